@@ -23,38 +23,40 @@ with temporary_folder() as folder:
 
 
 @pytest.fixture(autouse=True)
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def parent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     return tmp_path
 
 
-def test_a_temporary_folder_is_removed_at_the_end_of_its_block(place: Path) -> None:
+def test_a_temporary_folder_is_removed_at_the_end_of_its_block(parent: Path) -> None:
     with temporary_folder() as folder:
         (folder / "file").touch()
-    assert not list(place.iterdir())
+    assert not list(parent.iterdir())
     with pytest.raises(KeyError), temporary_folder():
         raise KeyError
-    assert not list(place.iterdir())
+    assert not list(parent.iterdir())
 
 
-def test_the_next_process_removes_only_folders_of_killed_processes(processes: ExitStack, place: Path) -> None:
-    (killed, gone), (_, stays) = holder(processes, place), holder(processes, place)
-    foreign = place / "harrow-of-another-user"
-    foreign.mkdir()
+def test_the_next_process_removes_only_folders_of_killed_processes(
+    processes: ExitStack, parent: Path
+) -> None:
+    (killed, gone), (_, stays) = start_holder(processes, parent), start_holder(processes, parent)
+    other_folder = parent / "harrow-of-another-user"
+    other_folder.mkdir()
     killed.kill()
     killed.wait()
     assert gone.exists()
     with temporary_folder() as folder:
-        assert set(place.iterdir()) == {stays, foreign, folder}
+        assert set(parent.iterdir()) == {stays, other_folder, folder}
 
 
-def holder(processes: ExitStack, place: Path) -> tuple["subprocess.Popen[str]", Path]:
+def start_holder(processes: ExitStack, parent: Path) -> tuple["subprocess.Popen[str]", Path]:
     """Start a process with a temporary folder until its input ends."""
     process = kill_after_test(
         processes,
         subprocess.Popen(
             [sys.executable, "-c", HOLDER],
-            env={**plain_environment(), "PYTHONPATH": PYTHONPATH, "TMPDIR": str(place)},
+            env={**plain_environment(), "PYTHONPATH": PYTHONPATH, "TMPDIR": str(parent)},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

@@ -14,7 +14,7 @@ from harrow.cluster_model.settings import SETTINGS
 from harrow.cluster_model.topology import ApplicationSpec, TopicSpec
 
 
-def kinds() -> frozenset[str]:
+def finding_names() -> frozenset[str]:
     """Return the names of findings: rules, causes, and permissions with or without values."""
     permissions = {each.setting for rule in RULES.values() for each in rule.promise.permissions}
     permissions |= {each.setting for each in BY_LOSS}
@@ -28,7 +28,7 @@ def kinds() -> frozenset[str]:
     )
 
 
-def guards() -> Mapping[str, tuple[str, ...]]:
+def declared_guards() -> Mapping[str, tuple[str, ...]]:
     fields = [item for spec in (ApplicationSpec, TopicSpec) for item in fields_of(spec)]
     return {
         **{name: switch.guards for name, switch in SWITCHES.items()},
@@ -38,7 +38,11 @@ def guards() -> Mapping[str, tuple[str, ...]]:
 
 
 def test_every_guard_names_findings_that_exist() -> None:
-    unknown = {name: sorted(set(names) - kinds()) for name, names in guards().items() if set(names) - kinds()}
+    unknown = {
+        name: sorted(set(names) - finding_names())
+        for name, names in declared_guards().items()
+        if set(names) - finding_names()
+    }
     assert unknown == {}
 
 

@@ -8,36 +8,47 @@ from harrow.campaigns.record.report import others_of, run_as_mapping
 from harrow.checks.causes.catalogue import acked_before_commit
 from harrow.checks.finding import Finding
 from harrow.checks.incident import incidents
-from tests.campaigns.record.run_results import CHAIN, lost, run_result
+from tests.campaigns.record.run_results import CHAIN, lost_record, run_result
 from tests.checks.evidence_builder import RunBuilder
 
 APPEND, CUT, CAUSE = CHAIN
 
 
-def cut_off(value: str, at_us: int = 1_400_500, permitted_by: str | None = None) -> Finding:
+def finding_of_truncated_record(
+    value: str, at_us: int = 1_400_500, permitted_by: str | None = None
+) -> Finding:
     deciding = replace(CUT, at_us=at_us, decides=True, operands={**CUT.operands, "value": value})
-    return replace(lost(value, permitted_by), chain=(APPEND, deciding, CAUSE))
+    return replace(lost_record(value, permitted_by), chain=(APPEND, deciding, CAUSE))
 
 
-def sizes(*findings: Finding) -> list[int]:
+def incident_sizes(*findings: Finding) -> list[int]:
     return [len(incident.findings) for incident in incidents(findings)]
 
 
 def test_records_removed_by_one_truncation_are_one_incident() -> None:
-    assert sizes(cut_off("m1"), cut_off("m2"), cut_off("m3")) == [3]
+    assert incident_sizes(
+        finding_of_truncated_record("m1"),
+        finding_of_truncated_record("m2"),
+        finding_of_truncated_record("m3"),
+    ) == [3]
 
 
 def test_findings_of_different_truncation_cause_partition_or_permission_are_separate_incidents() -> None:
-    first = cut_off("m1")
-    assert sizes(first, cut_off("m2", at_us=9)) == [1, 1]
-    assert sizes(first, cut_off("m2", permitted_by="acks=1")) == [1, 1]
-    assert sizes(first, replace(cut_off("m2"), partition="t-1")) == [1, 1]
+    first = finding_of_truncated_record("m1")
+    assert incident_sizes(first, finding_of_truncated_record("m2", at_us=9)) == [1, 1]
+    assert incident_sizes(first, finding_of_truncated_record("m2", permitted_by="acks=1")) == [1, 1]
+    assert incident_sizes(first, replace(finding_of_truncated_record("m2"), partition="t-1")) == [1, 1]
     other = acked_before_commit.conclude(value="m2")
-    assert sizes(first, replace(cut_off("m2"), chain=(*cut_off("m2").chain[:2], other))) == [1, 1]
+    assert incident_sizes(
+        first,
+        replace(
+            finding_of_truncated_record("m2"), chain=(*finding_of_truncated_record("m2").chain[:2], other)
+        ),
+    ) == [1, 1]
 
 
 def test_a_finding_without_a_deciding_link_is_an_incident_of_its_own() -> None:
-    assert sizes(lost("m1"), lost("m2")) == [1, 1]
+    assert incident_sizes(lost_record("m1"), lost_record("m2")) == [1, 1]
 
 
 def test_all_losses_of_a_run_by_one_truncation_are_one_incident() -> None:
@@ -57,7 +68,11 @@ def test_all_losses_of_a_run_by_one_truncation_are_one_incident() -> None:
 
 
 def test_the_members_of_an_incident_survive_json() -> None:
-    findings = (cut_off("m1"), replace(cut_off("m2"), offset=2), cut_off("m3", at_us=9))
+    findings = (
+        finding_of_truncated_record("m1"),
+        replace(finding_of_truncated_record("m2"), offset=2),
+        finding_of_truncated_record("m3", at_us=9),
+    )
     rule = run_as_mapping(run_result(*findings), "")["rules"]["lost-write"]
     assert rule["count"] == 3
     assert [(finding["value"], finding["count"]) for finding in rule["findings"]] == [("m1", 2), ("m3", 1)]

@@ -8,7 +8,7 @@ from harrow.checks.stated_settings import STATABLE, StatedSettings, state
 STRICT = StatedSettings()
 
 
-def settings_of(*assignments: str) -> StatedSettings:
+def parse_settings(*assignments: str) -> StatedSettings:
     settings = STRICT
     for assignment in assignments:
         key, _, text = assignment.partition("=")
@@ -56,7 +56,7 @@ def test_unstated_settings_are_the_strictest(rule: str) -> None:
 def test_stated_settings_decide_which_anomalies_are_permitted(
     assignments: tuple[str, ...], rule: str, permitted_by: str | None
 ) -> None:
-    assert RULES[rule].promise.permission(settings_of(*assignments)) == permitted_by
+    assert RULES[rule].promise.permission(parse_settings(*assignments)) == permitted_by
 
 
 @pytest.mark.parametrize(

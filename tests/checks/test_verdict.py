@@ -6,7 +6,7 @@ from harrow.checks.judge import judge
 from tests.checks.evidence_builder import RunBuilder
 
 
-def good_run(acks: str = "all") -> RunBuilder:
+def run_without_findings(acks: str = "all") -> RunBuilder:
     run = RunBuilder()
     run.write(run.producer(acks=acks), "m0", 0, 1)
     run.read_to_end(0)
@@ -19,21 +19,21 @@ def lose_m0(run: RunBuilder) -> None:
 
 
 def test_a_run_without_findings_has_held() -> None:
-    verdict = judge(good_run().evidence())
+    verdict = judge(run_without_findings().evidence())
     assert (verdict.status, verdict.reasons) == ("held", ())
     assert {result.status for result in verdict.rules.values()} == {"held"}
     assert all(result.promise for result in verdict.rules.values())
 
 
 def test_a_run_with_only_permitted_findings_is_permitted() -> None:
-    run = good_run("0")
+    run = run_without_findings("0")
     lose_m0(run)
     verdict = judge(run.evidence())
     assert (verdict.status, verdict.rules["lost-write"].status) == ("permitted", "permitted")
 
 
 def test_a_run_with_a_broken_promise_is_violated() -> None:
-    run = good_run()
+    run = run_without_findings()
     lose_m0(run)
     assert judge(run.evidence()).status == "violated"
 
@@ -57,25 +57,25 @@ def test_a_run_without_acks_is_inconclusive_unless_no_producer_waits_for_acks(ac
 
 
 def test_an_unfinished_run_is_inconclusive() -> None:
-    verdict = judge(good_run().evidence(unfinished=("t-0 has no leader",)))
+    verdict = judge(run_without_findings().evidence(unfinished=("t-0 has no leader",)))
     assert (verdict.status, verdict.reasons) == ("inconclusive", ("t-0 has no leader",))
 
 
 def test_an_unfinished_run_with_permitted_findings_is_inconclusive() -> None:
-    run = good_run("0")
+    run = run_without_findings("0")
     lose_m0(run)
     assert judge(run.evidence(unfinished=("t-0 has no leader",))).status == "inconclusive"
 
 
 def test_a_broken_promise_stays_broken_in_an_unfinished_run() -> None:
-    run = good_run()
+    run = run_without_findings()
     lose_m0(run)
     verdict = judge(run.evidence(unfinished=("t-0 has no leader",)))
     assert (verdict.status, verdict.reasons) == ("violated", ("t-0 has no leader",))
 
 
 def test_a_partition_that_was_not_read_back_makes_a_run_inconclusive() -> None:
-    run = good_run()
+    run = run_without_findings()
     run.write(0, "n0", 0, 1, partition="t-1")
     verdict = judge(run.evidence())
     assert verdict.status == "inconclusive"

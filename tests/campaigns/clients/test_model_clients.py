@@ -1,4 +1,4 @@
-"""What clients of the model say of themselves."""
+"""Clients of the model report the records that they consumed."""
 
 import pytest
 
@@ -52,7 +52,7 @@ def test_a_consumer_has_consumed_only_the_records_that_it_read_itself() -> None:
 
 @pytest.mark.parametrize("event", [FetchDelayed.name, FetchExpired.name, MessageDelivered.name])
 def test_an_event_that_a_condition_waits_for_is_in_the_trace(event: str) -> None:
-    """Left to themselves fetches that find nothing are there once: here each of them is."""
+    """By default the trace has only the first fetch that finds nothing."""
     (plan,) = load_text(WAITS.format(event=event), "waits.yaml").plans
     trace = run_plan(plan, 0).evidence.trace
     times = [

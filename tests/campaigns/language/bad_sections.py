@@ -1,6 +1,6 @@
 """Campaign files whose sections do not fit together."""
 
-# Each text with all of its problems: "line:column" and a piece of the message.
+# Each text with all of its problems, as "line:column" and an excerpt of the message.
 BAD_SECTIONS: dict[str, tuple[str, list[tuple[str, str]]]] = {
     # Cluster
     "number of brokers": ("cluster: {brokers: 101}\n", [("1:20", "101 is too large: at most 100")]),
@@ -379,7 +379,7 @@ BAD_SECTIONS: dict[str, tuple[str, list[tuple[str, str]]]] = {
         "variants: {" + ", ".join(f"v{number}: {{}}" for number in range(101)) + "}\n",
         [("1:1", "101 variants are too many: at most 100")],
     ),
-    # A mistake is not the cause of others.
+    # A mistake is reported alone, without others that would follow from it.
     "a broken topic hides its partitions": (
         "cluster:\n  topics: [{nam: u}]\nscript:\n  - do: {send: {value: a, partition: u-0}}\n",
         [("2:12", "topics: `name` is missing"), ("2:13", "unknown key `nam`; did you mean `name`?")],

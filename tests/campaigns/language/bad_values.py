@@ -1,6 +1,6 @@
 """Campaign files with mistakes in their YAML, their keys, single values and settings."""
 
-# Each text with all of its problems: "line:column" and a piece of the message.
+# Each text with all of its problems, as "line:column" and an excerpt of the message.
 BAD_VALUES: dict[str, tuple[str, list[tuple[str, str]]]] = {
     # YAML
     "empty": ("", [("1:1", "the file is empty")]),

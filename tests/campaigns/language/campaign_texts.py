@@ -1,4 +1,4 @@
-"""What the tests of campaign files share."""
+"""Helpers for tests of campaign files."""
 
 import re
 from pathlib import Path
@@ -31,6 +31,6 @@ def plan(text: str, *overrides: str) -> Plan:
 
 def problems(text: str, *overrides: str) -> list[str]:
     """Return the problems of a text without the name of the file."""
-    with pytest.raises(CampaignError) as caught:
+    with pytest.raises(CampaignError) as error:
         load(text, *overrides)
-    return [str(problem).removeprefix("dir/file.yaml:") for problem in caught.value.problems]
+    return [str(problem).removeprefix("dir/file.yaml:") for problem in error.value.problems]

@@ -90,7 +90,7 @@ def test_contradictory_keys_of_an_application_are_refused(application: str, mess
         plan(application)
 
 
-def test_an_option_for_the_delivery_overrides_keys_for_another_delivery() -> None:
+def test_an_option_for_the_delivery_removes_keys_for_another_delivery() -> None:
     text = TEXT.format(
         application="{from: in, to: out, delivery: watermark, workers: 3}", settings="", kafka="3.9"
     )

@@ -1,4 +1,4 @@
-"""Quotas of clients, throttled replicas and brokers that come later, as campaigns say them."""
+"""A campaign can declare client quotas, throttled replicas and brokers that join later."""
 
 import pytest
 
@@ -14,7 +14,7 @@ cluster:
     - {client: bulk, producer_byte_rate: 1MB/s, consumer_byte_rate: 500B/s}
 workload: {producers: [{name: bulk}]}
 """
-LATER = "name: x\ncluster: {brokers: [{id: 0}, {id: 1, joins: 30s}, {id: 2, joins: never}]}"
+JOINING_BROKER = "name: x\ncluster: {brokers: [{id: 0}, {id: 1, joins: 30s}, {id: 2, joins: never}]}"
 THROTTLE = "throttled.replicas"
 
 
@@ -27,7 +27,7 @@ def test_a_quota_is_for_one_client_or_for_all_clients_without_their_own() -> Non
 
 
 def test_a_broker_joins_at_its_time_or_at_its_step_of_the_script() -> None:
-    cluster = plan(LATER).cluster
+    cluster = plan(JOINING_BROKER).cluster
     assert cluster.brokers == (
         BrokerSpec(id=0),
         BrokerSpec(id=1, joins_us=30_000_000),
@@ -37,7 +37,7 @@ def test_a_broker_joins_at_its_time_or_at_its_step_of_the_script() -> None:
     assert cluster.topics[0].replication_factor == 1
 
 
-@pytest.mark.parametrize("text", [QUOTAS, LATER], ids=["quotas", "later"])
+@pytest.mark.parametrize("text", [QUOTAS, JOINING_BROKER], ids=["quotas", "later"])
 def test_a_written_plan_loads_as_the_same_plan(text: str) -> None:
     first = plan(text)
     assert plan(campaign_text(first)).cluster == first.cluster
@@ -83,8 +83,8 @@ _NEED = "5 voters need as many brokers with `combined: true`, but"
 def test_combined_controllers_are_at_most_as_many_as_brokers() -> None:
     assert problems(COMBINED) == [f"4:35: {_NEED} there are 3"]
     assert problems(COMBINED, "cluster.brokers=4") == [f"4:35: {_NEED} there are 4"]
-    later = COMBINED + "  brokers: [{id: 0}, {id: 1}, {id: 2}, {id: 3}, {id: 4, joins: 3s}]\n"
-    assert problems(later) == [f"4:35: {_NEED} there are 4 at the start"]
+    by_campaign = COMBINED + "  brokers: [{id: 0}, {id: 1}, {id: 2}, {id: 3}, {id: 4, joins: 3s}]\n"
+    assert problems(by_campaign) == [f"4:35: {_NEED} there are 4 at the start"]
     assert plan(COMBINED, "cluster.brokers=5").cluster.controller_ids() == (0, 1, 2, 3, 4)
     by_option = problems('name: x\nkafka: "4.0"\n', "cluster.kraft.combined=true", "cluster.kraft.voters=5")
     assert by_option == [f"--set: cluster.kraft.voters=5: {_NEED} there are 3"]
@@ -101,7 +101,7 @@ def test_combined_voters_are_at_most_as_many_as_the_fewest_brokers_that_a_seed_d
 
 
 @pytest.mark.parametrize("written", ["", ", voters: 2"])
-def test_by_default_all_brokers_are_voters_where_there_are_too_few(written: str) -> None:
+def test_by_default_all_brokers_are_voters_if_there_are_fewer_than_three(written: str) -> None:
     cluster = plan(COMBINED.replace(", voters: 5", written), "cluster.brokers=2").cluster
     assert cluster.controller_ids() == (0, 1)
 
@@ -111,7 +111,7 @@ def test_unused_voters_are_never_too_many() -> None:
     assert plan(COMBINED.replace("combined: true", "combined: false")).cluster.voters == 5
 
 
-def test_a_number_of_records_counts_only_with_the_behaviour_for_it() -> None:
+def test_a_lag_in_records_is_allowed_only_with_the_behaviour_that_uses_it() -> None:
     lag = "settings: {replica.lag.max.messages: 4}"
     (problem,) = problems(f"name: x\n{lag}")
     assert "`behaviours: {isr_lag_counts_messages: true}` brings it back" in problem

@@ -55,8 +55,8 @@ class FragileDisk(DiskSpec):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HeedfulConsumer(ConsumerSpec):
-    """A consumer that looks at a partition before the others."""
+class PrioritisingConsumer(ConsumerSpec):
+    """A consumer that reads one partition before the others."""
 
     first: Partition | None = described("Which partition it looks at first.", default=None)
 
@@ -70,7 +70,7 @@ def level(monkeypatch: pytest.MonkeyPatch) -> Setting:
 @pytest.fixture
 def wear(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(EXTENSIONS, DiskSpec, FragileDisk)
-    monkeypatch.setitem(EXTENSIONS, ConsumerSpec, HeedfulConsumer)
+    monkeypatch.setitem(EXTENSIONS, ConsumerSpec, PrioritisingConsumer)
 
 
 def plan_of(text: str, *options: str) -> Plan:
@@ -213,7 +213,7 @@ def test_the_shrinker_simplifies_a_new_field() -> None:
     simpler = list(with_defaults(plan))
     assert any(disk(candidate) == FragileDisk(spare=1) for candidate in simpler)
     assert any(disk(candidate) == FragileDisk(wear=3) for candidate in simpler)
-    assert any(candidate.consumers == (HeedfulConsumer(name="consumer-0"),) for candidate in simpler)
+    assert any(candidate.consumers == (PrioritisingConsumer(name="consumer-0"),) for candidate in simpler)
 
 
 @pytest.mark.usefixtures("wear")

@@ -20,9 +20,9 @@ def library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in ("slow-follower", "acks-0"):
         (folder / f"{name}.yaml").write_text("kafka: '2.4'\n", encoding="utf-8")
     (folder / "README.md").touch()
-    here = tmp_path / "here"
-    here.mkdir()
-    monkeypatch.chdir(here)
+    working_folder = tmp_path / "here"
+    working_folder.mkdir()
+    monkeypatch.chdir(working_folder)
     monkeypatch.setattr(library_index, "files", lambda _: package)
     library_index._library.cache_clear()
     return folder
@@ -34,10 +34,10 @@ def _forget_library() -> object:
     library_index._library.cache_clear()
 
 
-def refusal(argument: str) -> str:
-    with pytest.raises(CampaignError) as caught:
+def error_message(argument: str) -> str:
+    with pytest.raises(CampaignError) as error:
         resolve(argument)
-    return str(caught.value)
+    return str(error.value)
 
 
 def test_a_name_of_the_library_selects_its_campaign(library: Path) -> None:
@@ -67,22 +67,22 @@ def test_a_folder_selects_its_visible_campaign_files(library: Path) -> None:
 
 @pytest.mark.usefixtures("library")
 def test_an_unknown_name_is_refused_with_a_suggestion() -> None:
-    assert refusal("slow-folower") == (
+    assert error_message("slow-folower") == (
         "slow-folower: no file, folder or campaign of the library is called `slow-folower`; "
         "did you mean `slow-follower`?"
     )
-    assert "known: acks-0, slow-follower" in refusal("xyz")
-    assert refusal("xyz.yaml") == "xyz.yaml: no such file or folder"
-    assert refusal("campaigns/acks-0") == "campaigns/acks-0: no such file or folder"
-    assert refusal("") == ": the name of a campaign is empty"
-    assert "is called `a\\x00b`" in refusal("a\0b")
-    assert "too long" in refusal("x" * 5_000)
+    assert "known: acks-0, slow-follower" in error_message("xyz")
+    assert error_message("xyz.yaml") == "xyz.yaml: no such file or folder"
+    assert error_message("campaigns/acks-0") == "campaigns/acks-0: no such file or folder"
+    assert error_message("") == ": the name of a campaign is empty"
+    assert "is called `a\\x00b`" in error_message("a\0b")
+    assert "too long" in error_message("x" * 5_000)
 
 
 def test_a_folder_without_campaigns_is_refused(library: Path) -> None:
     Path("empty").mkdir()
-    assert refusal("empty") == "empty: the folder has no campaign files (*.yaml)"
-    # A folder of results, say, does not hide the campaign that it is named after.
+    assert error_message("empty") == "empty: the folder has no campaign files (*.yaml)"
+    # A folder, for example of results, does not hide the campaign of the same name.
     Path("acks-0").mkdir()
     assert resolve("acks-0") == [library / "acks-0.yaml"]
 

@@ -97,7 +97,7 @@ def test_replication_factor_is_at_most_the_number_of_brokers() -> None:
     )
 
 
-def test_without_a_need_for_one_no_producer_is_added() -> None:
+def test_no_producer_is_added_to_a_campaign_that_sends_nothing() -> None:
     assert plan("workload: {consumers: [{}]}").producers == ()
     assert plan("workload: {consumers: [{}]}\nscript: [{do: {send: m}}]").producers[0].name == "producer-0"
     assert plan("workload: {producers: [{}, {name: x}, {}]}").producers == tuple(
@@ -307,7 +307,7 @@ def test_a_step_without_actions_waits() -> None:
     assert Step(actions=()) == Step(actions=(Wait(),))
 
 
-def test_a_condition_may_have_several_tables_of_replicas() -> None:
+def test_a_condition_may_constrain_several_replicas() -> None:
     loaded = plan("script: [{when: {replicas: [{t-0: {0: {leo: 2}}}, {t-0: {0: {hw: 1}, 1: {hw: 1}}}]}}]")
     assert loaded.script[0].when == condition(
         replicas=(

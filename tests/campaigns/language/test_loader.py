@@ -1,4 +1,4 @@
-"""Reading campaign files, and the messages about invalid ones."""
+"""The loader reads campaign files, and reports every mistake in an invalid one."""
 
 import pickle
 import subprocess
@@ -120,7 +120,7 @@ def test_the_cost_of_loading_grows_linearly_with_the_text() -> None:
 
 
 def calls_of(function: Callable[..., object], *arguments: object) -> int:
-    """Return the number of calls in a function, without those only in its first run."""
+    """Return how many calls a function makes when it runs for the second time."""
     function(*arguments)
     calls = 0
 

@@ -1,4 +1,4 @@
-"""What a campaign says in vain: of ZooKeeper where there is none, of KRaft where there is."""
+"""A note reports keys of a campaign without effect, such as keys for ZooKeeper in KRaft."""
 
 import pytest
 

@@ -20,7 +20,7 @@ def plan_of(text: str) -> Plan:
     return plan
 
 
-def refusals(text: str) -> list[tuple[int, int, str]]:
+def reported_problems(text: str) -> list[tuple[int, int, str]]:
     with pytest.raises(CampaignError) as caught:
         load_text(text, "c.yaml")
     return [(problem.line, problem.column, problem.message) for problem in caught.value.problems]
@@ -64,7 +64,7 @@ def test_a_plan_that_needs_too_much_memory_is_refused_at_its_position_before_it_
     text: str, place: tuple[int, int], most: str
 ) -> None:
     tracemalloc.start()
-    ((line, column, message),) = refusals(text)
+    ((line, column, message),) = reported_problems(text)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert (line, column) == place
@@ -75,7 +75,7 @@ def test_a_plan_that_needs_too_much_memory_is_refused_at_its_position_before_it_
 def test_too_many_records_of_a_script_are_refused_before_they_are_expanded() -> None:
     text = "workload: {producers: [{}]}\nscript:\n" + "  - do: [{send: {value: v, count: 10000}}]\n" * 200
     tracemalloc.start()
-    assert refusals(f"limits: {{memory: 100}}\n{text}") == [
+    assert reported_problems(f"limits: {{memory: 100}}\n{text}") == [
         (9, 17, "a script may send 52428 records in all; `limits.memory` raises that")
     ]
     _, peak = tracemalloc.get_traced_memory()
@@ -85,7 +85,7 @@ def test_too_many_records_of_a_script_are_refused_before_they_are_expanded() -> 
 
 def test_a_campaign_may_raise_the_memory_limit() -> None:
     large = "cluster: {brokers: 100, topics: [{name: t, partitions: 1000, replication_factor: 100}]}\n"
-    assert refusals(large)
+    assert reported_problems(large)
     assert memory_bytes(plan_of(large + "limits: {memory: 4096}\n")) > 2 << 30
 
 
@@ -131,7 +131,7 @@ def test_large_clusters_many_clients_and_long_runs_are_allowed(text: str) -> Non
     ],
 )
 def test_more_simultaneous_faults_than_the_limit_are_refused(entry: str, at_once: int) -> None:
-    assert refusals(f"{FAULTS}    {entry}") == [
+    assert reported_problems(f"{FAULTS}    {entry}") == [
         (4, entry.index(":") + 7, f"{at_once} faults may strike at once, and a run may have 200000; `limits.faults` raises that")
     ]  # fmt: skip
 
@@ -143,7 +143,7 @@ def test_more_simultaneous_faults_than_the_limit_are_refused(entry: str, at_once
             "    together: 20\n    any_of: [{broker_pause: {broker: 0, duration: 1ms}}]\n  - at: 1s\n"
             "    together: 20\n    any_of: [{broker_pause: {broker: 1, duration: 1ms}}]\n"
         ),
-        # What finds nothing to strike takes its time as well.
+        # A fault that finds nothing to strike takes time too.
         "    repeat: 20\n    any_of: [{broker_resume: {broker: 0}}]\n  - at: 2s\n    repeat: 20\n    any_of: [{broker_resume: {broker: 0}}]\n",
     ],
 )

@@ -1,4 +1,4 @@
-"""Plans written as campaign files, and plans without a file."""
+"""A plan can be written as a campaign file, unless it has a value that no file can express."""
 
 from dataclasses import replace
 from textwrap import dedent
@@ -43,7 +43,7 @@ def script_of(*steps: Step) -> Plan:
     return replace(SMALL, script=steps)
 
 
-def acting(*actions: Action) -> Plan:
+def script_with_actions(*actions: Action) -> Plan:
     return script_of(Step(actions=actions))
 
 
@@ -56,7 +56,7 @@ def round_trip_text(plan: Plan) -> str:
     return text
 
 
-def part(plan: Plan, key: str) -> str:
+def section_text(plan: Plan, key: str) -> str:
     """Return one section as text."""
     lines = round_trip_text(plan).splitlines()
     start = next(number for number, line in enumerate(lines) if line.startswith(f"{key}:"))
@@ -228,15 +228,19 @@ def test_a_plan_with_every_section_has_its_recorded_text() -> None:
     ("plan", "key", "text"),
     [
         (SMALL, "cluster", "cluster:\n  brokers: 3\n  topics:\n    - {name: t, replication_factor: 3}\n"),
-        (acting(Send(producer="producer-0", value="m0")), "script", "script:\n  - do: {send: m0}\n"),
-        (acting(), "script", "script:\n  - do: wait\n"),
         (
-            acting(Wait(), ControllerFailover()),
+            script_with_actions(Send(producer="producer-0", value="m0")),
+            "script",
+            "script:\n  - do: {send: m0}\n",
+        ),
+        (script_with_actions(), "script", "script:\n  - do: wait\n"),
+        (
+            script_with_actions(Wait(), ControllerFailover()),
             "script",
             "script:\n  - do:\n      - wait\n      - controller_failover\n",
         ),
         (
-            acting(RestartProducer(producer="producer-0")),
+            script_with_actions(RestartProducer(producer="producer-0")),
             "script",
             "script:\n  - do: {restart_producer: producer-0}\n",
         ),
@@ -251,7 +255,7 @@ def test_a_plan_with_every_section_has_its_recorded_text() -> None:
     ],
 )
 def test_a_section_has_its_shortest_form(plan: Plan, key: str, text: str) -> None:
-    assert part(plan, key) == text
+    assert section_text(plan, key) == text
 
 
 def test_defaults_are_left_out() -> None:
@@ -297,10 +301,10 @@ def test_shared_settings_are_written_under_settings() -> None:
     special = ProducerSpec(name="q", settings={"acks": "1", "linger.ms": 5})
     consumer = ConsumerSpec(name="c", settings={"retry.backoff.ms": 5})
     plan = replace(SMALL, producers=(*producers, special), consumers=(consumer,))
-    assert part(plan, "settings") == "settings:\n  acks: all\n"
+    assert section_text(plan, "settings") == "settings:\n  acks: all\n"
     assert "- {name: p0}\n" in round_trip_text(plan)
     assert "- {name: q, settings: {acks: 1, linger.ms: 5}}\n" in round_trip_text(plan)
-    # Consumers have this setting like the producers, which leave it unset.
+    # Consumers have this setting too, but producers leave it unset.
     assert "- {name: c, settings: {retry.backoff.ms: 5}}\n" in round_trip_text(plan)
 
 
@@ -325,7 +329,7 @@ def test_a_rate_is_written_without_loss(interval_us: int, rate: str) -> None:
 
 @pytest.mark.parametrize("probability", [0.1, 1 / 3, 0.0001234567890123456, 1e-7, 1.5e-10, 5e-324, 0.0])
 def test_a_probability_is_written_without_loss(probability: float) -> None:
-    round_trip_text(acting(NetworkAckLoss(probability=probability)))
+    round_trip_text(script_with_actions(NetworkAckLoss(probability=probability)))
 
 
 def test_a_replica_with_two_conditions_has_two_tables() -> None:
@@ -335,14 +339,15 @@ def test_a_replica_with_two_conditions_has_two_tables() -> None:
     )
     topics = (TopicSpec(name="t"), TopicSpec(name="u"))
     plan = replace(
-        acting(Expect(condition=condition(replicas=rows))), cluster=replace(CLUSTER, topics=topics)
+        script_with_actions(Expect(condition=condition(replicas=rows))),
+        cluster=replace(CLUSTER, topics=topics),
     )
     assert "- {t-0: {0: {leo: 1}}, u-0: {0: {leo: 1}}}" in round_trip_text(plan)
 
 
 def test_long_lists_are_filled() -> None:
     values = tuple(f"producer-0:{number}" for number in range(20))
-    lines = part(replace(SMALL, expect=Expectation(lost=values)), "expect").splitlines()
+    lines = section_text(replace(SMALL, expect=Expectation(lost=values)), "expect").splitlines()
     assert lines[1].startswith("  lost: [producer-0:0, producer-0:1, ")
     assert all(len(line) <= 100 for line in lines)
     assert len(lines) < 6
@@ -385,11 +390,17 @@ def test_hostile_values_survive_a_round_trip(value: str) -> None:
     ("plan", "message"),
     [
         (replace(SMALL, campaign="a b"), "is not a valid campaign name"),
-        (acting(Send(producer="nobody", value="m0")), "unknown producer"),
-        (acting(Send(producer="producer-0", value="\ud800")), "no campaign file can express this plan"),
-        (acting(Release(id="gone")), "unknown message rule"),
-        (acting(Expect(condition=Condition())), "the condition is empty"),
-        (acting(Expect(condition=condition(leader=(("t-0", 0), ("t-0", 1))))), "t-0 is listed twice"),
+        (script_with_actions(Send(producer="nobody", value="m0")), "unknown producer"),
+        (
+            script_with_actions(Send(producer="producer-0", value="\ud800")),
+            "no campaign file can express this plan",
+        ),
+        (script_with_actions(Release(id="gone")), "unknown message rule"),
+        (script_with_actions(Expect(condition=Condition())), "the condition is empty"),
+        (
+            script_with_actions(Expect(condition=condition(leader=(("t-0", 0), ("t-0", 1))))),
+            "t-0 is listed twice",
+        ),
         (replace(SMALL, invariants=("log-matching", "hw-monotonic")), "would change invariants"),
         (
             replace(SMALL, faults=(Injection(timing=At(at_us=(5, 5)), faults=(BrokerCrash(broker=0),)),)),

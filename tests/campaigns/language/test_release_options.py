@@ -1,4 +1,4 @@
-"""What `--set kafka=...` and `--set cluster.metadata=...` make of a campaign and its variants."""
+"""`--set kafka=...` and `--set cluster.metadata=...` change which variants of a campaign run."""
 
 import pytest
 
@@ -17,7 +17,7 @@ variants:
   old: {kafka: "3.6"}
   new: {kafka: "4.4"}
 """
-OF_ZOOKEEPER = """\
+WITH_ZOOKEEPER = """\
 kafka: "2.4"
 script:
   - when: {event: {ensemble_leader_elected: {}}}
@@ -71,8 +71,8 @@ def test_a_variant_for_one_control_plane_is_left_out_on_the_other() -> None:
 
 
 def test_counterparts_run_if_the_campaign_is_about_the_other_control_plane() -> None:
-    assert names(OF_ZOOKEEPER, "kafka=4.0") == [("kraft", "4.0")]
-    assert notes(OF_ZOOKEEPER, "kafka=4.0") == [
+    assert names(WITH_ZOOKEEPER, "kafka=4.0") == [("kraft", "4.0")]
+    assert notes(WITH_ZOOKEEPER, "kafka=4.0") == [
         (3, 20, f"base, patient are left out: ensemble_leader_elected never happens: {IN_KRAFT}"),
         (
             10,
@@ -83,7 +83,7 @@ def test_counterparts_run_if_the_campaign_is_about_the_other_control_plane() -> 
 
 
 def test_counterparts_run_beside_variants_that_suit_a_release_that_the_campaign_does_not() -> None:
-    text = f"{OF_ZOOKEEPER}  other: {{script: [{{at: 1s, do: {{broker_crash: {{broker: 0}}}}}}]}}\n"
+    text = f"{WITH_ZOOKEEPER}  other: {{script: [{{at: 1s, do: {{broker_crash: {{broker: 0}}}}}}]}}\n"
     assert names(text, "kafka=4.0") == [("other", "4.0"), ("kraft", "4.0")]
 
 
@@ -121,7 +121,7 @@ def aims(text: str, *overrides: str) -> list[list[str]]:
     return [[aim.probe for aim in swarm.aims.kinds] if swarm and swarm.aims else [] for swarm in swarms]
 
 
-def test_an_aim_that_a_release_cannot_have_is_left_out_and_the_others_are_drawn() -> None:
+def test_an_aim_that_a_release_cannot_reach_is_left_out_and_the_others_are_drawn() -> None:
     assert aims(AIMING) == [["log-compacted", "read-replica-preferred"]] * 2
     assert aims(AIMING, "kafka=1.1") == [["log-compacted"]] * 2
     assert notes(AIMING, "kafka=1.1") == [
@@ -135,7 +135,7 @@ def test_if_no_aim_suits_a_release_seeds_have_no_aim() -> None:
     assert len(notes(text, "kafka=1.1")) == 1
 
 
-def test_an_aim_stays_a_mistake_where_the_file_names_the_release() -> None:
+def test_an_impossible_aim_is_a_mistake_if_the_file_names_the_release() -> None:
     text = f'kafka: "1.1"\n{AIMING}'
     assert problems(text)[0] == f"10:11: {NO_SELECTOR}"
     assert problems(text, "kafka=2.0")[0] == f"10:11: {NO_SELECTOR.replace('1.1', '2.0')}"
@@ -174,7 +174,7 @@ def test_a_swarm_of_the_library_runs_on_every_release_that_has_its_subject(swarm
     assert loaded.plans
 
 
-def test_a_plan_is_left_out_for_its_own_mistake_if_its_aims_are_not_the_only_one() -> None:
+def test_a_plan_with_mistakes_besides_its_aims_is_left_out() -> None:
     text = f"{AIMING}settings: {{client.rack: a}}\n"
     with pytest.raises(UnsuitedError, match=r"12:12: Kafka 1\.1 has no client\.rack"):
         load(text, "kafka=1.1")
@@ -182,7 +182,7 @@ def test_a_plan_is_left_out_for_its_own_mistake_if_its_aims_are_not_the_only_one
 
 def test_a_campaign_is_refused_if_no_plan_suits_the_release() -> None:
     with pytest.raises(UnsuitedError, match=r"3:20: ensemble_leader_elected never happens"):
-        load_text(OF_ZOOKEEPER, "file.yaml", ["kafka=4.0"], ["base"])
+        load_text(WITH_ZOOKEEPER, "file.yaml", ["kafka=4.0"], ["base"])
 
 
 @pytest.mark.parametrize(
@@ -308,12 +308,12 @@ def test_a_plan_that_names_no_release_gets_that_of_the_brokers() -> None:
         (None, "3.9", "zookeeper"),
         ("plain", "3.9", "zookeeper"),
     ]
-    # An option names one.
+    # An option names a release.
     assert for_brokers("expect: {}", "4.4", "kraft", "kafka=2.8") == [(None, "2.8", "zookeeper")]
 
 
 def test_a_plan_that_the_brokers_release_does_not_suit_keeps_the_default_release() -> None:
-    assert for_brokers(OF_ZOOKEEPER.replace('kafka: "2.4"\n', "", 1), "4.4", "kraft")[0] == (
+    assert for_brokers(WITH_ZOOKEEPER.replace('kafka: "2.4"\n', "", 1), "4.4", "kraft")[0] == (
         None,
         "2.4",
         "zookeeper",

@@ -1,4 +1,4 @@
-"""Shapes: one pass over a file gives its values, their positions and its mistakes."""
+"""Shapes read the values of a file, their positions and all mistakes in one pass."""
 
 from dataclasses import dataclass
 
@@ -69,7 +69,7 @@ def test_every_mistake_in_a_section_is_reported_in_one_pass_and_the_rest_is_read
     assert section.as_dict() == {"name": "p", "valves": [1, 3]}
 
 
-def test_a_part_is_not_sound_where_a_mistake_was_reported() -> None:
+def test_a_section_with_a_reported_mistake_is_not_sound() -> None:
     section, _ = read(section_of(PumpSpec), "name: p\npase: 1s\nvalves: [x]\n")
     assert section is not None
     assert section.is_sound("name")

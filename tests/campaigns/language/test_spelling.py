@@ -1,4 +1,4 @@
-"""Suggestions and lists of names, which may come from files of strangers."""
+"""Suggestions and lists of names stay safe to print if the names come from hostile files."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Transactions in the language of campaigns: their keys and their mistakes."""
+"""A campaign can use transactions, and mistakes in their keys are reported."""
 
 import pytest
 

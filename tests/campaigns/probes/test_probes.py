@@ -26,7 +26,7 @@ def appended(epoch: int, partition: str = "t-0") -> TraceEvent:
     return event(20, "append", 0, partition, 0, epoch, -1, -1, ("m0",))
 
 
-def refused(error: str, api: str = "Produce") -> TraceEvent:
+def request_refused(error: str, api: str = "Produce") -> TraceEvent:
     return event(20, "rejected", 0, api, "t-0", "producer-0", error)
 
 
@@ -38,11 +38,11 @@ def truncated(to: int, partition: str = "t-0") -> TraceEvent:
     return event(30, "truncate", 1, partition, 9, to, "leader epoch")
 
 
-def led(broker: int, epoch: int, start: int = 0, isr: tuple[int, ...] = ()) -> TraceEvent:
+def became_leader(broker: int, epoch: int, start: int = 0, isr: tuple[int, ...] = ()) -> TraceEvent:
     return event(15, "leader", broker, "t-0", epoch, start, isr or (broker,))
 
 
-def follows(broker: int, epoch: int, leader: int) -> TraceEvent:
+def became_follower(broker: int, epoch: int, leader: int) -> TraceEvent:
     return event(15, "follower", broker, "t-0", epoch, leader)
 
 
@@ -82,11 +82,11 @@ def transaction(state: str, broker: int = 0, at_us: int = 20, partitions: tuple[
     return event(at_us, "transaction_state", broker, "app", 7, 0, state, partitions)
 
 
-def begun(broker: int = 0, at_us: int = 21, producer: int = 7) -> TraceEvent:
+def transaction_begun(broker: int = 0, at_us: int = 21, producer: int = 7) -> TraceEvent:
     return event(at_us, "transaction_begun", broker, "t-0", producer, 0, 3)
 
 
-def marked(broker: int = 0, at_us: int = 22, first_offset: int = 3) -> TraceEvent:
+def marker_written(broker: int = 0, at_us: int = 22, first_offset: int = 3) -> TraceEvent:
     return event(at_us, "transaction_marker", broker, "t-0", 7, 0, first_offset, 5, True, 1)
 
 
@@ -94,7 +94,7 @@ def coordinates(broker: int) -> TraceEvent:
     return event(16, "leader", broker, "__transaction_state-0", broker, 4 + broker, (broker,))
 
 
-COORDINATED = [led(0, 0), coordinates(0)]
+COORDINATED = [became_leader(0, 0), coordinates(0)]
 """Broker 0 leads t-0, and coordinates transactions."""
 
 
@@ -118,7 +118,7 @@ def failed(error: str, leader: int = 0) -> TraceEvent:
     return event(30, "send_failed", "producer-0", "t-0", leader, 1, error, ("m0",))
 
 
-def again(leader: int = 0) -> TraceEvent:
+def sent_again(leader: int = 0) -> TraceEvent:
     return event(31, "sent_again", "producer-0", "t-0", leader, 2, ("m0",))
 
 
@@ -126,15 +126,15 @@ def isr(change: str, *members: int, at_us: int = 5, epoch: int = 0) -> TraceEven
     return event(at_us, "isr", 0, "t-0", epoch, members, change)
 
 
-def reduced(leader: int, *members: int) -> TraceEvent:
+def isr_reduced(leader: int, *members: int) -> TraceEvent:
     return event(5, "isr_reduced", 0, "t-0", leader, 1, members)
 
 
-def created(leader: int, *members: int) -> TraceEvent:
+def topic_created(leader: int, *members: int) -> TraceEvent:
     return event(0, "election", 0, "t-0", leader, 0, members, False, "topic creation")
 
 
-def asked(epoch: int, answered: int, end: int) -> TraceEvent:
+def epoch_asked(epoch: int, answered: int, end: int) -> TraceEvent:
     return event(5, "epoch_asked", 0, "t-0", 1, epoch, answered, end)
 
 
@@ -155,17 +155,17 @@ RUNNING = [event(-9, "broker_started", broker) for broker in range(3)]
         ),
         ([controller(0), stopped(0), controller(1, 9)], {"controller-died": 1, "controller-changed": 1}),
         (
-            [controller(0), created(1, 1, 2), stopped(1), stopped(0)],
+            [controller(0), topic_created(1, 1, 2), stopped(1), stopped(0)],
             {
                 "controller-died": 1,
                 "controller-died-during-election": 1,
                 "two-brokers-down": 1,
             },
         ),
-        # The controller's own partitions wait for a leader from now on, not before.
-        ([controller(0), created(0, 0, 1), stopped(0)], {"controller-died": 1}),
+        # The partitions that the controller led only wait for a leader once it is dead.
+        ([controller(0), topic_created(0, 0, 1), stopped(0)], {"controller-died": 1}),
         (
-            [controller(0), created(1, 1, 2), stopped(0), stopped(1)],
+            [controller(0), topic_created(1, 1, 2), stopped(0), stopped(1)],
             {"controller-died": 1, "leader-died-without-controller": 1, "two-brokers-down": 1},
         ),
         (
@@ -177,7 +177,7 @@ RUNNING = [event(-9, "broker_started", broker) for broker in range(3)]
             {"session-expired": 1, "session-expired-alive": 1, "controller-lost-its-session": 1},
         ),
         ([stopped(1), expired(1)], {"session-expired": 1}),
-        # A session of a life before, which holds nothing any more.
+        # The session of a previous incarnation, which holds no registration.
         ([controller(0), registered(1), expired_empty(0), expired_empty(1)], {"session-expired": 2}),
         (
             [registered(1), expired_empty(1), stopped(1), started(1)],
@@ -187,36 +187,35 @@ RUNNING = [event(-9, "broker_started", broker) for broker in range(3)]
         ([registered(1), stopped(1), expired(1), started(1)], {"session-expired": 1}),
         ([stopped(1), started(1), stopped(2)], {}),
         (
-            [led(0, 0), follows(1, 0, 0), stopped(0), stopped(1)],
+            [became_leader(0, 0), became_follower(1, 0, 0), stopped(0), stopped(1)],
             {"two-brokers-down": 1, "all-replicas-down": 1},
         ),
-        ([created(0, 0), stopped(0)], {"last-isr-member-died": 1, "leader-died-without-controller": 1}),
-        ([reduced(-1, 1)], {"isr-shrank-to-one": 1, "partition-offline": 1}),
-        # The controller takes a dead leader out first and elects next: a member of the ISR is
-        # there.
-        ([registered(1), reduced(-1, 1, 2)], {}),
+        ([topic_created(0, 0), stopped(0)], {"last-isr-member-died": 1, "leader-died-without-controller": 1}),
+        ([isr_reduced(-1, 1)], {"isr-shrank-to-one": 1, "partition-offline": 1}),
+        # The controller removes a dead leader from the ISR before it elects one of its members.
+        ([registered(1), isr_reduced(-1, 1, 2)], {}),
         (
             [event(9, "election", 0, "t-0", 1, 4, (1, 2), False, "preferred leader")],
             {"preferred-leader-elected": 1},
         ),
-        ([led(0, 0, 5), led(1, 1, 5)], {"fast-leader-changes": 1}),
-        ([led(0, 0, 5), led(0, 1, 5), led(1, 2, 6)], {}),
-        ([hw(3, broker=0), hw(2, broker=1), led(1, 1, 5)], {"leader-hw-behind": 1}),
-        ([hw(3, broker=0), hw(3, broker=1), led(1, 1, 5)], {}),
+        ([became_leader(0, 0, 5), became_leader(1, 1, 5)], {"fast-leader-changes": 1}),
+        ([became_leader(0, 0, 5), became_leader(0, 1, 5), became_leader(1, 2, 6)], {}),
+        ([hw(3, broker=0), hw(2, broker=1), became_leader(1, 1, 5)], {"leader-hw-behind": 1}),
+        ([hw(3, broker=0), hw(3, broker=1), became_leader(1, 1, 5)], {}),
         (
-            [follows(1, 3, 0), led(0, 3), stopped(0), started(0), led(0, 3)],
+            [became_follower(1, 3, 0), became_leader(0, 3), stopped(0), started(0), became_leader(0, 3)],
             {"leader-restarted-in-its-epoch": 1},
         ),
-        ([follows(1, 3, 0), led(0, 3), stopped(0), started(0), led(0, 4)], {}),
-        ([created(0, 0, 1), acked(0), elected(1), acked(1)], {"clean-election": 1}),
+        ([became_follower(1, 3, 0), became_leader(0, 3), stopped(0), started(0), became_leader(0, 4)], {}),
+        ([topic_created(0, 0, 1), acked(0), elected(1), acked(1)], {"clean-election": 1}),
         ([elected(1), acked(0)], {"clean-election": 1, "zombie-leader-acknowledged": 1}),
         (
             [elected(1), event(5, "served", 0, "t-0", "consumer-0", 0, 1, 1)],
             {"clean-election": 1, "zombie-leader-served-read": 1},
         ),
-        # A follower that serves a consumer is no leader of the past (KIP-392).
+        # A follower that serves a consumer is not a former leader (KIP-392).
         (
-            [elected(1), follows(0, 1, 1), event(5, "served", 0, "t-0", "consumer-0", 0, 1, 1)],
+            [elected(1), became_follower(0, 1, 1), event(5, "served", 0, "t-0", "consumer-0", 0, 1, 1)],
             {"clean-election": 1},
         ),
         (
@@ -224,19 +223,19 @@ RUNNING = [event(-9, "broker_started", broker) for broker in range(3)]
             {"clean-election": 1, "isr-shrank": 1, "zombie-leader-changed-isr": 1},
         ),
         (
-            [led(0, 0), elected(1), event(9, "broker_resumed", 0)],
+            [became_leader(0, 0), elected(1), event(9, "broker_resumed", 0)],
             {"clean-election": 1, "paused-leader-woke-deposed": 1},
         ),
         (
-            [led(0, 0), elected(1), follows(0, 1, 1), event(9, "broker_resumed", 0)],
+            [became_leader(0, 0), elected(1), became_follower(0, 1, 1), event(9, "broker_resumed", 0)],
             {"clean-election": 1},
         ),
         (
-            [led(0, 0, 0, (0, 1, 2)), isr("shrink", 0, 2), isr("expand", 0, 1, 2, at_us=900_000)],
+            [became_leader(0, 0, 0, (0, 1, 2)), isr("shrink", 0, 2), isr("expand", 0, 1, 2, at_us=900_000)],
             {"isr-shrank": 1, "isr-expanded": 1, "isr-flapped": 1},
         ),
         (
-            [led(0, 0, 0, (0, 1, 2)), isr("shrink", 0, 2), isr("expand", 0, 1, 2, at_us=1_900_000)],
+            [became_leader(0, 0, 0, (0, 1, 2)), isr("shrink", 0, 2), isr("expand", 0, 1, 2, at_us=1_900_000)],
             {"isr-shrank": 1, "isr-expanded": 1},
         ),
         ([event(5, "isr_refused", 0, "t-0", 0, (0,), "shrink")], {"isr-write-refused": 1}),
@@ -244,13 +243,13 @@ RUNNING = [event(-9, "broker_started", broker) for broker in range(3)]
             [event(5, "served", 0, "t-0", "consumer-0", 0, 4, 4), truncated(3)],
             {"truncated": 1, "truncated-below-read": 1},
         ),
-        ([led(0, 1, 4), truncated(3)], {"truncated": 1, "follower-ahead-of-leader": 1}),
+        ([became_leader(0, 1, 4), truncated(3)], {"truncated": 1, "follower-ahead-of-leader": 1}),
         ([truncated(5), truncated(3)], {"truncated": 2, "follower-truncated-twice": 1}),
-        ([truncated(5), follows(1, 3, 0), truncated(3)], {"truncated": 2}),
-        ([asked(3, 2, 7)], {"epoch-unknown-to-leader": 1}),
-        ([asked(3, -1, -1)], {"epoch-undefined-answer": 1}),
+        ([truncated(5), became_follower(1, 3, 0), truncated(3)], {"truncated": 2}),
+        ([epoch_asked(3, 2, 7)], {"epoch-unknown-to-leader": 1}),
+        ([epoch_asked(3, -1, -1)], {"epoch-undefined-answer": 1}),
         # Before KIP-279 the answer has no epoch.
-        ([asked(3, 3, 7), asked(3, -1, 7)], {}),
+        ([epoch_asked(3, 3, 7), epoch_asked(3, -1, 7)], {}),
         ([event(5, "fetcher_failed", 1, "t-0", 5, 4)], {"follower-gave-up": 1}),
         (
             [event(5, "batch_given_up", "p", "t-0", "NETWORK_EXCEPTION", ("a",))],
@@ -268,13 +267,13 @@ RUNNING = [event(-9, "broker_started", broker) for broker in range(3)]
         ),
         ([appended(0), appended(1)], {"batch-appended-again": 1}),
         ([appended(0), acked(0), failed("NETWORK_EXCEPTION")], {"ack-lost-after-append": 1}),
-        ([failed("NETWORK_EXCEPTION"), again()], {}),
-        ([failed("NOT_ENOUGH_REPLICAS"), again(1)], {"producer-retried-to-new-leader": 1}),
-        ([appended(0), failed("NETWORK_EXCEPTION"), again()], {"retried-after-append": 1}),
+        ([failed("NETWORK_EXCEPTION"), sent_again()], {}),
+        ([failed("NOT_ENOUGH_REPLICAS"), sent_again(1)], {"producer-retried-to-new-leader": 1}),
+        ([appended(0), failed("NETWORK_EXCEPTION"), sent_again()], {"retried-after-append": 1}),
         ([event(5, "fetch_waits", 0, 1)], {"fetch-waited-in-purgatory": 1}),
         ([event(5, "fetch_expired", 0, 1)], {"fetch-expired-in-purgatory": 1}),
-        ([refused("UNKNOWN_LEADER_EPOCH", "Fetch")], {"leader-epoch-unknown": 1}),
-        ([refused("NOT_LEADER_FOR_PARTITION")], {"sent-to-former-leader": 1}),
+        ([request_refused("UNKNOWN_LEADER_EPOCH", "Fetch")], {"leader-epoch-unknown": 1}),
+        ([request_refused("NOT_LEADER_FOR_PARTITION")], {"sent-to-former-leader": 1}),
         ([event(5, "rejected", 0, "Fetch", "t-0", "c", "NOT_LEADER_FOR_PARTITION")], {}),
         # The first controller is elected before the campaign begins.
         ([event(-4_990_000, "controller_elected", 0, 1), event(0, "controller_elected", 0, 2)], {}),
@@ -292,7 +291,7 @@ RUNNING = [event(-9, "broker_started", broker) for broker in range(3)]
         ([truncated(3)], {"truncated": 1}),
         ([hw(3), truncated(3)], {"truncated": 1}),
         ([hw(3, broker=0), truncated(2)], {"truncated": 1, "truncated-below-hw": 1}),
-        # The highest one of any replica, not the last one.
+        # The highest high watermark of any replica counts, not the latest.
         ([hw(5, broker=0), hw(1, broker=1), truncated(4)], {"truncated": 1, "truncated-below-hw": 1}),
         ([hw(5, partition="t-1"), truncated(4)], {"truncated": 1}),
         ([event(5, "unflushed_lost", 0, "t-0", 1, 3)], {"unflushed-lost": 1}),
@@ -323,17 +322,17 @@ RUNNING = [event(-9, "broker_started", broker) for broker in range(3)]
         ([elected(2), appended(2)], {"clean-election": 1}),
         ([elected(2), elected(1), appended(1)], {"clean-election": 2, "zombie-leader-accepted-write": 1}),
         ([elected(2, partition="t-1"), appended(1)], {"clean-election": 1}),
-        ([refused("STALE_CONTROLLER_EPOCH", "LeaderAndIsr")], {"stale-controller-refused": 1}),
-        ([refused("STALE_BROKER_EPOCH", "StopReplica")], {"stale-broker-epoch-refused": 1}),
+        ([request_refused("STALE_CONTROLLER_EPOCH", "LeaderAndIsr")], {"stale-controller-refused": 1}),
+        ([request_refused("STALE_BROKER_EPOCH", "StopReplica")], {"stale-broker-epoch-refused": 1}),
         (
-            [refused("OUT_OF_ORDER_SEQUENCE_NUMBER"), refused("UNKNOWN_PRODUCER_ID")],
+            [request_refused("OUT_OF_ORDER_SEQUENCE_NUMBER"), request_refused("UNKNOWN_PRODUCER_ID")],
             {"sequence-refused": 2},
         ),
-        ([refused("NOT_ENOUGH_REPLICAS")], {"not-enough-replicas": 1}),
-        ([refused("NOT_ENOUGH_REPLICAS_AFTER_APPEND")], {"not-enough-replicas-after-append": 1}),
-        ([refused("FENCED_LEADER_EPOCH", "OffsetsForLeaderEpoch")], {"fenced-by-leader-epoch": 1}),
-        ([refused("REQUEST_TIMED_OUT")], {"produce-timed-out": 1}),
-        ([refused("OFFSET_OUT_OF_RANGE", "Fetch")], {"fetch-out-of-range": 1}),
+        ([request_refused("NOT_ENOUGH_REPLICAS")], {"not-enough-replicas": 1}),
+        ([request_refused("NOT_ENOUGH_REPLICAS_AFTER_APPEND")], {"not-enough-replicas-after-append": 1}),
+        ([request_refused("FENCED_LEADER_EPOCH", "OffsetsForLeaderEpoch")], {"fenced-by-leader-epoch": 1}),
+        ([request_refused("REQUEST_TIMED_OUT")], {"produce-timed-out": 1}),
+        ([request_refused("OFFSET_OUT_OF_RANGE", "Fetch")], {"fetch-out-of-range": 1}),
         (
             [
                 event(5, "delete_records_answered", 0, "t-0", 3, error)
@@ -341,44 +340,48 @@ RUNNING = [event(-9, "broker_started", broker) for broker in range(3)]
             ],
             {"records-deleted-by-request": 1},
         ),
-        # Broker 0 leads again, and has not heard that broker 1 did.
+        # Broker 0 leads again, and never learned that broker 1 led.
         (
             [
                 event(5, "election", 0, "t-0", 0, 0, (0, 1), False, "topic creation"),
-                led(0, 0, isr=(0, 1)),
+                became_leader(0, 0, isr=(0, 1)),
                 event(10, "election", 0, "t-0", 1, 1, (1, 0), False, "broker failure"),
                 event(11, "election", 0, "t-0", 0, 2, (0,), False, "broker failure"),
-                led(0, 2),
+                became_leader(0, 2),
             ],
             {"clean-election": 2, "leader-missed-its-deposition": 1},
         ),
         (
-            [event(5, "election", 0, "t-0", 0, 0, (0, 1), False, "topic creation"), led(0, 0), led(0, 2)],
+            [
+                event(5, "election", 0, "t-0", 0, 0, (0, 1), False, "topic creation"),
+                became_leader(0, 0),
+                became_leader(0, 2),
+            ],
             {},
         ),
-        # Who asks for broker 1 has not been answered when broker 1 is started again.
+        # The request to register broker 1 is still unanswered when broker 1 restarts.
         (
-            [led(0, 0), event(16, "isr_pending", 0, "t-0", 0, (0, 1)), started(1)],
+            [became_leader(0, 0), event(16, "isr_pending", 0, "t-0", 0, (0, 1)), started(1)],
             {"member-restarted-while-joining": 1},
         ),
         (
-            [led(0, 0), event(16, "isr_pending", 0, "t-0", 0, (0, 1)), started(2)],
+            [became_leader(0, 0), event(16, "isr_pending", 0, "t-0", 0, (0, 1)), started(2)],
             {},
         ),
         (
             [
-                led(0, 0),
+                became_leader(0, 0),
                 event(16, "isr_pending", 0, "t-0", 0, (0, 1)),
                 event(17, "isr_refused", 0, "t-0", 0, (0, 1), "expand"),
                 started(1),
             ],
             {"isr-write-refused": 1},
         ),
-        # ZooKeeper has broker 1 in the ISR and elects it; broker 0 has never heard of that.
+        # ZooKeeper has broker 1 in the ISR and elects it, but broker 0 never learned that.
         (
             [
                 event(5, "election", 0, "t-0", 0, 0, (0,), False, "topic creation"),
-                led(0, 0),
+                became_leader(0, 0),
                 event(16, "isr_written", 0, "t-0", 0, (0, 1)),
                 elected(1),
             ],
@@ -387,7 +390,7 @@ RUNNING = [event(-9, "broker_started", broker) for broker in range(3)]
         (
             [
                 event(5, "election", 0, "t-0", 0, 0, (0,), False, "topic creation"),
-                led(0, 0),
+                became_leader(0, 0),
                 event(16, "isr_written", 0, "t-0", 0, (0, 1)),
                 event(17, "isr", 0, "t-0", 0, (0, 1), "expand"),
                 elected(1),
@@ -450,8 +453,8 @@ RUNNING = [event(-9, "broker_started", broker) for broker in range(3)]
         ),
         ([group("CompletingRebalance"), group("Stable"), group("PreparingRebalance")], {}),
         ([group("Stable", 0), group("Stable", 1), group("Stable", 1)], {"group-coordinator-moved": 1}),
-        # The former coordinator tells that it has let the group go, before or after its successor
-        # has it.
+        # The former coordinator reports that it unloaded the group, before or after its successor
+        # loads it.
         ([group("Stable", 0), group("Stable", 1), group("Dead", 0)], {"group-coordinator-moved": 1}),
         ([group("CompletingRebalance", 0), group("PreparingRebalance", 1)], {"group-coordinator-moved": 1}),
         ([group("PreparingRebalance"), committed()], {"commit-during-rebalance": 1}),
@@ -470,28 +473,34 @@ RUNNING = [event(-9, "broker_started", broker) for broker in range(3)]
         ([event(5, "offsets_expired", 0, "g", (("t-0", 3),))], {"group-offsets-expired": 1}),
         (
             [
-                refused("UNKNOWN_MEMBER_ID", "Heartbeat"),
-                refused("FENCED_MEMBER_EPOCH", "ConsumerGroupHeartbeat"),
+                request_refused("UNKNOWN_MEMBER_ID", "Heartbeat"),
+                request_refused("FENCED_MEMBER_EPOCH", "ConsumerGroupHeartbeat"),
             ],
             {"member-fenced": 2},
         ),
-        ([refused("REBALANCE_IN_PROGRESS", "Heartbeat")], {}),
-        ([refused("FENCED_INSTANCE_ID", "SyncGroup")], {"static-member-fenced": 1}),
+        ([request_refused("REBALANCE_IN_PROGRESS", "Heartbeat")], {}),
+        ([request_refused("FENCED_INSTANCE_ID", "SyncGroup")], {"static-member-fenced": 1}),
         (
-            [refused("UNRELEASED_INSTANCE_ID", "ConsumerGroupHeartbeat")],
+            [request_refused("UNRELEASED_INSTANCE_ID", "ConsumerGroupHeartbeat")],
             {"static-member-unreleased": 1},
         ),
         (
-            [refused("ILLEGAL_GENERATION", "OffsetCommit"), refused("STALE_MEMBER_EPOCH", "OffsetCommit")],
+            [
+                request_refused("ILLEGAL_GENERATION", "OffsetCommit"),
+                request_refused("STALE_MEMBER_EPOCH", "OffsetCommit"),
+            ],
             {"commit-refused-by-generation": 2},
         ),
-        ([refused("ILLEGAL_GENERATION", "Heartbeat")], {}),
+        ([request_refused("ILLEGAL_GENERATION", "Heartbeat")], {}),
         (
-            [refused("NOT_COORDINATOR", api) for api in ("OffsetCommit", "TxnOffsetCommit", "Heartbeat")],
+            [
+                request_refused("NOT_COORDINATOR", api)
+                for api in ("OffsetCommit", "TxnOffsetCommit", "Heartbeat")
+            ],
             {"commit-sent-to-former-coordinator": 2},
         ),
         # Transactions
-        ([refused("INVALID_PRODUCER_EPOCH")], {"stale-producer-epoch-refused": 1}),
+        ([request_refused("INVALID_PRODUCER_EPOCH")], {"stale-producer-epoch-refused": 1}),
         ([event(5, "transaction_error", "app", "PRODUCER_FENCED", True)], {"producer-fenced": 1}),
         ([event(5, "transaction_error", "app", "UNKNOWN_SERVER_ERROR", True)], {}),
         ([event(5, "transaction_error", "app", "PRODUCER_FENCED", False)], {"transaction-only-abortable": 1}),
@@ -524,51 +533,86 @@ RUNNING = [event(-9, "broker_started", broker) for broker in range(3)]
             ],
             {},
         ),
-        ([*COORDINATED, transaction("Ongoing", partitions=("t-0",)), begun()], {}),
+        ([*COORDINATED, transaction("Ongoing", partitions=("t-0",)), transaction_begun()], {}),
         (
-            [*COORDINATED, transaction("Ongoing", partitions=("t-1",)), begun()],
+            [*COORDINATED, transaction("Ongoing", partitions=("t-1",)), transaction_begun()],
             {"late-transactional-batch": 1},
         ),
-        ([*COORDINATED, transaction("CompleteAbort"), begun()], {"late-transactional-batch": 1}),
+        ([*COORDINATED, transaction("CompleteAbort"), transaction_begun()], {"late-transactional-batch": 1}),
         (
-            [*COORDINATED, transaction("PrepareAbort", partitions=("t-0",)), begun()],
+            [*COORDINATED, transaction("PrepareAbort", partitions=("t-0",)), transaction_begun()],
             {"late-transactional-batch": 1},
         ),
-        ([*COORDINATED, transaction("CompleteAbort"), follows(1, 0, 0), begun(1)], {}),
+        ([*COORDINATED, transaction("CompleteAbort"), became_follower(1, 0, 0), transaction_begun(1)], {}),
         # The log that the new coordinator has read is unknown, and a former one may still report
         # its own.
-        ([*COORDINATED, transaction("CompleteAbort"), coordinates(1), begun()], {}),
-        ([*COORDINATED, coordinates(1), transaction("CompleteAbort"), begun()], {}),
-        ([led(0, 0), marked(first_offset=-1)], {"marker-without-transaction": 1}),
-        ([led(0, 0), follows(1, 0, 0), marked(1, first_offset=-1), marked()], {}),
+        ([*COORDINATED, transaction("CompleteAbort"), coordinates(1), transaction_begun()], {}),
+        ([*COORDINATED, coordinates(1), transaction("CompleteAbort"), transaction_begun()], {}),
+        ([became_leader(0, 0), marker_written(first_offset=-1)], {"marker-without-transaction": 1}),
         (
             [
-                led(0, 0),
-                transaction("Ongoing", partitions=("t-0",)),
-                begun(at_us=1),
-                marked(at_us=5_000_001),
-            ],
-            {"lso-held-back": 1},
-        ),
-        (
-            [
-                led(0, 0),
-                transaction("Ongoing", partitions=("t-0",)),
-                begun(at_us=1),
-                marked(at_us=5_000_000),
+                became_leader(0, 0),
+                became_follower(1, 0, 0),
+                marker_written(1, first_offset=-1),
+                marker_written(),
             ],
             {},
         ),
-        # It has no marker when the run is over.
-        ([led(0, 0), begun(at_us=1), begun(at_us=5_000_001, producer=8)], {"lso-held-back": 1}),
-        ([led(0, 0), begun(at_us=1), begun(at_us=5_000_000, producer=8)], {}),
-        ([led(0, 0), begun(at_us=1), marked(), begun(at_us=5_000_001, producer=8)], {}),
-        # The next leader has it, or does not.
         (
-            [led(0, 0), begun(at_us=1), led(1, 1, start=4), begun(1, at_us=5_000_001, producer=8)],
+            [
+                became_leader(0, 0),
+                transaction("Ongoing", partitions=("t-0",)),
+                transaction_begun(at_us=1),
+                marker_written(at_us=5_000_001),
+            ],
             {"lso-held-back": 1},
         ),
-        ([led(0, 0), begun(at_us=1), led(1, 1, start=3), begun(1, at_us=5_000_001, producer=8)], {}),
+        (
+            [
+                became_leader(0, 0),
+                transaction("Ongoing", partitions=("t-0",)),
+                transaction_begun(at_us=1),
+                marker_written(at_us=5_000_000),
+            ],
+            {},
+        ),
+        # The transaction has no marker at the end of the run.
+        (
+            [became_leader(0, 0), transaction_begun(at_us=1), transaction_begun(at_us=5_000_001, producer=8)],
+            {"lso-held-back": 1},
+        ),
+        (
+            [became_leader(0, 0), transaction_begun(at_us=1), transaction_begun(at_us=5_000_000, producer=8)],
+            {},
+        ),
+        (
+            [
+                became_leader(0, 0),
+                transaction_begun(at_us=1),
+                marker_written(),
+                transaction_begun(at_us=5_000_001, producer=8),
+            ],
+            {},
+        ),
+        # The next leader has the marker, or lacks it.
+        (
+            [
+                became_leader(0, 0),
+                transaction_begun(at_us=1),
+                became_leader(1, 1, start=4),
+                transaction_begun(1, at_us=5_000_001, producer=8),
+            ],
+            {"lso-held-back": 1},
+        ),
+        (
+            [
+                became_leader(0, 0),
+                transaction_begun(at_us=1),
+                became_leader(1, 1, start=3),
+                transaction_begun(1, at_us=5_000_001, producer=8),
+            ],
+            {},
+        ),
     ],
 )
 def test_a_trace_hits_its_probes(trace: list[TraceEvent], counts: dict[str, int]) -> None:
@@ -580,15 +624,15 @@ def test_probes_are_reported_in_the_order_of_the_catalogue() -> None:
     assert list(count_probes([*RUNNING, *trace])) == ["controller-changed", "session-expired", "truncated"]
 
 
-class Watch(Clock):
-    """A clock that stands still."""
+class FixedClock(Clock):
+    """A clock with a fixed time."""
 
     def __init__(self, now_us: int) -> None:
         self.now_us = now_us
 
 
-def noticed(kind: type[events.Event], *fields: object, at_us: int = 5) -> dict[str, int]:
-    trace = Trace(Watch(at_us))
+def probes_of_notice(kind: type[events.Event], *fields: object, at_us: int = 5) -> dict[str, int]:
+    trace = Trace(FixedClock(at_us))
     counter = NoticeCounter(trace)
     trace.publish(cast("Any", kind), *fields)
     assert not trace.events, "events that only subscribers see change no digest"
@@ -622,11 +666,11 @@ NOTICED: list[tuple[tuple[Any, ...], dict[str, int]]] = [
 def test_probes_on_events_that_only_subscribers_see_are_counted(
     notice: tuple[Any, ...], counts: dict[str, int]
 ) -> None:
-    assert noticed(*notice) == counts
+    assert probes_of_notice(*notice) == counts
 
 
 def test_events_during_the_start_of_the_cluster_are_not_counted() -> None:
-    assert noticed(events.QuorumElectionUndecided, 1, 1, at_us=-1) == {}
+    assert probes_of_notice(events.QuorumElectionUndecided, 1, 1, at_us=-1) == {}
 
 
 def traces() -> list[tuple[list[TraceEvent], dict[str, int]]]:
@@ -639,7 +683,7 @@ def test_every_probe_has_a_trace_that_hits_it() -> None:
 
 
 def test_a_probe_is_reached_at_the_events_that_it_names() -> None:
-    """Where it can be reached follows from them."""
+    """These events decide which runs can reach the probe."""
     for trace, _ in traces():
         before: dict[str, int] = {}
         for length, happened in enumerate(trace, start=1):

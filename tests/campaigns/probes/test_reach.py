@@ -1,6 +1,4 @@
-"""Which rare states runs can reach at all: of their control plane, and of the groups and
-transactions that they have.
-"""
+"""Which probes a run can reach follows from its control plane, groups and transactions."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -78,25 +76,25 @@ def test_a_swarm_reaches_everything_that_one_of_its_draws_can() -> None:
 
 def test_campaigns_together_reach_everything_that_one_of_them_can() -> None:
     plans = [plan(text) for text in (IN_ZOOKEEPER + GROUP, IN_KRAFT + TRANSACTIONS)]
-    both = ProbeReach(
+    joint = ProbeReach(
         control_planes=frozenset({ZOOKEEPER, KRAFT}), topics=frozenset({CONSUMER_OFFSETS, TRANSACTION_STATE})
     )
     reach = reach_of_all(plans)
-    assert (reach.control_planes, reach.topics) == (both.control_planes, both.topics)
+    assert (reach.control_planes, reach.topics) == (joint.control_planes, joint.topics)
     assert set(PROBES) - set(in_reach(reach)) == {
         *("elr-member-elected", "last-known-leader-elected"),
         *("member-asked-to-revoke", "static-member-unreleased"),
     }
-    newest = plan('kafka: "4.3"\n' + BY_COORDINATOR)
-    assert in_reach(reach_of_all([*plans, newest])) == tuple(PROBES)
+    newest_release = plan('kafka: "4.3"\n' + BY_COORDINATOR)
+    assert in_reach(reach_of_all([*plans, newest_release])) == tuple(PROBES)
 
 
 def test_unknown_behaviours_of_runs_may_reach_any_probe() -> None:
-    both = ProbeReach(
+    joint = ProbeReach(
         control_planes=frozenset({ZOOKEEPER, KRAFT}), topics=frozenset({CONSUMER_OFFSETS, TRANSACTION_STATE})
     )
-    assert in_reach(both) == tuple(PROBES)
-    assert in_reach(reach_of(plan(IN_ZOOKEEPER)) | both) == tuple(PROBES)
+    assert in_reach(joint) == tuple(PROBES)
+    assert in_reach(reach_of(plan(IN_ZOOKEEPER)) | joint) == tuple(PROBES)
     assert in_reach(ProbeReach()) == ()
 
 
@@ -149,7 +147,7 @@ def test_a_sweep_looks_for_the_probes_that_its_cells_can_reach(text: str, beyond
     assert not set(beyond) & set(definition(text=text).probes())
 
 
-# Campaigns that require them
+# Campaigns that require probes
 
 
 @pytest.mark.parametrize(

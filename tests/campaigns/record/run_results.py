@@ -38,11 +38,11 @@ def plan(**changes: Any) -> Plan:
 
 
 def with_trial(way: Prevention, outcome: str) -> Prevention:
-    """Return a prevention with a trial that came out so."""
+    """Return a prevention with a trial of this outcome."""
     return replace(way, trial=Trial(outcome=outcome, verdict=HELD, struck=("broker_crash",)))
 
 
-def lost(value: str, permitted_by: str | None = None, offset: int = 1) -> Finding:
+def lost_record(value: str, permitted_by: str | None = None, offset: int = 1) -> Finding:
     """Return the finding that a record is lost."""
     return Finding(
         partition="t-0",
@@ -102,7 +102,7 @@ def evidence() -> Evidence:
 
 
 def run_result(*findings: Finding, **changes: Any) -> RunResult:
-    """Return a run with these findings, by default as expected."""
+    """Return a run with these findings that meets its expectations unless fields say otherwise."""
     fields: dict[str, Any] = {
         "plan": plan(expect=Expectation(verdict=verdict(*findings).status)),
         "seed": 0,
@@ -126,7 +126,7 @@ def run_result(*findings: Finding, **changes: Any) -> RunResult:
 
 
 def failed_run(**changes: Any) -> RunResult:
-    """Return a run that lost a record and should not have."""
+    """Return a run that lost a record against its expectations."""
     missed = (
         MissedExpectation(line=0, message="verdict is violated, expected held"),
         MissedExpectation(line=42, message="m1 is not acked"),
@@ -137,4 +137,4 @@ def failed_run(**changes: Any) -> RunResult:
         "missed": missed,
         **changes,
     }
-    return run_result(lost("m1"), **fields)
+    return run_result(lost_record("m1"), **fields)

@@ -1,4 +1,4 @@
-"""Histories in EDN, as Jepsen writes them, are read as the same lines of JSON are."""
+"""Histories in EDN, as Jepsen writes them, are read like the same histories in JSON."""
 
 import json
 import tracemalloc
@@ -66,7 +66,7 @@ def test_a_line_of_json_is_not_taken_for_edn() -> None:
     assert all(looks_like_edn(line) for line in (b" {:process 0}", b"#jepsen.history.Op{:index 1}"))
 
 
-def test_only_a_half_read_transaction_is_torn() -> None:
+def test_a_half_read_transaction_is_torn() -> None:
     verdict = judge_history(read_history(lines(TORN), "history.edn"))
     assert [name for name, rule in verdict.rules.items() if rule.status != HELD] == ["torn-transaction"]
     assert verdict.status == VIOLATED
@@ -144,7 +144,7 @@ on two lines"} :x #_x
 def test_elements_and_their_positions_do_not_depend_on_how_a_vector_is_split(lines_at_once: int) -> None:
     every = EVERYTHING.splitlines(keepends=True)
     starts = range(0, len(every), lines_at_once)
-    # The first piece has the bracket in it.
+    # The first piece includes the opening bracket.
     pieces = ["".join(every[start : start + lines_at_once]) for start in starts]
     if lines_at_once == 1:
         pieces[:2] = ["".join(pieces[:2])]
@@ -209,7 +209,7 @@ def test_a_long_string_needs_no_memory_beyond_its_text() -> None:
         ("[" * 201 + "]" * 201, 200, "more than 200 elements are open"),
     ],
 )
-def test_an_element_that_is_too_long_is_refused_at_its_start(text: str, place: int, reason: str) -> None:
+def test_an_element_that_is_too_long_is_reported_at_its_start(text: str, place: int, reason: str) -> None:
     with pytest.raises(EdnError) as caught:
         parse_edn(text)
     assert (caught.value.position, caught.value.reason) == (place, reason)

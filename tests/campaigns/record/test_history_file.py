@@ -1,4 +1,4 @@
-"""Histories are read line by line, and no line takes all memory."""
+"""Histories are read line by line, within limits of memory."""
 
 import gzip
 import io
@@ -67,7 +67,7 @@ def test_long_lines_are_not_kept_together_in_memory(monkeypatch: pytest.MonkeyPa
     assert len(history.processes) == 20
 
 
-def test_offsets_beyond_those_of_kafka_are_judged() -> None:
+def test_offsets_beyond_the_range_of_kafka_are_judged() -> None:
     far = 2**70
     records = [[0, "m0"], [far, "m1"], [far, "m2"]]
     lines = [

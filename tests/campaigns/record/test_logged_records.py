@@ -1,4 +1,4 @@
-"""What a producer logged and what kcat read back, judged."""
+"""Records that a producer logged are judged against records that kcat read back."""
 
 import json
 from typing import Any
@@ -67,7 +67,7 @@ def test_an_acked_record_that_is_missing_before_a_later_one_is_lost() -> None:
 @pytest.mark.parametrize(
     "fields", [{"partition": 0}, {}, {"partition": -1, "offset": -1}, {"partition": None}]
 )
-def test_an_acked_record_that_was_never_read_is_unseen_whether_its_place_was_logged_or_not(
+def test_an_acked_record_that_was_never_read_is_unseen_even_if_its_offset_was_not_logged(
     fields: dict[str, Any],
 ) -> None:
     judged = verdict([sent("a", 0), sent("b", **fields)], [kcat("a", 0)])
@@ -76,7 +76,7 @@ def test_an_acked_record_that_was_never_read_is_unseen_whether_its_place_was_log
     assert value == "b"
 
 
-def test_a_record_without_a_logged_partition_belongs_where_it_was_read() -> None:
+def test_a_record_without_a_logged_partition_belongs_to_the_partition_where_it_was_read() -> None:
     judged = verdict([sent("a"), sent("b")], [kcat("a", 0, partition=3), kcat("b", 7, partition=1)])
     assert (judged.status, findings(judged)) == (HELD, {})
 
@@ -108,7 +108,7 @@ def test_a_record_at_two_offsets_is_a_duplicate() -> None:
     "fields", [{"acked": False}, {"acked": False, "error": "TIMED_OUT"}, {"error": "x", "acked": None}]
 )
 @pytest.mark.parametrize("was_read", [True, False])
-def test_an_unacknowledged_send_may_be_missing_or_not(fields: dict[str, Any], *, was_read: bool) -> None:
+def test_an_unacknowledged_send_may_or_may_not_be_read(fields: dict[str, Any], *, was_read: bool) -> None:
     reads = [kcat("a", 0), *([kcat("b", 1)] if was_read else [])]
     judged = verdict([sent("a", 0), {"value": "b", **fields}], reads)
     assert (judged.status, findings(judged)) == (HELD, {})

@@ -1,4 +1,4 @@
-"""Markdown that survives any text of a campaign and has no line that is a command to a CI log."""
+"""Markdown shows any text of a campaign literally, and no line is a command to a CI system."""
 
 import re
 
@@ -30,5 +30,5 @@ def test_a_command_stays_on_one_line() -> None:
     assert console("harrow run 'a\nb\x1b'") == "```console\n$ harrow run 'a\\nb\\x1b'\n```"
 
 
-def test_a_document_has_no_empty_parts() -> None:
+def test_a_document_has_no_empty_paragraphs() -> None:
     assert document(["a", "", "b\nc"]) == "a\n\nb\nc\n"

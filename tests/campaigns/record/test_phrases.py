@@ -1,4 +1,4 @@
-"""What is shown of a chain."""
+"""A long chain is shown without its minor links."""
 
 import pytest
 from hypothesis import given
@@ -11,7 +11,7 @@ from harrow.checks.link import KINDS, Link
 from harrow.checks.rules.catalogue import RULES
 from harrow.cluster_model.events import LeaderElected
 
-TURNS = (
+PIVOTAL = (
     links.stopped(1, 0, cause="process"),
     links.unflushed_lost(1, 0, leo=1, offset=1),
     links.elected(1, 1, leader_epoch=1),
@@ -19,10 +19,10 @@ TURNS = (
     links.isr_shrank(1, 0, before=(0, 1), isr=(0,), left=(1,)),
     links.isr_written(1, 0, isr=(0, 1)),
 )
-OTHERS = (links.copied(1, 1, value="m", offset=1), links.recovered(1, 0, value="m", leo=1, hw=1))
+MINOR = (links.copied(1, 1, value="m", offset=1), links.recovered(1, 0, value="m", leo=1, hw=1))
 
 
-@given(st.lists(st.sampled_from((*TURNS, *OTHERS, *OTHERS, *OTHERS)), min_size=1, max_size=40))
+@given(st.lists(st.sampled_from((*PIVOTAL, *MINOR, *MINOR, *MINOR)), min_size=1, max_size=40))
 def test_a_long_chain_leaves_out_four_or_more_minor_links_in_a_row(chain: list[Link]) -> None:
     chain.append(power_loss.conclude(lost=(0,)))
     shown = list(shortened(chain))
@@ -35,9 +35,9 @@ def test_a_long_chain_leaves_out_four_or_more_minor_links_in_a_row(chain: list[L
         assert not folded
 
 
-@pytest.mark.parametrize("turn", TURNS, ids=lambda link: link.kind.name)
-def test_faults_elections_truncations_and_isr_changes_are_pivotal(turn: Link) -> None:
-    assert turn.is_pivotal
+@pytest.mark.parametrize("turn", PIVOTAL, ids=lambda link: link.kind.name)
+def test_faults_elections_truncations_and_isr_changes_are_pivotal(pivotal: Link) -> None:
+    assert pivotal.is_pivotal
 
 
 def test_every_election_is_pivotal() -> None:

@@ -9,7 +9,7 @@ from harrow.campaigns.record.phrases import because
 from harrow.campaigns.record.recorded_findings import recorded_rules
 from harrow.campaigns.record.report import finding_as_mapping, run_as_mapping
 from harrow.checks.incident import incidents
-from tests.campaigns.record.run_results import CHAIN, lost
+from tests.campaigns.record.run_results import CHAIN, lost_record
 from tests.scenarios.library_plans import library_plans, proven_library_run
 
 PLANS = library_plans()
@@ -41,16 +41,16 @@ def test_a_link_of_a_rule_that_is_not_installed_keeps_its_text() -> None:
 @pytest.mark.parametrize(
     "operands", [{}, {"leader": 0, "error": "x", "values": [], "hindered": [], "more": 1}]
 )
-def test_a_link_whose_kind_has_other_operands_now_keeps_its_text(operands: dict[str, object]) -> None:
+def test_a_link_whose_kind_has_changed_its_operands_keeps_its_text(operands: dict[str, object]) -> None:
     link = {"at_ms": 1, "text": "0.001s p got no answer", "kind": "no-answer", "operands": operands}
     finding = {"partition": "t-0", "chain": [link]}
     read = recorded_rules({"lost-write": {"status": "violated", "findings": [finding]}})
     assert because(read["lost-write"].findings[0]) == "0.001s p got no answer"
 
 
-def test_a_deciding_link_is_still_one_when_it_is_read_back() -> None:
+def test_a_deciding_link_is_still_deciding_after_it_is_read_back() -> None:
     decisive = replace(CHAIN[1], decides=True)
-    finding = replace(lost("m1"), chain=(CHAIN[0], decisive))
+    finding = replace(lost_record("m1"), chain=(CHAIN[0], decisive))
     recorded = recorded_rules(
         {"lost-write": {"status": "violated", "findings": [finding_as_mapping(finding)]}}
     )

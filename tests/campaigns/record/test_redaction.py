@@ -1,4 +1,4 @@
-"""What a report of a bug may not have in it."""
+"""A bug report must not contain secrets."""
 
 import pytest
 
@@ -46,5 +46,5 @@ def test_a_registered_secret_is_hidden_everywhere() -> None:
 @pytest.mark.parametrize(
     "name", ["sasl.password", "ssl.key.password", "KAFKA_PASSWD", "GITHUB_TOKEN", "sasl.jaas.config"]
 )
-def test_a_name_of_a_password_token_or_key_sounds_secret(name: str) -> None:
+def test_the_name_of_a_password_token_or_key_sounds_secret(name: str) -> None:
     assert sounds_secret(name)

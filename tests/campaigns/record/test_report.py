@@ -1,4 +1,4 @@
-"""Reports of runs: the JSON, the words of its anomalies, the line that reproduces it."""
+"""The report of a run has JSON, a sentence for each anomaly, and the command that repeats it."""
 
 import json
 import shlex
@@ -43,7 +43,7 @@ from harrow.checks.finding import (
 from harrow.checks.prevention import BEHAVIOUR, KIP_101, KIP_320, Prevention, Remedy
 from harrow.checks.rules.catalogue import RULES
 from harrow.cli.commands.run_tally import exit_code_of
-from tests.campaigns.record.run_results import TEXTS, failed_run, lost, plan, run_result, verdict
+from tests.campaigns.record.run_results import TEXTS, failed_run, lost_record, plan, run_result, verdict
 
 REPRODUCE = "harrow run loss --seed 0"
 
@@ -69,7 +69,7 @@ def trial(outcome: str) -> dict[str, Any]:
 
 
 def test_the_json_of_a_run_follows_the_interface() -> None:
-    run = json.loads(json.dumps(run_as_mapping(run_result(lost("m1")), REPRODUCE)))
+    run = json.loads(json.dumps(run_as_mapping(run_result(lost_record("m1")), REPRODUCE)))
     assert run["campaign"] == "loss"
     assert len(run["plan_digest"]) == 16
     assert (run["seed"], run["verdict"], run["variant"], run["expected"]) == (0, "violated", None, True)
@@ -167,7 +167,7 @@ def test_the_json_of_a_run_follows_the_interface() -> None:
 
 
 def test_a_permitted_finding_names_the_setting_that_permits_it() -> None:
-    run = run_as_mapping(run_result(lost("m1", permitted_by="acks=1")), REPRODUCE)
+    run = run_as_mapping(run_result(lost_record("m1", permitted_by="acks=1")), REPRODUCE)
     assert run["rules"]["lost-write"]["findings"][0]["permitted_by"] == "acks=1"
 
 
@@ -178,7 +178,7 @@ def test_missed_expectations_are_in_the_json() -> None:
 
 
 def test_the_document_has_the_worst_verdict() -> None:
-    runs = [run_as_mapping(run, REPRODUCE) for run in (run_result(), run_result(lost("m1")))]
+    runs = [run_as_mapping(run, REPRODUCE) for run in (run_result(), run_result(lost_record("m1")))]
     report = document(runs)
     assert (report["schema"], report["version"], report["verdict"]) == ("harrow.run/1", version(), VIOLATED)
     assert len(report["runs"]) == 2
@@ -198,11 +198,11 @@ def test_the_worst_verdict_has_a_fixed_order() -> None:
     ("findings", "sentences"),
     [
         ((), []),
-        ((lost("m1"),), ["lost m1 despite acks=all"]),
-        ((lost("m1"), lost("m2")), ["lost m1, m2 despite acks=all"]),
-        ((lost("m1", permitted_by="acks=0"),), ["lost m1, permitted by acks=0"]),
+        ((lost_record("m1"),), ["lost m1 despite acks=all"]),
+        ((lost_record("m1"), lost_record("m2")), ["lost m1, m2 despite acks=all"]),
+        ((lost_record("m1", permitted_by="acks=0"),), ["lost m1, permitted by acks=0"]),
         (
-            (lost("m1", permitted_by="acks=1"), lost("m2")),
+            (lost_record("m1", permitted_by="acks=1"), lost_record("m2")),
             ["lost m2 despite acks=all", "lost m1, permitted by acks=1"],
         ),
     ],
@@ -212,7 +212,7 @@ def test_an_anomaly_has_its_sentence(findings: tuple[Finding, ...], sentences: l
 
 
 def test_a_sentence_shortens_a_long_list_of_records() -> None:
-    (anomaly,) = anomalies(run_result(*(lost(f"m{number}") for number in range(9))))
+    (anomaly,) = anomalies(run_result(*(lost_record(f"m{number}") for number in range(9))))
     assert anomaly.anomaly_text() == "lost m0, m1, m2, m3 and 5 more"
 
 
@@ -250,7 +250,7 @@ def test_a_rule_without_a_verb_is_shown_by_its_name() -> None:
     ]
 
 
-def test_the_command_that_reproduces_a_run_can_be_typed() -> None:
+def test_the_command_that_reproduces_a_run_is_quoted_for_a_shell() -> None:
     command = reproduce_command("my file.yaml", 7, "0.11", ["acks=all", "name=a b"])
     assert shlex.split(command) == [
         *("harrow", "run", "my file.yaml", "--seed", "7"),
@@ -268,7 +268,7 @@ def test_a_run_has_the_same_id_everywhere() -> None:
 def test_a_run_has_the_outcome_and_exit_code_of_its_verdict() -> None:
     undecided = verdict(status=INCONCLUSIVE)
     anything = plan(expect=Expectation())
-    assert outcome(run_result(lost("m1"))) == AS_EXPECTED
+    assert outcome(run_result(lost_record("m1"))) == AS_EXPECTED
     assert outcome(failed_run()) == UNEXPECTED
     assert outcome(run_result(plan=anything, verdict=undecided)) == UNDECIDED
     assert outcome(failed_run(verdict=undecided, missed=())) == UNDECIDED
@@ -283,27 +283,27 @@ def test_a_failed_step_decides_even_an_inconclusive_run() -> None:
     assert outcome(failed_run(verdict=verdict(status=INCONCLUSIVE), missed=missed)) == UNEXPECTED
 
 
-OF_ANOTHER_RELEASE = plan(
+ON_ANOTHER_RELEASE = plan(
     expect=Expectation(verdict=PERMITTED, rules=(("lost-write", PERMITTED),)), written_for="Kafka 2.4"
 )
 
 
 def test_missing_the_expectations_for_another_release_is_not_a_failure() -> None:
     missed = (MissedExpectation(line=42, message="LEO is 1, expected 2"),)
-    held = failed_run(plan=OF_ANOTHER_RELEASE, verdict=verdict(status=HELD), missed=missed)
+    held = failed_run(plan=ON_ANOTHER_RELEASE, verdict=verdict(status=HELD), missed=missed)
     assert outcome(held) == OTHERWISE
-    undecided = failed_run(plan=OF_ANOTHER_RELEASE, verdict=verdict(status=INCONCLUSIVE), missed=missed)
+    undecided = failed_run(plan=ON_ANOTHER_RELEASE, verdict=verdict(status=INCONCLUSIVE), missed=missed)
     assert outcome(undecided) == UNDECIDED
 
 
 def test_a_violation_on_another_release_is_a_failure() -> None:
-    broken = verdict(lost("m1"))
-    assert outcome(failed_run(plan=OF_ANOTHER_RELEASE, verdict=broken)) == UNEXPECTED
+    broken = verdict(lost_record("m1"))
+    assert outcome(failed_run(plan=ON_ANOTHER_RELEASE, verdict=broken)) == UNEXPECTED
     foreseen = plan(expect=Expectation(rules=(("lost-write", VIOLATED),), lost=()), written_for="Kafka 2.4")
     assert outcome(failed_run(plan=foreseen, verdict=broken)) == OTHERWISE
 
 
-MENDED = plan(behaviours={"unknown_producer_sequence_is_zero": True}, written_for="brokers with that")
+WITHOUT_FLAW = plan(behaviours={"unknown_producer_sequence_is_zero": True}, written_for="brokers with that")
 BROKERS = RealTarget(kind="kafka", release="4.4.0", metadata="kraft", began="")
 
 
@@ -325,13 +325,13 @@ def test_a_violation_explained_by_a_flaw_that_the_campaign_mends_is_not_a_failur
     ways = tuple(
         Prevention(BEHAVIOUR, name, True, name, Remedy(switches=((name, True),))) for name in proposed
     )
-    broken = verdict(replace(lost("m1"), prevented_by=ways))
-    result = failed_run(plan=MENDED, verdict=broken, target=BROKERS)
+    broken = verdict(replace(lost_record("m1"), prevented_by=ways))
+    result = failed_run(plan=WITHOUT_FLAW, verdict=broken, target=BROKERS)
     assert repaired_flaws(result) == switches
     assert outcome(result) == expected
-    other = verdict(replace(lost("m1"), prevented_by=ways), lost("m2"))
-    assert repaired_flaws(failed_run(plan=MENDED, verdict=other, target=BROKERS)) == ()
-    assert repaired_flaws(failed_run(plan=MENDED, verdict=broken)) == ()
+    other = verdict(replace(lost_record("m1"), prevented_by=ways), lost_record("m2"))
+    assert repaired_flaws(failed_run(plan=WITHOUT_FLAW, verdict=other, target=BROKERS)) == ()
+    assert repaired_flaws(failed_run(plan=WITHOUT_FLAW, verdict=broken)) == ()
 
 
 @pytest.mark.parametrize(
@@ -368,7 +368,11 @@ def test_report_md_has_every_section() -> None:
 
 
 def judged_rules(**statuses: str) -> dict[str, RuleResult]:
-    by_status = {VIOLATED: (lost("m2"),), PERMITTED: (lost("m1", permitted_by="acks=1"),), HELD: ()}
+    by_status = {
+        VIOLATED: (lost_record("m2"),),
+        PERMITTED: (lost_record("m1", permitted_by="acks=1"),),
+        HELD: (),
+    }
     return {
         name.replace("_", "-"): RuleResult(status=status, promise="p", findings=by_status[status])
         for name, status in statuses.items()
@@ -438,7 +442,7 @@ def test_the_behaviour_that_makes_the_difference_follows_the_finding() -> None:
         ("3.6", "stale_fetch_response_ignored", True, None, "Kafka 3.6 lacks KAFKA-18991 (tried"),
         ("1.1", "follower_truncation", "answered_epoch", None, "Kafka 1.1 lacks KIP-279 (tried"),
         ("3.9", "producer_fenced_error", False, "2.7", "the outcome differs: a coordinator tells"),
-        # Releases before and after it elect no preferred leader that leads already.
+        # Earlier and later releases do not re-elect a preferred leader that already leads.
         (
             "2.0",
             "preferred_leader_reelected",

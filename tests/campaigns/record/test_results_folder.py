@@ -1,4 +1,4 @@
-"""results/: whole files, whatever happens."""
+"""A process that fails or is killed leaves only complete files in results/."""
 
 import json
 import os
@@ -55,7 +55,7 @@ def test_the_name_latest_selects_the_newest_results(tmp_path: Path) -> None:
     assert (tmp_path / "latest").resolve() == second
 
 
-def test_latest_is_relative_so_that_results_can_be_moved(tmp_path: Path) -> None:
+def test_latest_is_a_relative_link_so_that_results_can_be_moved(tmp_path: Path) -> None:
     write(tmp_path / "here", run_result())
     (tmp_path / "here").rename(tmp_path / "there")
     assert (tmp_path / "there" / "latest" / "run.json").exists()
@@ -74,32 +74,31 @@ def test_the_same_run_is_replaced_file_by_file(tmp_path: Path) -> None:
 @needs_proc
 def test_a_renamed_file_is_flushed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A power cut keeps only flushed files and names, so both are flushed in order."""
-    moments = flushes_and_renames(monkeypatch)
+    steps = flushes_and_renames(monkeypatch)
     result = run_result()
     folder = write(tmp_path, result)
-    renamed = moments.index(f"rename to {folder.name}")
+    renamed = steps.index(f"rename to {folder.name}")
     files = {path.name for path in folder.iterdir()}
-    assert set(moments[:renamed]) == {f"flush {name}" for name in (*files, unfinished(folder).name)}
-    assert moments[renamed + 1] == f"flush {folder.parent.name}"
-    # Once more: the folder is there, so each file is replaced, the one that says that it is a run
-    # at the end.
-    moments.clear()
+    assert set(steps[:renamed]) == {f"flush {name}" for name in (*files, unfinished(folder).name)}
+    assert steps[renamed + 1] == f"flush {folder.parent.name}"
+    # The folder now exists, so each file is replaced, and last the file that marks it as a run.
+    steps.clear()
     write(tmp_path, result)
-    replaced = [moment for moment in moments if moment.startswith("rename")]
+    replaced = [moment for moment in steps if moment.startswith("rename")]
     assert {f"rename to {name}" for name in files} == set(replaced[:-1])
     assert replaced[-2:] == [f"rename to {RUN}", f"rename to {LATEST}"]
-    first = moments.index(replaced[0])
-    assert {f"flush {name}" for name in files} <= set(moments[:first])
-    assert moments[moments.index(f"rename to {RUN}") + 1] == f"flush {folder.name}"
+    first = steps.index(replaced[0])
+    assert {f"flush {name}" for name in files} <= set(steps[:first])
+    assert steps[steps.index(f"rename to {RUN}") + 1] == f"flush {folder.name}"
 
 
 @needs_proc
 def test_a_file_is_flushed_before_it_is_renamed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    moments = flushes_and_renames(monkeypatch)
+    steps = flushes_and_renames(monkeypatch)
     path = tmp_path / "out.json"
     with whole_file(path) as stream:
         stream.write("all")
-    assert moments == [
+    assert steps == [
         f"flush {unfinished(path).name}",
         "rename to out.json",
         f"flush {tmp_path.name}",
@@ -108,16 +107,16 @@ def test_a_file_is_flushed_before_it_is_renamed(tmp_path: Path, monkeypatch: pyt
 
 def flushes_and_renames(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Return a growing list of the flushes and renames of files and folders."""
-    moments: list[str] = []
+    steps: list[str] = []
     flush, replace, rename = os.fsync, Path.replace, Path.rename
 
     def flushed(descriptor: int) -> None:
         flush(descriptor)
-        moments.append(f"flush {Path(f'/proc/self/fd/{descriptor}').readlink().name}")
+        steps.append(f"flush {Path(f'/proc/self/fd/{descriptor}').readlink().name}")
 
     def renamed(do: Callable[[Path, Path], Path]) -> Callable[[Path, Path], Path]:
         def note(path: Path, target: Path) -> Path:
-            moments.append(f"rename to {target.name}")
+            steps.append(f"rename to {target.name}")
             return do(path, target)
 
         return note
@@ -125,7 +124,7 @@ def flushes_and_renames(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     monkeypatch.setattr(os, "fsync", flushed)
     monkeypatch.setattr(Path, "replace", renamed(replace))
     monkeypatch.setattr(Path, "rename", renamed(rename))
-    return moments
+    return steps
 
 
 def test_a_failed_write_leaves_no_file(tmp_path: Path) -> None:
@@ -153,8 +152,8 @@ def test_a_file_appears_only_when_it_is_complete(tmp_path: Path) -> None:
         stream.flush()
         assert path.read_text(encoding="utf-8") == "before"
     assert path.read_text(encoding="utf-8") == "after"
-    half = whole_file(path)
-    half.__enter__().write("half")
-    half.__exit__(KeyboardInterrupt, KeyboardInterrupt(), None)
+    writer = whole_file(path)
+    writer.__enter__().write("half")
+    writer.__exit__(KeyboardInterrupt, KeyboardInterrupt(), None)
     assert path.read_text(encoding="utf-8") == "after"
     assert [file.name for file in tmp_path.iterdir()] == ["out.json"]

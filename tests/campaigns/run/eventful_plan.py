@@ -1,4 +1,4 @@
-"""Eventful plans for tests that need only the standard library and the core, without YAML."""
+"""Plans with many kinds of events, for tests without YAML and other libraries."""
 
 import sys
 from collections.abc import Iterable

@@ -1,4 +1,4 @@
-"""Brokers that join a cluster later are unknown before, and get no partitions by themselves."""
+"""A broker that joins a cluster later is unknown until then, and gets no partitions by itself."""
 
 from itertools import pairwise
 

@@ -1,4 +1,4 @@
-"""The healed core: its brokers, the faults that stay, its drawing, its syntax and its shrinking."""
+"""A run may heal only a core: campaigns set it, swarms draw its order, and shrinking reduces it."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import replace
@@ -38,13 +38,13 @@ from tests.cluster_model.sim.test_network import Net
         ((2, 0, 1), [], (2,)),
     ],
 )
-def test_a_core_is_sufficient_and_minimal_and_follows_the_order(
+def test_a_core_is_the_smallest_sufficient_set_of_brokers_in_the_healing_order(
     order: Sequence[int], wanted: Sequence[Collection[int]], core: tuple[int, ...]
 ) -> None:
     assert sufficient_core(order, wanted) == core
 
 
-# The faults that stay
+# The faults that remain outside the core
 
 
 def test_a_cut_link_with_an_end_outside_the_core_stays_cut() -> None:
@@ -101,8 +101,8 @@ def test_a_message_rule_ends_if_it_names_no_process_outside_the_core(
     net.ask(connection, "fetch")
     net.reply(connection, "records")
     net.simulator.run_until(1_000)
-    got = net.server.received if end == "receivers" else net.client.received
-    assert bool(got) is passes
+    delivered = net.server.received if end == "receivers" else net.client.received
+    assert bool(delivered) is passes
 
 
 def test_a_process_is_disturbed_if_a_cut_or_a_message_rule_names_it() -> None:
@@ -166,15 +166,15 @@ def open_plan(*, core: bool, order: tuple[int, ...] | None = None) -> Plan:
 def test_a_swarm_draws_the_healing_order_after_everything_else() -> None:
     orders = set()
     for seed in range(60):
-        without, with_core = (
+        without_core, with_core = (
             draw_for_seed(open_plan(core=False), seed),
             draw_for_seed(open_plan(core=True), seed),
         )
         assert with_core.plan.core is not None
-        assert replace(with_core.plan, core=None) == without.plan
+        assert replace(with_core.plan, core=None) == without_core.plan
         order = with_core.plan.core.order
         assert sorted(order) == [broker.id for broker in with_core.plan.cluster.brokers]
-        assert with_core.values == (*without.values, ("core", " ".join(map(str, order))))
+        assert with_core.values == (*without_core.values, ("core", " ".join(map(str, order))))
         orders.add(order)
     assert {len(order) for order in orders} == {2, 3, 4}
     assert {(0, 1), (1, 0)} <= orders
@@ -254,7 +254,7 @@ def test_a_core_need_not_serve_records_deleted_within_a_batch() -> None:
 
 
 def test_a_leader_unaware_of_its_election_need_not_serve() -> None:
-    # On real brokers, a replica that considers itself a follower has no log ends of others.
+    # On real brokers, a replica that considers itself a follower knows no log end of others.
     unaware = SimpleNamespace(role="follower", leader_epoch=0, isr=(4, 7), remote={}, leo=3, hw=2, records=())
     observer = SimpleNamespace(
         controller=lambda: 4,
@@ -305,7 +305,7 @@ def test_shrinking_tries_plainer_cores_and_none() -> None:
     assert cores[1:4] == [Core(within_us=5), Core(order=(2,), within_us=5), Core(order=(2, 7))]
 
 
-def test_a_default_core_is_written_plainly() -> None:
+def test_a_default_core_is_written_as_true() -> None:
     assert "\ncore: {}\n" in campaign_text(small_plan(Core()))
     assert "\ncore: {within: 5s}\n" in campaign_text(small_plan(Core(within_us=5_000_000)))
     assert "\ncore: {order: [2, 7]}\n" in campaign_text(small_plan(Core(order=(2, 7))))

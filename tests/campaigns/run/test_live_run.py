@@ -25,7 +25,7 @@ def test_a_live_run_ignores_the_script_and_the_faults_of_its_plan() -> None:
     assert not [operation for operation in run.end().evidence.operations if operation.f == "send"]
 
 
-def test_a_fault_without_anything_to_act_on_is_not_recorded() -> None:
+def test_a_fault_that_finds_nothing_to_do_is_not_recorded() -> None:
     run = LiveRun(PLAN)
     assert not run.inject(BrokerRestart(broker=0))
     assert run.plan().script == ()

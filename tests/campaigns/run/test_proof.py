@@ -28,24 +28,24 @@ from harrow.checks.prevention import (
 )
 from harrow.cluster_model.topology import ProducerSpec
 from harrow.faults.brokers import BrokerCrash
-from tests.campaigns.record.run_results import CHAIN, lost, plan, run_result, verdict, with_trial
+from tests.campaigns.record.run_results import CHAIN, lost_record, plan, run_result, verdict, with_trial
 from tests.scenarios.library_plans import library_plans
 
 POWER = "log.flush.interval.messages"
 
 
-def losing(*ways: Prevention, value: str = "m1", permitted_by: str | None = None) -> Finding:
-    return replace(lost(value, permitted_by), prevented_by=ways)
+def lost_record_with(*ways: Prevention, value: str = "m1", permitted_by: str | None = None) -> Finding:
+    return replace(lost_record(value, permitted_by), prevented_by=ways)
 
 
-def finding_and_trials(first: RunResult, again: Callable[[Plan], RunResult]) -> tuple[Finding, list[Plan]]:
+def finding_and_trials(first: RunResult, rerun: Callable[[Plan], RunResult]) -> tuple[Finding, list[Plan]]:
     """Return the first finding with its tried remedies, and the plans of the trials."""
     plans: list[Plan] = []
 
     def run(plan: Plan, seed: int, _: Workers) -> RunResult:
         assert seed == first.seed
         plans.append(plan)
-        return again(plan)
+        return rerun(plan)
 
     return proven(first, run=run).verdict.rules["lost-write"].findings[0], plans
 
@@ -58,8 +58,8 @@ def elects_cleanly(plan: Plan) -> bool:
     return plan.cluster.settings.get("unclean.leader.election.enable") is False
 
 
-def test_a_remedy_that_held_is_shown_with_the_options_to_type() -> None:
-    first = run_result(losing(permitted_by=POWER))
+def test_a_remedy_that_held_is_shown_with_its_command_line_options() -> None:
+    first = run_result(lost_record_with(permitted_by=POWER))
     finding, _ = finding_and_trials(first, lambda plan: run_result() if flushes_each_record(plan) else first)
     assert list(preventions(finding)) == ["--set log.flush.interval.messages=1 (confirmed by a rerun)"]
     outcomes = {way.name: way.trial.outcome for way in finding.prevented_by if way.trial is not None}
@@ -69,7 +69,7 @@ def test_a_remedy_that_held_is_shown_with_the_options_to_type() -> None:
 
 def test_only_remedies_that_guard_against_the_finding_are_tried() -> None:
     disk = replace(
-        losing(permitted_by="disk failure"),
+        lost_record_with(permitted_by="disk failure"),
         chain=(last_in_isr_lost_disk.conclude(isr=(0,), value="m1", having=()),),
     )
     finding, _ = finding_and_trials(run_result(disk), lambda _: run_result(disk))
@@ -78,7 +78,7 @@ def test_only_remedies_that_guard_against_the_finding_are_tried() -> None:
 
 
 def test_only_repairs_of_the_same_kind_are_tried() -> None:
-    first = run_result(losing(KIP_101))
+    first = run_result(lost_record_with(KIP_101))
     finding, _ = finding_and_trials(first, lambda _: first)
     names = {way.name for way in finding.prevented_by if way.kind == "repair"}
     assert {"KIP-101", "KIP-320", "KIP-497"} <= names
@@ -86,36 +86,40 @@ def test_only_repairs_of_the_same_kind_are_tried() -> None:
 
 
 def test_no_remedy_is_named_without_a_trial() -> None:
-    (line,) = prevention_lines(losing(FLUSHING))
+    (line,) = prevention_lines(lost_record_with(FLUSHING))
     assert line.text == "may be prevented by log.flush.interval.messages=1"
-    first, *_ = prevention_lines(losing(with_trial(FLUSHING, TRIED_HELD)))
+    first, *_ = prevention_lines(lost_record_with(with_trial(FLUSHING, TRIED_HELD)))
     assert first.text == "prevented by this (confirmed by a rerun):"
 
 
 def test_the_report_lists_remedies_that_were_tried_in_vain() -> None:
-    (line,) = prevention_lines(losing(with_trial(FLUSHING, REFUTED)))
+    (line,) = prevention_lines(lost_record_with(with_trial(FLUSHING, REFUTED)))
     assert line.text == "nothing that was tried prevents this: log.flush.interval.messages=1"
-    assert not list(prevention_lines(losing()))
+    assert not list(prevention_lines(lost_record_with()))
 
 
 def test_a_loss_of_another_record_by_the_same_cause_is_no_proof() -> None:
-    finding, _ = finding_and_trials(run_result(losing(FLUSHING)), lambda _: run_result(losing(value="m7")))
+    finding, _ = finding_and_trials(
+        run_result(lost_record_with(FLUSHING)), lambda _: run_result(lost_record_with(value="m7"))
+    )
     assert not list(preventions(finding))
 
 
 def test_a_loss_of_the_same_record_by_another_cause_is_no_proof() -> None:
-    again = replace(losing(), chain=(*CHAIN[:2], acked_before_commit.conclude(value="m1")), permitted_by="x")
-    finding, _ = finding_and_trials(run_result(losing(FLUSHING)), lambda _: run_result(again))
+    rerun = replace(
+        lost_record_with(), chain=(*CHAIN[:2], acked_before_commit.conclude(value="m1")), permitted_by="x"
+    )
+    finding, _ = finding_and_trials(run_result(lost_record_with(FLUSHING)), lambda _: run_result(rerun))
     assert not list(preventions(finding))
 
 
 @pytest.mark.parametrize("permitted_by", [None, "acks=1"])
 def test_a_remedy_does_not_hold_if_another_loss_replaces_the_finding(permitted_by: str | None) -> None:
     other = replace(
-        losing(value="m7", permitted_by=permitted_by),
+        lost_record_with(value="m7", permitted_by=permitted_by),
         chain=(*CHAIN[:2], acked_before_commit.conclude(value="m7")),
     )
-    first = losing(FLUSHING, permitted_by=POWER)
+    first = lost_record_with(FLUSHING, permitted_by=POWER)
     finding, _ = finding_and_trials(run_result(first), lambda _: run_result(other))
     assert not list(preventions(finding))
     # The remedy did not cause findings that the run had too.
@@ -133,13 +137,15 @@ def refutation(finding: Finding) -> Refutation | None:
 
 
 def test_the_finding_that_refutes_a_remedy_is_recorded_as_data() -> None:
-    first = run_result(losing(FLUSHING))
+    first = run_result(lost_record_with(FLUSHING))
     finding, _ = finding_and_trials(first, lambda _: first)
     assert refutation(finding) == Refutation(
         rule="lost-write", partition="t-0", offset=1, value="m1", causes=("committed-record-lost",)
     )
-    other = replace(losing(value="m7"), chain=(*CHAIN[:2], acked_before_commit.conclude(value="m7")))
-    permitted = losing(FLUSHING, permitted_by=POWER)
+    other = replace(
+        lost_record_with(value="m7"), chain=(*CHAIN[:2], acked_before_commit.conclude(value="m7"))
+    )
+    permitted = lost_record_with(FLUSHING, permitted_by=POWER)
     finding, _ = finding_and_trials(run_result(permitted), lambda _: run_result(other))
     assert refutation(finding) == Refutation(
         rule="lost-write",
@@ -151,9 +157,9 @@ def test_the_finding_that_refutes_a_remedy_is_recorded_as_data() -> None:
     )
 
 
-def test_a_trial_with_less_to_judge_proves_nothing() -> None:
-    first, silent = run_result(losing(FLUSHING)), run_result().evidence
-    lesser = [
+def test_a_trial_with_fewer_acked_records_proves_nothing() -> None:
+    first, silent = run_result(lost_record_with(FLUSHING)), run_result().evidence
+    incomplete = [
         run_result(evidence=less)
         for less in (
             replace(silent, read_back=frozenset()),
@@ -163,14 +169,14 @@ def test_a_trial_with_less_to_judge_proves_nothing() -> None:
         )
     ]
     undecided = verdict(status=INCONCLUSIVE, reasons=("nothing was tried",))
-    for again in [*lesser, run_result(given_up="it went on and on"), run_result(verdict=undecided)]:
-        finding, _ = finding_and_trials(first, lambda _, again=again: again)  # type: ignore[misc]  # mypy cannot infer a lambda with a default
+    for rerun in [*incomplete, run_result(given_up="it went on and on"), run_result(verdict=undecided)]:
+        finding, _ = finding_and_trials(first, lambda _, rerun=rerun: rerun)  # type: ignore[misc]  # mypy cannot infer a lambda with a default
         assert all("not tried" in way for way in preventions(finding))
         assert not any(way.held for way in finding.prevented_by)
 
 
 def test_a_trial_in_which_a_fault_did_not_strike_proves_nothing() -> None:
-    first = run_result(losing(FLUSHING))
+    first = run_result(lost_record_with(FLUSHING))
     finding, _ = finding_and_trials(first, lambda _: run_result(faults=()))
     assert not any(way.held for way in finding.prevented_by)
     assert "broker_crash did not strike" in next(preventions(finding))
@@ -179,13 +185,13 @@ def test_a_trial_in_which_a_fault_did_not_strike_proves_nothing() -> None:
 def test_a_fault_after_the_damage_need_not_strike() -> None:
     late = InjectedFault(at_us=8_000_000, fault="broker_crash", details=(), origin=BrokerCrash(broker=0))
     finding, _ = finding_and_trials(
-        run_result(losing(FLUSHING), faults=(*run_result().faults, late)), lambda _: run_result()
+        run_result(lost_record_with(FLUSHING), faults=(*run_result().faults, late)), lambda _: run_result()
     )
     assert any(way.held for way in finding.prevented_by)
 
 
-def test_a_remedy_runs_once_for_any_number_of_findings() -> None:
-    first = run_result(losing(FLUSHING), losing(FLUSHING, value="m2"))
+def test_a_remedy_is_tried_once_for_any_number_of_findings() -> None:
+    first = run_result(lost_record_with(FLUSHING), lost_record_with(FLUSHING, value="m2"))
     rules = {**first.verdict.rules, "unseen": first.verdict.rules["lost-write"]}
     first = replace(first, verdict=replace(first.verdict, rules=rules))
     held = verdict()
@@ -194,14 +200,14 @@ def test_a_remedy_runs_once_for_any_number_of_findings() -> None:
     assert len(plans) == len({plan.digest() for plan in plans})
 
 
-def test_the_findings_of_a_run_cost_a_limited_number_of_trials() -> None:
-    first = run_result(losing(FLUSHING))
+def test_the_number_of_trials_for_the_findings_of_a_run_is_limited() -> None:
+    first = run_result(lost_record_with(FLUSHING))
     _, plans = finding_and_trials(first, lambda _: first)
     assert 1 < len(plans) <= RUNS_MAX
 
 
 def test_the_first_later_release_that_holds_is_named() -> None:
-    first = run_result(losing(permitted_by=POWER))
+    first = run_result(lost_record_with(permitted_by=POWER))
     finding, _ = finding_and_trials(
         first, lambda plan: run_result() if plan.kafka in ("2.0", "2.4") else first
     )
@@ -209,14 +215,14 @@ def test_the_first_later_release_that_holds_is_named() -> None:
 
 
 def test_a_later_repair_of_a_switch_is_not_tried_if_an_earlier_one_holds() -> None:
-    finding, _ = finding_and_trials(run_result(losing(KIP_101, KIP_320)), lambda _: run_result())
+    finding, _ = finding_and_trials(run_result(lost_record_with(KIP_101, KIP_320)), lambda _: run_result())
     names = [way.name for way in finding.prevented_by if way.kind == "repair"]
     assert "KIP-101" in names
     assert "KIP-279" not in names
 
 
 def test_if_no_remedy_holds_alone_the_fewest_that_hold_together_are_named() -> None:
-    first = run_result(losing(FLUSHING, CLEAN_ELECTIONS, permitted_by=POWER))
+    first = run_result(lost_record_with(FLUSHING, CLEAN_ELECTIONS, permitted_by=POWER))
     finding, _ = finding_and_trials(
         first, lambda plan: run_result() if elects_cleanly(plan) and flushes_each_record(plan) else first
     )
@@ -225,7 +231,7 @@ def test_if_no_remedy_holds_alone_the_fewest_that_hold_together_are_named() -> N
     ]
 
 
-def test_a_run_without_findings_costs_no_trial() -> None:
+def test_a_run_without_findings_has_no_trial() -> None:
     def run(plan: Plan, seed: int, _: Workers) -> RunResult:
         raise AssertionError((plan, seed))
 
@@ -265,15 +271,15 @@ def test_settings_already_in_the_plan_or_rejected_by_kafka_are_not_tried() -> No
 
 def test_a_step_that_waits_for_a_prevented_event_runs_anyway_so_that_the_faults_strike() -> None:
     result = run_plan(library_plans()["acks-1-leader-crash[base]"], 0)
-    again: list[RunResult] = []
+    rerun: list[RunResult] = []
 
     def run(plan: Plan, seed: int, _: Workers) -> RunResult:
-        again.append(run_plan(plan, seed))
-        return again[-1]
+        rerun.append(run_plan(plan, seed))
+        return rerun[-1]
 
     finding = proven(result, run=run).verdict.rules["lost-write"].findings[0]
     assert next(preventions(finding)) == "--set acks=all --set limits.step=36s (confirmed by a rerun)"
-    (safe,) = (each for each in again if dict(each.plan.producers[0].settings).get("acks") == "all")
+    (safe,) = (each for each in rerun if dict(each.plan.producers[0].settings).get("acks") == "all")
     assert safe.hurried
     assert [fault.fault for fault in safe.faults] == [fault.fault for fault in result.faults]
 
@@ -289,6 +295,8 @@ def test_a_trial_in_which_a_fault_was_over_too_early_proves_nothing() -> None:
 
 
 def test_remedies_against_elections_are_not_tried_against_power_loss() -> None:
-    finding = replace(losing(permitted_by=POWER), chain=(*CHAIN[:2], power_loss.conclude(lost=(0,))))
+    finding = replace(
+        lost_record_with(permitted_by=POWER), chain=(*CHAIN[:2], power_loss.conclude(lost=(0,)))
+    )
     proven_finding, _ = finding_and_trials(run_result(finding), lambda _: run_result(finding))
     assert "unclean.leader.election.enable" not in {way.name for way in proven_finding.prevented_by}

@@ -1,4 +1,4 @@
-"""The consequences of required probes that runs do not reach."""
+"""A run that does not reach its required probes is inconclusive."""
 
 from dataclasses import replace
 from typing import Any
@@ -12,7 +12,7 @@ from harrow.campaigns.run.required_probes import RequiredProbes, UnreachedProbes
 from harrow.campaigns.run.run_result import MissedExpectation, RunResult
 from harrow.checks.finding import HELD, INCONCLUSIVE, VIOLATED
 from tests.campaigns.language.campaign_texts import plan as plan_of
-from tests.campaigns.record.run_results import failed_run, lost, plan, run_result
+from tests.campaigns.record.run_results import failed_run, lost_record, plan, run_result
 
 WANTED = ("truncated", "truncated-below-hw")
 
@@ -37,7 +37,7 @@ def test_a_run_that_missed_a_required_probe_is_inconclusive() -> None:
 
 
 def test_an_expected_loss_without_the_required_probe_is_inconclusive() -> None:
-    result = as_only_run(requiring(run_result(lost("m1"))))
+    result = as_only_run(requiring(run_result(lost_record("m1"))))
     assert result.verdict.status == INCONCLUSIVE
     assert result.verdict.rules["lost-write"].status == VIOLATED
     assert outcome(result) == UNDECIDED
@@ -108,10 +108,10 @@ def test_each_plan_has_to_reach_its_own_probes() -> None:
 def test_the_document_reports_unreached_probes() -> None:
     missed = UnreachedProbes(campaign="c", variant="v", probes=WANTED, runs=3)
     run: dict[str, Any] = {"verdict": HELD, "probes": {"truncated": 0, "isr-shrank": 2}}
-    whole = document([run, run], [missed])
-    assert whole["verdict"] == INCONCLUSIVE
-    assert whole["reasons"] == ["c[v]: never reached: truncated, truncated-below-hw (in 3 runs)"]
-    assert whole["probes_never_reached"] == [probe for probe in PROBES if probe != "isr-shrank"]
+    full = document([run, run], [missed])
+    assert full["verdict"] == INCONCLUSIVE
+    assert full["reasons"] == ["c[v]: never reached: truncated, truncated-below-hw (in 3 runs)"]
+    assert full["probes_never_reached"] == [probe for probe in PROBES if probe != "isr-shrank"]
     assert document([run])["verdict"] == HELD
     assert document([run])["reasons"] == []
 

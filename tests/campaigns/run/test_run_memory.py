@@ -34,24 +34,24 @@ faults:
 def test_the_clusters_of_finished_runs_are_freed() -> None:
     plan = load_campaign(resolve("ack-lost")[0]).plans[0]
     gc.collect()
-    before = sum(isinstance(thing, Cluster) for thing in gc.get_objects())
+    before = sum(isinstance(item, Cluster) for item in gc.get_objects())
     thresholds = gc.get_threshold()
     gc.set_threshold(0)  # the collector does not run by itself
     try:
         results = [run_plan(plan, seed) for seed in range(3)]
-        after = sum(isinstance(thing, Cluster) for thing in gc.get_objects())
+        after = sum(isinstance(item, Cluster) for item in gc.get_objects())
     finally:
         gc.set_threshold(*thresholds)
     assert len(results) == 3
     assert after <= before
 
 
-def test_a_long_run_frees_dead_brokers(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_run_frees_the_objects_of_dead_brokers(monkeypatch: pytest.MonkeyPatch) -> None:
     plan = load_text(_CRASHES, "crashes.yaml").plans[0]
     alive: list[int] = []
 
     def counting(evidence: Evidence, index: Index) -> Verdict:
-        alive.append(sum(isinstance(thing, Broker) for thing in gc.get_objects()))
+        alive.append(sum(isinstance(item, Broker) for item in gc.get_objects()))
         return judge(evidence, index)
 
     monkeypatch.setattr(runner, "judge", counting)
@@ -59,8 +59,8 @@ def test_a_long_run_frees_dead_brokers(monkeypatch: pytest.MonkeyPatch) -> None:
     kept = run_plan(plan, 1)
     gc.collect()
     monkeypatch.setattr(runner, "_EVENTS_COLLECTED", kept.events // 30)
-    before = sum(isinstance(thing, Cluster) for thing in gc.get_objects())
-    again = run_plan(plan, 1)
-    assert sum(isinstance(thing, Cluster) for thing in gc.get_objects()) <= before
+    before = sum(isinstance(item, Cluster) for item in gc.get_objects())
+    later = run_plan(plan, 1)
+    assert sum(isinstance(item, Cluster) for item in gc.get_objects()) <= before
     assert alive[1] < alive[0] // 2
-    assert replace(again, evidence=kept.evidence) == kept
+    assert replace(later, evidence=kept.evidence) == kept

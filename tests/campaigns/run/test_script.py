@@ -1,4 +1,4 @@
-"""Scripts: steps in order, each when its time and its condition have come."""
+"""The steps of a script run in order, each when its time has come and its condition holds."""
 
 from typing import Any
 
@@ -113,7 +113,7 @@ def test_a_step_can_wait_for_a_row_of_the_replica_table() -> None:
 # Events since the previous step
 
 
-def test_only_events_since_the_previous_step_count() -> None:
+def test_a_step_waits_for_an_event_since_the_previous_step() -> None:
     harness = ClusterHarness(
         step(BrokerPause(broker=1, duration=(SECOND, SECOND))),
         step(send("a"), when=event("broker_resumed", broker=1)),
@@ -123,7 +123,7 @@ def test_only_events_since_the_previous_step_count() -> None:
     assert sends(harness) == [(SECOND, "a")]
 
 
-def test_events_that_a_step_causes_count_for_the_next_one() -> None:
+def test_a_step_may_match_events_that_the_previous_step_caused() -> None:
     harness = ClusterHarness(
         step(BrokerPause(broker=1)), step(send("a"), when=event("broker_paused", broker=1))
     )
@@ -131,7 +131,7 @@ def test_events_that_a_step_causes_count_for_the_next_one() -> None:
     assert sends(harness) == [(0, "a")]
 
 
-def test_events_behind_the_awaited_one_at_the_same_instant_count_for_the_next_step() -> None:
+def test_a_step_may_match_events_of_the_same_instant_that_follow_the_match_of_the_previous_step() -> None:
     harness = ClusterHarness(
         step(Wait(), at_us=SECOND),
         step(send("a"), when=event("broker_paused", broker=1)),
@@ -148,7 +148,7 @@ def test_events_behind_the_awaited_one_at_the_same_instant_count_for_the_next_st
     assert sends(harness) == [(2 * SECOND, "a"), (2 * SECOND, "b")]
 
 
-def test_an_event_before_a_step_without_a_condition_does_not_count() -> None:
+def test_a_step_ignores_events_before_a_previous_step_without_a_condition() -> None:
     harness = ClusterHarness(step(Wait(), at_us=3 * SECOND), step(send("a"), when=event("broker_paused")))
     harness.cluster.at(SECOND, lambda _: harness.cluster.pause_broker(1))
     harness.run(5 * SECOND)
@@ -171,7 +171,7 @@ def test_a_script_goes_on_after_a_missed_expectation() -> None:
     assert sends(harness) == [(0, "a")]
 
 
-def test_an_expectation_sees_the_event_that_its_step_waited_for() -> None:
+def test_an_expectation_may_match_the_event_that_its_step_waited_for() -> None:
     paused = event("broker_paused", broker=1)
     harness = ClusterHarness(
         step(Wait(), at_us=SECOND),
@@ -183,7 +183,7 @@ def test_an_expectation_sees_the_event_that_its_step_waited_for() -> None:
     assert harness.script.missed == []
 
 
-def test_a_scripted_fault_without_anything_to_act_on_is_a_missed_expectation() -> None:
+def test_a_scripted_fault_that_finds_nothing_to_do_is_a_missed_expectation() -> None:
     harness = ClusterHarness(step(BrokerRestart(broker=0), line=7), step(BrokerPause(broker=1)))
     harness.script.advance()
     assert [(m.line, m.message) for m in harness.script.missed] == [

@@ -16,14 +16,14 @@ ACKED = Expect(condition=condition(acked=("a",)))
 MISSED = (MissedExpectation(line=3, message="controller is 0, expected 2"),)
 
 
-def patient_stage(*steps: Step, patience: Patience | None = PATIENCE) -> ClusterHarness:
+def patient_harness(*steps: Step, patience: Patience | None = PATIENCE) -> ClusterHarness:
     harness = ClusterHarness(*steps)
     harness.target.patience = patience
     return harness
 
 
 def test_an_expectation_that_does_not_hold_yet_is_polled() -> None:
-    harness = patient_stage(step(send("a"), ACKED, send("b"), line=3))
+    harness = patient_harness(step(send("a"), ACKED, send("b"), line=3))
     harness.script.advance()
     # The steps after it run at once.
     assert sends(harness) == [(0, "a"), (0, "b")]
@@ -35,13 +35,13 @@ def test_an_expectation_that_does_not_hold_yet_is_polled() -> None:
 
 
 def test_later_steps_do_not_wait_for_a_transient_expectation() -> None:
-    harness = patient_stage(step(NEVER, line=3), step(send("a"), at_us=SECOND), step(send("b")))
+    harness = patient_harness(step(NEVER, line=3), step(send("a"), at_us=SECOND), step(send("b")))
     harness.run(SECOND + MS)
     assert sends(harness) == [(SECOND, "a"), (SECOND, "b")]
 
 
 def test_an_expectation_not_seen_in_time_is_unseen_rather_than_missed() -> None:
-    harness = patient_stage(step(NEVER, line=3), step(Wait(), at_us=9 * SECOND))
+    harness = patient_harness(step(NEVER, line=3), step(Wait(), at_us=9 * SECOND))
     harness.run(2 * SECOND - MS)
     assert (harness.script.missed, harness.script.unseen) == ([], [])
     harness.run(9 * SECOND)
@@ -49,7 +49,7 @@ def test_an_expectation_not_seen_in_time_is_unseen_rather_than_missed() -> None:
 
 
 def test_a_transient_expectation_is_polled_for_as_long_as_the_target_allows() -> None:
-    harness = patient_stage(step(NEVER, line=3, at_us=SECOND), step(Wait(), at_us=9 * SECOND))
+    harness = patient_harness(step(NEVER, line=3, at_us=SECOND), step(Wait(), at_us=9 * SECOND))
     harness.run(3 * SECOND - MS)
     assert harness.script.unseen == []
     harness.run(3 * SECOND + MS)
@@ -57,13 +57,13 @@ def test_a_transient_expectation_is_polled_for_as_long_as_the_target_allows() ->
 
 
 def test_a_target_that_shows_every_moment_misses_an_expectation_at_once() -> None:
-    harness = patient_stage(step(NEVER, line=3), patience=None)
+    harness = patient_harness(step(NEVER, line=3), patience=None)
     harness.script.advance()
     assert (tuple(harness.script.missed), harness.script.unseen) == (MISSED, [])
 
 
 def test_an_expectation_that_holds_is_not_polled_again() -> None:
-    harness = patient_stage(
+    harness = patient_harness(
         step(Expect(condition=condition(controller=(0,))), line=3), step(Wait(), at_us=9 * SECOND)
     )
     harness.script.advance()
@@ -72,14 +72,14 @@ def test_an_expectation_that_holds_is_not_polled_again() -> None:
     assert (harness.script.missed, harness.script.unseen) == ([], [])
 
 
-def test_a_fault_without_anything_to_act_on_is_missed_at_once() -> None:
-    harness = patient_stage(step(BrokerRestart(broker=0), line=7))
+def test_a_fault_that_finds_nothing_to_do_is_missed_at_once() -> None:
+    harness = patient_harness(step(BrokerRestart(broker=0), line=7))
     harness.script.advance()
     assert [m.message for m in harness.script.missed] == ["broker_restart found nothing to act on"]
 
 
 def test_an_expectation_still_polled_at_the_end_is_unseen() -> None:
-    harness = patient_stage(step(NEVER, ACKED, send("a"), line=3))
+    harness = patient_harness(step(NEVER, ACKED, send("a"), line=3))
     harness.script.advance()
     assert harness.script.is_polling()
     harness.run(SECOND)
@@ -92,7 +92,7 @@ NEVER_ACKED = condition(acked=("never",))
 
 
 def test_a_step_that_waits_too_long_is_overdue() -> None:
-    harness = patient_stage(step(Wait(), at_us=SECOND), step(send("b"), when=NEVER_ACKED))
+    harness = patient_harness(step(Wait(), at_us=SECOND), step(send("b"), when=NEVER_ACKED))
     harness.run(6 * SECOND)
     assert not harness.script.is_overdue()
     harness.run(6 * SECOND + MS)
@@ -100,7 +100,7 @@ def test_a_step_that_waits_too_long_is_overdue() -> None:
 
 
 def test_the_wait_of_a_step_begins_when_it_is_due() -> None:
-    harness = patient_stage(step(Wait()), step(send("b"), at_us=3 * SECOND, when=NEVER_ACKED))
+    harness = patient_harness(step(Wait()), step(send("b"), at_us=3 * SECOND, when=NEVER_ACKED))
     harness.run(8 * SECOND)
     assert not harness.script.is_overdue()
     harness.run(8 * SECOND + MS)
@@ -108,16 +108,16 @@ def test_the_wait_of_a_step_begins_when_it_is_due() -> None:
 
 
 def test_no_step_is_overdue_without_patience_or_after_the_last_step() -> None:
-    endless = patient_stage(step(send("b"), when=NEVER_ACKED), patience=None)
+    endless = patient_harness(step(send("b"), when=NEVER_ACKED), patience=None)
     endless.run(20 * SECOND)
-    done = patient_stage(step(Wait()))
+    done = patient_harness(step(Wait()))
     done.run(20 * SECOND)
     assert (endless.script.is_overdue(), done.script.is_overdue()) == (False, False)
 
 
 def test_an_expectation_of_no_event_fails_at_once() -> None:
     quiet = Expect(condition=condition(no_event=(EventPattern(event="broker_stopped"),)))
-    harness = patient_stage(step(BrokerCrash(broker=0), quiet, line=3))
+    harness = patient_harness(step(BrokerCrash(broker=0), quiet, line=3))
     harness.script.advance()
     assert [unseen.line for unseen in harness.script.unseen] == [3]
     assert "broker_stopped" in harness.script.unseen[0].message

@@ -1,4 +1,4 @@
-"""A run without a strike has tested nothing, and reports why each fault did not strike."""
+"""A run in which no fault strikes has tested nothing, and reports why each did not strike."""
 
 import pytest
 
@@ -59,7 +59,9 @@ def result_of(faults: str, more: str = "") -> tuple[str, tuple[str, ...]]:
     ],
     ids=["running", "not paused", "not due", "condition", "blast radius", "stopped"],
 )
-def test_a_run_without_a_strike_is_inconclusive_and_reports_why(faults: str, more: str, why: str) -> None:
+def test_a_run_in_which_no_fault_strikes_is_inconclusive_and_reports_why(
+    faults: str, more: str, why: str
+) -> None:
     assert result_of(faults, more) == (INCONCLUSIVE, (f"nothing was tried: {why}",))
 
 
@@ -69,7 +71,7 @@ def test_each_fault_that_never_struck_has_a_reason() -> None:
     assert [reason.split(" did not strike")[0].split()[-1] for reason in reasons] == ["broker=1", "broker=2"]
 
 
-def test_one_strike_is_enough_to_be_conclusive() -> None:
+def test_a_run_in_which_one_fault_strikes_can_be_conclusive() -> None:
     faults = (
         "{at: 1s, do: {broker_pause: {broker: 1, duration: 1s}}}, {at: 1s, do: {broker_restart: {broker: 2}}}"
     )

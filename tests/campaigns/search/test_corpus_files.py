@@ -25,7 +25,7 @@ expect: {verdict: held}
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Path:
+def corpus_folder(tmp_path: Path) -> Path:
     """Return a corpus of one good entry."""
     folder = tmp_path / "corpus"
     folder.mkdir()
@@ -33,76 +33,76 @@ def place(tmp_path: Path) -> Path:
     return folder
 
 
-def names(place: Path) -> list[str]:
-    return [str(file.relative_to(place)) for file in corpus_files(place)]
+def names(corpus_folder: Path) -> list[str]:
+    return [str(file.relative_to(corpus_folder)) for file in corpus_files(corpus_folder)]
 
 
 def outcomes(file: Path) -> list[tuple[str, str]]:
     return [(item.outcome, " ".join(map(str, item.problems))) for item in check_files([file])]
 
 
-def test_files_in_subfolders_count_with_any_spelling_of_the_suffix(place: Path) -> None:
+def test_files_in_subfolders_count_with_any_spelling_of_the_suffix(corpus_folder: Path) -> None:
     for name in ("b/second.yml", "a/third.YAML", "a/notes.txt", "a/.hidden.yaml", ".git/fourth.yaml"):
-        (place / name).parent.mkdir(exist_ok=True)
-        (place / name).write_text(GOOD, encoding="utf-8")
-    assert names(place) == ["a/third.YAML", "b/second.yml", "good.yaml"]
-    assert names(place / "good.yaml") == ["."]
+        (corpus_folder / name).parent.mkdir(exist_ok=True)
+        (corpus_folder / name).write_text(GOOD, encoding="utf-8")
+    assert names(corpus_folder) == ["a/third.YAML", "b/second.yml", "good.yaml"]
+    assert names(corpus_folder / "good.yaml") == ["."]
     with pytest.raises(CampaignError, match="no such file or folder"):
-        corpus_files(place / "nothing")
+        corpus_files(corpus_folder / "nothing")
 
 
-def test_links_are_followed_once(place: Path, tmp_path: Path) -> None:
+def test_links_are_followed_once(corpus_folder: Path, tmp_path: Path) -> None:
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "elsewhere" / "linked.yaml").write_text(GOOD, encoding="utf-8")
-    (place / "link").symlink_to(tmp_path / "elsewhere", target_is_directory=True)
-    (place / "round").symlink_to(place, target_is_directory=True)
-    assert names(place) == ["good.yaml", "link/linked.yaml"]
-    assert outcomes(place / "link" / "linked.yaml") == [(FIXED, "")]
+    (corpus_folder / "link").symlink_to(tmp_path / "elsewhere", target_is_directory=True)
+    (corpus_folder / "round").symlink_to(corpus_folder, target_is_directory=True)
+    assert names(corpus_folder) == ["good.yaml", "link/linked.yaml"]
+    assert outcomes(corpus_folder / "link" / "linked.yaml") == [(FIXED, "")]
 
 
-def test_a_file_that_cannot_be_read_is_an_error(place: Path) -> None:
-    (place / "folder.yaml").mkdir()
-    (place / "gone.yaml").symlink_to(place / "nowhere")
-    assert names(place) == ["folder.yaml", "gone.yaml", "good.yaml"]
+def test_a_file_that_cannot_be_read_is_an_error(corpus_folder: Path) -> None:
+    (corpus_folder / "folder.yaml").mkdir()
+    (corpus_folder / "gone.yaml").symlink_to(corpus_folder / "nowhere")
+    assert names(corpus_folder) == ["folder.yaml", "gone.yaml", "good.yaml"]
     for name in ("folder.yaml", "gone.yaml"):
-        ((outcome, problem),) = outcomes(place / name)
+        ((outcome, problem),) = outcomes(corpus_folder / name)
         assert outcome == ERROR
-        assert problem.startswith(f"{place / name}: cannot be read: ")
+        assert problem.startswith(f"{corpus_folder / name}: cannot be read: ")
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes with a name here")
-def test_a_pipe_is_reported_without_opening_it(place: Path) -> None:
-    os.mkfifo(place / "pipe.yaml")
+def test_a_pipe_is_reported_without_opening_it(corpus_folder: Path) -> None:
+    os.mkfifo(corpus_folder / "pipe.yaml")
     found: list[tuple[str, str]] = []
-    reader = threading.Thread(target=lambda: found.extend(outcomes(place / "pipe.yaml")), daemon=True)
+    reader = threading.Thread(target=lambda: found.extend(outcomes(corpus_folder / "pipe.yaml")), daemon=True)
     reader.start()
     reader.join(timeout=10)
     assert [outcome for outcome, _ in found] == [ERROR]
 
 
-def test_an_unreadable_folder_is_an_error(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The user who runs the tests may have permission to read everything."""
-    (place / "locked").mkdir()
+def test_an_unreadable_folder_is_an_error(corpus_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A test that removes permissions would not work for root, so this one patches the listing."""
+    (corpus_folder / "locked").mkdir()
     listed = Path.iterdir
 
-    def refusing(folder: Path) -> object:
+    def refuse(folder: Path) -> object:
         if folder.name == "locked":
             raise PermissionError(13, "Permission denied", str(folder))
         return listed(folder)
 
-    monkeypatch.setattr(Path, "iterdir", refusing)
-    assert names(place) == ["good.yaml", "locked"]
-    assert outcomes(place / "locked")[0][0] == ERROR
+    monkeypatch.setattr(Path, "iterdir", refuse)
+    assert names(corpus_folder) == ["good.yaml", "locked"]
+    assert outcomes(corpus_folder / "locked")[0][0] == ERROR
 
 
 def test_a_bug_of_the_loader_does_not_stop_other_entries(
-    place: Path, monkeypatch: pytest.MonkeyPatch
+    corpus_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(file: Path) -> None:
         raise RecursionError("too deep")
 
     monkeypatch.setattr(corpus, "load_campaign", broken)
-    ((outcome, problem),) = outcomes(place / "good.yaml")
+    ((outcome, problem),) = outcomes(corpus_folder / "good.yaml")
     assert outcome == ERROR
     assert "good.yaml:1:1: cannot be read because of a bug in harrow: RecursionError: too deep" in problem
 
@@ -113,10 +113,10 @@ def test_entries_come_in_the_order_of_their_files_on_any_number_of_workers(
     """Files that cannot run are among the others."""
     monkeypatch.setattr(workers, "_ALONE_S", 0.0)
     files = corpus_files(REGRESSIONS)[:4]
-    for name, place in (("first", 0), ("middle", 2), ("last", len(files) + 2)):
+    for name, position in (("first", 0), ("middle", 2), ("last", len(files) + 2)):
         wrong = tmp_path / f"{name}.yaml"
         wrong.write_text("name: [", encoding="utf-8")
-        files.insert(place, wrong)
+        files.insert(position, wrong)
     alone, together = (
         [(item.file, item.outcome, item.why) for item in check_files(files, n)] for n in (1, 3)
     )

@@ -22,7 +22,7 @@ from harrow.campaigns.search.corpus import (
     regress_document,
 )
 from harrow.checks.finding import HELD, INCONCLUSIVE, PERMITTED, VIOLATED, RuleResult
-from tests.campaigns.record.run_results import lost, plan, run_result
+from tests.campaigns.record.run_results import lost_record, plan, run_result
 
 Rules = tuple[tuple[str, str], ...]
 
@@ -33,11 +33,11 @@ def entry(
     status: str, lost_write: str, duplicate: str = HELD, *, missed: bool = False, expects: Rules = ()
 ) -> EntryResult:
     """Return the outcome of an entry about lost-write, for these statuses of two rules."""
-    made = plan(
+    drawn = plan(
         found=Origin(version="0.1.0", rule="lost-write", status="open" if status == OPEN else "fixed"),
         expect=Expectation(rules=expects),
     )
-    anomaly = lost("m1", permitted_by="acks=1" if lost_write == PERMITTED else None)
+    anomaly = lost_record("m1", permitted_by="acks=1" if lost_write == PERMITTED else None)
     result = run_result(*([anomaly] if lost_write in (VIOLATED, PERMITTED) else []))
     verdict = result.verdict
     judged = {
@@ -48,11 +48,11 @@ def entry(
     worst = next(status for status in (VIOLATED, INCONCLUSIVE, PERMITTED, HELD) if status in statuses)
     result = replace(
         result,
-        plan=made,
+        plan=drawn,
         verdict=replace(verdict, status=worst, rules=judged),
         missed=MISSED if missed else (),
     )
-    return entry_result(Path("entry.yaml"), made, result)
+    return entry_result(Path("entry.yaml"), drawn, result)
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def entry(
         (entry(MUST_HOLD, INCONCLUSIVE), CHANGED, False),
     ],
 )
-def test_an_entrys_outcome_follows_from_its_status_and_its_run(
+def test_the_outcome_of_an_entry_follows_from_its_status_and_its_run(
     entry: EntryResult, outcome: str, as_recorded: bool
 ) -> None:
     assert (entry.outcome, entry.as_recorded) == (outcome, as_recorded), entry.why
@@ -155,12 +155,12 @@ def test_a_campaign_whose_failure_does_not_repeat_is_rejected(monkeypatch: pytes
     """A failure that does not repeat from its own file cannot be an entry."""
     runs: list[RunResult] = []
 
-    def other_each_time(made: object, seed: int) -> RunResult:
+    def other_each_time(drawn: object, seed: int) -> RunResult:
         (loaded,) = load_text(LOSS.replace("COUNT", "2"), "loss.yaml").plans
-        runs.append(real(loaded if not runs else replace(loaded, demand=()), seed))
+        runs.append(original(loaded if not runs else replace(loaded, demand=()), seed))
         return runs[-1]
 
-    real = runner.run_plan
+    original = runner.run_plan
     monkeypatch.setattr(corpus, "run_plan", other_each_time)
     with pytest.raises(NotFailingError, match="does not repeat as an entry: CHANGED"):
         entry_of(2)

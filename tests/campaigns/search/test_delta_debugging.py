@@ -1,4 +1,4 @@
-"""The fewest parts that still fail."""
+"""Delta debugging finds the fewest parts that still fail."""
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 
@@ -30,11 +30,11 @@ def test_two_parts_that_can_only_go_together_are_removed() -> None:
 
 
 def test_only_proper_subsequences_are_tried() -> None:
-    tried: list[Sequence[int]] = []
+    candidates: list[Sequence[int]] = []
 
     def still_fails(parts: Sequence[int]) -> bool:
-        tried.append(parts)
+        candidates.append(parts)
         return len(parts) >= 3
 
     assert len(fewest(range(7), still_fails)) == 3
-    assert max(map(len, tried)) < 7
+    assert max(map(len, candidates)) < 7

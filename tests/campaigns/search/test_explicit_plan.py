@@ -1,4 +1,4 @@
-"""The explicit plan of a run repeats it without drawing anything."""
+"""An explicit plan repeats a run without random choices of faults."""
 
 from dataclasses import replace
 
@@ -46,10 +46,10 @@ def test_the_explicit_plan_of_a_swarm_repeats_its_run(seed: int) -> None:
     scripted, struck, *_ = explicit_plans(result)
     assert result.faults
     for plan in (scripted, struck):
-        again = run_plan(plan, seed)
-        assert [fault.concrete for fault in again.faults] == [fault.concrete for fault in result.faults]
-        assert [fault.at_us for fault in again.faults] == [fault.at_us for fault in result.faults]
-        assert sent(again) == sent(result)
+        rerun = run_plan(plan, seed)
+        assert [fault.concrete for fault in rerun.faults] == [fault.concrete for fault in result.faults]
+        assert [fault.at_us for fault in rerun.faults] == [fault.at_us for fault in result.faults]
+        assert sent(rerun) == sent(result)
         # Another seed changes only the network.
         assert sent(run_plan(plan, seed + 1)) == sent(result)
     assert not scripted.faults
@@ -65,11 +65,11 @@ def test_an_explicit_plan_leaves_transactions_of_applications_to_them() -> None:
     written = next(explicit_plans(result))
     scripted = [action for step in written.script for action in step.actions]
     assert not [each for each in scripted if isinstance(each, TransactionAction)]
-    again = run_plan(written, 0)
-    assert len(list(select(again.evidence.trace, TransactionOpened))) >= 1
+    rerun = run_plan(written, 0)
+    assert len(list(select(rerun.evidence.trace, TransactionOpened))) >= 1
 
 
-def test_in_an_explicit_plan_conditional_and_operator_actions_have_times() -> None:
+def test_an_explicit_plan_has_times_for_conditional_and_operator_actions() -> None:
     (plan,) = load_text(_OPERATED, "operated.yaml").plans
     result = run_plan(plan, 0)
     explicit = next(explicit_plans(result))
@@ -79,7 +79,7 @@ def test_in_an_explicit_plan_conditional_and_operator_actions_have_times() -> No
     assert sent(run_plan(explicit, 0)) == sent(result)
 
 
-def test_a_timeline_can_be_extracted_and_put_back() -> None:
+def test_a_timeline_can_be_extracted_from_a_plan_and_put_back() -> None:
     explicit = next(explicit_plans(run_plan(swarm(), 2)))
     moments = timeline(explicit)
     assert with_timeline(explicit, moments) == explicit

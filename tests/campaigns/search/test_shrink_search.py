@@ -1,4 +1,4 @@
-"""A search tries plans again that it gave up in another order."""
+"""A search retries in another order the plans that it gave up."""
 
 from dataclasses import replace
 from pathlib import Path

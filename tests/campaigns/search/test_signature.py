@@ -1,4 +1,4 @@
-"""Signatures tell whether two failures are the same."""
+"""Two failures are the same if their signatures are equal."""
 
 from dataclasses import replace
 
@@ -16,26 +16,26 @@ from harrow.checks.link import Link
 from harrow.checks.rules.inconsistent_offsets import claimed
 from harrow.checks.rules.unavailable import hw_stuck, leader_not_replaced
 from harrow.checks.rules.unseen import stands_unread
-from tests.campaigns.record.run_results import lost, run_result
+from tests.campaigns.record.run_results import lost_record, run_result
 
 LOST_M1 = Signature(rule="lost-write", cause=frozenset({("committed-record-lost",)}))
 
 
 def concluding(value: str, *conclusions: Link) -> Finding:
-    return replace(lost(value), chain=conclusions)
+    return replace(lost_record(value), chain=conclusions)
 
 
 def committed_loss(value: str) -> Link:
     return committed_record_lost.conclude(value=value)
 
 
-def behind(records: int, *isr: int) -> Link:
+def records_behind(records: int, *isr: int) -> Link:
     return hw_stuck.conclude(
         after_us=1, partition="t-0", records=records, acked=records, hw=3, leader=0, isr=isr
     )
 
 
-def standing(*places: tuple[str, int]) -> Link:
+def standing_link(*places: tuple[str, int]) -> Link:
     return stands_unread.conclude(places=places)
 
 
@@ -43,7 +43,7 @@ def leader_is(state: str) -> Link:
     return leader_not_replaced.conclude(after_us=1, partition="t-0", leader=0, state=state)
 
 
-def says(offset: int, value: str) -> Link:
+def value_source(offset: int, value: str) -> Link:
     return claimed.conclude(offset_claimed=offset, claims=((value, (), True, False),))
 
 
@@ -51,19 +51,19 @@ DEPOSED = acked_by_deposed_leader.conclude(value="m1")
 
 
 def test_a_signature_has_the_rule_and_the_cause() -> None:
-    first, second = lost("m1"), lost("m2", offset=2)
+    first, second = lost_record("m1"), lost_record("m2", offset=2)
     assert signatures(run_result(first, second)) == {LOST_M1: first}
 
 
 def test_a_signature_has_the_promise_to_the_records_producer() -> None:
     # The run in these tests sends m0 and waits for all replicas.
-    (signature,) = signatures(run_result(lost("m0")))
+    (signature,) = signatures(run_result(lost_record("m0")))
     assert signature == replace(LOST_M1, promise="acks=all")
     assert not signature.covers(replace(signature, promise="acks=1 (once committed)"))
 
 
 def test_a_signature_has_the_promise_to_the_sender_of_a_transaction() -> None:
-    result = run_result(lost("m9"))
+    result = run_result(lost_record("m9"))
     operations = list(result.evidence.operations)
     sent = next(operation for operation in operations if operation.type == "invoke")
     sent.f, sent.value = "txn", (("poll",), *sent.value, ("send", "t-0", "m9"))
@@ -73,7 +73,7 @@ def test_a_signature_has_the_promise_to_the_sender_of_a_transaction() -> None:
 
 
 def test_a_permitted_anomaly_is_a_failure_only_on_request() -> None:
-    allowed, broken = lost("m1", permitted_by="acks=1"), lost("m2")
+    allowed, broken = lost_record("m1", permitted_by="acks=1"), lost_record("m2")
     assert not signatures(run_result())
     assert not signatures(run_result(allowed))
     assert list(signatures(run_result(allowed, broken)).values()) == [broken]
@@ -85,7 +85,7 @@ def test_a_permitted_anomaly_is_a_failure_only_on_request() -> None:
 
 
 def test_anomalies_that_clients_saw_come_first_and_invariants_last() -> None:
-    broken = RuleResult(status=VIOLATED, promise="", findings=(lost("m1"),))
+    broken = RuleResult(status=VIOLATED, promise="", findings=(lost_record("m1"),))
     rules = ("isr-holds-committed", "log-divergence", "poll-skip", "duplicate", "lost-write")
     all_signatures = signatures(
         run_result(verdict=Verdict(status=VIOLATED, rules=dict.fromkeys(rules, broken)))
@@ -109,17 +109,17 @@ def test_anomalies_that_clients_saw_come_first_and_invariants_last() -> None:
         ((committed_loss("m0"),), (), False),
         ((), (committed_loss("m0"),), False),
         # Names of brokers are no part of the cause.
-        ((committed_loss("m0"), says(3, "m0")), (committed_loss("m2"), says(0, "m2")), True),
+        ((committed_loss("m0"), value_source(3, "m0")), (committed_loss("m2"), value_source(0, "m2")), True),
         # Neither are their numbers.
-        ((behind(2, 0, 1),), (behind(1, 0),), True),
-        ((standing(("0", 3), ("1", 3)),), (standing(("2", 0)),), True),
+        ((records_behind(2, 0, 1),), (records_behind(1, 0),), True),
+        ((standing_link(("0", 3), ("1", 3)),), (standing_link(("2", 0)),), True),
         # The fate of a process and its consequences are kinds, not names.
         ((leader_is("down"),), (leader_is("paused"),), False),
         ((resumed_epoch.conclude(logs_parted=True),), (resumed_epoch.conclude(),), False),
     ],
 )
 def test_the_cause_in_a_signature_has_kinds_but_no_names(
-    given: tuple[Link, ...], other: tuple[Link, ...], same: bool
+    first_cause: tuple[Link, ...], other: tuple[Link, ...], same: bool
 ) -> None:
-    (wanted,) = signatures(run_result(concluding("m0", *given)))
+    (wanted,) = signatures(run_result(concluding("m0", *first_cause)))
     assert (same_failure(run_result(concluding("m0", *other)), wanted) is not None) is same

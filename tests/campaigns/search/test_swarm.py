@@ -54,7 +54,7 @@ def test_a_plan_with_nothing_open_stays_as_it_is() -> None:
     assert draw_for_seed(plan, 1).values == ()
 
 
-def test_ranges_include_both_ends_and_reach_them() -> None:
+def test_draws_from_a_range_reach_both_of_its_ends() -> None:
     plan = open_plan(
         brokers=(2, 4), partitions=(1, 3), replication_factor=(1, 3), duration_us=(2_000_000, 3_000_000)
     )
@@ -123,12 +123,12 @@ def test_a_run_lists_its_drawn_values_and_has_the_digest_of_the_campaign() -> No
     assert one.plan_digest() == other.plan_digest() == plan.digest()
     assert one.plan.swarm is None
     assert dict(one.drawn).keys() >= {"brokers", "acks", "latency", "faults"}
-    again = run_plan(one.plan, 1)
-    assert again.trace_digest == one.trace_digest
+    repeated = run_plan(one.plan, 1)
+    assert repeated.trace_digest == one.trace_digest
 
 
 @pytest.mark.parametrize("survivable", [True, False])
-def test_a_budget_keeps_copies(survivable: bool) -> None:
+def test_a_survivable_swarm_keeps_a_copy_of_every_record(survivable: bool) -> None:
     """Brokers lose power together, repeatedly. With three replicas only one can be spared."""
     power = BrokerCrash(broker="any", kind="power_loss", restart_after=(500_000, 1_000_000))
     faults = SwarmFaults(kinds=(power,), in_play=(1, 1), mean_us=(1_000_000, 1_000_000), together=(3, 3))

@@ -112,7 +112,7 @@ def test_an_aim_does_not_draw_a_value_set_by_an_option() -> None:
 
 
 @pytest.mark.parametrize("plan", [plan_of(AIMED), load_campaign(resolve("swarm")[0]).plans[0]])
-def test_aims_and_actions_survive_being_written_and_read(plan: Plan) -> None:
+def test_aims_and_actions_are_equal_after_they_are_written_and_read(plan: Plan) -> None:
     again = load_text(campaign_text(plan), "again.yaml").plans[0]
     assert again.swarm == plan.swarm
     assert again.digest() == plan.digest()
@@ -131,7 +131,7 @@ def test_aims_and_actions_survive_being_written_and_read(plan: Plan) -> None:
         ("actions: {count: 1, any_of: [{delete_records: {partition: x-0}}]}", "x-0"),
     ],
 )
-def test_incomplete_or_unknown_aims_and_actions_are_reported(said: str, problem: str) -> None:
-    with pytest.raises(CampaignError) as caught:
-        plan_of(f"{OPEN}  {said}\n")
-    assert problem in str(caught.value)
+def test_incomplete_or_unknown_aims_and_actions_are_reported(swarm_text: str, problem: str) -> None:
+    with pytest.raises(CampaignError) as error:
+        plan_of(f"{OPEN}  {swarm_text}\n")
+    assert problem in str(error.value)

@@ -12,7 +12,7 @@ from harrow.faults.catalogue import FAULTS
 from harrow.faults.fault import LastingFault
 
 
-def strike(fault: str, **details: Any) -> TraceEvent:
+def strike_event(fault: str, **details: Any) -> TraceEvent:
     return (0, "fault", fault, "inject", tuple(details.items()), 1)
 
 
@@ -28,10 +28,10 @@ def in_force(events: Sequence[TraceEvent]) -> list[int]:
 
 def test_healing_a_core_ends_faults_that_name_no_broker_outside() -> None:
     # `count: 2` means two responses, not broker 2.
-    losses = strike("network_ack_loss", broker=0, count=2)
+    losses = strike_event("network_ack_loss", broker=0, count=2)
     assert in_force([losses, (0, "core_healed", (0, 1))]) == []
-    assert in_force([strike("network_ack_loss", broker=2), (0, "core_healed", (0, 1))]) == [1]
-    cut = strike("partition", between=(0,), **{"and": ("zookeeper", 2)})
+    assert in_force([strike_event("network_ack_loss", broker=2), (0, "core_healed", (0, 1))]) == [1]
+    cut = strike_event("partition", between=(0,), **{"and": ("zookeeper", 2)})
     assert in_force([cut, (0, "core_healed", (0, 1))]) == [1]
 
 
@@ -49,7 +49,7 @@ def test_only_fields_declared_as_brokers_count_as_brokers() -> None:
 
 @pytest.mark.parametrize("name", [name for name, fault in FAULTS.items() if issubclass(fault, LastingFault)])
 def test_every_lasting_fault_is_in_force_from_its_strike(name: str) -> None:
-    given: dict[str, dict[str, Any]] = {
+    fault_details: dict[str, dict[str, Any]] = {
         "partition": {"between": (0,), "and": (1,)},
         "link_slow": {"between": (0,), "and": (1,)},
         "network_split": {"nodes": (0, 1), "order": "given"},
@@ -59,15 +59,15 @@ def test_every_lasting_fault_is_in_force_from_its_strike(name: str) -> None:
         **{key: {"client": "producer-0"} for key in FAULTS if key.startswith(("client_", "application_"))},
         "slow_poll": {"client": "producer-0"},
     }
-    details = given.get(name, {"broker": 1})
-    assert in_force([strike(name, **details)]) == [1]
-    assert in_force([strike(name, **details), (0, "healed")]) == []
+    details = fault_details.get(name, {"broker": 1})
+    assert in_force([strike_event(name, **details)]) == [1]
+    assert in_force([strike_event(name, **details), (0, "healed")]) == []
 
 
 def test_a_pause_ends_with_its_broker_and_a_crash_with_its_start() -> None:
-    pause = [strike("broker_pause", broker=1), (0, "broker_paused", 1)]
+    pause = [strike_event("broker_pause", broker=1), (0, "broker_paused", 1)]
     assert in_force(pause) == [1]
-    crash = [*pause, (*strike("broker_crash", broker=1)[:-1], 2), (0, "broker_stopped", 1, "process")]
+    crash = [*pause, (*strike_event("broker_crash", broker=1)[:-1], 2), (0, "broker_stopped", 1, "process")]
     assert in_force(crash) == [2]
     assert in_force([*crash, (0, "broker_started", 1)]) == []
     assert in_force([*crash, (0, "broker_started", 2)]) == [2]

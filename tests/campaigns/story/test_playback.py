@@ -33,7 +33,7 @@ def test_a_scene_shows_the_cluster_of_its_moment(loss: RunResult) -> None:
                 assert shown.replicas[broker].high_watermark == replica.high_watermark
 
 
-def test_time_passes_in_a_playback_without_events(loss: RunResult) -> None:
+def test_a_playback_shows_time_passing_between_events(loss: RunResult) -> None:
     playback = Playback(loss)
     playback.advance(len(playback.events) - 1)
     assert playback.scene().at_us == playback.end_us
@@ -46,8 +46,10 @@ def test_a_scene_knows_when_its_faults_end(loss: RunResult) -> None:
     crash = faults["broker_crash broker=0"]
     assert crash.since_us == pytest.approx(32_039_700, abs=500)
     assert crash.until_us == pytest.approx(40_012_500, abs=500)
-    held = next(fault for text, fault in faults.items() if text.startswith("message: hold Fetch response"))
-    assert held.until_us == pytest.approx(40_020_000, abs=500)  # when every fault is healed
+    pending_faults = next(
+        fault for text, fault in faults.items() if text.startswith("message: hold Fetch response")
+    )
+    assert pending_faults.until_us == pytest.approx(40_020_000, abs=500)  # when every fault is healed
 
 
 def test_a_finding_appears_once_its_last_event_has_happened(loss: RunResult) -> None:
@@ -83,7 +85,7 @@ def test_acknowledgements_do_not_push_elections_away() -> None:
     assert all({one.event.event, other.event.event} != {"acknowledged"} for one, other in pairs)
 
 
-def test_sends_are_counted_by_the_outcome_that_applications_know(loss: RunResult) -> None:
+def test_sends_are_counted_by_the_outcome_that_their_application_got(loss: RunResult) -> None:
     assert scene_at(loss, 25_022_700).sends == {"acked": 1, "sending": 1}
     assert scene_at(loss, 41_000_000).sends == {"acked": 2}
     assert scene_at(loss, 41_000_000).reads == 1
@@ -92,6 +94,6 @@ def test_sends_are_counted_by_the_outcome_that_applications_know(loss: RunResult
 def test_an_invariant_that_the_release_does_not_promise_is_not_watched(loss: RunResult) -> None:
     broken = {event[2] for event in loss.evidence.trace if event[1] == "invariant_broken"}
     assert broken == {"isr-holds-committed"}
-    again = replace(loss.plan, behaviours={"failover_removes_dead_replicas": False}, kafka="2.4")
-    names = {event[2] for event in run_plan(again, 0).evidence.trace if event[1] == "invariant_broken"}
+    replayed = replace(loss.plan, behaviours={"failover_removes_dead_replicas": False}, kafka="2.4")
+    names = {event[2] for event in run_plan(replayed, 0).evidence.trace if event[1] == "invariant_broken"}
     assert "failover-shrinks-isr" in names

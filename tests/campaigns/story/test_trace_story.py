@@ -1,4 +1,4 @@
-"""Stories of runs: their order, lanes and folds, and the places of findings."""
+"""A story tells a run in order, in lanes, with routine events folded and findings marked."""
 
 from collections import Counter
 from dataclasses import dataclass
@@ -149,24 +149,24 @@ def test_a_fold_counts_the_events_between_its_neighbours(story: TraceStory) -> N
             if isinstance(row, Folded):
                 begin, end = row.first.position, row.last.position
                 assert row.counts == Counter(event.event for event in story.events[begin : end + 1])
-                assert place == 0 or stands_at(story, rows[place - 1], begin - 1)
-                assert place == len(rows) - 1 or stands_at(story, rows[place + 1], end + 1)
+                assert place == 0 or is_at_position(story, rows[place - 1], begin - 1)
+                assert place == len(rows) - 1 or is_at_position(story, rows[place + 1], end + 1)
 
 
-def stands_at(story: TraceStory, row: Row, position: int) -> bool:
+def is_at_position(story: TraceStory, row: Row, position: int) -> bool:
     """Return whether a row shows the event at a position, or stands in for a link without one."""
     return isinstance(row, Shown) and (
         row.event is story.events[position] or row.event is not story.events[row.event.position]
     )
 
 
-def test_a_few_routine_events_get_no_line(lost: TraceStory) -> None:
+def test_a_fold_of_few_routine_events_has_no_line(lost: TraceStory) -> None:
     rows = whole(lost, Window())
     assert any(isinstance(row, Folded) and row.is_short for row in rows)
     assert [row for row in rows if row in readable(rows)] == readable(rows)
     assert not any(isinstance(row, Folded) and row.is_short for row in readable(rows))
-    (short,) = [row for row in rows if isinstance(row, Folded) and row.is_short][:1]
-    assert readable([short]) == [short]
+    (short_row,) = [row for row in rows if isinstance(row, Folded) and row.is_short][:1]
+    assert readable([short_row]) == [short_row]
 
 
 def test_a_long_story_is_mostly_folded_and_a_short_one_is_not(story: TraceStory) -> None:

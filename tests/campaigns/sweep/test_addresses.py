@@ -1,4 +1,4 @@
-"""Addresses of Spark: the servers that are tried first, and secrets that are not printed."""
+"""A sweep first tries to connect to the servers of a Spark address, and prints no secrets."""
 
 import pytest
 

@@ -21,11 +21,11 @@ def planner(seeds: int, run_s: float, *, workers: int = 2, is_measured: bool = T
     return Planner(cells, workers, costs, [(cell, range(seeds)) for cell in range(len(cells))])
 
 
-def all_chunks(of: Planner) -> list[Chunk]:
-    chunks_so_far = []
-    while (chunk := of.next_chunk()) is not None:
-        chunks_so_far.append(chunk)
-    return chunks_so_far
+def all_chunks(sweep: Planner) -> list[Chunk]:
+    chunks = []
+    while (chunk := sweep.next_chunk()) is not None:
+        chunks.append(chunk)
+    return chunks
 
 
 def keys(chunks: list[Chunk]) -> list[tuple[int, int]]:
@@ -39,8 +39,8 @@ def test_every_run_is_in_one_chunk(run_s: float) -> None:
 
 
 def test_a_task_is_at_least_a_second_of_work_and_at_most_some() -> None:
-    of = planner(100_000, 0.01)
-    sizes = [len(task.seeds) for chunk in all_chunks(of) for task in chunk.tasks]
+    sweep = planner(100_000, 0.01)
+    sizes = [len(task.seeds) for chunk in all_chunks(sweep) for task in chunk.tasks]
     assert max(sizes) == 500
     ends_of_cells = 2
     assert sum(size < 100 for size in sizes) <= ends_of_cells
@@ -69,8 +69,8 @@ def test_a_chunk_keeps_every_worker_busy_and_has_a_bounded_number_of_rows() -> N
 def test_a_chunk_belongs_to_one_campaign() -> None:
     other = campaign("name: other\ncluster: {brokers: 1, topics: [{name: t}]}")
     cells = define([(campaign(), "small.yaml"), (other, "other.yaml")], range(3)).cells
-    of = Planner(cells, 2, Costs(0.01), [(0, range(3)), (1, range(3))])
-    assert [chunk.campaign for chunk in all_chunks(of)] == ["small", "other"]
+    sweep = Planner(cells, 2, Costs(0.01), [(0, range(3)), (1, range(3))])
+    assert [chunk.campaign for chunk in all_chunks(sweep)] == ["small", "other"]
 
 
 def test_enough_chunks_are_in_flight_to_keep_every_worker_busy() -> None:
@@ -82,7 +82,7 @@ def chunk(*tasks: Task) -> Chunk:
     return Chunk(tasks=tasks, campaign="small")
 
 
-def test_a_chunk_is_halved_by_tasks_then_by_seeds() -> None:
+def test_a_chunk_is_halved_first_by_tasks_and_then_by_seeds() -> None:
     two = chunk(Task(cell=0, seeds=range(4)), Task(cell=1, seeds=range(4)))
     assert [half.tasks for half in halves(two)] == [(task,) for task in two.tasks]
     assert [half.tasks[0].seeds for half in halves(chunk(Task(cell=0, seeds=range(5))))] == [
@@ -114,8 +114,8 @@ _RUNS: Final = 900
 """Enough seeds that a few of them are sampled."""
 
 
-def repeats(worker: str) -> tuple[Repeats, list[tuple[int, int]]]:
-    """Return repeats of a cell whose sampled runs had the same first worker, and their keys."""
+def repeats_of_sampled_runs(worker: str) -> tuple[Repeats, list[tuple[int, int]]]:
+    """Return the repeats that a cell owes after *worker* ran its sampled seeds, and their keys."""
     cells = definition(1).cells
     owed = Repeats(cells, 1)
     seeds = range(_RUNS)
@@ -132,22 +132,22 @@ def repeats(worker: str) -> tuple[Repeats, list[tuple[int, int]]]:
     return owed, [(0, seed) for seed in seeds if is_sampled(cells[0], seed)]
 
 
-def test_a_repeat_is_left_to_another_worker_while_there_may_be_one() -> None:
-    owed, sampled = repeats("w")
+def test_a_repeat_is_left_to_another_worker_if_there_may_be_another() -> None:
+    owed, sampled = repeats_of_sampled_runs("w")
     assert owed.waiting() == len(sampled) > 2
     assert owed.next_chunk(last=False) is None
-    nothing = pa.table({name: pa.array([], pa.string()) for name in ("campaign", "cell", "trace_digest")})
-    nothing = nothing.append_column("seed", pa.array([], pa.int64()))
+    no_rows = pa.table({name: pa.array([], pa.string()) for name in ("campaign", "cell", "trace_digest")})
+    no_rows = no_rows.append_column("seed", pa.array([], pa.int64()))
     excluded = []
     while (repeated := owed.next_chunk(last=True)) is not None:
         assert sorted(keys([repeated])) == sampled
         excluded.append({worker for task in repeated.tasks for worker in task.not_on})
-        assert owed.came_back(repeated, nothing) == []
+        assert owed.came_back(repeated, no_rows) == []
     assert excluded == [{"w"}] * 5 + [{""}]
 
 
 def test_owed_repeats_follow_from_the_keys_of_runs() -> None:
-    owed, sampled = repeats("w")
+    owed, sampled = repeats_of_sampled_runs("w")
     assert owed.are_owed([(0, range(_RUNS))], {})
     assert not owed.are_owed([(0, range(_RUNS))], {0: {seed for _, seed in sampled}})
     assert not owed.are_owed([(0, range(sampled[0][1]))], {})

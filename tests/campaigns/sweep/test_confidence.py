@@ -28,7 +28,7 @@ def test_without_tries_the_interval_is_everything() -> None:
     assert wilson(0, 0) == (0.0, 1.0)
 
 
-def test_quantiles_of_times_are_right_to_one_percent() -> None:
+def test_quantiles_of_times_are_accurate_to_one_percent() -> None:
     times_us = [*sorted(int(1000 * 1.01**n) for n in range(500)), 5_000_000]
     steps = sorted(Counter(floor(STEPS_PER_E * log(time_us)) for time_us in times_us).items())
     assert quantile_us(steps, 0.5) == pytest.approx(times_us[250], rel=0.02)

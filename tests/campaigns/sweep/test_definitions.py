@@ -62,9 +62,9 @@ def test_only_selected_variants_have_cells() -> None:
 
 
 def test_a_setting_that_fits_nowhere_is_reported_once() -> None:
-    with pytest.raises(CampaignError, match="acks=7") as caught:
+    with pytest.raises(CampaignError, match="acks=7") as error:
         define([(campaign(), "small.yaml")], range(1), varies=acks("1", "7"))
-    assert len(caught.value.problems) == 1
+    assert len(error.value.problems) == 1
 
 
 def test_values_that_do_not_fit_together_are_skipped_and_reported(tmp_path: Path) -> None:
@@ -97,7 +97,7 @@ variants:
     assert not define([(campaign(text), "v.yaml")], range(1)).notes
 
 
-def test_a_value_that_fits_no_other_is_rejected() -> None:
+def test_a_value_that_suits_no_combination_is_rejected() -> None:
     varies = (*acks("1", "all"), parse_vary("enable.idempotence=true"))
     with pytest.raises(CampaignError, match="needs acks=all, not acks=1"):
         define([(campaign(), "small.yaml")], range(2), varies=varies)

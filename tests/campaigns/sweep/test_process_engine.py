@@ -27,7 +27,7 @@ class BrokenPool:
 
 
 def test_a_pool_that_breaks_for_several_threads_is_killed_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A descriptor that is closed twice may be in new use: Bad file descriptor."""
+    """A descriptor that is closed twice may already belong to another file."""
     killed: list[object] = []
     pool = BrokenPool()
     monkeypatch.setattr(process_engine, "worker_pool", lambda *_: pool)

@@ -1,4 +1,4 @@
-"""Rows record runs, also failed ones."""
+"""A row records a run, even a failed one."""
 
 from dataclasses import replace
 from typing import Any
@@ -67,8 +67,8 @@ def test_the_service_levels_of_a_row_are_those_of_the_run() -> None:
         alone = run_plan(plan, seed)
         beside = run_plan(plan, seed, measured=True).measured
         assert alone.levels is None
-        assert {name: of(beside) for name, of in MEASURES.items()} == {
-            name: of(alone.service) for name, of in MEASURES.items()
+        assert {name: group_levels(beside) for name, group_levels in MEASURES.items()} == {
+            name: group_levels(alone.service) for name, group_levels in MEASURES.items()
         }
         assert (beside.total, len(beside.outages)) == (alone.service.total, len(alone.service.outages))
         outages += len(beside.outages)
@@ -165,7 +165,7 @@ def test_an_empty_batch_has_the_schema_too() -> None:
     assert pa.Table.from_batches([as_batch([])]).num_rows == 0
 
 
-def test_a_failed_row_survives_the_way_through_arrow() -> None:
+def test_a_failed_row_is_equal_after_a_round_trip_through_arrow() -> None:
     row = first_failing(swarm_cell(unclean_election_only_if_enabled=False))
     (copy,) = as_batch([row]).to_pylist()
     assert (copy["signature"], copy["failed_rule"]) == (row["signature"], row["failed_rule"])

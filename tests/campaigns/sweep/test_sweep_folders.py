@@ -1,4 +1,4 @@
-"""Folders of sweeps: leftovers of killed sweeps, damage, and exclusive use."""
+"""A folder belongs to one sweep at a time, survives kills, and is rejected if damaged."""
 
 import json
 import os
@@ -25,15 +25,15 @@ from harrow.campaigns.sweep.sweep_folder import (
 from tests.campaigns.sweep.sweep_campaigns import TEXT, acks, campaign, definition
 
 
-def table(of: Definition, seeds: range) -> pa.Table:
-    cells = dict(enumerate(of.cells))
+def table(sweep: Definition, seeds: range) -> pa.Table:
+    cells = dict(enumerate(sweep.cells))
     return pa.Table.from_batches([as_batch(run_task(cells, Task(cell=0, seeds=seeds)))])
 
 
-def write_sweep(path: Path, of: Definition, seeds: range) -> SweepFolder:
-    folder = SweepFolder(path, of)
+def write_sweep(path: Path, sweep: Definition, seeds: range) -> SweepFolder:
+    folder = SweepFolder(path, sweep)
     folder.begin()
-    folder.write(of.cells[0].campaign, table(of, seeds), [(0, seeds)])
+    folder.write(sweep.cells[0].campaign, table(sweep, seeds), [(0, seeds)])
     return folder
 
 
@@ -70,8 +70,8 @@ def test_a_folder_with_other_files_is_not_used(tmp_path: Path, name: str) -> Non
 def test_a_file_that_cannot_be_written_leaves_nothing_behind(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    of = definition(3)
-    folder = SweepFolder(tmp_path, of)
+    sweep = definition(3)
+    folder = SweepFolder(tmp_path, sweep)
     folder.begin()
 
     def full(_table: pa.Table, path: Path, **_: Any) -> None:
@@ -80,18 +80,18 @@ def test_a_file_that_cannot_be_written_leaves_nothing_behind(
 
     monkeypatch.setattr(pq, "write_table", full)
     with pytest.raises(OSError, match="No space left"):
-        folder.write("small", table(of, range(3)), [(0, range(3))])
+        folder.write("small", table(sweep, range(3)), [(0, range(3))])
     assert list(tmp_path.glob("runs/*/*")) == []
     assert folder.missing() == [(0, range(3))]
 
 
 def test_a_file_lists_the_rare_states_of_its_rows(tmp_path: Path) -> None:
-    of = definition(4)
-    write_sweep(tmp_path, of, range(4))
-    again = SweepFolder(tmp_path, of)
+    sweep = definition(4)
+    write_sweep(tmp_path, sweep, range(4))
+    again = SweepFolder(tmp_path, sweep)
     assert again.missing() == []
-    (part,) = again.parts()
-    rows = pq.ParquetFile(part).read(["probes"]).to_pylist()
+    (file_of_rows,) = again.parts()
+    rows = pq.ParquetFile(file_of_rows).read(["probes"]).to_pylist()
     assert again.probes == {item["probe"] for row in rows for item in row["probes"]}
     assert again.probes
 
@@ -125,8 +125,8 @@ def query_verdicts(*folders: Path) -> list[list[list[Any]]]:
 def test_the_name_of_a_campaign_stays_text(tmp_path: Path) -> None:
     names = ["2024", "007", "2024-01-01", "1e5", "null", "true", "a.b", "Small"]
     for name in names:
-        of = define([(campaign(TEXT.replace("name: small", f"name: '{name}'")), "x.yaml")], range(2))
-        write_sweep(tmp_path / name, of, range(2))
+        sweep = define([(campaign(TEXT.replace("name: small", f"name: '{name}'")), "x.yaml")], range(2))
+        write_sweep(tmp_path / name, sweep, range(2))
     answers = query_verdicts(*(tmp_path / name for name in names))
     assert [{row[0] for row in rows} for rows in answers] == [{name} for name in names]
 
@@ -141,10 +141,10 @@ def test_a_folder_may_have_any_name(tmp_path: Path) -> None:
 
 def test_the_largest_seeds_are_kept_exactly(tmp_path: Path) -> None:
     last = 2**63 - 1
-    of = define([(campaign(), "small.yaml")], range(last - 2, last + 1))
-    folder = write_sweep(tmp_path, of, range(last - 2, last + 1))
+    sweep = define([(campaign(), "small.yaml")], range(last - 2, last + 1))
+    folder = write_sweep(tmp_path, sweep, range(last - 2, last + 1))
     assert folder.missing() == []
-    assert read_definition(tmp_path).seeds == of.seeds
+    assert read_definition(tmp_path).seeds == sweep.seeds
 
 
 @pytest.mark.parametrize("lost", ["cells", "campaigns", "seeds"])
@@ -164,13 +164,13 @@ def test_a_missing_campaign_is_reported_by_name(tmp_path: Path) -> None:
         read_definition(tmp_path)
 
 
-def part_with(path: Path, metadata: dict[bytes, bytes]) -> SweepFolder:
+def write_file_of_rows_with(path: Path, metadata: dict[bytes, bytes]) -> SweepFolder:
     """Write a sweep of three runs, and change the metadata of its file of rows."""
-    of = definition(3)
-    folder = write_sweep(path, of, range(3))
-    (part,) = folder.parts()
-    rows = pq.ParquetFile(part).read()
-    pq.write_table(rows.replace_schema_metadata({**rows.schema.metadata, **metadata}), part)
+    sweep = definition(3)
+    folder = write_sweep(path, sweep, range(3))
+    (file_of_rows,) = folder.parts()
+    rows = pq.ParquetFile(file_of_rows).read()
+    pq.write_table(rows.replace_schema_metadata({**rows.schema.metadata, **metadata}), file_of_rows)
     return folder
 
 
@@ -183,7 +183,7 @@ NO_SEEDS = (
 
 @pytest.mark.parametrize("metadata", NO_SEEDS, ids=lambda metadata: metadata[:20])
 def test_a_file_of_rows_that_does_not_list_its_seeds_is_rejected(tmp_path: Path, metadata: str) -> None:
-    folder = part_with(tmp_path, {b"harrow.covers": metadata.encode()})
+    folder = write_file_of_rows_with(tmp_path, {b"harrow.covers": metadata.encode()})
     with pytest.raises(SweepFolderError, match="it does not list its seeds"):
         folder.check()
 
@@ -192,7 +192,7 @@ def test_a_file_of_rows_that_does_not_list_its_seeds_is_rejected(tmp_path: Path,
     "metadata", ["null", "3", "[[1]]", "[{}]", "[" * 100_000], ids=lambda metadata: metadata[:20]
 )
 def test_a_file_of_rows_with_damaged_probes_is_rejected(tmp_path: Path, metadata: str) -> None:
-    folder = part_with(tmp_path, {b"harrow.probes": metadata.encode()})
+    folder = write_file_of_rows_with(tmp_path, {b"harrow.probes": metadata.encode()})
     with pytest.raises(SweepFolderError, match="not a file of a sweep"):
         folder.check()
 

@@ -1,4 +1,4 @@
-"""Reports of made-up rows, one for each fact that counts, with DuckDB as the engine."""
+"""DuckDB makes reports of handmade rows."""
 
 import json
 import subprocess
@@ -30,14 +30,14 @@ print(json.dumps({**report.as_mapping(), "exit": exit_outcome(report)}))
 
 
 def row(seed: int, verdict: str, *, cell: int = 0, count: int = 0, **fields: Any) -> Row:
-    of = definition(20, text=REQUIRING, varies=acks("1", "all")).cells[cell]
+    sweep = definition(20, text=REQUIRING, varies=acks("1", "all")).cells[cell]
     return {
-        "campaign": of.campaign,
-        "cell": of.name,
-        "variant": of.variant,
-        "settings": of.settings,
-        "kafka": of.plan.kafka,
-        "plan_digest": of.digest,
+        "campaign": sweep.campaign,
+        "cell": sweep.name,
+        "variant": sweep.variant,
+        "settings": sweep.settings,
+        "kafka": sweep.plan.kafka,
+        "plan_digest": sweep.digest,
         "seed": seed,
         "version": "0",
         "verdict": verdict,
@@ -52,8 +52,8 @@ def row(seed: int, verdict: str, *, cell: int = 0, count: int = 0, **fields: Any
 
 def report_of(path: Path, *rows: Row, **state: Any) -> dict[str, Any]:
     """Return the report of rows from its own process, because DuckDB complains when pytest ends."""
-    of = definition(20, text=REQUIRING, varies=acks("1", "all"))
-    folder = SweepFolder(path, of)
+    sweep = definition(20, text=REQUIRING, varies=acks("1", "all"))
+    folder = SweepFolder(path, sweep)
     folder.begin()
     folder.write("small", pa.Table.from_batches([as_batch(rows)]), [])
     ended = subprocess.run(

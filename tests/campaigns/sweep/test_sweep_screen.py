@@ -69,7 +69,7 @@ def report(
     *rates: FailureRate,
     failures: tuple[FailureGroup, ...] = (),
     runs: int = 20_000,
-    of_cells: Sequence[str] = ("base acks=1", "base acks=all"),
+    matrix_cells: Sequence[str] = ("base acks=1", "base acks=all"),
     service: tuple[CellService, ...] = (),
     **state: Any,
 ) -> SweepReport:
@@ -81,7 +81,7 @@ def report(
             verdicts={"held": runs},
             outcomes={"unexpected": 3} if failures else {"as-expected": runs},
         )
-        for name in of_cells
+        for name in matrix_cells
     )
     duration = Duration(
         campaign="c",
@@ -108,9 +108,9 @@ def report(
     )
 
 
-def screen_lines(of: SweepReport, *, width: int = 80, written: Any = (), **how: bool) -> list[str]:
+def screen_lines(sweep: SweepReport, *, width: int = 80, written: Any = (), **how: bool) -> list[str]:
     console = Console(file=StringIO(), width=width, force_terminal=True, color_system=None, highlight=False)
-    show_report(console, of, written, quiet=how.get("quiet", False), verbose=how.get("verbose", False))
+    show_report(console, sweep, written, quiet=how.get("quiet", False), verbose=how.get("verbose", False))
     text = console.file.getvalue()  # type: ignore[attr-defined]  # a StringIO
     return [line.rstrip() for line in text.splitlines()]
 
@@ -149,7 +149,7 @@ def test_the_matrix_has_a_row_for_each_cell_and_a_column_for_each_varied_setting
             rate("base acks=1 size=3", 620, "permitted"),
             rate("base acks=all size=3", 0, None),
             cells=cells,
-            of_cells=[each["cell"] for each in cells],
+            matrix_cells=[each["cell"] for each in cells],
         )
     )
     assert table(lines, "Rates, among the decided runs:") == [
@@ -168,14 +168,14 @@ def test_no_column_of_the_matrix_is_cut_at_any_width(width: int) -> None:
     values = ("18s", "3s", "900ms", "2m")
     cells = [cell("base", **{LONG: value, "acks": "all"}) for value in values]
     names = [each["cell"] for each in cells]
-    of = report(
+    sweep = report(
         *(rate(name, 1, "violated") for name in names),
         *(rate(name, 2, "permitted", rule="duplicate") for name in names),
         cells=cells,
-        of_cells=names,
+        matrix_cells=names,
         service=tuple(service(name, 12_345_678) for name in names),
     )
-    lines = screen_lines(of, width=width)
+    lines = screen_lines(sweep, width=width)
     end = next(place for place, line in enumerate(lines) if line.startswith("rare states"))
     matrix = [line for line in lines[:end] if line]
     text = "\n".join(matrix)
@@ -201,8 +201,8 @@ def test_sizes_releases_and_words_are_sorted_naturally() -> None:
     ):
         cells = [cell("base", **{key: value}) for value in values]
         names = [each["cell"] for each in cells]
-        of = report(cells=cells, of_cells=names, service=tuple(service(name, 5) for name in names))
-        matrix = table(screen_lines(of), "Service to clients, run by run:")
+        sweep = report(cells=cells, matrix_cells=names, service=tuple(service(name, 5) for name in names))
+        matrix = table(screen_lines(sweep), "Service to clients, run by run:")
         assert [line.split()[0] for line in matrix if line.split()[0] in values] == list(order)
 
 
@@ -224,7 +224,7 @@ def test_campaigns_and_variants_are_distinguished() -> None:
                 rate("base", 1, "violated"),
                 rate("old", 2, "violated"),
                 rate("base", 3, "violated", campaign="d"),
-                of_cells=[],
+                matrix_cells=[],
             )
         )
     )
@@ -237,7 +237,7 @@ def test_names_of_cells_in_a_folder_cannot_disturb_a_terminal() -> None:
     cells = [cell("base", **{"a\x1b[31m": "1\n2"}), cell("b", **{"a\x1b[31m": "3"})]
     names = [each["cell"] for each in cells]
     lines = screen_lines(
-        report(cells=cells, of_cells=names, service=tuple(service(name, 5) for name in names))
+        report(cells=cells, matrix_cells=names, service=tuple(service(name, 5) for name in names))
     )
     matrix = table(lines, "Service to clients, run by run:")
     assert any("1\\n2" in line for line in matrix)
@@ -253,11 +253,11 @@ def test_a_failure_shows_commands_that_can_be_copied() -> None:
 
 
 def test_only_the_first_of_many_kinds_of_failures_are_shown() -> None:
-    of = report(failures=tuple(failure(f"lost-write-{n}") for n in range(12)))
+    sweep = report(failures=tuple(failure(f"lost-write-{n}") for n in range(12)))
     assert any(
-        line.startswith("and 2 more kinds of failures; --verbose shows them") for line in screen_lines(of)
+        line.startswith("and 2 more kinds of failures; --verbose shows them") for line in screen_lines(sweep)
     )
-    assert sum(line.startswith("lost-write  c") for line in screen_lines(of, verbose=True)) == 12
+    assert sum(line.startswith("lost-write  c") for line in screen_lines(sweep, verbose=True)) == 12
 
 
 def test_the_option_quiet_shows_only_failures() -> None:
@@ -340,10 +340,10 @@ def test_progress_off_a_terminal_is_an_occasional_line(monkeypatch: pytest.Monke
     monkeypatch.setattr(time, "monotonic", lambda: now_s)
     file = StringIO()
     bar = SweepProgress(Console(file=file, width=200, color_system=None), enabled=True)
-    of = progress(begun_s=-10.0)
+    sweep = progress(begun_s=-10.0)
     for moment_s in (1.0, 9.9, 10.1, 15.0, 20.2):
         now_s = moment_s
-        bar.show(of)
+        bar.show(sweep)
     bar.end()
     lines = file.getvalue().splitlines()
     assert len(lines) == 2
@@ -363,8 +363,8 @@ def test_progress_on_a_terminal_is_a_bar_with_failures_and_missing_probes() -> N
     file = StringIO()
     console = Console(file=file, force_terminal=True, color_system=None, width=80, height=24)
     bar = SweepProgress(console, enabled=True)
-    of = progress(left_s=90.0, tally=tally(**{f"lost-write-{n}": n + 1 for n in range(7)}))
-    bar.show(of)
+    sweep = progress(left_s=90.0, tally=tally(**{f"lost-write-{n}": n + 1 for n in range(7)}))
+    bar.show(sweep)
     bar._live.refresh()  # type: ignore[union-attr]  # it has begun
     bar.end()
     text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", file.getvalue()).replace("\r", "\n")

@@ -19,7 +19,7 @@ from harrow.cli.watch.canvas import Canvas
 from harrow.cli.watch.sweep_screen import sweep_frame
 from tests.campaigns.record.run_results import plan
 from tests.campaigns.sweep.sweep_campaigns import definition
-from tests.campaigns.sweep.test_sweeps import Here
+from tests.campaigns.sweep.test_sweeps import InProcessEngine
 from tests.played_runs import rendered
 
 
@@ -47,8 +47,8 @@ def grid(cells: int = 2) -> Definition:
     return Definition(sources=(source,), cells=sweep_cells, seeds=range(100))
 
 
-def progress(of: Definition, *tables: pa.Table) -> Progress:
-    state = Progress(planned=of.runs(), workers=2)
+def progress(sweep: Definition, *tables: pa.Table) -> Progress:
+    state = Progress(planned=sweep.runs(), workers=2)
     for table in tables:
         state.tally.add(table)
         state.done += len(table)
@@ -56,8 +56,8 @@ def progress(of: Definition, *tables: pa.Table) -> Progress:
     return state
 
 
-def lines_of(state: Progress, of: Definition, width: int = 80, height: int = 24) -> list[str]:
-    return rendered(sweep_frame(state, of, Canvas(width=width, height=height)), width=width).splitlines()
+def lines_of(state: Progress, sweep: Definition, width: int = 80, height: int = 24) -> list[str]:
+    return rendered(sweep_frame(state, sweep, Canvas(width=width, height=height)), width=width).splitlines()
 
 
 def test_the_earliest_failure_is_that_of_the_smallest_seed_whenever_it_comes() -> None:
@@ -85,23 +85,23 @@ def test_a_rare_state_counts_once_for_each_run_that_reached_it() -> None:
 
 
 def test_the_tally_agrees_with_the_rows_on_disk(tmp_path: Path) -> None:
-    of = definition(12)
-    folder = SweepFolder(tmp_path, of)
+    sweep = definition(12)
+    folder = SweepFolder(tmp_path, sweep)
     folder.begin()
-    tally = Sweep(of, folder, Here(of)).run().tally
+    tally = Sweep(sweep, folder, InProcessEngine(sweep)).run().tally
     written = [
         row for part in tmp_path.glob("runs/*/*.parquet") for row in pq.ParquetFile(part).read().to_pylist()
     ]
-    assert tally.runs.total() == len(written) == of.runs()
+    assert tally.runs.total() == len(written) == sweep.runs()
     assert sum(tally.failed.values()) == sum(row["outcome"] == FAILED for row in written)
     assert tally.verdicts.total() == len(written)
     assert tally.probes == Counter(item["probe"] for row in written for item in row["probes"])
 
 
 def test_the_screen_shows_the_grid_failures_and_rare_states() -> None:
-    of = grid()
+    sweep = grid()
     state = progress(
-        of,
+        sweep,
         rows(
             *((f"base acks={n % 2}", n, "held", None) for n in range(20)),
             ("base acks=1", 21, "violated", "lost-write-1234abcd"),
@@ -110,7 +110,7 @@ def test_the_screen_shows_the_grid_failures_and_rare_states() -> None:
         ),
     )
     state.left_s = 90.0
-    shown = lines_of(state, of)
+    shown = lines_of(state, sweep)
     assert shown[0].endswith("22 of 200 runs")
     assert shown[2].endswith(", about 1 min 30 s left")
     begin = shown.index("100 runs each     done    failed         held  violated")
@@ -145,20 +145,20 @@ def test_the_screen_shows_unequal_repeats() -> None:
 @pytest.mark.parametrize("cells", [1, 2, 40])
 @pytest.mark.parametrize("kinds", [0, 1, 60])
 def test_the_screen_fits_any_terminal(cells: int, kinds: int) -> None:
-    of = grid(cells)
+    sweep = grid(cells)
     runs = [(f"base acks={n % cells}", n, "violated", f"lost-write-{n:08x}") for n in range(kinds)]
-    state = progress(of, rows(*runs, ("base acks=0", 99, "held", None), probes=tuple(PROBES)[:30]))
+    state = progress(sweep, rows(*runs, ("base acks=0", 99, "held", None), probes=tuple(PROBES)[:30]))
     for width in (20, 40, 80, 120, 250):
         for height in (2, 8, 16, 24, 40, 100):
-            shown = lines_of(state, of, width, height)
+            shown = lines_of(state, sweep, width, height)
             assert len(shown) < height
             assert all(cell_len(line) <= width for line in shown)
 
 
 def test_rows_that_do_not_fit_are_counted() -> None:
-    of = grid(40)
+    sweep = grid(40)
     runs = [("base acks=33", n, "violated", f"lost-write-{n % 30:08x}") for n in range(90)]
-    shown = lines_of(progress(of, rows(*runs)), of)
+    shown = lines_of(progress(sweep, rows(*runs)), sweep)
     (cells,) = (line for line in shown if "cells more" in line)
     (kinds,) = (line for line in shown if "other kinds" in line)
     listed = sum(line.startswith("acks=") for line in shown)

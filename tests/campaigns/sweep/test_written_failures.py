@@ -66,9 +66,9 @@ def test_existing_failure_files_are_listed_without_a_run(
     assert not list(known_failures(tmp_path, [failed]))
     written = list(write_failures(tmp_path, sweep, [failed]))
 
-    def never(plan: Plan, seed: int) -> RunResult:
+    def refuse_runs(plan: Plan, seed: int) -> RunResult:
         raise AssertionError((plan, seed))
 
     for module in (failures, trial):
-        monkeypatch.setattr(module, "run_plan", never)
+        monkeypatch.setattr(module, "run_plan", refuse_runs)
     assert list(known_failures(tmp_path, [failed])) == written

@@ -8,12 +8,12 @@ from harrow.cluster_model.log.unified_log import LEADER_EPOCH_TRUNCATION
 from tests.checks.evidence_builder import RunBuilder
 
 
-def the_loss(run: RunBuilder) -> Finding:
+def judge_loss(run: RunBuilder) -> Finding:
     (finding,) = run.judge("lost-write").findings
     return finding
 
 
-def three_replicas(release: str) -> tuple[RunBuilder, int]:
+def run_with_three_replicas(release: str) -> tuple[RunBuilder, int]:
     run = RunBuilder((0, 1, 2), release=release)
     producer = run.producer()
     run.elect(0, 0, (0, 1, 2))
@@ -22,8 +22,8 @@ def three_replicas(release: str) -> tuple[RunBuilder, int]:
 
 
 def test_a_chain_shows_the_truncation_of_every_replica_however_often_brokers_restart() -> None:
-    """KIP-101: the second follower truncates too, and only then is the record gone."""
-    run, producer = three_replicas("0.10.2")
+    """KIP-101: the record is lost only when the second follower truncates too."""
+    run, producer = run_with_three_replicas("0.10.2")
     run.write(producer, "m1", 0, 1, 2)
     for _ in range(6):
         run.event("recover", broker=2, partition="t-0", leo=2, hw=1)
@@ -35,7 +35,7 @@ def test_a_chain_shows_the_truncation_of_every_replica_however_often_brokers_res
     run.elect(1, 1, (1, 2))
     run.truncate(0, 1)
     run.read_to_end(1)
-    finding = the_loss(run)
+    finding = judge_loss(run)
     deciding = [(link.kind.name, link.broker) for link in finding.chain if link.decides]
     assert deciding == [
         ("truncated", 1),
@@ -52,8 +52,8 @@ def test_a_chain_shows_the_truncation_of_every_replica_however_often_brokers_res
 
 @pytest.mark.parametrize(("release", "is_shown"), [("0.11", True), ("2.4", False)])
 def test_a_chain_shows_an_unfenced_fetch(release: str, is_shown: bool) -> None:
-    """KIP-320: the follower of an older epoch counts as having what only its leader has."""
-    run, producer = three_replicas(release)
+    """KIP-320: the leader believes that a follower of an older epoch has records that it lacks."""
+    run, producer = run_with_three_replicas(release)
     run.event("follower", broker=1, partition="t-0", leader_epoch=0, leader=0)
     run.elect(0, 1, (0, 1))
     run.send(producer, "m1")
@@ -67,7 +67,7 @@ def test_a_chain_shows_an_unfenced_fetch(release: str, is_shown: bool) -> None:
     run.elect(1, 2, (1,))
     run.truncate(0, 1, LEADER_EPOCH_TRUNCATION)
     run.read_to_end(1)
-    fetches = [timed_sentence(link) for link in the_loss(run).chain if link.kind.name == "unfenced-fetch"]
+    fetches = [timed_sentence(link) for link in judge_loss(run).chain if link.kind.name == "unfenced-fetch"]
     expected = (
         "broker 0 accepted a fetch of broker 1 at offset 2, of epoch 0 instead of 1, and took it as having m1: "
         "fetches carry no leader epoch"
@@ -77,10 +77,10 @@ def test_a_chain_shows_an_unfenced_fetch(release: str, is_shown: bool) -> None:
 
 @pytest.mark.parametrize(("release", "is_shown"), [("0.11", True), ("2.4", False)])
 def test_a_chain_shows_a_premature_isr_join(release: str, is_shown: bool) -> None:
-    """KAFKA-7128: broker 2 has reached the high watermark, and not what the leader had when its
+    """KAFKA-7128: broker 2 has reached the high watermark, but not the leader's log end when its
     epoch began.
     """
-    run, producer = three_replicas(release)
+    run, producer = run_with_three_replicas(release)
     run.write(producer, "m1", 0, 1)
     run.elect(1, 1, (0, 1))
     run.event("fetch", broker=1, partition="t-0", replica=2, offset=1)
@@ -90,7 +90,7 @@ def test_a_chain_shows_a_premature_isr_join(release: str, is_shown: bool) -> Non
     run.truncate(0, 1, LEADER_EPOCH_TRUNCATION)
     run.truncate(1, 1, LEADER_EPOCH_TRUNCATION)
     run.read_to_end(2)
-    joins = [link for link in the_loss(run).chain if link.kind.name == "joined-early"]
+    joins = [link for link in judge_loss(run).chain if link.kind.name == "joined-early"]
     assert [timed_sentence(link).partition(" ")[2] for link in joins] == [
         "broker 1 let broker 2 into the ISR with LEO 1, before it had reached offset 2, where epoch 1 begins"
     ] * is_shown

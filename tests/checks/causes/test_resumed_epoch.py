@@ -1,4 +1,4 @@
-"""A leader that loses power and resumes its epoch, against one that begins a new one."""
+"""A leader that loses power may resume its epoch or begin a new one."""
 
 import pytest
 
@@ -9,24 +9,24 @@ from harrow.cluster_model.events import BecameLeader, UnflushedLost
 from tests.checks.evidence_builder import RunBuilder
 
 
-def leader(broker: int, epoch: int, partition: str = "t-0") -> BecameLeader:
+def leader_event(broker: int, epoch: int, partition: str = "t-0") -> BecameLeader:
     return BecameLeader(0, broker, partition, epoch, 0, (0, 1))
 
 
-def unflushed_lost(broker: int, from_offset: int, partition: str = "t-0") -> UnflushedLost:
+def unflushed_lost_event(broker: int, from_offset: int, partition: str = "t-0") -> UnflushedLost:
     return UnflushedLost(0, broker, partition, from_offset, 9)
 
 
 @pytest.mark.parametrize(
     ("trace", "expected"),
     [
-        ((leader(0, 1), unflushed_lost(0, 3), leader(0, 1)), 3),
-        ((leader(0, 1), unflushed_lost(0, 3), unflushed_lost(0, 2), leader(0, 1)), 2),
-        ((leader(0, 1), unflushed_lost(0, 3), leader(0, 2)), None),
-        ((unflushed_lost(0, 3), leader(0, 1)), None),
-        ((leader(0, 1), unflushed_lost(1, 3), leader(0, 1)), None),
-        ((leader(0, 1), leader(0, 1)), None),
-        ((leader(0, 1), unflushed_lost(0, 3, "t-1"), leader(0, 1)), None),
+        ((leader_event(0, 1), unflushed_lost_event(0, 3), leader_event(0, 1)), 3),
+        ((leader_event(0, 1), unflushed_lost_event(0, 3), unflushed_lost_event(0, 2), leader_event(0, 1)), 2),
+        ((leader_event(0, 1), unflushed_lost_event(0, 3), leader_event(0, 2)), None),
+        ((unflushed_lost_event(0, 3), leader_event(0, 1)), None),
+        ((leader_event(0, 1), unflushed_lost_event(1, 3), leader_event(0, 1)), None),
+        ((leader_event(0, 1), leader_event(0, 1)), None),
+        ((leader_event(0, 1), unflushed_lost_event(0, 3, "t-1"), leader_event(0, 1)), None),
     ],
 )
 def test_a_leader_resumes_its_epoch_if_it_leads_again_after_losing_unflushed_records(

@@ -82,8 +82,8 @@ def test_a_read_in_an_aborted_transaction_does_not_commit_a_crashed_one(type_: s
 
 
 def test_an_operation_without_completion_yields_no_finding() -> None:
-    begun = ok(1, send("t", "a", 0), send("u", "b", 0))[:1]
-    assert anomalies(begun, ok(0, poll("t", (0, "a"))), ok(0, poll("u", (1, "c")))) == {}
+    invocations = ok(1, send("t", "a", 0), send("u", "b", 0))[:1]
+    assert anomalies(invocations, ok(0, poll("t", (0, "a"))), ok(0, poll("u", (1, "c")))) == {}
 
 
 def test_a_numeric_key_equals_its_text() -> None:
@@ -236,7 +236,7 @@ def test_the_same_value_in_another_key_is_no_aborted_read() -> None:
     assert anomalies(fail(0, send("t", "a")), ok(1, poll("u", (0, "a")))) == {}
 
 
-def half_polled(*sends: Micro, f: str = "send") -> list[Operation]:
+def half_read_operation(*sends: Micro, f: str = "send") -> list[Operation]:
     """Return an operation of unknown outcome and a consumer that reads only its first record."""
     written = [{**line, "f": f} for line in info(0, *sends)]
     return [written, assign(1, "a", "b"), ok(1, poll("a", (0, 1))), ok(1, ["poll", {}])]
@@ -247,18 +247,18 @@ def half_polled(*sends: Micro, f: str = "send") -> list[Operation]:
 def test_a_half_read_transaction_is_torn_with_or_without_offsets(
     f: str, offsets: tuple[int | None, int | None]
 ) -> None:
-    assert anomalies(*half_polled(send("a", 1, offsets[0]), send("b", 2, offsets[1]), f=f)) == {
+    assert anomalies(*half_read_operation(send("a", 1, offsets[0]), send("b", 2, offsets[1]), f=f)) == {
         "torn-transaction": [("b", 2)]
     }
 
 
 def test_an_operation_of_several_sends_may_be_half_read_without_transactions() -> None:
-    judged = judge(*half_polled(send("a", 1), send("b", 2)), transactional=False)
+    judged = judge(*half_read_operation(send("a", 1), send("b", 2)), transactional=False)
     assert judged.status == "permitted"
 
 
 def test_a_missing_record_of_a_half_read_transaction_is_only_counted_as_lost() -> None:
-    operations = [ok(2, send("b", 9, 5)), *half_polled(send("a", 1, 0), send("b", 2, 2))]
+    operations = [ok(2, send("b", 9, 5)), *half_read_operation(send("a", 1, 0), send("b", 2, 2))]
     assert anomalies(*operations, ok(1, poll("b", (5, 9)))) == {"lost-write": [("b", 2)]}
 
 

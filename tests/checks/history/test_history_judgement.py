@@ -1,6 +1,4 @@
-"""Which anomalies of a history are permitted, undecided or violated, and which settings prevent
-them.
-"""
+"""An anomaly of a history is permitted, undecided or a violation, and settings may prevent it."""
 
 from functools import partial
 
@@ -145,13 +143,13 @@ def test_a_subscribed_consumer_may_read_records_again() -> None:
 
 
 def test_unprintable_characters_in_a_reason_are_escaped() -> None:
-    nasty = "\x1b[31mred\n"
+    unprintable = "\x1b[31mred\n"
     (finding,) = (
-        judge(ok(0, send("t", nasty, 0)), ok(0, send("t", "b", 1)), ok(1, poll("t", (1, "b"))))
+        judge(ok(0, send("t", unprintable, 0)), ok(0, send("t", "b", 1)), ok(1, poll("t", (1, "b"))))
         .rules["lost-write"]
         .findings
     )
-    assert finding.value == nasty
+    assert finding.value == unprintable
     assert because(finding).isprintable()
 
 

@@ -24,17 +24,17 @@ def equal_sends_of_one_operation(count: int) -> list[Operation]:
 
 def equal_sends_of_many_processes(count: int) -> list[Operation]:
     sends = [send("t", "a", offset) for offset in range(count)]
-    begun = [
+    invocations = [
         {"process": process, "type": "invoke", "f": "send", "value": [invoked(each)]}
         for process, each in enumerate(sends)
     ]
     ended = [
         {"process": process, "type": "ok", "f": "send", "value": [each]} for process, each in enumerate(sends)
     ]
-    return [begun, ended]
+    return [invocations, ended]
 
 
-def equal_sends_that_never_end(count: int) -> list[Operation]:
+def equal_sends_without_completions(count: int) -> list[Operation]:
     return [[{"process": 0, "type": "invoke", "f": "send", "value": [send("t", "a")]}] for _ in range(count)]
 
 
@@ -52,7 +52,7 @@ def two_values_at_each_of_many_offsets(count: int) -> list[Operation]:
     return [ok(0, poll("t", *[(place // 2, f"{place % 2}") for place in range(count)]))]
 
 
-def an_operation_that_polls_and_sends_much(count: int) -> list[Operation]:
+def an_operation_that_polls_and_sends_many_records(count: int) -> list[Operation]:
     sent = [send("t", f"a{number}") for number in range(count)]
     return [ok(0, *sent, poll("t", *[(number, f"b{number}") for number in range(count)]))]
 
@@ -67,7 +67,7 @@ def jumps_over_aborted_records(count: int) -> list[Operation]:
     ]
 
 
-def strangers_among_many_partitions(count: int) -> list[Operation]:
+def unsent_records_in_many_partitions(count: int) -> list[Operation]:
     sent = [ok(0, send(f"t{number}", f"a{number}", 0)) for number in range(count)]
     read = poll("x", *[(number, f"a{number}") for number in range(count)])
     return [*sent, ok(0, send("x", "z", count)), ok(1, read)]
@@ -90,7 +90,7 @@ def transactions_that_interleave(count: int) -> list[Operation]:
     return [operation for pair in pairs for operation in pair]
 
 
-def consumers_that_fall_back_again_and_again(count: int) -> list[Operation]:
+def consumers_that_go_back_repeatedly(count: int) -> list[Operation]:
     sent = [ok(0, send("t", f"a{offset}", offset)) for offset in range(count)]
     return [*sent, *[ok(1, poll("t", (offset, f"a{offset}"))) for offset in reversed(range(count))]]
 
@@ -103,16 +103,16 @@ def assignments_of_many_partitions(count: int) -> list[Operation]:
 SHAPES: Final[list[Callable[[int], list[Operation]]]] = [
     equal_sends_of_one_operation,
     equal_sends_of_many_processes,
-    equal_sends_that_never_end,
+    equal_sends_without_completions,
     unknown_equal_sends_of_a_value_at_many_offsets,
     a_value_at_many_offsets_beside_transactions,
     two_values_at_each_of_many_offsets,
-    an_operation_that_polls_and_sends_much,
+    an_operation_that_polls_and_sends_many_records,
     jumps_over_aborted_records,
-    strangers_among_many_partitions,
+    unsent_records_in_many_partitions,
     records_of_a_torn_transaction,
     transactions_that_interleave,
-    consumers_that_fall_back_again_and_again,
+    consumers_that_go_back_repeatedly,
     assignments_of_many_partitions,
 ]
 

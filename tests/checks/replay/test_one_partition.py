@@ -16,14 +16,14 @@ from tests.scenarios.dense_plan import dense_plan
 NAMES = ("acks-1-leader-crash", "divergence-by-hw", "power-loss", "unclean-election")
 
 
-def runs() -> list[RunResult]:
+def sample_runs() -> list[RunResult]:
     return [
         run_plan(dense_plan(power_loss=True), 3),
         *(run_plan(plan, 0) for name in NAMES for plan in load_campaign(resolve(name)[0]).plans),
     ]
 
 
-def plain(value: Any, numbers: dict[int, int]) -> Any:
+def comparable(value: Any, numbers: dict[int, int]) -> Any:
     """Return a state as comparable lists and text that preserve references between objects."""
     if is_dataclass(value):
         if id(value) in numbers:
@@ -31,23 +31,23 @@ def plain(value: Any, numbers: dict[int, int]) -> Any:
         numbers[id(value)] = len(numbers)
         return [
             type(value).__name__,
-            *((f.name, plain(getattr(value, f.name), numbers)) for f in fields(value)),
+            *((f.name, comparable(getattr(value, f.name), numbers)) for f in fields(value)),
         ]
     if isinstance(value, dict):
-        return [(plain(key, numbers), plain(item, numbers)) for key, item in value.items()]
+        return [(comparable(key, numbers), comparable(item, numbers)) for key, item in value.items()]
     if isinstance(value, list | tuple):
-        return [plain(one, numbers) for one in value]
+        return [comparable(element, numbers) for element in value]
     return repr(value)
 
 
 def test_a_partition_replayed_alone_equals_its_part_of_the_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
-    for result in runs():
+    for result in sample_runs():
         whole = Index(result.evidence)
-        together = {name: plain(whole.partition(name), {}) for name in result.evidence.partitions}
-        with monkeypatch.context() as alone_only:
-            alone_only.setattr(index, "_REPLAYED_AT_ONCE", 0)
+        together = {name: comparable(whole.partition(name), {}) for name in result.evidence.partitions}
+        with monkeypatch.context() as only_alone:
+            only_alone.setattr(index, "_REPLAYED_AT_ONCE", 0)
             for name, state in together.items():
-                assert plain(Index(result.evidence).partition(name), {}) == state, (result.seed, name)
+                assert comparable(Index(result.evidence).partition(name), {}) == state, (result.seed, name)
 
 
 def test_a_replayed_partition_that_is_still_in_use_is_not_replayed_again(

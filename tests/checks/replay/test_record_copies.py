@@ -12,14 +12,14 @@ def replay(run: RunBuilder) -> Story:
     return Story(Index(run.evidence()), "t-0")
 
 
-def run_with_open_log() -> RunBuilder:
+def run_with_empty_log() -> RunBuilder:
     """Return a run where broker 0 has opened an empty log."""
     run = RunBuilder()
     run.event("recover", broker=0, partition="t-0", leo=0, hw=0)
     return run
 
 
-def state(copy: LogEntry) -> tuple[int, int, bool, bool, bool]:
+def copy_state(copy: LogEntry) -> tuple[int, int, bool, bool, bool]:
     return (copy.broker, copy.offset, copy.is_copy, copy.is_committed, copy.removed is not None)
 
 
@@ -29,11 +29,11 @@ def test_a_record_has_a_copy_for_each_broker_and_offset() -> None:
     run.replicate(1, "m0", "m1")
     run.raise_hw(1, 0)
     copies = replay(run)
-    assert [state(copy) for copy in copies.copies("m0")] == [
+    assert [copy_state(copy) for copy in copies.copies("m0")] == [
         (0, 0, False, True, False),
         (1, 0, True, False, False),
     ]
-    assert [state(copy) for copy in copies.copies("m1")] == [
+    assert [copy_state(copy) for copy in copies.copies("m1")] == [
         (0, 1, False, False, False),
         (1, 1, True, False, False),
     ]
@@ -48,7 +48,9 @@ def test_a_removed_copy_keeps_the_cause_of_its_removal() -> None:
     (m0,), (m1,), (m2,), (m3,) = [replay(run).copies(f"m{n}") for n in range(4)]
     assert m0.removed is None
     assert [
-        (gone.number, gone.cause, gone.to_offset) for gone in (m1.removed, m2.removed, m3.removed) if gone
+        (removal.number, removal.cause, removal.to_offset)
+        for removal in (m1.removed, m2.removed, m3.removed)
+        if removal
     ] == [
         (6, TRUNCATED, 1),
         (5, TRUNCATED, 2),
@@ -69,7 +71,7 @@ def test_an_append_below_the_log_end_replaces_the_record_there() -> None:
 
 
 def test_truncation_lowers_the_high_watermark() -> None:
-    run = run_with_open_log()
+    run = run_with_empty_log()
     run.append(0, "m0", "m1")
     run.raise_hw(2, 0)
     run.truncate(0, 1)
@@ -93,7 +95,7 @@ def run_with_reopened_log(offset: int) -> RunBuilder:
     """Return a run where broker 0 loses m1 with its power, appends m2 at its offset, and opens
     its log with an old checkpoint.
     """
-    run = run_with_open_log()
+    run = run_with_empty_log()
     run.append(0, "m0", "m1")
     run.raise_hw(2, 0)
     kind = "replication-offset-checkpoint"
@@ -115,7 +117,7 @@ def test_a_checkpoint_commits_no_record_appended_after_it() -> None:
 def test_a_checkpoint_commits_earlier_records_unless_it_was_reverted(
     event: str, *, is_committed: bool
 ) -> None:
-    run = run_with_open_log()
+    run = run_with_empty_log()
     run.append(0, "m0")
     run.event(event, broker=0, kind="replication-offset-checkpoint", offsets=(("t-0", 1),))
     run.event("recover", broker=0, partition="t-0", leo=1, hw=1)
@@ -139,7 +141,7 @@ def test_a_reported_high_watermark_does_not_commit_truncated_records() -> None:
     assert [copies.copies(f"m{n}")[0].is_committed for n in (2, 3)] == [False, True]
 
 
-def deposed_with_own_records() -> RunBuilder:
+def run_with_a_deposed_leader() -> RunBuilder:
     """Return a run where broker 0 was deposed with its own records x and y.
 
     Leader 1 deletes the records at their offsets, and broker 0 fetches m2.
@@ -157,7 +159,7 @@ def deposed_with_own_records() -> RunBuilder:
 
 
 def test_a_reported_high_watermark_commits_no_record_below_the_leaders_log_start() -> None:
-    run = deposed_with_own_records()
+    run = run_with_a_deposed_leader()
     run.raise_hw(3, 0)
     story = replay(run)
     assert [story.copies(value)[0].is_committed for value in ("x", "y", "m0", "m1")] == [
@@ -170,14 +172,14 @@ def test_a_reported_high_watermark_commits_no_record_below_the_leaders_log_start
 
 
 def test_a_new_leader_commits_its_records_below_the_former_leaders_log_start() -> None:
-    run = deposed_with_own_records()
+    run = run_with_a_deposed_leader()
     run.elect(0, 2, (0,))
     story = replay(run)
     assert all(story.copies(value)[0].is_committed for value in ("x", "y", "m2"))
 
 
 def test_restored_records_are_committed_once_their_replica_leads() -> None:
-    run = deposed_with_own_records()
+    run = run_with_a_deposed_leader()
     run.event("log_start", broker=0, partition="t-0", offset=2, reason="log start offset", bytes_left=0)
     run.stop(0)
     run.event("log_start_reverted", broker=0, partition="t-0", from_offset=2, to_offset=0)
@@ -251,7 +253,7 @@ def test_a_follower_that_restarts_its_log_has_no_earlier_records() -> None:
     assert (replica.log, replica.log_start, replica.leo, replica.high_watermark) == ([], 5, 5, 5)
 
 
-def deleted_then(*events: dict[str, int | str]) -> ReplicaState:
+def replica_after_deletion_and(*events: dict[str, int | str]) -> ReplicaState:
     """Return a replica that deleted three of its four records before further events."""
     run = RunBuilder()
     run.append(0, "m0", "m1", "m2", "m3")
@@ -268,9 +270,9 @@ REVERTED: dict[str, int | str] = {"name": "log_start_reverted", "from_offset": 3
 
 
 def test_a_reverted_log_start_restores_deleted_records() -> None:
-    replica = deleted_then(REVERTED)
+    replica = replica_after_deletion_and(REVERTED)
     assert [entry.value for entry in replica.log] == ["m1", "m2", "m3"]
-    assert [gone.entry.value for gone in replica.removed] == ["m0", "m1", "m2"]
+    assert [removal.entry.value for removal in replica.removed] == ["m0", "m1", "m2"]
     assert [entry.number for entry in replica.log] == [4, 4, 1]
     assert replica.log_start == 1
     replica.raise_high_watermark(4, 1)
@@ -284,7 +286,7 @@ def test_a_reverted_log_start_does_not_restore_truncated_records() -> None:
         "to_offset": 2,
         "reason": "leader epoch",
     }
-    replica = deleted_then(truncated, {**REVERTED, "from_offset": 2})
+    replica = replica_after_deletion_and(truncated, {**REVERTED, "from_offset": 2})
     assert ([entry.value for entry in replica.log], replica.leo, replica.log_start) == (["m1"], 2, 1)
 
 
@@ -295,5 +297,5 @@ def test_a_log_start_checkpoint_beyond_the_log_end_empties_the_log() -> None:
         "reason": "log-start-offset-checkpoint",
         "bytes_left": 0,
     }
-    replica = deleted_then(by_checkpoint)
+    replica = replica_after_deletion_and(by_checkpoint)
     assert (replica.log, replica.log_start, replica.leo, replica.flushed) == ([], 9, 9, 9)

@@ -15,26 +15,26 @@ from harrow.checks.replay.partition_state import PARTITION_HANDLERS, POWER_LOSS,
 from harrow.cluster_model.trace import TraceEvent
 from tests.cluster_model.coordinators.transactions_cluster import TransactionsCluster
 
-P = "t-0"
+PARTITION = "t-0"
 ROOT = Path(__file__).parents[3]
 
 
 def replay(*events: TraceEvent) -> RunState:
-    state = RunState({P: (0, 1)}, (0, 1))
+    state = RunState({PARTITION: (0, 1)}, (0, 1))
     for event in events:
         state.advance(event)
     return state
 
 
-def append(
+def append_event(
     at_us: int, broker: int, offset: int, *values: str, epoch: int = 0, name: str = "append"
 ) -> TraceEvent:
-    return (at_us, name, broker, P, offset, epoch, 7, offset, values)
+    return (at_us, name, broker, PARTITION, offset, epoch, 7, offset, values)
 
 
 def test_a_follower_replays_the_leaders_records_as_copies() -> None:
-    state = replay(append(1, 0, 0, "a", "b"), append(2, 1, 0, "a", "b", name="replicate"))
-    leader, follower = state.partitions[P].replicas.values()
+    state = replay(append_event(1, 0, 0, "a", "b"), append_event(2, 1, 0, "a", "b", name="replicate"))
+    leader, follower = state.partitions[PARTITION].replicas.values()
     assert leader.log == follower.log
     assert [(e.offset, e.value, e.sequence, e.is_copy) for e in follower.log] == [
         (0, "a", 0, True),
@@ -45,30 +45,41 @@ def test_a_follower_replays_the_leaders_records_as_copies() -> None:
 
 def test_a_truncation_keeps_the_removed_record_with_its_reason() -> None:
     state = replay(
-        (0, "recover", 0, P, 0, 0),
-        append(1, 0, 0, "a", "b"),
-        (2, "hw", 0, P, 1),
-        (2, "flush", 0, P, 2),
-        (3, "follower", 0, P, 1, 1),
-        (3, "truncate", 0, P, 2, 1, "leader epoch"),
+        (0, "recover", 0, PARTITION, 0, 0),
+        append_event(1, 0, 0, "a", "b"),
+        (2, "hw", 0, PARTITION, 1),
+        (2, "flush", 0, PARTITION, 2),
+        (3, "follower", 0, PARTITION, 1, 1),
+        (3, "truncate", 0, PARTITION, 2, 1, "leader epoch"),
     )
-    replica = state.partitions[P].replicas[0]
-    (gone,) = replica.removed
+    replica = state.partitions[PARTITION].replicas[0]
+    (removal,) = replica.removed
     assert (replica.leo, replica.high_watermark, replica.lso, replica.flushed) == (1, 1, 1, 1)
-    assert (gone.entry.value, gone.cause, gone.reason, gone.leader) == ("b", TRUNCATED, "leader epoch", 1)
-    assert (gone.leo, gone.to_offset, gone.high_watermark, gone.committed, gone.number) == (2, 1, 1, False, 6)
+    assert (removal.entry.value, removal.cause, removal.reason, removal.leader) == (
+        "b",
+        TRUNCATED,
+        "leader epoch",
+        1,
+    )
+    assert (removal.leo, removal.to_offset, removal.high_watermark, removal.committed, removal.number) == (
+        2,
+        1,
+        1,
+        False,
+        6,
+    )
 
 
 def test_power_loss_takes_unflushed_records() -> None:
     state = replay(
         (0, "broker_started", 0),
-        (0, "recover", 0, P, 0, 0),
-        append(1, 0, 0, "a", "b"),
-        (1, "hw", 0, P, 2),
+        (0, "recover", 0, PARTITION, 0, 0),
+        append_event(1, 0, 0, "a", "b"),
+        (1, "hw", 0, PARTITION, 2),
         (2, "broker_stopped", 0, "power_loss"),
-        (2, "unflushed_lost", 0, P, 0, 2),
+        (2, "unflushed_lost", 0, PARTITION, 0, 2),
     )
-    replica = state.partitions[P].replicas[0]
+    replica = state.partitions[PARTITION].replicas[0]
     assert (replica.leo, replica.is_open, replica.role) == (0, False, "")
     assert [(g.entry.value, g.cause, g.committed) for g in replica.removed] == [
         ("a", POWER_LOSS, True),
@@ -77,32 +88,32 @@ def test_power_loss_takes_unflushed_records() -> None:
     assert state.brokers[0].stopped_by == "power_loss"
 
 
-def test_the_state_znode_is_separate_from_the_leaders_view() -> None:
+def test_the_isr_in_the_state_znode_is_separate_from_the_isr_of_the_leader() -> None:
     state = replay(
-        (1, "election", 1, P, 0, 3, (0, 1), False, "topic creation"),
-        (2, "leader", 0, P, 3, 0, (0, 1)),
-        (3, "isr_written", 0, P, 3, (0,)),
+        (1, "election", 1, PARTITION, 0, 3, (0, 1), False, "topic creation"),
+        (2, "leader", 0, PARTITION, 3, 0, (0, 1)),
+        (3, "isr_written", 0, PARTITION, 3, (0,)),
     )
-    partition = state.partitions[P]
+    partition = state.partitions[PARTITION]
     assert (partition.leader, partition.leader_epoch, partition.isr) == (0, 3, (0,))
     assert (partition.replicas[0].isr, partition.replicas[0].role) == ((0, 1), "leader")
-    state.advance((4, "isr", 0, P, 3, (0,), "shrink"))
-    state.advance((5, "isr_reduced", 1, P, -1, 4, (0,)))
+    state.advance((4, "isr", 0, PARTITION, 3, (0,), "shrink"))
+    state.advance((5, "isr_reduced", 1, PARTITION, -1, 4, (0,)))
     assert partition.replicas[0].isr == (0,)
     assert (partition.leader, partition.leader_epoch) == (-1, 4)
 
 
 def test_sends_acks_and_reads_of_clients_are_replayed() -> None:
     state = replay(
-        (1, "client_sent", "p", P, "a"),
-        (2, "acknowledged", 0, P, 0, -1, ("a",)),
-        (3, "client_ended", "p", P, "a", "acked", 0, None),
-        (4, "client_sent", "p", P, "b"),
-        (5, "client_ended", "p", P, "b", "failed", None, "TIMEOUT"),
-        (6, "client_polled", "c", P, ((0, "a"),)),
-        (7, "client_polled", "c", P, ((0, "a"),)),
+        (1, "client_sent", "p", PARTITION, "a"),
+        (2, "acknowledged", 0, PARTITION, 0, -1, ("a",)),
+        (3, "client_ended", "p", PARTITION, "a", "acked", 0, None),
+        (4, "client_sent", "p", PARTITION, "b"),
+        (5, "client_ended", "p", PARTITION, "b", "failed", None, "TIMEOUT"),
+        (6, "client_polled", "c", PARTITION, ((0, "a"),)),
+        (7, "client_polled", "c", PARTITION, ((0, "a"),)),
     )
-    partition = state.partitions[P]
+    partition = state.partitions[PARTITION]
     assert [(ack.offset, ack.broker, ack.acks) for ack in partition.acks["a"]] == [(0, 0, -1)]
     (sent,), (failed,) = partition.sends["a"], partition.sends["b"]
     assert (sent.status, sent.ended_us, sent.offset) == ("acked", 3, 0)
@@ -145,20 +156,20 @@ def test_a_fault_continues_when_another_broker_recovers(end: TraceEvent) -> None
     assert [active.fault for active in state.faults] == ["broker_crash"]
 
 
-def test_a_fault_without_duration_is_over_at_once() -> None:
+def test_a_fault_without_duration_ends_at_once() -> None:
     assert replay((1, "fault", "session_expiry", "inject", (("broker", 0),), 1)).faults == []
 
 
-def struck(at_us: int, fault: tuple[str, tuple[object, ...]], strike: int) -> TraceEvent:
+def fault_event(at_us: int, fault: tuple[str, tuple[object, ...]], strike: int) -> TraceEvent:
     return (at_us, "fault", fault[0], "inject", fault[1], strike)
 
 
-def test_the_end_of_a_fault_names_one_of_several_equal_faults() -> None:
-    state = replay(*(struck(at_us, CUT, at_us) for at_us in (1, 2, 3)), (4, "fault_ended", *CUT, 2))
+def test_the_end_of_a_fault_identifies_one_of_several_equal_faults() -> None:
+    state = replay(*(fault_event(at_us, CUT, at_us) for at_us in (1, 2, 3)), (4, "fault_ended", *CUT, 2))
     assert [(fault.strike, fault.at_us) for fault in state.faults] == [(1, 1), (3, 3)]
 
 
-def test_the_controller_in_metadata_is_separate_from_the_active_controllers() -> None:
+def test_the_elected_controller_is_separate_from_the_brokers_that_consider_themselves_controller() -> None:
     state = replay((1, "broker_started", 0), (2, "controller_changed", 0, 4))
 
     def controllers() -> tuple[int, int, list[int]]:
@@ -202,9 +213,9 @@ def test_a_paused_broker_stays_live_without_its_session() -> None:
     broker = state.brokers[0]
     assert (broker.is_live, broker.is_paused, broker.is_registered) == (True, True, False)
     assert (state.at_us, state.number) == (5, 4)
-    state.advance((7, "checkpoint", 0, "replication-offset-checkpoint", ((P, 5),)))
-    state.advance((8, "checkpoint", 0, "recovery-point-offset-checkpoint", ((P, 6),)))
-    assert state.partitions[P].replicas[0].checkpointed_high_watermark == 5
+    state.advance((7, "checkpoint", 0, "replication-offset-checkpoint", ((PARTITION, 5),)))
+    state.advance((8, "checkpoint", 0, "recovery-point-offset-checkpoint", ((PARTITION, 6),)))
+    assert state.partitions[PARTITION].replicas[0].checkpointed_high_watermark == 5
 
 
 @pytest.mark.parametrize(
@@ -231,23 +242,23 @@ def test_a_handler_is_registered_for_the_type_of_its_parameter(
 
 
 def test_a_transaction_is_open_unless_its_marker_is_committed_and_in_the_log() -> None:
-    begun: list[TraceEvent] = [
-        append(1, 0, 0, "a"),
-        (1, "transaction_begun", 0, P, 7, 0, 0),
-        (2, "append", 0, P, 1, 0, 7, -1, ()),
-        (2, "transaction_marker", 0, P, 7, 0, 0, 1, True, 3),
+    transaction_events: list[TraceEvent] = [
+        append_event(1, 0, 0, "a"),
+        (1, "transaction_begun", 0, PARTITION, 7, 0, 0),
+        (2, "append", 0, PARTITION, 1, 0, 7, -1, ()),
+        (2, "transaction_marker", 0, PARTITION, 7, 0, 0, 1, True, 3),
     ]
-    replica = replay(*begun, (3, "hw", 0, P, 1)).partitions[P].replicas[0]
+    replica = replay(*transaction_events, (3, "hw", 0, PARTITION, 1)).partitions[PARTITION].replicas[0]
     assert (replica.leo, replica.high_watermark, replica.lso) == (2, 1, 0)
-    replica = replay(*begun, (3, "hw", 0, P, 2)).partitions[P].replicas[0]
+    replica = replay(*transaction_events, (3, "hw", 0, PARTITION, 2)).partitions[PARTITION].replicas[0]
     assert (replica.high_watermark, replica.lso) == (2, 2)
     (transaction,) = replica.transactions
     assert (transaction.marker_offset, transaction.is_committed) == (1, True)
-    cut: TraceEvent = (4, "truncate", 0, P, 2, 1, "leader epoch")
-    replica = replay(*begun, (3, "hw", 0, P, 2), cut).partitions[P].replicas[0]
+    cut: TraceEvent = (4, "truncate", 0, PARTITION, 2, 1, "leader epoch")
+    replica = replay(*transaction_events, (3, "hw", 0, PARTITION, 2), cut).partitions[PARTITION].replicas[0]
     assert (replica.high_watermark, replica.lso, replica.transactions[0].marker_offset) == (1, 0, None)
-    cut = (4, "truncate", 0, P, 2, 0, "leader epoch")
-    replica = replay(*begun, (3, "hw", 0, P, 2), cut).partitions[P].replicas[0]
+    cut = (4, "truncate", 0, PARTITION, 2, 0, "leader epoch")
+    replica = replay(*transaction_events, (3, "hw", 0, PARTITION, 2), cut).partitions[PARTITION].replicas[0]
     assert (replica.lso, replica.transactions) == (0, [])
 
 
@@ -256,16 +267,16 @@ def test_a_lower_high_watermark_uncommits_a_marker_only_in_a_new_process() -> No
     (``UnifiedLog.updateHighWatermark``).
     """
     lowered: list[TraceEvent] = [
-        append(1, 0, 0, "a"),
-        (1, "transaction_begun", 0, P, 7, 0, 0),
-        (2, "append", 0, P, 1, 0, 7, -1, ()),
-        (2, "transaction_marker", 0, P, 7, 0, 0, 1, True, 3),
-        (3, "hw", 0, P, 2),
-        (4, "hw", 0, P, 1),
+        append_event(1, 0, 0, "a"),
+        (1, "transaction_begun", 0, PARTITION, 7, 0, 0),
+        (2, "append", 0, PARTITION, 1, 0, 7, -1, ()),
+        (2, "transaction_marker", 0, PARTITION, 7, 0, 0, 1, True, 3),
+        (3, "hw", 0, PARTITION, 2),
+        (4, "hw", 0, PARTITION, 1),
     ]
-    replica = replay(*lowered).partitions[P].replicas[0]
+    replica = replay(*lowered).partitions[PARTITION].replicas[0]
     assert (replica.high_watermark, replica.lso) == (1, 1)
-    replica = replay(*lowered, (5, "recover", 0, P, 2, 1)).partitions[P].replicas[0]
+    replica = replay(*lowered, (5, "recover", 0, PARTITION, 2, 1)).partitions[PARTITION].replicas[0]
     assert (replica.high_watermark, replica.lso) == (1, 0)
 
 

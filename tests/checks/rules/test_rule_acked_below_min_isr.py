@@ -1,4 +1,4 @@
-"""acked-below-min-isr: the leader's ISR when it appends, commits and acks an acks=all send."""
+"""acked-below-min-isr: the ISR is large enough when an acks=all send is appended and acked."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from harrow.checks.finding import RuleResult
 from tests.checks.evidence_builder import PARTITION, RunBuilder
 
 
-def running() -> RunBuilder:
+def run_with_two_replicas() -> RunBuilder:
     """Return a run with min.insync.replicas 2, in which broker 0 leads and both brokers are in the
     ISR.
     """
@@ -16,11 +16,11 @@ def running() -> RunBuilder:
     return run
 
 
-def isr(run: RunBuilder, *members: int, change: str = "shrink") -> None:
+def report_isr(run: RunBuilder, *members: int, change: str = "shrink") -> None:
     run.event("isr", broker=0, partition=PARTITION, leader_epoch=0, isr=members, change=change)
 
 
-def pending(run: RunBuilder, *members: int) -> None:
+def report_pending_isr(run: RunBuilder, *members: int) -> None:
     run.event("isr_pending", broker=0, partition=PARTITION, leader_epoch=0, isr=members)
 
 
@@ -29,7 +29,7 @@ def judge(run: RunBuilder) -> RuleResult:
 
 
 def test_an_ack_with_a_large_enough_isr_keeps_the_promise() -> None:
-    run = running()
+    run = run_with_two_replicas()
     run.append(0, "a")
     run.raise_hw(1, 0)
     run.acknowledge(0, 0, "a")
@@ -37,8 +37,8 @@ def test_an_ack_with_a_large_enough_isr_keeps_the_promise() -> None:
 
 
 def test_an_append_below_min_isr_is_a_violation() -> None:
-    run = running()
-    isr(run, 0)
+    run = run_with_two_replicas()
+    report_isr(run, 0)
     run.append(0, "a")
     run.raise_hw(1, 0)
     run.acknowledge(0, 0, "a")
@@ -52,45 +52,45 @@ def test_an_append_below_min_isr_is_a_violation() -> None:
 
 
 def test_an_append_below_min_isr_stays_a_violation_if_the_isr_grows_before_the_ack() -> None:
-    run = running()
-    isr(run, 0)
+    run = run_with_two_replicas()
+    report_isr(run, 0)
     run.append(0, "a")
-    isr(run, 0, 1, change="expand")
+    report_isr(run, 0, 1, change="expand")
     run.raise_hw(1, 0)
     run.acknowledge(0, 0, "a")
     assert judge(run).status == "violated"
 
 
 def test_a_commit_and_ack_below_min_isr_are_a_violation() -> None:
-    run = running()
+    run = run_with_two_replicas()
     run.append(0, "a")
-    isr(run, 0)
+    report_isr(run, 0)
     run.raise_hw(1, 0)
     run.acknowledge(0, 0, "a")
     assert judge(run).status == "violated"
 
 
 def test_an_isr_that_shrinks_after_the_commit_does_not_matter() -> None:
-    run = running()
+    run = run_with_two_replicas()
     run.append(0, "a")
     run.raise_hw(1, 0)
-    isr(run, 0)
+    report_isr(run, 0)
     run.acknowledge(0, 0, "a")
     assert judge(run).status == "held"
 
 
-def test_an_isr_that_grows_between_commit_and_ack_is_enough() -> None:
-    run = running()
+def test_an_isr_that_grows_between_commit_and_ack_keeps_the_promise() -> None:
+    run = run_with_two_replicas()
     run.append(0, "a")
-    isr(run, 0)
+    report_isr(run, 0)
     run.raise_hw(1, 0)
-    isr(run, 0, 1, change="expand")
+    report_isr(run, 0, 1, change="expand")
     run.acknowledge(0, 0, "a")
     assert judge(run).status == "held"
 
 
-def test_an_election_with_a_small_isr_counts() -> None:
-    run = running()
+def test_an_election_with_a_small_isr_is_a_violation() -> None:
+    run = run_with_two_replicas()
     run.elect(1, 1, (1,))
     run.append(1, "a")
     run.raise_hw(1, 1)
@@ -101,18 +101,18 @@ def test_an_election_with_a_small_isr_counts() -> None:
 
 
 def test_an_ack_of_a_duplicate_batch_counts_the_isr_at_its_arrival() -> None:
-    run = running()
+    run = run_with_two_replicas()
     run.append(0, "a")
     run.raise_hw(1, 0)
-    isr(run, 0)
+    report_isr(run, 0)
     run.event("duplicate_batch", broker=0, partition=PARTITION, producer_id=7, base_sequence=0, base_offset=0)
     run.acknowledge(0, 0, "a")
     assert judge(run).status == "violated"
 
 
 def test_an_acks_1_send_may_be_acked_below_min_isr() -> None:
-    run = running()
-    isr(run, 0)
+    run = run_with_two_replicas()
+    report_isr(run, 0)
     run.append(0, "a")
     run.event("acknowledged", broker=0, partition=PARTITION, base_offset=0, acks=1, values=("a",))
     assert judge(run).status == "held"
@@ -131,7 +131,7 @@ def test_since_kafka_15583_min_isr_is_at_most_the_number_of_replicas(release: st
 def test_one_of_two_replicas_is_too_few_for_a_min_isr_of_three() -> None:
     run = RunBuilder((0, 1), min_insync_replicas=3, release="4.3")
     run.elect(0, 0, (0, 1))
-    isr(run, 0)
+    report_isr(run, 0)
     run.append(0, "a")
     run.raise_hw(1, 0)
     run.acknowledge(0, 0, "a")
@@ -159,45 +159,45 @@ def test_each_topic_has_its_own_minimum() -> None:
 
 
 def test_a_finding_names_the_first_report_of_a_repeated_small_isr() -> None:
-    run = running()
+    run = run_with_two_replicas()
     run.append(0, "a")
-    isr(run, 0)
+    report_isr(run, 0)
     run.raise_hw(1, 0)
-    isr(run, 0)
+    report_isr(run, 0)
     run.acknowledge(0, 0, "a")
     (finding,) = judge(run).findings
     assert because(finding).startswith("0.400s broker 0 led with the ISR [0]; ")
 
 
 def test_a_pending_isr_member_counts_for_the_ack() -> None:
-    run = running()
+    run = run_with_two_replicas()
     run.append(0, "a")
-    isr(run, 0)
-    pending(run, 0, 1)
+    report_isr(run, 0)
+    report_pending_isr(run, 0, 1)
     run.raise_hw(1, 0)
     run.acknowledge(0, 0, "a")
     assert judge(run).status == "held"
 
 
 def test_a_pending_isr_member_does_not_count_for_the_append() -> None:
-    run = running()
-    isr(run, 0)
-    pending(run, 0, 1)
+    run = run_with_two_replicas()
+    report_isr(run, 0)
+    report_pending_isr(run, 0, 1)
     run.append(0, "a")
-    isr(run, 0, 1, change="expand")
+    report_isr(run, 0, 1, change="expand")
     run.raise_hw(1, 0)
     run.acknowledge(0, 0, "a")
     assert judge(run).status == "violated"
 
 
 def test_a_rejected_isr_member_counts_until_the_leader_learns_of_it() -> None:
-    run = running()
+    run = run_with_two_replicas()
     run.append(0, "a")
     run.append(0, "b")
-    isr(run, 0)
-    pending(run, 0, 1)
+    report_isr(run, 0)
+    report_pending_isr(run, 0, 1)
     run.raise_hw(1, 0)
-    isr(run, 0)
+    report_isr(run, 0)
     run.acknowledge(0, 0, "a")
     run.raise_hw(2, 0)
     run.acknowledge(0, 1, "b")
@@ -209,8 +209,8 @@ def test_one_pending_member_is_too_few_for_a_min_isr_of_three() -> None:
     run = RunBuilder((0, 1, 2), min_insync_replicas=3)
     run.elect(0, 0, (0, 1, 2))
     run.append(0, "a")
-    isr(run, 0)
-    pending(run, 0, 1)
+    report_isr(run, 0)
+    report_pending_isr(run, 0, 1)
     run.raise_hw(1, 0)
     run.acknowledge(0, 0, "a")
     assert judge(run).status == "violated"

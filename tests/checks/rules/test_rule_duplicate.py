@@ -8,7 +8,7 @@ from harrow.cluster_model.log.unified_log import LEADER_EPOCH_TRUNCATION
 from tests.checks.evidence_builder import RunBuilder
 
 
-def ack_lost(*, idempotence: bool) -> RunBuilder:
+def run_with_lost_ack(*, idempotence: bool) -> RunBuilder:
     """Return a run in which the first ack is lost and the retry is appended again."""
     run = RunBuilder()
     producer = run.producer(idempotence=idempotence)
@@ -46,7 +46,7 @@ def test_the_same_value_in_two_partitions_is_no_duplicate() -> None:
 
 
 def test_a_retry_appended_twice_is_permitted_without_idempotence() -> None:
-    result = ack_lost(idempotence=False).judge("duplicate")
+    result = run_with_lost_ack(idempotence=False).judge("duplicate")
     assert (result.status, result.promise) == ("permitted", "nothing (enable.idempotence=false)")
     (finding,) = result.findings
     assert (finding.partition, finding.offset, finding.value) == ("t-0", 1, "m0")
@@ -59,7 +59,7 @@ def test_a_retry_appended_twice_is_permitted_without_idempotence() -> None:
 
 
 def test_a_retry_appended_twice_is_a_violation_with_idempotence() -> None:
-    result = ack_lost(idempotence=True).judge("duplicate")
+    result = run_with_lost_ack(idempotence=True).judge("duplicate")
     assert result.status == "violated"
     assert result.findings[0].permitted_by is None
 
@@ -123,7 +123,7 @@ def test_a_record_with_more_copies_than_sends_is_a_violation() -> None:
     assert run.judge("duplicate").findings[0].permitted_by is None
 
 
-def commit_m1_without_ack(run: RunBuilder) -> None:
+def commit_m1_without_its_ack(run: RunBuilder) -> None:
     run.write(run.producer(idempotence=True), "m0", 0, 1)
     run.send(1, "m1")
     run.append(0, "m1")
@@ -136,7 +136,7 @@ def test_a_duplicate_is_permitted_if_an_unclean_election_lost_the_first_copy() -
     other = run.producer("other", idempotence=True)
     run.producer("producer-0", idempotence=True)
     run.elect(0, 0, (0,))
-    commit_m1_without_ack(run)
+    commit_m1_without_its_ack(run)
     run.elect(1, 1, (1,), unclean=True)
     run.truncate(0, 1, LEADER_EPOCH_TRUNCATION)
     run.write(other, "n0", 1, 0)
@@ -152,7 +152,7 @@ def test_a_duplicate_is_a_violation_if_a_truncation_lost_the_first_copy() -> Non
     other = run.producer("other", idempotence=True)
     run.producer("producer-0", idempotence=True)
     run.elect(0, 0, (0, 1))
-    commit_m1_without_ack(run)
+    commit_m1_without_its_ack(run)
     run.elect(1, 1, (1,))
     run.truncate(0, 1)
     run.write(other, "n0", 1, 0)
@@ -162,12 +162,12 @@ def test_a_duplicate_is_a_violation_if_a_truncation_lost_the_first_copy() -> Non
     assert (finding.value, finding.permitted_by) == ("m1", None)
 
 
-def reappended_after_unclean_election(*again: str) -> RunBuilder:
+def run_with_unclean_election(*again: str) -> RunBuilder:
     run = RunBuilder(unclean_leader_election=True)
     run.producer("other", idempotence=True)
     run.producer("producer-0", idempotence=True)
     run.elect(0, 0, (0,))
-    commit_m1_without_ack(run)
+    commit_m1_without_its_ack(run)
     run.truncate(1, 0)
     run.elect(1, 1, (1,), unclean=True)
     run.truncate(0, 0, LEADER_EPOCH_TRUNCATION)
@@ -177,7 +177,7 @@ def reappended_after_unclean_election(*again: str) -> RunBuilder:
 
 
 def test_two_remaining_copies_are_a_violation_even_if_a_third_was_lost() -> None:
-    run = reappended_after_unclean_election("m1", "m0", "m1")
+    run = run_with_unclean_election("m1", "m0", "m1")
     run.poll((0, "m1"), (1, "m0"), (2, "m1"))
     run.append(1, "m1")
     run.read_to_end(1)
@@ -186,7 +186,7 @@ def test_two_remaining_copies_are_a_violation_even_if_a_third_was_lost() -> None
 
 
 def test_a_duplicate_is_a_violation_unless_every_lost_copy_was_permitted() -> None:
-    run = reappended_after_unclean_election("x", "y", "m1")
+    run = run_with_unclean_election("x", "y", "m1")
     run.poll((0, "x"), (1, "y"), (2, "m1"))
     run.truncate(1, 0)
     run.append(1, "x", "y", "z", "m1")
@@ -195,7 +195,7 @@ def test_a_duplicate_is_a_violation_unless_every_lost_copy_was_permitted() -> No
     assert (finding.value, finding.permitted_by) == ("m1", None)
 
 
-def store(run: RunBuilder, broker: int, value: str, sequence: int, *, name: str = "append") -> None:
+def report_batch(run: RunBuilder, broker: int, value: str, sequence: int, *, name: str = "append") -> None:
     log = run.logs.setdefault("t-0", {0: [], 1: []})[broker]
     epoch = run.epochs.get("t-0", 0) if name == "append" else 0
     run.event(
@@ -211,7 +211,7 @@ def store(run: RunBuilder, broker: int, value: str, sequence: int, *, name: str 
     log.append((value, epoch))
 
 
-def renumbered(
+def permission_of_a_renumbered_copy(
     *,
     sequence: int = 0,
     error: str = "OUT_OF_ORDER_SEQUENCE_NUMBER",
@@ -228,17 +228,17 @@ def renumbered(
     producer = run.producer(idempotence=True)
     run.elect(0, 0, (0,))
     run.send(producer, "m0")
-    store(run, 0, "m0", 0)
+    report_batch(run, 0, "m0", 0)
     if has_m0:
-        store(run, 1, "m0", 0, name="replicate")
+        report_batch(run, 1, "m0", 0, name="replicate")
     run.ok(producer, "m0", 0)
     run.send(producer, "m1")
-    store(run, 0, "m1", 1)
+    report_batch(run, 0, "m1", 1)
     run.elect(1, 1, (1,), unclean=unclean)
     run.elect(0, 2, (0,), unclean=unclean)
     run.event("rejected", broker=refused_by, api="Produce", partition="t-0", sender="producer-0", error=error)
     if copies_m0:
-        store(run, 1, "m0", 0, name="replicate")
+        report_batch(run, 1, "m0", 0, name="replicate")
     failed = {
         "client": "producer-0",
         "partition": "t-0",
@@ -248,7 +248,7 @@ def renumbered(
     }
     run.event("send_failed", **failed, error=error)
     run.event("sent_again", client="producer-0", partition="t-0", leader=0, attempt=2, values=("m1",))
-    store(run, 0, "m1", sequence)
+    report_batch(run, 0, "m1", sequence)
     run.ok(producer, "m1", 2)
     run.read_to_end(0)
     (finding,) = run.judge("duplicate").findings
@@ -259,21 +259,21 @@ def renumbered(
 @pytest.mark.parametrize("copies_m0", [False, True])
 def test_a_producer_may_renumber_records_that_an_unclean_leader_lacked(*, copies_m0: bool) -> None:
     """It does not matter whether that leader replicates m0 before the producer gets its answer."""
-    assert renumbered(copies_m0=copies_m0) == "unclean.leader.election.enable=true"
+    assert permission_of_a_renumbered_copy(copies_m0=copies_m0) == "unclean.leader.election.enable=true"
 
 
 def test_a_duplicate_with_unchanged_sequence_numbers_is_a_violation() -> None:
-    assert renumbered(sequence=1) is None
+    assert permission_of_a_renumbered_copy(sequence=1) is None
 
 
 def test_a_duplicate_is_a_violation_if_the_refusing_leader_lacked_no_record() -> None:
-    assert renumbered(has_m0=True) is None
-    assert renumbered(refused_by=0) is None
-    assert renumbered(error="NOT_LEADER_FOR_PARTITION") is None
+    assert permission_of_a_renumbered_copy(has_m0=True) is None
+    assert permission_of_a_renumbered_copy(refused_by=0) is None
+    assert permission_of_a_renumbered_copy(error="NOT_LEADER_FOR_PARTITION") is None
 
 
 def test_a_duplicate_is_a_violation_if_the_refusing_leader_came_from_the_isr() -> None:
-    assert renumbered(unclean=False) is None
+    assert permission_of_a_renumbered_copy(unclean=False) is None
 
 
 @pytest.mark.parametrize(("given_up", "permitted_by"), [(True, "delivery.timeout.ms"), (False, None)])
@@ -296,9 +296,9 @@ def test_a_producer_may_renumber_records_after_it_gave_one_up_in_flight(
     to_leader = {"client": "producer-0", "partition": "t-0", "leader": 0, "values": ("m1",)}
     run.event("send_failed", **to_leader, attempt=1, error=error)
     run.event("sent_again", **to_leader, attempt=2)
-    store(run, 0, "m0", 0)
-    store(run, 0, "m1", 1)
-    store(run, 0, "m1", 0)
+    report_batch(run, 0, "m0", 0)
+    report_batch(run, 0, "m1", 1)
+    report_batch(run, 0, "m1", 0)
     if not given_up:
         run.ok(producer, "m0", 0)
     run.ok(producer, "m1", 2)
@@ -313,11 +313,11 @@ def test_a_committed_record_is_not_in_flight_even_if_its_producer_gave_it_up() -
     producer = run.producer(idempotence=True)
     run.elect(0, 0, (0, 1))
     run.send(producer, "m0")
-    store(run, 0, "m0", 0)
-    store(run, 1, "m0", 0, name="replicate")
+    report_batch(run, 0, "m0", 0)
+    report_batch(run, 1, "m0", 0, name="replicate")
     run.raise_hw(1, 0, 1)
     run.send(producer, "m1")
-    store(run, 0, "m1", 1)
+    report_batch(run, 0, "m1", 1)
     run.unknown(producer, "m0")
     run.truncate(1, 0)
     run.elect(1, 1, (1,))
@@ -326,7 +326,7 @@ def test_a_committed_record_is_not_in_flight_even_if_its_producer_gave_it_up() -
     to_leader = {"client": "producer-0", "partition": "t-0", "leader": 1, "values": ("m1",)}
     run.event("send_failed", **to_leader, attempt=1, error=error)
     run.elect(0, 2, (0,))
-    store(run, 0, "m1", 0)
+    report_batch(run, 0, "m1", 0)
     run.ok(producer, "m1", 2)
     run.read_to_end(0)
     (finding,) = run.judge("duplicate").findings
@@ -335,7 +335,7 @@ def test_a_committed_record_is_not_in_flight_even_if_its_producer_gave_it_up() -
 
 RECORDED = (
     # t-1 on two brokers of Kafka 4.4.0, with a producer of librdkafka 2.16.0. Two messages were
-    # dropped: a request for t-0, so that broker 0 refused the next one, and the ack of n1.
+    # dropped: a request for t-0, so that broker 0 refused the next request, and the ack of n1.
     ("append", 1, 0, 0, "n0"),
     ("replicate", 0, 0, 0, "n0"),
     ("append", 1, 1, 1, "n1"),
@@ -346,7 +346,7 @@ RECORDED = (
 """Batches with their broker, base offset, base sequence and value."""
 
 
-def doubled_by_librdkafka(*, sees_requests: bool = True, sequence: int = 0) -> Finding:
+def finding_of_librdkafka_run(*, sees_requests: bool = True, sequence: int = 0) -> Finding:
     """Return the finding of a recorded run; *sequence* is the base sequence of the second batch
     with n1.
     """
@@ -378,20 +378,20 @@ def doubled_by_librdkafka(*, sees_requests: bool = True, sequence: int = 0) -> F
     return finding
 
 
-def test_a_finding_blames_the_producer_that_renumbered_its_records() -> None:
-    assert because(doubled_by_librdkafka()).endswith(
+def test_a_finding_names_the_producer_that_renumbered_its_records() -> None:
+    assert because(finding_of_librdkafka_run()).endswith(
         "broker 0 had refused a batch for t-0 (OUT_OF_ORDER_SEQUENCE_NUMBER); after that producer-0 sent n1 with a different sequence "
         "number than before, so no leader recognises it as a retry (for librdkafka, see its issue 4953)"
     )
-    assert list(preventions(doubled_by_librdkafka())) == ["max.in.flight.requests.per.connection=1"]
+    assert list(preventions(finding_of_librdkafka_run())) == ["max.in.flight.requests.per.connection=1"]
 
 
-def test_renumbered_records_are_recognised_from_the_logs_alone() -> None:
-    assert because(doubled_by_librdkafka(sees_requests=False)).endswith(
+def test_renumbered_records_are_recognised_without_the_requests_of_the_producer() -> None:
+    assert because(finding_of_librdkafka_run(sees_requests=False)).endswith(
         "producer-0 sent n1 with a different sequence number than before, so no leader recognises it as a retry; "
         "librdkafka does so once a leader refuses a batch of any partition as out of order (its issue 4953)"
     )
 
 
-def test_a_finding_blames_the_leader_that_appended_the_same_numbers_again() -> None:
-    assert because(doubled_by_librdkafka(sequence=1)).endswith("the leader did not recognise the retry")
+def test_a_finding_names_the_leader_that_appended_the_same_sequence_numbers_again() -> None:
+    assert because(finding_of_librdkafka_run(sequence=1)).endswith("the leader did not recognise the retry")

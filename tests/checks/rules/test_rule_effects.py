@@ -234,7 +234,7 @@ def test_each_copy_of_a_duplicated_record_has_its_own_effect() -> None:
     assert app.judge("lost-effect").status == HELD
 
 
-def test_an_unacknowledged_result_counts_if_it_was_read() -> None:
+def test_an_unacknowledged_result_is_an_effect_if_it_was_read() -> None:
     app = ApplicationRun()
     app.input("a")
     app.poll((0, "a"))
@@ -291,7 +291,7 @@ def test_without_a_reported_reset_a_group_starts_at_its_first_poll() -> None:
     app.poll((1, "b"))
     app.commit(2)
     assert app.judge("rebalance-skip").status == HELD
-    # Its commits count from there on.
+    # Its commits count from that poll on.
     app.begin()
     app.poll((3, "d"))
     (finding,) = app.judge("rebalance-skip").findings
@@ -378,7 +378,7 @@ def trace_commit(app: ApplicationRun, member: str, generation: int, position: in
     app.run.event("offsets_committed", **place, present=2, offsets=offsets)
 
 
-def commits_of_two_members(
+def judge_commits_of_two_members(
     owner: str, *, epoch: int = 3, epochs: tuple[int, int] = (3, 3), generation: int = 3
 ) -> RuleResult:
     """Judge a group with commits of two members to a partition that one of them owns.
@@ -396,21 +396,21 @@ def commits_of_two_members(
 
 @pytest.mark.parametrize(("owner", "stray"), [("first", "second"), ("second", "first")])
 def test_a_former_owner_may_commit_before_or_after_the_owner(owner: str, stray: str) -> None:
-    (finding,) = commits_of_two_members(owner).findings
+    (finding,) = judge_commits_of_two_members(owner).findings
     assert finding.permitted_by == "group.protocol=consumer"
     assert f"{stray} of generation 3 no longer owned the partition" in because(finding)
 
 
 def test_a_member_behind_the_group_may_commit_in_its_own_epoch() -> None:
     """The member does not know the new assignment, which gives its partition to another member."""
-    (finding,) = commits_of_two_members("first", epoch=6, epochs=(6, 5), generation=5).findings
+    (finding,) = judge_commits_of_two_members("first", epoch=6, epochs=(6, 5), generation=5).findings
     assert finding.permitted_by == "group.protocol=consumer"
     assert "second of generation 5 no longer owned the partition" in because(finding)
-    assert commits_of_two_members("first", epoch=6, epochs=(6, 6), generation=5).status == VIOLATED
+    assert judge_commits_of_two_members("first", epoch=6, epochs=(6, 6), generation=5).status == VIOLATED
 
 
 def test_a_commit_in_a_former_epoch_of_its_member_is_a_violation() -> None:
-    assert commits_of_two_members("second", epoch=2).status == VIOLATED
+    assert judge_commits_of_two_members("second", epoch=2).status == VIOLATED
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from harrow.cluster_model.log.unified_log import LEADER_EPOCH_TRUNCATION
 from tests.checks.evidence_builder import RunBuilder
 
 
-def overwritten(
+def run_with_reassigned_offset(
     *, acks: str = "all", unclean: bool = False, copied: bool = True, polled: bool = False
 ) -> RunBuilder:
     """Return a run in which m2 is acked at offset 1 and lost, and m3 gets its offset."""
@@ -44,7 +44,7 @@ def test_one_value_at_each_offset_is_consistent() -> None:
 
 
 def test_an_offset_reassigned_after_a_truncation_is_a_violation() -> None:
-    result = overwritten().judge("inconsistent-offsets")
+    result = run_with_reassigned_offset().judge("inconsistent-offsets")
     assert result.status == "violated"
     (finding,) = result.findings
     assert (finding.partition, finding.offset, finding.value) == ("t-0", 1, "m2")
@@ -55,19 +55,21 @@ def test_an_offset_reassigned_after_a_truncation_is_a_violation() -> None:
 
 
 def test_the_permission_of_the_loss_permits_the_reassigned_offset() -> None:
-    result = overwritten(acks="1", copied=False).judge("inconsistent-offsets")
+    result = run_with_reassigned_offset(acks="1", copied=False).judge("inconsistent-offsets")
     assert result.status == "permitted"
     assert result.findings[0].permitted_by == "acks=1"
 
 
 def test_acks_do_not_excuse_the_loss_of_read_records() -> None:
-    result = overwritten(acks="1", copied=False, polled=True).judge("inconsistent-offsets")
+    result = run_with_reassigned_offset(acks="1", copied=False, polled=True).judge("inconsistent-offsets")
     assert result.status == "violated"
 
 
 @pytest.mark.parametrize("polled", [False, True])
 def test_an_unclean_election_permits_a_reassigned_offset(polled: bool) -> None:
-    result = overwritten(unclean=True, copied=True, polled=polled).judge("inconsistent-offsets")
+    result = run_with_reassigned_offset(unclean=True, copied=True, polled=polled).judge(
+        "inconsistent-offsets"
+    )
     assert result.status == "permitted"
     assert result.promise == (
         "high watermark, until an unclean election (unclean.leader.election.enable=true)"
@@ -116,12 +118,12 @@ def test_final_logs_that_differ_below_the_high_watermark_are_a_violation(
 def test_the_value_that_was_read_stands_if_no_log_has_the_offset() -> None:
     """Both m0 and m1 were acked at offset 0 and lost; consumers read m1."""
     run = RunBuilder()
-    careless, careful = run.producer(acks="0"), run.producer()
+    acks_0, acks_all = run.producer(acks="0"), run.producer()
     run.append(0, "m0")
-    run.history.record_send(careless, "t-0", "m0", run.tick())
-    run.ok(careless, "m0", 0)
+    run.history.record_send(acks_0, "t-0", "m0", run.tick())
+    run.ok(acks_0, "m0", 0)
     run.truncate(0, 0)
-    run.write(careful, "m1", 0)
+    run.write(acks_all, "m1", 0)
     run.poll((0, "m1"))
     run.truncate(0, 0)
     run.read_back.add("t-0")
@@ -142,14 +144,14 @@ def test_two_acks_of_one_offset_are_inconclusive_while_the_partition_has_not_hea
 
 def test_the_loss_of_every_value_needs_a_permission() -> None:
     run = RunBuilder()
-    careless, careful = run.producer(acks="0"), run.producer()
-    run.send(careless, "m0")
+    acks_0, acks_all = run.producer(acks="0"), run.producer()
+    run.send(acks_0, "m0")
     run.append(0, "m0")
-    run.ok(careless, "m0", 0)
+    run.ok(acks_0, "m0", 0)
     run.truncate(0, 0)
-    run.write(careful, "m1", 0)
+    run.write(acks_all, "m1", 0)
     run.truncate(0, 0)
-    run.write(careful, "m2", 0)
+    run.write(acks_all, "m2", 0)
     run.read_to_end(0)
     (finding,) = run.judge("inconsistent-offsets").findings
     assert "broker 0 appended m0 at offset 0" in because(finding)

@@ -18,7 +18,7 @@ FLUSH = "log.flush.interval.messages"
 UNCLEAN = "unclean.leader.election.enable=true"
 
 
-def broken(
+def report_break(
     run: RunBuilder, invariant: str, broker: int, offset: int, *, epoch: int = 0, partition: str = PARTITION
 ) -> None:
     run.event(
@@ -50,7 +50,7 @@ def test_an_invariant_without_a_break_has_no_finding(invariant: str) -> None:
 @pytest.mark.parametrize("invariant", WATCHED)
 def test_a_break_without_a_cause_is_a_violation(invariant: str) -> None:
     run = committed_run("a", "b")
-    broken(run, invariant, 1, 1)
+    report_break(run, invariant, 1, 1)
     result = run.judge(invariant)
     assert result.status == VIOLATED
     (finding,) = result.findings
@@ -60,7 +60,7 @@ def test_a_break_without_a_cause_is_a_violation(invariant: str) -> None:
 
 def test_a_break_of_a_controller_has_no_partition() -> None:
     run = committed_run("a")
-    broken(run, "one-controller-per-epoch", 1, -1, partition="")
+    report_break(run, "one-controller-per-epoch", 1, -1, partition="")
     (finding,) = run.judge("one-controller-per-epoch").findings
     assert (finding.partition, finding.offset) == ("", None)
 
@@ -76,7 +76,7 @@ def test_a_commit_of_a_deposed_leader_does_not_count_for_the_new_epoch() -> None
     run.append(2, "b")
     run.raise_hw(1, 2)
     run.raise_hw(1, 0)
-    broken(run, "isr-holds-committed", 1, 0, epoch=1)
+    report_break(run, "isr-holds-committed", 1, 0, epoch=1)
     (finding,) = run.judge("isr-holds-committed").findings
     assert finding.permitted_by == FLUSH
 
@@ -93,7 +93,7 @@ def test_a_member_lacks_only_records_that_were_committed_before_the_break() -> N
     run.elect(2, 1, (2,), unclean=True)
     run.truncate(1, 0)
     run.append(2, "c", "d")
-    broken(run, "isr-holds-committed", 1, 1, epoch=1)
+    report_break(run, "isr-holds-committed", 1, 1, epoch=1)
     run.replicate(1, "c", "d", epoch=1)
     run.raise_hw(2, 2, 1)
     (finding,) = run.judge("isr-holds-committed").findings
@@ -104,7 +104,7 @@ def test_a_member_lacks_only_records_that_were_committed_before_the_break() -> N
 def test_an_invariant_is_judged_only_on_releases_that_promise_it(release: str) -> None:
     run = committed_run("a")
     for invariant in ("registered-before-control", "registrations-known", "one-controller-per-epoch"):
-        broken(run, invariant, 1, -1, partition="")
+        report_break(run, invariant, 1, -1, partition="")
     watched = frozenset(watched_in(tuple(INVARIANTS), release, ()))
     evidence = replace(run.evidence(), release=release, invariants=watched)
     judged = judge(evidence).rules
@@ -118,7 +118,7 @@ class TestPowerLoss:
     def test_a_power_loss_permits_missing_unflushed_records(self, invariant: str) -> None:
         run = committed_run("a", "b")
         run.lose_power(1, flushed=1)
-        broken(run, invariant, 1, 1)
+        report_break(run, invariant, 1, 1)
         (finding,) = run.judge(invariant).findings
         assert finding.permitted_by == FLUSH
         assert [link.event for link in finding.chain] == [
@@ -132,13 +132,13 @@ class TestPowerLoss:
         run.lose_power(1, flushed=1)
         run.replicate(1, "b")
         run.truncate(1, 1)
-        broken(run, invariant, 1, 1)
+        report_break(run, invariant, 1, 1)
         assert run.judge(invariant).status == VIOLATED
 
     def test_a_power_loss_after_the_break_is_not_the_cause(self, invariant: str) -> None:
         run = committed_run("a", "b")
         run.truncate(1, 1)
-        broken(run, invariant, 1, 1)
+        report_break(run, invariant, 1, 1)
         run.replicate(1, "b")
         run.lose_power(1, flushed=1)
         assert run.judge(invariant).status == VIOLATED
@@ -147,7 +147,7 @@ class TestPowerLoss:
         run = committed_run("a", "b", "c")
         run.lose_power(1, flushed=2)
         run.truncate(1, 1)
-        broken(run, invariant, 1, 1)
+        report_break(run, invariant, 1, 1)
         assert run.judge(invariant).status == VIOLATED
 
 
@@ -164,7 +164,7 @@ class TestRejoinAfterRestart:
         if registered:
             run.event("broker_registered", broker=1, broker_epoch=9)
         run.event("isr_written", broker=0, partition=PARTITION, leader_epoch=0, isr=(0, 1))
-        broken(run, "isr-holds-committed", 1, 1)
+        report_break(run, "isr-holds-committed", 1, 1)
         return run
 
     def permission(self, run: RunBuilder, release: str = "4.3", metadata: str = "kraft") -> str | None:
@@ -194,7 +194,7 @@ class TestRejoinAfterRestart:
         run.event("broker_registered", broker=1, broker_epoch=9)
         run.lose_power(0, flushed=1)
         run.event("isr_written", broker=0, partition=PARTITION, leader_epoch=0, isr=(0, 1))
-        broken(run, "isr-holds-committed", 1, 1)
+        report_break(run, "isr-holds-committed", 1, 1)
         assert self.permission(run) == FLUSH
 
 
@@ -209,20 +209,20 @@ class TestUncleanElection:
 
     def test_an_unclean_leader_without_the_record_permits_the_break(self, invariant: str) -> None:
         run = self.stale_leader(unclean=True)
-        broken(run, invariant, 1, 1, epoch=1)
+        report_break(run, invariant, 1, 1, epoch=1)
         (finding,) = run.judge(invariant).findings
         assert finding.permitted_by == UNCLEAN
         assert tuple(preventions(finding)) == ("unclean.leader.election.enable=false",)
 
     def test_a_disabled_unclean_election_permits_no_break(self, invariant: str) -> None:
         run = self.stale_leader(unclean=False)
-        broken(run, invariant, 1, 1, epoch=1)
+        report_break(run, invariant, 1, 1, epoch=1)
         assert run.judge(invariant).status == VIOLATED
 
     def test_an_unclean_election_after_the_break_is_not_the_cause(self, invariant: str) -> None:
         run = committed_run("a", "b", unclean=True)
         run.truncate(1, 1)
-        broken(run, invariant, 1, 1)
+        report_break(run, invariant, 1, 1)
         run.elect(1, 1, (1,), unclean=True)
         assert run.judge(invariant).status == VIOLATED
 
@@ -230,7 +230,7 @@ class TestUncleanElection:
         run = committed_run("a", "b", unclean=True)
         run.elect(1, 1, (1,), unclean=True)
         run.truncate(0, 1)
-        broken(run, invariant, 0, 1, epoch=1)
+        report_break(run, invariant, 0, 1, epoch=1)
         assert run.judge(invariant).status == VIOLATED
 
 
@@ -241,7 +241,7 @@ def test_a_diverged_member_is_judged_by_the_records_that_it_lacks() -> None:
     run.append(1, "c")
     run.raise_hw(2, 1)
     # Broker 0 still has b where c is committed, and the loss of b on broker 1 does not matter.
-    broken(run, "isr-holds-committed", 0, 1, epoch=1)
+    report_break(run, "isr-holds-committed", 0, 1, epoch=1)
     assert run.judge("isr-holds-committed").status == VIOLATED
 
 
@@ -251,7 +251,7 @@ def test_a_leader_that_resumes_its_epoch_after_power_loss_permits_mixed_historie
     run.lose_power(0, flushed=1)
     run.lead(0, 0, (0, 1))
     run.append(0, "c")
-    broken(run, invariant, 1, 1)
+    report_break(run, invariant, 1, 1)
     assert run.judge(invariant).status == PERMITTED
 
 
@@ -265,7 +265,7 @@ def test_unwatched_invariants_are_not_judged() -> None:
     assert set(RULES) - set(rules_for((), core=True)) == set(RULE_OF_INVARIANT.values())
     assert rules_for(INVARIANTS, core=True) == RULES
     run = committed_run("a")
-    broken(run, "log-matching", 1, 0)
+    report_break(run, "log-matching", 1, 0)
     # The evidence names no watched invariants, so only those that the trace shows are judged.
     assert "log-matching" not in judge(run.evidence()).rules
     assert "two-leaders" in judge(run.evidence()).rules
@@ -292,7 +292,7 @@ def test_a_transaction_marker_may_be_lost_as_a_record_may(cause: str) -> None:
         run.lose_power(1, 1)
     elif cause == "unclean":
         run.elect(1, 1, (1,), unclean=True)
-    broken(run, "isr-holds-committed", 1, 1)
+    report_break(run, "isr-holds-committed", 1, 1)
     (finding,) = run.judge("isr-holds-committed").findings
     assert finding.permitted_by == {"power": FLUSH, "unclean": UNCLEAN, "neither": None}[cause]
 
@@ -316,12 +316,12 @@ def test_a_marker_appended_elsewhere_after_its_loss_is_still_lost(
         )
         if holder == 1:
             run.lose_power(broker, 1)
-    broken(run, "isr-holds-committed", broker, 1)
+    report_break(run, "isr-holds-committed", broker, 1)
     (finding,) = run.judge("isr-holds-committed").findings
     assert finding.permitted_by == permitted_by
 
 
-def marker(run: RunBuilder, broker: int, epoch: int) -> None:
+def append_marker(run: RunBuilder, broker: int, epoch: int) -> None:
     """Let a broker append the marker of a transaction in an epoch, behind the common record."""
     latest, run.epochs[PARTITION] = run.epochs[PARTITION], epoch
     run.append(broker, "<commit>")
@@ -340,16 +340,16 @@ def test_a_marker_of_a_deposed_leader_belongs_to_another_history(invariant: str,
     """
     run = committed_run("a", unclean=True)
     run.elect(1, 1, (1,))
-    marker(run, 1, 1)
-    marker(run, 0, 0)
+    append_marker(run, 1, 1)
+    append_marker(run, 0, 0)
     run.replicate(0, "b", epoch=0)
     run.elect(0, 2, (0,), unclean=unclean)
-    broken(run, invariant, 0, 1, epoch=2)
+    report_break(run, invariant, 0, 1, epoch=2)
     (finding,) = run.judge(invariant).findings
     assert finding.permitted_by == (UNCLEAN if unclean else None)
 
 
-def with_removed_record(*, by: str) -> RunBuilder:
+def run_with_removed_record(*, by: str) -> RunBuilder:
     """Return a run in which both logs removed their first record by compaction or retention."""
     run = committed_run("a", "b")
     for broker in (0, 1):
@@ -369,22 +369,22 @@ def with_removed_record(*, by: str) -> RunBuilder:
 def test_a_disk_or_power_loss_permits_lacking_a_removed_offset(
     by: str, cause: str, permitted_by: str | None
 ) -> None:
-    run = with_removed_record(by=by)
+    run = run_with_removed_record(by=by)
     if cause == "disk":
         run.lose_disk(1)
     elif cause == "power":
         run.lose_power(1, 0)
-    broken(run, "isr-holds-committed", 1, 0)
+    report_break(run, "isr-holds-committed", 1, 0)
     (finding,) = run.judge("isr-holds-committed").findings
     assert finding.permitted_by == permitted_by
 
 
 def test_a_member_that_refilled_its_log_beyond_an_offset_no_longer_lacks_it() -> None:
-    run = with_removed_record(by="compaction")
+    run = run_with_removed_record(by="compaction")
     run.lose_disk(1)
     run.logs[PARTITION][1] = [("<commit>", 0)]
     run.replicate(1, "b")
-    broken(run, "isr-holds-committed", 1, 0)
+    report_break(run, "isr-holds-committed", 1, 0)
     (finding,) = run.judge("isr-holds-committed").findings
     assert finding.permitted_by is None
 
@@ -407,7 +407,7 @@ def test_a_refilled_disk_excuses_no_later_divergence() -> None:
     run.truncate(1, 0)
     run.elect(1, 1, (0, 1, 2))
     run.append(1, "x")
-    broken(run, "log-matching", 1, 0)
+    report_break(run, "log-matching", 1, 0)
     (finding,) = run.judge("log-matching").findings
     assert finding.permitted_by is None
 
@@ -427,7 +427,7 @@ def test_an_unclean_election_permits_lacking_offsets_beyond_the_leaders_log(*, h
         run.event("log_cleaned", broker=broker, partition=PARTITION, **fields)
     run.elect(2, 1, (2,), unclean=True)
     run.truncate(1, 0)
-    broken(run, "isr-holds-committed", 1, 0)
+    report_break(run, "isr-holds-committed", 1, 0)
     (finding,) = run.judge("isr-holds-committed").findings
     assert finding.permitted_by == (None if has_it else UNCLEAN)
 
@@ -441,6 +441,6 @@ def test_a_disk_failure_permits_a_log_that_ends_below_its_checkpoint(
 ) -> None:
     run = committed_run("m0", "m1")
     run.recover_with_corruption(broker, to, torn=torn)
-    broken(run, "checkpoint-within-log", 1, 2)
+    report_break(run, "checkpoint-within-log", 1, 2)
     (finding,) = run.judge("checkpoint-within-log").findings
     assert finding.permitted_by == permitted_by

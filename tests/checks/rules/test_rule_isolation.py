@@ -14,7 +14,7 @@ STATE = "__transaction_state-0"
 COMMITTED, UNCOMMITTED = "read_committed", "read_uncommitted"
 
 
-def aborted_and_committed() -> RunBuilder:
+def run_with_aborted_and_committed_record() -> RunBuilder:
     """Return a run with an aborted record at offset 0 and a committed one at offset 1."""
     run = RunBuilder()
     producer = run.producer()
@@ -27,13 +27,13 @@ def aborted_and_committed() -> RunBuilder:
     ("isolation_level", "status"), [(COMMITTED, "violated"), (UNCOMMITTED, "permitted"), (None, "held")]
 )
 def test_only_read_uncommitted_may_return_an_aborted_record(isolation_level: str | None, status: str) -> None:
-    run = aborted_and_committed()
+    run = run_with_aborted_and_committed_record()
     run.poll((0, "a"), (1, "b"), isolation_level=isolation_level)
     assert run.judge("G1a").status == status
 
 
 def test_a_read_committed_read_is_a_violation_beside_other_reads() -> None:
-    run = aborted_and_committed()
+    run = run_with_aborted_and_committed_record()
     run.poll((0, "a"), isolation_level=COMMITTED)
     run.poll((0, "a"), (1, "b"), isolation_level=UNCOMMITTED)
     (finding,) = run.judge("G1a").findings
@@ -41,7 +41,7 @@ def test_a_read_committed_read_is_a_violation_beside_other_reads() -> None:
     assert "of process 1" in because(finding)
 
 
-def committed_but_reported_aborted(fate: str, *, unclean: bool = False) -> RunBuilder:
+def run_with_transaction_reported_as_aborted(fate: str, *, unclean: bool = False) -> RunBuilder:
     """Return a run in which a transaction is committed and read, and then reported as aborted.
     *fate* is the fate of the coordinator's decision in its log.
     """
@@ -96,7 +96,7 @@ def test_a_committed_record_may_be_reported_as_aborted_if_its_coordinator_lost_t
     """A producer can only abort once the coordinator has lost its id
     (``INVALID_PRODUCER_ID_MAPPING``).
     """
-    (finding,) = committed_but_reported_aborted(fate, unclean=unclean).judge("G1a").findings
+    (finding,) = run_with_transaction_reported_as_aborted(fate, unclean=unclean).judge("G1a").findings
     assert finding.permitted_by == permitted_by
     assert (f"{STATE} lost the commit of the transaction of app" in because(finding)) == (
         permitted_by is not None

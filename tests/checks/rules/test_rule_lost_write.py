@@ -9,7 +9,7 @@ from harrow.cluster_model.log.unified_log import LEADER_EPOCH_TRUNCATION, LEADER
 from tests.checks.evidence_builder import RunBuilder
 
 
-def acked_by_both(acks: str = "all", *, unclean: bool = False) -> tuple[RunBuilder, int]:
+def run_with_two_acked_records(acks: str = "all", *, unclean: bool = False) -> tuple[RunBuilder, int]:
     """Return a run with m0 and m1 in both logs and below both high watermarks."""
     run = RunBuilder(unclean_leader_election=unclean)
     producer = run.producer(acks=acks)
@@ -19,7 +19,7 @@ def acked_by_both(acks: str = "all", *, unclean: bool = False) -> tuple[RunBuild
     return run, producer
 
 
-def lose_by_high_watermark(run: RunBuilder) -> None:
+def truncate_to_high_watermark(run: RunBuilder) -> None:
     """Truncate both replicas to a high watermark of 1, one after the other."""
     run.at(8.3)
     run.truncate(1, 1)
@@ -32,21 +32,21 @@ def lose_by_high_watermark(run: RunBuilder) -> None:
 
 
 def test_an_acked_record_in_every_log_is_not_lost() -> None:
-    run, _ = acked_by_both()
+    run, _ = run_with_two_acked_records()
     run.read_to_end(0)
     result = run.judge("lost-write")
     assert (result.status, result.promise, result.findings) == ("held", "acks=all", ())
 
 
 def test_an_acked_record_in_only_the_leaders_log_is_not_lost() -> None:
-    run, _ = acked_by_both()
+    run, _ = run_with_two_acked_records()
     run.truncate(1, 1)
     run.read_to_end(0)
     assert run.judge("lost-write").status == "held"
 
 
 def test_a_record_that_only_a_diverged_follower_kept_is_lost_to_consumers() -> None:
-    run, producer = acked_by_both()
+    run, producer = run_with_two_acked_records()
     run.truncate(1, 1)
     run.elect(1, 1, (1,))
     run.write(producer, "m2", 1)
@@ -61,7 +61,7 @@ def test_a_record_that_only_a_diverged_follower_kept_is_lost_to_consumers() -> N
 
 
 def test_an_unclean_election_permits_the_loss_of_a_record_that_a_follower_kept() -> None:
-    run, producer = acked_by_both(unclean=True)
+    run, producer = run_with_two_acked_records(unclean=True)
     run.write(producer, "m2", 0)
     run.elect(1, 1, (1,), unclean=True)
     run.read_to_end(1)
@@ -70,7 +70,7 @@ def test_an_unclean_election_permits_the_loss_of_a_record_that_a_follower_kept()
 
 
 def test_an_unclean_election_permits_a_loss_while_any_copy_exists() -> None:
-    run, _ = acked_by_both(unclean=True)
+    run, _ = run_with_two_acked_records(unclean=True)
     run.truncate(1, 1)
     run.elect(1, 1, (1,), unclean=True)
     run.read_to_end(1)
@@ -79,7 +79,7 @@ def test_an_unclean_election_permits_a_loss_while_any_copy_exists() -> None:
 
 
 def test_a_record_in_any_log_is_not_lost_without_a_known_leader() -> None:
-    run, _ = acked_by_both()
+    run, _ = run_with_two_acked_records()
     run.truncate(1, 1)
     run.read_to_end(1)
     run.trace.clear()
@@ -87,7 +87,7 @@ def test_a_record_in_any_log_is_not_lost_without_a_known_leader() -> None:
 
 
 def test_an_unacked_send_is_not_lost() -> None:
-    run, producer = acked_by_both()
+    run, producer = run_with_two_acked_records()
     run.send(producer, "m2")
     run.unknown(producer, "m2")
     run.read_to_end(0)
@@ -95,8 +95,8 @@ def test_an_unacked_send_is_not_lost() -> None:
 
 
 def test_a_truncation_to_the_high_watermark_is_a_violation() -> None:
-    run, _ = acked_by_both()
-    lose_by_high_watermark(run)
+    run, _ = run_with_two_acked_records()
+    truncate_to_high_watermark(run)
     result = run.judge("lost-write")
     assert result.status == "violated"
     (finding,) = result.findings
@@ -114,8 +114,8 @@ def test_a_truncation_to_the_high_watermark_is_a_violation() -> None:
 
 
 def test_acks_1_promises_that_committed_records_stay() -> None:
-    run, _ = acked_by_both("1")
-    lose_by_high_watermark(run)
+    run, _ = run_with_two_acked_records("1")
+    truncate_to_high_watermark(run)
     result = run.judge("lost-write")
     assert (result.status, result.promise) == ("violated", "acks=1 (once committed)")
 
@@ -207,8 +207,8 @@ def test_the_loss_of_an_unreplicated_record_is_permitted_unless_acks_is_all(acks
 
 
 def test_acks_0_permits_even_the_loss_of_a_committed_record() -> None:
-    run, _ = acked_by_both("0")
-    lose_by_high_watermark(run)
+    run, _ = run_with_two_acked_records("0")
+    truncate_to_high_watermark(run)
     result = run.judge("lost-write")
     assert (result.status, result.promise) == ("permitted", "nothing (acks=0)")
     assert result.findings[0].permitted_by == "acks=0"
@@ -239,7 +239,7 @@ def lose_by_unclean_election(run: RunBuilder, producer: int) -> None:
 
 @pytest.mark.parametrize("acks", ["1", "all"])
 def test_an_unclean_election_permits_a_loss(acks: str) -> None:
-    run, producer = acked_by_both(acks, unclean=True)
+    run, producer = run_with_two_acked_records(acks, unclean=True)
     lose_by_unclean_election(run, producer)
     result = run.judge("lost-write")
     assert result.status == "permitted"
@@ -254,13 +254,13 @@ def test_an_unclean_election_permits_a_loss(acks: str) -> None:
 
 
 def test_a_disabled_unclean_election_permits_no_loss() -> None:
-    run, producer = acked_by_both(unclean=False)
+    run, producer = run_with_two_acked_records(unclean=False)
     lose_by_unclean_election(run, producer)
     assert run.judge("lost-write").status == "violated"
 
 
 def test_an_unclean_election_of_a_broker_that_has_the_record_is_not_the_cause() -> None:
-    run, _ = acked_by_both(unclean=True)
+    run, _ = run_with_two_acked_records(unclean=True)
     run.elect(1, 1, (1,), unclean=True)
     run.truncate(1, 1)
     run.truncate(0, 1)
@@ -274,12 +274,12 @@ def test_an_unclean_election_before_the_append_is_not_the_cause() -> None:
     run.elect(0, 0, (0, 1), unclean=True)
     run.write(producer, "m0", 0, 1)
     run.write(producer, "m1", 0, 1)
-    lose_by_high_watermark(run)
+    truncate_to_high_watermark(run)
     assert run.judge("lost-write").status == "violated"
 
 
 def test_a_power_loss_of_every_replica_permits_a_loss() -> None:
-    run, _ = acked_by_both()
+    run, _ = run_with_two_acked_records()
     run.lose_power(1, 1)
     run.lose_power(0, 0)
     run.elect(1, 1, (1,))
@@ -299,7 +299,7 @@ def test_a_power_loss_of_every_replica_permits_a_loss() -> None:
 
 
 def test_a_power_loss_of_the_new_leader_permits_a_loss() -> None:
-    run, _ = acked_by_both()
+    run, _ = run_with_two_acked_records()
     run.lose_power(1, 1)
     run.elect(1, 1, (1,))
     run.truncate(0, 1, LEADER_EPOCH_TRUNCATION)
@@ -312,9 +312,9 @@ def causes(run: RunBuilder) -> set[tuple[str, str | None]]:
     return {(cause.kind.name, finding.permitted_by) for cause in finding.causes}
 
 
-def last_in_isr_leads_after(lose: Callable[[RunBuilder], None]) -> RunBuilder:
+def run_led_by_the_last_isr_member_after(lose: Callable[[RunBuilder], None]) -> RunBuilder:
     """KIP-966: broker 1 has m1 but is not in the ISR, so broker 0 leads without m1."""
-    run, _ = acked_by_both()
+    run, _ = run_with_two_acked_records()
     run.event("isr", broker=0, partition="t-0", leader_epoch=0, isr=(0,), change="shrink")
     lose(run)
     run.elect(0, 1, (0,))
@@ -324,7 +324,7 @@ def last_in_isr_leads_after(lose: Callable[[RunBuilder], None]) -> RunBuilder:
 
 
 def test_a_power_loss_of_the_last_isr_member_permits_a_loss_despite_other_copies() -> None:
-    run = last_in_isr_leads_after(lambda run: run.lose_power(0, 1))
+    run = run_led_by_the_last_isr_member_after(lambda run: run.lose_power(0, 1))
     assert causes(run) == {("last-in-isr-lost-power", "log.flush.interval.messages")}
     (finding,) = run.judge("lost-write").findings
     assert because(finding).endswith(
@@ -335,7 +335,7 @@ def test_a_power_loss_of_the_last_isr_member_permits_a_loss_despite_other_copies
 
 def test_a_leader_still_in_the_isr_after_its_power_loss_permits_a_loss() -> None:
     """KIP-966: broker 1 restarts unnoticed without m1, and broker 0, which has m1, stops."""
-    run, _ = acked_by_both()
+    run, _ = run_with_two_acked_records()
     run.lose_power(1, 1)
     run.stop(0)
     run.elect(1, 1, (1,))
@@ -350,7 +350,7 @@ def test_a_leader_still_in_the_isr_after_its_power_loss_permits_a_loss() -> None
 
 def test_a_leader_that_rejoined_the_isr_without_the_record_permits_a_loss() -> None:
     """KIP-903: broker 1 leaves the ISR at its power loss and rejoins before it has m1."""
-    run, _ = acked_by_both()
+    run, _ = run_with_two_acked_records()
     run.lose_power(1, 1)
     run.event("isr", broker=0, partition="t-0", leader_epoch=0, isr=(0,), change="shrink")
     run.event("isr", broker=0, partition="t-0", leader_epoch=0, isr=(0, 1), change="expand")
@@ -366,7 +366,7 @@ def test_a_leader_that_rejoined_the_isr_without_the_record_permits_a_loss() -> N
 
 
 def test_a_power_loss_of_every_replica_is_the_cause() -> None:
-    run, _ = acked_by_both()
+    run, _ = run_with_two_acked_records()
     run.lose_power(1, 1)
     run.lose_power(0, 1)
     run.elect(1, 1, (1,))
@@ -375,7 +375,7 @@ def test_a_power_loss_of_every_replica_is_the_cause() -> None:
 
 
 def test_a_disk_failure_of_every_replica_permits_a_loss() -> None:
-    run, _ = acked_by_both()
+    run, _ = run_with_two_acked_records()
     run.lose_disk(1)
     run.lose_disk(0)
     run.elect(1, 1, (1,))
@@ -393,11 +393,11 @@ def test_a_loss_after_the_quorum_lost_its_metadata_is_permitted(
     """A majority of the controllers loses its disks before the loss, keeps its metadata, or loses
     its disks after.
     """
-    run, _ = acked_by_both()
+    run, _ = run_with_two_acked_records()
     if lost_at < 10:
         run.at(lost_at)
         run.event("metadata_log_lost", node=3000, end_offset=9, is_kept=is_kept)
-    lose_by_high_watermark(run)
+    truncate_to_high_watermark(run)
     if lost_at > 10:
         run.at(lost_at)
         run.event("metadata_log_lost", node=3000, end_offset=9, is_kept=is_kept)
@@ -408,7 +408,7 @@ def test_a_loss_after_the_quorum_lost_its_metadata_is_permitted(
 
 
 def test_a_disk_failure_of_the_last_isr_member_permits_a_loss_despite_other_copies() -> None:
-    run = last_in_isr_leads_after(lambda run: run.recover_with_corruption(0, 1))
+    run = run_led_by_the_last_isr_member_after(lambda run: run.recover_with_corruption(0, 1))
     assert causes(run) == {("last-in-isr-lost-disk", "disk failure")}
     (finding,) = run.judge("lost-write").findings
     assert (
@@ -418,7 +418,7 @@ def test_a_disk_failure_of_the_last_isr_member_permits_a_loss_despite_other_copi
 
 
 def test_a_leader_still_in_the_isr_after_its_disk_failure_permits_a_loss() -> None:
-    run, _ = acked_by_both()
+    run, _ = run_with_two_acked_records()
     run.recover_with_corruption(1, 1)
     run.stop(0)
     run.elect(1, 1, (1,))
@@ -432,7 +432,7 @@ def test_a_disk_failure_of_a_follower_excuses_no_loss_on_the_leader() -> None:
 
     Broker 0 leads with m1 and truncates it.
     """
-    run, _ = acked_by_both()
+    run, _ = run_with_two_acked_records()
     run.recover_with_corruption(1, 1)
     run.elect(0, 1, (0, 1))
     run.truncate(0, 1)
@@ -441,7 +441,7 @@ def test_a_disk_failure_of_a_follower_excuses_no_loss_on_the_leader() -> None:
 
 
 def test_a_torn_write_counts_as_power_loss() -> None:
-    run, _ = acked_by_both()
+    run, _ = run_with_two_acked_records()
     run.lose_power(0, 1)
     run.recover_with_corruption(1, 1, torn=True)
     run.elect(1, 1, (1,))
@@ -450,27 +450,27 @@ def test_a_torn_write_counts_as_power_loss() -> None:
 
 
 def test_a_power_loss_is_not_the_cause_if_the_record_was_fetched_again() -> None:
-    run, _ = acked_by_both()
+    run, _ = run_with_two_acked_records()
     run.lose_power(1, 1)
     run.replicate(1, "m1")
-    lose_by_high_watermark(run)
+    truncate_to_high_watermark(run)
     assert run.judge("lost-write").status == "violated"
 
 
 def test_a_power_loss_of_other_records_is_not_the_cause() -> None:
-    run, producer = acked_by_both()
+    run, producer = run_with_two_acked_records()
     run.write(producer, "m2", 0, 1)
     run.lose_power(1, 2)
-    lose_by_high_watermark(run)
+    truncate_to_high_watermark(run)
     permitted_by = {finding.value: finding.permitted_by for finding in run.judge("lost-write").findings}
     assert permitted_by == {"m1": None, "m2": "log.flush.interval.messages"}
 
 
 def test_a_record_is_judged_by_the_settings_of_its_producer() -> None:
     run = RunBuilder()
-    careful, careless = run.producer("careful"), run.producer("careless", acks="0")
-    run.write(careful, "m0", 0, 1)
-    run.write(careless, "m1", 0, 1)
+    acks_all, acks_0 = run.producer("careful"), run.producer("careless", acks="0")
+    run.write(acks_all, "m0", 0, 1)
+    run.write(acks_0, "m1", 0, 1)
     run.truncate(0, 0)
     run.truncate(1, 0)
     run.read_to_end(0)
@@ -485,10 +485,10 @@ def test_a_record_is_judged_by_the_settings_of_its_producer() -> None:
 
 def test_a_value_acked_to_two_sessions_is_judged_by_the_stronger_promise() -> None:
     run = RunBuilder()
-    careless, careful = run.producer("careless", acks="0"), run.producer("careful")
-    run.write(careless, "m0", 0, 1)
-    run.send(careful, "m0")
-    run.ok(careful, "m0", 0)
+    acks_0, acks_all = run.producer("careless", acks="0"), run.producer("careful")
+    run.write(acks_0, "m0", 0, 1)
+    run.send(acks_all, "m0")
+    run.ok(acks_all, "m0", 0)
     run.truncate(0, 0)
     run.truncate(1, 0)
     run.read_to_end(0)
@@ -497,22 +497,22 @@ def test_a_value_acked_to_two_sessions_is_judged_by_the_stronger_promise() -> No
 
 
 def test_a_partition_that_was_not_read_back_is_inconclusive() -> None:
-    run, _ = acked_by_both()
-    lose_by_high_watermark(run)
+    run, _ = run_with_two_acked_records()
+    truncate_to_high_watermark(run)
     run.read_back.clear()
     result = run.judge("lost-write")
     assert (result.status, result.findings) == ("inconclusive", ())
 
 
 def test_a_violation_elsewhere_outweighs_a_partition_that_was_not_read_back() -> None:
-    run, producer = acked_by_both()
+    run, producer = run_with_two_acked_records()
     run.write(producer, "n0", 0, 1, partition="t-1")
-    lose_by_high_watermark(run)
+    truncate_to_high_watermark(run)
     assert run.judge("lost-write").status == "violated"
 
 
-def test_without_logs_polled_records_count() -> None:
-    run, _ = acked_by_both()
+def test_without_logs_a_polled_record_is_not_lost() -> None:
+    run, _ = run_with_two_acked_records()
     run.poll((0, "m0"))
     run.read_back.add("t-0")
     run.logs.clear()
@@ -521,10 +521,10 @@ def test_without_logs_polled_records_count() -> None:
 
 
 def test_a_long_chain_keeps_every_election() -> None:
-    run, _ = acked_by_both()
+    run, _ = run_with_two_acked_records()
     for epoch in range(1, 30):
         run.elect(epoch % 2, epoch, (0, 1))
-    lose_by_high_watermark(run)
+    truncate_to_high_watermark(run)
     chain = run.judge("lost-write").findings[0].chain
     assert sum(link.kind.name == "elected" for link in chain) == 30
     assert list(shortened(chain)) == list(chain)
@@ -557,8 +557,8 @@ def test_an_unclean_election_permits_the_loss_of_a_zombie_leaders_records() -> N
 
 
 def test_an_unclean_election_after_the_loss_is_not_the_cause() -> None:
-    run, _ = acked_by_both(unclean=True)
-    lose_by_high_watermark(run)
+    run, _ = run_with_two_acked_records(unclean=True)
+    truncate_to_high_watermark(run)
     run.elect(1, 2, (1,), unclean=True)
     assert run.judge("lost-write").status == "violated"
 

@@ -6,7 +6,7 @@ from harrow.campaigns.record.phrases import because, preventions
 from tests.checks.evidence_builder import PARTITION, RunBuilder
 
 
-def reset_by_restarted_leader(*, power_loss: bool) -> RunBuilder:
+def run_reset_by_restarted_leader(*, power_loss: bool) -> RunBuilder:
     """Return a run in which broker 0 restarts unnoticed and leads in a new epoch.
 
     Broker 1 is elected later.
@@ -31,7 +31,7 @@ def reset_by_restarted_leader(*, power_loss: bool) -> RunBuilder:
 
 
 def test_a_leader_that_lost_records_with_its_power_may_reset_a_consumer() -> None:
-    result = reset_by_restarted_leader(power_loss=True).judge("nonmonotonic-poll")
+    result = run_reset_by_restarted_leader(power_loss=True).judge("nonmonotonic-poll")
     assert result.status == "permitted"
     (finding,) = result.findings
     assert finding.permitted_by == "log.flush.interval.messages"
@@ -39,10 +39,10 @@ def test_a_leader_that_lost_records_with_its_power_may_reset_a_consumer() -> Non
 
 
 def test_a_leader_that_lost_no_record_may_not_reset_a_consumer() -> None:
-    assert reset_by_restarted_leader(power_loss=False).judge("nonmonotonic-poll").status == "violated"
+    assert run_reset_by_restarted_leader(power_loss=False).judge("nonmonotonic-poll").status == "violated"
 
 
-def reset_by_former_leader(leads_in_epoch: int, *, sender: str = "consumer") -> RunBuilder:
+def run_reset_by_former_leader(leads_in_epoch: int, *, sender: str = "consumer") -> RunBuilder:
     """Return a run in which former leader 1, or leader 1 of a later epoch, resets a consumer."""
     run = RunBuilder()
     producer = run.producer()
@@ -63,7 +63,7 @@ def reset_by_former_leader(leads_in_epoch: int, *, sender: str = "consumer") -> 
 
 
 def test_a_former_leader_may_reset_a_consumer() -> None:
-    result = reset_by_former_leader(0).judge("nonmonotonic-poll")
+    result = run_reset_by_former_leader(0).judge("nonmonotonic-poll")
     assert result.status == "permitted"
     (finding,) = result.findings
     assert finding.permitted_by == "auto.offset.reset"
@@ -75,10 +75,10 @@ def test_a_former_leader_may_reset_a_consumer() -> None:
 
 
 def test_the_leader_of_the_latest_epoch_may_not_reset_a_consumer() -> None:
-    assert reset_by_former_leader(1).judge("nonmonotonic-poll").status == "violated"
+    assert run_reset_by_former_leader(1).judge("nonmonotonic-poll").status == "violated"
 
 
-def reset_by_follower(*, left: bool) -> RunBuilder:
+def run_reset_by_follower(*, left: bool) -> RunBuilder:
     """Return a run in which follower 1 resets a consumer, which may have *left* it before."""
     run = RunBuilder()
     producer = run.producer()
@@ -108,7 +108,7 @@ def reset_by_follower(*, left: bool) -> RunBuilder:
 
 
 def test_a_follower_may_reset_a_consumer_that_no_longer_reads_from_it() -> None:
-    result = reset_by_follower(left=True).judge("nonmonotonic-poll")
+    result = run_reset_by_follower(left=True).judge("nonmonotonic-poll")
     assert result.status == "permitted"
     (finding,) = result.findings
     assert finding.permitted_by == "auto.offset.reset"
@@ -120,11 +120,11 @@ def test_a_follower_may_reset_a_consumer_that_no_longer_reads_from_it() -> None:
 
 def test_a_follower_may_not_reset_a_consumer_that_still_reads_from_it() -> None:
     """The consumer has to ask the leader first (KIP-392)."""
-    assert reset_by_follower(left=False).judge("nonmonotonic-poll").status == "violated"
+    assert run_reset_by_follower(left=False).judge("nonmonotonic-poll").status == "violated"
 
 
 def test_an_answer_to_another_consumer_does_not_explain_a_reset() -> None:
-    assert reset_by_former_leader(0, sender="another").judge("nonmonotonic-poll").status == "violated"
+    assert run_reset_by_former_leader(0, sender="another").judge("nonmonotonic-poll").status == "violated"
 
 
 def test_an_answer_before_the_append_does_not_explain_a_reset() -> None:

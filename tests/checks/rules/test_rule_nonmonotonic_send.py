@@ -9,7 +9,7 @@ from harrow.checks.index import Index
 from tests.checks.evidence_builder import RunBuilder
 
 
-def swapped_run(
+def run_with_swapped_records(
     *,
     idempotence: bool = False,
     max_in_flight: int = 5,
@@ -32,13 +32,13 @@ def swapped_run(
 
 
 def test_records_in_the_order_of_their_sends_keep_the_promise() -> None:
-    result = swapped_run(final=("m0", "m1")).judge("nonmonotonic-send")
+    result = run_with_swapped_records(final=("m0", "m1")).judge("nonmonotonic-send")
     assert result.status == "held"
     assert result.promise == "nothing (max.in.flight.requests.per.connection=5)"
 
 
 def test_several_requests_in_flight_permit_reordering() -> None:
-    result = swapped_run(max_in_flight=3).judge("nonmonotonic-send")
+    result = run_with_swapped_records(max_in_flight=3).judge("nonmonotonic-send")
     assert result.status == "permitted"
     (finding,) = result.findings
     assert (finding.partition, finding.offset, finding.value) == ("t-0", 0, "m1")
@@ -62,24 +62,24 @@ def test_several_requests_in_flight_permit_reordering() -> None:
     ],
 )
 def test_reordering_is_a_violation_if_order_was_promised(settings: dict[str, Any], promise: str) -> None:
-    result = swapped_run(**settings).judge("nonmonotonic-send")
+    result = run_with_swapped_records(**settings).judge("nonmonotonic-send")
     assert (result.status, result.promise) == ("violated", promise)
     assert result.findings[0].permitted_by is None
 
 
 def test_several_requests_in_flight_permit_reordering_without_retries() -> None:
-    result = swapped_run(retries=0).judge("nonmonotonic-send")
+    result = run_with_swapped_records(retries=0).judge("nonmonotonic-send")
     assert result.status == "permitted"
     assert result.findings[0].permitted_by == "max.in.flight.requests.per.connection=5"
 
 
 def test_the_first_copy_of_a_duplicate_counts() -> None:
-    run = swapped_run(idempotence=True, final=("m0", "m1", "m0"))
+    run = run_with_swapped_records(idempotence=True, final=("m0", "m1", "m0"))
     assert run.judge("nonmonotonic-send").status == "held"
 
 
 def test_the_first_copy_of_a_duplicate_counts_even_if_compaction_has_removed_it() -> None:
-    run = swapped_run(idempotence=True, final=("m0", "m1", "m0"))
+    run = run_with_swapped_records(idempotence=True, final=("m0", "m1", "m0"))
     run.compact(0, 0)
     assert run.judge("nonmonotonic-send").status == "held"
 
@@ -87,7 +87,7 @@ def test_the_first_copy_of_a_duplicate_counts_even_if_compaction_has_removed_it(
 def test_a_log_without_deletions_is_not_replayed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Markers leave offsets without a record, and a replay costs as much as the run."""
     monkeypatch.setattr(Index, "partition", lambda *_: pytest.fail("the log was replayed"))
-    run = swapped_run(final=("m0", "<commit>", "m1"))
+    run = run_with_swapped_records(final=("m0", "<commit>", "m1"))
     assert run.judge("nonmonotonic-send").status == "held"
 
 
@@ -148,16 +148,16 @@ def test_each_step_back_is_one_finding() -> None:
 
 def test_each_session_is_judged_by_its_own_settings() -> None:
     run = RunBuilder()
-    careless, careful = run.producer("careless"), run.producer("careful", idempotence=True)
-    for process, values in ((careless, ("a", "b")), (careful, ("c", "d"))):
+    plain_producer, idempotent_producer = run.producer("careless"), run.producer("careful", idempotence=True)
+    for process, values in ((plain_producer, ("a", "b")), (idempotent_producer, ("c", "d"))):
         for value in values:
             run.send(process, value)
     run.append(0, "b", "a", "d", "c")
     for process, value, offset in (
-        (careless, "b", 0),
-        (careless, "a", 1),
-        (careful, "d", 2),
-        (careful, "c", 3),
+        (plain_producer, "b", 0),
+        (plain_producer, "a", 1),
+        (idempotent_producer, "d", 2),
+        (idempotent_producer, "c", 3),
     ):
         run.ok(process, value, offset)
     result = run.judge("nonmonotonic-send")
@@ -169,20 +169,20 @@ def test_each_session_is_judged_by_its_own_settings() -> None:
 
 
 def test_without_logs_the_order_of_polls_counts() -> None:
-    run = swapped_run(idempotence=True)
+    run = run_with_swapped_records(idempotence=True)
     run.logs.clear()
     assert run.judge("nonmonotonic-send").status == "violated"
 
 
 def test_without_logs_the_first_offset_of_a_duplicate_counts() -> None:
-    run = swapped_run(idempotence=True, final=("m0", "m1", "m0"))
+    run = run_with_swapped_records(idempotence=True, final=("m0", "m1", "m0"))
     run.logs.clear()
     assert run.judge("nonmonotonic-send").status == "held"
 
 
 def test_the_log_of_the_last_leader_counts() -> None:
     """Another rule reports differing logs; this one uses the log that consumers read."""
-    run = swapped_run(idempotence=True, final=("m0", "m1"))
+    run = run_with_swapped_records(idempotence=True, final=("m0", "m1"))
     run.logs["t-0"][1] = [("m1", 0), ("m0", 0), ("x", 0)]
     run.lead(1, 9, (1,), "t-1")
     assert run.judge("nonmonotonic-send").status == "held"
@@ -193,7 +193,7 @@ def test_the_log_of_the_last_leader_counts() -> None:
 
 
 def test_without_a_known_leader_the_longest_log_counts() -> None:
-    run = swapped_run(idempotence=True, final=("m0", "m1"))
+    run = run_with_swapped_records(idempotence=True, final=("m0", "m1"))
     run.trace.clear()
     run.logs["t-0"][1] = [("m1", 0), ("m0", 0), ("x", 0)]
     assert run.judge("nonmonotonic-send").status == "violated"

@@ -7,7 +7,7 @@ from tests.checks.evidence_builder import PARTITION, RunBuilder
 OF_PRODUCER = {"partition": PARTITION, "producer_id": 7, "producer_epoch": 0, "first_offset": 0}
 
 
-def ended_transaction(*high_watermarks: int) -> RunBuilder:
+def run_with_ended_transaction(*high_watermarks: int) -> RunBuilder:
     """Return a run in which broker 0 has a record at offset 0 and the marker of its transaction at
     1.
     """
@@ -31,23 +31,23 @@ def status_of_serving(run: RunBuilder) -> str:
 
 
 def test_a_transaction_with_an_uncommitted_marker_is_above_the_last_stable_offset() -> None:
-    assert status_of_serving(ended_transaction(1)) == "violated"
+    assert status_of_serving(run_with_ended_transaction(1)) == "violated"
 
 
 def test_a_transaction_stays_readable_if_the_high_watermark_falls_below_its_marker() -> None:
     """A follower adopts a lower high watermark of its leader after it has seen the marker
     committed.
     """
-    assert status_of_serving(ended_transaction(2, 1)) == "held"
+    assert status_of_serving(run_with_ended_transaction(2, 1)) == "held"
 
 
 def test_a_truncated_marker_reopens_its_transaction() -> None:
-    run = ended_transaction(2)
+    run = run_with_ended_transaction(2)
     run.truncate(0, 1)
     assert status_of_serving(run) == "violated"
 
 
 def test_a_restarted_broker_treats_markers_above_its_high_watermark_as_uncommitted() -> None:
-    run = ended_transaction(2, 1)
+    run = run_with_ended_transaction(2, 1)
     run.event("recover", broker=0, partition=PARTITION, leo=2, hw=1)
     assert status_of_serving(run) == "violated"

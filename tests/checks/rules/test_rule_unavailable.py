@@ -16,7 +16,7 @@ from tests.checks.evidence_builder import PARTITION, RunBuilder
 SERVES = PartitionService(leader=0, leader_epoch=1, isr=(0,), leader_state=LEADS, high_watermark=1)
 
 
-def core(service: PartitionService, **fields: Any) -> HealedCore:
+def healed_core(service: PartitionService, **fields: Any) -> HealedCore:
     defaults: dict[str, Any] = {
         "brokers": (0,),
         "healed_us": 5_000_000,
@@ -28,7 +28,7 @@ def core(service: PartitionService, **fields: Any) -> HealedCore:
     return HealedCore(**{**defaults, **fields})
 
 
-def judged(healed: HealedCore | None, *, unclean: bool = False, release: str = "2.4") -> RuleResult:
+def judge(healed: HealedCore | None, *, unclean: bool = False, release: str = "2.4") -> RuleResult:
     run = RunBuilder((0, 1, 2), unclean_leader_election=unclean)
     process = run.producer(acks="1")
     run.elect(0, 1, (0, 1))
@@ -44,13 +44,13 @@ def judged(healed: HealedCore | None, *, unclean: bool = False, release: str = "
     return RULES["unavailable"].judge(Index(evidence))
 
 
-def lack(result: RuleResult) -> Any:
+def missing_service(result: RuleResult) -> Any:
     (finding,) = result.findings
     return dict(finding.details)["lacks"]
 
 
 def test_a_core_that_serves_every_partition_keeps_the_promise() -> None:
-    result = judged(core(SERVES))
+    result = judge(healed_core(SERVES))
     assert (result.status, result.promise, result.findings) == ("held", "a live in-sync replica", ())
 
 
@@ -88,8 +88,8 @@ def test_a_core_that_serves_every_partition_keeps_the_promise() -> None:
 def test_a_partition_that_does_not_serve_is_a_violation(
     service: PartitionService, lacks: str, sentence: str
 ) -> None:
-    result = judged(core(service))
-    assert (result.status, lack(result)) == ("violated", lacks)
+    result = judge(healed_core(service))
+    assert (result.status, missing_service(result)) == ("violated", lacks)
     (finding,) = result.findings
     assert finding.partition == PARTITION
     assert f"60.000s later {sentence}" in because(
@@ -99,26 +99,26 @@ def test_a_partition_that_does_not_serve_is_a_violation(
 
 
 def test_a_finding_names_the_first_record_above_the_high_watermark() -> None:
-    (finding,) = judged(core(replace(SERVES, unread=((0, "a"), (1, "b"))))).findings
+    (finding,) = judge(healed_core(replace(SERVES, unread=((0, "a"), (1, "b"))))).findings
     assert (finding.offset, finding.value) == (1, "b")
 
 
 def test_an_impaired_leader_that_keeps_its_session_need_not_serve() -> None:
     service = replace(SERVES, leader=1, leader_state=UNAWARE)
-    assert judged(core(service)).status == "violated"
-    assert judged(core(service, impaired=(1,))).status == "held"
+    assert judge(healed_core(service)).status == "violated"
+    assert judge(healed_core(service, impaired=(1,))).status == "held"
 
 
 def test_a_core_need_not_serve_while_the_controller_is_impaired() -> None:
     service = replace(SERVES, leader=-1, leader_state=DOWN)
-    assert judged(core(service, controller=2)).status == "violated"
-    assert judged(core(service, controller=2, impaired=(2,))).status == "held"
+    assert judge(healed_core(service, controller=2)).status == "violated"
+    assert judge(healed_core(service, controller=2, impaired=(2,))).status == "held"
 
 
 def test_a_core_outside_the_isr_need_not_serve_without_unclean_elections() -> None:
     service = replace(SERVES, leader=-1, leader_state=DOWN, isr=(1,))
-    assert judged(core(service)).status == "held"
-    assert lack(judged(core(service), unclean=True)) == "no-leader"
+    assert judge(healed_core(service)).status == "held"
+    assert missing_service(judge(healed_core(service), unclean=True)) == "no-leader"
 
 
 @pytest.mark.parametrize(
@@ -135,7 +135,7 @@ def test_a_core_with_an_empty_isr_has_to_serve_if_it_has_a_recovery_set_of_kip_9
     sets: tuple[tuple[int, ...], ...], status: str
 ) -> None:
     service = replace(SERVES, leader=-1, leader_state=DOWN, isr=(), recovery_sets=sets)
-    result = judged(core(service))
+    result = judge(healed_core(service))
     assert result.status == status
     for finding in result.findings:
         assert "still had no leader, although broker" in because(finding)
@@ -143,11 +143,11 @@ def test_a_core_with_an_empty_isr_has_to_serve_if_it_has_a_recovery_set_of_kip_9
 
 def test_an_isr_outside_the_core_does_not_excuse_an_uncommitted_record() -> None:
     service = replace(SERVES, leader=2, isr=(2, 1), unread=((1, "b"),))
-    assert lack(judged(core(service))) == "hw-behind"
+    assert missing_service(judge(healed_core(service))) == "hw-behind"
 
 
 def test_a_core_that_was_not_inspected_is_inconclusive() -> None:
-    assert judged(HealedCore()).status == "inconclusive"
+    assert judge(HealedCore()).status == "inconclusive"
 
 
 def test_the_rule_is_judged_only_with_a_core() -> None:
@@ -156,7 +156,7 @@ def test_the_rule_is_judged_only_with_a_core() -> None:
 
 @pytest.mark.parametrize(("release", "prevented"), [("2.0", True), ("2.4", False)])
 def test_an_unaware_leader_is_prevented_by_broker_epochs(release: str, prevented: bool) -> None:
-    (finding,) = judged(core(replace(SERVES, leader_state=UNAWARE)), release=release).findings
+    (finding,) = judge(healed_core(replace(SERVES, leader_state=UNAWARE)), release=release).findings
     assert any("KIP-380" in fix for fix in preventions(finding)) is prevented
 
 
@@ -172,7 +172,7 @@ def test_a_high_watermark_held_back_from_outside_the_isr_may_wait_for_an_append(
     isr: tuple[int, ...], isr_end: int, status: str
 ) -> None:
     behind = replace(SERVES, isr=isr, unread=((1, "b"),), isr_end=isr_end)
-    assert judged(core(behind)).status == status
+    assert judge(healed_core(behind)).status == status
 
 
 @pytest.mark.parametrize(
@@ -197,7 +197,7 @@ def test_a_damaged_batch_on_the_leader_permits_unread_records(
         run.replicate(0, "a", epoch=1)
     run.at(5)
     run.event("core_healed", brokers=(0,))
-    healed = core(replace(SERVES, unread=((0, "a"),)))
+    healed = healed_core(replace(SERVES, unread=((0, "a"),)))
     (finding,) = RULES["unavailable"].judge(Index(replace(run.evidence(), core=healed))).findings
     assert finding.permitted_by == permitted_by
     if permitted_by:
@@ -216,7 +216,7 @@ def test_damage_after_the_inspection_permits_no_unread_record() -> None:
     run.event("core_healed", brokers=(0,))
     run.at(66)
     run.event("batch_damaged", broker=0, partition=PARTITION, offset=0)
-    healed = core(replace(SERVES, unread=((0, "a"),)))
+    healed = healed_core(replace(SERVES, unread=((0, "a"),)))
     (finding,) = RULES["unavailable"].judge(Index(replace(run.evidence(), core=healed))).findings
     assert finding.permitted_by is None
 
@@ -233,6 +233,6 @@ def test_a_damaged_duplicate_batch_permits_unread_records_behind_it() -> None:
     run.event("batch_damaged", broker=0, partition=PARTITION, offset=1)
     run.at(5)
     run.event("core_healed", brokers=(0,))
-    healed = core(replace(SERVES, unread=((2, "b"),), high_watermark=3))
+    healed = healed_core(replace(SERVES, unread=((2, "b"),), high_watermark=3))
     (finding,) = RULES["unavailable"].judge(Index(replace(run.evidence(), core=healed))).findings
     assert finding.permitted_by == DISK_FAILURE

@@ -4,7 +4,7 @@ from harrow.campaigns.record.phrases import because
 from tests.checks.evidence_builder import RunBuilder
 
 
-def three_acked() -> RunBuilder:
+def run_with_three_acked_records() -> RunBuilder:
     run = RunBuilder()
     producer = run.producer()
     for value in ("m0", "m1", "m2"):
@@ -13,14 +13,14 @@ def three_acked() -> RunBuilder:
 
 
 def test_a_record_that_was_read_is_not_unseen() -> None:
-    run = three_acked()
+    run = run_with_three_acked_records()
     run.read_to_end(0)
     result = run.judge("unseen")
     assert (result.status, result.promise) == ("held", "high watermark")
 
 
 def test_a_read_by_any_consumer_at_any_time_counts() -> None:
-    run = three_acked()
+    run = run_with_three_acked_records()
     run.poll((1, "m1"))
     run.poll((0, "m0"), (2, "m2"))
     run.read_back.add("t-0")
@@ -28,7 +28,7 @@ def test_a_read_by_any_consumer_at_any_time_counts() -> None:
 
 
 def test_a_record_that_no_poll_returned_is_a_violation() -> None:
-    run = three_acked()
+    run = run_with_three_acked_records()
     run.poll((0, "m0"), (2, "m2"))
     run.read_back.add("t-0")
     result = run.judge("unseen")
@@ -39,7 +39,7 @@ def test_a_record_that_no_poll_returned_is_a_violation() -> None:
 
 
 def test_an_unread_record_in_only_the_leaders_log_is_a_violation() -> None:
-    run = three_acked()
+    run = run_with_three_acked_records()
     run.lead(0, 0, (0, 1))
     run.truncate(1, 2)
     run.read_to_end(1)
@@ -50,7 +50,7 @@ def test_an_unread_record_in_only_the_leaders_log_is_a_violation() -> None:
 
 
 def test_a_record_that_the_leader_lacks_is_lost_not_unseen() -> None:
-    run = three_acked()
+    run = run_with_three_acked_records()
     run.lead(0, 0, (0, 1))
     run.truncate(0, 2)
     run.read_to_end(0)
@@ -59,7 +59,7 @@ def test_a_record_that_the_leader_lacks_is_lost_not_unseen() -> None:
 
 
 def test_a_record_in_no_log_is_lost_not_unseen() -> None:
-    run = three_acked()
+    run = run_with_three_acked_records()
     run.truncate(0, 2)
     run.truncate(1, 2)
     run.read_to_end(0)
@@ -67,7 +67,7 @@ def test_a_record_in_no_log_is_lost_not_unseen() -> None:
 
 
 def test_unacked_records_need_not_be_read() -> None:
-    run = three_acked()
+    run = run_with_three_acked_records()
     run.send(0, "m3")
     run.unknown(0, "m3")
     run.read_to_end(0)
@@ -76,7 +76,7 @@ def test_unacked_records_need_not_be_read() -> None:
 
 
 def test_a_partition_that_was_not_read_back_is_inconclusive() -> None:
-    run = three_acked()
+    run = run_with_three_acked_records()
     run.poll((0, "m0"))
     result = run.judge("unseen")
     assert (result.status, result.findings) == ("inconclusive", ())

@@ -23,7 +23,7 @@ def send(invoked_s: float, completed_s: float | None, outcome: str = "ok") -> Se
     return record
 
 
-def spans(*sends: SendRecord) -> list[tuple[float, float, str]]:
+def outage_times(*sends: SendRecord) -> list[tuple[float, float, str]]:
     outages, _ = outages_of("t-0", sends, 20 * SECOND)
     return [(outage.start_us / SECOND, outage.end_us / SECOND, outage.ended) for outage in outages]
 
@@ -53,7 +53,7 @@ def spans(*sends: SendRecord) -> list[tuple[float, float, str]]:
 def test_an_outage_lasts_from_a_send_without_ack_to_the_next_ack_or_the_last_error(
     sends: list[SendRecord], expected: list[tuple[float, float, str]]
 ) -> None:
-    assert spans(*sends) == expected
+    assert outage_times(*sends) == expected
 
 
 def test_the_longest_time_without_an_ack_is_reported_even_if_it_is_no_outage() -> None:

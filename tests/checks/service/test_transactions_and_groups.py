@@ -11,7 +11,7 @@ from harrow.cluster_model.history import OK, TXN
 from tests.checks.evidence_builder import RunBuilder
 
 
-def levels_of(run: RunBuilder) -> ServiceLevels:
+def measure(run: RunBuilder) -> ServiceLevels:
     return service_levels(Index(run.evidence()), explained=False)
 
 
@@ -22,7 +22,7 @@ def test_a_transaction_lasts_from_its_first_send_to_its_commit() -> None:
     run.transaction(producer, OK, "a", "b")
     run.transaction(producer, "fail", "c", "d")
     run.transaction(producer, "info", "e", "f")
-    levels = levels_of(run).transactions
+    levels = measure(run).transactions
     assert levels is not None
     begun, ended = (
         next(op.time_us for op in run.history.operations if op.f == TXN and op.type == type_)
@@ -38,7 +38,7 @@ def test_a_transaction_of_one_record_counts() -> None:
     for value in ("a", "b"):
         run.transaction(producer, OK, value)
     run.transaction(producer, OK, "c", "d")
-    levels = levels_of(run).transactions
+    levels = measure(run).transactions
     assert levels is not None
     assert levels.count == 3
 
@@ -47,11 +47,13 @@ def test_a_run_without_transactions_and_groups_has_no_levels_for_them() -> None:
     run = RunBuilder()
     run.elect(0, 0, (0, 1))
     run.write(run.producer(), "m0", 0, 1)
-    levels = levels_of(run)
+    levels = measure(run)
     assert (levels.transactions, levels.rebalances, levels.unread) == (None, None, None)
 
 
-def state(run: RunBuilder, name: str, group: str = "g", members: tuple[str, ...] = ("a",)) -> None:
+def report_group_state(
+    run: RunBuilder, name: str, group: str = "g", members: tuple[str, ...] = ("a",)
+) -> None:
     fields: dict[str, Any] = {"generation": 1, "reason": "test"}
     run.event("group_state", broker=0, group=group, state=name, members=members, **fields)
 
@@ -75,8 +77,8 @@ def test_a_rebalance_lasts_until_the_group_is_stable(states: list[str], expected
     run = RunBuilder()
     for second, name in enumerate(states):
         run.at(second)
-        state(run, name, members=() if name == "Empty" else ("a",))
-    levels = levels_of(run).rebalances
+        report_group_state(run, name, members=() if name == "Empty" else ("a",))
+    levels = measure(run).rebalances
     assert (0 if levels is None else levels.count) == len(expected_s)
     assert levels is None or levels.max_us == max(expected_s) * 1_000_000
 
@@ -103,7 +105,7 @@ def test_an_unread_period_lasts_from_an_ack_beyond_every_poll_to_the_next_poll()
     poll(run, 9, 1)
     poll(run, 10, 2)
     send_acked(run, producer, 30, 3)
-    levels = levels_of(run).unread
+    levels = measure(run).unread
     assert levels is not None
     assert (levels.partition, levels.start_us, levels.end_us) == ("t-0", 5_000_000, 9_000_000)
 
@@ -115,7 +117,7 @@ def test_a_partition_without_consumers_has_no_unread_period() -> None:
     send_acked(run, producer, 2, 0)
     poll(run, 3, 0)
     poll(run, 50, 0)
-    levels = levels_of(run).unread
+    levels = measure(run).unread
     assert levels is not None
     assert (levels.partition, levels.length_us) == ("t-0", 1_000_000)
 
@@ -130,10 +132,10 @@ def test_a_consumer_has_no_lag_in_a_revoked_partition() -> None:
     run.history.record_assignment(reader, (), 1_200_000)
     for offset in range(1, 6):
         send_acked(run, producer, 1 + offset, offset)
-    assert levels_of(run).consumers["reader"].lag == 0
+    assert measure(run).consumers["reader"].lag == 0
 
 
-def member(run: RunBuilder, name: str, *owned: str, reset: str = "earliest", group: str = "g") -> int:
+def add_consumer(run: RunBuilder, name: str, *owned: str, reset: str = "earliest", group: str = "g") -> int:
     """Add a member of a group that subscribes to topic t, or without a group a consumer that reads
     all of it.
     """
@@ -150,7 +152,7 @@ def member(run: RunBuilder, name: str, *owned: str, reset: str = "earliest", gro
 def test_a_subscribed_partition_that_was_never_read_is_unread_and_has_lag(owned: tuple[str, ...]) -> None:
     run = RunBuilder()
     producer = run.producer()
-    member(run, "c", *owned)
+    add_consumer(run, "c", *owned)
     for offset in range(3):
         send_acked(run, producer, 1 + offset, offset)
     send_acked(run, producer, 5, 0, "u-0")
@@ -169,35 +171,35 @@ def test_a_subscribed_partition_that_was_never_read_is_unread_and_has_lag(owned:
 def test_a_member_has_no_lag_in_another_members_partition() -> None:
     run = RunBuilder()
     producer = run.producer()
-    member(run, "idle")
-    member(run, "busy", "t-0")
+    add_consumer(run, "idle")
+    add_consumer(run, "busy", "t-0")
     send_acked(run, producer, 1, 0)
-    levels = levels_of(run).consumers
+    levels = measure(run).consumers
     assert (levels["idle"].lag, levels["busy"].lag) == (0, 1)
 
 
 def test_the_lag_of_a_new_owner_starts_at_the_committed_offset() -> None:
     run = RunBuilder()
     producer = run.producer()
-    first = member(run, "first", "t-0")
+    first = add_consumer(run, "first", "t-0")
     for offset in range(5):
         send_acked(run, producer, 1 + offset, offset)
     run.history.record_commit(first, [("t-0", 3)], run.tick(), OK)
     run.history.record_assignment(first, (), run.tick())
-    member(run, "second", "t-0")
-    assert levels_of(run).consumers["second"].lag == 2
+    add_consumer(run, "second", "t-0")
+    assert measure(run).consumers["second"].lag == 2
 
 
 def test_the_lag_of_a_consumer_that_starts_at_the_end_counts_from_there() -> None:
     run = RunBuilder()
     producer = run.producer()
-    member(run, "c", "t-0", reset="latest")
+    add_consumer(run, "c", "t-0", reset="latest")
     for offset in range(5):
         send_acked(run, producer, 1 + offset, offset)
-    assert levels_of(run).consumers["c"].lag == 0
+    assert measure(run).consumers["c"].lag == 0
     run.at(4.5)
     run.event("offset_reset", client="c", partition="t-0", position=-1, offset=4, policy="latest")
-    levels = levels_of(run)
+    levels = measure(run)
     assert levels.consumers["c"].lag == 1
     assert levels.unread is not None
     assert (levels.unread.start_us, levels.unread.end_us) == (1_000_000, 4_600_000)
@@ -206,10 +208,10 @@ def test_the_lag_of_a_consumer_that_starts_at_the_end_counts_from_there() -> Non
 def test_a_consumer_without_a_group_has_lag_in_its_own_topics_only() -> None:
     run = RunBuilder()
     producer = run.producer()
-    member(run, "c", group="")
+    add_consumer(run, "c", group="")
     send_acked(run, producer, 1, 0)
     send_acked(run, producer, 2, 0, "u-0")
-    levels = levels_of(run)
+    levels = measure(run)
     assert levels.consumers["c"].lag == 1
     assert levels.unread is not None
     assert levels.unread.partition == "t-0"

@@ -14,7 +14,7 @@ from harrow.checks.finding import HELD, INCONCLUSIVE, PERMITTED, RuleResult, Ver
 from harrow.cli.commands.run_selection import Selection
 from harrow.cli.commands.run_tally import FinishedRun, Tally
 from harrow.cli.render.run import RunTable
-from tests.campaigns.record.run_results import failed_run, lost, plan, run_result, verdict
+from tests.campaigns.record.run_results import failed_run, lost_record, plan, run_result, verdict
 
 
 def rendered(
@@ -48,7 +48,7 @@ def variant(name: str, **changes: object) -> RunResult:
 
 
 def test_variants_are_listed_under_their_campaign() -> None:
-    shown = rendered(run_result(lost("m1")), variant("0.11")).splitlines()
+    shown = rendered(run_result(lost_record("m1")), variant("0.11")).splitlines()
     assert shown[:3] == [
         "loss",
         "  ✗ violated      as expected  base  lost m1 despite acks=all",
@@ -62,10 +62,10 @@ def test_verbose_lists_expectations_that_brokers_could_not_show() -> None:
         MissedExpectation(line=0, message="brokers are as they are: maximal_isr is not set"),
         MissedExpectation(line=42, message="LEO is 1, expected 2"),
     )
-    shown = rendered(run_result(lost("m1"), unseen=unseen), verbose=True)
+    shown = rendered(run_result(lost_record("m1"), unseen=unseen), verbose=True)
     assert "unseen brokers are as they are: maximal_isr is not set\n" in shown
     assert "unseen loss.yaml:42: LEO is 1, expected 2\n" in shown
-    assert "unseen" not in rendered(run_result(lost("m1"), unseen=unseen))
+    assert "unseen" not in rendered(run_result(lost_record("m1"), unseen=unseen))
 
 
 def test_missed_expectations_that_a_release_difference_does_not_explain_are_shown() -> None:
@@ -76,7 +76,7 @@ def test_missed_expectations_that_a_release_difference_does_not_explain_are_show
         difference = ReleaseDifference(switch="follower_truncation", value="", since="0.11", step=step)
         return rendered(
             run_result(
-                lost("m1", permitted_by="acks"),
+                lost_record("m1", permitted_by="acks"),
                 plan=later,
                 expected=False,
                 missed=missed,
@@ -90,7 +90,7 @@ def test_missed_expectations_that_a_release_difference_does_not_explain_are_show
 
 def test_the_suggested_diff_command_works() -> None:
     folder, held = Path("results") / "loss" / "0123-0-0.1.0", variant("0.11")
-    loss, second_loss = run_result(lost("m1")), run_result(lost("m1"), plan=plan(variant="b"))
+    loss, second_loss = run_result(lost_record("m1")), run_result(lost_record("m1"), plan=plan(variant="b"))
     command = "harrow diff loss/0123-0-0.1.0"
     assert rendered(loss, held, folder=folder).splitlines()[-1] == f"look at it: {command}"
     two = rendered(loss, second_loss, folder=folder).splitlines()
@@ -101,11 +101,11 @@ def test_the_suggested_diff_command_works() -> None:
 
 
 def test_no_diff_command_is_suggested_without_findings_or_with_many() -> None:
-    folder, loss = Path("results") / "loss" / "0123-0-0.1.0", run_result(lost("m1"))
+    folder, loss = Path("results") / "loss" / "0123-0-0.1.0", run_result(lost_record("m1"))
     assert "look at it" not in rendered(loss)
     assert "look at it" not in rendered(loss, folder=folder, quiet=True)
     assert "look at it" not in rendered(variant("0.11"), folder=folder)
-    assert "look at it" not in rendered(loss, run_result(lost("m1"), seed=1), folder=folder)
+    assert "look at it" not in rendered(loss, run_result(lost_record("m1"), seed=1), folder=folder)
     assert "look at it" not in rendered(*[loss] * 4, folder=folder)
 
 
@@ -156,7 +156,7 @@ def test_quiet_prints_failures_only() -> None:
 
 
 def test_verbose_prints_everything() -> None:
-    shown = rendered(run_result(lost("m1", permitted_by="acks=1")), verbose=True)
+    shown = rendered(run_result(lost_record("m1", permitted_by="acks=1")), verbose=True)
     for phrase in (
         "Why it is lost.",
         "Kafka 0.10.2, seed 0, 9.000 s of cluster time, 118 steps, trace 0123456789abcdef",
@@ -172,7 +172,7 @@ def test_verbose_prints_everything() -> None:
 
 
 def test_a_long_line_goes_below_in_a_narrow_terminal() -> None:
-    findings = [lost(f"producer-0:{number}") for number in range(9)]
+    findings = [lost_record(f"producer-0:{number}") for number in range(9)]
     shown = rendered(run_result(*findings), width=80)
     assert "as expected\n" in "\n".join(line.rstrip() for line in shown.splitlines())
     assert max(map(len, shown.splitlines())) <= 80
@@ -180,15 +180,17 @@ def test_a_long_line_goes_below_in_a_narrow_terminal() -> None:
 
 
 def test_markup_in_a_campaign_is_text() -> None:
-    shown = rendered(run_result(lost("[bold]m1[/bold] :smile:")))
+    shown = rendered(run_result(lost_record("[bold]m1[/bold] :smile:")))
     assert "lost [bold]m1[/bold] :smile: despite" in shown
 
 
 def test_several_seeds_list_the_permitted_anomalies() -> None:
     runs = [
-        run_result(lost("m1", permitted_by="acks=1"), lost("m2", permitted_by="acks=1"), seed=0),
-        run_result(lost("m1", permitted_by="acks=1"), seed=1),
-        run_result(lost("m3", permitted_by="log.flush.interval.messages"), seed=2),
+        run_result(
+            lost_record("m1", permitted_by="acks=1"), lost_record("m2", permitted_by="acks=1"), seed=0
+        ),
+        run_result(lost_record("m1", permitted_by="acks=1"), seed=1),
+        run_result(lost_record("m3", permitted_by="log.flush.interval.messages"), seed=2),
     ]
     assert (
         "permitted: lost-write in 2 runs by acks=1, lost-write in 1 run by log.flush.interval.messages"
@@ -199,11 +201,13 @@ def test_several_seeds_list_the_permitted_anomalies() -> None:
 
 def test_several_seeds_list_a_permitted_broken_invariant_if_clients_saw_no_anomaly() -> None:
     broken = RuleResult(
-        status=PERMITTED, promise="in-sync replicas", findings=(lost("m1", permitted_by="a power loss"),)
+        status=PERMITTED,
+        promise="in-sync replicas",
+        findings=(lost_record("m1", permitted_by="a power loss"),),
     )
     only_inside = Verdict(status=PERMITTED, rules={"isr-holds-committed": broken}, reasons=())
     runs = [
-        run_result(lost("m1", permitted_by="acks=1"), seed=0),
+        run_result(lost_record("m1", permitted_by="acks=1"), seed=0),
         run_result(verdict=only_inside, seed=1),
     ]
     assert (

@@ -21,7 +21,7 @@ from harrow.cluster_model.settings import broker_config, topic_config
 from harrow.cluster_model.sim.connection import Connection, Exchange
 from tests.cluster_model.fakes import SECOND, FakeEndpoint, FakeHost, batch
 
-P = "t-0"
+PARTITION = "t-0"
 
 
 class IsrRequests:
@@ -74,18 +74,18 @@ class Leader:
         """Apply an ISR, and the broker epochs of 1 and 2, from the metadata log."""
         brokers = {0: 10, 1: epochs.get("broker_1", 11), 2: epochs.get("broker_2", 12)}
         state = LeaderAndIsrPartitionState(1, LeaderAndIsr(0, 0, isr, partition_epoch), (0, 1, 2))
-        self.metadata.apply(MetadataDelta(10, brokers, brokers, {P: state}))
-        self.manager.apply_metadata(10, {P: state})
+        self.metadata.apply(MetadataDelta(10, brokers, brokers, {PARTITION: state}))
+        self.manager.apply_metadata(10, {PARTITION: state})
 
     def append(self, records: int = 1) -> None:
         for _ in range(records):
             self.correlation_id += 1
-            request = ProduceRequest(1, 30 * SECOND, {P: batch(f"v{self.correlation_id}")})
+            request = ProduceRequest(1, 30 * SECOND, {PARTITION: batch(f"v{self.correlation_id}")})
             self.manager.handle_produce(Exchange(self._connection(9), self.correlation_id, request))
 
     def fetch(self, broker: int, offset: int, broker_epoch: int) -> None:
         self.correlation_id += 1
-        request = FetchRequest(broker, 0, 1_000_000, {P: (offset, 0)}, replica_epoch=broker_epoch)
+        request = FetchRequest(broker, 0, 1_000_000, {PARTITION: (offset, 0)}, replica_epoch=broker_epoch)
         self.manager.fetching.handle_fetch(Exchange(self._connection(broker), self.correlation_id, request))
 
     def _connection(self, broker: int) -> Connection:
@@ -97,10 +97,10 @@ class Leader:
 
     @property
     def hw(self) -> int:
-        return self.manager.partitions[P].log.high_watermark
+        return self.manager.partitions[PARTITION].log.high_watermark
 
     def log_end_of(self, broker: int) -> int:
-        return self.manager.partitions[P].remote_replicas[broker].log_end_offset
+        return self.manager.partitions[PARTITION].remote_replicas[broker].log_end_offset
 
 
 @pytest.mark.parametrize(("release", "log_end", "hw"), [("3.6", 2, 2), ("3.9", 0, 0), ("4.3", 0, 0)])
@@ -149,7 +149,7 @@ def test_a_leader_drops_its_pending_isr_change_when_the_metadata_log_repeats_a_k
     leader.fetch(1, 0, 11)
     leader.isr_requests.answers[0](1)
     leader.fetch(2, 0, 12)
-    partition = leader.manager.partitions[P]
+    partition = leader.manager.partitions[PARTITION]
     assert (partition.isr, partition.maximal_isr) == ((0, 1), (0, 1, 2))
     leader.apply_metadata_log((0, 1), 1)
     assert (partition.isr, partition.maximal_isr) == ((0, 1), (0, 1))
@@ -164,7 +164,7 @@ def test_a_leader_ahead_of_the_metadata_log_keeps_its_state() -> None:
     leader.fetch(1, 0, 11)
     leader.isr_requests.answers[0](1)
     leader.apply_metadata_log((0,), 0)
-    assert leader.manager.partitions[P].isr == (0, 1)
+    assert leader.manager.partitions[PARTITION].isr == (0, 1)
 
 
 def test_after_an_ineligible_replica_error_the_hw_advances_only_with_the_next_append() -> None:

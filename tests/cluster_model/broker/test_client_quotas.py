@@ -20,7 +20,7 @@ from tests.cluster_model.broker.test_broker_life import BrokerHarness
 from tests.cluster_model.fakes import SECOND, FakeEndpoint, FakeHost, batch
 
 KB = 1_000
-P = "t-0"
+PARTITION = "t-0"
 
 
 class Leader(BrokerHarness):
@@ -29,7 +29,7 @@ class Leader(BrokerHarness):
     def __init__(self, *quotas: QuotaSpec, release: str = "2.4") -> None:
         super().__init__(release=release, quotas=quotas)
         state = LeaderAndIsrPartitionState(1, LeaderAndIsr(1, 1, (1,), 1), (1,))
-        self.send(LeaderAndIsrRequest(0, 1, 5, {P: state}))
+        self.send(LeaderAndIsrRequest(0, 1, 5, {PARTITION: state}))
         self.host.responses.clear()
         self.connections: dict[str, Connection] = {}
 
@@ -42,10 +42,10 @@ class Leader(BrokerHarness):
         self.broker.receive_request(Exchange(connection, 1, request))
 
     def append(self, client: str, value: str, size: int, acks: int = 1) -> None:
-        self.ask(client, ProduceRequest(acks, 30 * SECOND, {P: batch(value, size=size)}))
+        self.ask(client, ProduceRequest(acks, 30 * SECOND, {PARTITION: batch(value, size=size)}))
 
     def fetch(self, client: str, offset: int = 0, *, session: int = 0, epoch: int = 0) -> FetchResponse:
-        partitions = {} if epoch else {P: (offset, -1)}
+        partitions = {} if epoch else {PARTITION: (offset, -1)}
         self.ask(client, FetchRequest(-1, 0, 1_000_000, partitions, session_id=session, session_epoch=epoch))
         answer: FetchResponse = self.answers[-1]
         return answer
@@ -121,7 +121,7 @@ def test_a_throttled_fetch_does_not_change_its_session() -> None:
     leader.append("bulk", "m0", 2 * KB)
     first = leader.fetch("consumer")
     assert first.session_id
-    assert list(first.partitions) == [P]
+    assert list(first.partitions) == [PARTITION]
     leader.append("bulk", "m1", 9 * KB)
     refused = leader.fetch("consumer", session=first.session_id, epoch=1)
     assert (refused.partitions, refused.session_id) == ({}, first.session_id)
@@ -136,10 +136,10 @@ def test_up_to_1_1_a_throttled_consumer_gets_its_records_late() -> None:
     leader = Leader(QuotaSpec(consumer_byte_rate=KB), release="1.1")
     leader.append("bulk", "m0", 15 * KB)
     leader.host.responses.clear()
-    leader.ask("consumer", FetchRequest(-1, 0, 1_000_000, {P: (0, -1)}, session_epoch=0))
+    leader.ask("consumer", FetchRequest(-1, 0, 1_000_000, {PARTITION: (0, -1)}, session_epoch=0))
     assert leader.answers == []
     leader.host.advance(5 * SECOND)
-    assert [len(answer.partitions[P].batches) for answer in leader.answers] == [1]
+    assert [len(answer.partitions[PARTITION].batches) for answer in leader.answers] == [1]
 
 
 @pytest.mark.parametrize(("release", "batches"), [("2.4", 0), ("2.8", 5)])

@@ -22,7 +22,7 @@ from harrow.cluster_model.trace import select
 from tests.cluster_model.broker.test_broker_life import BrokerHarness
 from tests.cluster_model.fakes import SECOND
 
-P = "t-0"
+PARTITION = "t-0"
 TIMEOUT_US = 30 * SECOND
 
 
@@ -40,28 +40,30 @@ class Leader(BrokerHarness):
 
     def become(self, leader: int, epoch: int) -> None:
         state = LeaderAndIsrPartitionState(1, LeaderAndIsr(leader, epoch, (1, 2, 3), epoch), (1, 2, 3))
-        self.send(LeaderAndIsrRequest(0, 1, 5, {P: state}))
+        self.send(LeaderAndIsrRequest(0, 1, 5, {PARTITION: state}))
 
-    def delete(self, offset: int, partition: str = P) -> None:
+    def delete(self, offset: int, partition: str = PARTITION) -> None:
         self.broker.delete_records(partition, offset, TIMEOUT_US, self._answered)
 
     def _answered(self, error: str, offset: int, low_watermark: int) -> None:
         self.answers.append((error, offset, low_watermark))
 
     def fetch(self, follower: int, offset: int, log_start: int) -> None:
-        request = FetchRequest(follower, 0, 1_000, {P: (offset, -1)}, log_starts={P: log_start})
+        request = FetchRequest(
+            follower, 0, 1_000, {PARTITION: (offset, -1)}, log_starts={PARTITION: log_start}
+        )
         self.send(request)
 
     @property
     def log_start(self) -> int:
-        return self.broker.replicas.partitions[P].log.log_start_offset
+        return self.broker.replicas.partitions[PARTITION].log.log_start_offset
 
 
 @pytest.mark.parametrize(
     ("partition", "offset", "error"),
     [
-        (P, 5, errors.OFFSET_OUT_OF_RANGE),
-        (P, -2, errors.OFFSET_OUT_OF_RANGE),
+        (PARTITION, 5, errors.OFFSET_OUT_OF_RANGE),
+        (PARTITION, -2, errors.OFFSET_OUT_OF_RANGE),
         ("unknown-9", 1, errors.UNKNOWN_TOPIC_OR_PARTITION),
     ],
 )
@@ -86,7 +88,7 @@ def test_the_log_start_rises_at_once_and_the_answer_waits_for_live_followers(
     leader = Leader()
     leader.delete(offset)
     assert leader.log_start == begins
-    assert leader.host.events_named("delete_records_obeyed") == [(1, P, begins)]
+    assert leader.host.events_named("delete_records_obeyed") == [(1, PARTITION, begins)]
     leader.fetch(2, 4, begins)
     assert leader.answers == []
     leader.fetch(3, 4, begins - 1)
@@ -128,12 +130,18 @@ def test_a_follower_reports_a_new_log_start_in_its_fetch() -> None:
     session = FetchSessionHandler()
     requests = []
     for log_start in (0, 0, 3, 3, 0):
-        session.set_position(P, 4, 0, log_start=log_start)
+        session.set_position(PARTITION, 4, 0, log_start=log_start)
         request = session.request(2, 0, 1_000)
         requests.append((request.partitions, request.log_starts))
         session.handle_response(FetchResponse({}, errors.NONE, 7))
-    positions = {P: (4, 0)}
-    assert requests == [(positions, {}), ({}, {}), (positions, {P: 3}), ({}, {}), (positions, {P: 0})]
+    positions = {PARTITION: (4, 0)}
+    assert requests == [
+        (positions, {}),
+        ({}, {}),
+        (positions, {PARTITION: 3}),
+        ({}, {}),
+        (positions, {PARTITION: 0}),
+    ]
 
 
 CAMPAIGN = """
@@ -160,10 +168,10 @@ def test_requested_deletions_are_permitted_and_all_other_records_are_read(kafka:
     assert result.verdict.status == PERMITTED
     (answered,) = select(result.evidence.trace, events.DeleteRecordsAnswered)
     assert (answered.offset, answered.error) == (2, errors.NONE)
-    for log in result.evidence.replicas[P].values():
+    for log in result.evidence.replicas[PARTITION].values():
         assert (log.begins_at, log.values()) == (2, [None, None, "m-2", "m-3"])
     orders = Index(result.evidence).orders
-    assert [orders.is_read(P, f"m-{number}") for number in range(4)] == [False, False, True, True]
+    assert [orders.is_read(PARTITION, f"m-{number}") for number in range(4)] == [False, False, True, True]
 
 
 def test_an_administrator_retries_a_deletion_at_the_next_leader() -> None:

@@ -23,7 +23,7 @@ from harrow.cluster_model.release.profiles import RELEASES
 from harrow.cluster_model.settings import NO_LIMIT_US, Value
 from tests.cluster_model.fakes import SECOND, FakeHost, batch, control, disk_with, log_manager, transactional
 
-P = "t-0"
+PARTITION = "t-0"
 LAG_US = 10 * SECOND
 LAG_MESSAGES = 4
 LEADER = 0
@@ -51,7 +51,7 @@ class Writes:
         led = self.led.partition
         assert led.isr_write_in_flight
         written = (partition, state.leader, state.leader_epoch, state.partition_epoch, controller_epoch)
-        assert written == (P, LEADER, led.leader_epoch, led.partition_epoch, led.controller_epoch)
+        assert written == (PARTITION, LEADER, led.leader_epoch, led.partition_epoch, led.controller_epoch)
         self.writes.append((state.isr, EXPAND if len(state.isr) > len(led.isr) else SHRINK))
         self.answers.append(on_altered)
 
@@ -78,10 +78,10 @@ class LedPartition:
         self.unregistered: set[int] = set()
         self.sent = 0
         behaviours = RELEASES[release].behaviours.with_switches(**switches)
-        disk = disk_with(P, *((0, f"old{n}") for n in range(leo)))
+        disk = disk_with(PARTITION, *((0, f"old{n}") for n in range(leo)))
         logs = log_manager(LEADER, self.host, disk, behaviours, topic)
         self.partition = Partition(
-            P,
+            PARTITION,
             LEADER,
             self.host,
             logs,
@@ -138,7 +138,7 @@ def test_a_new_leader_starts_its_epoch_at_its_leo_and_knows_no_follower_position
     assert partition.log.epochs.entries == [(0, 0), (1, 4)]
     assert [r.log_end_offset for r in partition.remote_replicas.values()] == [UNKNOWN_OFFSET] * 2
     assert led.hw == 2
-    assert led.host.events_named("leader") == [(LEADER, P, 1, 4, (0, 1, 2))]
+    assert led.host.events_named("leader") == [(LEADER, PARTITION, 1, 4, (0, 1, 2))]
 
 
 @pytest.mark.parametrize(("release", "entries"), [("0.11", [(0, 0)]), ("2.0", [(0, 0), (1, 4)])])
@@ -154,7 +154,7 @@ def test_a_leader_epoch_gets_its_entry_on_election_or_with_the_first_append(
 def test_a_new_leader_alone_in_the_isr_commits_its_whole_log() -> None:
     led = LedPartition((0,), leo=4, hw=2)
     assert led.hw == 4
-    assert led.host.events_named("hw") == [(LEADER, P, 4)]
+    assert led.host.events_named("hw") == [(LEADER, PARTITION, 4)]
 
 
 def test_a_reelected_leader_keeps_the_positions_of_its_followers() -> None:
@@ -416,7 +416,7 @@ def test_late_followers_leave_the_isr_together_and_the_rest_commits() -> None:
     assert (led.hw, led.partition.isr) == (1, (0, 1, 2))
     assert led.written(version=4)
     assert (led.hw, led.partition.isr, led.partition.partition_epoch) == (5, (0,), 4)
-    assert led.host.events_named("isr") == [(LEADER, P, 1, (0,), SHRINK)]
+    assert led.host.events_named("isr") == [(LEADER, PARTITION, 1, (0,), SHRINK)]
 
 
 def test_up_to_0_8_a_burst_removes_followers_that_are_too_many_records_behind() -> None:
@@ -712,8 +712,8 @@ def test_an_append_is_traced_once_and_a_duplicate_is_not() -> None:
     assert (result.error, result.base_offset, result.duplicate, hw_rose) == (errors.NONE, 0, True, False)
     led.append()
     assert led.host.events_named("append") == [
-        (LEADER, P, 0, 1, 3, 0, ("a", "b")),
-        (LEADER, P, 2, 1, NO_PRODUCER_ID, -1, ("m0",)),
+        (LEADER, PARTITION, 0, 1, 3, 0, ("a", "b")),
+        (LEADER, PARTITION, 2, 1, NO_PRODUCER_ID, -1, ("m0",)),
     ]
 
 

@@ -18,7 +18,7 @@ from harrow.cluster_model.protocol import (
 from harrow.cluster_model.settings import Value, consumer_config
 from tests.cluster_model.fakes import MS, FakeHost, Sent, batch
 
-P = "t-0"
+PARTITION = "t-0"
 SENT_TO_2 = FetchedPartition(errors.NONE, 1, preferred_read_replica=2)
 NOTHING = FetchedPartition(errors.NONE, 0)
 MAX_AGE_US = 5_000 * MS
@@ -38,7 +38,7 @@ class Reading:
             self.host,
             0,
             (0, 1, 2),
-            (P,),
+            (PARTITION,),
             consumer_config("2.4", {k: v for k, v in settings.items() if v}),
             History(),
             1_000,
@@ -53,7 +53,7 @@ class Reading:
         return [sent for sent in self.host.sent if isinstance(sent.body, kind)][-1]
 
     def answer_metadata(self, leader: int, epoch: int, brokers: tuple[int, ...] = (0, 1, 2)) -> None:
-        self.newest(MetadataRequest).answer(MetadataResponse(brokers, {P: (leader, epoch)}))
+        self.newest(MetadataRequest).answer(MetadataResponse(brokers, {PARTITION: (leader, epoch)}))
 
     def refresh_metadata(self, leader: int, epoch: int, brokers: tuple[int, ...] = (0, 1, 2)) -> None:
         self.consumer._metadata.request_update()
@@ -61,7 +61,7 @@ class Reading:
         self.answer_metadata(leader, epoch, brokers)
 
     def answer(self, fetched: FetchedPartition) -> None:
-        self.newest(FetchRequest).answer(FetchResponse({P: fetched}))
+        self.newest(FetchRequest).answer(FetchResponse({PARTITION: fetched}))
 
     def wait_for_backoff(self) -> None:
         """Wait until the backoff after an error is over."""
@@ -77,16 +77,16 @@ class Reading:
 def test_a_consumer_reads_from_the_preferred_replica_at_its_current_position() -> None:
     reading = Reading()
     assert reading.fetches_from() == "broker-2"
-    assert reading.newest(FetchRequest).body.partitions == {P: (0, 3)}
+    assert reading.newest(FetchRequest).body.partitions == {PARTITION: (0, 3)}
     assert reading.newest(FetchRequest).body.rack == "c"
     reading.answer(FetchedPartition(errors.NONE, 1, (batch("m0", at=0),)))
     assert reading.fetches_from() == "broker-2"
-    assert reading.consumer.position[P] == 1
+    assert reading.consumer.position[PARTITION] == 1
     assert reading.departures() == []
 
 
 def test_a_redirecting_answer_is_not_a_hole_in_the_log() -> None:
-    assert Reading().consumer.read_end(P) == 0
+    assert Reading().consumer.read_end(PARTITION) == 0
 
 
 def test_a_fetch_names_no_rack_if_the_consumer_has_none() -> None:
@@ -99,7 +99,7 @@ def test_a_consumer_returns_to_the_leader_after_metadata_max_age() -> None:
     reading.host.advance(MAX_AGE_US)
     assert reading.departures() == []
     reading.host.advance(1)
-    assert reading.departures() == [("host", P, 2, "expired")]
+    assert reading.departures() == [("host", PARTITION, 2, "expired")]
     assert reading.fetches_from() == "broker-0"
 
 
@@ -108,13 +108,13 @@ def test_a_repeated_redirect_does_not_extend_the_lease() -> None:
     reading.host.advance(3_000 * MS)
     reading.answer(SENT_TO_2)
     reading.host.advance(2_000 * MS + 1)
-    assert reading.departures() == [("host", P, 2, "expired")]
+    assert reading.departures() == [("host", PARTITION, 2, "expired")]
 
 
 def test_a_position_out_of_range_at_a_follower_is_not_reset_before_the_leader_confirms() -> None:
     reading = Reading()
     reading.answer(FetchedPartition(errors.OFFSET_OUT_OF_RANGE, -1))
-    assert reading.departures() == [("host", P, 2, errors.OFFSET_OUT_OF_RANGE)]
+    assert reading.departures() == [("host", PARTITION, 2, errors.OFFSET_OUT_OF_RANGE)]
     assert reading.fetches_from() == "broker-0"
     assert not [sent for sent in reading.host.sent if isinstance(sent.body, ListOffsetsRequest)]
     reading.answer(FetchedPartition(errors.OFFSET_OUT_OF_RANGE, -1))
@@ -125,7 +125,7 @@ def test_a_position_out_of_range_at_a_follower_is_not_reset_before_the_leader_co
 def test_a_new_leader_epoch_returns_the_consumer_to_the_leader(epoch: int, leader: int) -> None:
     reading = Reading()
     reading.refresh_metadata(leader, epoch)
-    assert reading.departures() == [("host", P, 2, "new leader")]
+    assert reading.departures() == [("host", PARTITION, 2, "new leader")]
     assert reading.fetches_from() == f"broker-{leader}"
 
 
@@ -138,7 +138,7 @@ def test_metadata_with_the_same_leader_epoch_keeps_the_read_replica() -> None:
 def test_a_consumer_leaves_a_replica_that_is_missing_in_its_metadata() -> None:
     reading = Reading()
     reading.refresh_metadata(0, 3, brokers=(0, 1))
-    assert reading.departures() == [("host", P, 2, "offline")]
+    assert reading.departures() == [("host", PARTITION, 2, "offline")]
     assert reading.fetches_from() == "broker-0"
 
 
@@ -158,7 +158,7 @@ def test_fetch_errors_return_a_consumer_to_the_leader_depending_on_the_release(
         reading = Reading(fetch_error_clears_read_replica=clears)
         reading.answer(FetchedPartition(error, -1))
         reading.wait_for_backoff()
-        assert reading.departures() == ([("host", P, 2, error)] if leaves else [])
+        assert reading.departures() == ([("host", PARTITION, 2, error)] if leaves else [])
         assert reading.fetches_from() == ("broker-0" if leaves else "broker-2")
 
 
@@ -168,7 +168,7 @@ def test_since_kafka_14379_a_lost_connection_returns_a_consumer_to_the_leader(cl
     connection = reading.newest(FetchRequest).connection
     connection.client_endpoint.connection_lost(connection)
     reading.wait_for_backoff()
-    assert reading.departures() == ([("host", P, 2, errors.NETWORK_EXCEPTION)] if clears else [])
+    assert reading.departures() == ([("host", PARTITION, 2, errors.NETWORK_EXCEPTION)] if clears else [])
     assert reading.fetches_from() == ("broker-0" if clears else "broker-2")
 
 
@@ -177,5 +177,5 @@ def test_a_position_out_of_range_is_reset_by_the_leader_even_if_a_follower_refus
     reading = Reading()
     fetch = reading.newest(FetchRequest)
     reading.refresh_metadata(1, 4)
-    fetch.answer(FetchResponse({P: FetchedPartition(errors.OFFSET_OUT_OF_RANGE, -1)}))
+    fetch.answer(FetchResponse({PARTITION: FetchedPartition(errors.OFFSET_OUT_OF_RANGE, -1)}))
     assert reading.newest(ListOffsetsRequest).server == "broker-1"

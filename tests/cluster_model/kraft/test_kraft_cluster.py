@@ -31,7 +31,7 @@ from harrow.cluster_model.topology import KRAFT, BrokerSpec, ClusterSpec, DiskSp
 from tests.cluster_model.fakes import FakeHost, FakeListener
 
 SECOND = 1_000_000
-P = "t-0"
+PARTITION = "t-0"
 
 
 class Kraft:
@@ -77,7 +77,7 @@ class Kraft:
         self.cluster.simulator.run_until(self.cluster.simulator.now_us + int(seconds * SECOND))
 
     def state(self) -> tuple[int, int, tuple[int, ...]]:
-        state = self.cluster.partition_state(P)
+        state = self.cluster.partition_state(PARTITION)
         assert state is not None
         return state.leader, state.leader_epoch, state.isr
 
@@ -90,7 +90,7 @@ def test_a_cluster_is_ready_at_time_zero(voters: int) -> None:
     kraft = Kraft(voters=voters)
     assert kraft.state() == (0, 0, (0, 1, 2))
     assert kraft.controller >= 3_000
-    assert kraft.cluster.leader(0, P).is_leader()
+    assert kraft.cluster.leader(0, PARTITION).is_leader()
 
 
 def test_combined_controllers_are_brokers() -> None:
@@ -147,11 +147,11 @@ def test_a_lost_disk_makes_a_shutdown_unclean() -> None:
     kraft.run(12)
     kraft.cluster.stop_broker(1)
     kraft.run(8)
-    assert kraft.active.image.partitions[P].elr == (1,)
+    assert kraft.active.image.partitions[PARTITION].elr == (1,)
     kraft.cluster.lose_disk(1)
     kraft.cluster.start_broker(1)
     kraft.run(0.5)
-    assert kraft.active.image.partitions[P].elr == ()
+    assert kraft.active.image.partitions[PARTITION].elr == ()
 
 
 @pytest.mark.parametrize(
@@ -162,28 +162,28 @@ def test_a_failed_log_directory_makes_a_shutdown_unclean(fails: str, elr: tuple[
     no epoch."""
     settings = {"min.insync.replicas": 2}
     kraft = Kraft(eligible_leader_replicas=True, settings=settings, log_dirs=3)
-    kraft.cluster.disks[1].dir_by_partition[P] = 1
+    kraft.cluster.disks[1].dir_by_partition[PARTITION] = 1
     kraft.cluster.crash_broker(2, power_loss=False)
     kraft.run(12)
     if fails == "before it stops":
         kraft.cluster.fail_log_dir(1, 2)
     kraft.cluster.stop_broker(1)
     kraft.run(8)
-    assert kraft.active.image.partitions[P].elr == (1,)
+    assert kraft.active.image.partitions[PARTITION].elr == (1,)
     if fails == "before it stops":
         kraft.cluster.repair_log_dir(1, 2)
     if fails == "before it starts":
         kraft.cluster.fail_log_dir(1, 2)
     kraft.cluster.start_broker(1)
     kraft.run(0.5)
-    assert kraft.active.image.partitions[P].elr == elr
+    assert kraft.active.image.partitions[PARTITION].elr == elr
 
 
 def test_the_effective_min_isr_is_limited_by_the_replicas_of_the_first_partition() -> None:
     """ReplicationControlManager.getTopicEffectiveMinIsr."""
     kraft = Kraft(eligible_leader_replicas=True, settings={"min.insync.replicas": 3})
-    active, partition = kraft.active, kraft.active.image.partitions[P]
-    assert active._elr_min_isr(P) == 3
+    active, partition = kraft.active, kraft.active.image.partitions[PARTITION]
+    assert active._elr_min_isr(PARTITION) == 3
     active._write(
         (replace(partition, replicas=(0,), isr=(0,), partition_epoch=partition.partition_epoch + 1),),
         lambda _: None,
@@ -197,18 +197,18 @@ def test_the_next_controller_knows_which_replicas_are_in_failed_log_directories(
     """BrokerRegistrationChangeRecord.logDirs: elections use the metadata log, not the next
     heartbeats."""
     kraft = Kraft(log_dirs=2, log_dir_failure_reported=True)
-    kraft.cluster.disks[1].dir_by_partition[P] = 1
+    kraft.cluster.disks[1].dir_by_partition[PARTITION] = 1
     kraft.cluster.fail_log_dir(1, 1)
     kraft.run(20)
-    assert kraft.active.image.brokers[1].offline == {P}
+    assert kraft.active.image.brokers[1].offline == {PARTITION}
     before = kraft.active
     image = ClusterImage.of_snapshot(before.image.write(), before.image.next_offset)
-    assert image.brokers[1].offline == {P}
+    assert image.brokers[1].offline == {PARTITION}
     kraft.cluster.crash_broker(kraft.controller, power_loss=False)
     kraft.run(4)
     assert kraft.active is not before
-    assert kraft.active.image.brokers[1].offline == {P}
-    assert not kraft.active.image.may_lead(P, 1)
+    assert kraft.active.image.brokers[1].offline == {PARTITION}
+    assert not kraft.active.image.may_lead(PARTITION, 1)
     assert kraft.active.image.may_lead("t-1", 1)
 
 
@@ -244,7 +244,7 @@ def test_losing_the_disks_of_a_majority_loses_committed_metadata() -> None:
     kraft.run(5)
     assert kraft.controller in (3_000, 3_001)
     assert "committed-metadata-kept" in {event[2] for event in kraft.events_named(events.InvariantBroken)}
-    assert kraft.cluster.partition_state(P) is None, "the cluster has lost its topics"
+    assert kraft.cluster.partition_state(PARTITION) is None, "the cluster has lost its topics"
 
 
 def test_a_node_stops_instead_of_truncating_committed_metadata() -> None:
@@ -292,7 +292,7 @@ def test_the_controller_learns_of_a_failed_log_directory_from_3_7_on(kafka: str,
     kraft = Kraft(
         log_dirs=2, log_dir_failure_reported=RELEASES[kafka].behaviours.kraft.log_dir_failure_reported
     )
-    kraft.cluster.disks[0].dir_by_partition[P] = 1
+    kraft.cluster.disks[0].dir_by_partition[PARTITION] = 1
     kraft.cluster.fail_log_dir(0, 1)
     kraft.run(20)
     assert [event[2:4] for event in kraft.events_named(events.LogDirFailed)] == [(0, 1)]
@@ -457,7 +457,7 @@ def test_an_isolated_controller_commits_no_fencing() -> None:
 def request(kraft: Kraft, isr: tuple[tuple[int, int], ...], **others: int) -> AlterPartitionRequest:
     epoch = kraft.active.image.brokers[0].broker_epoch
     alteration = AlterPartition(others.get("leader_epoch", 0), others.get("partition_epoch", 0), isr)
-    return AlterPartitionRequest(0, others.get("broker_epoch", epoch), {P: alteration})
+    return AlterPartitionRequest(0, others.get("broker_epoch", epoch), {PARTITION: alteration})
 
 
 @pytest.mark.parametrize(
@@ -478,7 +478,7 @@ def test_only_the_leader_writes_an_isr_in_its_epoch_on_top_of_the_current_state(
     members = tuple((member, -1) for member in isr)
     _, answer = kraft.active._alter_partitions(request(kraft, members, **others))
     assert isinstance(answer, AlterPartitionResponse)
-    assert answer.partitions[P][0] == error
+    assert answer.partitions[PARTITION][0] == error
 
 
 def test_a_request_with_an_old_broker_epoch_is_refused() -> None:
@@ -500,7 +500,7 @@ def test_a_follower_joins_the_isr_only_in_the_incarnation_that_fetched(
     epoch = kraft.active.image.brokers[1].broker_epoch + offset
     _, answer = kraft.active._alter_partitions(request(kraft, ((0, -1), (1, epoch))))
     assert isinstance(answer, AlterPartitionResponse)
-    assert answer.partitions[P][0] == error
+    assert answer.partitions[PARTITION][0] == error
 
 
 @pytest.mark.parametrize("checked", [False, True])
@@ -508,7 +508,7 @@ def test_a_leader_knows_the_broker_epochs_of_its_followers_fetches(checked: bool
     """KIP-903."""
     kraft = Kraft(isr_expansion_checks_broker_epoch=checked)
     kraft.run(1)
-    replica = kraft.cluster.leader(0, P).remote_replicas[1]
+    replica = kraft.cluster.leader(0, PARTITION).remote_replicas[1]
     assert replica.broker_epoch == (kraft.active.image.brokers[1].broker_epoch if checked else -1)
 
 
@@ -518,12 +518,12 @@ def test_a_fenced_broker_may_not_join_the_isr() -> None:
     kraft.cluster.crash_broker(2, power_loss=False)
     kraft.run(12)
     assert kraft.state() == (0, 0, (0, 1))
-    partition_epoch = kraft.active.image.partitions[P].partition_epoch
+    partition_epoch = kraft.active.image.partitions[PARTITION].partition_epoch
     _, answer = kraft.active._alter_partitions(
         request(kraft, ((0, -1), (1, -1), (2, -1)), partition_epoch=partition_epoch)
     )
     assert isinstance(answer, AlterPartitionResponse)
-    assert answer.partitions[P][0] == errors.INELIGIBLE_REPLICA
+    assert answer.partitions[PARTITION][0] == errors.INELIGIBLE_REPLICA
 
 
 def test_a_block_of_producer_ids_is_allocated_once() -> None:
@@ -563,15 +563,15 @@ def test_a_broker_that_stopped_uncleanly_is_no_longer_eligible() -> None:
     kraft.run(12)
     kraft.cluster.crash_broker(1, power_loss=False)
     kraft.run(12)
-    assert kraft.active.image.partitions[P].elr == (1,)
+    assert kraft.active.image.partitions[PARTITION].elr == (1,)
     kraft.cluster.crash_broker(0, power_loss=False)
     kraft.run(12)
-    assert kraft.active.image.partitions[P].elr == (1, 0)
+    assert kraft.active.image.partitions[PARTITION].elr == (1, 0)
     kraft.cluster.start_broker(1)
     kraft.run(3)
     # It may have lost records that 0 has.
     assert kraft.state()[0] == -1
-    assert kraft.active.image.partitions[P].elr == (0,)
+    assert kraft.active.image.partitions[PARTITION].elr == (0,)
 
 
 # Stopping
@@ -643,7 +643,7 @@ def test_a_leader_whose_isr_was_refused_waits_for_the_metadata_log() -> None:
     """Partition.handleAlterPartitionError: FENCED_LEADER_EPOCH, INVALID_UPDATE_VERSION,
     INVALID_REQUEST."""
     kraft = Kraft()
-    leader = kraft.cluster.leader(0, P)
+    leader = kraft.cluster.leader(0, PARTITION)
     leader.pending_isr = (0, 1)
     assert not leader.isr_written((0, 1), "shrink", OUTDATED)
     pending = leader.pending_isr
@@ -681,13 +681,13 @@ class Channel:
 
     def send(self) -> AlterPartitionRequest:
         alteration = AlterPartition(0, 0, ((0, -1),))
-        request = AlterPartitionRequest(0, 1, {P: alteration})
+        request = AlterPartitionRequest(0, 1, {PARTITION: alteration})
         self.channel.send(request, self.answers.append)
         return request
 
     def answer(self, error: str, of_partition: str = errors.NONE) -> None:
         message = self.host.take("AlterPartition")
-        answer = AlterPartitionResponse(error, {P: (of_partition, 0)})
+        answer = AlterPartitionResponse(error, {PARTITION: (of_partition, 0)})
         message.connection.client_endpoint.receive_response(
             Reply(message.connection, message.correlation_id, answer)
         )
@@ -707,7 +707,7 @@ def test_a_request_that_a_former_controller_answered_is_sent_again(of_partition:
     channel.host.advance(50_000)
     channel.answer(errors.NONE, errors.INVALID_UPDATE_VERSION)
     (answer,) = channel.answers
-    assert answer.partitions[P][0] == errors.INVALID_UPDATE_VERSION
+    assert answer.partitions[PARTITION][0] == errors.INVALID_UPDATE_VERSION
 
 
 def test_a_request_times_out_before_its_retry() -> None:
@@ -835,18 +835,18 @@ def test_a_heartbeat_that_reports_a_failed_directory_and_unfences_changes_a_part
     kraft.run(12)
     active, image = kraft.active, kraft.active.image
     # The replica of broker 1 is lost too, but a new controller does not know it yet.
-    partition = image.partitions[P]
+    partition = image.partitions[PARTITION]
     leaderless = replace(
         partition, leader=-1, isr=(), elr=(0, 1), partition_epoch=partition.partition_epoch + 1
     )
     active._write((leaderless,), lambda _: None)
     broker_epoch, offset = image.brokers[0].broker_epoch, image.next_offset - 1
-    request = protocol.BrokerHeartbeatRequest(0, broker_epoch, offset, False, False, frozenset({P}))
+    request = protocol.BrokerHeartbeatRequest(0, broker_epoch, offset, False, False, frozenset({PARTITION}))
     records, answer = active._heartbeat(request)
     active._write(records, lambda _: None)
     assert answer == protocol.BrokerHeartbeatResponse(errors.NONE, True, False, False)
     assert image.is_active(0)
-    assert image.partitions[P].leader == 1
+    assert image.partitions[PARTITION].leader == 1
     changes = [record for _, record in active._log.records if isinstance(record, PartitionRecord)]
     assert [record.partition_epoch for record in changes] == list(range(len(changes)))
 
@@ -854,9 +854,9 @@ def test_a_heartbeat_that_reports_a_failed_directory_and_unfences_changes_a_part
 def test_a_failed_log_directory_is_reported_at_once_or_after_the_answer_in_flight() -> None:
     broker = RegisteredBroker()
     broker.run()
-    broker.lifecycle.propagate_log_dir_failure((P,))
-    assert broker.heartbeat(is_fenced=False).offline == {P}
+    broker.lifecycle.propagate_log_dir_failure((PARTITION,))
+    assert broker.heartbeat(is_fenced=False).offline == {PARTITION}
     broker.next_after(2_000)
     broker.lifecycle.propagate_log_dir_failure(("t-1",))
-    assert broker.heartbeat(is_fenced=False).offline == {P}
-    assert broker.heartbeat(is_fenced=False).offline == {P, "t-1"}
+    assert broker.heartbeat(is_fenced=False).offline == {PARTITION}
+    assert broker.heartbeat(is_fenced=False).offline == {PARTITION, "t-1"}

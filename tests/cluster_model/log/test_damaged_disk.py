@@ -34,7 +34,7 @@ from harrow.cluster_model.trace import Clock, Trace
 from tests.cluster_model.fakes import SECOND, FakeHost, batch, disk_with
 
 V2_4 = RELEASES["2.4"].behaviours
-P = "t-0"
+PARTITION = "t-0"
 ABCD = ((0, "a"), (0, "b"), (0, "c"), (0, "d"))
 
 
@@ -50,7 +50,7 @@ def manager_on(
 
 
 def values(disk: Disk) -> str:
-    return "".join(value for stored in disk.log_file(P).batches for value in stored.values)
+    return "".join(value for stored in disk.log_file(PARTITION).batches for value in stored.values)
 
 
 # Power loss
@@ -63,18 +63,18 @@ def values(disk: Disk) -> str:
 def test_a_torn_write_keeps_a_prefix_of_the_unflushed_batches(
     torn_after: int | None, remaining: str, torn: dict[int, str]
 ) -> None:
-    disk = disk_with(P, *ABCD, flushed=1)
-    disk.log_file(P).lose_power(torn_after)
-    assert (values(disk), disk.log_file(P).damaged) == (remaining, torn)
+    disk = disk_with(PARTITION, *ABCD, flushed=1)
+    disk.log_file(PARTITION).lose_power(torn_after)
+    assert (values(disk), disk.log_file(PARTITION).damaged) == (remaining, torn)
 
 
 def test_recovery_cuts_off_the_torn_batch() -> None:
-    disk = disk_with(P, *ABCD, flushed=1)
-    disk.log_file(P).lose_power(1)
+    disk = disk_with(PARTITION, *ABCD, flushed=1)
+    disk.log_file(PARTITION).lose_power(1)
     manager, host = manager_on(disk)
-    log = manager.open(P)
+    log = manager.open(PARTITION)
     assert (values(disk), log.log_end_offset) == ("ab", 2)
-    assert host.events_named("corruption_cut") == [(1, P, 2, 3, True)]
+    assert host.events_named("corruption_cut") == [(1, PARTITION, 2, 3, True)]
 
 
 # Damage
@@ -83,11 +83,11 @@ def test_recovery_cuts_off_the_torn_batch() -> None:
 def rotten(*, segment_bytes: int = 1 << 30, recovery_point: int = 0, at: int = 1) -> Disk:
     """Return a disk with batches a to d of 50 bytes each, one of them damaged."""
     disk = Disk()
-    file = disk.log_file(P)
+    file = disk.log_file(PARTITION)
     file.segment_bytes = segment_bytes
     for offset, value in enumerate("abcd"):
         file.append(batch(value, at=offset, leader_epoch=0, size=50))
-    disk.write_checkpoint(RECOVERY_POINT_OFFSET_CHECKPOINT, {P: recovery_point})
+    disk.write_checkpoint(RECOVERY_POINT_OFFSET_CHECKPOINT, {PARTITION: recovery_point})
     file.damage(at)
     return disk
 
@@ -95,17 +95,17 @@ def rotten(*, segment_bytes: int = 1 << 30, recovery_point: int = 0, at: int = 1
 def test_recovery_cuts_at_damage_and_drops_good_batches_after_it() -> None:
     disk = rotten()
     manager, host = manager_on(disk)
-    manager.open(P)
+    manager.open(PARTITION)
     assert values(disk) == "a"
-    assert host.events_named("corruption_cut") == [(1, P, 1, 4, False)]
+    assert host.events_named("corruption_cut") == [(1, PARTITION, 1, 4, False)]
 
 
 def test_a_log_is_not_recovered_after_a_clean_shutdown() -> None:
     disk = rotten()
     disk.clean_shutdown_file = True
     manager, host = manager_on(disk)
-    manager.open(P)
-    assert (values(disk), disk.log_file(P).damaged) == ("abcd", {1: ROTTEN})
+    manager.open(PARTITION)
+    assert (values(disk), disk.log_file(PARTITION).damaged) == ("abcd", {1: ROTTEN})
     assert host.events_named("corruption_cut") == []
 
 
@@ -115,20 +115,23 @@ def test_a_log_is_not_recovered_after_a_clean_shutdown() -> None:
 )
 def test_recovery_begins_with_the_segment_of_the_recovery_point(recovery_point: int, remaining: str) -> None:
     disk = rotten(segment_bytes=100, recovery_point=recovery_point)
-    manager_on(disk)[0].open(P)
+    manager_on(disk)[0].open(PARTITION)
     assert values(disk) == remaining
 
 
 def test_a_log_cut_below_its_recovery_point_gets_a_new_one() -> None:
     disk = rotten(recovery_point=4)
-    manager_on(disk)[0].open(P)
-    assert disk.checkpoint(RECOVERY_POINT_OFFSET_CHECKPOINT, P) <= disk.log_file(P).log_end_offset
+    manager_on(disk)[0].open(PARTITION)
+    assert (
+        disk.checkpoint(RECOVERY_POINT_OFFSET_CHECKPOINT, PARTITION)
+        <= disk.log_file(PARTITION).log_end_offset
+    )
 
 
 def test_a_read_ends_before_damage_and_reports_it() -> None:
     disk = rotten(at=2)
     disk.clean_shutdown_file = True
-    log = manager_on(disk)[0].open(P)
+    log = manager_on(disk)[0].open(PARTITION)
     assert [stored.values[0] for stored in log.read(0, 4, 1000)] == ["a", "b"]
     assert log.corrupt_offset(0, 4, 1000) == 2
     assert log.corrupt_offset(0, 4, 100) == -1  # the read ends before it
@@ -141,10 +144,10 @@ def test_a_read_ends_before_damage_and_reports_it() -> None:
 def test_truncation_removes_the_damage_in_what_it_cuts() -> None:
     disk = rotten(at=2)
     disk.clean_shutdown_file = True
-    log = manager_on(disk)[0].open(P)
+    log = manager_on(disk)[0].open(PARTITION)
     log.truncate_to(2)
     log.append_as_leader(batch("x"), 1)
-    assert disk.log_file(P).damaged == {}
+    assert disk.log_file(PARTITION).damaged == {}
     assert log.corrupt_offset(0, 3, 1000) == -1
 
 
@@ -152,7 +155,7 @@ def test_truncation_removes_the_damage_in_what_it_cuts() -> None:
 
 
 def test_a_segment_rolls_when_the_next_batch_would_exceed_its_size() -> None:
-    file = Disk().log_file(P)
+    file = Disk().log_file(PARTITION)
     file.segment_bytes = 100
     for offset in range(5):
         file.append(batch("a", at=offset, size=40))
@@ -169,14 +172,14 @@ def test_a_segment_rolls_when_the_next_batch_would_exceed_its_size() -> None:
 
 def test_a_complete_segment_is_flushed() -> None:
     manager, host = manager_on(Disk(), {"segment.bytes": 100})
-    log = manager.open(P)
+    log = manager.open(PARTITION)
     for _ in range(3):
         log.append_as_leader(batch("a", size=40), 0)
-        manager.appended(manager.log(P))
+        manager.appended(manager.log(PARTITION))
     assert log.flushed_offset == 0  # another thread flushes
     host.advance(1)
     assert log.flushed_offset == 2
-    assert host.events_named("flush") == [(1, P, 2)]
+    assert host.events_named("flush") == [(1, PARTITION, 2)]
 
 
 # Flushing by time
@@ -184,14 +187,14 @@ def test_a_complete_segment_is_flushed() -> None:
 
 def test_a_log_is_flushed_after_flush_ms() -> None:
     manager, host = manager_on(Disk(), log_flush_scheduler_interval_ms=1_000, log_flush_interval_ms=3_000)
-    log = manager.open(P)
+    log = manager.open(PARTITION)
     host.advance(30 * SECOND)  # the first check comes 30 s after the start
     log.append_as_leader(batch("a"), 0)
-    manager.appended(manager.log(P))
+    manager.appended(manager.log(PARTITION))
     host.advance(SECOND)
     assert log.flushed_offset == 1  # the log was not flushed since it was opened
     log.append_as_leader(batch("b"), 0)
-    manager.appended(manager.log(P))
+    manager.appended(manager.log(PARTITION))
     host.advance(3 * SECOND - 1)
     assert log.flushed_offset == 1
     host.advance(1)
@@ -200,15 +203,15 @@ def test_a_log_is_flushed_after_flush_ms() -> None:
 
 def test_without_a_scheduler_flush_ms_flushes_once_at_most() -> None:
     manager, host = manager_on(Disk(), {"flush.ms": 1_000})
-    log = manager.open(P)
+    log = manager.open(PARTITION)
     log.append_as_leader(batch("a"), 0)
-    manager.appended(manager.log(P))
+    manager.appended(manager.log(PARTITION))
     host.advance(30 * SECOND - 1)
     assert log.flushed_offset == 0
     host.advance(1)
     assert log.flushed_offset == 1
     log.append_as_leader(batch("b"), 0)
-    manager.appended(manager.log(P))
+    manager.appended(manager.log(PARTITION))
     host.advance(1_000 * SECOND)
     assert log.flushed_offset == 1
 
@@ -228,13 +231,13 @@ def _delays_of(host: FakeHost) -> list[int]:
 
 def test_a_quiet_log_costs_no_flush_checks() -> None:
     manager, host = manager_on(Disk(), log_flush_scheduler_interval_ms=1_000)
-    log = manager.open(P)
+    log = manager.open(PARTITION)
     host.advance(30 * SECOND)
     delays = _delays_of(host)
     host.advance(4 * SECOND)
     assert SECOND not in delays  # the checkpoints have other periods
     log.append_as_leader(batch("a"), 0)
-    manager.appended(manager.log(P))
+    manager.appended(manager.log(PARTITION))
     assert SECOND in delays
 
 
@@ -242,13 +245,13 @@ def test_a_quiet_log_costs_no_flush_checks() -> None:
 
 
 def test_a_lost_disk_keeps_nothing() -> None:
-    disk = disk_with(P, (0, "a"), (1, "b"), flushed=2)
-    disk.write_checkpoint(REPLICATION_OFFSET_CHECKPOINT, {P: 2})
+    disk = disk_with(PARTITION, (0, "a"), (1, "b"), flushed=2)
+    disk.write_checkpoint(REPLICATION_OFFSET_CHECKPOINT, {PARTITION: 2})
     disk.clean_shutdown_file = True
     disk.lose()
-    log = manager_on(disk)[0].open(P)
+    log = manager_on(disk)[0].open(PARTITION)
     assert (log.log_end_offset, log.high_watermark, log.flushed_offset, log.epochs.entries) == (0, 0, 0, [])
-    assert disk.log_file(P).segments[0].size_bytes == 0
+    assert disk.log_file(PARTITION).segments[0].size_bytes == 0
 
 
 # Old checkpoint files
@@ -266,12 +269,12 @@ def traced(*happened: tuple[int, type[Event], tuple[object, ...]]) -> Trace:
 
 HW = REPLICATION_OFFSET_CHECKPOINT
 HISTORY = (
-    (10, CheckpointWritten, (1, HW, ((P, 2),))),
-    (20, CheckpointWritten, (1, HW, ((P, 4), ("t-1", 1)))),
-    (20, CheckpointWritten, (2, HW, ((P, 9),))),
-    (20, CheckpointWritten, (1, RECOVERY_POINT_OFFSET_CHECKPOINT, ((P, 3),))),
-    (30, CheckpointReverted, (1, HW, ((P, 2), ("t-1", 0)))),
-    (40, LogLost, (1, P, 0, 4)),
+    (10, CheckpointWritten, (1, HW, ((PARTITION, 2),))),
+    (20, CheckpointWritten, (1, HW, ((PARTITION, 4), ("t-1", 1)))),
+    (20, CheckpointWritten, (2, HW, ((PARTITION, 9),))),
+    (20, CheckpointWritten, (1, RECOVERY_POINT_OFFSET_CHECKPOINT, ((PARTITION, 3),))),
+    (30, CheckpointReverted, (1, HW, ((PARTITION, 2), ("t-1", 0)))),
+    (40, LogLost, (1, PARTITION, 0, 4)),
 )
 
 
@@ -279,9 +282,9 @@ HISTORY = (
     ("at_us", "expected"),
     [
         (9, {}),
-        (10, {P: 2}),
-        (25, {P: 4, "t-1": 1}),
-        (30, {P: 2, "t-1": 0}),
+        (10, {PARTITION: 2}),
+        (25, {PARTITION: 4, "t-1": 1}),
+        (30, {PARTITION: 2, "t-1": 0}),
         (40, {}),
     ],
 )
@@ -290,12 +293,12 @@ def test_the_trace_has_the_offsets_of_a_checkpoint_at_any_time(at_us: int, expec
 
 
 EPOCHS = (
-    (10, BecameLeader, (1, P, 0, 0, (1,))),
-    (20, BatchAppended, (1, P, 0, 0, -1, -1, ("a", "b"))),
-    (30, BatchReplicated, (1, P, 2, 3, -1, -1, ("c",))),
-    (30, BatchReplicated, (2, P, 0, 7, -1, -1, ("x",))),
-    (40, LogTruncated, (1, P, 3, 2, "leader epoch")),
-    (50, BecameLeader, (1, P, 5, 2, (1,))),
+    (10, BecameLeader, (1, PARTITION, 0, 0, (1,))),
+    (20, BatchAppended, (1, PARTITION, 0, 0, -1, -1, ("a", "b"))),
+    (30, BatchReplicated, (1, PARTITION, 2, 3, -1, -1, ("c",))),
+    (30, BatchReplicated, (2, PARTITION, 0, 7, -1, -1, ("x",))),
+    (40, LogTruncated, (1, PARTITION, 3, 2, "leader epoch")),
+    (50, BecameLeader, (1, PARTITION, 5, 2, (1,))),
 )
 
 
@@ -305,11 +308,11 @@ EPOCHS = (
 def test_the_trace_has_the_leader_epochs_of_a_checkpoint_at_any_time(
     at_us: int, expected: list[tuple[int, int]]
 ) -> None:
-    assert epochs_at(traced(*EPOCHS).events, 1, at_us, from_elections=True) == {P: expected}
+    assert epochs_at(traced(*EPOCHS).events, 1, at_us, from_elections=True) == {PARTITION: expected}
 
 
 def test_before_kip_279_an_election_adds_no_entry() -> None:
-    assert epochs_at(traced(*EPOCHS).events, 1, 50, from_elections=False) == {P: [(0, 0)]}
+    assert epochs_at(traced(*EPOCHS).events, 1, 50, from_elections=False) == {PARTITION: [(0, 0)]}
 
 
 @pytest.mark.parametrize(
@@ -317,11 +320,11 @@ def test_before_kip_279_an_election_adds_no_entry() -> None:
     [(True, []), (False, [(1, 1), (2, 3)])],  # recovery adds no entry for epoch 0
 )
 def test_recovery_completes_the_leader_epochs(was_shut_down: bool, entries: list[tuple[int, int]]) -> None:
-    disk = disk_with(P, (0, "a"), (1, "b"), (1, "c"), (2, "d"))
-    disk.epoch_checkpoint(P).clear()
-    disk.stale_epochs[P] = None
+    disk = disk_with(PARTITION, (0, "a"), (1, "b"), (1, "c"), (2, "d"))
+    disk.epoch_checkpoint(PARTITION).clear()
+    disk.stale_epochs[PARTITION] = None
     disk.clean_shutdown_file = was_shut_down
-    log = manager_on(disk)[0].open(P)
+    log = manager_on(disk)[0].open(PARTITION)
     assert log.epochs.entries == entries
 
 

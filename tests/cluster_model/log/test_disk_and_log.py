@@ -21,12 +21,12 @@ from harrow.cluster_model.settings import broker_config, topic_config
 from tests.cluster_model.fakes import SECOND, FakeHost, batch, control, disk_with, log_manager, transactional
 
 V2_4 = RELEASES["2.4"].behaviours
-P = "t-0"
+PARTITION = "t-0"
 PID = 1
 
 
 def log_on(disk: Disk, behaviours: Behaviours = V2_4) -> UnifiedLog:
-    return UnifiedLog(P, disk, behaviours)
+    return UnifiedLog(PARTITION, disk, behaviours)
 
 
 def values(log: UnifiedLog) -> str:
@@ -50,7 +50,7 @@ def test_a_leader_assigns_offsets_and_its_epoch() -> None:
         (3, 2, ("d", "e", "f")),
     ]
     assert log.log_end_offset == 6
-    assert log.epochs.entries == disk.epoch_checkpoint(P) == [(0, 0), (2, 3)]
+    assert log.epochs.entries == disk.epoch_checkpoint(PARTITION) == [(0, 0), (2, 3)]
     result = log.append_as_leader(batch("g"), 3)
     assert result.batch is not None
     assert (result.error, result.base_offset, result.duplicate) == (errors.NONE, 6, False)
@@ -96,7 +96,7 @@ def test_a_read_returns_whole_batches(
 
 def test_a_high_watermark_ahead_of_the_log_gives_nothing_to_read() -> None:
     disk = Disk()
-    disk.write_checkpoint(REPLICATION_OFFSET_CHECKPOINT, {P: 5})
+    disk.write_checkpoint(REPLICATION_OFFSET_CHECKPOINT, {PARTITION: 5})
     log = log_on(disk, Behaviours().with_switches(hw_limited_to_log_end=False))
     assert (log.high_watermark, log.log_end_offset) == (5, 0)
     assert log.read(0, 5, 100) == ()
@@ -125,8 +125,8 @@ def test_a_truncation_drops_whole_batches_and_ends_at_the_offset(
     log.flush()
     assert log.truncate_to(offset) == (len(remaining) < 6)
     assert values(log) == remaining
-    assert log.log_end_offset == disk.log_file(P).log_end_offset == end
-    assert log.epochs.entries == disk.epoch_checkpoint(P) == epochs
+    assert log.log_end_offset == disk.log_file(PARTITION).log_end_offset == end
+    assert log.epochs.entries == disk.epoch_checkpoint(PARTITION) == epochs
     assert log.high_watermark == min(4, end)
     assert log.flushed_offset == end
     appended = log.append_as_leader(batch("x"), 5)
@@ -160,15 +160,15 @@ def test_a_flush_returns_whether_anything_was_flushed() -> None:
 @pytest.mark.parametrize("flushed", [0, 2, 3, 6])
 def test_power_loss_keeps_flushed_data_and_a_process_crash_keeps_everything(flushed: int) -> None:
     disk, _ = three_batches()
-    disk.log_file(P).flushed_offset = flushed
+    disk.log_file(PARTITION).flushed_offset = flushed
     assert values(log_on(disk)) == "abcdef"
-    disk.log_file(P).lose_power()
+    disk.log_file(PARTITION).lose_power()
     reopened = log_on(disk)
     assert values(reopened) == "abcdef"[:flushed]
     assert reopened.log_end_offset == reopened.flushed_offset == flushed
     # leader-epoch-checkpoint was written with fsync. Opening drops its entries beyond the log end.
     assert reopened.epochs.entries == [entry for entry in ((0, 0), (2, 3)) if entry[1] < flushed]
-    assert disk.epoch_checkpoint(P) == reopened.epochs.entries
+    assert disk.epoch_checkpoint(PARTITION) == reopened.epochs.entries
 
 
 @pytest.mark.parametrize(("checkpointed", "hw"), [(None, 0), (0, 0), (2, 2), (6, 6), (9, 6)])
@@ -176,7 +176,7 @@ def test_a_restart_reads_the_high_watermark_of_the_last_checkpoint(checkpointed:
     disk, log = three_batches()
     log.high_watermark = 5
     if checkpointed is not None:
-        disk.write_checkpoint(REPLICATION_OFFSET_CHECKPOINT, {P: checkpointed, "t-1": 3})
+        disk.write_checkpoint(REPLICATION_OFFSET_CHECKPOINT, {PARTITION: checkpointed, "t-1": 3})
     assert log_on(disk).high_watermark == hw
 
 
@@ -207,8 +207,8 @@ def test_producer_states_are_rebuilt_from_the_remaining_log(how: str) -> None:
     if how == "truncation":
         log.truncate_to(2)
     elif how == "power loss":
-        disk.log_file(P).flushed_offset = 2
-        disk.log_file(P).lose_power()
+        disk.log_file(PARTITION).flushed_offset = 2
+        disk.log_file(PARTITION).lose_power()
         log = log_on(disk)
     else:
         log = log_on(disk)
@@ -229,7 +229,7 @@ def test_a_follower_learns_producer_states_too() -> None:
 
 
 def test_the_high_watermark_is_never_set_past_the_log_end() -> None:
-    log = log_on(disk_with(P, (0, "a"), (0, "b")))
+    log = log_on(disk_with(PARTITION, (0, "a"), (0, "b")))
     assert log.update_high_watermark(9)
     assert log.high_watermark == 2
     assert not log.update_high_watermark(2)
@@ -260,7 +260,7 @@ def test_a_control_batch_takes_one_offset_and_has_no_value() -> None:
 
 
 def test_the_last_stable_offset_is_the_high_watermark_while_no_transaction_is_open() -> None:
-    log = log_on(disk_with(P, (0, "a"), (0, "b")))
+    log = log_on(disk_with(PARTITION, (0, "a"), (0, "b")))
     for high_watermark in (1, 2):
         log.update_high_watermark(high_watermark)
         assert log.last_stable_offset == high_watermark
@@ -313,7 +313,7 @@ def test_a_fetch_reports_aborted_transactions_up_to_the_next_index_entry(
 def test_a_fetch_reports_no_aborted_transactions_of_the_next_segment() -> None:
     disk = Disk()
     log = log_on(disk)
-    disk.log_file(P).segment_bytes = 150
+    disk.log_file(PARTITION).segment_bytes = 150
     log.append_as_leader(RecordBatch(("a",), size_bytes=100), 0)
     log.append_as_leader(RecordBatch(("b",), size_bytes=100), 0)
     log.append_as_leader(transactional("c", producer_id=7), 0)
@@ -408,11 +408,11 @@ def manager_on(
 )
 def test_a_log_is_flushed_after_flush_messages(flush_messages: int | None, flushed: list[int]) -> None:
     manager, host = manager_on(Disk(), flush_messages=flush_messages)
-    log = manager.open(P)
+    log = manager.open(PARTITION)
     offsets = []
     for value in "abcd":
         log.append_as_leader(batch(value), 0)
-        manager.appended(manager.log(P))
+        manager.appended(manager.log(PARTITION))
         offsets.append(log.flushed_offset)
     assert offsets == flushed
     assert [event[2] for event in host.events_named("flush")] == sorted(
@@ -423,52 +423,52 @@ def test_a_log_is_flushed_after_flush_messages(flush_messages: int | None, flush
 
 
 def test_checkpoints_are_written_periodically_if_they_changed() -> None:
-    disk = disk_with(P, (0, "a"), (0, "b"), flushed=1)
+    disk = disk_with(PARTITION, (0, "a"), (0, "b"), flushed=1)
     manager, host = manager_on(disk)
-    log = manager.open(P)
+    log = manager.open(PARTITION)
     log.high_watermark = 2
     host.advance(5 * SECOND - 1)
-    assert disk.checkpoint(REPLICATION_OFFSET_CHECKPOINT, P) == 0
+    assert disk.checkpoint(REPLICATION_OFFSET_CHECKPOINT, PARTITION) == 0
     host.advance(1)
-    assert disk.checkpoint(REPLICATION_OFFSET_CHECKPOINT, P) == 2
+    assert disk.checkpoint(REPLICATION_OFFSET_CHECKPOINT, PARTITION) == 2
     host.advance(55 * SECOND)
-    assert disk.checkpoint(RECOVERY_POINT_OFFSET_CHECKPOINT, P) == 1
+    assert disk.checkpoint(RECOVERY_POINT_OFFSET_CHECKPOINT, PARTITION) == 1
     assert host.events_named("checkpoint") == [
-        (1, REPLICATION_OFFSET_CHECKPOINT, ((P, 2),)),
-        (1, RECOVERY_POINT_OFFSET_CHECKPOINT, ((P, 1),)),
+        (1, REPLICATION_OFFSET_CHECKPOINT, ((PARTITION, 2),)),
+        (1, RECOVERY_POINT_OFFSET_CHECKPOINT, ((PARTITION, 1),)),
     ]
 
 
 def test_a_checkpoint_keeps_its_entries_of_unopened_partitions() -> None:
-    disk = disk_with(P, (0, "a"))
-    disk.write_checkpoint(REPLICATION_OFFSET_CHECKPOINT, {"t-1": 7, P: 1})
+    disk = disk_with(PARTITION, (0, "a"))
+    disk.write_checkpoint(REPLICATION_OFFSET_CHECKPOINT, {"t-1": 7, PARTITION: 1})
     manager, host = manager_on(disk)
     host.advance(5 * SECOND)
-    assert disk.checkpoints[REPLICATION_OFFSET_CHECKPOINT] == {"t-1": 7, P: 1}
-    manager.open(P).high_watermark = 0
+    assert disk.checkpoints[REPLICATION_OFFSET_CHECKPOINT] == {"t-1": 7, PARTITION: 1}
+    manager.open(PARTITION).high_watermark = 0
     host.advance(5 * SECOND)
-    assert disk.checkpoints[REPLICATION_OFFSET_CHECKPOINT] == {"t-1": 7, P: 0}
+    assert disk.checkpoints[REPLICATION_OFFSET_CHECKPOINT] == {"t-1": 7, PARTITION: 0}
 
 
 def test_a_truncation_lowers_the_recovery_point_at_once() -> None:
-    disk = disk_with(P, (0, "a"), (0, "b"), (1, "c"), flushed=3)
+    disk = disk_with(PARTITION, (0, "a"), (0, "b"), (1, "c"), flushed=3)
     manager, host = manager_on(disk)
-    manager.open(P)
+    manager.open(PARTITION)
     host.advance(60 * SECOND)
-    assert disk.checkpoint(RECOVERY_POINT_OFFSET_CHECKPOINT, P) == 3
-    manager.truncate(P, 1, "leader epoch")
-    assert disk.checkpoint(RECOVERY_POINT_OFFSET_CHECKPOINT, P) == 1
+    assert disk.checkpoint(RECOVERY_POINT_OFFSET_CHECKPOINT, PARTITION) == 3
+    manager.truncate(PARTITION, 1, "leader epoch")
+    assert disk.checkpoint(RECOVERY_POINT_OFFSET_CHECKPOINT, PARTITION) == 1
 
 
 def test_opening_and_truncation_are_traced() -> None:
-    disk = disk_with(P, (0, "a"), (0, "b"), (1, "c"))
-    disk.write_checkpoint(REPLICATION_OFFSET_CHECKPOINT, {P: 1})
+    disk = disk_with(PARTITION, (0, "a"), (0, "b"), (1, "c"))
+    disk.write_checkpoint(REPLICATION_OFFSET_CHECKPOINT, {PARTITION: 1})
     manager, host = manager_on(disk)
-    manager.open(P)
-    manager.truncate(P, 3, "nothing to cut")
-    manager.truncate(P, 2, "leader epoch")
-    assert host.events_named("recover") == [(1, P, 3, 1)]
-    assert host.events_named("truncate") == [(1, P, 3, 2, "leader epoch")]
+    manager.open(PARTITION)
+    manager.truncate(PARTITION, 3, "nothing to cut")
+    manager.truncate(PARTITION, 2, "leader epoch")
+    assert host.events_named("recover") == [(1, PARTITION, 3, 1)]
+    assert host.events_named("truncate") == [(1, PARTITION, 3, 2, "leader epoch")]
 
 
 def test_a_shutdown_flushes_everything_and_the_next_start_removes_the_clean_shutdown_file() -> None:
@@ -534,7 +534,7 @@ def test_incremental_producer_state_equals_a_replay_of_the_whole_log(
             whole = ProducerStates(behaviours, index)
             whole.rebuild(log.batches, [])
             assert state_of(log.producers) == state_of(whole)
-            assert not follows_log or disk.log_file(P).aborted_transactions == index
+            assert not follows_log or disk.log_file(PARTITION).aborted_transactions == index
 
 
 def test_a_rebuild_of_producer_state_reads_each_batch_once() -> None:
@@ -543,9 +543,11 @@ def test_a_rebuild_of_producer_state_reads_each_batch_once() -> None:
         log = log_on(disk)
         for number in range(10 * opened - 10, 10 * opened):
             log.append_as_leader(batch("a", producer_id=PID, sequence=number), 0)
-    assert [snapshot.offset for snapshot in disk.log_file(P).producer_snapshots] == [*range(220, 300, 10)]
+    assert [snapshot.offset for snapshot in disk.log_file(PARTITION).producer_snapshots] == [
+        *range(220, 300, 10)
+    ]
     log.truncate_to(255)
-    assert [snapshot.offset for snapshot in disk.log_file(P).producer_snapshots] == [
+    assert [snapshot.offset for snapshot in disk.log_file(PARTITION).producer_snapshots] == [
         220,
         230,
         240,

@@ -18,7 +18,7 @@ from tests.cluster_model.fakes import SECOND, FakeHost
 
 V3_9 = RELEASES["3.9"].behaviours
 V2_4 = RELEASES["2.4"].behaviours
-P = "t-0"
+PARTITION = "t-0"
 BROKER = broker_config("3.9", {})
 
 Record = tuple[str, str | None]
@@ -56,9 +56,9 @@ def log_of(
 ) -> tuple[UnifiedLog, LogFile]:
     config = topic() if config is None else config
     disk = Disk()
-    file = disk.log_file(P)
+    file = disk.log_file(PARTITION)
     file.segment_bytes, file.segment_us, file.compacts = config.segment_bytes, config.segment_us, True
-    log = UnifiedLog(P, disk, behaviours)
+    log = UnifiedLog(PARTITION, disk, behaviours)
     for batch in batches:
         assert log.append_as_leader(batch, 0).error == errors.NONE
         file.segments[-1].modified_us = max(1, batch.max_timestamp_us)
@@ -203,7 +203,7 @@ def test_the_last_batch_of_a_producer_stays_even_when_empty() -> None:
     )
     assert clean(log, file) == [0, 1]
     assert [batch.base_offset for batch in file.batches] == [1, 2, 3]
-    again = UnifiedLog(P, _disk_of(file), V3_9)
+    again = UnifiedLog(PARTITION, _disk_of(file), V3_9)
     assert again.producers.entries[7].last_sequence == 1
 
 
@@ -245,12 +245,12 @@ def test_a_log_truncated_into_a_hole_ends_at_its_last_batch_after_a_restart() ->
     clean(log, file, config=config)
     log.truncate_to(2)
     assert log.log_end_offset == 2
-    assert UnifiedLog(P, _disk_of(file), V3_9).log_end_offset == 1
+    assert UnifiedLog(PARTITION, _disk_of(file), V3_9).log_end_offset == 1
 
 
 def _disk_of(file: LogFile) -> Disk:
     disk = Disk()
-    disk.log_files[P] = file
+    disk.log_files[PARTITION] = file
     return disk
 
 
@@ -273,7 +273,7 @@ def test_a_hole_up_to_the_end_is_not_readable() -> None:
 def test_a_follower_appends_after_a_hole_but_not_below_its_end() -> None:
     log, file = log_of(keyed_batch(A1), keyed_batch(A2), keyed_batch(A3), keyed_batch(B1))
     clean(log, file)
-    follower = UnifiedLog(P, Disk(), V3_9)
+    follower = UnifiedLog(PARTITION, Disk(), V3_9)
     for batch in log.read(0, 4, 1_000):
         follower.append_as_follower(batch)
     assert follower.log_end_offset == 4
@@ -309,7 +309,7 @@ class Broker:
         of_topic = topic(**settings)
         self.logs = LogManager(1, self.host, self.disk, config, lambda _: of_topic, behaviours)
         self.logs.start()
-        self.log = self.logs.open(P)
+        self.log = self.logs.open(PARTITION)
 
     def append(self, *batches: RecordBatch, hw: int | None = None) -> None:
         for batch in batches:
@@ -322,7 +322,7 @@ class Broker:
         return [fields[2:5] for fields in self.host.events_named("log_cleaned")]
 
     def checkpoint(self) -> int:
-        return self.disk.checkpoint(CLEANER_OFFSET_CHECKPOINT, P)
+        return self.disk.checkpoint(CLEANER_OFFSET_CHECKPOINT, PARTITION)
 
 
 def test_a_broker_cleans_a_dirty_log_and_checkpoints_the_end() -> None:
@@ -349,7 +349,7 @@ def test_every_segment_that_an_append_reaches_counts_as_modified() -> None:
     for batch in (keyed_batch(A2), keyed_batch(B1), keyed_batch(C1), keyed_batch(A1)):
         broker.log.append_as_leader(batch, 0)
     broker.logs.appended(broker.log)
-    segments = broker.disk.log_file(P).segments
+    segments = broker.disk.log_file(PARTITION).segments
     assert len(segments) > 1
     assert {segment.modified_us for segment in segments} == {6 * SECOND}
 
@@ -359,7 +359,7 @@ def test_a_segment_that_was_full_before_an_append_keeps_its_age() -> None:
     for batch in (keyed_batch(A1), keyed_batch(A2), keyed_batch(B1)):
         broker.host.advance(1 * SECOND)
         broker.append(batch)
-    segments = broker.disk.log_file(P).segments
+    segments = broker.disk.log_file(PARTITION).segments
     assert [segment.modified_us for segment in segments] == [1 * SECOND, 2 * SECOND, 3 * SECOND]
 
 
@@ -378,7 +378,7 @@ def test_a_truncation_lowers_the_cleaner_checkpoint() -> None:
     broker = Broker()
     broker.append(keyed_batch(A1), keyed_batch(A2), keyed_batch(B1), keyed_batch(C1))
     broker.host.advance(1 * SECOND)
-    broker.logs.truncate(P, 2, "leader epoch")
+    broker.logs.truncate(PARTITION, 2, "leader epoch")
     assert broker.checkpoint() == 1
 
 

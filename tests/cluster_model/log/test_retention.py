@@ -24,7 +24,7 @@ from tests.cluster_model.fakes import SECOND, FakeHost
 from tests.plain_model import patches_the_model
 
 V2_4 = RELEASES["2.4"].behaviours
-P = "t-0"
+PARTITION = "t-0"
 MS = 1_000
 BROKER_2_4 = broker_config("2.4", {})
 
@@ -45,9 +45,9 @@ def batch_of_size(
 def log_of(*batches: tuple[int, int], config: TopicConfig, hw: int | None = None) -> UnifiedLog:
     """Return a log of one-record batches, each as (size, time)."""
     disk = Disk()
-    file = disk.log_file(P)
+    file = disk.log_file(PARTITION)
     file.segment_bytes, file.segment_us = config.segment_bytes, config.segment_us
-    log = UnifiedLog(P, disk, V2_4)
+    log = UnifiedLog(PARTITION, disk, V2_4)
     for number, (size, at_us) in enumerate(batches):
         log.append_as_leader(batch_of_size(f"m{number}", size, at_us), 0)
     log.update_high_watermark(len(batches) if hw is None else hw)
@@ -75,9 +75,9 @@ def test_a_segment_rolls_segment_ms_after_its_first_batch(
 ) -> None:
     """`LogSegment.timeWaitedForRoll` uses timestamps, not the clock."""
     disk = Disk()
-    file = disk.log_file(P)
+    file = disk.log_file(PARTITION)
     file.segment_us = 10
-    log = UnifiedLog(P, disk, V2_4)
+    log = UnifiedLog(PARTITION, disk, V2_4)
     for number, at_us in enumerate(times_us):
         log.append_as_leader(batch_of_size(f"m{number}", 10, at_us), 0)
     assert base_offsets(file) == expected
@@ -85,27 +85,27 @@ def test_a_segment_rolls_segment_ms_after_its_first_batch(
 
 def test_an_emptied_segment_takes_its_age_from_the_next_batch() -> None:
     disk = Disk()
-    disk.log_file(P).segment_us = 10
-    log = UnifiedLog(P, disk, V2_4)
+    disk.log_file(PARTITION).segment_us = 10
+    log = UnifiedLog(PARTITION, disk, V2_4)
     log.append_as_leader(batch_of_size("a", 10, 0), 0)
     log.truncate_to(0)
     log.append_as_leader(batch_of_size("b", 10, 100), 0)
     log.append_as_leader(batch_of_size("c", 10, 105), 0)
-    assert base_offsets(disk.log_file(P)) == [0]
+    assert base_offsets(disk.log_file(PARTITION)) == [0]
 
 
 def test_truncating_to_a_log_start_inside_a_batch_empties_the_log() -> None:
     """The log start does not fall: a follower then takes the leader's whole batch (KAFKA-6975)."""
     disk = Disk()
-    log = UnifiedLog(P, disk, V2_4)
+    log = UnifiedLog(PARTITION, disk, V2_4)
     for values in (("a", "b"), ("c", "d", "e")):
         log.append_as_leader(RecordBatch(values, -1, -1, size_bytes=20), 0)
     log.update_high_watermark(5)
     assert log.increment_log_start_offset(3)
     log.truncate_to(3)
     assert (log.log_start_offset, log.log_end_offset) == (3, 3)
-    disk.write_checkpoint(LOG_START_OFFSET_CHECKPOINT, {P: 3})
-    reopened = UnifiedLog(P, disk, V2_4)
+    disk.write_checkpoint(LOG_START_OFFSET_CHECKPOINT, {PARTITION: 3})
+    reopened = UnifiedLog(PARTITION, disk, V2_4)
     assert (reopened.log_start_offset, reopened.log_end_offset, reopened.batches) == (3, 3, [])
 
 
@@ -306,28 +306,28 @@ SHORT_RETENTION: Mapping[str, Value] = {
 
 def test_a_broker_checks_retention_30_s_after_its_start_and_then_periodically() -> None:
     manager, host = manager_of(Disk(), SHORT_RETENTION)
-    manager.open(P)
-    append(manager, P, "a", 0)
+    manager.open(PARTITION)
+    append(manager, PARTITION, "a", 0)
     host.advance(30 * SECOND - 1)
     assert host.events_named("log_start") == []
     host.advance(1)
-    assert host.events_named("log_start") == [(1, P, 1, RETENTION_MS, 0)]
-    append(manager, P, "b", 30 * SECOND)
-    append(manager, P, "c", 36 * SECOND)
+    assert host.events_named("log_start") == [(1, PARTITION, 1, RETENTION_MS, 0)]
+    append(manager, PARTITION, "b", 30 * SECOND)
+    append(manager, PARTITION, "c", 36 * SECOND)
     host.advance(10 * SECOND)
-    assert host.events_named("log_start")[1:] == [(1, P, 2, RETENTION_MS, 14)]
+    assert host.events_named("log_start")[1:] == [(1, PARTITION, 2, RETENTION_MS, 14)]
 
 
 def test_uncommitted_segments_are_deleted_by_a_later_check() -> None:
     manager, host = manager_of(Disk(), {**SHORT_RETENTION, "log.retention.ms": -1, "log.retention.bytes": 0})
-    log = manager.open(P)
+    log = manager.open(PARTITION)
     log.append_as_leader(batch_of_size("a", 14, 0), 0)
-    manager.appended(manager.log(P))
+    manager.appended(manager.log(PARTITION))
     host.advance(35 * SECOND)
     assert host.events_named("log_start") == []
     log.update_high_watermark(1)
     host.advance(5 * SECOND)
-    assert host.events_named("log_start") == [(1, P, 1, RETENTION_BYTES, 0)]
+    assert host.events_named("log_start") == [(1, PARTITION, 1, RETENTION_BYTES, 0)]
 
 
 @patches_the_model
@@ -356,39 +356,39 @@ def test_a_retention_check_skips_logs_without_due_segments(monkeypatch: pytest.M
 def test_a_log_start_within_a_segment_survives_a_restart_thanks_to_its_checkpoint() -> None:
     disk = Disk()
     manager, host = manager_of(disk, {})
-    manager.open(P)
+    manager.open(PARTITION)
     for number in range(3):
-        append(manager, P, f"m{number}", 0)
-    manager.increment_log_start(P, 2)
-    assert host.events_named("log_start") == [(1, P, 2, LEADER_LOG_START, 42)]
-    assert disk.checkpoint(LOG_START_OFFSET_CHECKPOINT, P) == 0
+        append(manager, PARTITION, f"m{number}", 0)
+    manager.increment_log_start(PARTITION, 2)
+    assert host.events_named("log_start") == [(1, PARTITION, 2, LEADER_LOG_START, 42)]
+    assert disk.checkpoint(LOG_START_OFFSET_CHECKPOINT, PARTITION) == 0
     host.advance(60 * SECOND)
-    assert disk.checkpoint(LOG_START_OFFSET_CHECKPOINT, P) == 2
-    assert UnifiedLog(P, disk, V2_4).log_start_offset == 2
+    assert disk.checkpoint(LOG_START_OFFSET_CHECKPOINT, PARTITION) == 2
+    assert UnifiedLog(PARTITION, disk, V2_4).log_start_offset == 2
 
 
 def test_a_log_that_ends_before_its_checkpointed_start_restarts_at_that_start() -> None:
     disk = Disk()
-    disk.write_checkpoint(LOG_START_OFFSET_CHECKPOINT, {P: 5})
-    log = UnifiedLog(P, disk, V2_4)
+    disk.write_checkpoint(LOG_START_OFFSET_CHECKPOINT, {PARTITION: 5})
+    log = UnifiedLog(PARTITION, disk, V2_4)
     assert (log.log_start_offset, log.log_end_offset, log.high_watermark) == (5, 5, 5)
 
 
 def test_nothing_is_deleted_from_an_unwritable_log_directory() -> None:
     disk = Disk()
     manager, host = manager_of(disk, SHORT_RETENTION)
-    manager.open(P)
-    append(manager, P, "a", 0)
+    manager.open(PARTITION)
+    append(manager, PARTITION, "a", 0)
     disk.failed_dirs[0] = None
     host.advance(31 * SECOND)
-    assert (host.events_named("log_start"), disk.log_file(P).segments[0].base_offset) == ([], 0)
+    assert (host.events_named("log_start"), disk.log_file(PARTITION).segments[0].base_offset) == ([], 0)
     assert list(manager.offline_dirs) == [0]
 
 
 def reopen(disk: Disk) -> tuple[FakeHost, LogManager]:
     """Return the logs of a restarted broker with t-0 open."""
     manager, host = manager_of(disk, {})
-    manager.open(P)
+    manager.open(PARTITION)
     return host, manager
 
 
@@ -396,10 +396,10 @@ def manager_with_log_start(offset: int, *, checkpointed: bool = True) -> tuple[L
     """Return the logs of a broker with four records in t-0 that adopted its leader's log start."""
     disk = Disk()
     manager, host = manager_of(disk, {})
-    manager.open(P)
+    manager.open(PARTITION)
     for number in range(4):
-        append(manager, P, f"m{number}", 0)
-    manager.increment_log_start(P, offset)
+        append(manager, PARTITION, f"m{number}", 0)
+    manager.increment_log_start(PARTITION, offset)
     if checkpointed:
         host.advance(60 * SECOND)
     return manager, host, disk
@@ -408,8 +408,8 @@ def manager_with_log_start(offset: int, *, checkpointed: bool = True) -> tuple[L
 def test_a_log_start_without_a_checkpoint_is_lost_and_traced() -> None:
     _, _, disk = manager_with_log_start(3, checkpointed=False)
     host, manager = reopen(disk)
-    assert manager.log(P).log_start_offset == 0
-    assert host.events_named("log_start_reverted") == [(1, P, 3, 0)]
+    assert manager.log(PARTITION).log_start_offset == 0
+    assert host.events_named("log_start_reverted") == [(1, PARTITION, 3, 0)]
     host, _ = reopen(disk)
     assert host.events_named("log_start_reverted") == []
 
@@ -423,14 +423,14 @@ def disk_with_raised_log_start(offset: int, *, checkpointed: bool = False) -> Di
     Its batches have the offsets 0, 1 to 3, 4, 5 and 6, and the epochs 0, 1, 1, 2 and 2.
     """
     disk = Disk()
-    log = UnifiedLog(P, disk, V2_4)
+    log = UnifiedLog(PARTITION, disk, V2_4)
     for values, epoch in (("a", 0), ("bcd", 1), ("e", 1), ("f", 2), ("g", 2)):
         log.append_as_leader(RecordBatch(tuple(values), size_bytes=len(values)), epoch)
     log.update_high_watermark(7)
     assert log.epochs.entries == ALL_EPOCH_ENTRIES
     assert log.increment_log_start_offset(offset)
     if checkpointed:
-        disk.write_checkpoint(LOG_START_OFFSET_CHECKPOINT, {P: offset})
+        disk.write_checkpoint(LOG_START_OFFSET_CHECKPOINT, {PARTITION: offset})
     return disk
 
 
@@ -451,17 +451,17 @@ RECOVERS_EPOCHS = V2_4.with_switches(recovery_restores_earlier_epochs=True)
 def test_a_log_with_a_lost_log_start_lacks_epochs_unless_they_are_recovered(
     offset: int, entries: list[tuple[int, int]]
 ) -> None:
-    as_released = UnifiedLog(P, disk_with_raised_log_start(offset), V2_4)
+    as_released = UnifiedLog(PARTITION, disk_with_raised_log_start(offset), V2_4)
     assert (as_released.log_start_offset, as_released.epochs.entries) == (0, entries)
     disk = disk_with_raised_log_start(offset)
-    recovered = UnifiedLog(P, disk, RECOVERS_EPOCHS)
+    recovered = UnifiedLog(PARTITION, disk, RECOVERS_EPOCHS)
     assert (recovered.log_start_offset, recovered.epochs.entries) == (0, ALL_EPOCH_ENTRIES)
-    assert disk.epoch_checkpoint(P) == ALL_EPOCH_ENTRIES
+    assert disk.epoch_checkpoint(PARTITION) == ALL_EPOCH_ENTRIES
 
 
 def test_recovered_epochs_give_followers_the_right_end_of_an_epoch() -> None:
     answers = [
-        UnifiedLog(P, disk_with_raised_log_start(5), behaviours).epochs.end_offset_for(0, 7)
+        UnifiedLog(PARTITION, disk_with_raised_log_start(5), behaviours).epochs.end_offset_for(0, 7)
         for behaviours in (V2_4, RECOVERS_EPOCHS)
     ]
     assert answers == [(0, 5), (0, 1)]
@@ -469,8 +469,8 @@ def test_recovered_epochs_give_followers_the_right_end_of_an_epoch() -> None:
 
 @pytest.mark.parametrize("offset", range(1, 7))
 def test_a_checkpointed_log_start_needs_no_epoch_recovery(offset: int) -> None:
-    as_released = UnifiedLog(P, disk_with_raised_log_start(offset, checkpointed=True), V2_4)
-    recovered = UnifiedLog(P, disk_with_raised_log_start(offset, checkpointed=True), RECOVERS_EPOCHS)
+    as_released = UnifiedLog(PARTITION, disk_with_raised_log_start(offset, checkpointed=True), V2_4)
+    recovered = UnifiedLog(PARTITION, disk_with_raised_log_start(offset, checkpointed=True), RECOVERS_EPOCHS)
     assert recovered.log_start_offset == offset
     assert recovered.epochs.entries == as_released.epochs.entries
     assert recovered.epochs.entries[0][1] == offset
@@ -478,26 +478,26 @@ def test_a_checkpointed_log_start_needs_no_epoch_recovery(offset: int) -> None:
 
 def test_epochs_lost_for_another_reason_are_not_recovered() -> None:
     disk = disk_with_raised_log_start(1, checkpointed=True)
-    disk.epoch_checkpoint(P).clear()
-    assert UnifiedLog(P, disk, RECOVERS_EPOCHS).epochs.entries == []
+    disk.epoch_checkpoint(PARTITION).clear()
+    assert UnifiedLog(PARTITION, disk, RECOVERS_EPOCHS).epochs.entries == []
 
 
 def test_a_log_start_checkpoint_beyond_the_log_end_is_reported_before_the_log_opens() -> None:
     _, _, disk = manager_with_log_start(3)
-    disk.log_file(P).flushed_offset = 2
-    assert disk.lose_power() == [(P, 2, 4)]
+    disk.log_file(PARTITION).flushed_offset = 2
+    assert disk.lose_power() == [(PARTITION, 2, 4)]
     host, manager = reopen(disk)
-    log = manager.log(P)
+    log = manager.log(PARTITION)
     assert (log.log_start_offset, log.log_end_offset) == (3, 3)
-    assert host.events_named("log_start") == [(1, P, 3, "log-start-offset-checkpoint", 0)]
+    assert host.events_named("log_start") == [(1, PARTITION, 3, "log-start-offset-checkpoint", 0)]
     kinds = [event[1] for event in host.events]
     assert kinds.index("log_start") < kinds.index("recover")
 
 
 def test_a_log_start_undone_by_a_truncation_is_removed_from_the_checkpoint_within_a_minute() -> None:
     manager, host, disk = manager_with_log_start(3)
-    manager.log(P).high_watermark = 1
-    manager.truncate(P, 1, "leader epoch")
-    assert disk.checkpoint(LOG_START_OFFSET_CHECKPOINT, P) == 3
+    manager.log(PARTITION).high_watermark = 1
+    manager.truncate(PARTITION, 1, "leader epoch")
+    assert disk.checkpoint(LOG_START_OFFSET_CHECKPOINT, PARTITION) == 3
     host.advance(60 * SECOND)
-    assert disk.checkpoint(LOG_START_OFFSET_CHECKPOINT, P) == 1
+    assert disk.checkpoint(LOG_START_OFFSET_CHECKPOINT, PARTITION) == 1

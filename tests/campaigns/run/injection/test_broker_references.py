@@ -21,7 +21,7 @@ RACKS = ClusterSpec(
 )
 
 
-def meant(harness: ClusterHarness, reference: object, draws: Sequence[int] = ()) -> tuple[int, ...]:
+def resolve(harness: ClusterHarness, reference: object, draws: Sequence[int] = ()) -> tuple[int, ...]:
     draw = recorded_choices({"schedule": draws}).schedule
     return BrokerReferences(harness.target, RACKS, draw).brokers(reference)
 
@@ -51,16 +51,16 @@ def meant(harness: ClusterHarness, reference: object, draws: Sequence[int] = ())
 def test_a_reference_resolves_to_its_brokers(
     reference: object, draws: tuple[int, ...], brokers: tuple[int, ...]
 ) -> None:
-    assert meant(ClusterHarness(), reference, draws) == brokers
+    assert resolve(ClusterHarness(), reference, draws) == brokers
 
 
 def test_a_reference_resolves_against_the_current_state_of_the_cluster() -> None:
     harness = ClusterHarness(brokers=2, replication_factor=1, controller=1)
-    assert meant(harness, "follower of t-0") == ()  # the partition has no followers
+    assert resolve(harness, "follower of t-0") == ()  # the partition has no followers
     harness.environment.perform(Kill(0))
     harness.cluster.simulator.run_until(30 * SECOND)
-    assert meant(harness, "leader of t-0") == meant(harness, "leaders of t") == ()
-    assert meant(harness, "controller") == (1,)
+    assert resolve(harness, "leader of t-0") == resolve(harness, "leaders of t") == ()
+    assert resolve(harness, "controller") == (1,)
 
 
 def test_a_fault_strikes_each_of_the_brokers_that_it_names() -> None:
@@ -70,7 +70,7 @@ def test_a_fault_strikes_each_of_the_brokers_that_it_names() -> None:
     assert [struck.concrete for struck in harness.injector.injected] == [
         BrokerCrash(broker=broker, restart_after=(SECOND, SECOND)) for broker in (2, 1)
     ]
-    # One of them is already down. The other is still struck.
+    # The fault strikes the broker that still runs.
     assert harness.injector.inject(BrokerCrash(broker=(1, 0)))
     assert not harness.injector.inject(BrokerCrash(broker=(1, 0)))
 

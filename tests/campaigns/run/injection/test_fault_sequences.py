@@ -82,7 +82,7 @@ def test_each_repetition_of_a_fault_draws_its_own_values() -> None:
     assert {later - earlier for (earlier, _), (later, _) in pairwise(times)} <= {1.0, 2.0}
 
 
-def test_an_entry_stops_striking_once_its_stop_condition_held() -> None:
+def test_an_entry_stops_striking_after_its_stop_condition_held() -> None:
     entry = (
         'do: {broker_pause: {broker: 1, for: 1s}}\n    repeat: 20\n    stop_when: {acked: ["producer-0:10"]}'
     )
@@ -93,7 +93,7 @@ def test_an_entry_stops_striking_once_its_stop_condition_held() -> None:
     assert 1 < len(run_plan(plan, 0).faults) < 20
 
 
-def test_a_sequence_survives_being_written_and_read() -> None:
+def test_a_sequence_is_equal_after_it_is_written_and_read() -> None:
     plan = plan_of(
         "serial: [broker_crash: {broker: 0, for: 3s}, link_reset: {between: 1}]\n    pause: 1s..2s\n    repeat: 3"
     )
@@ -126,7 +126,7 @@ def injector(harness: ClusterHarness, **limits: Any) -> FaultInjector:
     return FaultInjector(harness.target, harness.cluster.spec, draw, BlastRadius(**limits))
 
 
-TAKES_ONE: list[Fault] = [
+FAULTS_THAT_STOP_ONE: list[Fault] = [
     BrokerCrash(broker=1),
     BrokerCrash(broker=1, kind="power_loss"),
     BrokerStop(broker=1),
@@ -140,7 +140,7 @@ TAKES_ONE: list[Fault] = [
 ]
 
 
-@pytest.mark.parametrize("fault", TAKES_ONE)
+@pytest.mark.parametrize("fault", FAULTS_THAT_STOP_ONE)
 @pytest.mark.parametrize("first", [BrokerCrash(broker=2), BrokerPause(broker=2), BrokerIsolation(broker=2)])
 def test_the_number_of_brokers_out_of_service_stays_within_its_limit(first: Fault, fault: Fault) -> None:
     assert injector(ClusterHarness(), brokers=1).inject(fault)
@@ -151,7 +151,7 @@ def test_the_number_of_brokers_out_of_service_stays_within_its_limit(first: Faul
     assert injector(harness, brokers=2).inject(fault)
 
 
-def test_the_last_broker_in_sync_is_never_struck() -> None:
+def test_no_fault_strikes_the_last_broker_in_sync() -> None:
     harness = ClusterHarness()
     limited = injector(harness)
     assert limited.inject(BrokerCrash(broker=0))
@@ -166,7 +166,7 @@ def test_the_required_number_of_isr_members_stays_in_service() -> None:
     assert not limited.inject(BrokerPause(broker=1))
 
 
-def test_a_broker_outside_every_isr_may_be_struck() -> None:
+def test_a_fault_may_strike_a_broker_outside_every_isr() -> None:
     assert injector(ClusterHarness(replication_factor=1), keep_in_sync=1).inject(BrokerCrash(broker=2))
     assert not injector(ClusterHarness(replication_factor=1), keep_in_sync=1).inject(BrokerCrash(broker=0))
 

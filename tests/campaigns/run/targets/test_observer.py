@@ -1,4 +1,4 @@
-"""Observers read the history, and tell which brokers a fault impairs."""
+"""An observer reports the outcomes of sends, and the brokers that a fault impairs."""
 
 import pytest
 

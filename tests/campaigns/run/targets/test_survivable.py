@@ -23,7 +23,9 @@ survivable: true
 
 
 @pytest.mark.parametrize("survivable", [True, False])
-def test_the_only_member_of_the_isr_keeps_its_power_even_if_an_outsider_has_a_copy(survivable: bool) -> None:
+def test_the_only_isr_member_does_not_lose_power_even_if_a_broker_outside_the_isr_has_a_copy(
+    survivable: bool,
+) -> None:
     (plan,) = load_text(CAMPAIGN, "survivable.yaml").plans
     target = ModelTarget(replace(plan, survivable=survivable), Choices.from_seed(0), frozenset())
     target.start()
@@ -40,7 +42,7 @@ def test_the_only_member_of_the_isr_keeps_its_power_even_if_an_outsider_has_a_co
 
 
 @pytest.mark.parametrize("survivable", [True, False])
-def test_a_broker_that_lost_committed_records_restarts_once_it_is_out_of_the_isr(
+def test_a_broker_that_lost_committed_records_restarts_after_it_has_left_the_isr(
     survivable: bool,
 ) -> None:
     (plan,) = load_text(CAMPAIGN, "survivable.yaml").plans
@@ -57,7 +59,7 @@ def test_a_broker_that_lost_committed_records_restarts_once_it_is_out_of_the_isr
     assert not target.environment.is_held_back(1)
 
 
-def test_healing_starts_a_broker_that_lost_committed_records_once_it_is_out_of_the_isr() -> None:
+def test_healing_starts_a_broker_that_lost_committed_records_after_it_has_left_the_isr() -> None:
     (plan,) = load_text(CAMPAIGN, "survivable.yaml").plans
     target = ModelTarget(plan, Choices.from_seed(0), frozenset())
     target.start()
@@ -86,7 +88,7 @@ faults:
 
 
 @pytest.mark.parametrize(("survivable", "struck"), [("true", [1, 0]), ("false", [1, 0, 2])])
-def test_the_last_broker_with_records_is_spared_while_an_emptied_one_is_in_the_isr(
+def test_no_fault_strikes_the_last_broker_with_records_while_an_emptied_broker_is_in_the_isr(
     survivable: str, struck: list[int]
 ) -> None:
     (plan,) = load_text(FAULTS % survivable, "survivable.yaml").plans

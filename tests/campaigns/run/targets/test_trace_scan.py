@@ -32,7 +32,7 @@ def test_a_scan_continues_with_new_events() -> None:
     assert scan.first_match(wanted) == 3
 
 
-def test_events_before_a_step_do_not_count_for_it() -> None:
+def test_a_step_ignores_events_before_it() -> None:
     scan = TraceScan([(0, PAUSED, 1), (1, PAUSED, 1), (2, PAUSED, 2)])
     assert scan.first_match(pattern(PAUSED, broker=1)) == 1
     scan.step_taken(1)
@@ -74,19 +74,19 @@ def test_an_event_without_a_reason_matches_patterns_with_different_reasons() -> 
     assert [scan.first_match(pattern(CUT, reason=reason)) for reason in reasons] == [1, 1]
 
 
-def test_events_seen_while_the_previous_step_waited_count_for_the_next() -> None:
+def test_a_step_may_match_events_that_happened_while_the_previous_step_waited() -> None:
     events: list[TraceEvent] = [(0, PAUSED, 1), (1, PAUSED, 2)]
     scan = DelayedTraceScan(events)
     assert scan.first_match(pattern(PAUSED, broker=2)) == 2
     scan.step_taken(2)
     assert scan.first_match(pattern(PAUSED, broker=1)) == 1
-    # The event that the previous step matched does not count again.
+    # The next step ignores the event that the previous step matched.
     assert scan.first_match(pattern(PAUSED, broker=2)) is None
     events.append((2, PAUSED, 2))
     assert scan.first_match(pattern(PAUSED, broker=2)) == 3
 
 
-def test_events_seen_before_the_previous_step_do_not_count() -> None:
+def test_a_step_ignores_events_before_the_previous_step() -> None:
     events: list[TraceEvent] = [(0, PAUSED, 1)]
     scan = DelayedTraceScan(events)
     scan.step_taken(1)

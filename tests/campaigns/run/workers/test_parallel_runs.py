@@ -38,19 +38,19 @@ def test_short_runs_start_no_process(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(digests(3)) == len(RUNS)
 
 
-class Pool:
+class DyingPool:
     """A pool whose worker dies at one of its runs."""
 
-    def __init__(self, dies_at: int, *, at_once: bool) -> None:
+    def __init__(self, dies_at: int, *, is_broken_at_submit: bool) -> None:
         self.dies_at = dies_at
-        self.at_once = at_once
+        self.is_broken_at_submit = is_broken_at_submit
 
     def submit(
         self, _: object, run_one: RunOne[RunResult], plan: Plan, seed: int, *_rest: object
     ) -> Future[RunResult]:
         future: Future[RunResult] = Future()
         if seed == self.dies_at:
-            if self.at_once:
+            if self.is_broken_at_submit:
                 raise BrokenProcessPool
             future.set_exception(BrokenProcessPool())
         else:
@@ -62,16 +62,18 @@ class Pool:
 
 
 @pytest.mark.parametrize("dies_at", [0, 5, 11])
-@pytest.mark.parametrize("at_once", [False, True])
-def test_runs_that_a_dead_worker_left_run_in_this_process(
-    monkeypatch: pytest.MonkeyPatch, dies_at: int, *, at_once: bool
+@pytest.mark.parametrize("is_broken_at_submit", [False, True])
+def test_unfinished_runs_of_a_dead_worker_run_in_this_process(
+    monkeypatch: pytest.MonkeyPatch, dies_at: int, *, is_broken_at_submit: bool
 ) -> None:
     monkeypatch.setattr(workers, "_ALONE_S", 0.0)
-    monkeypatch.setattr(worker_pool, "worker_pool", lambda *_: Pool(dies_at, at_once=at_once))
+    monkeypatch.setattr(
+        worker_pool, "worker_pool", lambda *_: DyingPool(dies_at, is_broken_at_submit=is_broken_at_submit)
+    )
     assert [seed for seed, _ in digests(2)] == list(range(12))
 
 
-def test_no_thread_is_left_for_python_to_wake_when_it_exits(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_worker_thread_remains_when_python_exits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(workers, "_ALONE_S", 0.0)
     before = set(threading.enumerate())
     results = run_all(RUNS, 2)
