@@ -23,6 +23,9 @@ from typing import Any, Final, NoReturn
 _LOADERS: Final = ("harrow.campaigns.language.loader", "campaigns.loader")
 _RUNNERS: Final = ("harrow.campaigns.run.runner", "campaigns.runner")
 
+_FORMER_NAMES: Final = {"truncation_drops_empty_last_epoch": "epoch_cache_cut_at_log_end"}
+"""The names that switches had at earlier commits, by the names that they have now."""
+
 _BARE_EVENTS: Final = 100_000
 _BARE_QUEUE: Final = 100
 
@@ -63,6 +66,17 @@ def _first(names: tuple[str, ...], root: Path) -> ModuleType:
     raise ModuleNotFoundError(f"none of {', '.join(names)} is in {root}")
 
 
+def with_names_of(root: Path, campaign: str) -> str:
+    """Return a campaign in which each switch has the name that the commit in *root* knows."""
+    model = root / "cluster_model"
+    files = (*model.glob("release.py"), *(model / "release").glob("*.py"))
+    declared = "".join(file.read_text(encoding="utf-8") for file in files)
+    for name, former_name in _FORMER_NAMES.items():
+        if name not in declared:
+            campaign = campaign.replace(name, former_name)
+    return campaign
+
+
 def _take_any_number_of_partitions() -> None:
     """Lift the loader's limit of partitions, which guards against mistakes in campaign files."""
     for name, module in list(sys.modules.items()):
@@ -93,6 +107,7 @@ def main() -> None:
     root = Path(asked["root"]).resolve()
     load_text: Callable[..., Any] = _first(_LOADERS, root).load_text
     runner = _first(_RUNNERS, root)
+    warm_up, campaign = (with_names_of(root, asked[key]) for key in ("warm_up", "campaign"))
     _take_any_number_of_partitions()
     judge_s = 0.0
     judge: Callable[..., Any] = runner.__dict__["judge"]
@@ -106,8 +121,8 @@ def main() -> None:
             judge_s += _cpu_s() - began_s
 
     runner.__dict__["judge"] = timed_judge
-    runner.run_plan(load_text(asked["warm_up"], "warm-up.yaml").plans[0], 0)  # imports and caches
-    plan = load_text(asked["campaign"], "benchmark.yaml").plans[0]
+    runner.run_plan(load_text(warm_up, "warm-up.yaml").plans[0], 0)  # imports and caches
+    plan = load_text(campaign, "benchmark.yaml").plans[0]
     gc.collect()
     gc.freeze()  # As `harrow run` does: what was imported is not garbage.
     bare = [bare_events_per_s() for _ in range(3)]

@@ -24,6 +24,7 @@ from benchmarks.speed.measurement import (
     measure,
     resolved,
 )
+from benchmarks.speed.run_once import with_names_of
 from harrow.campaigns.language.loader import load_text
 from tests.patience import PATIENCE_S
 
@@ -219,3 +220,19 @@ def cost(*, cpu_s: float = 3.0, over: bool = False, events: int = 1_000) -> Cost
         bare_events_per_s=1e6,
         runner="",
     )
+
+
+@pytest.mark.parametrize(
+    ("file", "expected"),
+    [
+        ("release/log.py", "truncation_drops_empty_last_epoch"),
+        ("release.py", "epoch_cache_cut_at_log_end"),
+    ],
+)
+def test_a_commit_gets_a_campaign_with_the_names_of_its_switches(
+    file: str, expected: str, tmp_path: Path
+) -> None:
+    declaration = tmp_path / "cluster_model" / file
+    declaration.parent.mkdir(parents=True)
+    declaration.write_text(f"{expected}: bool = switch()\n", encoding="utf-8")
+    assert f"  {expected}: true\n" in with_names_of(tmp_path, TINY.text())
