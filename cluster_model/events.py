@@ -1,12 +1,12 @@
 """Declares the events of a run, each with the kind of its fields.
 
-A trace stores an event as a tuple, ``(at_us, name, *fields)``. A run emits thousands, and objects
-would cost several times as much. Code names events by their `Event` classes: actors emit them by
-``host.emit(HighWatermarkSet, broker, partition, hw)``, subscribers and replays get the fields as
-arguments, and `harrow.cluster_model.trace.select` makes objects of those that are needed. mypy
-checks all three against the declaration.
+A trace stores an event as a tuple, ``(at_us, name, *fields)``. A run emits thousands of events, and
+objects would cost several times as much. Code names events by their `Event` classes: actors emit
+them with ``host.emit(HighWatermarkSet, broker, partition, hw)``, subscribers and replays get the
+fields as arguments, and `harrow.cluster_model.trace.select` makes objects from selected events.
+mypy checks all three uses against the declaration.
 
-A new kind of event is a class here, or in any other module, with ``@event(NAME)``. Its declaration
+A new kind of event is a class with ``@event(NAME)``, in this module or another. Its declaration
 also says in which runs a trace has such events (`Sight`), and the subsystem of Kafka without which
 they do not occur.
 """
@@ -55,14 +55,14 @@ class FieldTrait(Enum):
 
 @unique
 class Sight(IntEnum):
-    """In which runs a trace has events of a kind. Each member includes the later ones."""
+    """The runs whose trace has events of a kind. Each member includes the runs of later members."""
 
     MODEL = 0
-    """Only the model: no watch of real brokers reports such events."""
+    """Only runs of the model, because no watch of real brokers reports such events."""
     STARTED_BROKERS = 1
-    """Also brokers that harrow starts, with access to their disks, and a proxy in front of each."""
+    """Also runs on brokers that harrow starts, with access to their disks and connections."""
     ANY_BROKERS = 2
-    """Also a user's own cluster, from metadata, offsets, clients and harrow's own actions."""
+    """Also runs on a user's cluster, from metadata, offsets, clients and harrow's own actions."""
 
 
 STARTED_BROKERS: Final = Sight.STARTED_BROKERS
@@ -73,7 +73,7 @@ NO_CONTROLLER: Final = -1
 KILLED: Final = "process"
 POWER_LOSS: Final = "power_loss"
 SHUT_DOWN: Final = "shutdown"
-"""How a broker stops: it is killed, its machine loses power, or it shuts down cleanly."""
+"""The causes of a broker's stop: a kill, a power loss of its machine, or a clean shutdown."""
 
 BrokerId = Annotated[int, FieldKind.BROKER]
 """A broker's id, -1 for none."""
@@ -89,10 +89,10 @@ Offsets = Annotated[tuple[int, ...], FieldKind.OBJECT]
 Epoch = Annotated[int, FieldKind.EPOCH]
 Number = Annotated[int, FieldKind.NUMBER]
 Strike = Annotated[int | None, FieldKind.NUMBER]
-"""The number of the fault's strike that caused it, None if no fault did."""
+"""The number of the fault's strike that caused the event, None if no fault did."""
 Flag = Annotated[bool, FieldKind.FLAG]
 Values = Annotated[tuple[str, ...], FieldKind.VALUES]
-"""The values of a batch's records, in order; a control batch has none, but takes an offset."""
+"""The values of a batch's records, in order. A control batch has none, but takes an offset."""
 Records = Annotated[tuple[tuple[int, str], ...], FieldKind.RECORDS]
 """Records as (offset, value)."""
 Text = Annotated[str, FieldKind.TEXT]

@@ -23,9 +23,9 @@ D = TypeVar("D")
 
 
 class Marker:
-    """A kind of value, whose docstring is its syntax in a campaign.
+    """A kind of value. The docstring of each subclass is the syntax of the value in a campaign.
 
-    After ``;`` follows its type in the model.
+    The type of the value in the model follows after a semicolon.
     """
 
 

@@ -565,7 +565,7 @@ def _setting(name: str) -> Any:
     return field(metadata={_SETTING: name})
 
 
-class Resolved:
+class ResolvedSettings:
     """The settings of one process: explicit values, and the release's defaults for the others."""
 
     __slots__ = ("_explicit", "_release", "_scope")
@@ -585,7 +585,7 @@ class Resolved:
         unit = US_PER_SECOND if SETTINGS[self._scope, name].kind == "seconds" else US_PER_MS
         return min(int(self.get(name)), LONG_MAX // US_PER_SECOND) * unit
 
-    def of(self, config: type[C], **computed: Any) -> C:
+    def configure(self, config: type[C], **computed: Any) -> C:
         """Return a configuration with *computed* fields, and all others from their settings."""
         values = dict(computed)
         for item in fields(config):  # type: ignore[arg-type]  # every configuration is a dataclass
@@ -598,7 +598,7 @@ class Resolved:
     def reconnect_backoff_max_us(self) -> int:
         """Return the maximum of the reconnect backoff.
 
-        It does not grow before KIP-144, nor if only ``reconnect.backoff.ms`` is set
+        The backoff does not grow before KIP-144, nor if only ``reconnect.backoff.ms`` is set
         (``CommonClientConfigs.postProcessReconnectBackoffConfigs``).
         """
         name = "reconnect.backoff.max.ms"
@@ -787,12 +787,12 @@ class ConsumerConfig:
 
 
 def broker_config(release: str, explicit: Mapping[str, Value]) -> BrokerConfig:
-    s = Resolved(BROKER, release, explicit)
+    s = ResolvedSettings(BROKER, release, explicit)
     # ``KafkaConfig.logFlushIntervalMs``.
     name = (
         "log.flush.interval.ms" if "log.flush.interval.ms" in explicit else "log.flush.scheduler.interval.ms"
     )
-    return s.of(
+    return s.configure(
         BrokerConfig,
         flush_interval_us=s.us(name),
         consumer_group_assignors=tuple(str(s.get("group.consumer.assignors")).split(",")),
@@ -859,7 +859,7 @@ def producer_config(
     setting that conflicts with it turns it off
     (``ProducerConfig.postProcessAndValidateIdempotenceConfigs``).
     """
-    s = Resolved(PRODUCER, release, explicit)
+    s = ResolvedSettings(PRODUCER, release, explicit)
     behaviours = behaviours or RELEASES[release].behaviours
     idempotence = behaviours.clients.idempotence and bool(s.get(IDEMPOTENCE))
     if explicit.get(TRANSACTIONAL_ID):
@@ -877,7 +877,7 @@ def producer_config(
         delivery_timeout_us = max(
             delivery_timeout_us, _least_delivery_timeout_us(s.us("linger.ms"), s.us("request.timeout.ms"))
         )
-    return s.of(
+    return s.configure(
         ProducerConfig,
         acks=-1 if acks == "all" else int(acks),
         idempotence=idempotence,
@@ -1015,7 +1015,7 @@ def broker_conflicts(release: str, explicit: Mapping[str, Value]) -> Iterator[Co
     """Yield the settings that Kafka's brokers refuse (``GroupCoordinatorConfig``, KIP-848)."""
     if not SETTINGS[BROKER, _GROUP_SESSION].exists_in(release):
         return
-    s = Resolved(BROKER, release, explicit)
+    s = ResolvedSettings(BROKER, release, explicit)
     for name, least, most in _BOUNDED:
         if s.get(name) < s.get(least):
             yield _out_of_bounds(explicit, name, least, f"must be at least {least} ({s.get(least)} ms)")
@@ -1097,7 +1097,7 @@ def reconciled(
     fixed: Mapping[str, Value] = MappingProxyType({}),
     replicas: int | None = None,
 ) -> dict[str, Value]:
-    """Return *chosen* settings without their conflicts, next to *fixed* ones.
+    """Return *chosen* settings without conflicts among them and with *fixed* settings.
 
     The setting of a conflict changes. If it is fixed, the chosen setting that conflicts with it is
     dropped. min.insync.replicas is at most the number of replicas. With a chosen group protocol,
@@ -1117,15 +1117,15 @@ def reconciled(
             of_member = {GROUP_ID: _ANY_GROUP, **shared_with(CONSUMER, release, settings)}
             remaining = chain(remaining, consumer_conflicts(release, of_member))
         for conflict in remaining:
-            if _settled(settings, conflict):
+            if _settle_conflict(settings, conflict):
                 break
         else:
             break
     return settings
 
 
-def _settled(settings: dict[str, Value], conflict: Conflict) -> bool:
-    """Change chosen settings to resolve a conflict; return whether that was possible."""
+def _settle_conflict(settings: dict[str, Value], conflict: Conflict) -> bool:
+    """Change chosen settings to resolve a conflict. Return whether that was possible."""
     if conflict.setting in settings:
         if conflict.remedy is None:
             del settings[conflict.setting]
@@ -1141,9 +1141,9 @@ def _settled(settings: dict[str, Value], conflict: Conflict) -> bool:
 
 
 def consumer_config(release: str, explicit: Mapping[str, Value]) -> ConsumerConfig:
-    s = Resolved(CONSUMER, release, explicit)
+    s = ResolvedSettings(CONSUMER, release, explicit)
     api_timeout = "default.api.timeout.ms"
-    return s.of(
+    return s.configure(
         ConsumerConfig,
         assignors=tuple(str(s.get(ASSIGNMENT_STRATEGY)).split(",")),
         api_timeout_us=s.us(api_timeout) if SETTINGS[CONSUMER, api_timeout].exists_in(release) else None,

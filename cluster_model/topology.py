@@ -153,7 +153,7 @@ class DiskSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuotaSpec:
-    """The bytes per second a client may send to and fetch from a broker before it is throttled.
+    """The bytes per second that a client may send to and fetch from each broker.
 
     Only the batches in requests and responses count.
     """
@@ -263,12 +263,12 @@ INTERNAL_TOPICS: Final = (CONSUMER_OFFSETS, TRANSACTION_STATE)
 
 
 def is_internal(partition: str) -> bool:
-    """Return whether a partition is of an internal topic, which clients use only by name."""
+    """Return whether a partition belongs to an internal topic."""
     return partition.startswith("__") and partition.rpartition("-")[0] in INTERNAL_TOPICS
 
 
 class Coordinated:
-    """A client that may need a coordinator, and so an internal topic."""
+    """A client that may need a coordinator, and therefore an internal topic."""
 
     __slots__ = ()
 

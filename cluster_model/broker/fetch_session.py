@@ -329,7 +329,7 @@ class FetchSessionCache:
     ) -> FetchSession | str:
         """Return the updated session of a fetch (``FetchManager.newContext``), or an error."""
         if request.session_epoch <= protocol.INITIAL_SESSION_EPOCH:
-            return self._opened(request, connection, now_us)
+            return self._open_session(request, connection, now_us)
         session = self._sessions.get(connection.id if self._bound_to_connection else request.session_id)
         if session is None:
             return errors.FETCH_SESSION_ID_NOT_FOUND
@@ -362,7 +362,9 @@ class FetchSessionCache:
             return last
         return session
 
-    def _opened(self, request: protocol.FetchRequest, connection: Connection, now_us: int) -> FetchSession:
+    def _open_session(
+        self, request: protocol.FetchRequest, connection: Connection, now_us: int
+    ) -> FetchSession:
         """Return a new session for a full fetch.
 
         Without room in the cache it lasts for one answer.

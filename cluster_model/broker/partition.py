@@ -244,7 +244,7 @@ class Partition:
         if batch.is_transactional and result.batch is not None:
             self._report_transaction(result.batch, opened_at)
         hw_rose = self.maybe_increment_hw()
-        self.logs.appended(self.log)
+        self.logs.on_append(self.log)
         return result, hw_rose
 
     def may_append(self, batch: RecordBatch, acks: int) -> bool:
@@ -384,7 +384,7 @@ class Partition:
             if batch.is_transactional:
                 self._report_transaction(batch, opened_at)
         if batches:
-            self.logs.appended(self.log)
+            self.logs.on_append(self.log)
         hw_moved = self._update_hw(leader_hw)
         if leader_log_start and self.switches.log_start_follows_leader:
             self.logs.increment_log_start(self.name, leader_log_start)

@@ -103,23 +103,23 @@ class CoordinatorLookup:
     def _send_lookup(self, _: None) -> None:
         connection = self._metadata.least_loaded()
         if connection is None:
-            self._failed(self._metadata.usable_in_us())
+            self._handle_failure(self._metadata.usable_in_us())
         else:
             connection.send(FindCoordinatorRequest(self._topic, self._key), self._handle_response)
 
     def _handle_response(self, response: FindCoordinatorResponse | None, _: None) -> None:
         if response is None or response.error != errors.NONE:
-            self._failed(_SOON_US)
+            self._handle_failure(_SOON_US)
         elif not self._connection_to(response.node).is_usable():
             # The broker that answered does not know yet that the coordinator is gone.
-            self._failed(_SOON_US)
+            self._handle_failure(_SOON_US)
         else:
             self._node = response.node
             self._is_looking_up = False
             self._failures = 0
             self._on_found()
 
-    def _failed(self, least_us: int) -> None:
+    def _handle_failure(self, least_us: int) -> None:
         wait_us = max(self._backoff.backoff_us(self._failures), least_us)
         self._failures += 1
         self._host.set_timer(wait_us, self._send_lookup)

@@ -359,12 +359,12 @@ class Producer:
             self._complete(batch, error, offset)
         elif error == errors.NONE:
             # The batch was already reported as expired, but now its sequence is settled.
-            self._sequences.acked(batch)
+            self._sequences.on_ack(batch)
         self._run()
 
     def _complete(self, batch: ProducerBatch, error: str, offset: int) -> None:
         if error in (errors.NONE, errors.DUPLICATE_SEQUENCE_NUMBER):
-            self._sequences.acked(batch)
+            self._sequences.on_ack(batch)
             self._report_acks(batch, offset if error == errors.NONE else None)
             return
         if error in errors.MAYBE_APPENDED:
@@ -436,7 +436,7 @@ class Producer:
             self._host.emit(
                 AppendedBatchGivenUp, self._host.name, batch.partition, error, tuple(batch.values)
             )
-        self._sequences.failed(batch, error, retries_left=retries_left, others=others)
+        self._sequences.on_batch_failure(batch, error, retries_left=retries_left, others=others)
 
     def _outstanding_batches(self, partition: str) -> list[ProducerBatch]:
         """Return the unsettled batches with a sequence of the current producer id, in order."""

@@ -81,7 +81,7 @@ class ProducerSequences:
             return True
         return all(other.base_sequence > batch.base_sequence for other in in_flight if other.has_sequence())
 
-    def acked(self, batch: ProducerBatch) -> None:
+    def on_ack(self, batch: ProducerBatch) -> None:
         if batch.has_sequence() and batch.producer_id == self.producer_id:
             last = self._last_acked.get(batch.partition, -1)
             self._last_acked[batch.partition] = max(last, batch.last_sequence)
@@ -97,7 +97,7 @@ class ProducerSequences:
             return False
         return batch.sequence_was_reset or batch.base_sequence != last_acked + 1
 
-    def failed(
+    def on_batch_failure(
         self, batch: ProducerBatch, error: str, *, retries_left: bool, others: Iterable[ProducerBatch]
     ) -> None:
         """Settle the sequence of a batch that was given up (``handleFailedBatch``)."""
@@ -201,9 +201,9 @@ class EpochBumps(ProducerSequences):
     def _is_in_older_epoch(self, partition: str) -> bool:
         return self._epochs.get(partition, 0) != self._producer_epoch
 
-    def acked(self, batch: ProducerBatch) -> None:
+    def on_ack(self, batch: ProducerBatch) -> None:
         if batch.producer_epoch == self._epochs.get(batch.partition, 0):
-            super().acked(batch)
+            super().on_ack(batch)
 
     def may_retry(self, batch: ProducerBatch, error: str) -> bool:
         """Retry after every sequence error.
@@ -220,7 +220,7 @@ class EpochBumps(ProducerSequences):
             self._with_gap[batch.partition] = None
         return True
 
-    def failed(
+    def on_batch_failure(
         self,
         batch: ProducerBatch,
         error: str,

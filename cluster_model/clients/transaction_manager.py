@@ -767,7 +767,7 @@ class TransactionalSequences(ProducerSequences):
         """Send nothing to partitions outside of the transaction (``isSendToPartitionAllowed``)."""
         return batch.partition in self._manager.partitions and super().may_send(batch, in_flight)
 
-    def failed(self, batch: ProducerBatch, error: str, *, retries_left: bool, others: Any) -> None:
+    def on_batch_failure(self, batch: ProducerBatch, error: str, *, retries_left: bool, others: Any) -> None:
         if error == errors.UNKNOWN_PRODUCER_ID:
             # The log has no state of this producer, so its sequence starts from 0.
             for sequences in (self._next, self._last_acked, self._unresolved):
@@ -775,7 +775,7 @@ class TransactionalSequences(ProducerSequences):
         elif error in FATAL_SEQUENCE_ERRORS and retries_left and self.is_current(batch):
             self._close_gap(batch, others)
         else:
-            super().failed(batch, error, retries_left=retries_left, others=others)
+            super().on_batch_failure(batch, error, retries_left=retries_left, others=others)
 
 
 def retry_timeouts(call: Callable[[OnDone], None], on_done: OnDone) -> None:

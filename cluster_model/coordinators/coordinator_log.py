@@ -21,7 +21,7 @@ They are ``offsets.commit.required.acks`` and ``TransactionLog.EnforcedRequiredA
 
 NO_EPOCH: Final = -1
 
-_encode: Final = json.JSONEncoder(separators=(",", ":")).encode
+_to_json: Final = json.JSONEncoder(separators=(",", ":")).encode
 
 
 class CoordinatorRecord(NamedTuple):
@@ -49,13 +49,13 @@ class CoordinatorLog:
         producer_id: int = NO_PRODUCER_ID,
         producer_epoch: int = NO_EPOCH,
     ) -> None:
-        """Append records, within a producer's transaction if it is given.
+        """Append records, in a producer's transaction if there is a *producer_id*.
 
         *on_complete* gets the error once all in-sync replicas have the records, or after the
         timeout. The records stay in the log after a timeout.
         """
         name = f"{self._topic}-{partition}"
-        values = tuple(_encoded(record) for record in records)
+        values = tuple(_record_text(record) for record in records)
         count = len(records)
         batch = RecordBatch(
             values,
@@ -88,7 +88,7 @@ class CoordinatorLog:
 
 
 def records_of(batch: RecordBatch) -> Iterator[CoordinatorRecord]:
-    """Yield the records of a coordinator's batch; a transaction marker has none."""
+    """Yield the records of a coordinator's batch. A transaction marker has none."""
     if batch.keyed is None:
         return
     for key, value, is_tombstone in zip(batch.keyed.keys, batch.values, batch.keyed.tombstones, strict=True):
@@ -101,7 +101,7 @@ def record_value(text: str, key: str) -> Any:
     return json.loads(text[len(key) + 1 :])
 
 
-def _encoded(record: CoordinatorRecord) -> str:
-    """Return the record as text that begins with its key, so that the text explains itself."""
-    value = "null" if record.value is None else _encode(record.value)
+def _record_text(record: CoordinatorRecord) -> str:
+    """Return a record as text. It begins with the key, so that traces are readable."""
+    value = "null" if record.value is None else _to_json(record.value)
     return f"{record.key} {value}"

@@ -156,7 +156,7 @@ class ProducerStateMatchesLog:
             len(retained) < in_flight_max
             and retained[0][0] != 0
             and replica.file.segments[0].base_offset == 0
-            and (not log.producers.begin_anywhere or _has_earlier(replica, batch, retained[0][2]))
+            and (not log.producers.accepts_any_first_sequence or _has_earlier(replica, batch, retained[0][2]))
         ):
             details = (
                 f"the state of producer id {batch.producer_id}, which may have {in_flight_max} requests in flight, has "

@@ -54,20 +54,20 @@ class InvariantMonitor:
         checks = self._checks
         if checks.watch_replicas():
             trace.subscribe(events.LogOpened, self._log_opened)
-            trace.subscribe(events.HighWatermarkSet, self._high_watermark_set)
-            trace.subscribe(events.LogTruncated, self._truncated)
+            trace.subscribe(events.HighWatermarkSet, self._on_high_watermark)
+            trace.subscribe(events.LogTruncated, self._on_truncation)
             trace.subscribe(events.BecameLeader, self._became_leader)
             trace.subscribe(events.BecameFollower, self._became_follower)
             trace.subscribe(events.IsrChanged, self._isr_changed)
             trace.subscribe(events.LeaderElected, self._isr_written)
             trace.subscribe(events.IsrReduced, self._isr_written)
-            trace.subscribe(events.BrokerStopped, self._broker_stopped)
+            trace.subscribe(events.BrokerStopped, self._on_broker_stop)
             trace.subscribe(events.LogDeleted, self._log_deleted)
             trace.subscribe(events.LogStartRaised, self._log_start_raised)
-            trace.subscribe(events.ReplicasAssigned, self._assigned)
+            trace.subscribe(events.ReplicasAssigned, self._on_assignment)
         if checks.on_append:
-            trace.subscribe(events.BatchAppended, self._appended)
-            trace.subscribe(events.BatchReplicated, self._appended)
+            trace.subscribe(events.BatchAppended, self._on_append)
+            trace.subscribe(events.BatchReplicated, self._on_append)
         if checks.on_checkpoint:
             trace.subscribe(events.CheckpointWritten, self._checkpoint_written)
 
@@ -82,19 +82,19 @@ class InvariantMonitor:
             check(replica)
         replica.hw = log.high_watermark
 
-    def _appended(self, _at_us: int, broker: int, partition: str, *_: Any) -> None:
+    def _on_append(self, _at_us: int, broker: int, partition: str, *_: Any) -> None:
         replica = self._partitions[partition].replicas[broker]
         for check in self._checks.on_append:
             check(replica)
 
-    def _high_watermark_set(self, _at_us: int, broker: int, partition: str, _hw: int) -> None:
+    def _on_high_watermark(self, _at_us: int, broker: int, partition: str, _hw: int) -> None:
         replica = self._partitions[partition].replicas[broker]
         for check in self._checks.on_high_watermark:
             check(replica)
         if replica.log is not None:
             replica.hw = replica.log.high_watermark
 
-    def _truncated(self, _at_us: int, broker: int, partition: str, *_: Any) -> None:
+    def _on_truncation(self, _at_us: int, broker: int, partition: str, *_: Any) -> None:
         """Handle a truncation, which may also have lowered the high watermark."""
         replica = self._partitions[partition].replicas[broker]
         for check in self._checks.on_truncate:
@@ -120,10 +120,10 @@ class InvariantMonitor:
         watched = self._partition(partition)
         watched.deleted_below = max(watched.deleted_below, offset)
 
-    def _assigned(self, _at_us: int, partition: str, replicas: tuple[int, ...], *_: Any) -> None:
+    def _on_assignment(self, _at_us: int, partition: str, replicas: tuple[int, ...], *_: Any) -> None:
         self._partition(partition).assigned = replicas
 
-    def _broker_stopped(self, _at_us: int, broker: int, cause: str) -> None:
+    def _on_broker_stop(self, _at_us: int, broker: int, cause: str) -> None:
         """Close the broker's logs. It no longer leads."""
         for partition in self._partitions.values():
             replica = partition.replicas.get(broker)

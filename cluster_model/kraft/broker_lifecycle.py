@@ -40,7 +40,7 @@ _STARTING_INTERVAL_US: Final = 10 * US_PER_MS
 _FIRST_SHUTDOWN_INTERVAL_US: Final = 50 * US_PER_MS
 _PRODUCER_IDS_RETRY_US: Final = 50 * US_PER_MS
 
-OnGenerated = Callable[[InitProducerIdResponse], None]
+ProducerIdCallback = Callable[[InitProducerIdResponse], None]
 
 
 @unique
@@ -110,7 +110,7 @@ class KRaftBrokerLifecycle:
             broker, host, self._channel, lambda: self._broker_epoch
         )
         self._producer_ids = range(0)
-        self._waiting_for_ids: list[OnGenerated] = []
+        self._waiting_for_ids: list[ProducerIdCallback] = []
 
     @property
     def is_active_controller(self) -> bool:
@@ -159,7 +159,7 @@ class KRaftBrokerLifecycle:
             request = kraft.BrokerRegistrationRequest(
                 self._broker, self._incarnation, self._log.clean_shutdown_epoch if was_clean else NO_EPOCH
             )
-            self._heartbeats.send(request, self._registered)
+            self._heartbeats.send(request, self._handle_registration)
         else:
             self._send_heartbeat()
 
@@ -187,7 +187,7 @@ class KRaftBrokerLifecycle:
         jitter = 980 + self._host.choices.network.below(41)
         self._schedule_communication(max(backoff_us * jitter // 1000, 1))
 
-    def _registered(self, response: kraft.BrokerRegistrationResponse | None) -> None:
+    def _handle_registration(self, response: kraft.BrokerRegistrationResponse | None) -> None:
         """Start heartbeats, or retry: an earlier incarnation's session blocks registration."""
         self._communication_in_flight = False
         if response is None or response.error != errors.NONE:
@@ -267,7 +267,7 @@ class KRaftBrokerLifecycle:
         (``MetadataLoader.handleLoadSnapshot``).
         """
         former, start_offset = self._image.partitions, self._image.next_offset
-        image = self._image = self._log.replayed(self._image, high_watermark)
+        image = self._image = self._log.replay(self._image, high_watermark)
         if self._has_published:
             if image.partitions is former:
                 records = (record for _, record in self._log.read(start_offset, high_watermark))
@@ -296,12 +296,12 @@ class KRaftBrokerLifecycle:
         image = self._image
         states = {name: _state_of(image.partitions[name]) for name in partitions}
         self._listener.on_metadata_update(
-            MetadataDelta(self._broker_epoch, image.unfenced(), image.active(), states)
+            MetadataDelta(self._broker_epoch, image.unfenced_brokers(), image.active(), states)
         )
 
     # Producer ids
 
-    def generate_producer_id(self, on_generated: OnGenerated) -> None:
+    def generate_producer_id(self, on_generated: ProducerIdCallback) -> None:
         """Answer with the next id of a block from the controller."""
         if self._producer_ids:
             first, self._producer_ids = self._producer_ids[0], self._producer_ids[1:]

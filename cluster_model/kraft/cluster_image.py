@@ -134,7 +134,7 @@ class ClusterImage:
         else:
             self.leaderless.pop(name, None)
 
-    def unfenced(self) -> Mapping[int, int]:
+    def unfenced_brokers(self) -> Mapping[int, int]:
         """Return the broker epochs of registered, unfenced brokers, ordered by id."""
         if self._unfenced is None:
             self._unfenced = {

@@ -88,7 +88,7 @@ class CommittedChanges:
     def _note_last_known(self, _: int, _controller: int, partition: str, leader_epoch: int) -> None:
         self._last_known.add((partition, leader_epoch))
 
-    def committed(self, node: int, log: MetadataLog, high_watermark: int) -> None:
+    def apply_committed(self, node: int, log: MetadataLog, high_watermark: int) -> None:
         """Apply the records of a leader's log below its high watermark.
 
         Logs with the same record of the same epoch at an offset are the same before it, so it
@@ -116,7 +116,7 @@ class CommittedChanges:
 
         Emit the differences, which no controller decided.
         """
-        before, image = self._image, log.replayed(ClusterImage(), high_watermark)
+        before, image = self._image, log.replay(ClusterImage(), high_watermark)
         self._records[log.start_offset :] = log.read(log.start_offset, high_watermark)
         self._image, self._snapshot_image = image, ClusterImage()
         for broker in sorted({*before.brokers, *image.brokers}):

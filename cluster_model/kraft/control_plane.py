@@ -92,7 +92,7 @@ class QuorumControlPlane:
             self._behaviours,
             self._became_active,
             self._became_inactive,
-            self._changes.committed,
+            self._changes.apply_committed,
         )
         self._nodes[node] = controller
         self._network.listen(process, controller, server_name(node))

@@ -102,7 +102,7 @@ class MetadataLog:
             (snapshot.epoch for snapshot in self.snapshots if snapshot.end_offset == offset + 1), None
         )
 
-    def replayed(self, image: ClusterImage, end_offset: int) -> ClusterImage:
+    def replay(self, image: ClusterImage, end_offset: int) -> ClusterImage:
         """Return an image with the committed records below an offset applied.
 
         An empty image starts from the latest snapshot, and so does an image that ends before the

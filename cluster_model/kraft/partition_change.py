@@ -22,7 +22,7 @@ class Election(Enum):
 
 
 @unique
-class Elected(Enum):
+class ElectedLeader(Enum):
     """The kind of leader: eligible, or unclean, which is the last known leader or any replica."""
 
     CLEAN = "clean"
@@ -51,7 +51,7 @@ def changed_partition(
     unclean_shutdown: Collection[int] = (),
     altered_by: int = -1,
     assignment: ReplicaAssignment | None = None,
-) -> tuple[PartitionRecord, Elected] | None:
+) -> tuple[PartitionRecord, ElectedLeader] | None:
     """Return a partition with a new ISR, its leader and the kind of leader; None for no change.
 
     With an *assignment* it gets other replicas, or starts to. A reassignment completes when the ISR
@@ -68,7 +68,7 @@ def changed_partition(
             adding=assignment.adding,
             removing=assignment.removing,
         )
-    assigned, isr = _completed(assigned, isr)
+    assigned, isr = _complete_reassignment(assigned, isr)
     elr = _eligible(assigned, rules, isr, unclean_shutdown)
     if not isr and rules.elr_min_isr is None:
         isr = before.isr
@@ -77,7 +77,7 @@ def changed_partition(
     leader, elected = _elect(replace(assigned, isr=isr, elr=elr, last_known_leader=last_known), rules)
     if leader in elr:
         isr, elr = (leader,), tuple(member for member in elr if member != leader)
-    elif elected is not Elected.CLEAN:
+    elif elected is not ElectedLeader.CLEAN:
         # Formerly eligible replicas may lack the records that the new leader commits
         # (``maybeUpdateRecordElr``).
         isr, elr = (leader,), ()
@@ -99,7 +99,9 @@ def changed_partition(
     return replace(changed, partition_epoch=before.partition_epoch + 1), elected
 
 
-def _completed(partition: PartitionRecord, isr: tuple[int, ...]) -> tuple[PartitionRecord, tuple[int, ...]]:
+def _complete_reassignment(
+    partition: PartitionRecord, isr: tuple[int, ...]
+) -> tuple[PartitionRecord, tuple[int, ...]]:
     """Return a partition and its ISR, with the reassignment completed if possible.
 
     It completes when all target replicas are in the ISR. The same record removes the other replicas
@@ -160,23 +162,23 @@ def _eligible(
     )
 
 
-def _elect(partition: PartitionRecord, rules: LeaderRules) -> tuple[int, Elected]:
+def _elect(partition: PartitionRecord, rules: LeaderRules) -> tuple[int, ElectedLeader]:
     def may_lead(replica: int) -> bool:
         return replica in partition.electable and rules.is_acceptable(replica)
 
     if rules.election is Election.PREFERRED and may_lead(partition.replicas[0]):
-        return partition.replicas[0], Elected.CLEAN
+        return partition.replicas[0], ElectedLeader.CLEAN
     if may_lead(partition.leader):
-        return partition.leader, Elected.CLEAN
+        return partition.leader, ElectedLeader.CLEAN
     for replica in partition.replicas:
         if may_lead(replica):
-            return replica, Elected.CLEAN
+            return replica, ElectedLeader.CLEAN
     last = partition.last_known_leader
     if last >= 0 and not partition.isr and not partition.elr and rules.is_acceptable(last):
         # Balanced recovery: no replica is eligible, so the last leader is the best that there is.
-        return last, Elected.LAST_KNOWN
+        return last, ElectedLeader.LAST_KNOWN
     if rules.election is Election.UNCLEAN:
         for replica in partition.replicas:
             if rules.is_acceptable(replica):
-                return replica, Elected.UNCLEAN
-    return NO_LEADER, Elected.CLEAN
+                return replica, ElectedLeader.UNCLEAN
+    return NO_LEADER, ElectedLeader.CLEAN

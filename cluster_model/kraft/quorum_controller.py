@@ -30,7 +30,7 @@ from harrow.cluster_model.kraft.broker_heartbeats import NO_OFFSET, BrokerHeartb
 from harrow.cluster_model.kraft.cluster_image import BrokerRegistration, ClusterImage
 from harrow.cluster_model.kraft.metadata_log import MetadataLog, MetadataSnapshot
 from harrow.cluster_model.kraft.partition_change import (
-    Elected,
+    ElectedLeader,
     Election,
     LeaderRules,
     changed_partition,
@@ -58,7 +58,7 @@ from harrow.cluster_model.sim.host import Host
 from harrow.cluster_model.sim.message import Body
 
 R = TypeVar("R", bound=Body)
-Handled = tuple[tuple[MetadataRecord, ...], R]
+HandledRequest = tuple[tuple[MetadataRecord, ...], R]
 """The records of a request, and its answer after they are committed."""
 
 
@@ -144,7 +144,7 @@ class QuorumController(ServerEndpoint):
         refusal = protocol.AllocateProducerIdsResponse(errors.NOT_CONTROLLER)
         self._process(exchange, self._allocate_producer_ids, refusal)
 
-    def _process(self, exchange: Exchange[Q], handle: Callable[[Q], Handled[R]], refusal: R) -> None:
+    def _process(self, exchange: Exchange[Q], handle: Callable[[Q], HandledRequest[R]], refusal: R) -> None:
         """Process a request as active controller, and answer when its records are committed."""
 
         def respond(answer: R) -> None:
@@ -199,13 +199,13 @@ class QuorumController(ServerEndpoint):
         self._host.emit(MetadataSnapshotFetched, self.node, leader, log_end, *snapshot.id)
 
     def _replay(self, end_offset: int) -> None:
-        self._image = self._log.replayed(self._image, end_offset)
+        self._image = self._log.replay(self._image, end_offset)
 
     def _committed_image(self) -> ClusterImage:
         """Return the committed state; an active controller's image is ahead of it."""
         if not self.is_active or not self._switches.snapshot_of_committed_metadata:
             return self._image
-        return self._log.replayed(ClusterImage(), self.raft.high_watermark)
+        return self._log.replay(ClusterImage(), self.raft.high_watermark)
 
     def _claim(self) -> None:
         """Become active, as earlier epochs are committed, and restart every broker's session."""
@@ -239,7 +239,7 @@ class QuorumController(ServerEndpoint):
 
     def _register(
         self, request: protocol.BrokerRegistrationRequest
-    ) -> Handled[protocol.BrokerRegistrationResponse]:
+    ) -> HandledRequest[protocol.BrokerRegistrationResponse]:
         """Register a broker, unless another process with its id has a session.
 
         After ``ClusterControlManager.registerBroker``.
@@ -262,7 +262,7 @@ class QuorumController(ServerEndpoint):
             # After an unclean shutdown it may have lost records (KIP-966).
             records = [
                 *records[:1],
-                *self._without(
+                *self._changes_without(
                     request.broker, has_lost_records=self._switches.unclean_shutdown_removes_from_elr
                 ),
             ]
@@ -276,7 +276,7 @@ class QuorumController(ServerEndpoint):
 
     def _register_again(
         self, request: protocol.BrokerRegistrationRequest, registration: BrokerRegistration
-    ) -> Handled[protocol.BrokerRegistrationResponse]:
+    ) -> HandledRequest[protocol.BrokerRegistrationResponse]:
         """Handle a second registration of the same process.
 
         A new record resets the broker's state (``ClusterControlManager.replay``).
@@ -297,7 +297,7 @@ class QuorumController(ServerEndpoint):
 
     def _heartbeat(
         self, request: protocol.BrokerHeartbeatRequest
-    ) -> Handled[protocol.BrokerHeartbeatResponse]:
+    ) -> HandledRequest[protocol.BrokerHeartbeatResponse]:
         """After ``BrokerHeartbeatManager.calculateNextBrokerState``."""
         broker = request.broker
         registration = self._image.brokers.get(broker)
@@ -324,7 +324,7 @@ class QuorumController(ServerEndpoint):
                 records, is_fenced = self._unfence(broker), False
             elif should_shut_down:
                 # Up to 3.7.0 a broker that registered twice is fenced, but still in ISRs.
-                records = self._without(broker)
+                records = self._changes_without(broker)
         elif want_fence or should_shut_down:
             records, is_fenced = self._fence(broker, expired=False), True
         elif want_shut_down and not is_stopping:
@@ -392,7 +392,7 @@ class QuorumController(ServerEndpoint):
         registration = self._image.brokers[broker]
         self._host.emit(ControlledShutdownBegun, self.node, broker)
         change = BrokerRegistrationChangeRecord(broker, registration.broker_epoch, False, True)
-        records = (change, *self._without(broker, reason="controlled shutdown"))
+        records = (change, *self._changes_without(broker, reason="controlled shutdown"))
         self._heartbeats.begin_shutdown(broker, self._image.next_offset + len(records) - 1)
         return records
 
@@ -406,7 +406,7 @@ class QuorumController(ServerEndpoint):
         change = BrokerRegistrationChangeRecord(
             broker, registration.broker_epoch, True, registration.in_controlled_shutdown, expired
         )
-        return (change, *self._without(broker))
+        return (change, *self._changes_without(broker))
 
     def expire_session(self, broker: int) -> None:
         """End a broker's session, which fences it."""
@@ -425,7 +425,7 @@ class QuorumController(ServerEndpoint):
 
     # Partitions
 
-    def _without(
+    def _changes_without(
         self, broker: int, reason: str = "broker failure", *, has_lost_records: bool = False
     ) -> tuple[MetadataRecord, ...]:
         """Return the changes that remove a broker from ISRs and replace it as leader."""
@@ -467,13 +467,13 @@ class QuorumController(ServerEndpoint):
         return tuple(records)
 
     def _publish_decision(
-        self, before: PartitionRecord, changed: PartitionRecord, elected: Elected, reason: str
+        self, before: PartitionRecord, changed: PartitionRecord, elected: ElectedLeader, reason: str
     ) -> PartitionRecord:
         if (changed.leader, changed.leader_epoch) != (before.leader, before.leader_epoch):
             name, epoch = changed.partition, changed.leader_epoch
-            is_unclean = elected is not Elected.CLEAN
+            is_unclean = elected is not ElectedLeader.CLEAN
             self._host.publish(ElectionDecided, self.node, name, epoch, is_unclean, reason)
-            if elected is Elected.LAST_KNOWN:
+            if elected is ElectedLeader.LAST_KNOWN:
                 self._host.publish(LastKnownLeaderChosen, self.node, name, epoch)
         return changed
 
@@ -597,7 +597,7 @@ class QuorumController(ServerEndpoint):
             self.elect_preferred_leaders()
             self._host.set_timer(self._config.leader_imbalance_check_interval_us, self._balance, epoch)
 
-    def _alter_partitions(self, request: AlterPartitionRequest) -> Handled[AlterPartitionResponse]:
+    def _alter_partitions(self, request: AlterPartitionRequest) -> HandledRequest[AlterPartitionResponse]:
         """Write the valid ISRs of a request (``ReplicationControlManager.alterPartition``)."""
         broker = self._image.brokers.get(request.broker)
         if broker is None or broker.broker_epoch != request.broker_epoch:
@@ -668,7 +668,7 @@ class QuorumController(ServerEndpoint):
 
     def _allocate_producer_ids(
         self, request: protocol.AllocateProducerIdsRequest
-    ) -> Handled[protocol.AllocateProducerIdsResponse]:
+    ) -> HandledRequest[protocol.AllocateProducerIdsResponse]:
         registration = self._image.brokers.get(request.broker)
         if registration is None or registration.broker_epoch != request.broker_epoch:
             return (), protocol.AllocateProducerIdsResponse(errors.STALE_BROKER_EPOCH)

@@ -66,8 +66,8 @@ class LogFile:
     ``base_offsets`` has each batch's base offset, for binary search. ``log_end_offset`` is the
     offset after the last record. ``producer_snapshots`` are ordered by offset. ``segments`` are the
     files that hold the batches, the active one last. ``damaged`` maps the base offset of each batch
-    with a wrong CRC to the reason, `TORN` or `ROTTEN`. Replicas share batches, so the batch itself
-    cannot hold it.
+    with a wrong CRC to the reason, `TORN` or `ROTTEN`. Replicas share batches, so the reason cannot
+    be in the batch itself.
     """
 
     batches: list[RecordBatch] = field(default_factory=list)
@@ -88,7 +88,7 @@ class LogFile:
 
     @property
     def intact_end(self) -> int:
-        """Where reading ends: at the log end or at the first batch with a wrong CRC."""
+        """The offset where reading ends: the log end, or the first batch with a wrong CRC."""
         return min(self.damaged, default=self.log_end_offset)
 
     def append(self, batch: RecordBatch) -> None:
@@ -146,7 +146,7 @@ class LogFile:
         self.log_start_offset = min(self.log_start_offset, self.log_end_offset)
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
-        """Drop every record; the next one gets the offset (``Log.truncateFullyAndStartAt``)."""
+        """Drop every record. The next record gets the offset (``Log.truncateFullyAndStartAt``)."""
         self.batches.clear()
         self.base_offsets.clear()
         self.producer_snapshots.clear()
@@ -158,7 +158,7 @@ class LogFile:
     def delete_segments(self, count: int) -> None:
         """Delete the oldest segments.
 
-        If that is all of them, start a new one at the end (``Log.deleteSegments``).
+        If no segment remains, start a new one at the log end (``Log.deleteSegments``).
         """
         segments = self.segments
         if count == len(segments):
@@ -193,8 +193,8 @@ class LogFile:
         """Round the end of a range within one segment up to the next entry of the offset index.
 
         Without such an entry, return the end of the segment. Kafka adds an entry after
-        ``index.interval.bytes`` (``LogSegment.append``). The model does not store which batches
-        have one: it takes the batch that is so many bytes past the end of the range.
+        ``index.interval.bytes`` (``LogSegment.append``). The model does not store index entries: it
+        takes the batch that is so many bytes past the end of the range.
         """
         behind = 0
         for place in range(bisect_left(self.base_offsets, end), len(self.batches)):
@@ -293,7 +293,7 @@ class LogFile:
         return next((base for base in bases if base <= recovery_point), self.segments[0].base_offset)
 
     def recover(self, recovery_point: int) -> str | None:
-        """Cut the log at the first bad CRC among batches that may be unflushed; return the reason.
+        """Cut the log at the first bad CRC among batches that may be unflushed. Return the reason.
 
         After ``LogSegment.recover``: everything after a bad batch is deleted, whether it is good or
         not. Damage in older segments stays, because recovery does not read them.
@@ -311,16 +311,16 @@ class LogFile:
     def lose(self) -> None:
         """Drop everything, because the disk was replaced.
 
-        Code that refers to this log sees the empty one.
+        Code that refers to this log sees an empty log.
         """
         self.truncate_fully_and_start_at(0)
 
 
 @dataclass(slots=True, eq=False)
 class RoomLimit:
-    """A limit on what a log directory still takes: ``room_bytes`` at first, ``free_bytes`` now.
+    """A limit on the room in a log directory: ``room_bytes`` at first, ``free_bytes`` now.
 
-    Once an append does not fit, the limit stays used up, even if segments are deleted later.
+    Once an append does not fit, the limit stays used up, even after segments are deleted.
     """
 
     room_bytes: int
@@ -334,7 +334,7 @@ class RoomLimit:
 
 @dataclass(slots=True, eq=False)
 class Disk:
-    """Everything of a broker that survives a restart."""
+    """All state of a broker that survives a restart."""
 
     log_files: dict[str, LogFile] = field(default_factory=dict)
     epoch_checkpoints: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
@@ -347,15 +347,15 @@ class Disk:
     failed_dirs: dict[int, None] = field(default_factory=dict)
     """The log directories that cannot be written, whether the broker has noticed or not."""
     room_limits: dict[int, list[RoomLimit]] = field(default_factory=dict)
-    """The limits in force on each log directory. One that is used up makes the directory fail."""
+    """The limits on each log directory. A limit that is used up makes the directory fail."""
     stale_epochs: dict[str, None] = field(default_factory=dict)
-    """The partitions whose epoch checkpoint is not the one that the epoch cache wrote last."""
+    """The partitions whose epoch checkpoint is older than the epoch cache."""
     unclean_dirs: dict[int, None] = field(default_factory=dict)
     """The log directories that got no ``clean_shutdown_file``, because they were not writable."""
     write_us: int = 0
     """How long each append occupies the disk. 0: the page cache takes appends at once."""
     delays_us: list[int] = field(default_factory=list)
-    """The delays in force at the same time. ``write_us`` is their sum."""
+    """The delays in force. ``write_us`` is their sum."""
     clean_shutdown_file: bool = False
     """``.kafka_cleanshutdown``, after which logs need no recovery (``Log.CleanShutdownFile``)."""
 
@@ -381,7 +381,7 @@ class Disk:
     def place(self, partition: str) -> int:
         """Return the log directory of a partition's log.
 
-        A new log goes to the one with the fewest (``nextLogDirs``).
+        A new log goes to the directory with the fewest logs (``nextLogDirs``).
         """
         log_dir = self.dir_of(partition)
         if log_dir == NO_DIR:
@@ -398,13 +398,10 @@ class Disk:
         return not self.failed_dirs or self.dir_of(partition) not in self.failed_dirs
 
     def limit_room(self, log_dir: int, room_bytes: int) -> None:
-        """Let a log directory take *room_bytes* more.
-
-        Once that is used up, it takes nothing at all.
-        """
+        """Let a log directory take *room_bytes* more bytes, and after that no append at all."""
         limit = RoomLimit(room_bytes, room_bytes, is_used_up=room_bytes <= 0)
         self.room_limits.setdefault(log_dir, []).append(limit)
-        self._note_failure(log_dir)
+        self._update_failure(log_dir)
 
     def lift_limit(self, log_dir: int, room_bytes: int) -> None:
         """Undo one `limit_room`; other limits of the directory stay in force."""
@@ -414,10 +411,10 @@ class Disk:
             del limits[place]
         if not limits:
             self.room_limits.pop(log_dir, None)
-        self._note_failure(log_dir)
+        self._update_failure(log_dir)
 
     def take_room(self, partition: str, size_bytes: int) -> None:
-        """Take room in a log directory that fills up, or give it back.
+        """Take room in a log directory, or give it back if *size_bytes* is negative.
 
         Without enough room the directory fails.
         """
@@ -426,9 +423,9 @@ class Disk:
         for limit in limits:
             limit.take(size_bytes)
         if limits:
-            self._note_failure(log_dir)
+            self._update_failure(log_dir)
 
-    def _note_failure(self, log_dir: int) -> None:
+    def _update_failure(self, log_dir: int) -> None:
         if any(limit.is_used_up for limit in self.room_limits.get(log_dir, ())):
             self.failed_dirs[log_dir] = None
         else:
@@ -463,23 +460,23 @@ class Disk:
             log_file.lose_power(torn_after)
             if log_file.log_end_offset < end_offset:
                 lost.append((partition, log_file.log_end_offset, end_offset))
-                self.room_changed(partition, size)
+                self.update_room(partition, size)
         return lost
 
     def size_of(self, partition: str) -> int:
-        """Return the size of a log; 0 without a limit on room, because then nothing needs it."""
+        """Return the size of a log, or 0 without a limit on room, which alone needs the size."""
         log_file = self.log_files.get(partition) if self.room_limits else None
         return 0 if log_file is None else log_file.size_bytes
 
-    def room_changed(self, partition: str, size_before: int) -> None:
-        """Take or give back room after a log changed. *size_before* is its earlier `size_of`."""
+    def update_room(self, partition: str, size_before: int) -> None:
+        """Take room or give it back after a log changed. *size_before* is its earlier `size_of`."""
         if self.room_limits:
             self.take_room(partition, self.size_of(partition) - size_before)
 
     def lose(self) -> None:
-        """Become another, empty disk.
+        """Become an empty disk.
 
-        References to log files and epoch checkpoints stay valid, but see empty ones.
+        References to log files and epoch checkpoints stay valid, but these are empty now.
         """
         for log_file in self.log_files.values():
             log_file.lose()
@@ -494,13 +491,13 @@ class Disk:
         self.clean_shutdown_file = False
 
     def delete(self, partition: str) -> int:
-        """Delete a partition's replica (``LogManager.asyncDelete``); return where its log ended.
+        """Delete a partition's replica (``LogManager.asyncDelete``). Return its log end offset.
 
-        Code that still refers to the log file sees the deleted one.
+        Code that still refers to the log file keeps the deleted file.
         """
         size = self.size_of(partition)
         deleted = self.log_files.pop(partition, None)
-        self.room_changed(partition, size)
+        self.update_room(partition, size)
         self.epoch_checkpoints.pop(partition, None)
         self.stale_epochs.pop(partition, None)
         self.dir_by_partition.pop(partition, None)

@@ -45,8 +45,8 @@ class LeaderEpochCache:
     ) -> tuple[int, int]:
         """Return (epoch, end offset) of the largest epoch that is not above the requested one.
 
-        The latest epoch ends at the log end offset, any other one where the next starts. For a
-        requested epoch below the first entry the result is (requested epoch, first start offset),
+        The latest epoch ends at the log end offset, and any other epoch where the next starts. For
+        a requested epoch below the first entry the result is (requested epoch, first start offset),
         or undefined without *answers_below_first*. Above all entries, or without any, the result is
         undefined.
         """
@@ -76,15 +76,15 @@ class LeaderEpochCache:
             entries[count - 1] = (entries[count - 1][0], start_offset)
         del entries[: max(count - 1, 0)]
 
-    def prepend(self, below: "LeaderEpochCache") -> None:
-        """Insert the entries of *below* before the first one.
+    def prepend(self, earlier: "LeaderEpochCache") -> None:
+        """Insert the entries of *earlier* before the first entry.
 
-        An epoch in both starts where *below* has it.
+        If both caches have an epoch, its start comes from *earlier*.
         """
         entries = self.entries
-        while entries and entries[0][0] <= below.latest_epoch():
+        while entries and entries[0][0] <= earlier.latest_epoch():
             del entries[0]
-        entries[:0] = below.entries
+        entries[:0] = earlier.entries
 
     def truncate_from_end(self, end_offset: int) -> None:
         """Drop the entries that start at or after *end_offset*."""

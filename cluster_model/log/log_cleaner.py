@@ -320,7 +320,7 @@ class LogCleaner:
         """The machine's wall clock (``time.milliseconds``)."""
         return self._host.clock.now_us + self._host.skew_us
 
-    def appended(self, partition: str) -> None:
+    def on_append(self, partition: str) -> None:
         """Handle an append to a log with ``cleanup.policy=compact``, or its opening."""
         file = self._disk.log_file(partition)
         segments, end, now_us = file.segments, file.log_end_offset, self._wall_us
@@ -337,7 +337,7 @@ class LogCleaner:
             self._waiting[partition] = None
             self._task.request()
 
-    def truncated(self, partition: str) -> None:
+    def on_truncation(self, partition: str) -> None:
         """Limit the checkpoint to the start of the active segment (``maybeTruncateCheckpoint``)."""
         before = self._disk.checkpoints.get(CLEANER_OFFSET_CHECKPOINT, {})
         active = self._disk.log_file(partition).segments[-1].base_offset

@@ -67,11 +67,11 @@ class LogManager:
         self._behaviours = behaviours
         self._logs: dict[str, UnifiedLog] = {}
         self._topics: dict[str, TopicConfig] = {}
-        # The logs with unflushed records and a ``flush.ms``, and when each log was last flushed.
+        # The logs with unflushed records and a ``flush.ms``, and the time of each log's last flush.
         self._dirty: dict[str, None] = {}
         self._flushed_us: dict[str, int] = {}
         self._flusher = PeriodicTask(host, config.flush_scheduler_interval_us, self._flush_dirty)
-        self._rolled: dict[str, None] = {}
+        self._rolled_logs: dict[str, None] = {}
         # The earliest time that a segment of each log may pass its retention, by log and as a
         # queue; the next check.
         self._retained_until_us: dict[str, int] = {}
@@ -83,31 +83,30 @@ class LogManager:
         )
         self._cleaner = LogCleaner(
             *(broker, host, disk, config.cleaner_backoff_us, self._logs, self._topics, behaviours),
-            *(self.can_write, disk.room_changed),
+            *(self.can_write, disk.update_room),
         )
-        # When the broker started; None once its first flush is planned, if it flushes only once.
+        # When the broker started. None after its first flush is planned, if it flushes only once.
         self._started_us: int | None = None
         self._is_stopped = False
         self._was_shut_down = False
         self._unclean_dirs: Mapping[int, None] = {}
-        # The log directories that this process has noticed to have failed. It does not try them
-        # again.
+        # The failed log directories that this process has noticed. It does not write to them again.
         self.offline_dirs: dict[int, None] = {}
         self.is_halting = False
-        """Whether the broker is about to halt. It no longer answers anything."""
+        """Whether the broker is about to halt, and so answers no request."""
         self.on_dir_failure: Callable[[int], None] = lambda _: None
         self.on_log_start: Callable[[str], None] = lambda _: None
 
     def start(self) -> None:
         """Start the periodic tasks.
 
-        The clean shutdown file counts for this start only, so remove it.
+        Remove the clean shutdown file, which counts only for this start.
         """
         self._was_shut_down = self._disk.clean_shutdown_file
         self._unclean_dirs = self._disk.unclean_dirs
         self._disk.clean_shutdown_file = False
         for log_dir in self._disk.failed_dirs:
-            self._dir_failed(log_dir)
+            self._take_dir_offline(log_dir)
         self._every(self._config.hw_checkpoint_interval_us, self._checkpoint_high_watermarks)
         self._every(self._config.recovery_point_checkpoint_interval_us, self._checkpoint_recovery_points)
         self._started_us = self._host.clock.now_us
@@ -132,10 +131,10 @@ class LogManager:
         if self._flushes_periodically():
             self._flusher.request()
         elif self._started_us is not None:
-            left_us = self._started_us + _INITIAL_TASK_DELAY_US - self._host.clock.now_us
+            remaining_us = self._started_us + _INITIAL_TASK_DELAY_US - self._host.clock.now_us
             self._started_us = None
-            if left_us > 0:
-                self._host.set_timer(left_us, self._begin_flushing)
+            if remaining_us > 0:
+                self._host.set_timer(remaining_us, self._begin_flushing)
 
     def open(self, partition: str) -> UnifiedLog:
         """Open the log of a replica from disk. Recover it unless it was shut down cleanly."""
@@ -146,7 +145,7 @@ class LogManager:
         was_cut = not was_closed and self._recover(partition, file)
         began_at = file.log_start_offset
         log = UnifiedLog(partition, self._disk, self._behaviours)
-        self._disk.room_changed(partition, size)
+        self._disk.update_room(partition, size)
         self._report_log_start(log, file, began_at)
         self._logs[partition] = log
         topic = self._topics[partition] = self._topic_config(partition.rsplit("-", 1)[0])
@@ -155,7 +154,7 @@ class LogManager:
         log.configure(topic)
         if topic.compacts:
             file.compacts = log.compacts = True
-            self._cleaner.appended(partition)
+            self._cleaner.on_append(partition)
         self._plan_retention(partition, log, log.retained_until_us(topic))
         if was_cut:
             self._checkpoint_recovery_points()
@@ -219,28 +218,28 @@ class LogManager:
         """Return whether a log can be written. If not, its directory goes offline."""
         if self._disk.is_writable(partition):
             return True
-        self._dir_failed(self._disk.dir_of(partition))
+        self._take_dir_offline(self._disk.dir_of(partition))
         return False
 
     def can_append(self, partition: str, batches: Sequence[RecordBatch]) -> bool:
-        """Return whether a log can take some batches more. If not, its directory goes offline."""
+        """Return whether a log has room for some batches. If not, its directory goes offline."""
         if self._disk.room_limits:
             self._disk.take_room(partition, sum([batch.size_bytes for batch in batches]))
         return self.can_write(partition)
 
     def close_dir(self, log_dir: int) -> tuple[str, ...]:
-        """Close the logs of a directory; return their partitions."""
-        closed = tuple(name for name in self._logs if self._disk.dir_of(name) == log_dir)
-        for name in closed:
+        """Close the logs of a directory. Return their partitions."""
+        names = tuple(name for name in self._logs if self._disk.dir_of(name) == log_dir)
+        for name in names:
             del self._logs[name]
             self._dirty.pop(name, None)
-        return closed
+        return names
 
     def stored_in(self, log_dir: int) -> tuple[str, ...]:
         """Return the partitions with logs in a directory, open or not."""
         return tuple(name for name, place in self._disk.dir_by_partition.items() if place == log_dir)
 
-    def _dir_failed(self, log_dir: int) -> None:
+    def _take_dir_offline(self, log_dir: int) -> None:
         """Take a directory offline.
 
         Another thread handles the failure at once (``LogDirFailureChannel``).
@@ -273,18 +272,18 @@ class LogManager:
     def log(self, partition: str) -> UnifiedLog:
         return self._logs[partition]
 
-    def appended(self, log: UnifiedLog) -> None:
+    def on_append(self, log: UnifiedLog) -> None:
         """Handle an append: flush after ``flush.messages``, plan cleaning and retention."""
         name = log.name
         if log.is_cleaned:
-            self._cleaner.appended(name)
+            self._cleaner.on_append(name)
         if log.log_end_offset - log.flushed_offset >= log.flush_messages:
             self._flush(name, log)
         elif log.flushes_by_time and name not in self._dirty:
             self._dirty[name] = None
             self._request_flush()
-        if log.active_segment_base > log.flushed_offset and name not in self._rolled:
-            self._rolled[name] = None
+        if log.active_segment_base > log.flushed_offset and name not in self._rolled_logs:
+            self._rolled_logs[name] = None
             self._host.set_timer(0, self._flush_older_segments, name)
         if log.has_retention_bytes and log.is_beyond_retention_bytes(self._topics[name]):
             self._plan_retention(name, log, self._wall_us)
@@ -293,7 +292,7 @@ class LogManager:
 
     def _flush_older_segments(self, partition: str) -> None:
         """Flush complete segments, as another thread does after each roll (``Log.roll``)."""
-        del self._rolled[partition]
+        del self._rolled_logs[partition]
         log = self._logs.get(partition)
         if log is not None and self.can_write(partition) and log.flush(log.active_segment_base):
             self._host.emit(LogFlushed, self._broker, partition, log.flushed_offset)
@@ -313,8 +312,8 @@ class LogManager:
         before, size, start = log.log_end_offset, self._disk.size_of(partition), log.log_start_offset
         if log.truncate_to(offset):
             if self._topics[partition].compacts:
-                self._cleaner.truncated(partition)
-            self._disk.room_changed(partition, size)
+                self._cleaner.on_truncation(partition)
+            self._disk.update_room(partition, size)
             if log.log_start_offset != start:
                 self._start_offset_checkpoint.request()
             self._host.emit(LogTruncated, self._broker, partition, before, log.log_end_offset, reason)
@@ -327,8 +326,8 @@ class LogManager:
         leo, size = log.log_end_offset, self._disk.size_of(partition)
         log.truncate_fully_and_start_at(offset)
         if self._topics[partition].compacts:
-            self._cleaner.truncated(partition)
-        self._disk.room_changed(partition, size)
+            self._cleaner.on_truncation(partition)
+        self._disk.update_room(partition, size)
         self._start_offset_checkpoint.request()
         self._host.emit(LogStartedAnew, self._broker, partition, leo, offset)
         self._checkpoint_recovery_points()
@@ -400,7 +399,7 @@ class LogManager:
         self._plan_retention_check()
 
     def _due_for_retention(self, at_us: int) -> list[str]:
-        """Remove the logs that may have segments older than a time from the queue; return them."""
+        """Take the logs that may have segments older than a time out of the queue."""
         queue, planned = self._retention_queue, self._retained_until_us
         due: list[str] = []
         while queue and queue[0][0] < at_us:
@@ -414,7 +413,7 @@ class LogManager:
         topic, now_us, high_watermark = self._topics[partition], self._wall_us, log.high_watermark
         size_before, flushed_before = self._disk.size_of(partition), log.flushed_offset
         deleted = log.delete_old_segments(now_us, topic)
-        self._disk.room_changed(partition, size_before)
+        self._disk.update_room(partition, size_before)
         for reason, offset, size in deleted:
             self._host.emit(LogStartRaised, self._broker, partition, offset, reason, size)
         if log.flushed_offset != flushed_before:
@@ -447,7 +446,7 @@ class LogManager:
         return False
 
     def flush_all(self) -> None:
-        """Flush every log, as the operating system does sooner or later."""
+        """Flush every log, as the operating system does from time to time."""
         for partition, log in self._logs.items():
             self._flush(partition, log)
 
@@ -480,7 +479,7 @@ class LogManager:
         # Each directory has its own file, and a broker writes it even without changes, so it
         # notices failures.
         for log_dir in self._disk.failed_dirs:
-            self._dir_failed(log_dir)
+            self._take_dir_offline(log_dir)
         self._checkpoint(REPLICATION_OFFSET_CHECKPOINT, _high_watermark)
 
     def _checkpoint_recovery_points(self) -> None:

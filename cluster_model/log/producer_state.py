@@ -54,11 +54,11 @@ class ProducerStateEntry:
         self.coordinator_epoch = NO_COORDINATOR_EPOCH
 
     def copy(self) -> "ProducerStateEntry":
-        copied = ProducerStateEntry(self.producer_epoch, self.batches.maxlen or 0)
-        copied.batches.extend(self.batches)
-        copied.last_sequence = self.last_sequence
-        copied.coordinator_epoch = self.coordinator_epoch
-        return copied
+        copy = ProducerStateEntry(self.producer_epoch, self.batches.maxlen or 0)
+        copy.batches.extend(self.batches)
+        copy.last_sequence = self.last_sequence
+        copy.coordinator_epoch = self.coordinator_epoch
+        return copy
 
 
 @dataclass(slots=True)
@@ -132,7 +132,7 @@ class ProducerStates:
         self._verifications_begun = 0
 
     @property
-    def begin_anywhere(self) -> bool:
+    def accepts_any_first_sequence(self) -> bool:
         """Whether the first batch of a producer may have any sequence number (KIP-360)."""
         return self._switches.unknown_producer_sequence_accepted
 
@@ -147,12 +147,12 @@ class ProducerStates:
                 return base_offset
         return None
 
-    def check(self, batch: RecordBatch, *, is_first: bool = False, is_whole: bool = False) -> str:
+    def check(self, batch: RecordBatch, *, is_first: bool = False, has_all_records: bool = False) -> str:
         """Return the leader's error for a batch that cannot follow the last one.
 
-        *is_first*: the log has never had a record. *is_whole*: none of its records was deleted.
-        Batches that a coordinator appends for a producer have no sequence number, so only their
-        epoch is checked (``AppendOrigin.COORDINATOR``).
+        *is_first*: the log has never had a record. *has_all_records*: none of its records was
+        deleted. Batches that a coordinator appends for a producer have no sequence number, so only
+        their epoch is checked (``AppendOrigin.COORDINATOR``).
         """
         if not self.batches_retained:
             return errors.NONE  # The broker keeps no producer state at all, as before KIP-98.
@@ -164,7 +164,7 @@ class ProducerStates:
         if self.verifications and not self._may_begin_transaction(batch, entry):
             return errors.OUT_OF_ORDER_SEQUENCE_NUMBER
         if entry is None:
-            return self._check_first(batch, is_first=is_first, is_whole=is_whole)
+            return self._check_first(batch, is_first=is_first, has_all_records=has_all_records)
         error = self._sequence_error(batch, entry)
         if (
             error == errors.NONE
@@ -181,7 +181,7 @@ class ProducerStates:
         expected = 0 if new_epoch else entry.last_sequence + 1
         if batch.base_sequence == expected:
             return errors.NONE
-        if entry.last_sequence == NO_SEQUENCE and not new_epoch and not self.begin_anywhere:
+        if entry.last_sequence == NO_SEQUENCE and not new_epoch and not self.accepts_any_first_sequence:
             return self._unknown_producer_error()  # The only batch of this epoch is a marker.
         return errors.OUT_OF_ORDER_SEQUENCE_NUMBER
 
@@ -204,18 +204,18 @@ class ProducerStates:
             return False
         return batch.base_sequence <= verification.lowest_sequence
 
-    def _check_first(self, batch: RecordBatch, *, is_first: bool, is_whole: bool) -> str:
+    def _check_first(self, batch: RecordBatch, *, is_first: bool, has_all_records: bool) -> str:
         if batch.base_sequence in (0, NO_SEQUENCE) or not self._switches.sequence_check:
             return errors.NONE
-        if not self.begin_anywhere:
+        if not self.accepts_any_first_sequence:
             return self._unknown_producer_error()
         behaviours = self._behaviours
-        begins_at_zero = (
+        requires_zero = (
             behaviours.log.empty_log_requires_sequence_zero
             if is_first
-            else is_whole and behaviours.log.unknown_producer_sequence_is_zero
+            else has_all_records and behaviours.log.unknown_producer_sequence_is_zero
         )
-        return errors.OUT_OF_ORDER_SEQUENCE_NUMBER if begins_at_zero else errors.NONE
+        return errors.OUT_OF_ORDER_SEQUENCE_NUMBER if requires_zero else errors.NONE
 
     def _unknown_producer_error(self) -> str:
         has_error = self._switches.unknown_producer_id_error
@@ -239,7 +239,7 @@ class ProducerStates:
                 entry.coordinator_epoch = previous.coordinator_epoch
             self.entries[batch.producer_id] = entry
         if batch.is_transactional:
-            self._follow_transaction(batch, entry)
+            self._track_transaction(batch, entry)
         if batch.base_sequence == NO_SEQUENCE:
             return  # A marker, or a batch that a coordinator wrote.
         entry.last_sequence = batch.last_sequence
@@ -288,7 +288,7 @@ class ProducerStates:
         verification = self.verifications.get(producer_id)
         return None if verification is None else verification.guard
 
-    def _follow_transaction(self, batch: RecordBatch, entry: ProducerStateEntry) -> None:
+    def _track_transaction(self, batch: RecordBatch, entry: ProducerStateEntry) -> None:
         if self.verifications:
             self.verifications.pop(batch.producer_id, None)
         if batch.control_type is None:
@@ -311,7 +311,7 @@ class ProducerStates:
                 AbortedTransaction(batch.producer_id, first_offset, batch.base_offset, stable)
             )
 
-    def high_watermark_updated(self, high_watermark: int) -> None:
+    def on_high_watermark_update(self, high_watermark: int) -> None:
         """Drop transactions that ended below the high watermark (``onHighWatermarkUpdated``)."""
         ended = self.unreplicated_transactions
         count = 0
@@ -328,7 +328,7 @@ class ProducerStates:
         undecided = next(iter(self.ongoing_transactions.values()), None)
         if not self.unreplicated_transactions:
             return undecided
-        self.high_watermark_updated(high_watermark)
+        self.on_high_watermark_update(high_watermark)
         unreplicated = min([first for first, _ in self.unreplicated_transactions], default=None)
         if unreplicated is None or undecided is None:
             return undecided if unreplicated is None else unreplicated

@@ -51,7 +51,7 @@ class UnexpectedAppendOffset(Exception):
 
 @dataclass(slots=True)
 class AppendResult:
-    """The result of an append: an error or a base offset. ``duplicate``: the log had the batch."""
+    """The result of an append: an error or a base offset, and whether the log had the batch."""
 
     error: str
     batch: RecordBatch | None
@@ -65,8 +65,8 @@ class UnifiedLog:
     __slots__ = (
         "_behaviours",
         "_file",
-        "_learns_producers",
         "_switches",
+        "_tracks_producers",
         "_transaction_switches",
         "compacts",
         "epochs",
@@ -87,7 +87,7 @@ class UnifiedLog:
         self._behaviours = behaviours
         self._switches = behaviours.log
         self._transaction_switches = behaviours.transactions
-        self._learns_producers = behaviours.log.followers_track_producer_state
+        self._tracks_producers = behaviours.log.followers_track_producer_state
         self._file = disk.log_file(partition)
         # The files do not show offsets after the last batch whose records compaction removed
         # (KAFKA-17076).
@@ -160,7 +160,7 @@ class UnifiedLog:
         return self.high_watermark if unstable is None else min(unstable, self.high_watermark)
 
     def open_transaction(self, batch: RecordBatch) -> int:
-        """Return where the open transaction of the batch's producer began, else `NO_OFFSET`."""
+        """Return the first offset of the open transaction of a batch's producer, or `NO_OFFSET`."""
         return self.producers.ongoing_transactions.get(batch.producer_id, NO_OFFSET)
 
     def aborted_transactions(self, offset: int, end_offset: int) -> tuple[tuple[int, int], ...]:
@@ -184,7 +184,7 @@ class UnifiedLog:
         return self.outcome_without_append(batch, leader_epoch) or self.append_validated(batch, leader_epoch)
 
     def outcome_without_append(self, batch: RecordBatch, leader_epoch: int) -> AppendResult | None:
-        """Return the result for a batch that is rejected or a duplicate; None for one to append."""
+        """Return the result for a rejected or duplicate batch, None for a batch to append."""
         if self.compacts and not batch.is_control and (batch.keyed is None or None in batch.keyed.keys):
             return AppendResult(errors.INVALID_RECORD, None, -1)
         self.epochs.assign(leader_epoch, self.log_end_offset)
@@ -194,7 +194,7 @@ class UnifiedLog:
         if duplicate_offset is not None:
             return AppendResult(errors.NONE, None, duplicate_offset, duplicate=True)
         error = self.producers.check(
-            batch, is_first=self.log_end_offset == 0, is_whole=self.log_start_offset == 0
+            batch, is_first=self.log_end_offset == 0, has_all_records=self.log_start_offset == 0
         )
         return None if error == errors.NONE else AppendResult(error, None, -1)
 
@@ -216,7 +216,7 @@ class UnifiedLog:
         if batch.base_offset < self.log_end_offset:
             raise UnexpectedAppendOffset(batch.base_offset, self.log_end_offset)
         self._append(batch)
-        if self._learns_producers:
+        if self._tracks_producers:
             self.producers.append(batch)
 
     def _append(self, batch: RecordBatch) -> None:
@@ -225,7 +225,7 @@ class UnifiedLog:
         self.log_end_offset = self._file.log_end_offset
 
     def update_high_watermark(self, offset: int) -> bool:
-        """Set the high watermark, limited to the log start and the LEO; return whether it changed.
+        """Set the high watermark, between the log start and the LEO. Return whether it changed.
 
         After ``UnifiedLog.updateHighWatermark``. Nothing else sets it: an opened log takes it from
         its checkpoint, a truncation lowers it, a follower takes its leader's, and a leader only
@@ -236,11 +236,11 @@ class UnifiedLog:
             return False
         self.high_watermark = high_watermark
         if self.producers.unreplicated_transactions:
-            self.producers.high_watermark_updated(high_watermark)
+            self.producers.on_high_watermark_update(high_watermark)
         return True
 
     def read(self, offset: int, end_offset: int, max_bytes: int) -> tuple[RecordBatch, ...]:
-        """Return whole batches up to *end_offset*, from the one with *offset* or the next one.
+        """Return complete batches up to *end_offset*, from the batch with *offset* or the next one.
 
         Return at least one batch if there is any, but otherwise no more than *max_bytes*. A broker
         sends its files without checking CRCs. Here reading stops before a damaged batch, and
@@ -287,7 +287,7 @@ class UnifiedLog:
         return NO_OFFSET
 
     def truncate_to(self, offset: int) -> bool:
-        """Drop everything from *offset* on; return whether anything was dropped."""
+        """Drop all records from *offset* on. Return whether there were any."""
         if offset >= self.log_end_offset:
             if self._switches.truncation_drops_empty_last_epoch:
                 self.epochs.truncate_from_end(offset)
@@ -303,7 +303,7 @@ class UnifiedLog:
         return True
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
-        """Drop everything and continue at an offset, the leader's log start."""
+        """Drop all records and continue at an offset, the leader's log start."""
         self._file.truncate_fully_and_start_at(offset)
         self.log_start_offset = self.log_end_offset = offset
         self.epochs.entries.clear()
@@ -313,7 +313,7 @@ class UnifiedLog:
     # Retention
 
     def increment_log_start_offset(self, offset: int) -> bool:
-        """Raise the log start, to the high watermark at most; return whether it rose.
+        """Raise the log start, to the high watermark at most. Return whether it rose.
 
         After ``Log.maybeIncrementLogStartOffset``. The segments stay until the next retention
         check.

@@ -46,8 +46,8 @@ class MessageRule:
     delay_us: int = 0
     is_on_the_way: bool = False
     strike: int | None = None
-    matched: int = field(default=0)
-    applied: int = field(default=0)
+    match_count: int = field(default=0)
+    applied_count: int = field(default=0)
 
     def matches(self, body: Body, kind: str, sender: str, receiver: str, listener: str) -> bool:
         """Return whether a message matches."""
@@ -74,6 +74,6 @@ class MessageRule:
             return True
         return any(name in (self.senders or ()) or name in (self.receivers or ()) for name in names)
 
-    def exhausted(self) -> bool:
+    def is_exhausted(self) -> bool:
         """Return whether the rule has acted on ``count`` messages."""
-        return self.count is not None and self.applied >= self.count
+        return self.count is not None and self.applied_count >= self.count

@@ -435,13 +435,13 @@ class Network:
         for rule in self._rules:
             if not rule.matches(body, kind, sender, receiver, listener):
                 continue
-            rule.matched += 1
-            if rule.matched <= rule.skip:
+            rule.match_count += 1
+            if rule.match_count <= rule.skip:
                 continue
             if not happens(self._choices, rule.probability_millionths / 1_000_000):
                 continue
-            rule.applied += 1
-            if rule.exhausted():
+            rule.applied_count += 1
+            if rule.is_exhausted():
                 self._rules.remove(rule)
                 self._update_disturbance()
             self._trace.emit(

@@ -55,11 +55,11 @@ class IsrChangePropagation:
                 f"{zk.ISR_CHANGE_NOTIFICATION}/isr_change_", tuple(self._changed), sequential=True
             )
             changed, self._changed = self._changed, {}
-            self._zookeeper.submit((node,), lambda response: self._announced(response, changed))
+            self._zookeeper.submit((node,), lambda response: self._finish_announcement(response, changed))
             self._last_propagation_us = now_us
         return bool(self._changed)
 
-    def _announced(self, response: zk.ZooKeeperResponse, changed: dict[str, None]) -> None:
+    def _finish_announcement(self, response: zk.ZooKeeperResponse, changed: dict[str, None]) -> None:
         """Retry a failed announcement. After a successful one the controller's watch fires."""
         if response.error != zk.OK:
             self._changed = {**changed, **self._changed}

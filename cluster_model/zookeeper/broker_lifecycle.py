@@ -146,9 +146,9 @@ class ZkBrokerLifecycle:
 
     def _register(self, _: None) -> None:
         create = zk.Create(zk.broker_path(self._broker), self._broker, ephemeral=True)
-        self._zookeeper.submit((create,), self._registered)
+        self._zookeeper.submit((create,), self._handle_registration)
 
-    def _registered(self, response: zk.ZooKeeperResponse) -> None:
+    def _handle_registration(self, response: zk.ZooKeeperResponse) -> None:
         if response.error != zk.OK:
             return  # The session has expired again; the next one registers.
         result = response.results[0]

@@ -10,7 +10,7 @@ from harrow.cluster_model.zookeeper.service.client import ZooKeeperClient
 
 BLOCK_SIZE: Final = 1_000
 
-OnGenerated = Callable[[InitProducerIdResponse], None]
+ProducerIdCallback = Callable[[InitProducerIdResponse], None]
 
 
 class ZkProducerIdManager:
@@ -22,9 +22,9 @@ class ZkProducerIdManager:
         self._zookeeper = zookeeper
         self._next_id = 0
         self._block_end = 0
-        self._waiting: list[OnGenerated] = []
+        self._waiting: list[ProducerIdCallback] = []
 
-    def generate(self, on_generated: OnGenerated) -> None:
+    def generate(self, on_generated: ProducerIdCallback) -> None:
         """Answer with the next id. If the block is used up, claim another first."""
         if self._next_id < self._block_end:
             on_generated(self._next_answer())

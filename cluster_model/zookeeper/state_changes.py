@@ -21,21 +21,21 @@ class StateChanges:
         self._zookeeper = zookeeper
         self._decided: dict[tuple[int, str, int], tuple[bool, str]] = {}
         trace.subscribe(events.ElectionDecided, self._decide)
-        trace.subscribe(ZnodeCreated, self._created)
+        trace.subscribe(ZnodeCreated, self._on_created)
         trace.subscribe(ZnodeWritten, self._on_znode_written)
-        trace.subscribe(ZnodeDeleted, self._deleted)
+        trace.subscribe(ZnodeDeleted, self._on_deleted)
 
     def _decide(
         self, _: int, controller: int, partition: str, leader_epoch: int, unclean: bool, reason: str
     ) -> None:
         self._decided[controller, partition, leader_epoch] = (unclean, reason)
 
-    def _created(self, _: int, client: str, path: str, czxid: int) -> None:
+    def _on_created(self, _: int, client: str, path: str, czxid: int) -> None:
         broker = zk.broker_of(client)
         if path == zk.broker_path(broker):
             self._trace.emit(events.BrokerRegistered, broker, czxid)
 
-    def _deleted(self, _: int, path: str) -> None:
+    def _on_deleted(self, _: int, path: str) -> None:
         if path == zk.CONTROLLER:
             self._trace.emit(events.ControllerChanged, events.NO_CONTROLLER, self._present_epoch())
 
@@ -48,7 +48,7 @@ class StateChanges:
         self, _: int, client: str, path: str, before: object, data: object, version: int
     ) -> None:
         if isinstance(before, tuple) and isinstance(data, tuple) and path.startswith(zk.BROKER_TOPICS):
-            self._assigned(path.rpartition("/")[2], before, data)
+            self._on_assignment(path.rpartition("/")[2], before, data)
         if client == zk.NO_CLIENT:
             return  # Everything else is written by brokers.
         if path == zk.CONTROLLER_EPOCH:
@@ -69,7 +69,7 @@ class StateChanges:
             self._present_epoch(),
         )
 
-    def _assigned(
+    def _on_assignment(
         self, topic: str, before: tuple[ReplicaAssignment, ...], data: tuple[ReplicaAssignment, ...]
     ) -> None:
         for number, assignment in enumerate(data):

@@ -109,11 +109,13 @@ class LinkFaults:
         for rule in self._rules if self._is_met(sender, receiver) else ():
             if not rule.is_about_api(api, kind, sender, receiver, listener):
                 continue
-            rule.matched += 1
-            if rule.matched <= rule.skip or not happens(self._draw, rule.probability_millionths / _MILLION):
+            rule.match_count += 1
+            if rule.match_count <= rule.skip or not happens(
+                self._draw, rule.probability_millionths / _MILLION
+            ):
                 continue
-            rule.applied += 1
-            if rule.exhausted():
+            rule.applied_count += 1
+            if rule.is_exhausted():
                 self._rules.remove(rule)
                 if rule.action == HOLD:
                     self._holding.append(rule)

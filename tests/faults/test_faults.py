@@ -361,7 +361,7 @@ def rule_of(fault: Fault) -> MessageRule:
     (effect,) = environment.did
     assert isinstance(effect, RuleMessages)
     rule = effect.rule
-    assert (rule.matched, rule.applied) == (0, 0)
+    assert (rule.match_count, rule.applied_count) == (0, 0)
     return rule
 
 

@@ -16,7 +16,12 @@ from harrow.cluster_model.controller.leader_election import (
     elect_preferred,
     without_replica,
 )
-from harrow.cluster_model.kraft.partition_change import Elected, Election, LeaderRules, changed_partition
+from harrow.cluster_model.kraft.partition_change import (
+    ElectedLeader,
+    Election,
+    LeaderRules,
+    changed_partition,
+)
 from harrow.cluster_model.kraft.records import PartitionRecord
 from harrow.cluster_model.protocol import LeaderAndIsr
 
@@ -115,7 +120,7 @@ def test_a_change_in_kraft_follows_the_rules_for_leaders_epochs_and_elrs(
     if change is None:
         return
     changed, elected = change
-    is_unclean = elected is not Elected.CLEAN
+    is_unclean = elected is not ElectedLeader.CLEAN
     # Each change raises the partition epoch, each new leader the leader epoch.
     assert changed.partition_epoch == 10
     assert changed.leader_epoch == 4 + (changed.leader != before.leader)

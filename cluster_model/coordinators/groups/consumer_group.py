@@ -4,7 +4,7 @@ It models ``ConsumerGroup.java`` and ``ConsumerGroupMember.java``. There are thr
 The group epoch rises when members or partitions change. The target epoch is the group epoch for
 which the target assignment was computed. The member epoch shows how far a member has reconciled. No
 member waits for all others: once it has revoked its partitions it enters the target epoch, and gets
-those of its new partitions that are free.
+new partitions that are free.
 """
 
 from collections import Counter
@@ -28,7 +28,8 @@ UNREVOKED_PARTITIONS: Final = "UNREVOKED_PARTITIONS"
 UNRELEASED_PARTITIONS: Final = "UNRELEASED_PARTITIONS"
 """The states of a member (``MemberState``).
 
-It has its target assignment, it must revoke partitions, or others must revoke partitions for it.
+The member has its target assignment, must revoke partitions, or waits until other members have
+revoked partitions.
 """
 
 Epochs = Mapping[str, int]
@@ -38,7 +39,7 @@ _NO_PARTITIONS: Final[Epochs] = MappingProxyType({})
 
 
 class CurrentAssignment(NamedTuple):
-    """A member's epoch, the partitions that it owns, and those that it must revoke.
+    """A member's epoch, the partitions that it owns, and the partitions that it must revoke.
 
     ``previous_epoch`` is accepted as well, because the response with ``epoch`` may be lost.
     """
@@ -50,7 +51,7 @@ class CurrentAssignment(NamedTuple):
     revoking: Epochs = _NO_PARTITIONS
 
     def in_epoch(self, epoch: int) -> "CurrentAssignment":
-        """Return it in an epoch, possibly the current one.
+        """Return the assignment in an epoch, possibly the current epoch.
 
         See ``ConsumerGroupMember.Builder.updateMemberEpoch``.
         """
@@ -65,7 +66,7 @@ _NO_ASSIGNMENT: Final = CurrentAssignment()
 
 
 class Subscriber(NamedTuple):
-    """A member's description of itself."""
+    """The properties of a member that its heartbeats report."""
 
     instance: str = NO_INSTANCE
     client: str = ""
@@ -78,7 +79,7 @@ class Subscriber(NamedTuple):
 class ConsumerGroupMember:
     """A member.
 
-    ``deadline_us`` is the end of its session. One timer watches it, which is set if ``is_watched``.
+    ``deadline_us`` is the end of its session. If ``is_watched``, a timer checks the deadline.
     ``revocations`` counts reconciliations, so that a timer recognizes a later one.
     """
 
@@ -188,5 +189,5 @@ class ConsumerGroup:
         votes = Counter(
             member.subscriber.assignor for member in self.members.values() if member.subscriber.assignor
         )
-        # A tie goes to the first one in a Java hash table: `Stream.max` keeps the first of equals.
+        # A tie goes to the first name in a Java hash table: `Stream.max` keeps the first of equals.
         return min(votes, key=lambda name: (-votes[name], java_hash_place(name))) if votes else None

@@ -63,8 +63,8 @@ _UNSTORED: Final = frozenset(
 )
 
 Answer = Callable[[ConsumerGroupHeartbeatResponse], None]
-Append = Callable[[Group, Iterable[CoordinatorRecord], Callable[[str], None]], None]
-WhenStored = Callable[[Group, Callable[[str], None]], None]
+AppendRecords = Callable[[Group, Iterable[CoordinatorRecord], Callable[[str], None]], None]
+WhenCommitted = Callable[[Group, Callable[[str], None]], None]
 
 
 def _error_of_append(error: str) -> str:
@@ -94,8 +94,8 @@ class ConsumerGroupManager:
         config: BrokerConfig,
         switches: GroupSwitches,
         metadata: MetadataCache,
-        append: Append,
-        when_stored: WhenStored,
+        append: AppendRecords,
+        when_stored: WhenCommitted,
         is_here: Callable[[Group], bool],
         reload: Callable[[Group], None],
     ) -> None:
@@ -542,7 +542,7 @@ class ConsumerGroupManager:
     def _is_member(self, group: Group, consumers: ConsumerGroup, member: ConsumerGroupMember) -> bool:
         return self._is_here(group) and consumers.members.get(member.id) is member
 
-    def loaded(self, group: Group, consumers: ConsumerGroup, reason: str) -> None:
+    def on_load(self, group: Group, consumers: ConsumerGroup, reason: str) -> None:
         """Start the sessions of a group loaded from the log (``GroupMetadataManager.onLoaded``)."""
         group.state = consumers.state
         for member in consumers.members.values():
@@ -551,7 +551,7 @@ class ConsumerGroupManager:
             self._watch_revocation(group, member)
         self._report(group, consumers, ("", 0, ()), reason)
 
-    def unloaded(self, group: Group, consumers: ConsumerGroup, reason: str) -> None:
+    def on_unload(self, group: Group, consumers: ConsumerGroup, reason: str) -> None:
         """Report that this broker no longer has the current members of a group."""
         self._host.emit(GroupStateChanged, self._broker, group.id, DEAD, consumers.epoch, (), reason)
 

@@ -31,8 +31,9 @@ _NO_TOPICS: Final = Subscription(())
 class Member:
     """A member of a group.
 
-    It waits for a generation while ``on_join`` is set, and for its partitions while ``on_sync`` is.
-    ``deadline_us`` is the end of its session. One timer watches it, which is set if ``is_watched``.
+    A member waits for a generation while ``on_join`` is set, and for its partitions while
+    ``on_sync`` is. ``deadline_us`` is the end of its session. If ``is_watched``, a timer checks the
+    deadline.
     """
 
     id: str
@@ -56,14 +57,14 @@ class Member:
         return next((subscription for name, subscription in self.protocols if name == protocol), _NO_TOPICS)
 
     def awaits(self) -> bool:
-        """Return whether it waits for an answer, which suspends its session."""
+        """Return whether the member waits for an answer, which suspends its session."""
         return self.on_join is not None or self.on_sync is not None
 
 
 class CommittedOffset(NamedTuple):
     """A committed offset.
 
-    Of two commits the later in the log wins, which has the larger ``position``.
+    The commit with the largest ``position`` wins, which is the last one in the log.
     """
 
     offset: int
@@ -117,7 +118,7 @@ class Group:
         self.pending_members.pop(member.id, None)
 
     def remove(self, member: Member) -> None:
-        """Remove a member. If it led, the first of the others does."""
+        """Remove a member. If it led, the first remaining member leads."""
         del self.members[member.id]
         self.pending_sync.pop(member.id, None)
         if self.static_members.get(member.instance) == member.id:
@@ -194,7 +195,7 @@ class Group:
         return bool(self.in_flight.get(partition)) or self.is_pending(partition)
 
     def is_pending(self, partition: str) -> bool:
-        """Return whether a transaction may commit here (``hasPendingTransactionalOffsets``)."""
+        """Return whether a transaction may commit one (``hasPendingTransactionalOffsets``)."""
         return any(partition in offsets for offsets in self.pending_offsets.values())
 
     def apply_offset(self, partition: str, committed: CommittedOffset) -> None:
@@ -204,7 +205,7 @@ class Group:
             self.offsets[partition] = committed
 
     def end_transaction(self, producer_id: int, *, committed: bool) -> dict[str, CommittedOffset]:
-        """Apply or drop the commits of a transaction; return those that were applied."""
+        """Apply or drop the commits of a transaction. Return the applied commits."""
         pending = self.pending_offsets.pop(producer_id, {})
         if not committed:
             return {}

@@ -1,9 +1,9 @@
 """Coordinates the consumer groups of one broker.
 
-It models ``GroupCoordinator.scala`` and ``GroupMetadataManager.scala``. It has the groups in the
-partitions of ``__consumer_offsets`` that its broker leads. Each group is a state machine, driven by
-requests of members and by expired sessions. State that must survive the broker is in the log before
-anyone learns of it: each stable generation and each commit.
+It models ``GroupCoordinator.scala`` and ``GroupMetadataManager.scala``. A coordinator has the
+groups in the partitions of ``__consumer_offsets`` that its broker leads. Each group is a state
+machine, which requests of members and expired sessions drive. State that must survive the broker is
+in the log before the coordinator answers: each stable generation and each commit.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -107,7 +107,7 @@ def _error_of_append(error: str) -> str:
 
 
 def _error_of_wait(error: str) -> str:
-    """Return a client's error if earlier writes on which its answer depends are not committed.
+    """Return a client's error if the answer depends on writes that are not committed.
 
     See ``GroupCoordinatorService.handleOperationException``.
     """
@@ -181,7 +181,7 @@ class GroupCoordinator:
             if group.offsets:
                 self._expiry.request()
             if group.consumers is not None:
-                self._consumer_groups.loaded(group, group.consumers, "loaded")
+                self._consumer_groups.on_load(group, group.consumers, "loaded")
                 continue
             for member in group.members.values():
                 self._restart_session(group, member)
@@ -191,14 +191,14 @@ class GroupCoordinator:
         """Restore a group's members from the log after a write that is not in it."""
         reason = "a write has failed"
         if group.consumers is not None:
-            self._consumer_groups.unloaded(group, group.consumers, reason)
+            self._consumer_groups.on_unload(group, group.consumers, reason)
         batches = self._log.batches(group.partition)
         stored = groups_in(group.partition, batches, self._switches).get(group.id)
         group.consumers = None if stored is None else stored.consumers
         if group.consumers is None:
             group.state = EMPTY
         else:
-            self._consumer_groups.loaded(group, group.consumers, reason)
+            self._consumer_groups.on_load(group, group.consumers, reason)
 
     def on_resignation(self, partition: int) -> None:
         """Forget the groups of a partition (``onGroupUnloaded``).
@@ -211,7 +211,7 @@ class GroupCoordinator:
             del self._groups[group.id]
             group.state = DEAD
             if group.consumers is not None:
-                self._consumer_groups.unloaded(group, group.consumers, "another broker coordinates it")
+                self._consumer_groups.on_unload(group, group.consumers, "another broker coordinates it")
             for member in group.members.values():
                 self._answer_join(member, JoinGroupResponse(errors.NOT_COORDINATOR, member=member.id))
                 self._answer_sync(member, SyncGroupResponse(errors.NOT_COORDINATOR))
@@ -365,11 +365,11 @@ class GroupCoordinator:
             else:
                 self._prepare_rebalance(group, f"{member.client} joins again")
         elif group.state in (COMPLETING_REBALANCE, STABLE):
-            # It has missed the answer, or joins without need: the generation continues.
+            # The member has missed the answer, or joins without need. The generation continues.
             if member.id == group.leader and self._fails_without_assignor(group):
                 return
             self._restart_session(group, member)
-            answer(self._joined(group, member))
+            answer(self._join_response(group, member))
         else:
             answer(JoinGroupResponse(errors.UNKNOWN_MEMBER_ID, member=request.member))
 
@@ -399,7 +399,7 @@ class GroupCoordinator:
         if self._generation_continues(group):
             # Without `skip_assignment` a leader would assign, so the former member id leads.
             if self._switches.static_leader_skips_assignment:
-                response = self._joined(group, member)
+                response = self._join_response(group, member)
                 response.skip_assignment = was_leader
             else:
                 response = JoinGroupResponse(errors.NONE, group.generation, group.protocol, leader, member.id)
@@ -454,7 +454,7 @@ class GroupCoordinator:
             self._try_complete_join(group)
 
     def _prepare_rebalance(self, group: Group, reason: str) -> None:
-        """Begin a rebalance, and wait until all members have joined again or its timeout is over.
+        """Begin a rebalance, and wait until all members have joined again or until its timeout.
 
         It models ``prepareRebalance``, ``DelayedJoin`` and ``InitialDelayedJoin``. An empty group
         waits for a delay, possibly 0, for members that are about to start (KIP-134). It does not
@@ -534,7 +534,7 @@ class GroupCoordinator:
             self._host.set_timer(group.rebalance_timeout_us(), self._expire_sync, (group, group.generation))
         for member in list(group.members.values()):
             if member.on_join is not None:
-                response = self._joined(group, member)
+                response = self._join_response(group, member)
                 self._answer_join(member, response)
             self._restart_session(group, member)
 
@@ -545,7 +545,7 @@ class GroupCoordinator:
         self._store(group, lambda _: None)
         self._expiry.request()
 
-    def _joined(self, group: Group, member: Member) -> JoinGroupResponse:
+    def _join_response(self, group: Group, member: Member) -> JoinGroupResponse:
         leads = member.id == group.leader
         return JoinGroupResponse(
             errors.NONE,

@@ -47,7 +47,7 @@ from harrow.cluster_model.sim.periodic_task import PeriodicTask
 from harrow.cluster_model.topology import CONSUMER_OFFSETS, TRANSACTION_STATE
 
 GenerateProducerId = Callable[[Callable[[InitProducerIdResponse], None]], None]
-EndTxnAnswered = Callable[[EndTxnResponse], None]
+EndTxnCallback = Callable[[EndTxnResponse], None]
 
 _ANSWERED: Final = "ANSWERED"
 
@@ -132,7 +132,7 @@ class TransactionCoordinator:
         now_us = self._host.clock.now_us
         lookup = self._states.find(request.transactional_id)
         if lookup.error == errors.NONE and lookup.metadata is None and new_producer_id != NO_PRODUCER_ID:
-            created = TransactionMetadata.created(
+            created = TransactionMetadata.new(
                 request.transactional_id, new_producer_id, request.transaction_timeout_us, now_us
             )
             lookup = self._states.put_if_absent(created)
@@ -221,7 +221,7 @@ class TransactionCoordinator:
             )
             return
         if request.verify_only:
-            respond(AddPartitionsToTxnResponse(self._verified(request)))
+            respond(AddPartitionsToTxnResponse(self._verify(request)))
             return
         self._add(
             *(request.transactional_id, request.producer_id, request.producer_epoch, request.partitions),
@@ -262,7 +262,7 @@ class TransactionCoordinator:
             )
             self._states.append(transactional_id, lookup.coordinator_epoch, transition, on_complete)
 
-    def _verified(self, request: AddPartitionsToTxnRequest) -> dict[str, str]:
+    def _verify(self, request: AddPartitionsToTxnRequest) -> dict[str, str]:
         """Check if partitions are in a transaction (``handleVerifyPartitionsInTransaction``)."""
         lookup = self._states.find(request.transactional_id)
         metadata = lookup.metadata
@@ -296,7 +296,7 @@ class TransactionCoordinator:
 
     # EndTxn
 
-    def end_transaction(self, request: EndTxnRequest, respond: EndTxnAnswered) -> None:
+    def end_transaction(self, request: EndTxnRequest, respond: EndTxnCallback) -> None:
         """Commit or abort a transaction.
 
         The decision is final once it is in the log. The producer gets its answer then, before the
@@ -304,7 +304,7 @@ class TransactionCoordinator:
         """
         self._end(request, respond, is_from_client=True)
 
-    def _fence(self, metadata: TransactionMetadata, respond: EndTxnAnswered, *, is_timed_out: bool) -> None:
+    def _fence(self, metadata: TransactionMetadata, respond: EndTxnCallback, *, is_timed_out: bool) -> None:
         """Abort an open transaction in a newer epoch."""
 
         def prepared(response: EndTxnResponse) -> None:
@@ -323,7 +323,7 @@ class TransactionCoordinator:
     def _end(
         self,
         request: EndTxnRequest,
-        respond: EndTxnAnswered,
+        respond: EndTxnCallback,
         *,
         is_from_client: bool,
         next_producer_id: int = NO_PRODUCER_ID,
@@ -339,7 +339,7 @@ class TransactionCoordinator:
             return
         error = self._end_error(metadata, request, is_from_client=is_from_client)
         if error == _ANSWERED:
-            respond(self._ended(metadata.producer_id, metadata.producer_epoch))
+            respond(self._end_txn_response(metadata.producer_id, metadata.producer_epoch))
             return
         if error != errors.NONE:
             respond(EndTxnResponse(error))
@@ -366,10 +366,10 @@ class TransactionCoordinator:
             request.transactional_id,
             lookup.coordinator_epoch,
             transition,
-            partial(self._prepared, request, respond, lookup.coordinator_epoch, metadata, is_fence),
+            partial(self._finish_prepare, request, respond, lookup.coordinator_epoch, metadata, is_fence),
         )
 
-    def _end_with_new_id(self, request: EndTxnRequest, respond: EndTxnAnswered) -> None:
+    def _end_with_new_id(self, request: EndTxnRequest, respond: EndTxnCallback) -> None:
         def generated(answer: InitProducerIdResponse) -> None:
             if answer.error != errors.NONE:
                 respond(EndTxnResponse(answer.error))
@@ -442,10 +442,10 @@ class TransactionCoordinator:
         may_abort = self._switches.transactions_v2 and state in AT_REST and not committed
         return errors.NONE if may_abort else errors.INVALID_TXN_STATE
 
-    def _prepared(
+    def _finish_prepare(
         self,
         request: EndTxnRequest,
-        respond: EndTxnAnswered,
+        respond: EndTxnCallback,
         coordinator_epoch: int,
         metadata: TransactionMetadata,
         is_fence: bool,
@@ -468,10 +468,10 @@ class TransactionCoordinator:
             respond(EndTxnResponse(self._fenced_error()))
             return
         completion = metadata.prepare_complete(self._host.clock.now_us)
-        respond(self._ended(completion.producer_id, completion.producer_epoch))
+        respond(self._end_txn_response(completion.producer_id, completion.producer_epoch))
         self._markers.end(coordinator_epoch, metadata, completion)
 
-    def _ended(self, producer_id: int, producer_epoch: int) -> EndTxnResponse:
+    def _end_txn_response(self, producer_id: int, producer_epoch: int) -> EndTxnResponse:
         """Return the answer to EndTxn, with the next producer id and epoch in v2."""
         if self._switches.transactions_v2:
             return EndTxnResponse(errors.NONE, producer_id, producer_epoch)

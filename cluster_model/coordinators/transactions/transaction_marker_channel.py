@@ -51,7 +51,7 @@ class _Ending:
         return TxnMarker(producer_id, producer_epoch, self.coordinator_epoch, is_committed, partitions)
 
 
-_Queued = tuple[_Ending, TxnMarker]
+_QueuedMarker = tuple[_Ending, TxnMarker]
 
 
 class TransactionMarkerChannel:
@@ -69,11 +69,11 @@ class TransactionMarkerChannel:
         self._states = states
         self._switches = switches
         self._endings: dict[str, _Ending] = {}
-        self._queues: dict[int, list[_Queued]] = {}
+        self._queues: dict[int, list[_QueuedMarker]] = {}
         self._busy: dict[int, None] = {}
         self._clients: dict[int, NetworkClient] = {}
         # To retry: markers, and the final records of transactions whose markers are all written.
-        self._retries: list[_Queued] = []
+        self._retries: list[_QueuedMarker] = []
         self._completions: list[_Ending] = []
         self._is_retry_scheduled = False
         self._is_closed = False
@@ -140,7 +140,7 @@ class TransactionMarkerChannel:
         client.send(request, partial(self._handle_response, broker), queued)
 
     def _handle_response(
-        self, broker: int, answer: WriteTxnMarkersResponse | None, queued: Iterable[_Queued]
+        self, broker: int, answer: WriteTxnMarkersResponse | None, queued: Iterable[_QueuedMarker]
     ) -> None:
         """Note the partitions that have their markers, and retry the others.
 
@@ -177,7 +177,7 @@ class TransactionMarkerChannel:
         if self._endings.get(ending.transactional_id) is ending:
             del self._endings[ending.transactional_id]
 
-    def _retry(self, queued: _Queued) -> None:
+    def _retry(self, queued: _QueuedMarker) -> None:
         self._retries.append(queued)
         self._schedule_retry()
 
@@ -209,11 +209,11 @@ class TransactionMarkerChannel:
             ending.transactional_id,
             ending.coordinator_epoch,
             ending.transition,
-            partial(self._completed, ending),
+            partial(self._handle_completion, ending),
             is_retried=True,
         )
 
-    def _completed(self, ending: _Ending, error: str) -> None:
+    def _handle_completion(self, ending: _Ending, error: str) -> None:
         """Retry if the record cannot be written now.
 
         After other errors a new coordinator takes over.

@@ -111,7 +111,7 @@ class TransactionMetadata:
         self.has_failed_epoch_fence = False
 
     @classmethod
-    def created(
+    def new(
         cls, transactional_id: str, producer_id: int, timeout_us: int, now_us: int
     ) -> "TransactionMetadata":
         """Return a new transactional id, whose producer has no epoch yet."""
@@ -125,7 +125,7 @@ class TransactionMetadata:
         return cls(transactional_id, current)
 
     @classmethod
-    def loaded(cls, transactional_id: str, record: Mapping[str, Any]) -> "TransactionMetadata":
+    def from_record(cls, transactional_id: str, record: Mapping[str, Any]) -> "TransactionMetadata":
         """Return a transactional id as its record describes it."""
         current = Transition(**{**record, "partitions": tuple(record["partitions"])})
         return cls(transactional_id, current)

@@ -44,7 +44,7 @@ class CoordinatedId(NamedTuple):
 
 
 @dataclass(slots=True, eq=False)
-class _Loaded:
+class _LoadedPartition:
     coordinator_epoch: int
     transactions: dict[str, TransactionMetadata]
 
@@ -76,7 +76,7 @@ class TransactionStateManager:
         self._on_prepared = on_prepared
         self._waits_for_commit = waits_for_commit
         self._loading: dict[int, int] = {}
-        self._loaded: dict[int, _Loaded] = {}
+        self._loaded: dict[int, _LoadedPartition] = {}
 
     def partition_of(self, transactional_id: str) -> int:
         """Return the partition of a transactional id."""
@@ -122,21 +122,21 @@ class TransactionStateManager:
         if self._waits_for_commit:
             self._await_commit((partition, coordinator_epoch))
         else:
-            self._read((partition, coordinator_epoch))
+            self._read_log((partition, coordinator_epoch))
         return True
 
     def _await_commit(self, task: tuple[int, int]) -> None:
         partition, coordinator_epoch = task
         if self._loading.get(partition) == coordinator_epoch:
-            self._log.when_committed(partition, _COMMIT_WAIT_US, partial(self._waited, task))
+            self._log.when_committed(partition, _COMMIT_WAIT_US, partial(self._finish_wait, task))
 
-    def _waited(self, task: tuple[int, int], error: str) -> None:
+    def _finish_wait(self, task: tuple[int, int], error: str) -> None:
         if error == errors.NONE:
-            self._read(task)
+            self._read_log(task)
         else:
             self._host.set_timer(_LOAD_US, self._await_commit, task)
 
-    def _read(self, task: tuple[int, int]) -> None:
+    def _read_log(self, task: tuple[int, int]) -> None:
         if any(True for _ in self._log.batches(task[0])):
             self._host.set_timer(_LOAD_US, self._load, task)
         else:
@@ -152,9 +152,9 @@ class TransactionStateManager:
                 if record.value is None:
                     transactions.pop(record.key, None)
                 else:
-                    transactions[record.key] = TransactionMetadata.loaded(record.key, record.value)
+                    transactions[record.key] = TransactionMetadata.from_record(record.key, record.value)
         del self._loading[partition]
-        self._loaded[partition] = _Loaded(coordinator_epoch, transactions)
+        self._loaded[partition] = _LoadedPartition(coordinator_epoch, transactions)
         for metadata in transactions.values():
             if metadata.state in PREPARED:
                 self._on_prepared(coordinator_epoch, metadata)
@@ -202,11 +202,16 @@ class TransactionStateManager:
                 ),
                 transition.timeout_us,
                 partial(
-                    self._appended, transactional_id, coordinator_epoch, transition, on_complete, is_retried
+                    self._finish_append,
+                    transactional_id,
+                    coordinator_epoch,
+                    transition,
+                    on_complete,
+                    is_retried,
                 ),
             )
 
-    def _appended(
+    def _finish_append(
         self,
         transactional_id: str,
         coordinator_epoch: int,

@@ -41,7 +41,7 @@ class ControllerChannel:
         self._sending = False
         self._closed = False
 
-    def put(self, request: protocol.ControlRequest) -> None:
+    def send(self, request: protocol.ControlRequest) -> None:
         """Send a request after those before it."""
         self._queue.append(request)
         self._send_next(None)
@@ -172,6 +172,6 @@ class RequestBatch:
         """Queue a request to a broker that has a channel."""
         channel = self._channels.channel(broker)
         if channel is not None:
-            channel.put(
+            channel.send(
                 request(self._controller, self._controller_epoch, channel.broker_epoch, *fields, **named)
             )

@@ -113,7 +113,7 @@ class ControllerContext:
                 imbalanced += lost
         return imbalanced
 
-    def replicated(self, broker: int) -> tuple[list[str], list[str]]:
+    def replicated_partitions(self, broker: int) -> tuple[list[str], list[str]]:
         """Return the replicated partitions that a broker leads, and those that it follows."""
         led: list[str] = []
         followed: list[str] = []

@@ -1,9 +1,9 @@
 """Implements the controller on ZooKeeper (``KafkaController.scala``).
 
-Every broker has one, and the owner of ``/controller`` is active. Events are processed one at a
-time. The processing of an event is a generator, which yields ZooKeeper operations and continues
-with their results. So it reads top down like the original, and a pause, a newer controller or an
-expired session interrupts it in the same places.
+Every broker has a controller, and the owner of ``/controller`` is active. A controller processes
+one event after the other. The processing of an event is a generator, which yields ZooKeeper
+operations and continues with their results. So the code has the order of the original, and a pause,
+a newer controller or an expired session interrupts it in the same places.
 """
 
 from collections import deque
@@ -54,8 +54,8 @@ from harrow.cluster_model.zookeeper.controller.partition_state_machine import (
 from harrow.cluster_model.zookeeper.service import protocol as zk
 from harrow.cluster_model.zookeeper.service.client import ZooKeeperClient
 
-OnHandled = Callable[[ControlledShutdownResponse], None]
-OnAltered = Callable[[AlterPartitionResponse], None]
+ShutdownCallback = Callable[[ControlledShutdownResponse], None]
+AlterPartitionCallback = Callable[[AlterPartitionResponse], None]
 
 FIRST_REBALANCE_CHECK_US: Final = 5 * US_PER_SECOND
 
@@ -82,14 +82,14 @@ class KafkaController:
         self._switches = behaviours.zookeeper
         self._zookeeper = zookeeper
         self._channels = ControllerChannelManager(host, broker, config.controller_socket_timeout_us)
-        self._channels.on_answered = self._control_answered
+        self._channels.on_answered = self._handle_control_response
         self._begin_term(0, 0)
         self._events: deque[Callable[[], Processing]] = deque()
         self._processing: Processing | None = None
-        # Callbacks for the outcome of the current controlled shutdown, and of those in the queue.
-        self._shutdown_begun: OnHandled | None = None
-        self._shutdowns_queued: list[OnHandled] = []
-        self._turn = 0
+        # The callbacks of the current controlled shutdown, and of shutdowns in the queue.
+        self._current_shutdown: ShutdownCallback | None = None
+        self._queued_shutdowns: list[ShutdownCallback] = []
+        self._event_number = 0
         self._is_shut_down = False
         self.is_active = False
 
@@ -97,18 +97,18 @@ class KafkaController:
 
     def broker_registered(self) -> None:
         """Take part in the election."""
-        self._put(self._process_controller_change)
+        self._enqueue(self._process_controller_change)
 
     def session_expired(self) -> None:
-        """Forget all events; an active controller resigns."""
+        """Forget all events, and resign if this controller is active."""
         self._clear_events()
         self._abort()
         self._resign()
 
-    def controlled_shutdown(self, request: ControlledShutdownRequest, on_handled: OnHandled) -> None:
+    def controlled_shutdown(self, request: ControlledShutdownRequest, on_handled: ShutdownCallback) -> None:
         """Queue a broker's request to move its leaderships."""
-        self._shutdowns_queued.append(on_handled)
-        self._put(lambda: self._process_controlled_shutdown(request, on_handled))
+        self._queued_shutdowns.append(on_handled)
+        self._enqueue(lambda: self._process_controlled_shutdown(request, on_handled))
 
     def shutdown(self) -> None:
         """Resign and process no more events, because the broker stops."""
@@ -118,34 +118,34 @@ class KafkaController:
         self._resign()
 
     def _clear_events(self) -> None:
-        """Drop the events that wait, and tell the brokers behind them if the release does so."""
+        """Drop the events in the queue. In later releases, refuse their controlled shutdowns."""
         self._events.clear()
-        waiting, self._shutdowns_queued = self._shutdowns_queued, []
+        waiting, self._queued_shutdowns = self._queued_shutdowns, []
         for on_handled in waiting if self._switches.shutdown_request_preempted else ():
             on_handled(ControlledShutdownResponse(errors.STALE_CONTROLLER_EPOCH))
 
     def watch_fired(self, event: zk.WatchEvent) -> None:
         """Queue the event of a watch."""
         if event.path == zk.CONTROLLER:
-            self._put(self._process_controller_change)
+            self._enqueue(self._process_controller_change)
         elif event.path == zk.BROKER_IDS:
-            self._put(self._process_broker_change)
+            self._enqueue(self._process_broker_change)
         elif event.path == zk.BROKER_TOPICS:
-            self._put(self._process_topic_change)
+            self._enqueue(self._process_topic_change)
         elif event.path == zk.ISR_CHANGE_NOTIFICATION:
-            self._put(self._process_isr_change_notification)
+            self._enqueue(self._process_isr_change_notification)
         elif event.path == zk.PREFERRED_REPLICA_ELECTION:
-            self._put(self._process_preferred_replica_election)
+            self._enqueue(self._process_preferred_replica_election)
         elif event.path == zk.LOG_DIR_EVENT_NOTIFICATION:
-            self._put(self._process_log_dir_event_notification)
+            self._enqueue(self._process_log_dir_event_notification)
         elif zk.is_topic_path(event.path):
             topic = zk.topic_of(event.path)
-            self._put(lambda: self._process_partition_modifications(topic))
+            self._enqueue(lambda: self._process_partition_modifications(topic))
         elif zk.is_state_path(event.path):
             partition = zk.partition_of(event.path)
-            self._put(lambda: self._process_reassignment_isr_change(partition))
+            self._enqueue(lambda: self._process_reassignment_isr_change(partition))
 
-    def _put(self, event: Callable[[], Processing]) -> None:
+    def _enqueue(self, event: Callable[[], Processing]) -> None:
         if self._is_shut_down:
             return
         self._events.append(event)
@@ -175,14 +175,14 @@ class KafkaController:
             self._fail_shutdown()
             self._resign()
             return
-        turn = self._turn
+        number = self._event_number
         guard = None
         if submission.guarded and self._switches.controller_writes_fenced:
             guard = zk.Check(zk.CONTROLLER_EPOCH, self._context.epoch_zk_version)
 
         def on_response(answer: zk.ZooKeeperResponse) -> None:
-            # Expiry of the session has ended the event.
-            if turn == self._turn and answer.error != zk.SESSION_EXPIRED:
+            # Another number means that the event has been aborted.
+            if number == self._event_number and answer.error != zk.SESSION_EXPIRED:
                 has_moved = guard is not None and answer.error == zk.BAD_VERSION
                 self._advance(answer, has_moved=has_moved)
                 self._process_next()
@@ -190,7 +190,7 @@ class KafkaController:
         self._zookeeper.submit(submission.operations, on_response, atomic=submission.atomic, guard=guard)
 
     def _abort(self) -> None:
-        self._turn += 1
+        self._event_number += 1
         if self._processing is not None:
             self._processing.close()
             self._processing = None
@@ -271,7 +271,7 @@ class KafkaController:
         if isr_changes.children:
             yield Submission(_delete_all(zk.ISR_CHANGE_NOTIFICATION, isr_changes.children), guarded=True)
         if log_dirs.children:
-            # All brokers get their whole state below, and answer which replicas are offline.
+            # All brokers get their complete state below, and answer which replicas are offline.
             yield Submission(_delete_all(zk.LOG_DIR_EVENT_NOTIFICATION, log_dirs.children), guarded=True)
         live = yield from self._read_brokers(brokers.children)
         for broker, epoch in live.items():
@@ -325,21 +325,21 @@ class KafkaController:
         current = yield from self._read_brokers(response.results[0].children)
         new = [b for b in current if b not in context.live_brokers]
         dead = [b for b in context.live_brokers if b not in current]
-        bounced = []
+        restarted = []
         if self._switches.control_requests_carry_broker_epoch:
-            bounced = [b for b in current if current[b] > context.live_brokers.get(b, current[b])]
-        for broker in (*dead, *bounced):
+            restarted = [b for b in current if current[b] > context.live_brokers.get(b, current[b])]
+        for broker in (*dead, *restarted):
             self._channels.remove_broker(broker)
-        for broker in (*new, *bounced):
+        for broker in (*new, *restarted):
             self._channels.add_broker(broker, current[broker])
         if new:
             context.live_brokers.update({broker: current[broker] for broker in new})
             yield from self._on_broker_startup(new)
-        if bounced:
-            context.remove_live_brokers(bounced)
-            yield from self._on_broker_failure(bounced)
-            context.live_brokers.update({broker: current[broker] for broker in bounced})
-            yield from self._on_broker_startup(bounced)
+        if restarted:
+            context.remove_live_brokers(restarted)
+            yield from self._on_broker_failure(restarted)
+            context.live_brokers.update({broker: current[broker] for broker in restarted})
+            yield from self._on_broker_startup(restarted)
         if dead:
             context.remove_live_brokers(dead)
             yield from self._on_broker_failure(dead)
@@ -362,7 +362,7 @@ class KafkaController:
     def _on_broker_failure(self, brokers: list[int]) -> Processing:
         """Replace the dead brokers as leaders, then remove them from the ISRs."""
         context = self._context
-        led = context.mark_offline_partitions(self._online())
+        led = context.mark_offline_partitions(self._online_brokers())
         yield from self._partitions.trigger_online_partitions("broker failure")
         for broker in brokers:
             yield from self._partitions.remove_from_isrs(broker)
@@ -372,7 +372,7 @@ class KafkaController:
     # Brokers stop
 
     def _process_controlled_shutdown(
-        self, request: ControlledShutdownRequest, on_handled: OnHandled
+        self, request: ControlledShutdownRequest, on_handled: ShutdownCallback
     ) -> Processing:
         """Move a broker's leaderships to others where possible, and answer with the remaining ones.
 
@@ -380,20 +380,20 @@ class KafkaController:
         (``KafkaController.doControlledShutdown``, ``shutdownBroker`` before 0.11). It is no longer
         elected until it has restarted.
         """
-        self._shutdowns_queued.remove(on_handled)
+        self._queued_shutdowns.remove(on_handled)
         context, broker = self._context, request.broker
         error = self._shutdown_error(request)
         if error != errors.NONE:
             on_handled(ControlledShutdownResponse(error))
             return
-        self._shutdown_begun = on_handled
+        self._current_shutdown = on_handled
         self._host.emit(ControlledShutdownBegun, self._broker, broker)
         context.shutting_down.add(broker)
-        led, followed = context.replicated(broker)
+        led, followed = context.replicated_partitions(broker)
         yield from self._partitions.elect_leaders(led, CONTROLLED_SHUTDOWN, CONTROLLED_SHUTDOWN)
         yield from self._partitions.remove_from_isrs(broker, followed)
-        self._shutdown_begun = None
-        on_handled(ControlledShutdownResponse(errors.NONE, tuple(context.replicated(broker)[0])))
+        self._current_shutdown = None
+        on_handled(ControlledShutdownResponse(errors.NONE, tuple(context.replicated_partitions(broker)[0])))
 
     def _shutdown_error(self, request: ControlledShutdownRequest) -> str:
         """Return why a broker's leaderships are not moved.
@@ -411,7 +411,7 @@ class KafkaController:
 
     def _fail_shutdown(self) -> None:
         """Answer an interrupted controlled shutdown, so that the broker retries it."""
-        on_handled, self._shutdown_begun = self._shutdown_begun, None
+        on_handled, self._current_shutdown = self._current_shutdown, None
         if on_handled is not None:
             on_handled(ControlledShutdownResponse(errors.STALE_CONTROLLER_EPOCH))
 
@@ -479,12 +479,16 @@ class KafkaController:
         self._send_state_to(broker for broker in affected if broker in self._context.live_brokers)
         yield Submission(_delete_all(path, notifications), guarded=True)
 
-    def _control_answered(self, broker: int, request: ControlRequest, response: ControlResponse) -> None:
+    def _handle_control_response(
+        self, broker: int, request: ControlRequest, response: ControlResponse
+    ) -> None:
         if isinstance(request, LeaderAndIsrRequest) and response.error == errors.NONE:
             offline = self._context.offline_replicas.get(broker, {})
             if response.offline or any(name in offline for name in request.partition_states):
                 requested = tuple(request.partition_states)
-                self._put(lambda: self._process_leader_and_isr_response(broker, requested, response.offline))
+                self._enqueue(
+                    lambda: self._process_leader_and_isr_response(broker, requested, response.offline)
+                )
 
     def _process_leader_and_isr_response(
         self, broker: int, requested: tuple[str, ...], offline: tuple[str, ...]
@@ -502,7 +506,7 @@ class KafkaController:
         context.offline_replicas[broker] = {**unchanged, **dict.fromkeys(offline)}
         if not new:
             return
-        led = context.mark_offline_partitions(self._online())
+        led = context.mark_offline_partitions(self._online_brokers())
         yield from self._partitions.trigger_online_partitions("log directory failure")
         yield from self._partitions.remove_from_isrs(broker, new)
         if not led:
@@ -510,11 +514,13 @@ class KafkaController:
 
     # ISR changes by leaders
 
-    def alter_partitions(self, request: AlterPartitionRequest, on_handled: OnAltered) -> None:
+    def alter_partitions(self, request: AlterPartitionRequest, on_handled: AlterPartitionCallback) -> None:
         """Queue a leader's request for other ISRs (KIP-497, from 2.7 on)."""
-        self._put(lambda: self._process_alter_partition(request, on_handled))
+        self._enqueue(lambda: self._process_alter_partition(request, on_handled))
 
-    def _process_alter_partition(self, request: AlterPartitionRequest, on_handled: OnAltered) -> Processing:
+    def _process_alter_partition(
+        self, request: AlterPartitionRequest, on_handled: AlterPartitionCallback
+    ) -> Processing:
         """Write a request's valid ISRs, answer, and update brokers (``processAlterPartition``).
 
         A request that is dropped from the queue or interrupted gets no answer, and the leader
@@ -537,7 +543,7 @@ class KafkaController:
                 tuple(member for member, _ in wanted.isr),
                 wanted.partition_epoch,
             )
-            answer = self._alteration(partition, state)
+            answer = self._answer_without_write(partition, state)
             if answer is None:
                 accepted[partition] = state
             else:
@@ -566,7 +572,7 @@ class KafkaController:
     def _write_isrs(
         self, wanted: dict[str, LeaderAndIsr]
     ) -> Generator[Submission, zk.ZooKeeperResponse, tuple[list[str], list[str]]]:
-        """Write the ISRs that leaders want; return the partitions written, and those refused.
+        """Write the ISRs that leaders request. Return the written and the refused partitions.
 
         A write is also refused if the answer to an earlier attempt was lost. Up to 2.6 the leader
         wrote itself, and compared the content of the znode
@@ -583,14 +589,14 @@ class KafkaController:
                 written.append(partition)
         return written, [partition for partition in refused if partition not in written]
 
-    def _alteration(self, partition: str, wanted: LeaderAndIsr) -> tuple[str, int] | None:
-        """Return the answer to a leader that needs no write, None if its ISR must be written."""
+    def _answer_without_write(self, partition: str, wanted: LeaderAndIsr) -> tuple[str, int] | None:
+        """Return the answer to a leader if no write is needed, None if its ISR must be written."""
         current = self._context.leadership.get(partition)
         error: str | None = None
         if current is None:
             error = errors.UNKNOWN_TOPIC_OR_PARTITION
         elif wanted.partition_epoch > current.partition_epoch or wanted.leader_epoch > current.leader_epoch:
-            # A leader with newer metadata has probably got it from a newer controller.
+            # The leader has newer metadata, probably from a newer controller.
             error = errors.NOT_CONTROLLER
         elif wanted.leader_epoch < current.leader_epoch:
             error = errors.FENCED_LEADER_EPOCH
@@ -612,7 +618,7 @@ class KafkaController:
 
         None cancels its reassignment.
         """
-        self._put(lambda: self._process_reassignment(partition, target))
+        self._enqueue(lambda: self._process_reassignment(partition, target))
 
     def _process_reassignment(self, partition: str, target: tuple[int, ...] | None) -> Processing:
         if self.is_active:
@@ -640,7 +646,7 @@ class KafkaController:
 
     def _check_leader_imbalance(self, controller_epoch: int) -> None:
         if self.is_active and self._context.epoch == controller_epoch:
-            self._put(self._process_leader_imbalance)
+            self._enqueue(self._process_leader_imbalance)
             interval_us = self._config.leader_imbalance_check_interval_us
             self._host.set_timer(interval_us, self._check_leader_imbalance, controller_epoch)
 
@@ -652,9 +658,9 @@ class KafkaController:
         if partitions:
             yield from self._partitions.elect_leaders(partitions, PREFERRED, "preferred leader")
 
-    # Small parts
+    # Helpers
 
-    def _online(self) -> Collection[int]:
+    def _online_brokers(self) -> Collection[int]:
         """Return the brokers whose partitions stay online when another broker fails."""
         context = self._context
         return (

@@ -43,8 +43,8 @@ Operations = tuple[zk.ZooKeeperOperation, ...]
 class Submission:
     """Operations for ZooKeeper during the processing of an event.
 
-    ``atomic`` ones all happen or none. ``guarded`` ones fail once another controller has been
-    elected.
+    If they are ``atomic``, all of them happen or none. If they are ``guarded``, they fail once
+    another controller has been elected.
     """
 
     operations: Operations
@@ -59,8 +59,8 @@ Processing = Generator[Submission, zk.ZooKeeperResponse, None]
 class ControllerMoved(Exception):
     """Another controller has been elected, so the guard of a write did not hold.
 
-    It is raised where an event waits for the write, as from
-    ``KafkaZkClient.retryRequestsUntilConnected``.
+    The processing that waits for the write raises it, as ``KafkaZkClient`` does
+    (``retryRequestsUntilConnected``).
     """
 
 
@@ -69,7 +69,7 @@ class StateChangeFailed(Exception):
 
 
 class PartitionStateMachine:
-    """Elections and ISR changes of one controller's term of office."""
+    """Elections and ISR changes during one controller's term."""
 
     def __init__(
         self,
@@ -95,7 +95,7 @@ class PartitionStateMachine:
                 self._context.leadership[partition] = result.data.leader_and_isr(result.version)
 
     def trigger_online_partitions(self, reason: str) -> Processing:
-        """Elect leaders for all new partitions and for those without a leader."""
+        """Elect leaders for all new partitions and all partitions without a leader."""
         context = self._context
         new = [p for p in context.assignments if p not in context.leadership]
         if new:
@@ -105,7 +105,7 @@ class PartitionStateMachine:
             yield from self.elect_leaders(offline, OFFLINE, reason)
 
     def initialize_leader_and_isr(self, partitions: list[str]) -> Processing:
-        """Create new partitions: the live replicas are the ISR, and the first one leads."""
+        """Create new partitions. The live replicas form the ISR, and the first of them leads."""
         context = self._context
         initial: dict[str, LeaderAndIsr] = {}
         for partition in partitions:
@@ -132,7 +132,7 @@ class PartitionStateMachine:
         batch.send(context.live())
 
     def elect_leaders(self, partitions: list[str], strategy: str, reason: str) -> Processing:
-        """Elect leaders, write them conditionally, and retry where a leader wrote first."""
+        """Elect leaders and write them conditionally. Retry where a leader wrote first."""
         context = self._context
         batch = self._batch()
         remaining = partitions

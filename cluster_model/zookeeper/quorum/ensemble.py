@@ -32,7 +32,7 @@ class _Member:
     host: Host
     store: ServerStore
     quorum_store: QuorumStore | None
-    life: StandaloneServer | QuorumPeer | None = field(default=None)
+    server: StandaloneServer | QuorumPeer | None = field(default=None)
 
 
 class ZooKeeperEnsemble:
@@ -52,7 +52,7 @@ class ZooKeeperEnsemble:
             node: Process(ZOOKEEPER if is_alone else process_name(node), partial(end_process, node))
             for node in nodes
         }
-        """By node id."""
+        """The processes by node id."""
         self.names = tuple([process.name for process in self.processes.values()])
         self._admin = admin
         self._network = network
@@ -71,43 +71,43 @@ class ZooKeeperEnsemble:
         self._history = CommittedHistory(self._members[nodes[0]].store.tree)
 
     def start(self) -> None:
-        for life in [self._begin_life(member) for member in self._members.values()]:
-            life.start()
+        for server in [self._start_incarnation(member) for member in self._members.values()]:
+            server.start()
 
     def start_server(self, node: int) -> None:
         """Start a server whose process has just started."""
-        self._begin_life(self._members[node]).start()
+        self._start_incarnation(self._members[node]).start()
 
-    def _begin_life(self, member: _Member) -> StandaloneServer | QuorumPeer:
+    def _start_incarnation(self, member: _Member) -> StandaloneServer | QuorumPeer:
         """Return a server that accepts connections, even of servers that start before it."""
         if member.quorum_store is not None:
             peer = QuorumPeer(member.host, self._config, member.quorum_store, self._history)
             self._network.listen(member.process, peer, quorum_name(member.process.name))
-            member.life = peer
+            member.server = peer
         else:
-            member.life = StandaloneServer(member.host, self._tick_us, member.store)
-        self._network.listen(member.process, member.life.clients)
-        return member.life
+            member.server = StandaloneServer(member.host, self._tick_us, member.store)
+        self._network.listen(member.process, member.server.clients)
+        return member.server
 
     def stop_server(self, node: int) -> None:
-        """Close a server's connections, because its process is about to end."""
-        life = self._members[node].life
-        assert life is not None, "a stop before the start"
-        life.stop()
+        """Close a server's connections before its process ends."""
+        server = self._members[node].server
+        assert server is not None, "a stop before the start"
+        server.stop()
 
     # For administrators and faults
 
     def write(self, operation: zk.ZooKeeperOperation) -> None:
         """Write like an administrator with zkCli, and retry until a server accepts it."""
-        deciding = self._deciding()
+        deciding = self._deciding_server()
         if deciding is None:
             self._admin.set_timer(_ADMIN_RETRY_US, lambda _: self.write(operation))
         else:
             deciding.clients.write(operation)
 
     def expire_session_of(self, client: str) -> bool:
-        """End the sessions of a client; return whether it had one and a server could end it."""
-        deciding = self._deciding()
+        """End the sessions of a client. Return whether it had one and a server could end it."""
+        deciding = self._deciding_server()
         sessions = self._history.tree.sessions.values()
         expired = [session.id for session in sessions if session.client == client]
         if deciding is None:
@@ -116,19 +116,19 @@ class ZooKeeperEnsemble:
             deciding.expire_session(session_id)
         return bool(expired)
 
-    def _deciding(self) -> StandaloneServer | QuorumPeer | None:
-        """Return the server that decides: the only one, or the leader of a majority; None without.
+    def _deciding_server(self) -> StandaloneServer | QuorumPeer | None:
+        """Return the server that decides: the only one, or the leader of a majority, else None.
 
         A leader that does not know yet that it has lost its majority still decides, unless there is
         a later leader.
         """
         deciding = [
-            (member.life.epoch, member.life)
+            (member.server.epoch, member.server)
             for member in self._members.values()
             if member.process.running
             and not member.process.paused
-            and member.life is not None
-            and member.life.decides
+            and member.server is not None
+            and member.server.decides
         ]
         return max(deciding, key=lambda each: each[0])[1] if deciding else None
 
@@ -136,12 +136,12 @@ class ZooKeeperEnsemble:
 
     @property
     def tree(self) -> DataTree:
-        """The committed state, which every server reaches and no fault reverts."""
+        """The committed state. Every server reaches it, and no fault reverts it."""
         return self._history.tree
 
     def leader(self) -> int | None:
-        """Return the leader of a majority, or the only server; None if there is none."""
-        deciding = self._deciding()
+        """Return the leader of a majority or the only server, None if there is none."""
+        deciding = self._deciding_server()
         return next(
-            (node for node, member in self._members.items() if deciding and member.life is deciding), None
+            (node for node, member in self._members.items() if deciding and member.server is deciding), None
         )

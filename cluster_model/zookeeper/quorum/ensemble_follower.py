@@ -17,9 +17,9 @@ _RETRY_US: Final = US_PER_SECOND
 
 
 class EnsembleFollower:
-    """The time with one leader, from its election to its loss.
+    """A server's part as follower of one leader, from its election to its loss.
 
-    Its server decides nothing itself: the leader does.
+    The leader makes all decisions for the server.
 
     *commit* applies the log up to a position, *on_synced* lets the server accept clients, and
     *on_lost* ends the following.
@@ -49,14 +49,14 @@ class EnsembleFollower:
             QUORUM_LISTENER,
             init_limit_us,
             on_push=self._receive,
-            on_disconnect=self._disconnected,
+            on_disconnect=self._on_disconnect,
         )
         self._is_active = True
         self._is_accepted = False
         self._tries = 0
         self._last_message_us = host.clock.now_us
-        self._watches = 0
-        self._touched: dict[int, None] = {}
+        self._watch_number = 0
+        self._touched_sessions: dict[int, None] = {}
         self._revalidations: dict[int, list[Callable[[bool], None]]] = {}
 
     def start(self) -> None:
@@ -77,7 +77,7 @@ class EnsembleFollower:
     def _send(self, body: Body) -> None:
         self._client.send_without_answer(body)
 
-    def _disconnected(self) -> None:
+    def _on_disconnect(self) -> None:
         if not self._is_active:
             return
         if self._is_accepted or self._tries == _TRIES_MAX:
@@ -90,19 +90,19 @@ class EnsembleFollower:
         self._on_lost()
 
     def _watch_leader(self, limit_us: int) -> None:
-        """Give up a leader that has been silent for *limit_us*: `initLimit`, later `syncLimit`."""
+        """Give up on a leader after a silence of *limit_us*: `initLimit`, later `syncLimit`."""
         self._limit_us = limit_us
-        self._watches += 1
-        self._watch(self._watches)
+        self._watch_number += 1
+        self._watch(self._watch_number)
 
     def _watch(self, watch: int) -> None:
-        if not self._is_active or watch != self._watches:
+        if not self._is_active or watch != self._watch_number:
             return
-        left_us = self._last_message_us + self._limit_us - self._host.clock.now_us
-        if left_us <= 0:
+        remaining_us = self._last_message_us + self._limit_us - self._host.clock.now_us
+        if remaining_us <= 0:
             self._lose()
         else:
-            self._host.set_timer(left_us, self._watch, watch)
+            self._host.set_timer(remaining_us, self._watch, watch)
 
     def _receive(self, body: Any) -> None:
         if not self._is_active:
@@ -114,7 +114,7 @@ class EnsembleFollower:
         elif isinstance(body, protocol.Commit):
             self._commit(body.committed)
         elif isinstance(body, protocol.LeaderPing):
-            touched, self._touched = tuple(self._touched), {}
+            touched, self._touched_sessions = tuple(self._touched_sessions), {}
             self._send(protocol.FollowerPing(touched))
         elif isinstance(body, protocol.Revalidated):
             for on_validated in self._revalidations.pop(body.session_id, ()):
@@ -132,7 +132,7 @@ class EnsembleFollower:
                 self._lose()
                 return
             self._is_accepted = True
-            # A promise of the same epoch to an earlier leader, which failed, does not count again.
+            # A promise of the same epoch to an earlier leader that failed does not count again.
             epoch = -1 if body.epoch == store.accepted_epoch else store.current_epoch
             store.accepted_epoch = body.epoch
             self._send(protocol.AckEpoch(store.server_id, epoch, store.position(), store.applied))
@@ -155,4 +155,4 @@ class EnsembleFollower:
         self._send(protocol.Revalidate(session_id))
 
     def touch(self, session_id: int) -> None:
-        self._touched[session_id] = None
+        self._touched_sessions[session_id] = None

@@ -1,8 +1,8 @@
 """Implements the leader of an ensemble (``Leader.java``, ``LearnerHandler.java``).
 
-It agrees on an epoch with a majority and sends each follower its own log. Once a majority has that
-log, it serves clients. From then on it orders the transactions of all servers, and commits those
-that a majority has logged.
+The leader agrees on an epoch with a majority, and sends each follower the missing part of its log.
+Once a majority has the log, the leader serves clients. From then on it orders the transactions of
+all servers, and commits each transaction that a majority has logged.
 """
 
 from collections.abc import Callable
@@ -33,7 +33,7 @@ class _Learner:
     server_id: int
     connection: Connection
     deadline_tick: int
-    # It has promised the epoch; it gets all proposals; it has the leader's initial log.
+    # Whether it has promised the epoch, gets all proposals, and has the leader's initial log.
     has_promised: bool = False
     is_forwarding: bool = False
     is_synced: bool = False
@@ -43,9 +43,9 @@ class _Learner:
 
 
 class EnsembleLeader:
-    """A term as leader, which decides for its own server and for its followers.
+    """A server's part as leader for one term. It decides for its server and its followers.
 
-    *commit* applies the log up to a position, *on_formed* lets the server accept clients, and
+    *commit* applies the log up to a position, *on_majority* lets the server accept clients, and
     *on_lost* ends the term.
     """
 
@@ -58,7 +58,7 @@ class EnsembleLeader:
         init_limit: int,
         sync_limit: int,
         commit: Callable[[int], None],
-        on_formed: Callable[[int], None],
+        on_majority: Callable[[int], None],
         on_lost: Callable[[], None],
         expire: Callable[[int], None],
     ) -> None:
@@ -69,7 +69,7 @@ class EnsembleLeader:
         self._init_limit = init_limit
         self._sync_limit = sync_limit
         self._commit = commit
-        self._on_formed = on_formed
+        self._on_majority = on_majority
         self._on_lost = on_lost
         self._expire = expire
         self._is_active = True
@@ -87,12 +87,12 @@ class EnsembleLeader:
         self._half_ticks = 0
 
     @property
-    def _is_formed(self) -> bool:
+    def _is_serving(self) -> bool:
         return self._tracker is not None
 
     def start(self) -> None:
         """Wait for followers until `initLimit`."""
-        self._host.set_timer(self._init_limit * self._tick_us, self._give_up)
+        self._host.set_timer(self._init_limit * self._tick_us, self._check_init_limit)
 
     def stop(self) -> None:
         """Disconnect the followers, and stop expiring sessions."""
@@ -103,8 +103,8 @@ class EnsembleLeader:
             self._host.close_by_server(learner.connection)
         self._learners.clear()
 
-    def _give_up(self, _: None) -> None:
-        if self._is_active and not self._is_formed:
+    def _check_init_limit(self, _: None) -> None:
+        if self._is_active and not self._is_serving:
             self._lose()
 
     def _lose(self) -> None:
@@ -119,14 +119,16 @@ class EnsembleLeader:
             return
         learner = self._learners.get(connection.id)
         if learner is None:
-            return  # It was dropped while this message was in flight.
-        if self._is_formed:
+            return  # The follower was dropped while this message was in flight.
+        if self._is_serving:
             learner.deadline_tick = self._tick + self._sync_limit
         if isinstance(body, protocol.QuorumAck):
             learner.logged = body.logged
             self._handle_log_ack(learner)
         elif isinstance(body, protocol.ForwardedRequest):
-            self._propose(self._checked(body.transaction, learner.server_id), learner.server_id, body.tag)
+            self._propose(
+                self._check_session(body.transaction, learner.server_id), learner.server_id, body.tag
+            )
         elif isinstance(body, protocol.FollowerPing):
             for session_id in body.sessions:
                 self._sessions.touch(session_id)
@@ -157,7 +159,7 @@ class EnsembleLeader:
         if not self._waits_for_epoch:
             self._send(learner, protocol.LeaderInfo(self._epoch))
             return
-        # The epoch is later than any that a majority knows (``getEpochToPropose``).
+        # The epoch is later than any epoch that a majority knows (``getEpochToPropose``).
         self._epoch = max(self._epoch, info.accepted_epoch + 1)
         self._connecting.add(info.sender)
         if len(self._connecting) >= self._majority:
@@ -187,7 +189,7 @@ class EnsembleLeader:
                     self._bring_up_to_date(each)
 
     def _bring_up_to_date(self, learner: _Learner) -> None:
-        """Send a follower the missing entries; what it has applied is the same on both."""
+        """Send a follower the missing entries. Both have applied the same earlier entries."""
         learner.is_forwarding = True
         entries = tuple(self._store.log[learner.applied :])
         self._send(learner, protocol.NewLeader(self._epoch, learner.applied, entries))
@@ -195,14 +197,14 @@ class EnsembleLeader:
     def _handle_log_ack(self, learner: _Learner) -> None:
         if not learner.is_synced:
             learner.is_synced = True
-            if self._is_formed:
+            if self._is_serving:
                 self._send(learner, protocol.UpToDate(self._store.applied))
             elif 1 + sum(each.is_synced for each in self._learners.values()) >= self._majority:
-                self._form()
-        if self._is_formed:
+                self._begin_serving()
+        if self._is_serving:
             self._commit_logged()
 
-    def _form(self) -> None:
+    def _begin_serving(self) -> None:
         """Commit the whole log, which a majority has, restart session timeouts, and serve."""
         self._commit(len(self._store.log))
         tree = self._store.tree
@@ -215,10 +217,10 @@ class EnsembleLeader:
             if learner.is_synced:
                 self._send(learner, protocol.UpToDate(self._store.applied))
         self._host.set_timer(self._tick_us // 2, self._ping)
-        self._on_formed(self._epoch)
+        self._on_majority(self._epoch)
 
     def _ping(self, _: None) -> None:
-        """Ping twice a tick, and give up at a tick without a majority."""
+        """Ping followers twice a tick, and end the term at a tick without a majority."""
         if not self._is_active:
             return
         self._half_ticks += 1
@@ -241,7 +243,7 @@ class EnsembleLeader:
     def submit(self, transaction: Transaction, tag: int) -> None:
         """Propose a transaction for a client of this server."""
         server_id = self._store.server_id
-        self._propose(self._checked(transaction, server_id), server_id, tag)
+        self._propose(self._check_session(transaction, server_id), server_id, tag)
 
     def revalidate(self, session_id: int, on_validated: Callable[[bool], None]) -> None:
         on_validated(self._sessions.move(session_id, self._store.server_id))
@@ -249,8 +251,8 @@ class EnsembleLeader:
     def touch(self, session_id: int) -> None:
         self._sessions.touch(session_id)
 
-    def _checked(self, transaction: Transaction, server_id: int) -> Transaction:
-        """Return a transaction as proposed: refused if its session is over or at another server."""
+    def _check_session(self, transaction: Transaction, server_id: int) -> Transaction:
+        """Return a transaction, or an error if its session is over or at another server."""
         if isinstance(transaction, CreateSession):
             self._sessions.add(transaction.session_id, transaction.timeout_us, server_id)
         elif isinstance(transaction, CloseSession):

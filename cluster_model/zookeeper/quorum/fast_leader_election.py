@@ -1,6 +1,6 @@
 """Elects the leader of an ensemble (``FastLeaderElection.java``).
 
-Each server votes for the best candidate that it knows: by epoch, then by length of the log, then by
+Each server votes for the best candidate that it knows, by epoch, then by length of the log, then by
 id. When its vote changes, it notifies all others. A candidate is elected if a majority shares the
 vote, and no better vote arrives for 200 ms.
 """
@@ -33,7 +33,7 @@ class _Vote(NamedTuple):
 
 
 class FastLeaderElection:
-    """One server's part in elections, for the whole life of its process."""
+    """One server's part in elections, as long as its process runs."""
 
     def __init__(
         self,
@@ -56,8 +56,8 @@ class FastLeaderElection:
         self._state = LOOKING
         self._ballot = own_ballot()
         self._votes: dict[int, _Vote] = {}
-        self._settled: dict[int, _Vote] = {}
-        # Numbers of the search and of the agreement, so that older timers are ignored.
+        self._votes_of_settled: dict[int, _Vote] = {}
+        # The numbers of the current search and agreement, so that older timers are ignored.
         self._search = 0
         self._agreement = 0
         self._interval_us = FINALIZE_WAIT_US
@@ -69,7 +69,7 @@ class FastLeaderElection:
         self._round += 1
         self._search += 1
         self._votes.clear()
-        self._settled.clear()
+        self._votes_of_settled.clear()
         self._ballot = self._own_ballot()
         self._interval_us = FINALIZE_WAIT_US
         self._last_message_us = self._host.clock.now_us
@@ -108,8 +108,8 @@ class FastLeaderElection:
 
     def _count(self) -> None:
         """If a majority shares this server's vote, wait a moment for a better one."""
-        agreeing = 1 + sum(vote.ballot == self._ballot for vote in self._votes.values())
-        if agreeing >= self._majority:
+        supporters = 1 + sum(vote.ballot == self._ballot for vote in self._votes.values())
+        if supporters >= self._majority:
             self._agreement += 1
             self._host.set_timer(FINALIZE_WAIT_US, self._finalize, self._agreement)
 
@@ -120,21 +120,21 @@ class FastLeaderElection:
     def _receive_settled(self, sender: int, vote: _Vote) -> None:
         """Follow the leader that another server names, once a majority confirms it."""
         leader = vote.ballot.leader
-        self._settled[sender] = vote
-        agreeing = {
+        self._votes_of_settled[sender] = vote
+        supporters = {
             each
-            for each, settled in self._settled.items()
+            for each, settled in self._votes_of_settled.items()
             if (settled.ballot.leader, settled.ballot.epoch) == (leader, vote.ballot.epoch)
         }
         if vote.round == self._round:
             # The leader was elected in this round, so votes of this round count too.
-            agreeing |= {each for each, other in self._votes.items() if other.ballot.leader == leader}
-            agreeing |= {self._server_id} if self._ballot.leader == leader else set()
+            supporters |= {each for each, other in self._votes.items() if other.ballot.leader == leader}
+            supporters |= {self._server_id} if self._ballot.leader == leader else set()
         leads = leader == self._server_id or (
-            leader in self._settled and self._settled[leader].state == LEADING
+            leader in self._votes_of_settled and self._votes_of_settled[leader].state == LEADING
         )
         if (
-            len(agreeing) >= self._majority
+            len(supporters) >= self._majority
             and leads
             and (leader != self._server_id or vote.round == self._round)
         ):

@@ -46,7 +46,7 @@ class QuorumPeer(ServerEndpoint):
         peers = {
             server: quorum_name(name) for server, name in config.servers.items() if server != store.server_id
         }
-        self._election = FastLeaderElection(store.server_id, host, peers, store.ballot, self._elected)
+        self._election = FastLeaderElection(store.server_id, host, peers, store.ballot, self._on_election)
 
     def start(self) -> None:
         self._election.look()
@@ -75,7 +75,7 @@ class QuorumPeer(ServerEndpoint):
 
     # Terms
 
-    def _elected(self, leader: int) -> None:
+    def _on_election(self, leader: int) -> None:
         config = self._config
         if leader == self._store.server_id:
             self._leader = EnsembleLeader(
@@ -86,7 +86,7 @@ class QuorumPeer(ServerEndpoint):
                 config.init_limit,
                 config.sync_limit,
                 self._commit,
-                self._formed,
+                self._begin_leading,
                 self._look,
                 self._expire,
             )
@@ -99,17 +99,17 @@ class QuorumPeer(ServerEndpoint):
                 config.init_limit * config.tick_us,
                 config.sync_limit * config.tick_us,
                 self._commit,
-                self._synced,
+                self._begin_following,
                 self._look,
             )
             self._follower.start()
 
-    def _formed(self, epoch: int) -> None:
+    def _begin_leading(self, epoch: int) -> None:
         assert self._leader is not None, "a majority without a leader"
         self._host.emit(EnsembleLeaderElected, self._host.name, epoch)
         self.clients.serve(self._leader)
 
-    def _synced(self) -> None:
+    def _begin_following(self) -> None:
         assert self._follower is not None, "a log from no leader"
         self.clients.serve(self._follower)
 
@@ -127,7 +127,7 @@ class QuorumPeer(ServerEndpoint):
             follower.stop()
         if self.clients.is_serving:
             self._host.emit(EnsembleServerSuspended, self._host.name)
-            self.clients.cease()
+            self.clients.stop_serving()
 
     def _commit(self, committed: int) -> None:
         """Apply the log up to *committed*."""

@@ -69,7 +69,7 @@ class ZooKeeperClient:
         servers: Sequence[str] = ("zookeeper",),
     ) -> None:
         self._host = host
-        self._servers = self._shuffled(servers)
+        self._servers = self._shuffle(servers)
         self._place = 0
         self._last_place = 0
         self._session_timeout_us = session_timeout_us
@@ -84,8 +84,8 @@ class ZooKeeperClient:
             self._servers[0],
             CLIENT_LISTENER,
             self._read_timeout_us,
-            on_push=self._fired,
-            on_disconnect=lambda: self._disconnected(None),
+            on_push=self._on_watch,
+            on_disconnect=lambda: self._on_disconnect(None),
         )
         # The watches that have not fired yet to the client's knowledge, and its last seen change.
         self._data_watches: dict[str, None] = {}
@@ -99,7 +99,7 @@ class ZooKeeperClient:
         self._waiting: deque[_Pending] = deque()
         self._last_sent_us = 0
 
-    def _shuffled(self, servers: Sequence[str]) -> tuple[str, ...]:
+    def _shuffle(self, servers: Sequence[str]) -> tuple[str, ...]:
         """Return the servers in this session's order of attempts (``StaticHostProvider``)."""
         remaining, shuffled = list(servers), []
         while remaining:
@@ -162,9 +162,9 @@ class ZooKeeperClient:
 
     def _handle_response(self, response: zk.ZooKeeperResponse | None, pending: _Pending | None) -> None:
         if response is None:
-            self._disconnected(pending)
+            self._on_disconnect(pending)
         elif response.error == zk.SESSION_EXPIRED:
-            self._expired(pending)
+            self._on_expiry(pending)
         elif pending is not None:
             self._note(pending.operations, response)
             pending.on_response(response)
@@ -181,7 +181,7 @@ class ZooKeeperClient:
             elif isinstance(operation, zk.GetChildren) and operation.watch and result.error == zk.OK:
                 self._child_watches[operation.path] = None
 
-    def _fired(self, event: Body) -> None:
+    def _on_watch(self, event: Body) -> None:
         assert isinstance(event, zk.WatchEvent), event.api
         if event.children:
             self._child_watches.pop(event.path, None)
@@ -190,7 +190,7 @@ class ZooKeeperClient:
             self._exist_watches.pop(event.path, None)
         self._listener.watch_fired(event)
 
-    def _disconnected(self, pending: _Pending | None) -> None:
+    def _on_disconnect(self, pending: _Pending | None) -> None:
         if pending is not None:
             if self._expiring:
                 pending.on_response(_EXPIRED)
@@ -217,10 +217,10 @@ class ZooKeeperClient:
         self._exist_watches.clear()
         self._child_watches.clear()
         if len(self._servers) > 1:
-            self._servers = self._shuffled(self._servers)
+            self._servers = self._shuffle(self._servers)
             self._place = self._last_place = 0
 
-    def _expired(self, pending: _Pending | None) -> None:
+    def _on_expiry(self, pending: _Pending | None) -> None:
         self._connected = False
         self._reset_session()
         self._listener.session_expired()

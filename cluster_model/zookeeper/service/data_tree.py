@@ -17,7 +17,7 @@ NO_SESSION: Final = 0
 
 @dataclass(slots=True)
 class Znode:
-    """A node of the tree; ``owner`` is the session of an ephemeral one, 0 otherwise.
+    """A node of the tree. ``owner`` is the session of an ephemeral node, 0 for other nodes.
 
     ``mzxid`` is the last change of its data, ``pzxid`` the last creation or deletion of a child.
     """
@@ -46,7 +46,7 @@ class ZooKeeperSession:
 
 @dataclass(slots=True, frozen=True)
 class CreateSession:
-    """A client opens a session."""
+    """The start of a client's session."""
 
     session_id: int
     client: str
@@ -55,7 +55,7 @@ class CreateSession:
 
 @dataclass(slots=True, frozen=True)
 class CloseSession:
-    """A session ends: its client has closed it, or it has ``expired``."""
+    """The end of a session. Its client has closed it, or it has ``expired``."""
 
     session_id: int
     expired: bool
@@ -63,9 +63,9 @@ class CloseSession:
 
 @dataclass(slots=True, frozen=True)
 class Write:
-    """A write of several operations; ``atomic`` ones all succeed or fail.
+    """A write of several operations. If it is ``atomic``, they all succeed or fail.
 
-    If it has a ``guard``, that must hold.
+    If the write has a ``guard``, the guard must hold.
     """
 
     session_id: int
@@ -76,7 +76,7 @@ class Write:
 
 @dataclass(slots=True, frozen=True)
 class ErrorTransaction:
-    """A request that the leader refused. It has its place in the order, and changes nothing."""
+    """A request that the leader refused. It has a place in the log, and changes nothing."""
 
     error: str
 
@@ -93,17 +93,17 @@ class TreeListener(Protocol):
     The client is None if no session made the change.
     """
 
-    def created(self, client: str | None, path: str, czxid: int) -> None:
-        """A znode has been created."""
+    def on_created(self, client: str | None, path: str, czxid: int) -> None:
+        """Handle a created znode."""
 
-    def written(self, client: str | None, path: str, before: object, data: object, version: int) -> None:
-        """A znode's data has been set."""
+    def on_written(self, client: str | None, path: str, before: object, data: object, version: int) -> None:
+        """Handle a change of a znode's data."""
 
-    def deleted(self, path: str) -> None:
-        """A znode has been deleted."""
+    def on_deleted(self, path: str) -> None:
+        """Handle a deleted znode."""
 
-    def session_ended(self, session: ZooKeeperSession, *, expired: bool) -> None:
-        """A session has ended; its ephemeral nodes are deleted next."""
+    def on_session_end(self, session: ZooKeeperSession, *, expired: bool) -> None:
+        """Handle the end of a session. Its ephemeral nodes are deleted next."""
 
 
 class DataTree:
@@ -120,7 +120,7 @@ class DataTree:
         self._children: dict[str, dict[str, None]] = {"/": {}}
         for path in paths:
             self._make_parents(path)
-            self._put(path, 0 if path == zk.CONTROLLER_EPOCH else None, NO_SESSION)
+            self._add_node(path, 0 if path == zk.CONTROLLER_EPOCH else None, NO_SESSION)
 
     # Reading
 
@@ -142,7 +142,7 @@ class DataTree:
         return zk.ZooKeeperResult(zk.OK, version=node.version, children=children)
 
     def first_error(self, operations: Iterable[zk.ZooKeeperOperation]) -> str:
-        """Return the first reason against these operations, which are on different nodes."""
+        """Return the first error of these operations, which are on different nodes."""
         for operation in operations:
             node = self._nodes.get(operation.path)
             if isinstance(operation, zk.Create):
@@ -169,7 +169,7 @@ class DataTree:
         elif isinstance(transaction, CloseSession):
             session = self.sessions.pop(transaction.session_id, None)
             if session is not None:
-                listener.session_ended(session, expired=transaction.expired)
+                listener.on_session_end(session, expired=transaction.expired)
                 for path in tuple(session.ephemerals):
                     self._delete(path, listener)
         else:
@@ -183,7 +183,7 @@ class DataTree:
             error = self.first_error(write.operations)
             if error == zk.NODE_EXISTS:
                 created = (each.path for each in write.operations if isinstance(each, zk.Create))
-                return error, tuple([self._existing(path) for path in created if path in self._nodes])
+                return error, tuple([self._node_exists(path) for path in created if path in self._nodes])
             if error != zk.OK:
                 return error, ()
         results = [self._execute(each, write.session_id, listener) for each in write.operations]
@@ -206,7 +206,9 @@ class DataTree:
             before, node.data = node.data, operation.data
             node.version += 1
             node.mzxid = self.zxid
-            listener.written(self._client(session_id), operation.path, before, operation.data, node.version)
+            listener.on_written(
+                self._client(session_id), operation.path, before, operation.data, node.version
+            )
         elif isinstance(operation, zk.Delete):
             self._delete(operation.path, listener)
         return zk.ZooKeeperResult(zk.OK, node.data, node.version, node.czxid)
@@ -223,13 +225,13 @@ class DataTree:
             path = f"{path}{parent_node.next_sequence:010d}"
             parent_node.next_sequence += 1
         if path in self._nodes:
-            return self._existing(path)
+            return self._node_exists(path)
         self._make_parents(path)
-        node = self._put(path, operation.data, session_id if operation.ephemeral else NO_SESSION)
+        node = self._add_node(path, operation.data, session_id if operation.ephemeral else NO_SESSION)
         session = self.sessions.get(session_id)
         if session is not None and operation.ephemeral:
             session.ephemerals.append(path)
-        listener.created(None if session is None else session.client, path, node.czxid)
+        listener.on_created(None if session is None else session.client, path, node.czxid)
         return zk.ZooKeeperResult(zk.OK, node.data, node.version, node.czxid, path=path)
 
     def _make_parents(self, path: str) -> None:
@@ -237,13 +239,13 @@ class DataTree:
         parent = path.rsplit("/", 1)[0]
         if parent and parent not in self._nodes:
             self._make_parents(parent)
-            self._put(parent, None, NO_SESSION)
+            self._add_node(parent, None, NO_SESSION)
 
-    def _existing(self, path: str) -> zk.ZooKeeperResult:
+    def _node_exists(self, path: str) -> zk.ZooKeeperResult:
         node = self._nodes[path]
         return zk.ZooKeeperResult(zk.NODE_EXISTS, czxid=node.czxid, owner=node.owner)
 
-    def _put(self, path: str, data: object, owner: int) -> Znode:
+    def _add_node(self, path: str, data: object, owner: int) -> Znode:
         self.zxid += 1
         node = Znode(data, 0, self.zxid, owner, 0, self.zxid, self.zxid)
         self._nodes[path] = node
@@ -262,7 +264,7 @@ class DataTree:
         self._children[parent].pop(path.rsplit("/", 1)[1])
         if node.owner in self.sessions:
             self.sessions[node.owner].ephemerals.remove(path)
-        listener.deleted(path)
+        listener.on_deleted(path)
 
 
 def _version_fits(version: int, node: Znode) -> bool:

@@ -1,7 +1,8 @@
 """Serves ZooKeeper's clients (``ZooKeeperServer.java`` and its request processors).
 
-It answers reads from its own tree. A `RequestProcessor` decides everything else: the server itself
-if it is the only one, or the leader of its ensemble. Without a leader it serves no client.
+A server answers reads from its own tree. A `RequestProcessor` decides everything else: the server
+itself if it is the only one, or the leader of its ensemble. Without a leader a server serves no
+client.
 """
 
 from collections import deque
@@ -36,13 +37,13 @@ class RequestProcessor(Protocol):
     """Decides about a server's transactions and sessions."""
 
     def submit(self, transaction: Transaction, tag: int) -> None:
-        """Order a transaction among all others; the server gets it back with its *tag*."""
+        """Order a transaction among all others. The server gets it back with its *tag*."""
 
     def revalidate(self, session_id: int, on_validated: Callable[[bool], None]) -> None:
-        """Check whether a session is alive whose client has connected to this server."""
+        """Check whether the session of a client that has connected to this server is alive."""
 
     def touch(self, session_id: int) -> None:
-        """Record a sign of life of a session's client."""
+        """Record that a session's client is alive."""
 
 
 @dataclass(slots=True)
@@ -57,14 +58,14 @@ class ServerStore:
 
 @dataclass(slots=True, eq=False)
 class _Request:
-    """A client's request and its results so far; later requests wait for it."""
+    """A client's request with its first results. Later requests wait for it."""
 
     connection: Connection
     correlation_id: int
     body: zk.ZooKeeperRequest
     outcomes: deque[Outcome] = field(default_factory=deque)
     results: list[zk.ZooKeeperResult] = field(default_factory=list)
-    done: int = 0
+    processed_count: int = 0
     error: str = zk.OK
 
 
@@ -83,13 +84,13 @@ class ZooKeeperServer(ServerEndpoint):
         self._store = store
         self._tree = store.tree
         self._processor: RequestProcessor | None = None
-        # Whether this server is the first to apply the current transaction: then it is traced.
+        # Whether this server is the first to apply the current transaction, and so traces it.
         self._is_news = False
         # The connections and requests of clients on this server, by session.
         self._connections: dict[int, Connection] = {}
         self._connecting: dict[int, Connection] = {}
         self._requests: dict[int, deque[_Request]] = {}
-        self._awaited: dict[int, Callable[[Outcome], None]] = {}
+        self._waiting_callbacks: dict[int, Callable[[Outcome], None]] = {}
         self._data_watches: _Watchers = {}
         self._child_watches: _Watchers = {}
 
@@ -98,18 +99,18 @@ class ZooKeeperServer(ServerEndpoint):
         return self._processor is not None
 
     def serve(self, processor: RequestProcessor) -> None:
-        """Accept clients from now on."""
+        """Start to accept clients."""
         self._processor = processor
 
-    def cease(self) -> None:
-        """Close all clients' connections and accept no more; pending requests get no answer."""
+    def stop_serving(self) -> None:
+        """Close all clients' connections, and accept no more. Pending requests get no answer."""
         self._processor = None
         for connection in (*self._connections.values(), *self._connecting.values()):
             self._host.close_by_server(connection)
         self._connections.clear()
         self._connecting.clear()
         self._requests.clear()
-        self._awaited.clear()
+        self._waiting_callbacks.clear()
         self._data_watches.clear()
         self._child_watches.clear()
 
@@ -123,10 +124,10 @@ class ZooKeeperServer(ServerEndpoint):
         self._submit(CloseSession(session_id, expired), lambda _: None)
 
     def apply(self, transaction: Transaction, tag: int | None, *, is_news: bool) -> None:
-        """Apply a decided transaction; one with a *tag* is this server's, and a client may wait."""
+        """Apply a decided transaction. With a *tag* it is this server's, and a client may wait."""
         self._is_news = is_news
         outcome = self._tree.apply(transaction, self)
-        on_applied = None if tag is None else self._awaited.pop(tag, None)
+        on_applied = None if tag is None else self._waiting_callbacks.pop(tag, None)
         if on_applied is not None:
             on_applied(outcome)
 
@@ -134,27 +135,27 @@ class ZooKeeperServer(ServerEndpoint):
         assert self._processor is not None, "a transaction while no client is served"
         self._store.last_tag += 1
         tag = self._store.last_tag
-        self._awaited[tag] = on_applied
+        self._waiting_callbacks[tag] = on_applied
         self._processor.submit(transaction, tag)
 
-    def created(self, client: str | None, path: str, czxid: int) -> None:
+    def on_created(self, client: str | None, path: str, czxid: int) -> None:
         if self._is_news and client is not None:
             self._host.publish(zk.ZnodeCreated, client, path, czxid)
         self._fire(self._data_watches, path, children=False)
         self._fire(self._child_watches, zk.parent_of(path), children=True)
 
-    def written(self, client: str | None, path: str, before: object, data: object, version: int) -> None:
+    def on_written(self, client: str | None, path: str, before: object, data: object, version: int) -> None:
         if self._is_news:
             self._host.publish(zk.ZnodeWritten, client or zk.NO_CLIENT, path, before, data, version)
         self._fire(self._data_watches, path, children=False)
 
-    def deleted(self, path: str) -> None:
+    def on_deleted(self, path: str) -> None:
         if self._is_news:
             self._host.publish(zk.ZnodeDeleted, path)
         self._fire(self._data_watches, path, children=False)
         self._fire(self._child_watches, zk.parent_of(path), children=True)
 
-    def session_ended(self, session: ZooKeeperSession, *, expired: bool) -> None:
+    def on_session_end(self, session: ZooKeeperSession, *, expired: bool) -> None:
         if self._is_news:
             event = SessionExpired if expired else SessionClosed
             self._host.emit(event, zk.broker_of(session.client), tuple(session.ephemerals))
@@ -186,13 +187,13 @@ class ZooKeeperServer(ServerEndpoint):
                 return
 
     def _connect(self, connection: Connection, correlation_id: int, request: zk.ConnectRequest) -> None:
-        # A client that has seen later changes than this server would go back in time here.
+        # A client that has seen later changes than this server would read older data here.
         if self._processor is None or request.last_zxid > self._tree.zxid:
             self._host.close_by_server(connection)
             return
         self._connecting[connection.id] = connection
         if request.session_id:
-            on_validated = partial(self._revalidated, connection, correlation_id, request)
+            on_validated = partial(self._finish_revalidation, connection, correlation_id, request)
             self._processor.revalidate(request.session_id, on_validated)
             return
         self._store.last_session += 1
@@ -200,7 +201,7 @@ class ZooKeeperServer(ServerEndpoint):
         create = CreateSession(session_id, connection.client.name, request.timeout_us)
         self._submit(create, lambda _: self._open(connection, correlation_id, session_id))
 
-    def _revalidated(
+    def _finish_revalidation(
         self, connection: Connection, correlation_id: int, request: zk.ConnectRequest, is_valid: bool
     ) -> None:
         if not is_valid:
@@ -238,10 +239,10 @@ class ZooKeeperServer(ServerEndpoint):
         # (``CommitProcessor``).
         self._requests.setdefault(session_id, deque()).append(request)
         for transaction in _transactions(body):
-            self._submit(transaction, partial(self._decided, request))
+            self._submit(transaction, partial(self._add_outcome, request))
         self._advance(session_id)
 
-    def _decided(self, request: _Request, outcome: Outcome) -> None:
+    def _add_outcome(self, request: _Request, outcome: Outcome) -> None:
         request.outcomes.append(outcome)
         self._advance(request.body.session_id)
 
@@ -258,18 +259,18 @@ class ZooKeeperServer(ServerEndpoint):
             self._requests.pop(session_id, None)
 
     def _is_done(self, request: _Request) -> bool:
-        """Process a request's operations up to one that must wait; return whether none is left."""
+        """Process a request's operations until one must wait. Return whether all are processed."""
         operations = request.body.operations
-        while request.done < len(operations):
-            operation = operations[request.done]
+        while request.processed_count < len(operations):
+            operation = operations[request.processed_count]
             if isinstance(operation, _WRITES) or request.body.atomic:
                 if not request.outcomes:
                     return False
                 error, results = request.outcomes.popleft()
-                request.done += len(operations) if request.body.atomic else 1
+                request.processed_count += len(operations) if request.body.atomic else 1
             else:
                 error, results = self._read(operation, request)
-                request.done += 1
+                request.processed_count += 1
             if request.error == zk.OK and error != zk.OK:
                 request.error = error
                 request.results.clear()
@@ -299,7 +300,7 @@ class ZooKeeperServer(ServerEndpoint):
                 self._host.send_response(connection, PUSHED, zk.WatchEvent(path, children))
 
     def _set_watches(self, connection: Connection, request: zk.ConnectRequest) -> None:
-        """Restore a client's watches; fire those that missed a change (``setWatches``)."""
+        """Restore a client's watches, and fire watches that missed a change (``setWatches``)."""
         session_id, number = request.session_id, connection.id
         for path in request.data_watches:
             node = self._tree.node(path)

@@ -13,8 +13,8 @@ from harrow.cluster_model.zookeeper.service.data_tree import ZooKeeperSession
 
 
 @dataclass(slots=True, eq=False)
-class _Tracked:
-    """A session; ``owner`` is the server with its client's connection."""
+class _TrackedSession:
+    """A session. ``owner`` is the server to which its client is connected."""
 
     timeout_us: int
     expires_us: int
@@ -22,7 +22,7 @@ class _Tracked:
 
 
 class SessionTracker:
-    """The sessions that may expire; each starts with its whole timeout."""
+    """The sessions that may expire. Each starts with its complete timeout."""
 
     __slots__ = ("_expire", "_host", "_is_active", "_sessions", "_tick_us")
 
@@ -38,27 +38,27 @@ class SessionTracker:
         self._tick_us = tick_us
         self._expire = expire
         self._is_active = True
-        self._sessions: dict[int, _Tracked] = {}
+        self._sessions: dict[int, _TrackedSession] = {}
         for session in sessions:
             self.add(session.id, session.timeout_us, owner)
 
     def start(self) -> None:
-        """Start to tick at multiples of the tick."""
+        """Start the ticks, at multiples of the tick time."""
         now_us = self._host.clock.now_us
         self._host.set_timer(self._tick_after(now_us) - now_us, self._tick)
 
     def stop(self) -> None:
-        """Stop to expire sessions."""
+        """Stop expiring sessions."""
         self._is_active = False
 
     def add(self, session_id: int, timeout_us: int, owner: int) -> None:
-        self._sessions[session_id] = _Tracked(timeout_us, self._deadline(timeout_us), owner)
+        self._sessions[session_id] = _TrackedSession(timeout_us, self._deadline(timeout_us), owner)
 
     def remove(self, session_id: int) -> None:
         self._sessions.pop(session_id, None)
 
     def touch(self, session_id: int) -> bool:
-        """Record a sign of life of a session's client; return False if the session is over."""
+        """Record that a session's client is alive. Return False if the session is over."""
         session = self._sessions.get(session_id)
         if session is None:
             return False

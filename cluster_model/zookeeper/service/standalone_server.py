@@ -26,7 +26,7 @@ class StandaloneServer:
     def stop(self) -> None:
         """Close the connections of all clients."""
         self._tracker.stop()
-        self.clients.cease()
+        self.clients.stop_serving()
 
     @property
     def epoch(self) -> int:

@@ -51,9 +51,9 @@ class NotedLogs(LogManager):
         self.truncated.append((partition, offset, reason))
         super().truncate(partition, offset, reason)
 
-    def appended(self, log: UnifiedLog) -> None:
+    def on_append(self, log: UnifiedLog) -> None:
         self.grown.append(log.name)
-        super().appended(log)
+        super().on_append(log)
 
 
 class Follower:

@@ -28,15 +28,17 @@ class Sender:
     def may_send(self, partition: str = P) -> bool:
         return self.sequences.may_send(ProducerBatch(partition, 0), self.in_flight[partition])
 
-    def acked(self, batch: ProducerBatch) -> None:
+    def on_ack(self, batch: ProducerBatch) -> None:
         self.in_flight[batch.partition].remove(batch)
-        self.sequences.acked(batch)
+        self.sequences.on_ack(batch)
 
     def give_up(self, batch: ProducerBatch, error: str = EXPIRED, *, retried: bool = True) -> None:
         batch.in_retry = retried
         batch.maybe_appended = error in (EXPIRED, errors.NETWORK_EXCEPTION)
         self.in_flight[batch.partition].remove(batch)
-        self.sequences.failed(batch, error, retries_left=True, others=self.in_flight[batch.partition])
+        self.sequences.on_batch_failure(
+            batch, error, retries_left=True, others=self.in_flight[batch.partition]
+        )
 
     def settle(self) -> None:
         self.sequences.settle(lambda partition: self.in_flight[partition])
@@ -57,7 +59,7 @@ def with_gap(sender: Sender) -> tuple[ProducerBatch, ProducerBatch]:
 
     The first is refused although its predecessor is acknowledged.
     """
-    sender.acked(sender.send(records=3))
+    sender.on_ack(sender.send(records=3))
     first, second = sender.send(records=2), sender.send()
     assert sender.sequences.may_retry(first, GAP)
     return first, second
@@ -87,7 +89,7 @@ def test_another_partition_finishes_its_batches_in_flight_in_the_former_epoch(bu
     bumping.settle()
     assert numbers(other) == [(0, 0)]
     assert not bumping.may_send(Q)
-    bumping.acked(other)
+    bumping.on_ack(other)
     assert bumping.may_send(Q)
     assert numbers(bumping.send(Q)) == [(1, 0)]
 
@@ -106,7 +108,7 @@ def test_an_unresolved_batch_is_a_gap_only_once_nothing_else_is_in_flight(bumpin
 def test_an_acknowledged_successor_proves_that_a_given_up_batch_is_in_the_log(bumping: Sender) -> None:
     lost, successor = bumping.send(), bumping.send()
     bumping.give_up(lost)
-    bumping.acked(successor)
+    bumping.on_ack(successor)
     bumping.settle()
     assert bumping.may_send()
     assert numbers(bumping.send()) == [(0, 2)]
@@ -128,7 +130,7 @@ def test_an_acknowledgement_of_an_older_epoch_does_not_count_in_the_new_one(bump
     bumping.give_up(late)
     bumping.settle()
     first = bumping.send()
-    bumping.sequences.acked(late)
+    bumping.sequences.on_ack(late)
     assert numbers(first) == [(1, 0)]
     assert bumping.sequences.may_retry(first, GAP)
     bumping.settle()
@@ -137,7 +139,7 @@ def test_an_acknowledgement_of_an_older_epoch_does_not_count_in_the_new_one(bump
 
 def test_before_kip_360_a_gap_requires_a_new_producer_id() -> None:
     sender = Sender(ProducerSequences(awaits_given_up=False))
-    sender.acked(sender.send())
+    sender.on_ack(sender.send())
     refused = sender.send()
     assert not sender.sequences.may_retry(refused, GAP)
     sender.give_up(refused, GAP)
@@ -192,7 +194,7 @@ def test_a_batch_without_retries_left_keeps_its_sequence_and_new_batches_do_not_
     late, successor = sender.send(), sender.send()
     sender.in_flight[P].remove(late)
     late.maybe_appended = True
-    sender.sequences.failed(late, errors.NETWORK_EXCEPTION, retries_left=False, others=[successor])
+    sender.sequences.on_batch_failure(late, errors.NETWORK_EXCEPTION, retries_left=False, others=[successor])
     sender.settle()
     assert sender.may_send()
     assert numbers(successor) == [(0, 1)]

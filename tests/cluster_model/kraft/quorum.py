@@ -56,7 +56,7 @@ class Node(ServerEndpoint):
     def apply_committed(self, high_watermark: int) -> None:
         assert high_watermark >= self.committed
         self.committed = high_watermark
-        self.image = self.log.replayed(self.image, high_watermark)
+        self.image = self.log.replay(self.image, high_watermark)
 
     def on_snapshot(self, leader: int, log_end: int, snapshot: MetadataSnapshot) -> None:
         self.fetched.append(snapshot)

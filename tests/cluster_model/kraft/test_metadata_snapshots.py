@@ -57,7 +57,7 @@ def everything(image: ClusterImage) -> tuple[Any, ...]:
     return (
         image.next_offset,
         image.write(),
-        image.unfenced(),
+        image.unfenced_brokers(),
         dict(image.active()),
         sorted(image.leaderless),
         [image.with_in_isr(broker) for broker in brokers],
@@ -74,7 +74,7 @@ def log_of(appended: list[MetadataRecord], epoch: int = 1) -> MetadataLog:
 
 
 def take_snapshot(log: MetadataLog, end_offset: int) -> MetadataSnapshot:
-    image = log.replayed(ClusterImage(), end_offset)
+    image = log.replay(ClusterImage(), end_offset)
     epoch = log.epoch_at(end_offset - 1)
     assert epoch is not None
     snapshot = MetadataSnapshot(end_offset, epoch, 0, image.write(), 1)
@@ -89,16 +89,16 @@ def test_a_snapshot_and_the_log_after_it_give_the_same_image_as_the_whole_log(
     registrations = [RegisterBrokerRecord(broker, 1) for broker in range(4)]
     log = log_of([*registrations, *appended])
     end = log.end_offset
-    by_log = log.replayed(ClusterImage(), end)
+    by_log = log.replay(ClusterImage(), end)
     snapshot = take_snapshot(log, min(len(registrations) + cut, end))
     # A new image, an image that is behind, and a log that starts from the snapshot.
-    behind = log_of([*registrations, *appended]).replayed(ClusterImage(), min(read, snapshot.end_offset))
+    behind = log_of([*registrations, *appended]).replay(ClusterImage(), min(read, snapshot.end_offset))
     other = MetadataLog()
     other.start_from_snapshot(snapshot)
     for epoch, record in log.read(snapshot.end_offset):
         other.append(epoch, record)
-    assert everything(log.replayed(ClusterImage(), end)) == everything(by_log)
-    assert everything(other.replayed(behind, end)) == everything(by_log)
+    assert everything(log.replay(ClusterImage(), end)) == everything(by_log)
+    assert everything(other.replay(behind, end)) == everything(by_log)
 
 
 # The start of a follower
@@ -180,7 +180,7 @@ class Node:
     def commit(self, count: int = 1) -> None:
         for _ in range(count):
             self.log.append(1, ProducerIdsRecord(1_000 * self.log.end_offset + 1_000))
-        self.image = self.log.replayed(self.image, self.log.end_offset)
+        self.image = self.log.replay(self.image, self.log.end_offset)
         self.generator.on_commit(self.log.end_offset)
 
     @property

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from harrow.cluster_model.kraft.partition_change import (
-    Elected,
+    ElectedLeader,
     Election,
     LeaderRules,
     changed_partition,
@@ -29,7 +29,7 @@ def changed(
     min_isr: int | None = None,
     election: Election = Election.ONLINE,
     lost: tuple[int, ...] = (),
-) -> tuple[int, int, tuple[int, ...], tuple[int, ...], Elected] | None:
+) -> tuple[int, int, tuple[int, ...], tuple[int, ...], ElectedLeader] | None:
     """Return the leader, leader epoch, ISR, ELR and kind of leader."""
     rules = LeaderRules(is_acceptable=alive.__contains__, election=election, elr_min_isr=min_isr)
     change = changed_partition(before, rules, isr, lost)
@@ -41,7 +41,7 @@ def changed(
 
 
 def test_a_leader_that_stays_keeps_its_epoch() -> None:
-    assert changed(partition(), (0, 2), alive=(0, 2)) == (0, 5, (0, 2), (), Elected.CLEAN)
+    assert changed(partition(), (0, 2), alive=(0, 2)) == (0, 5, (0, 2), (), ElectedLeader.CLEAN)
 
 
 def test_an_unchanged_isr_is_no_change() -> None:
@@ -50,21 +50,27 @@ def test_an_unchanged_isr_is_no_change() -> None:
 
 def test_the_first_live_replica_of_the_isr_succeeds_a_dead_leader() -> None:
     before = partition(isr=(0, 2, 1))
-    assert changed(before, (2, 1), alive=(1, 2)) == (1, 6, (2, 1), (), Elected.CLEAN)
+    assert changed(before, (2, 1), alive=(1, 2)) == (1, 6, (2, 1), (), ElectedLeader.CLEAN)
 
 
 def test_the_last_member_stays_in_the_isr_without_leading() -> None:
-    assert changed(partition(isr=(0,)), (), alive=(1, 2)) == (-1, 6, (0,), (), Elected.CLEAN)
+    assert changed(partition(isr=(0,)), (), alive=(1, 2)) == (-1, 6, (0,), (), ElectedLeader.CLEAN)
 
 
 def test_the_last_member_leads_again_when_it_is_back() -> None:
     before = partition(leader=-1, isr=(0,))
-    assert changed(before, (0,), alive=(0, 1)) == (0, 6, (0,), (), Elected.CLEAN)
+    assert changed(before, (0,), alive=(0, 1)) == (0, 6, (0,), (), ElectedLeader.CLEAN)
 
 
 def test_an_unclean_election_elects_the_first_live_replica() -> None:
     before = partition(isr=(0,))
-    assert changed(before, (), alive=(2, 1), election=Election.UNCLEAN) == (1, 6, (1,), (), Elected.UNCLEAN)
+    assert changed(before, (), alive=(2, 1), election=Election.UNCLEAN) == (
+        1,
+        6,
+        (1,),
+        (),
+        ElectedLeader.UNCLEAN,
+    )
 
 
 @pytest.mark.parametrize(("alive", "leader"), [((0, 1), 0), ((1,), 1)])
@@ -77,17 +83,23 @@ def test_a_preferred_leader_is_elected_if_it_may_lead(alive: tuple[int, ...], le
 
 
 def test_a_replica_that_leaves_an_isr_below_min_isr_stays_eligible() -> None:
-    assert changed(partition(isr=(0, 1)), (0,), alive=(0,), min_isr=2) == (0, 5, (0,), (1,), Elected.CLEAN)
+    assert changed(partition(isr=(0, 1)), (0,), alive=(0,), min_isr=2) == (
+        0,
+        5,
+        (0,),
+        (1,),
+        ElectedLeader.CLEAN,
+    )
 
 
 def test_an_isr_of_min_isr_has_no_eligible_replicas_outside() -> None:
-    assert changed(partition(), (0, 1), alive=(0, 1), min_isr=2) == (0, 5, (0, 1), (), Elected.CLEAN)
+    assert changed(partition(), (0, 1), alive=(0, 1), min_isr=2) == (0, 5, (0, 1), (), ElectedLeader.CLEAN)
     assert changed(partition(isr=(0,), elr=(1,)), (0, 2), alive=(0, 2), min_isr=2) == (
         0,
         5,
         (0, 2),
         (),
-        Elected.CLEAN,
+        ElectedLeader.CLEAN,
     )
 
 
@@ -97,7 +109,7 @@ def test_with_elrs_the_last_member_leaves_the_isr_and_stays_eligible() -> None:
         6,
         (),
         (1, 0),
-        Elected.CLEAN,
+        ElectedLeader.CLEAN,
     )
 
 
@@ -105,13 +117,13 @@ def test_an_unassigned_replica_stays_eligible_but_is_not_elected() -> None:
     """PartitionChangeBuilder.maybePopulateTargetElr considers only the ISR and unclean
     shutdowns."""
     before = PartitionRecord("t-0", (0, 2), 0, 5, (0,), 7, elr=(1,))
-    assert changed(before, (), alive=(1, 2), min_isr=2) == (-1, 6, (), (1, 0), Elected.CLEAN)
+    assert changed(before, (), alive=(1, 2), min_isr=2) == (-1, 6, (), (1, 0), ElectedLeader.CLEAN)
     assert recovery_sets(replace(before, isr=(), elr=(1, 0)), (1,).__contains__) == ((0,),)
 
 
 def test_an_eligible_replica_leads_when_the_isr_cannot() -> None:
     before = partition(isr=(0,), elr=(1,))
-    assert changed(before, (), alive=(1, 2), min_isr=2) == (1, 6, (1,), (0,), Elected.CLEAN)
+    assert changed(before, (), alive=(1, 2), min_isr=2) == (1, 6, (1,), (0,), ElectedLeader.CLEAN)
 
 
 @pytest.mark.parametrize("election", [Election.PREFERRED, Election.ONLINE, Election.UNCLEAN])
@@ -124,19 +136,19 @@ def test_no_eligible_replica_leads_while_there_is_an_isr(election: Election) -> 
         6,
         (2,),
         (3, 1),
-        Elected.CLEAN,
+        ElectedLeader.CLEAN,
     )
 
 
 def test_an_unclean_election_empties_the_elr() -> None:
     before = partition(leader=-1, isr=(), elr=(1,))
     change = changed(before, (), alive=(0,), min_isr=2, election=Election.UNCLEAN)
-    assert change == (0, 6, (0,), (), Elected.UNCLEAN)
+    assert change == (0, 6, (0,), (), ElectedLeader.UNCLEAN)
 
 
 def test_a_replica_that_may_have_lost_records_is_not_eligible() -> None:
     before = partition(leader=-1, isr=(), elr=(0, 1))
-    assert changed(before, (), alive=(), min_isr=2, lost=(0,)) == (-1, 5, (), (1,), Elected.CLEAN)
+    assert changed(before, (), alive=(), min_isr=2, lost=(0,)) == (-1, 5, (), (1,), ElectedLeader.CLEAN)
 
 
 def test_without_eligible_replicas_the_last_leader_leads_uncleanly() -> None:
@@ -147,14 +159,15 @@ def test_without_eligible_replicas_the_last_leader_leads_uncleanly() -> None:
     record = change[0]
     assert (record.leader, record.isr, record.elr, record.last_known_leader) == (-1, (), (), 0)
     assert changed(record, (), alive=(1, 2), min_isr=2) is None
-    assert changed(record, (), alive=(0, 1, 2), min_isr=2) == (0, 7, (0,), (), Elected.LAST_KNOWN)
+    assert changed(record, (), alive=(0, 1, 2), min_isr=2) == (0, 7, (0,), (), ElectedLeader.LAST_KNOWN)
 
 
 @pytest.mark.parametrize(
-    ("elr", "elected"), [((), Elected.LAST_KNOWN), ((1,), Elected.UNCLEAN), ((1, 2), Elected.UNCLEAN)]
+    ("elr", "elected"),
+    [((), ElectedLeader.LAST_KNOWN), ((1,), ElectedLeader.UNCLEAN), ((1, 2), ElectedLeader.UNCLEAN)],
 )
 def test_the_last_leader_has_no_priority_while_others_are_eligible(
-    elr: tuple[int, ...], elected: Elected
+    elr: tuple[int, ...], elected: ElectedLeader
 ) -> None:
     before = partition(leader=-1, isr=(), elr=elr, last=0)
     assert changed(before, (), alive=(0,), min_isr=2, election=Election.UNCLEAN) == (0, 6, (0,), (), elected)
@@ -162,7 +175,7 @@ def test_the_last_leader_has_no_priority_while_others_are_eligible(
 
 def test_the_last_leader_leads_when_the_last_eligible_replica_is_lost() -> None:
     before = partition(leader=-1, isr=(), elr=(1,), last=0)
-    assert changed(before, (), alive=(0,), min_isr=2, lost=(1,)) == (0, 6, (0,), (), Elected.LAST_KNOWN)
+    assert changed(before, (), alive=(0,), min_isr=2, lost=(1,)) == (0, 6, (0,), (), ElectedLeader.LAST_KNOWN)
 
 
 def test_the_last_leader_is_remembered_while_others_are_eligible() -> None:

@@ -175,7 +175,7 @@ def test_a_complete_segment_is_flushed() -> None:
     log = manager.open(PARTITION)
     for _ in range(3):
         log.append_as_leader(batch("a", size=40), 0)
-        manager.appended(manager.log(PARTITION))
+        manager.on_append(manager.log(PARTITION))
     assert log.flushed_offset == 0  # another thread flushes
     host.advance(1)
     assert log.flushed_offset == 2
@@ -190,11 +190,11 @@ def test_a_log_is_flushed_after_flush_ms() -> None:
     log = manager.open(PARTITION)
     host.advance(30 * SECOND)  # the first check comes 30 s after the start
     log.append_as_leader(batch("a"), 0)
-    manager.appended(manager.log(PARTITION))
+    manager.on_append(manager.log(PARTITION))
     host.advance(SECOND)
     assert log.flushed_offset == 1  # the log was not flushed since it was opened
     log.append_as_leader(batch("b"), 0)
-    manager.appended(manager.log(PARTITION))
+    manager.on_append(manager.log(PARTITION))
     host.advance(3 * SECOND - 1)
     assert log.flushed_offset == 1
     host.advance(1)
@@ -205,13 +205,13 @@ def test_without_a_scheduler_flush_ms_flushes_once_at_most() -> None:
     manager, host = manager_on(Disk(), {"flush.ms": 1_000})
     log = manager.open(PARTITION)
     log.append_as_leader(batch("a"), 0)
-    manager.appended(manager.log(PARTITION))
+    manager.on_append(manager.log(PARTITION))
     host.advance(30 * SECOND - 1)
     assert log.flushed_offset == 0
     host.advance(1)
     assert log.flushed_offset == 1
     log.append_as_leader(batch("b"), 0)
-    manager.appended(manager.log(PARTITION))
+    manager.on_append(manager.log(PARTITION))
     host.advance(1_000 * SECOND)
     assert log.flushed_offset == 1
 
@@ -237,7 +237,7 @@ def test_a_quiet_log_costs_no_flush_checks() -> None:
     host.advance(4 * SECOND)
     assert SECOND not in delays  # the checkpoints have other periods
     log.append_as_leader(batch("a"), 0)
-    manager.appended(manager.log(PARTITION))
+    manager.on_append(manager.log(PARTITION))
     assert SECOND in delays
 
 

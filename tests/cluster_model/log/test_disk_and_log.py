@@ -412,7 +412,7 @@ def test_a_log_is_flushed_after_flush_messages(flush_messages: int | None, flush
     offsets = []
     for value in "abcd":
         log.append_as_leader(batch(value), 0)
-        manager.appended(manager.log(PARTITION))
+        manager.on_append(manager.log(PARTITION))
         offsets.append(log.flushed_offset)
     assert offsets == flushed
     assert [event[2] for event in host.events_named("flush")] == sorted(

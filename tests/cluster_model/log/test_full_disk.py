@@ -32,7 +32,7 @@ def append(manager: LogManager, name: str, size: int) -> bool:
     log = manager.log(name)
     log.append_as_leader(batch, 0)
     log.update_high_watermark(log.log_end_offset)
-    manager.appended(log)
+    manager.on_append(log)
     return True
 
 

@@ -314,7 +314,7 @@ class Broker:
     def append(self, *batches: RecordBatch, hw: int | None = None) -> None:
         for batch in batches:
             self.log.append_as_leader(batch, 0)
-            self.logs.appended(self.log)
+            self.logs.on_append(self.log)
         self.log.update_high_watermark(self.log.log_end_offset if hw is None else hw)
 
     def cleaned(self) -> list[tuple[object, ...]]:
@@ -348,7 +348,7 @@ def test_every_segment_that_an_append_reaches_counts_as_modified() -> None:
     broker.host.advance(5 * SECOND)
     for batch in (keyed_batch(A2), keyed_batch(B1), keyed_batch(C1), keyed_batch(A1)):
         broker.log.append_as_leader(batch, 0)
-    broker.logs.appended(broker.log)
+    broker.logs.on_append(broker.log)
     segments = broker.disk.log_file(PARTITION).segments
     assert len(segments) > 1
     assert {segment.modified_us for segment in segments} == {6 * SECOND}

@@ -161,7 +161,7 @@ def test_between_kip_360_and_kafka_15591_the_first_batch_of_a_log_may_have_any_s
 
 
 @pytest.mark.parametrize(
-    ("release", "is_whole", "error"),
+    ("release", "has_all_records", "error"),
     [
         ("2.4", True, errors.UNKNOWN_PRODUCER_ID),
         ("4.5", True, errors.OUT_OF_ORDER_SEQUENCE_NUMBER),
@@ -169,12 +169,12 @@ def test_between_kip_360_and_kafka_15591_the_first_batch_of_a_log_may_have_any_s
     ],
 )
 def test_with_the_repair_a_producer_begins_at_zero_in_any_whole_log(
-    release: str, is_whole: bool, error: str
+    release: str, has_all_records: bool, error: str
 ) -> None:
     batch = RecordBatch(("m",), 1, 0, 3)
     states = states_after(release=release, unknown_producer_sequence_is_zero=True)
-    assert states.check(batch, is_whole=is_whole) == error
-    assert states.check(RecordBatch(("m",), 1, 0, 0), is_whole=is_whole) == errors.NONE
+    assert states.check(batch, has_all_records=has_all_records) == error
+    assert states.check(RecordBatch(("m",), 1, 0, 0), has_all_records=has_all_records) == errors.NONE
 
 
 def batch_of_coordinator(epoch: int = 0, at: int = -1) -> RecordBatch:

@@ -294,7 +294,7 @@ def append(manager: LogManager, name: str, value: str, at_us: int) -> None:
     log = manager.log(name)
     log.append_as_leader(batch_of_size(value, 14, at_us), 0)
     log.update_high_watermark(log.log_end_offset)
-    manager.appended(manager.log(name))
+    manager.on_append(manager.log(name))
 
 
 SHORT_RETENTION: Mapping[str, Value] = {
@@ -322,7 +322,7 @@ def test_uncommitted_segments_are_deleted_by_a_later_check() -> None:
     manager, host = manager_of(Disk(), {**SHORT_RETENTION, "log.retention.ms": -1, "log.retention.bytes": 0})
     log = manager.open(PARTITION)
     log.append_as_leader(batch_of_size("a", 14, 0), 0)
-    manager.appended(manager.log(PARTITION))
+    manager.on_append(manager.log(PARTITION))
     host.advance(35 * SECOND)
     assert host.events_named("log_start") == []
     log.update_high_watermark(1)

@@ -130,7 +130,7 @@ def test_a_rule_for_a_znode_matches_messages_about_it_or_its_descendants() -> No
         net.network.send_request(connection, 0, body)
     net.run()
     assert net.server.bodies() == [Body("a"), other, watch, watch]
-    assert (rule.matched, rule.applied) == (2, 1)
+    assert (rule.match_count, rule.applied_count) == (2, 1)
 
 
 def test_an_answer_is_about_the_requested_and_the_created_znodes() -> None:
@@ -298,7 +298,7 @@ def test_the_first_rule_that_matches_acts_and_only_matches_count() -> None:
     net.ask(connection, "a", "b", "c")
     net.run()
     assert net.server_got() == ["a", "c"]
-    assert (rule.matched, rule.applied, rule.exhausted()) == (2, 1, True)
+    assert (rule.match_count, rule.applied_count, rule.is_exhausted()) == (2, 1, True)
 
 
 def test_probability_is_drawn_for_each_match() -> None:

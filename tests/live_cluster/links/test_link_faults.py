@@ -102,7 +102,11 @@ def test_only_the_first_matching_rule_acts_and_counts(faults: LinkFaults) -> Non
     for rule in (other, first, second):
         faults.add(rule)
     assert rule_for_produce(faults) is first
-    assert [(rule.matched, rule.applied) for rule in (other, first, second)] == [(0, 0), (1, 1), (0, 0)]
+    assert [(rule.match_count, rule.applied_count) for rule in (other, first, second)] == [
+        (0, 0),
+        (1, 1),
+        (0, 0),
+    ]
     faults.remove(first)
     assert rule_for_produce(faults) is second
 
@@ -120,7 +124,7 @@ def test_only_the_first_matching_rule_acts_and_counts(faults: LinkFaults) -> Non
 def test_a_rule_ignores_other_messages(faults: LinkFaults, fields: dict[str, Any]) -> None:
     faults.add(rule := drop(**fields))
     assert rule_for_produce(faults) is None
-    assert rule.matched == 0
+    assert rule.match_count == 0
 
 
 def test_the_next_rule_acts_on_skipped_messages(faults: LinkFaults) -> None:
@@ -128,21 +132,21 @@ def test_the_next_rule_acts_on_skipped_messages(faults: LinkFaults) -> None:
     faults.add(skipping)
     faults.add(next_one)
     assert [rule_for_produce(faults) for _ in range(4)] == [next_one, None, skipping, skipping]
-    assert (skipping.matched, skipping.applied) == (4, 2)
+    assert (skipping.match_count, skipping.applied_count) == (4, 2)
 
 
 def test_a_counted_rule_ends_after_its_count(faults: LinkFaults) -> None:
     faults.add(rule := drop(count=2, skip=1))
     assert [rule_for_produce(faults) for _ in range(4)] == [None, rule, rule, None]
     assert faults.rules() == ()
-    assert rule.matched == 3
+    assert rule.match_count == 3
 
 
 def test_probability_draws_from_the_stream(faults: LinkFaults) -> None:
     faults = LinkFaults(Draws(499_999, 500_000, 999_999, 0), ignore)
     faults.add(rule := drop(probability_millionths=500_000, count=2, skip=1))
     assert [rule_for_produce(faults) for _ in range(5)] == [None, rule, None, None, rule]
-    assert rule.applied == 2
+    assert rule.applied_count == 2
 
 
 def test_skipped_or_certain_messages_draw_nothing(faults: LinkFaults) -> None:

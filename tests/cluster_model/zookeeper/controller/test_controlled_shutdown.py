@@ -195,4 +195,4 @@ def test_only_partitions_with_other_replicas_are_moved() -> None:
     context.add_topic("t", tuple(map(ReplicaAssignment, ((0, 1), (1, 0), (0,), (1, 2), (0, 2)))))
     for number, leader in enumerate((0, 1, 0, 1)):
         context.leadership[f"t-{number}"] = LeaderAndIsr(leader, 0, (leader,), 0)
-    assert context.replicated(0) == (["t-0"], ["t-1"])
+    assert context.replicated_partitions(0) == (["t-0"], ["t-1"])

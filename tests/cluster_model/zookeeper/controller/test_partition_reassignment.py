@@ -17,7 +17,7 @@ from harrow.cluster_model.events import (
     RequestRejected,
 )
 from harrow.cluster_model.kraft.partition_change import (
-    Elected,
+    ElectedLeader,
     Election,
     LeaderRules,
     changed_partition,
@@ -309,7 +309,7 @@ def test_in_kraft_a_reassignment_completes_with_the_record_that_has_the_target_i
     assert start is not None
     assert start[0] == PartitionRecord("t-0", (2, 0, 1), 0, 5, (0, 1), 8, adding=(2,), removing=(0, 1))
     completion = changed_partition(start[0], rules, (0, 1, 2), altered_by=0)
-    assert completion == (PartitionRecord("t-0", (2,), 2, 6, (2,), 9, altered_by=0), Elected.CLEAN)
+    assert completion == (PartitionRecord("t-0", (2,), 2, 6, (2,), 9, altered_by=0), ElectedLeader.CLEAN)
 
 
 def test_a_controller_lists_partitions_in_reassignment() -> None:

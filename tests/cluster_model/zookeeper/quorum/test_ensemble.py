@@ -220,12 +220,12 @@ def test_a_closing_session_cannot_be_revalidated_before_the_commit() -> None:
 class _IgnoringListener:
     """Ignores the changes that transactions make."""
 
-    def created(self, *_: Any) -> None:
+    def on_created(self, *_: Any) -> None:
         pass
 
-    written = deleted = created
+    on_written = on_deleted = on_created
 
-    def session_ended(self, *_: Any, expired: bool) -> None:
+    def on_session_end(self, *_: Any, expired: bool) -> None:
         pass
 
 
