@@ -1,10 +1,10 @@
-"""Examples for the help of each command, in plain text that suits terminals, pipes and logs."""
+"""The examples in the help of each command."""
 
 from typing import Final
 
 EXAMPLES: Final = {
     "run": (
-        ("harrow run loss-by-hw-truncation --verbose", "run a library campaign, with its whole story"),
+        ("harrow run loss-by-hw-truncation --verbose", "run a library campaign, and print all details"),
         ("harrow run unclean-election --watch", "watch the cluster while the run is played back"),
         ("harrow run mine.yaml --seeds 0..200", "run your own campaign with 200 seeds"),
         ("harrow run swarm --seed 7 --set acks=1", "change a setting, the release or a field"),
@@ -14,7 +14,10 @@ EXAMPLES: Final = {
             "harrow run mine.yaml --target cluster.yaml",
             "run on your own cluster (docs/how-to/your-cluster.md)",
         ),
-        ("harrow run campaigns/ --format junit -o report.xml", "run a folder, and report to a CI system"),
+        (
+            "harrow run campaigns/ --format junit -o report.xml",
+            "run a folder of campaigns, and write a JUnit report",
+        ),
     ),
     "sweep": (
         ("harrow sweep standard --seeds 0..1000", "run a thousand seeds, on all cores or on Spark"),
@@ -30,7 +33,10 @@ EXAMPLES: Final = {
         ),
     ),
     "shrink": (
-        ("harrow shrink mine.yaml --seed 17 -o small.yaml", "find the smallest campaign that fails alike"),
+        (
+            "harrow shrink mine.yaml --seed 17 -o small.yaml",
+            "find the smallest campaign that fails in the same way",
+        ),
         ("harrow shrink acks-0 --seed 0 --rule lost-write", "shrink an anomaly that the settings permit"),
     ),
     "replay": (
@@ -46,12 +52,12 @@ EXAMPLES: Final = {
     "trace": (
         ("harrow trace results/latest --around lost-write", "show what led to a finding"),
         ("harrow trace results/latest --record m1", "follow one record, from its send to its end"),
-        ("harrow trace results/latest --from 25s --to 41s --all", "show every event of a period"),
+        ("harrow trace results/latest --from 25s --to 41s --all", "show every event between two times"),
         ("harrow trace results/latest --format html -o run.html", "write one page to scroll and filter"),
     ),
     "regress": (
         ("harrow regress", "run the corpus in tests/regressions"),
-        ("harrow regress --format github", "annotate the code, in GitHub Actions"),
+        ("harrow regress --format github", "annotate the files in GitHub Actions"),
         ("harrow regress --add mine.yaml --seed 17", "keep a failure as a regression test"),
     ),
     "check": (
@@ -70,7 +76,7 @@ EXAMPLES: Final = {
     ),
     "explain": (
         ("harrow explain broker_crash", "explain a fault, with all its fields"),
-        ("harrow explain lost-write", "explain a rule: what promises it, what permits it"),
+        ("harrow explain lost-write", "explain a rule, and which settings promise or permit it"),
         ("harrow explain min.insync.replicas", "explain a setting, with the default of each release"),
     ),
     "new": (
@@ -87,12 +93,12 @@ EXAMPLES: Final = {
         ),
     ),
     "target": (
-        ("harrow target check cluster.yaml", "see what can run on your cluster; nothing is changed"),
+        ("harrow target check cluster.yaml", "list what can run on your cluster, and change nothing"),
         ("harrow target schema > cluster.schema.json", "for the YAML support of an editor"),
     ),
     "heal": (
-        ("harrow heal", "undo what killed runs left in force"),
-        ("harrow heal cluster.yaml", "undo it on one cluster"),
+        ("harrow heal", "undo the faults that killed runs left on all clusters"),
+        ("harrow heal cluster.yaml", "undo them on one cluster"),
     ),
     "kafka": (
         ("harrow kafka get 3.9.2", "download a release with Maven"),

@@ -1,7 +1,7 @@
 """Shell completion for the names of campaigns, variants, faults, rules, settings and runs.
 
-The user waits for it after each press of the Tab key. So it only scans campaign files instead of
-loading them, and imports only what the names need.
+The user waits for completion after each press of the Tab key. So it only scans campaign files
+instead of loading them, and imports only what the names need.
 """
 
 import re
@@ -23,11 +23,11 @@ _FILE_MAX_BYTES: Final = 1_000_000
 
 def campaigns(incomplete: str) -> list[str]:
     """Return library campaigns, campaign files and folders."""
-    return _beginning(incomplete, [*sorted(_library()), *_paths(incomplete)])
+    return _starting_with(incomplete, [*sorted(_library()), *_paths(incomplete)])
 
 
 def variants(ctx: typer.Context, incomplete: str) -> list[str]:
-    """Return the variants of the campaigns that the command line names already."""
+    """Return the variants of the campaigns that the command line already names."""
     # The parser gives up on an option without a value, and leaves all words unparsed.
     words = list(ctx.args)
     for parameter in ("campaigns", "campaign", "added"):
@@ -37,19 +37,19 @@ def variants(ctx: typer.Context, incomplete: str) -> list[str]:
     names = [_BASE]
     for word in words:
         names += _variants_of(library.get(word, Path(word)))
-    return _beginning(incomplete, dict.fromkeys(names))
+    return _starting_with(incomplete, dict.fromkeys(names))
 
 
 def rules(incomplete: str) -> list[str]:
     from harrow.checks.rules.catalogue import RULES
 
-    return _beginning(incomplete, RULES)
+    return _starting_with(incomplete, RULES)
 
 
 def anomalies(incomplete: str) -> list[str]:
     from harrow.checks.history.anomalies import ANOMALIES
 
-    return _beginning(incomplete, ANOMALIES)
+    return _starting_with(incomplete, ANOMALIES)
 
 
 def names(incomplete: str) -> list[str]:
@@ -72,7 +72,7 @@ def names(incomplete: str) -> list[str]:
         *(RELEASES, [LATEST_RELEASE], SWITCHES, MUTANTS, setting_names(), TERMS, tickets()),
     )
     everything = [name for catalogue in catalogues for name in catalogue]
-    return _beginning(incomplete, dict.fromkeys([*everything, *sorted(_library())]))
+    return _starting_with(incomplete, dict.fromkeys([*everything, *sorted(_library())]))
 
 
 def runs(ctx: typer.Context, incomplete: str) -> list[str]:
@@ -80,10 +80,10 @@ def runs(ctx: typer.Context, incomplete: str) -> list[str]:
     results = Path(str(ctx.params.get("results") or "results"))
     ids = sorted(path.parent.name for path in results.glob("*/*/run.json"))
     latest = [_LATEST] if Path(_LATEST).exists() else []
-    return _beginning(incomplete, dict.fromkeys([*latest, *ids, *_folders(incomplete)]))
+    return _starting_with(incomplete, dict.fromkeys([*latest, *ids, *_folders(incomplete)]))
 
 
-def _beginning(incomplete: str, candidates: Iterable[str]) -> list[str]:
+def _starting_with(incomplete: str, candidates: Iterable[str]) -> list[str]:
     return [name for name in candidates if name.startswith(incomplete)]
 
 
@@ -96,19 +96,19 @@ def _library() -> dict[str, Path]:
 
 def _paths(incomplete: str) -> Iterator[str]:
     """Yield campaign files, and folders too once their first letter is typed."""
-    for shown, path in _beside(incomplete):
+    for shown, path in _entries_beside(incomplete):
         if path.suffix in SUFFIXES or (incomplete and path.is_dir()):
             yield f"{shown}/" if path.is_dir() else shown
 
 
 def _folders(incomplete: str) -> Iterator[str]:
     if incomplete:
-        for shown, path in _beside(incomplete):
+        for shown, path in _entries_beside(incomplete):
             if path.is_dir():
                 yield shown if (path / "run.json").is_file() else f"{shown}/"
 
 
-def _beside(incomplete: str) -> Iterator[tuple[str, Path]]:
+def _entries_beside(incomplete: str) -> Iterator[tuple[str, Path]]:
     parent, slash, name = incomplete.rpartition("/")
     for path in _entries(Path(parent + slash or ".")):
         if not path.name.startswith(".") or name.startswith("."):

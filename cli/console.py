@@ -1,4 +1,4 @@
-"""Where output goes: data to stdout, progress and messages to stderr.
+"""The consoles for output: data goes to stdout, progress and messages go to stderr.
 
 Rich honours NO_COLOR, FORCE_COLOR, COLUMNS and TTY_COMPATIBLE. Pipes and files get plain lines
 of any length, unless COLUMNS limits their width.
@@ -20,13 +20,13 @@ from harrow.cli.output_stream import OutputStream, guarded
 from harrow.cli.text import Text
 
 _ENDLESS: Final = 100_000
-"""The width of a pipe or file: no line is broken or cut off."""
+"""The width of a pipe or file, so large that no line is broken or cut off."""
 
 
 class _SafeConsole(Console):
-    """A console on which no text from anywhere moves the cursor, changes colours or breaks a line.
+    """A console on which no text can move the cursor, change colours or break a line.
 
-    Control codes come only from styles, here. A `Text` has no others, and strings are escaped like
+    Only styles make control codes, in this class. A `Text` has none, and strings are escaped like
     a `Text`.
     """
 
@@ -110,7 +110,7 @@ def commands(file: IO[str], texts: Iterable[str]) -> None:
 
 
 def say(console: Console, message: str, *, style: str = "") -> None:
-    """Print a message for the user, marked as harrow's."""
+    """Print a message for the user, with the prefix ``harrow:``."""
     text = Text.assemble(("harrow: ", "bold"), (in_message(message), style))
     console.print(text, soft_wrap=True)
 

@@ -1,4 +1,4 @@
-"""Ctrl-C: it takes effect at once while something runs, but never in the middle of a write."""
+"""Handles Ctrl-C, which stops runs at once but never interrupts a write."""
 
 import os
 import signal
@@ -24,22 +24,23 @@ def _end(_signal: int, _frame: FrameType | None) -> NoReturn:
 class Interrupts:
     """In this context an interrupt raises `KeyboardInterrupt`, except in a `shielded` block.
 
-    There it waits for the end of the block, unless the user presses the keys twice. An exception
-    that is raised at an arbitrary moment can get lost in a callback of the garbage collector or of
-    a library. So an interrupt is raised again at the end of the next block, or by `check`.
+    In such a block it waits for the end of the block, unless the user presses Ctrl-C twice. An
+    exception that is raised at an arbitrary moment can get lost in a callback of the garbage
+    collector or of a library. So an interrupt is raised again at the end of the next block, or by
+    `check`.
     """
 
     def __init__(self) -> None:
         self._shields = 0
-        self._waiting = False
-        self._installed = False
+        self._is_pending = False
+        self._is_installed = False
         self._former_handlers: dict[signal.Signals, Any] = {}
 
-    def heed(self, *signals: signal.Signals) -> None:
+    def handle_also(self, *signals: signal.Signals) -> None:
         """Treat other terminating signals as interrupts, to undo or save something first.
 
-        This includes SIGINT in a background process, where the shell makes it ignored: a process
-        that has started brokers must obey it.
+        This includes SIGINT in a background process. The shell makes such processes ignore it, but
+        one that has started brokers must stop them.
         """
         for number in (signal.SIGINT, *signals):
             # A process that should outlive its terminal (nohup) ignores some signals.
@@ -50,15 +51,15 @@ class Interrupts:
     def __enter__(self) -> Self:
         if signal.getsignal(signal.SIGINT) in (signal.default_int_handler, _end):
             signal.signal(signal.SIGINT, self._handle)
-            self._installed = True
+            self._is_installed = True
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        if self._installed:
+        if self._is_installed:
             signal.signal(signal.SIGINT, signal.default_int_handler)
-            self._installed = False
+            self._is_installed = False
         for number, handler in self._former_handlers.items():
             signal.signal(number, handler)
         self._former_handlers.clear()
@@ -66,33 +67,33 @@ class Interrupts:
     @contextmanager
     def shielded(self) -> Iterator[None]:
         """Delay interrupts until the end of the block."""
-        with self.noted():
+        with self.deferred():
             yield
         if not self._shields:
             self.check()
 
     @contextmanager
-    def noted(self) -> Iterator[None]:
-        """Delay interrupts beyond the block, whose code asks `is_waiting` and ends by itself."""
+    def deferred(self) -> Iterator[None]:
+        """Delay interrupts beyond the block; its code calls `is_pending` and stops by itself."""
         self._shields += 1
         try:
             yield
         finally:
             self._shields -= 1
 
-    def is_waiting(self) -> bool:
-        return self._waiting
+    def is_pending(self) -> bool:
+        return self._is_pending
 
     def check(self) -> None:
-        """Raise a waiting or lost interrupt, even in a shielded block."""
-        if self._waiting:
+        """Raise a pending or lost interrupt, even in a shielded block."""
+        if self._is_pending:
             raise KeyboardInterrupt
 
-    def hold(self) -> None:
-        """Delay interrupts for good: all runs are over, and the results must be written."""
+    def defer_to_the_end(self) -> None:
+        """Delay interrupts for good: all runs have finished, and the results must be written."""
         self._shields += 1
 
     def _handle(self, _signal: int, _frame: FrameType | None) -> None:
-        again, self._waiting = self._waiting, True
+        again, self._is_pending = self._is_pending, True
         if again or not self._shields:
             raise KeyboardInterrupt

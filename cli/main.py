@@ -23,8 +23,8 @@ from harrow.compilation import compilation
 
 _USAGE_ERROR: Final[Any] = typer.BadParameter.__base__
 """The base class in Click, or in Typer's copy of Click, where it has no public name."""
-_BEGUN_NS: Final = time.time_ns()
-_SHARED: Final = frozenset(option.name for option in fields(CommandRequest))
+_START_NS: Final = time.time_ns()
+_SHARED_OPTIONS: Final = frozenset(option.name for option in fields(CommandRequest))
 _INVALID_CHOICE: Final = re.compile(
     r"(?:Value error, )?'(?P<word>.*)' is not one of (?P<choices>'.*')\.?", re.DOTALL
 )
@@ -32,10 +32,10 @@ _INVALID_CHOICE: Final = re.compile(
 
 
 class RequestCommand(TyperCommand):
-    """A command: it parses its arguments into a request, and exits with the code of the session."""
+    """A command. It parses its arguments into a request, executes it, and exits with a code."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        _coerce_late(self.get_params(ctx))
+        _defer_coercion(self.get_params(ctx))
         return super().parse_args(ctx, args)
 
     def invoke(self, ctx: Any) -> NoReturn:
@@ -52,7 +52,7 @@ class RequestCommand(TyperCommand):
 
 
 class Commands(TyperGroup):
-    """The commands. They end silently when their output is closed (``harrow ... | head``)."""
+    """All commands. They end silently when their output is closed (``harrow ... | head``)."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
@@ -63,16 +63,16 @@ class Commands(TyperGroup):
             with _printable_mistakes():
                 return super().invoke(ctx)
         except BrokenPipeError:
-            _leave_quietly()
+            _exit_silently()
         except OSError as error:
-            raise typer.Exit(_cannot_go_on(error)) from error
+            raise typer.Exit(_report_failed_output(error)) from error
 
     def make_context(self, *arguments: Any, **options: Any) -> Any:
         with _printable_mistakes():
             return super().make_context(*arguments, **options)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        _coerce_late(self.get_params(ctx))
+        _defer_coercion(self.get_params(ctx))
         return super().parse_args(ctx, args)
 
     def list_commands(self, ctx: Any) -> list[str]:
@@ -138,24 +138,25 @@ def _command(name: str) -> TyperCommand:
     alone.command(name, cls=RequestCommand, epilog=epilog(name))(request_of(name))
     command = typer.main.get_command(alone)
     assert isinstance(command, TyperCommand), "an app of one command is that command"
-    command.params.sort(key=lambda option: option.name in _SHARED)
+    command.params.sort(key=lambda option: option.name in _SHARED_OPTIONS)
     for argument in command.params:
         if isinstance(argument, TyperArgument):
-            # The name and the help say more to a reader than `list[str]`.
+            # Do not show a type: name and help tell a reader more than `list[str]`.
             argument.display_type_rich = lambda ctx: None  # type: ignore[method-assign]  # noqa: ARG005 - Typer passes the context
     return command
 
 
-class _LateCoercion:
-    """Takes defaults and plain words as they are, and leaves other values to Typer.
+class _DeferredCoercion:
+    """Accepts defaults and ASCII words unchanged, and leaves other values to Typer.
 
-    Typer has pydantic check each value, and to load pydantic takes a tenth of harrow's start.
+    Typer checks each value with pydantic, and importing pydantic takes a tenth of the start-up
+    time.
     """
 
-    def __init__(self, parameter: Any, typers: Callable[[], Any]) -> None:
+    def __init__(self, parameter: Any, typer_coercion: Callable[[], Any]) -> None:
         kind = parameter.type_descriptor
-        self._takes_words = kind.annotation in (str, list[str]) and kind.parameter_info.parser is None
-        self._typers = typers
+        self._accepts_words = kind.annotation in (str, list[str]) and kind.parameter_info.parser is None
+        self._typer_coercion = typer_coercion
 
     def coerce(self, value: Any, *, param: Any, ctx: Any) -> Any:
         if value is None:
@@ -163,16 +164,16 @@ class _LateCoercion:
         if ctx.get_parameter_source(param.name).name == "DEFAULT":
             return value
         words = [value] if isinstance(value, str) else value
-        # Arguments of a process may be no Unicode, and pydantic has the message for that.
-        if self._takes_words and all(map(str.isascii, words)):
+        # Arguments of a process may be invalid Unicode; pydantic reports that clearly.
+        if self._accepts_words and all(map(str.isascii, words)):
             return value
-        return self._typers().coerce(value, param=param, ctx=ctx)
+        return self._typer_coercion().coerce(value, param=param, ctx=ctx)
 
 
-def _coerce_late(parameters: Iterable[Any]) -> None:
+def _defer_coercion(parameters: Iterable[Any]) -> None:
     for parameter in parameters:
         if "get_runtime_param" not in vars(parameter):
-            parameter.get_runtime_param = partial(_LateCoercion, parameter, parameter.get_runtime_param)
+            parameter.get_runtime_param = partial(_DeferredCoercion, parameter, parameter.get_runtime_param)
 
 
 app = typer.Typer(
@@ -203,7 +204,7 @@ def harrow(
         typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit."),
     ] = False,
 ) -> None:
-    """Do nothing: this only declares the options of ``harrow`` itself."""
+    """Declare the options of ``harrow`` itself, and do nothing."""
 
 
 def main() -> None:
@@ -213,7 +214,7 @@ def main() -> None:
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
     sys.stdout, sys.stderr = guarded(sys.stdout), guarded(sys.stderr)
-    sys.exit(_flushed(_exit_code()))
+    sys.exit(_flush_stdout(_exit_code()))
 
 
 def _exit_code() -> int:
@@ -222,21 +223,21 @@ def _exit_code() -> int:
     except SystemExit as ended:
         return ended.code if isinstance(ended.code, int) else exit_code.INTERNAL
     except OSError as error:
-        return _cannot_go_on(error)
+        return _report_failed_output(error)
     except Exception as error:  # noqa: BLE001 - any bug in harrow
         return _internal_error(error)
     raise AssertionError("Click ends with an exception")
 
 
-def _flushed(code: int) -> int:
+def _flush_stdout(code: int) -> int:
     """Flush stdout and return the exit code, or a different one if the flush fails."""
     try:
         sys.stdout.flush()
     except BrokenPipeError:
-        _leave_quietly()
+        _exit_silently()
     except OSError as error:
         _discard_stdout()
-        return _cannot_go_on(error)
+        return _report_failed_output(error)
     return code
 
 
@@ -245,11 +246,11 @@ def _internal_error(error: Exception) -> int:
     from harrow.cli.internal_error import report
 
     with suppress(OSError):
-        report(error, _BEGUN_NS)
+        report(error, _START_NS)
     return exit_code.INTERNAL
 
 
-def _cannot_go_on(error: OSError) -> int:
+def _report_failed_output(error: OSError) -> int:
     """Report a failed file or stream and return an exit code, which must suffice without stderr."""
     from harrow.cli.console import message_console, say
     from harrow.cli.session import reason_of
@@ -259,7 +260,7 @@ def _cannot_go_on(error: OSError) -> int:
     return exit_code.USAGE
 
 
-def _leave_quietly() -> NoReturn:
+def _exit_silently() -> NoReturn:
     _discard_stdout()
     sys.exit(exit_code.BROKEN_PIPE)
 

@@ -17,7 +17,7 @@ from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
 Completion = Callable[..., list[str]]
 
 DEFAULT_RESULTS: Final = Path("results")
-"""Where runs are written, and where they are looked up by id."""
+"""The folder for recorded runs, which is also where harrow looks for a run by its id."""
 
 RunFormat = Literal["table", "json", "ndjson", "junit", "github"]
 """The output formats of `harrow run`."""
@@ -32,7 +32,7 @@ ListFormat = Literal["table", "json"]
 """The output formats of commands that have no verdict."""
 
 RunEngine = Literal["seeds", "hypothesis"]
-"""Who makes the choices that a campaign leaves open."""
+"""What makes the choices that a campaign leaves open."""
 
 SweepEngine = Literal["auto", "spark", "process"]
 """What executes a sweep."""
@@ -123,11 +123,11 @@ def check_rule(name: str | None) -> str | None:
 
 
 _URI: Final = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]+):/+(?P<rest>.*)", re.DOTALL)
-"""An address such as ``s3a://bucket/key``, or its `Path` with one slash; no drive ``C:``."""
+"""An address such as ``s3a://bucket/key``, or its `Path` with one slash, but no drive ``C:``."""
 
 
 def check_path(path: Path | None) -> Path | None:
-    """Refuse an address, for which harrow would make a folder called ``s3a:``."""
+    """Refuse an address: harrow would take it for a path, and make a folder called ``s3a:``."""
     match = None if path is None else _URI.fullmatch(str(path))
     if match is None:
         return path
@@ -143,7 +143,7 @@ def option(names: str, metavar: str, meaning: str, **more: Any) -> Any:
     return typer.Option(*names.split(), metavar=metavar, help=meaning, **more)
 
 
-def many(name: str, metavar: str, meaning: str, **more: Any) -> Any:
+def repeatable_option(name: str, metavar: str, meaning: str, **more: Any) -> Any:
     """Declare an option that may be repeated."""
     return option(name, metavar, f"{meaning} May be repeated.", **more)
 
@@ -173,7 +173,7 @@ def variant(meaning: str, declare: Callable[..., Any] = option) -> Any:
 
 
 def anomaly(name: str, meaning: str) -> Any:
-    return many(name, "NAME", meaning, autocompletion=completion.anomalies)
+    return repeatable_option(name, "NAME", meaning, autocompletion=completion.anomalies)
 
 
 FORMAT: Final = flag("--format", "The output format.")
@@ -197,14 +197,14 @@ NoMessages = Annotated[bool, flag("--quiet -q", "Print the result without messag
 Verbose = Annotated[bool, flag("--verbose -v", "Print all details.")]
 NoColor = Annotated[bool, flag("--no-color", "Do not use colours, as with NO_COLOR.")]
 NoResults = Annotated[bool, flag("--no-results", "Do not write result files.")]
-RunsFolder = Annotated[Path, folder("--results", "Where to look up a run by its id.")]
+RunsFolder = Annotated[Path, folder("--results", "The folder where harrow looks for a run id.")]
 Seed = Annotated[int | None, seed("The seed; 0 by default.")]
 Seeds = Annotated[
     range | None, option("--seeds", "A..B|N", "Run seeds A to B-1. N means 0..N.", parser=parse_seeds)
 ]
-Jobs = Annotated[int | None, option("--jobs -j", "N", "Run N at a time; by default one per core.", min=1)]
+Jobs = Annotated[int | None, option("--jobs -j", "N", "Run N runs at once; by default one per core.", min=1)]
 Overrides = Annotated[
-    list[str] | None, many("--set", "KEY=VALUE", "Set a Kafka setting or a campaign field.")
+    list[str] | None, repeatable_option("--set", "KEY=VALUE", "Set a Kafka setting or a campaign field.")
 ]
 Cluster = Annotated[
     Path | None,
@@ -218,11 +218,15 @@ Cluster = Annotated[
 ]
 Then = Annotated[
     list[str] | None,
-    many(
-        "--then", "KEY=VALUE", "Like --set, but after the seed has drawn the campaign: nothing else changes."
+    repeatable_option(
+        "--then",
+        "KEY=VALUE",
+        "Like --set, but applied after the seed has made all choices, so that nothing else changes.",
     ),
 ]
-Variants = Annotated[list[str] | None, variant("Run only this variant; `base` is the campaign itself.", many)]
+Variants = Annotated[
+    list[str] | None, variant("Run only this variant; `base` is the campaign itself.", repeatable_option)
+]
 KafkaHome = Annotated[
     Path | None,
     option(
@@ -235,7 +239,7 @@ KafkaHome = Annotated[
 ]
 Consent = Annotated[
     bool,
-    flag("--yes", "On your own cluster: also do what the campaigns ask and the target file does not allow."),
+    flag("--yes", "On your own cluster: also perform actions that the target file does not allow."),
 ]
 FailuresMax = Annotated[int | None, option("--max-failures", "N", "Stop after N failed runs.", min=1)]
 TimeMax = Annotated[

@@ -1,4 +1,4 @@
-"""The last guard that output passes on its way to a pipe, a file or a log."""
+"""A stream that escapes commands to CI systems and control characters in all output."""
 
 import os
 import re
@@ -20,11 +20,11 @@ _COLOUR: Final = re.compile("\x1b\\[[0-9;]*m")
 
 
 class OutputStream:
-    """A stream on which no line commands a CI system, and no character commands a terminal.
+    """A stream whose text contains no command to a CI system or to a terminal.
 
-    harrow escapes text where it makes it. But a long line may be wrapped in front of `::`, and a
-    new command may forget to escape, so this checks again. Only annotations, which are commands,
-    bypass it (`commands`).
+    harrow escapes text where it creates it. But a long line may be wrapped in front of `::`, and a
+    new command may forget to escape, so this class checks again. Only annotations, which are
+    commands, bypass it (`commands`).
     """
 
     def __init__(self, stream: TextIO) -> None:
@@ -37,7 +37,7 @@ class OutputStream:
 
     def write(self, text: str) -> int:
         # The first part of a line may be written already, so the last character is escaped.
-        shown = _COMMAND.sub(_without_last, self._line + text)[len(self._line) :]
+        shown = _COMMAND.sub(_with_last_escaped, self._line + text)[len(self._line) :]
         if _CONTROL.search(shown):
             shown = self._without_controls(shown)
         self._line = _possible_prefix((self._line + text).rpartition("\n")[2])
@@ -68,7 +68,7 @@ def _possible_prefix(line: str) -> str:
     return f"\0{prefix[0] if prefix else ''}"
 
 
-def _without_last(command: re.Match[str]) -> str:
+def _with_last_escaped(command: re.Match[str]) -> str:
     return f"{command[0][:-1]}\\x{ord(command[0][-1]):x}"
 
 

@@ -1,4 +1,4 @@
-"""Progress of long work on stderr: one line that is rewritten, or a line from time to time."""
+"""Shows the progress of long work on stderr: rewrites one line, or prints a line at intervals."""
 
 import time
 from collections.abc import Callable
@@ -9,12 +9,12 @@ from rich.console import Console
 from harrow.campaigns.language.spelling import printable
 from harrow.cli.console import is_unicode, say
 
-_APPEARS_S: Final = 1.0
-"""Shorter work shows no progress: a line would only flash up."""
+_DELAY_S: Final = 1.0
+"""Shorter work shows no progress, which would only flash up."""
 
 _REFRESH_S: Final = 0.1
-_PLAIN_EVERY_S: Final = 30.0
-"""The interval in a log, as of a CI job, where a minute of silence looks like a hanging job."""
+_LOG_INTERVAL_S: Final = 30.0
+"""The interval in a log. In a CI job, a minute of silence looks like a hanging job."""
 
 _BAR_WIDTH: Final = 16
 _ERASE_LINE: Final = "\r\x1b[2K"
@@ -23,7 +23,7 @@ _ERASE_LINE: Final = "\r\x1b[2K"
 class ProgressLine:
     """A line that is rewritten in place, and cleared before anything else is printed.
 
-    Short work shows nothing. With a *total* there is a bar. If stderr is not a terminal, or if
+    Short work shows nothing. With a *total*, the line has a bar. If stderr is not a terminal, or if
     progress should stay on screen as a *log*, a plain line is printed from time to time.
     """
 
@@ -33,9 +33,9 @@ class ProgressLine:
         self._console = console
         self._total = total
         self._enabled = enabled
-        self._redrawn = console.is_terminal and not console.is_dumb_terminal and not log
+        self._is_rewritten = console.is_terminal and not console.is_dumb_terminal and not log
         self._shown = False
-        self._next_s = time.monotonic() + (_APPEARS_S if self._redrawn else _PLAIN_EVERY_S)
+        self._next_s = time.monotonic() + (_DELAY_S if self._is_rewritten else _LOG_INTERVAL_S)
 
     def update(self, done: int, doing: str | Callable[[], str]) -> None:
         """Show how many runs are *done* and what runs now, a few times per second at most.
@@ -45,10 +45,10 @@ class ProgressLine:
         now_s = time.monotonic()
         if not self._enabled or now_s < self._next_s:
             return
-        # A condition that a run waits for may quote a record.
+        # It may contain data, such as a record in a condition that a run waits for.
         doing = printable(doing() if callable(doing) else doing)
-        if not self._redrawn:
-            self._next_s = now_s + _PLAIN_EVERY_S
+        if not self._is_rewritten:
+            self._next_s = now_s + _LOG_INTERVAL_S
             say(self._console, f"{done} finished{f' of {self._total}' if self._total else ''}, now: {doing}")
             return
         self._next_s = now_s + _REFRESH_S

@@ -1,8 +1,9 @@
-"""What all sessions share: where output goes, in which format, and how errors end them.
+"""Shared code of all commands: the files and formats of output, and the exit codes of errors.
 
-A session may raise what `exit_code_of` turns into a message and an exit code: `FileError` for
-mistakes in files, `Refusal` for a request that cannot be met, `ImportError` for a missing extra,
-`typer.BadParameter` for options that do not go together, and `OSError`.
+Each module of `harrow.cli.commands` has a function ``session``, which executes a request. It may
+raise `FileError` for mistakes in files, `Refusal` for a request that cannot be met, `ImportError`
+for a missing extra, `typer.BadParameter` for options that contradict each other, and `OSError`.
+`exit_code_of` and `harrow.cli.main` turn these into a message and an exit code.
 """
 
 import gc
@@ -36,7 +37,7 @@ CI_FORMATS: Final = frozenset({JUNIT, GITHUB})
 
 
 class Refusal(Exception):
-    """The request cannot be met; the message says why, and the lines *below* continue it."""
+    """The request cannot be met. The message says why, and the lines *below* give details."""
 
     def __init__(self, message: str, *below: str, code: int = exit_code.USAGE) -> None:
         super().__init__(message)
@@ -159,7 +160,7 @@ def publish(
     noun: str,
     show: Callable[[Console], None],
 ) -> None:
-    """Write a result in the format of the request; *noun* says what one suite of it stands for."""
+    """Write a result in the format of the request; *noun* is the name of one suite, such as run."""
     with data(request) as console, junit_file(request) as write_junit:
         write_junit(suites)
         if request.output_format == JSON:

@@ -1,4 +1,4 @@
-"""The progress of a sweep: a bar on a terminal, otherwise a plain line now and then."""
+"""Shows the progress of a sweep: a bar on a terminal, otherwise a line every ten seconds."""
 
 import time
 from collections.abc import Callable
@@ -16,7 +16,7 @@ from harrow.cli.console import say
 from harrow.cli.text import Text
 from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
 
-_LINE_EVERY_S: Final = 10.0
+_LINE_INTERVAL_S: Final = 10.0
 _SIGNATURES_SHOWN: Final = 5
 _PROBES_SHOWN: Final = 6
 _BAR_WIDTH: Final = 16
@@ -34,7 +34,7 @@ class SweepProgress:
         self._console = console
         self._enabled = enabled
         self._picture = _picture if picture is None else picture
-        self._next_s = time.monotonic() + _LINE_EVERY_S
+        self._next_s = time.monotonic() + _LINE_INTERVAL_S
         self._live: Live | None = None
         if enabled and console.is_terminal and not console.is_dumb_terminal:
             self._live = Live(console=console, transient=True, refresh_per_second=4)
@@ -44,7 +44,7 @@ class SweepProgress:
         if self._live is not None:
             self._live.update(self._picture(progress))
         elif self._enabled and time.monotonic() >= self._next_s:
-            self._next_s = time.monotonic() + _LINE_EVERY_S
+            self._next_s = time.monotonic() + _LINE_INTERVAL_S
             say(self._console, progress_line(progress))
 
     def end(self) -> None:

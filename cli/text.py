@@ -1,4 +1,4 @@
-"""Text for a console, in which no data moves the cursor or begins a line."""
+"""Text for a console. Its data can neither move the cursor nor begin a line."""
 
 from collections.abc import Iterable
 from typing import Any, Self, cast

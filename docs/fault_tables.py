@@ -16,7 +16,7 @@ def fault_tables() -> str:
     """
     sections = [f"### {heading}\n\n{words_of(kind)}." for heading, kind in _SHARED.items()]
     for entry in entries("faults"):
-        fields, example = entry.parts.values()
+        fields, example = entry.sections.values()
         text = " ".join(f"{entry.summary} {' '.join(entry.about.split())}".split())
         rows = "\n".join(f"| `{key}` | {_cell(doc)} |" for key, doc in fields.items())
         shortest = "\n".join(f"{key}: {value}" for key, value in example.items())
@@ -35,7 +35,7 @@ def target_table() -> str:
     reasons = [
         f"- `{entry.name}`, {target}: {_cell(reason.partition('; ')[2].replace(f'{entry.name}: ', ''))}"
         for entry in faults
-        for target, reason in entry.parts["targets"].items()
+        for target, reason in entry.sections["targets"].items()
         if entry.columns[target] != "yes"
     ]
     return "\n".join([*head, *rows, "", *reasons])

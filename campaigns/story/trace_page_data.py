@@ -12,7 +12,7 @@ from harrow.campaigns.record.recorded_service import RecordedService
 from harrow.campaigns.record.service_report import outage_sentence
 from harrow.campaigns.story.topics import TOPICS
 from harrow.campaigns.story.trace_document import finding_as_mapping
-from harrow.campaigns.story.trace_selection import Window
+from harrow.campaigns.story.trace_selection import Window, created_topics
 from harrow.campaigns.story.trace_story import StoryEvent, TraceStory
 from harrow.checks.replay.cluster_state import BrokerState, ClusterState
 from harrow.checks.replay.partition_state import LogEntry, PartitionState, ReplicaState
@@ -28,6 +28,7 @@ _NONE: Final = -1
 
 def page_data(story: TraceStory, window: Window) -> dict[str, Any]:
     """Return the data of a page: the events within a window, and the logs from the beginning."""
+    events = [event for event in story.events if window.has(event)]
     return {
         "title": story.name,
         "run": [
@@ -43,7 +44,8 @@ def page_data(story: TraceStory, window: Window) -> dict[str, Any]:
             {**finding_as_mapping(story, finding), "title": finding.title()} for finding in story.findings
         ],
         "service": _service(story.recorded.service),
-        "events": _columns(story, [event for event in story.events if window.has(event)]),
+        "created": created_topics(events),
+        "events": _columns(story, events),
         **_changes(story),
     }
 
@@ -76,12 +78,17 @@ class _Table:
 def _columns(story: TraceStory, events: list[StoryEvent]) -> dict[str, Any]:
     lanes, kinds, partitions = _Table(story.lanes), _Table(TOPICS), _Table(story.partitions)
     texts = _Table()
+    counts_topics = created_topics(events) is not None
     numbers: list[int] = []
     text_numbers: list[int] = []
     for event in events:
         text = event.narration.text
         text_numbers.append(texts.number(_NUMBER.sub(GAP, text)))
         numbers += map(int, _NUMBER.findall(text))
+
+    def is_routine(event: StoryEvent) -> bool:
+        return event.narration.routine or (counts_topics and event.creates_partition)
+
     return {
         "position": _differences(event.position for event in events),
         "at": _differences(event.at_us for event in events),
@@ -89,7 +96,7 @@ def _columns(story: TraceStory, events: list[StoryEvent]) -> dict[str, Any]:
         "to": [lanes.number(event.narration.to) for event in events],
         "kind": [kinds.number(event.narration.topic.name) for event in events],
         "partition": [partitions.number(event.partition) for event in events],
-        "routine": "".join("1" if event.narration.routine else "0" for event in events),
+        "routine": "".join("1" if is_routine(event) else "0" for event in events),
         "text": text_numbers,
         "numbers": numbers,
         "texts": texts.values(),

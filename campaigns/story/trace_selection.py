@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Final
 
+from harrow.campaigns.language.spelling import counted
 from harrow.campaigns.record.numbered_findings import NumberedFinding
 from harrow.campaigns.record.phrases import in_lane
 from harrow.campaigns.story.event_phrases import phrase_of
@@ -28,6 +29,8 @@ _AROUND: Final = 3
 """Events shown before and after a chain."""
 _FOLDED_MIN: Final = 8
 """Fewest consecutive hidden events that get a line of their own."""
+_PARTITIONS_COUNTED_MIN: Final = 2
+"""Fewest created partitions that are counted in one line."""
 _FINDINGS_SHOWN: Final = 3
 """Findings whose records a long story shows."""
 
@@ -68,6 +71,20 @@ Row = Shown | Folded
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CreatedTopics:
+    """The topics that were created as the cluster started, as one line instead of many events."""
+
+    first: StoryEvent
+    summary: str
+
+    def text(self) -> str:
+        return f"{self.summary}; --all shows each"
+
+
+Line = Row | CreatedTopics
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Window:
     """The first and last time of the events to show; None is no limit."""
 
@@ -88,9 +105,42 @@ def whole(story: TraceStory, window: Window, *, everything: bool = False) -> lis
     return list(_fold(map(_shown, filter(window.has, story.events)), lambda row: is_shown(row.event)))
 
 
-def readable(rows: Sequence[Row]) -> list[Row]:
-    """Return the rows without short folds, unless there is nothing else."""
-    return [row for row in rows if isinstance(row, Shown) or not row.is_short] or list(rows)
+def readable(rows: Sequence[Row]) -> list[Line]:
+    """Return the rows as lines for people: one line for all created topics, and no short folds.
+
+    Short folds stay if there is nothing else.
+    """
+    lines = list(_with_created_topics(rows))
+    return [line for line in lines if not isinstance(line, Folded) or not line.is_short] or lines
+
+
+def created_topics(events: Iterable[StoryEvent]) -> str | None:
+    """Return how many topics these events create; None for fewer than two partitions."""
+    partitions = {event.partition for event in events if event.partition and event.creates_partition}
+    if len(partitions) < _PARTITIONS_COUNTED_MIN:
+        return None
+    topics = {partition.rpartition("-")[0] for partition in partitions}
+    verb = "was" if len(topics) == 1 else "were"
+    return f"{counted(len(topics), 'topic')} with {len(partitions)} partitions {verb} created"
+
+
+def _with_created_topics(rows: Sequence[Row]) -> Iterator[Line]:
+    """Replace the events that create topics, and the folds between them, with one line."""
+    places = [
+        place
+        for place, row in enumerate(rows)
+        if isinstance(row, Shown) and row.mark is None and row.event.creates_partition
+    ]
+    summary = created_topics(row.event for row in rows if isinstance(row, Shown) and row.mark is None)
+    if summary is None:
+        yield from rows
+        return
+    first, last, hidden = places[0], places[-1], frozenset(places)
+    for place, row in enumerate(rows):
+        if place == first and isinstance(row, Shown):
+            yield CreatedTopics(first=row.event, summary=summary)
+        elif place not in hidden and not (first < place < last and isinstance(row, Folded)):
+            yield row
 
 
 def only(story: TraceStory, texts: Mapping[int, str], window: Window) -> list[Row]:

@@ -51,6 +51,15 @@ class StoryEvent:
             return {}
         return {name: getattr(self.source, name) for name in event_fields(self.source.name)}
 
+    @property
+    def creates_partition(self) -> bool:
+        """Whether a partition gets its first leader, or that leader learns of it, at the start."""
+        return (
+            self.at_us < 0
+            and isinstance(self.source, kinds.LeaderElected | kinds.BecameLeader)
+            and self.source.leader_epoch == 0
+        )
+
 
 @dataclass(frozen=True, kw_only=True)
 class TraceStory:

@@ -1,4 +1,4 @@
-"""The verdict on a history for CI systems, with a case for each anomaly."""
+"""Turns the verdict on a history into test cases for CI systems, one for each anomaly."""
 
 import shlex
 from collections.abc import Iterator

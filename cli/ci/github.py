@@ -1,8 +1,8 @@
-"""Output for GitHub Actions: workflow commands for annotations, and a table for the step's summary.
+"""Writes output for GitHub Actions: annotations as workflow commands, and the step's summary table.
 
 GitHub shows ten annotations of a level per step and silently drops the rest. So each suite gets one
-annotation, and a file gets one for each mistake. If there are more than ten, the last one says how
-many are left and names their suites.
+annotation, and a file gets one for each mistake. If there are more than ten, the last one counts
+the others and names their suites.
 """
 
 import os
@@ -31,12 +31,14 @@ _MARKS: Final = {Status.PASSED: "✅", Status.FAILED: "❌", Status.ERROR: "❌"
 
 def annotations(suites: Sequence[Suite]) -> Iterator[str]:
     """Yield at most `ANNOTATIONS_MAX` workflow commands, failures first."""
-    shown = [part for suite in _worst_first(suites) for part in _parts(suite)]
+    shown = [part for suite in _worst_first(suites) for part in _suites_to_annotate(suite)]
     rest = shown[ANNOTATIONS_MAX - 1 :] if len(shown) > ANNOTATIONS_MAX else []
     yield from map(_annotation, shown[: len(shown) - len(rest)])
     if rest:
         names = ", ".join(printable(_place(suite)) for suite in rest)
-        yield _command(_LEVELS[rest[0].status], {"title": f"and {len(rest)} more"}, _cut(names, _MESSAGE_MAX))
+        yield _command(
+            _LEVELS[rest[0].status], {"title": f"and {len(rest)} more"}, _shortened(names, _MESSAGE_MAX)
+        )
 
 
 def step_summary(suites: Sequence[Suite], noun: str, total: str | None = None) -> str:
@@ -46,7 +48,7 @@ def step_summary(suites: Sequence[Suite], noun: str, total: str | None = None) -
         (
             _MARKS[suite.status],
             markdown.text(suite.name),
-            markdown.text(_cut(_summary(suite), _TITLE_MAX)),
+            markdown.text(_shortened(_summary(suite), _TITLE_MAX)),
             markdown.code(suite.rerun_command()) if suite.rerun_command() else "",
         )
         for suite in ordered[:_ROWS_MAX]
@@ -70,7 +72,7 @@ def _worst_first(suites: Sequence[Suite]) -> list[Suite]:
     return [suite for level in _LEVELS for suite in suites if suite.status is level]
 
 
-def _parts(suite: Suite) -> list[Suite]:
+def _suites_to_annotate(suite: Suite) -> list[Suite]:
     """Split a suite into one for each annotation: itself, or one for each independent case."""
     if not suite.independent:
         return [suite]
@@ -91,7 +93,7 @@ def _annotation(suite: Suite) -> str:
             if failures[0].line == line and failures[0].column:
                 properties["col"] = str(failures[0].column)
     title = suite.total or (failures[0].message if failures else suite.summary)
-    properties["title"] = _cut(f"{suite.name}: {title}", _TITLE_MAX)
+    properties["title"] = _shortened(f"{suite.name}: {title}", _TITLE_MAX)
     lines = [_line(case) for case in failures[:_CASES_SHOWN]]
     if failures and not suite.total:
         lines[:1] = failures[0].details or [failures[0].message]
@@ -99,7 +101,7 @@ def _annotation(suite: Suite) -> str:
         lines.append(f"and {len(rest)} more: {', '.join(case.name for case in rest)}")
     if suite.total and failures[0].details:
         lines += failures[0].details
-    message = _cut("\n".join(lines), _MESSAGE_MAX)
+    message = _shortened("\n".join(lines), _MESSAGE_MAX)
     if command := suite.rerun_command():
         message += f"\n{command}"
     return _command(_LEVELS[suite.status], properties, message)
@@ -138,5 +140,5 @@ def _summary(suite: Suite) -> str:
     return "; ".join(case.message for case in suite.not_passed()[:_CASES_SHOWN])
 
 
-def _cut(text: str, length_max: int) -> str:
+def _shortened(text: str, length_max: int) -> str:
     return text if len(text) <= length_max else f"{text[: length_max - 4]} ..."

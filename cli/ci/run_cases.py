@@ -1,4 +1,4 @@
-"""Runs for CI systems: a case for each rule, and one for the expectations of the campaign.
+"""Turns a run into test cases for CI systems: one for each rule, and one for its expectations.
 
 A case fails when the run unexpectedly violates its rule, or when the status of the rule differs
 from the one that the campaign expects.
@@ -19,7 +19,7 @@ from harrow.checks.incident import incidents
 from harrow.cli.ci.suite import EXPECTATIONS, MS_PER_S, REPRODUCE, Case, Status
 from harrow.cli.commands.run_tally import FinishedRun
 
-_expect_line: Final = lru_cache(maxsize=64)(expect_line)  # the same for all seeds
+_expect_line: Final = lru_cache(maxsize=64)(expect_line)  # It is the same for all seeds.
 
 
 def cases_of(run: FinishedRun) -> Iterator[Case]:
@@ -99,7 +99,7 @@ def _first_story(judged: RuleResult) -> list[str]:
     for first in incidents(judged.findings)[:1]:
         lines += story(first.first)
         alike = len(first.findings) - 1
-        lines += [f"and {alike} more by the same cause"] if alike else []
+        lines += [f"and {alike} more with the same cause"] if alike else []
         rest = len(judged.findings) - len(first.findings)
         lines += [f"and {rest} more"] if rest else []
     return lines

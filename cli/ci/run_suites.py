@@ -1,4 +1,4 @@
-"""Runs for CI systems after all have finished: a suite for each campaign and variant.
+"""Turns finished runs into test suites for CI systems: one for each campaign and variant.
 
 With several seeds a case combines all of them: a failure outweighs the others, and the case reports
 the first. The suite has the number of failed seeds, because seeds break different rules.
@@ -28,12 +28,12 @@ from harrow.cli.ci.suite import (
 from harrow.cli.commands.run_tally import FinishedRun, RunPrinter, Tally
 
 _BY_WEIGHT: Final = (Status.ERROR, Status.FAILED, Status.PASSED, Status.SKIPPED)
-"""The statuses of a rule, the weightiest first. Only the expectations report undecided seeds."""
+"""The statuses of a rule, the most important first. Expectations report undecided seeds."""
 _NOT_PASSED: Final = {Status.FAILED: "failed", Status.SKIPPED: "undecided"}
 
 
-class _SuiteSeeds:
-    """The runs of one variant so far, with each case from the run that weighs most."""
+class _VariantRuns:
+    """The finished runs of one variant, with each case from the run that has its worst status."""
 
     def __init__(self, run: FinishedRun) -> None:
         self.plan = run.result.plan
@@ -58,8 +58,8 @@ class _SuiteSeeds:
         self.by_status.setdefault(status, []).append(run.result.seed)
         self._wall_ms += run.result.wall_ms
         for case in cases:
-            former = self._cases.setdefault(case.name, case)
-            if _outweighs(case, former):
+            previous = self._cases.setdefault(case.name, case)
+            if _outweighs(case, previous):
                 self._cases[case.name] = case
             self._seeds_by_case.setdefault((case.name, case.status), []).append(run.result.seed)
 
@@ -109,20 +109,20 @@ class _SuiteSeeds:
 
 
 class RunSuites(RunPrinter):
-    """Keeps the suites of all runs without their traces, and passes them on at the end."""
+    """Collects the suites of all runs, without their traces, and writes them at the end."""
 
     def __init__(self, write: Callable[[Sequence[Suite], str], None]) -> None:
         self._write = write
-        self._by_variant: dict[tuple[Path, str | None], _SuiteSeeds] = {}
+        self._by_variant: dict[tuple[Path, str | None], _VariantRuns] = {}
 
     def add(self, run: FinishedRun) -> None:
         key = (run.file, run.result.plan.variant)
         if key not in self._by_variant:
-            self._by_variant[key] = _SuiteSeeds(run)
+            self._by_variant[key] = _VariantRuns(run)
         self._by_variant[key].add(run)
 
     def finish(self, tally: Tally) -> None:
-        """Write all suites, and one about the whole if it is incomplete."""
+        """Write all suites, and one more if not all runs finished."""
         unreached = _reasons(tally.required.unreached())
         suites = [
             seeds.suite(unreached.get((seeds.plan.campaign, seeds.plan.variant)))
@@ -155,7 +155,7 @@ def search_suites(
     suites: list[Suite] = []
     for plan, outcomes, run in finished:
         if run is not None:
-            seeds = _SuiteSeeds(run)
+            seeds = _VariantRuns(run)
             seeds.add(run)
             suites.append(seeds.suite(None))
             continue
@@ -175,7 +175,7 @@ def _reasons(missed: Iterable[UnreachedProbes]) -> dict[tuple[str, str | None], 
     return {(each.campaign, each.variant): each.reason() for each in missed}
 
 
-def _outweighs(case: Case, former: Case) -> bool:
+def _outweighs(case: Case, previous: Case) -> bool:
     if case.name == EXPECTATIONS:
-        return worst_status((former.status, case.status)) is not former.status
-    return _BY_WEIGHT.index(case.status) < _BY_WEIGHT.index(former.status)
+        return worst_status((previous.status, case.status)) is not previous.status
+    return _BY_WEIGHT.index(case.status) < _BY_WEIGHT.index(previous.status)

@@ -1,6 +1,6 @@
-"""Suites of test cases, the common form of JUnit files and GitHub annotations.
+"""Test suites and test cases, from which harrow writes JUnit files and GitHub annotations.
 
-A suite is a campaign, or one of its variants. A case is a rule that judged it, or the expectations
+A suite is a campaign or a variant. A case is a rule that judged it, or the expectations
 of the campaign.
 """
 
@@ -42,9 +42,10 @@ _OUTCOMES: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """A test case. ``message`` is one line, ``details`` are lines; ``line`` 0 is unknown.
+    """A test case. ``message`` is one line, ``details`` are lines; ``line`` is 0 if it is unknown.
 
-    With several seeds, ``seeds`` is the number of those with this status. All texts are printable.
+    If several seeds ran, ``seeds`` is the number of seeds with this status. All texts are
+    printable.
     """
 
     name: str
@@ -64,12 +65,12 @@ class Case:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Suite:
-    """The cases of one campaign or variant; ``file`` may be empty.
+    """The cases of one campaign or variant. ``file`` may be empty.
 
-    ``summary`` says briefly what happened, and ``reproduce`` is the command that makes it happen
-    again. With several seeds, ``total`` has the number of seeds that did not pass, which no single
-    rule shows. The cases of an ``independent`` suite, such as mistakes in a file, each have their
-    own place, and have nothing to do with one another.
+    ``summary`` says briefly what happened, and ``reproduce`` is the command that repeats it. If
+    several seeds ran, ``total`` has the number of seeds that did not pass, which no single rule
+    shows. The cases of an ``independent`` suite, such as mistakes in a file, are unrelated, and
+    each has its own line.
     """
 
     name: str
@@ -123,7 +124,7 @@ def worst_status(statuses: Iterable[Status]) -> Status:
 
 
 def note_suite(name: str, message: str, status: Status = Status.SKIPPED) -> Suite:
-    """Return a suite about a whole report, for example that it is incomplete."""
+    """Return a suite with a message about the whole report, for example that it is incomplete."""
     return Suite(name="harrow", summary=message, cases=(Case(name=name, status=status, message=message),))
 
 

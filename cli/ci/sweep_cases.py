@@ -1,4 +1,4 @@
-"""A sweep for CI systems: a suite for each cell, with a case for each rule that a run broke."""
+"""Turns a sweep into test suites for CI systems: a suite for each cell, a case for each rule."""
 
 from collections.abc import Iterator, Sequence
 
@@ -12,7 +12,7 @@ from harrow.cli.render.figures import grouped, interval, percent
 
 
 def sweep_suites(report: SweepReport) -> list[Suite]:
-    """Return the suites of a sweep, and one about the whole if it is flawed or incomplete."""
+    """Return the suites of a sweep, and one more if repeated runs differ or runs are missing."""
     suites = [_suite(report, cell) for cell in report.cells]
     if unequal := report.state.get("unequal"):
         message = f"{len(unequal)} repeated runs differ from the first: a bug in harrow, please report it"

@@ -1,1 +1,1 @@
-"""A module for each command, with its session."""
+"""A module for each command. Its function ``session`` executes the command."""

@@ -1,4 +1,4 @@
-"""The brokers behind ``--target``: those that harrow starts, or the user's own cluster."""
+"""Connects a command to the brokers of ``--target``: harrow's own, or the user's cluster."""
 
 import signal
 from collections.abc import Iterable, Iterator
@@ -35,13 +35,13 @@ TERMINATION_SIGNALS: Final = tuple(each for each in signal.Signals if each.name 
 def real_brokers(
     request: RunRequest | ConformRequest, plans: Iterable["Plan"], interrupts: Interrupts
 ) -> Iterator["Brokers"]:
-    """Yield the brokers of a target; the user's cluster needs ``--yes``, or permission in its file.
+    """Yield the brokers of a target. The user's cluster needs ``--yes``, or permission in its file.
 
-    Meanwhile a signal that terminates harrow counts as an interrupt: a run keeps its observations,
-    and the user's cluster is healed.
+    Until they are closed, a signal that terminates harrow is an interrupt: a run keeps its
+    observations, and the user's cluster is healed.
     """
     target = request.target
-    interrupts.heed(*TERMINATION_SIGNALS)
+    interrupts.handle_also(*TERMINATION_SIGNALS)
     if not is_target_file(target):
         yield started_brokers(request)
         return
@@ -60,7 +60,11 @@ def real_brokers(
             finally:
                 messages = message_console(no_color=request.no_color)
                 for fault in brokers.in_force():
-                    say(messages, f"still in force: {fault}; to undo it: harrow heal {target}", style="red")
+                    say(
+                        messages,
+                        f"this fault is still in force: {fault}; to undo it: harrow heal {target}",
+                        style="red",
+                    )
     except JournalError as error:
         raise Refusal(f"nothing was done: {error}; see `harrow heal {target}`") from error
     except LiveError as error:
@@ -68,8 +72,8 @@ def real_brokers(
 
 
 def stop_if_interrupted(interrupts: Interrupts) -> None:
-    """Stop a run on brokers after an interrupt; a stopped run still has a result."""
-    if interrupts.is_waiting():
+    """Stop a run on brokers after an interrupt. A stopped run still has a result."""
+    if interrupts.is_pending():
         raise RunStopped("an interrupt")
 
 
@@ -105,14 +109,14 @@ def _need_consent(brokers: "UserBrokers", plans: Iterable["Plan"], target: str) 
     missing = missing_permissions(brokers, plans)
     if missing:
         raise Refusal(
-            f"nothing was done: {target} does not allow what the campaigns would do there:",
+            f"nothing was done: {target} does not allow actions of these campaigns:",
             *(f"  {words}" for words in described_permissions(brokers.file, missing)),
             f"give --yes, or write `allow: [{', '.join(missing)}]` in {target}",
         )
 
 
 def started_brokers(request: RunRequest | ConformRequest) -> "StartedBrokers":
-    """Return brokers to start; a missing Java or Kafka is refused when the first ones start."""
+    """Return brokers that are not started yet. Starting them fails without Java or Kafka."""
     target, kafka_home = request.target, request.kafka_home
     if not target.startswith(_KAFKA):
         raise typer.BadParameter(

@@ -1,4 +1,4 @@
-"""`harrow check`: read a history, judge it, print the verdict."""
+"""`harrow check`: reads a history, judges it, and prints the verdict."""
 
 import gc
 import sys
@@ -37,9 +37,9 @@ _EXIT_CODES: Final = {
 
 
 def session(request: CheckRequest) -> int:
-    settings = _stated(request.settings or ())
-    allowed = _anomalies("--allow", request.allowed or ())
-    demanded = _anomalies("--demand", request.demanded or ())
+    settings = _parse_settings(request.settings or ())
+    allowed = _parse_anomalies("--allow", request.allowed or ())
+    demanded = _parse_anomalies("--demand", request.demanded or ())
     if both := sorted(set(allowed) & set(demanded)):
         raise typer.BadParameter(f"{both[0]} cannot be both allowed and demanded", param_hint="--allow")
     files = _files(request)
@@ -56,7 +56,7 @@ def session(request: CheckRequest) -> int:
             if error.more:
                 say(message_console(no_color=request.no_color), f"and {error.more} more malformed lines")
             return exit_code.USAGE
-        # The history lives to the end: the collector need not scan it.
+        # The history is used until the end, so the garbage collector need not scan it.
         gc.freeze()
         verdict = judge_history(
             history, settings, allowed=allowed, demanded=demanded, findings_max=request.findings_max
@@ -90,7 +90,7 @@ def _files(request: CheckRequest) -> list[Path | None]:
         missing, other = ("--read", "--sent") if sent else ("--sent", "--read")
         raise typer.BadParameter(f"{other} is only half of a history", param_hint=missing)
     if request.history is None and not sent:
-        raise typer.BadParameter("name a history, or give --sent and --read", param_hint="HISTORY")
+        raise typer.BadParameter("give a history, or --sent and --read", param_hint="HISTORY")
     names = [*sent, *read] if request.history is None else [request.history]
     if names.count(_STDIN) > 1:
         raise typer.BadParameter("only one file can be standard input", param_hint="--read")
@@ -127,7 +127,7 @@ def _path(argument: str) -> Path | None:
     return path
 
 
-def _stated(assignments: Iterable[str]) -> StatedSettings:
+def _parse_settings(assignments: Iterable[str]) -> StatedSettings:
     settings = StatedSettings()
     for assignment in assignments:
         key, equals, text = assignment.partition("=")
@@ -145,7 +145,7 @@ def _stated(assignments: Iterable[str]) -> StatedSettings:
     return settings
 
 
-def _anomalies(option: str, names: Iterable[str]) -> list[str]:
+def _parse_anomalies(option: str, names: Iterable[str]) -> list[str]:
     by_lower_case = {name.lower(): name for name in ANOMALIES}
     for name in names:
         if name.strip().lower() not in by_lower_case:

@@ -1,4 +1,4 @@
-"""`harrow clean`: remove old results."""
+"""`harrow clean`: removes old results."""
 
 from typing import Final
 
@@ -32,7 +32,7 @@ def session(request: CleanRequest) -> int:
                         remove(folder, result)
                     removed.append(result)
     except OSError as error:
-        say(messages, f"cannot go on: {reason_of(error)}", style="red")
+        say(messages, f"stopped: {reason_of(error)}", style="red")
         say(messages, f"{counted(len(removed), 'result')} removed before that")
         return exit_code.USAGE
     except KeyboardInterrupt:

@@ -1,4 +1,4 @@
-"""`harrow conform`: the same campaigns on real brokers and on the model."""
+"""`harrow conform`: compares campaigns on real brokers with the same campaigns on the model."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -101,7 +101,7 @@ def session(request: ConformRequest) -> int:
 
 
 class _Task(NamedTuple):
-    """A plan to compare, and its seeds on brokers."""
+    """A plan to compare, and the seeds to run on brokers."""
 
     selection: Selection
     plan: Plan
@@ -109,7 +109,7 @@ class _Task(NamedTuple):
 
 
 def _tasks(selections: Iterable[Selection], times: int) -> Iterator[_Task]:
-    """Yield a task for each plan; for a swarm one for each seed, which draws a plan of its own."""
+    """Yield a task for each plan; a swarm has one for each seed, because each seed draws a plan."""
     for selection in selections:
         for plan in selection.plans:
             if plan.swarm is None:
@@ -126,7 +126,7 @@ def _comparison(
     progress: ProgressLine,
     finished: int,
 ) -> Comparison:
-    """Compare a plan; the model runs while brokers start and wait."""
+    """Compare a plan on brokers and on the model, which runs while brokers start and wait."""
     selection, plan, real_seeds = task
     overrides = request.overrides or ()
     results = None if request.no_results else request.results
@@ -142,7 +142,7 @@ def _comparison(
 
         real: list[RunResult] = []
         for seed in real_seeds:
-            with interrupts.noted():
+            with interrupts.deferred():
                 result = brokers.run(plan, seed, results, lambda: stop_if_interrupted(interrupts), show_wait)
             real.append(result)
             if result.verdict.status == SKIPPED:
@@ -192,7 +192,7 @@ def _lines(comparison: Comparison) -> Iterator[Any]:
 
 
 def _service(comparison: Comparison) -> Iterator[str]:
-    """Yield the figures of the real runs, each beside the range of the model."""
+    """Yield the service levels of the real runs, each with the range of the model's."""
     for label, figure, figure_text in _FIGURES:
         real, modelled = (
             sorted(map(figure, runs)) for runs in (comparison.service, comparison.modelled_service)

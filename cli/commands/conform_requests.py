@@ -1,4 +1,4 @@
-"""`harrow conform --requests`: the same requests to a real broker and to a model broker."""
+"""`harrow conform --requests`: compares a real broker's responses with a model broker's."""
 
 from collections.abc import Iterator
 from dataclasses import asdict
@@ -76,7 +76,7 @@ def requests_session(request: ConformRequest) -> int:
                 measure_coordinators(brokers.release, coordinators, request.of, *arguments)
 
     with Interrupts() as interrupts, data(request) as console:
-        interrupts.heed(*TERMINATION_SIGNALS)
+        interrupts.handle_also(*TERMINATION_SIGNALS)
         try:
             progress.update(0, "starting a broker")
             with temporary_folder() as folder:
@@ -119,7 +119,7 @@ def _print(request: ConformRequest, console: Console, measured: "Measure", broke
 
 
 def _lines(count: int, shortest: "ComparedSequence") -> Iterator[Any]:
-    """Yield a difference: its count, the shortest way to it, and the response of either broker."""
+    """Yield a difference: its count, the shortest sequence with it, and both responses."""
     from harrow.live_cluster.requests.comparison import difference_text
 
     last = shortest.exchanges[-1]

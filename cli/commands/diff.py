@@ -1,4 +1,4 @@
-"""`harrow diff`: show the replica logs of a run, or compare two runs or two releases."""
+"""`harrow diff`: shows the replica logs of a run, or compares two runs or two releases."""
 
 import re
 import shlex
@@ -26,7 +26,7 @@ _RELEASE: Final = re.compile(r"[0-9]+(\.[0-9]+)+")
 
 def session(request: DiffRequest) -> int:
     if len(request.runs) > _RUNS_MAX:
-        raise Refusal(f"{len(request.runs)} runs are too many: name one or two")
+        raise Refusal(f"{len(request.runs)} runs are too many: give one or two")
     with Interrupts():
         try:
             _show(request)
@@ -48,7 +48,7 @@ def _show(request: DiffRequest) -> None:
     is_json = request.output_format == "json"
     first, *others = [read_run(find_run(argument, request.results)) for argument in request.runs]
     if others and request.stages:
-        raise Refusal("--stages shows a single run: name only one")
+        raise Refusal("--stages shows a single run: give only one")
     with data(request) as console:
         if others:
             runs = diff_runs(first, others[0], moment, partitions)
@@ -70,11 +70,12 @@ def _releases(request: DiffRequest) -> tuple[ReleaseProfile, ReleaseProfile] | N
         return None
     newest = {LATEST_RELEASE: RELEASES[NEWEST_RELEASE]}
     releases = [(RELEASES | newest).get(each) for each in request.runs]
-    former, latter = releases
-    if former is not None and latter is not None:
-        return former, latter
+    earlier, later = releases
+    if earlier is not None and later is not None:
+        return earlier, later
     unknown = request.runs[releases.index(None)]
-    # A release beside an unknown one means two releases: a run is never compared with a release.
+    # With one known release, the unknown argument must be a release too: runs are not compared with
+    # releases.
     if releases == [None, None] or not _RELEASE.fullmatch(unknown):
         return None
     raise Refusal(
@@ -85,5 +86,5 @@ def _releases(request: DiffRequest) -> tuple[ReleaseProfile, ReleaseProfile] | N
 def _argument(request: DiffRequest, run: RunDiff) -> str:
     """Return the argument that names the run in further commands, without ``--results``."""
     argument = request.runs[0]
-    is_enough = request.results == DEFAULT_RESULTS or Path(argument).exists()
-    return shlex.quote(argument if is_enough else str(run.recorded.folder))
+    is_unambiguous = request.results == DEFAULT_RESULTS or Path(argument).exists()
+    return shlex.quote(argument if is_unambiguous else str(run.recorded.folder))

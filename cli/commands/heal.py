@@ -1,4 +1,4 @@
-"""`harrow heal`: undo the faults that are still in force on users' clusters."""
+"""`harrow heal`: undoes the faults that are still in force on users' clusters."""
 
 from functools import partial
 from pathlib import Path
@@ -35,7 +35,7 @@ def session(request: HealRequest) -> int:
 
 
 def _heal(path: Path, request: HealRequest) -> int | None:
-    """Heal a cluster by its journal and return an exit code; None for an unrequested cluster."""
+    """Heal the cluster of a journal and return an exit code; None if it was not requested."""
     from harrow.live_cluster.errors import LiveError
     from harrow.live_cluster.users.healing import Healing
     from harrow.live_cluster.users.journal import Journal

@@ -1,4 +1,4 @@
-"""`harrow kafka`: download, list and remove releases of Kafka."""
+"""`harrow kafka`: downloads, lists and removes releases of Kafka."""
 
 from harrow.campaigns.language.spelling import counted
 from harrow.cli import exit_code
@@ -31,12 +31,14 @@ def session(request: KafkaRequest) -> int:
 
 
 def _get(request: KafkaRequest, cache: KafkaCache, release: KafkaRelease) -> None:
-    was_there = cache.has(release)
-    if not was_there:
+    was_cached = cache.has(release)
+    if not was_cached:
         note(request, f"downloading Kafka {release.name} ...")
     folder = cache.get(release, request.repository)
     jars = counted(len(list(folder.glob("*.jar"))), "jar")
-    note(request, f"Kafka {release.name} is in {folder}: {jars}{', as before' if was_there else ''}")
+    note(
+        request, f"Kafka {release.name} is in {folder}: {jars}{', downloaded earlier' if was_cached else ''}"
+    )
     if not release.is_pinned and not request.quiet:
         message = f"harrow has no checksums for the jars of {release.name} and did not check them"
         say(message_console(no_color=request.no_color), message, style="yellow")

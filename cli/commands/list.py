@@ -1,4 +1,4 @@
-"""`harrow list`: print one catalogue."""
+"""`harrow list`: prints one catalogue."""
 
 import typer
 

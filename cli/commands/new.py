@@ -1,4 +1,4 @@
-"""`harrow new`: write a campaign to start from."""
+"""`harrow new`: writes a campaign to start from."""
 
 import shlex
 from pathlib import Path
@@ -21,14 +21,14 @@ def session(request: NewRequest) -> int:
     if not Path(name).name:
         raise typer.BadParameter("a campaign needs a name", param_hint="NAME")
     path = Path(name if name.endswith(SUFFIXES) else f"{name}.yaml")
-    text = new_campaign(path.stem) if request.cluster is None else _about(request.cluster, path.stem)
+    text = new_campaign(path.stem) if request.cluster is None else _campaign_for(request.cluster, path.stem)
     write_new(path, f"# yaml-language-server: $schema={SCHEMA_URL}\n{text}")
     typer.echo(printable(str(path)))
     say(message_console(), f"edit it, then run: harrow run {shlex.quote(str(path))}")
     return exit_code.OK
 
 
-def _about(cluster: Path, name: str) -> str:
+def _campaign_for(cluster: Path, name: str) -> str:
     """Return a campaign that describes the user's cluster."""
     need("live")
     from harrow.live_cluster.errors import LiveError

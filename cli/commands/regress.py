@@ -1,4 +1,4 @@
-"""`harrow regress`: run every entry of a corpus, or add one to it."""
+"""`harrow regress`: runs every entry of a corpus, or adds one to it."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -58,22 +58,22 @@ def session(request: RegressRequest) -> int:
         except KeyboardInterrupt:
             interrupted = True
         finally:
-            interrupts.hold()
+            interrupts.defer_to_the_end()
             results.close()
             progress.clear()
         _show_all(console, entries, request, interrupted=interrupted)
         write_junit(lambda: corpus_suites(entries, interrupted=interrupted))
     if not files:
-        say(messages, f"nothing to run: there are no campaign files (*.yaml) in {request.corpus}")
+        say(messages, f"nothing to run: {request.corpus} has no campaign files (*.yaml)")
     if interrupted:
-        say(messages, f"interrupted: {len(entries)} entries ran of {len(files)} files")
+        say(messages, f"interrupted: {len(entries)} of {len(files)} files ran")
         return exit_code.INTERRUPTED
     return _exit_code(entries)
 
 
 def _add(request: RegressRequest, argument: str) -> int:
     """Add a failing campaign to the corpus, and return the exit code."""
-    _check_place(request)
+    _check_destination(request)
     selection = select_one(argument, request.overrides, request.variant)
     messages = message_console(no_color=request.no_color)
     try:
@@ -81,7 +81,7 @@ def _add(request: RegressRequest, argument: str) -> int:
             name, text = corpus.entry_text(
                 selection.plans[0], request.seed or 0, request.name, selection.campaign.heading()
             )
-            interrupts.hold()
+            interrupts.defer_to_the_end()
             path = request.corpus / f"{name}.yaml"
             path.parent.mkdir(parents=True, exist_ok=True)
             write_new(path, text)
@@ -100,9 +100,9 @@ def _add(request: RegressRequest, argument: str) -> int:
     return _exit_code(entries)
 
 
-def _check_place(request: RegressRequest) -> None:
+def _check_destination(request: RegressRequest) -> None:
     if request.corpus.exists() and not request.corpus.is_dir():
-        message = f"{request.corpus} is not a folder, into which --add could write the entry"
+        message = f"{request.corpus} is not a folder; --add writes the entry into a folder"
         raise typer.BadParameter(message, param_hint="DIR")
     if request.name is not None:
         try:
@@ -166,7 +166,7 @@ def _summary(entries: Sequence[EntryResult]) -> Text:
 
 
 def corpus_suites(entries: Iterable[EntryResult], *, interrupted: bool = False) -> list[Suite]:
-    """Return the suites of a corpus, and one about the whole if it is incomplete."""
+    """Return the suites of a corpus, and one more if not all entries ran."""
     suites = [suite for item in entries for suite in _suites(item)]
     if interrupted:
         suites.append(note_suite("complete", "interrupted: not all entries ran"))

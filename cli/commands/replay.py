@@ -1,4 +1,4 @@
-"""`harrow replay`: read a recorded run, run it again, and compare the two."""
+"""`harrow replay`: runs a recorded run again, and compares the two traces."""
 
 import json
 import shlex
@@ -78,7 +78,7 @@ def _lines(comparison: Replay) -> Iterator[Text]:
         return
     yield unbroken(Text(f"{replayed_name(comparison)}: DIFFERENT from the recorded run", "bold red"))
     if other := _other_harrow(comparison):
-        yield unbroken(Text(f"  {other}, whose model may run it differently"))
+        yield unbroken(Text(f"  {other}, and its model may differ"))
     digests = ("trace digest", comparison.recorded.trace_digest, comparison.result.trace_digest)
     for name, then, now in (digests, *comparison.changes()):
         yield unbroken(Text(f"  {name}: recorded {then}, now {now}"))
@@ -88,7 +88,7 @@ def _lines(comparison: Replay) -> Iterator[Text]:
         verb = "is" if len(unchanged) == 1 else "are"
         yield unbroken(Text(f"  the {' and the '.join(sorted(unchanged))} {verb} the same"))
     if comparison.difference is None:
-        yield unbroken(Text("  every line of the trace is the same; only its digest differs"))
+        yield unbroken(Text("  every line of the trace is the same, but the digests differ"))
     else:
         yield from _difference(comparison.difference)
 

@@ -1,4 +1,4 @@
-"""`harrow run`: every campaign, variant and seed, reported in this order."""
+"""`harrow run`: runs each campaign, variant and seed, and reports them in this order."""
 
 import gc
 import time
@@ -48,7 +48,9 @@ def session(request: RunRequest) -> int:
     if request.seed is not None:
         refuse({"--seeds": request.seeds}, "give --seed or --seeds, not both")
     if request.then and (request.seeds is not None or request.target != MODEL or request.engine != "seeds"):
-        message = "changes what one seed has drawn for the model: give --seed, and no other target or engine"
+        message = (
+            "changes the campaign that one seed draws, on the model: leave out --seeds, --target and --engine"
+        )
         raise typer.BadParameter(message, param_hint="--then")
     if not request.watch:
         refuse({"--speed": request.speed}, "has no meaning without --watch")
@@ -73,7 +75,7 @@ def _run_all(request: RunRequest) -> int:
     messages = message_console(no_color=request.no_color)
     selections = select_to_run(request, broker_release(request.target))
     if request.then:
-        selections = [_changed(selection, request.seed or 0, request.then) for selection in selections]
+        selections = [_with_changes(selection, request.seed or 0, request.then) for selection in selections]
     with (
         Interrupts() as interrupts,
         data(request) as console,
@@ -90,12 +92,12 @@ def _run_all(request: RunRequest) -> int:
 
             printer = SeveralPrinters((printer, RunSuites(lambda suites, _: write_junit(lambda: suites))))
         tally = _RunSession(request, selections, printer, interrupts, brokers).run()
-    if request.output_format == "ndjson":  # Its lines are about single runs.
+    if request.output_format == "ndjson":  # Each line of the output is about one run.
         for probes in tally.required.unreached():
             say(messages, f"inconclusive: {probes.reason()}")
     progress = f"{tally.finished} of {tally.planned} runs finished"
     if tally.interrupted:
-        say(messages, f"interrupted: {progress}; their results are written")
+        say(messages, f"interrupted: {progress}, and their results are written")
     elif tally.stopped is not None:
         note(request, f"{tally.stopped}: {progress}")
     if tally.planned == 0:
@@ -103,7 +105,7 @@ def _run_all(request: RunRequest) -> int:
     return tally.exit_code()
 
 
-def _changed(selection: Selection, seed: int, then: Sequence[str]) -> Selection:
+def _with_changes(selection: Selection, seed: int, then: Sequence[str]) -> Selection:
     """Return a selection with ``--then`` applied to the plans that a seed draws."""
     drawn_plans = (draw_for_seed(plan, seed).plan for plan in selection.plans)
     try:
@@ -153,9 +155,10 @@ class _RunSession:
             self._results = _on_brokers(brokers, runs, results, interrupts, self._show_wait, end_s)
 
     def run(self) -> Tally:
-        """Run everything, and finish the output even if something ends it early."""
+        """Run all plans and seeds; complete the output even if a limit or an error stops them."""
         tally = self._tally
-        # Imported modules and loaded campaigns are never garbage: the collector need not scan them.
+        # Imported modules and loaded campaigns are never garbage, so the collector need not scan
+        # them.
         gc.freeze()
         try:
             for selection in self._selections:
@@ -164,7 +167,7 @@ class _RunSession:
         except KeyboardInterrupt:
             tally.interrupted = True
         finally:
-            self._interrupts.hold()
+            self._interrupts.defer_to_the_end()
             self._results.close()
             self._progress.clear()
             watched_s = 0.0 if self._watch is None else self._watch.played_s
@@ -237,7 +240,7 @@ def _on_brokers(
 ) -> Generator[RunResult]:
     """Yield the result of each plan and seed, each on new brokers, one after the other.
 
-    An interrupted run has a result too, because its observations took minutes.
+    An interrupted run also yields a result, because its observations took minutes.
     """
 
     def check() -> None:
@@ -246,7 +249,7 @@ def _on_brokers(
             raise RunStopped("its time was over")
 
     for plan, seed in runs:
-        with interrupts.noted():
+        with interrupts.deferred():
             result = brokers.run(plan, seed, results, check, show_wait)
         yield result
 
@@ -284,7 +287,7 @@ class _JsonDocument(RunPrinter):
 
 
 class _NdjsonStream(RunPrinter):
-    """Writes a line for each run at once."""
+    """Writes a line for each run as soon as it has finished."""
 
     def __init__(self, console: Console) -> None:
         self._console = console

@@ -1,4 +1,4 @@
-"""`harrow run --engine hypothesis`: Hypothesis makes the open choices, and shrinks failures."""
+"""`harrow run --engine hypothesis`: Hypothesis makes open choices and shrinks failures."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -40,8 +40,8 @@ _DEFAULT_EXAMPLES: Final = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Finished:
-    """A finished search; ``text`` is the campaign file of the failure that it found."""
+class _FinishedSearch:
+    """A finished search. ``text`` is the campaign file of its failure, if it found one."""
 
     plan: Plan
     search: Search
@@ -71,7 +71,7 @@ def session(request: RunRequest) -> int:
         refuse_files(replace(request, output=None), error.problems)  # --output is for the campaign.
         return exit_code.USAGE
     _check_open(selections)
-    finished: list[_Finished] = []
+    finished: list[_FinishedSearch] = []
     interrupted = False
     with junit_file(request) as write_junit, Interrupts() as interrupts, without_folder():
         try:
@@ -91,7 +91,9 @@ def session(request: RunRequest) -> int:
     unreached = _unreached(finished)
     for probes in unreached:
         say(messages, f"inconclusive: {probes.reason()}", style=STYLES["inconclusive"])
-    code = exit_code_of(outcome for one in finished for outcome in +one.search.outcomes)
+    code = exit_code_of(
+        outcome for finished_search in finished for outcome in +finished_search.search.outcomes
+    )
     return exit_code.INCONCLUSIVE if unreached and code == exit_code.OK else code
 
 
@@ -106,7 +108,7 @@ def _check_open(selections: Sequence[Selection]) -> None:
 
 def _search(
     request: RunRequest, selection: Selection, plan: Plan, messages: Console, interrupts: Interrupts
-) -> _Finished:
+) -> _FinishedSearch:
     examples_max = request.examples_max or _DEFAULT_EXAMPLES
     progress = ProgressLine(messages, total=examples_max, enabled=not request.quiet)
 
@@ -114,9 +116,9 @@ def _search(
         interrupts.check()
         progress.update(min(examples, examples_max), f"{plan.campaign}, {shrinks} shrinks")
 
-    begun_s = time.monotonic()
+    start_s = time.monotonic()
     try:
-        # Hypothesis is called back by the garbage collector, where an exception gets lost.
+        # The garbage collector calls Hypothesis back, and an exception gets lost there.
         with interrupts.shielded():
             result = search(
                 drawn_from(plan), seed=request.seed or 0, examples_max=examples_max, base=plan, on_run=on_run
@@ -124,12 +126,12 @@ def _search(
     finally:
         progress.clear()
     if result.found is None:
-        return _Finished(plan=plan, search=result)
-    failure = replace(proven(result.found), wall_ms=round((time.monotonic() - begun_s) * 1_000))
+        return _FinishedSearch(plan=plan, search=result)
+    failure = replace(proven(result.found), wall_ms=round((time.monotonic() - start_s) * 1_000))
     with interrupts.shielded():
         text = _campaign_text(request, plan, result, failure)
         run = _write_files(request, selection, failure, text)
-        return _Finished(plan=plan, search=result, run=run, text=text)
+        return _FinishedSearch(plan=plan, search=result, run=run, text=text)
 
 
 def _campaign_text(request: RunRequest, plan: Plan, result: Search, failure: RunResult) -> str:
@@ -161,14 +163,18 @@ def _write_files(request: RunRequest, selection: Selection, failure: RunResult, 
     return FinishedRun(result=failure, mapping=mapping, file=selection.campaign.path, folder=folder)
 
 
-def _lines(one: _Finished, console: Console, request: RunRequest) -> Iterator[RenderableType]:
-    search_result = one.search
-    name = run_name(one.plan.campaign, one.plan.variant)
-    if one.run is None:
+def _lines(
+    finished_search: _FinishedSearch, console: Console, request: RunRequest
+) -> Iterator[RenderableType]:
+    search_result = finished_search.search
+    name = run_name(finished_search.plan.campaign, finished_search.plan.variant)
+    if finished_search.run is None:
         if not request.quiet:
-            yield Text(f"{name}: no failure in {search_result.examples} examples ({one.counts()})")
+            yield Text(
+                f"{name}: no failure in {search_result.examples} examples ({finished_search.counts()})"
+            )
         return
-    result = one.run.result
+    result = finished_search.run.result
     status = result.verdict.status
     yield Text(name, "bold")
     yield Text.assemble((f"  {marks(console)[status]} {status}", FAILED), f"  {in_short(result)}")
@@ -176,17 +182,21 @@ def _lines(one: _Finished, console: Console, request: RunRequest) -> Iterator[Re
     yield indented(
         f"example {search_result.examples} failed; after {search_result.shrinks} shrinks it has {size}"
     )
-    yield from short_story(one.run)
+    yield from short_story(finished_search.run)
     if request.output is not None:
         yield unbroken(Text(f"      campaign  {request.output}"))
     elif request.no_results or request.verbose:
         yield Text()
-        yield from (unbroken(Text(line)) for line in one.text.splitlines())
+        yield from (unbroken(Text(line)) for line in finished_search.text.splitlines())
 
 
-def _suites(finished: Sequence[_Finished], *, interrupted: bool) -> list[Suite]:
+def _suites(finished: Sequence[_FinishedSearch], *, interrupted: bool) -> list[Suite]:
     suites = search_suites(
-        [(one.plan, one.search.outcomes, one.run) for one in finished], _unreached(finished)
+        [
+            (finished_search.plan, finished_search.search.outcomes, finished_search.run)
+            for finished_search in finished
+        ],
+        _unreached(finished),
     )
     if interrupted:
         suites.append(note_suite("complete", f"interrupted: {len(finished)} searches finished"))
@@ -194,25 +204,25 @@ def _suites(finished: Sequence[_Finished], *, interrupted: bool) -> list[Suite]:
 
 
 def _write(
-    console: Console, finished: Sequence[_Finished], request: RunRequest, *, interrupted: bool
+    console: Console, finished: Sequence[_FinishedSearch], request: RunRequest, *, interrupted: bool
 ) -> None:
     """Write the document of a format other than the table, which is printed as searches finish."""
-    runs = [one.run.mapping for one in finished if one.run is not None]
+    runs = [finished_search.run.mapping for finished_search in finished if finished_search.run is not None]
     unreached = _unreached(finished)
     if request.output_format in CI_FORMATS:
         write_suites(console, request, _suites(finished, interrupted=interrupted), "search")
     elif request.output_format == "json":
-        searches = [one.as_mapping() for one in finished]
+        searches = [finished_search.as_mapping() for finished_search in finished]
         write_json(console, {**document(runs, unreached), "searches": searches})
     elif request.output_format == "ndjson":
         console.file.writelines(f"{json_line(run)}\n" for run in runs)
         console.file.flush()
 
 
-def _unreached(finished: Sequence[_Finished]) -> list[UnreachedProbes]:
+def _unreached(finished: Sequence[_FinishedSearch]) -> list[UnreachedProbes]:
     return [
         probes
-        for one in finished
-        if one.run is None  # A search that found a failure ended early.
-        for probes in one.search.required.unreached()
+        for finished_search in finished
+        if finished_search.run is None  # A search that found a failure ended early.
+        for probes in finished_search.search.required.unreached()
     ]

@@ -22,7 +22,7 @@ from harrow.cluster_model.lazy_dataclass import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """A campaign, the plans of it to run, and an argument that names only this campaign."""
+    """A campaign, its plans to run, and a command-line argument for this campaign is_single."""
 
     campaign: Campaign
     argument: str
@@ -35,10 +35,10 @@ def select(
     variants: Sequence[str] | None,
     brokers: BrokerRelease | None = None,
 ) -> list[Selection]:
-    """Return the campaigns, each with its plans, or those of the *variants* if it has them.
+    """Return the campaigns, each with the plans of its *variants*; without *variants*, of all.
 
-    A plan that names no release takes that of the *brokers*. A campaign that does not suit the
-    release of an option is left out with a note, unless no campaign suits it.
+    A plan that names no release takes the release of the *brokers*. A campaign that does not suit
+    the release of an option is left out with a note, unless no campaign suits it.
 
     Raises:
         CampaignError: with the problems of all files.
@@ -54,7 +54,7 @@ def select(
     names = list(dict.fromkeys(variant_name(plan) for campaign in campaigns for plan in campaign.plans))
     for name in variants or ():
         if name not in names:
-            message = f"no campaign here has a variant `{name}`{suggestion(name, names)}"
+            message = f"no campaign current_folder has a variant `{name}`{suggestion(name, names)}"
             raise typer.BadParameter(message, param_hint="--variant")
     return [
         Selection(
@@ -78,7 +78,7 @@ def select_to_run(
 
 
 def print_notes(request: CommandRequest, campaigns: Iterable[Campaign], more: Iterable[Problem] = ()) -> None:
-    """Print once which keys have no effect, and which campaigns are left out."""
+    """Print which keys have no effect and which campaigns are left out, each once."""
     for problem in dict.fromkeys([*(each for campaign in campaigns for each in campaign.notes), *more]):
         note(request, f"note: {problem}")
 
@@ -92,7 +92,7 @@ def select_one(argument: str, overrides: Sequence[str] | None, variant: str | No
 
 
 def find_campaigns(arguments: Iterable[str]) -> tuple[dict[Path, str], list[Problem]]:
-    """Return the files of *arguments*, each with an argument for it alone, and the problems."""
+    """Return the files of *arguments*, each with an argument for it is_single, and the problems."""
     names: dict[Path, str] = {}
     problems: list[Problem] = []
     for argument in arguments:
@@ -101,17 +101,17 @@ def find_campaigns(arguments: Iterable[str]) -> tuple[dict[Path, str], list[Prob
         except CampaignError as error:
             problems += error.problems
             continue
-        alone = not Path(argument).is_dir()
+        is_single = not Path(argument).is_dir()
         for path in paths:
-            names.setdefault(_relative(path), argument if alone else _short_name(path))
+            names.setdefault(_relative(path), argument if is_single else _short_name(path))
     return names, problems
 
 
 def _relative(path: Path) -> Path:
     """Return the path as a person would write it: relative if it is below the current folder."""
-    whole = path.resolve()
-    here = Path.cwd()
-    return whole.relative_to(here) if whole.is_relative_to(here) else path
+    resolved = path.resolve()
+    current_folder = Path.cwd()
+    return resolved.relative_to(current_folder) if resolved.is_relative_to(current_folder) else path
 
 
 def _short_name(path: Path) -> str:
@@ -149,7 +149,7 @@ def _load_each(
     variants: Sequence[str],
     brokers: BrokerRelease | None = None,
 ) -> tuple[list[Campaign], list[Problem], list[Problem]]:
-    """Return the valid campaigns, the mistakes in others, and which do not suit the release."""
+    """Return the valid campaigns, the mistakes in others, and what does not suit the release."""
     loaded: list[Campaign] = []
     problems: list[Problem] = []
     unsuited: list[Problem] = []

@@ -27,7 +27,7 @@ from harrow.cluster_model.lazy_dataclass import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FinishedRun:
-    """A run, its mapping for JSON, the campaign file, and the folder with its result files."""
+    """A run, its form in JSON, its campaign file, and the folder with its result files."""
 
     result: RunResult
     mapping: Mapping[str, Any]
@@ -46,7 +46,7 @@ class FinishedRun:
 
 @dataclass(slots=True, kw_only=True)
 class Tally:
-    """Counts over all runs; ``stopped`` says why fewer than ``planned`` ran."""
+    """Counts of all runs. ``stopped`` says why fewer than ``planned`` ran."""
 
     planned: int
     several_seeds: bool = False
@@ -67,9 +67,8 @@ class Tally:
         self.verdicts[run.result.verdict.status, run.outcome] += 1
         self.reach |= reach_of(plan)
         self.probes.update(probe for probe, count in run.result.probes.items() if count)
-        if (
-            self.several_seeds
-        ):  # A single run must reach the required probes by itself, and reports them itself.
+        if self.several_seeds:
+            # A single run must reach the required probes alone, and reports missing ones itself.
             self.required.add(run.result)
         self.simulated_us += run.result.simulated_us
         if run.outcome == UNEXPECTED:
@@ -91,19 +90,19 @@ class Tally:
 
 
 class RunPrinter:
-    """Prints runs in one format. A format overrides the methods at which it has something to do."""
+    """Prints runs in one format. A subclass for a format overrides the methods that it needs."""
 
     def begin(self, selection: Selection) -> None:
-        """Begin the runs of a campaign."""
+        """Handle the start of a campaign's runs."""
 
     def add(self, run: FinishedRun) -> None:
-        """Add a finished run."""
+        """Handle a finished run."""
 
     def end(self) -> None:
-        """End the runs of the campaign, complete or not."""
+        """Handle the end of the campaign's runs, even if some are missing."""
 
     def finish(self, tally: Tally) -> None:
-        """Finish the output after all runs."""
+        """Complete the output after all runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,8 +131,8 @@ class SeveralPrinters(RunPrinter):
 def exit_code_of(outcomes: Iterable[str]) -> int:
     """Return the exit code for runs with these outcomes: a failure outweighs an undecided run.
 
-    Skipped runs count only if all were skipped. A run on another release than its campaign was
-    written for does not fail by coming out differently (`OTHERWISE`).
+    Skipped runs count only if all were skipped. A run on a release for which its campaign was not
+    written does not fail if its outcome differs (`OTHERWISE`).
     """
     decisive = frozenset(outcomes) - {NOT_RUN}
     if UNEXPECTED in decisive:

@@ -1,4 +1,4 @@
-"""`harrow schema`: print the JSON Schema of campaign files."""
+"""`harrow schema`: prints the JSON Schema of campaign files."""
 
 import json
 

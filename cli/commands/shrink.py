@@ -1,4 +1,4 @@
-"""`harrow shrink`: turn a failing run into a small campaign."""
+"""`harrow shrink`: turns a failing run into a small campaign."""
 
 import gc
 import time
@@ -41,7 +41,7 @@ def session(request: ShrinkRequest) -> int:
             progress.update(runs, f"runs, {_size(best)} left")
 
         gc.freeze()
-        begun_s = time.monotonic()
+        start_s = time.monotonic()
         try:
             shrinker = Shrinker(
                 plan,
@@ -58,12 +58,12 @@ def session(request: ShrinkRequest) -> int:
         except KeyboardInterrupt:
             interrupted = True
         finally:
-            interrupts.hold()
+            interrupts.defer_to_the_end()
             progress.clear()
         if shrinker is None:
             say(messages, "interrupted before the original run finished")
             return exit_code.INTERRUPTED
-        wall_s = time.monotonic() - begun_s
+        wall_s = time.monotonic() - start_s
         _write(request, shrunk_text(shrinker, command))
         if interrupted:
             say(messages, "interrupted: this is the best candidate so far")

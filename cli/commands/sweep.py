@@ -1,4 +1,4 @@
-"""`harrow sweep`: define the sweep, choose the engine, run it, and print the report."""
+"""`harrow sweep`: defines the sweep, chooses the engine, runs it, and prints the report."""
 
 import os
 import shlex
@@ -68,10 +68,10 @@ def _check(request: SweepRequest) -> None:
         message = "the folder already defines the sweep: omit campaigns, seeds, settings and folders"
         raise typer.BadParameter(message, param_hint="--report")
     if request.report is None and not request.campaigns:
-        message = "name a campaign, as in `harrow sweep swarm --seeds 0..1000`"
+        message = "give a campaign, as in `harrow sweep swarm --seeds 0..1000`"
         raise typer.BadParameter(message, param_hint="CAMPAIGN")
     if request.report is None and request.seeds is None:
-        raise typer.BadParameter("say which seeds, as in --seeds 0..1000", param_hint="--seeds")
+        raise typer.BadParameter("give the seeds, as in --seeds 0..1000", param_hint="--seeds")
 
 
 class _SweepSession:
@@ -95,7 +95,7 @@ class _SweepSession:
             definition, path = read_definition(request.report), request.report
             SweepFolder(path, definition).check()  # The folder may come from anywhere.
             with Interrupts() as interrupts, ExitStack() as stack:
-                # DuckDB finishes before Spark has started, so Spark must be asked for.
+                # DuckDB finishes before Spark has started, so use Spark only on request.
                 if self._wants_spark:
                     self._engine()
                     self._start_spark(stack, path)
@@ -122,10 +122,10 @@ class _SweepSession:
                 raise Refusal(f"--vary {key}: give all its values in one option")
         selections = select(request.campaigns or (), request.overrides, request.variants)
         assert request.seeds is not None
-        began_s = time.monotonic()
+        start_s = time.monotonic()
 
         def check(count: int, total: int) -> None:
-            if request.time_max_s is not None and time.monotonic() - began_s >= request.time_max_s:
+            if request.time_max_s is not None and time.monotonic() - start_s >= request.time_max_s:
                 raise Refusal(
                     f"--max-time reached: {count} of {total} combinations of values were loaded, and nothing ran",
                     code=exit_code.INCONCLUSIVE,
@@ -176,7 +176,7 @@ class _SweepSession:
                 raise Refusal(f"{path} has another sweep: its campaigns or settings differ")
             first, end = earlier["seeds"]
             if first < definition.seeds.start or end > definition.seeds.stop:
-                raise Refusal(f"{path} has the seeds {first}..{end}: resume with these or more")
+                raise Refusal(f"{path} has the seeds {first}..{end}: resume with --seeds that contain them")
             folder.check()
         elif not is_only_begun(path):
             raise Refusal(f"{path} is not empty and has no sweep")
@@ -187,7 +187,7 @@ class _SweepSession:
         return folder
 
     def _by_other_models(self, path: Path) -> Iterator[str]:
-        """Yield the default folders in which other versions of the model ran the same sweep."""
+        """Yield the default folders where other versions of the model ran the same sweep."""
         from harrow.campaigns.sweep.sweep_folder import SWEEP, SweepFolderError, read_state
 
         if self._request.out is not None:
@@ -250,7 +250,7 @@ class _SweepSession:
         )
         progress = sweep.run()
         if progress.interrupted:
-            interrupts.hold()  # From here on harrow only writes.
+            interrupts.defer_to_the_end()  # From here on harrow only writes.
         with interrupts.shielded():
             bar.end()
             folder.end(state_of(progress, engine.name))
@@ -322,7 +322,7 @@ class _SweepSession:
         except OSError as error:  # The disk may be full or the folder read-only; the report is still valid.
             say(self._messages, f"cannot write {error.filename}: {error.strerror or error}", style="red")
         finally:
-            interrupts.hold()
+            interrupts.defer_to_the_end()
             line.clear()
         self._publish(report, written)
         self._note(f"the rows are in {path}")

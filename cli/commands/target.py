@@ -1,4 +1,4 @@
-"""`harrow target`: survey the user's cluster, and find the campaigns that can run there."""
+"""`harrow target`: surveys the user's cluster, and lists the campaigns that can run there."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -42,7 +42,7 @@ def session(request: TargetRequest) -> int:
         write_json(console, target_file_schema())
         return exit_code.OK
     if request.file is None:
-        raise typer.BadParameter("name the target file", param_hint="FILE")
+        raise typer.BadParameter("give the target file", param_hint="FILE")
     file = load_target_file(request.file)
     with Interrupts():
         try:
@@ -73,7 +73,7 @@ def session(request: TargetRequest) -> int:
 
 
 def _library(overrides: Sequence[str] | None, brokers: BrokerRelease | None = None) -> list[Selection]:
-    """Return the library campaigns that suit the options; Kafka 2.4, say, lacks KRaft settings.
+    """Return the library campaigns that suit the options: Kafka 2.4, for example, has no KRaft.
 
     Raises:
         CampaignError: no campaign suits them.
@@ -126,7 +126,7 @@ def _show_commands(console: Console, file: "TargetFile") -> None:
 
 
 def _show_each(console: Console, plans: Sequence[tuple[Plan, tuple[str, ...]]]) -> None:
-    """Print for each plan whether it can run, or why not."""
+    """Print for each plan that it can run, or why it cannot."""
     for plan, reasons in plans:
         name = run_name(plan.campaign, plan.variant)
         show(console, Text.assemble("can run  " if not reasons else ("skipped  ", DIM), name))
@@ -135,7 +135,7 @@ def _show_each(console: Console, plans: Sequence[tuple[Plan, tuple[str, ...]]]) 
 
 
 def _show_summary(console: Console, plans: Sequence[tuple[Plan, tuple[str, ...]]]) -> None:
-    """Print the campaigns that can run, with variants, and the main reasons against others."""
+    """Print the campaigns that can run, with variants, and the main reasons why others cannot."""
     can_run: dict[str, list[str]] = {}
     for plan, reasons in plans:
         if not reasons:
@@ -152,5 +152,5 @@ def _show_summary(console: Console, plans: Sequence[tuple[Plan, tuple[str, ...]]
     if counts:
         show(console, indented(table, 2))
     if len(counts) > _REASONS_SHOWN:
-        rest = f"and {len(counts) - _REASONS_SHOWN} more reasons; -v lists them plan by plan"
+        rest = f"and {len(counts) - _REASONS_SHOWN} more reasons; --verbose lists them for each plan"
         show(console, indented(rest, 2, DIM))

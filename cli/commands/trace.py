@@ -1,6 +1,7 @@
-"""`harrow trace`: read a recorded run, select a part of its story, and show it."""
+"""`harrow trace`: reads a recorded run, selects a part of its story, and prints it."""
 
 import sys
+from collections.abc import Sequence
 from typing import Final
 
 from rich.console import Console
@@ -11,7 +12,7 @@ from harrow.campaigns.record.json_text import json_document
 from harrow.campaigns.record.numbered_findings import NumberedFinding
 from harrow.campaigns.record.recorded_run import RecordError, find_run
 from harrow.campaigns.story.trace_record import RecordStory, follow
-from harrow.campaigns.story.trace_selection import Row, Window, around, only, readable, whole
+from harrow.campaigns.story.trace_selection import Line, Row, Window, around, only, readable, whole
 from harrow.campaigns.story.trace_story import TraceStory, read_story
 from harrow.cli import exit_code
 from harrow.cli.console import message_console, say, show
@@ -58,15 +59,15 @@ def session(request: TraceRequest) -> int:
 
 def _window(request: TraceRequest) -> Window:
     if request.record is not None and request.around is not None:
-        raise Refusal("--record and --around tell two stories: choose one of them")
+        raise Refusal("--record and --around exclude each other: give one of them")
     if request.output_format == "html":
         if request.output is None and sys.stdout.isatty():
-            raise Refusal("a page is for a browser: write it to a file, as in -o run.html (or -o -)")
+            raise Refusal("an HTML page is for a browser: write it to a file, as in -o run.html (or -o -)")
         if request.around or request.record:
-            raise Refusal("a page has the whole story: search it for records and findings")
+            raise Refusal("an HTML page has the whole story: search the page for records and findings")
     window = Window(from_us=_time("--from", request.begin), to_us=_time("--to", request.end))
     if window.from_us is not None and window.to_us is not None and window.from_us > window.to_us:
-        raise Refusal(f"the end {request.end} is before the beginning {request.begin}")
+        raise Refusal(f"--to {request.end} is before --from {request.begin}")
     return window
 
 
@@ -86,6 +87,10 @@ def _excerpt(request: TraceRequest, story: TraceStory, window: Window) -> _Excer
         rows = around(story, finding, window, everything=request.everything)
         return _Excerpt(story=story, rows=rows, finding=finding)
     return _Excerpt(story=story, rows=whole(story, window, everything=request.everything))
+
+
+def _lines(excerpt: _Excerpt, request: TraceRequest) -> Sequence[Line]:
+    return excerpt.rows if request.everything else readable(excerpt.rows)
 
 
 def _find_finding(story: TraceStory, argument: str) -> NumberedFinding:
@@ -112,7 +117,7 @@ def _no_finding(story: TraceStory, argument: str) -> str:
 def _write_mermaid(console: Console, excerpt: _Excerpt, request: TraceRequest) -> None:
     from harrow.cli.render.mermaid import TEXT_MAX, mermaid
 
-    text = mermaid(excerpt.story, readable(excerpt.rows))
+    text = mermaid(excerpt.story, _lines(excerpt, request))
     console.file.write(text)
     if len(text) > TEXT_MAX:
         say(
@@ -128,9 +133,9 @@ def _show_text(console: Console, excerpt: _Excerpt, request: TraceRequest) -> No
     finding, record = excerpt.finding, excerpt.record
     show(console, *heading(excerpt.story, finding, record, everything=request.everything))
     if not excerpt.rows:
-        show(console, Text("  nothing happened in this period", "dim"))
+        show(console, Text("  no events between these times", "dim"))
     is_plain = console.color_system is None or not console.is_terminal
-    for line in StoryTable(excerpt.story, readable(excerpt.rows), console).lines():
+    for line in StoryTable(excerpt.story, _lines(excerpt, request), console).lines():
         if is_plain:
             console.file.write("".join(printable(text) for text, _ in line).rstrip() + "\n")
         else:

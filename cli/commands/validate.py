@@ -1,4 +1,4 @@
-"""`harrow validate`: check campaign files without running them."""
+"""`harrow validate`: checks campaign files without running them."""
 
 from dataclasses import asdict
 

@@ -58,6 +58,7 @@
     }
     shown = found.subarray(0, length);
     $("count").textContent = `${length} of ${count} events`;
+    $("created").hidden = !data.created || state.routine;
     layOut();
     drawOverview();
     remember();
@@ -88,7 +89,7 @@
     for (let k = from; k < to; k++) made.append(row(shown[k], k));
     rows.replaceChildren(made);
     rows.style.transform = `translateY(${from * ROW}px)`;
-    if (!shown.length) rows.replaceChildren(element("div", { className: "empty", textContent: "No event is like that. Esc takes the filter away." }));
+    if (!shown.length) rows.replaceChildren(element("div", { className: "empty", textContent: "No event matches. Esc clears the filter." }));
   }
   function row(i, k) {
     const kind = data.kinds[columns.kind[i]][0];
@@ -216,7 +217,7 @@
   function showMoment() {
     const moment = $("moment"), i = indexOf.get(state.event);
     if (i === undefined) {
-      moment.replaceChildren(element("p", { className: "legend", textContent: "Choose an event, with a click or the arrow keys: here is what the replicas have at that moment." }));
+      moment.replaceChildren(element("p", { className: "legend", textContent: "Choose an event with a click or the arrow keys to see the replicas' logs at that moment." }));
       return;
     }
     const of = columns.partition[i] >= 0 ? columns.partition[i] : Math.max(0, momentPartition);
@@ -256,7 +257,7 @@
     const flush = () => {
       // A few rows before what differs are worth more than a line that says that they are not there.
       if (same.length > 3) {
-        body.append(element("tr", { className: "fold" }, element("td", { colSpan: brokers.length + 1, textContent: `offsets ${same[0]} to ${same[same.length - 2]}: the same everywhere, committed` })));
+        body.append(element("tr", { className: "fold" }, element("td", { colSpan: brokers.length + 1, textContent: `offsets ${same[0]} to ${same[same.length - 2]}: committed, and equal on all replicas` })));
         same = same.slice(-1);
       }
       for (const offset of same) body.append(logRow(partition, replicas, offset, lives, brokers));
@@ -305,7 +306,7 @@
   // Findings
   function showFindings() {
     const section = $("findings");
-    section.replaceChildren(element("h2", { textContent: data.findings.length ? "Findings" : "Nothing was found in this run." }));
+    section.replaceChildren(element("h2", { textContent: data.findings.length ? "Findings" : "This run has no findings." }));
     for (const finding of data.findings) {
       const box = element("details", { className: finding.judged.startsWith("permitted") ? "permitted" : "" });
       box.dataset.number = finding.number;
@@ -418,7 +419,7 @@
     caption.textContent = here.length
       ? here.map(([from, to, partition, why]) => `${partition}: no ack for ${timeText(to - from)} from ${timeText(from)} on: ${why}`).join(" · ")
       : n >= 0 && n < service.counts.length ? `${service.counts[n]} acks in ${timeText(service.bucket)} at ${timeText(n * service.bucket)}`
-      : `acks over time; red: ${service.outages.length} times without an ack of a partition`;
+      : `acks over time; red: ${service.outages.length} outages, when a partition acknowledged nothing`;
   }
   if (service) {
     $("service").hidden = false;
@@ -515,6 +516,7 @@
     $("heads").append(head);
   });
   showFindings();
+  if (data.created) $("created").textContent = `${data.created}; “routine events” shows each`;
   theme(matchMedia("(prefers-color-scheme: dark)").matches);
 
   $("filters").addEventListener("submit", (event) => event.preventDefault());

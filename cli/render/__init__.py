@@ -1,1 +1,1 @@
-"""Results for people, rendered by Rich."""
+"""Renders results for people, with Rich."""

@@ -1,4 +1,4 @@
-"""A run that demonstrates one behaviour of a release."""
+"""Finds a library campaign that shows the effect of one behaviour of a release."""
 
 import shlex
 from functools import cache
@@ -29,25 +29,25 @@ class AdvisedRun:
 
 
 def advised_run(switch: str) -> AdvisedRun | None:
-    """Return a run that demonstrates a switch, by its campaign's file; None if no campaign does."""
+    """Return a run that shows the effect of a switch; None if no library campaign does."""
     declared = SWITCHES[switch]
     if not declared.is_read_in_campaign:
         return None
     subject = declared.subject
     plan = plans_of(subject.campaign, subject.variant)[0]
-    present = plan.behaviour_switches().value(switch)
+    current = plan.behaviour_switches().value(switch)
     return AdvisedRun(
         campaign=subject.campaign,
         variant=subject.variant,
         seeds=subject.seeds,
         switch=switch,
-        value=next(choice for choice in declared.choices if choice != present),
+        value=next(choice for choice in declared.choices if choice != current),
     )
 
 
 @cache
 def plans_of(campaign: str, variant: str | None) -> tuple[Plan, ...]:
-    """Return the plans that the command runs: of all variants, or of the one that it names."""
+    """Return the plans that the command runs: those of all variants, or of the named one."""
     from harrow.campaigns.language.loader import load_campaign
 
     plans = load_campaign(resolve(campaign)[0]).plans

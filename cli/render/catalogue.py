@@ -1,4 +1,4 @@
-"""The catalogues of `harrow list` and `harrow explain`, from the declarations in each room."""
+"""The catalogues of `harrow list` and `harrow explain`, read from the declarations in the code."""
 
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -53,8 +53,8 @@ _BEHAVIOUR: Final = "behaviour"
 _TICKET: Final = "ticket"
 _TERM: Final = "term"
 _USERS: Final[Mapping[str, str]] = {CONSUMER_OFFSETS: "groups", TRANSACTION_STATE: "transactions"}
-"""The users of internal topics."""
-_IN_A_CAMPAIGN: Final = "in a campaign"
+"""The clients that use each internal topic."""
+_CAMPAIGN_EXAMPLE: Final = "in a campaign"
 TRY: Final = "try"
 """The heading of commands to try."""
 Terms = Mapping[str, str]
@@ -63,20 +63,23 @@ Terms = Mapping[str, str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CatalogueEntry:
-    """A name and its meaning, with ``columns`` for a list and ``parts`` for an explanation."""
+    """A name and its meaning, with ``columns`` for a list and ``sections`` for an explanation.
+
+    ``list_note`` is a second line in a list.
+    """
 
     kind: str
     name: str
     summary: str
     about: str = ""
-    listed: str = ""
+    list_note: str = ""
     columns: Terms = field(default_factory=dict)
-    parts: Mapping[str, Terms] = field(default_factory=dict)
+    sections: Mapping[str, Terms] = field(default_factory=dict)
 
     def as_mapping(self) -> dict[str, Any]:
         about = {"about": self.about} if self.about else {}
         head = {"kind": self.kind, "name": self.name, **self.columns, "doc": self.summary}
-        return {**head, **about, **self.parts}
+        return {**head, **about, **self.sections}
 
 
 def entries(kind: Kind) -> list[CatalogueEntry]:
@@ -84,9 +87,9 @@ def entries(kind: Kind) -> list[CatalogueEntry]:
 
 
 def with_targets(catalogue: list[CatalogueEntry]) -> list[CatalogueEntry]:
-    """Return entries that say for each fault which targets can inject it.
+    """Return the entries; those of faults name the targets that can inject the fault.
 
-    That takes the modules for real brokers, so without the libraries of the extra `live` the column
+    The modules for real brokers know that, so without the libraries of the extra `live` the column
     is missing.
     """
     if not any(entry.kind == _FAULT for entry in catalogue):
@@ -98,15 +101,15 @@ def with_targets(catalogue: list[CatalogueEntry]) -> list[CatalogueEntry]:
             raise
         return catalogue
 
-    def with_own(entry: CatalogueEntry) -> CatalogueEntry:
+    def with_its_targets(entry: CatalogueEntry) -> CatalogueEntry:
         if entry.kind != _FAULT:
             return entry
         reaches = targets_of(FAULTS[entry.name])
         columns = {name: str(reach) for name, reach in reaches.items()}
         targets = {name: "; ".join((str(reach), *reach.obstacles)) for name, reach in reaches.items()}
-        return replace(entry, columns=columns, parts={**entry.parts, "targets": targets})
+        return replace(entry, columns=columns, sections={**entry.sections, "targets": targets})
 
-    return [with_own(entry) for entry in catalogue]
+    return [with_its_targets(entry) for entry in catalogue]
 
 
 def explain(name: str) -> list[CatalogueEntry]:
@@ -116,7 +119,7 @@ def explain(name: str) -> list[CatalogueEntry]:
     matches = with_targets(
         [
             entry
-            for entry in _in_memory()
+            for entry in _entries_without_files()
             if entry.name.lower() == wanted or (term is not None and entry.name == term.name)
         ]
     )
@@ -129,50 +132,55 @@ def explain(name: str) -> list[CatalogueEntry]:
 def _with_advised_run(behaviour: CatalogueEntry) -> CatalogueEntry:
     run = advised_run(behaviour.name)
     text = "no library campaign exercises it; tests and single requests do" if run is None else run.command()
-    return replace(behaviour, parts={**behaviour.parts, TRY: {"run": text}})
+    return replace(behaviour, sections={**behaviour.sections, TRY: {"run": text}})
 
 
 def all_names() -> list[str]:
-    names = [entry.name for entry in _in_memory()]
+    names = [entry.name for entry in _entries_without_files()]
     return list(dict.fromkeys((*names, *INVARIANTS, LATEST_RELEASE, *library_names())))
 
 
-def _in_memory() -> Iterator[CatalogueEntry]:
-    """Yield all entries that need no file."""
+def _entries_without_files() -> Iterator[CatalogueEntry]:
+    """Yield the entries of all catalogues that need no campaign file."""
     for kind in _CATALOGUES:
         if kind != "campaigns":
             yield from entries(kind)
 
 
 def _entry(
-    kind: str, name: str, doc: str, parts: Mapping[str, Terms], columns: Terms | None = None
+    kind: str, name: str, doc: str, sections: Mapping[str, Terms], columns: Terms | None = None
 ) -> CatalogueEntry:
     """Return an entry: the first paragraph of *doc* is its summary. Paragraphs are unwrapped."""
     text = inspect.cleandoc(doc).replace("``", "`")
     summary, *about = (" ".join(paragraph.split()) for paragraph in text.split("\n\n"))
     return CatalogueEntry(
-        kind=kind, name=name, summary=summary, about="\n\n".join(about), columns=columns or {}, parts=parts
+        kind=kind,
+        name=name,
+        summary=summary,
+        about="\n\n".join(about),
+        columns=columns or {},
+        sections=sections,
     )
 
 
-def _try(campaign: str, *options: str) -> dict[str, Terms]:
-    """Return a command to try; *options* are keys, each followed by its value."""
+def _try_section(campaign: str, *options: str) -> dict[str, Terms]:
+    """Return a section with a command to try; *options* are keys, each followed by its value."""
     settings = (f"--set {key}={value}" for key, value in zip(options[::2], options[1::2], strict=True))
     return {TRY: {"run": f"harrow run {campaign} {' '.join(settings)}"}}
 
 
-# Faults, actions, conditions and clients, from what declares them
+# Faults, actions, conditions and clients
 
 
 def _faults() -> Iterator[CatalogueEntry]:
     for name, fault in FAULTS.items():
-        yield _declared(_FAULT, name, fault, {"do": f"{{{name}: {_shortest(fault)}}}"})
+        yield _declared_entry(_FAULT, name, fault, {"do": f"{{{name}: {_shortest_example(fault)}}}"})
 
 
 def _actions() -> Iterator[CatalogueEntry]:
     for name, action in ACTIONS.items():
-        value = f"{{{name}: {_shortest(action)}}}" if kinds.fields_of(action) else name
-        yield _declared("action", name, action, {"do": value})
+        value = f"{{{name}: {_shortest_example(action)}}}" if kinds.fields_of(action) else name
+        yield _declared_entry("action", name, action, {"do": value})
 
 
 def _conditions() -> Iterator[CatalogueEntry]:
@@ -182,40 +190,40 @@ def _conditions() -> Iterator[CatalogueEntry]:
         value = _example(rest[0], count()) if len(rest) == 1 else "{...}"
         for item in reversed(keys):
             value = f"{{{_example(item, count())}: {value}}}"
-        yield _declared("condition", name, fact, {"when": f"{{{name}: {value}}}"})
+        yield _declared_entry("condition", name, fact, {"when": f"{{{name}: {value}}}"})
 
 
 def _clients() -> Iterator[CatalogueEntry]:
     for key, kind in CLIENTS.items():
-        example = {"workload": f"{{{key}: [{_shortest(kind.spec)}]}}"}
-        yield _declared("client", kind.name, kind.spec, example)
+        example = {"workload": f"{{{key}: [{_shortest_example(kind.spec)}]}}"}
+        yield _declared_entry("client", kind.name, kind.spec, example)
 
 
-def _declared(kind: str, name: str, declared: type[Any], example: Terms) -> CatalogueEntry:
-    about = {item.key: _about(item) for item in kinds.fields_of(declared)}
-    parts = {"fields": about, _IN_A_CAMPAIGN: example} if about else {_IN_A_CAMPAIGN: example}
-    return _entry(kind, name, declared.__doc__ or "", parts)
+def _declared_entry(kind: str, name: str, declared: type[Any], example: Terms) -> CatalogueEntry:
+    about = {item.key: _field_description(item) for item in kinds.fields_of(declared)}
+    sections = {"fields": about, _CAMPAIGN_EXAMPLE: example} if about else {_CAMPAIGN_EXAMPLE: example}
+    return _entry(kind, name, declared.__doc__ or "", sections)
 
 
-def _shortest(declared: type[Any]) -> str:
-    # The two ends of a link are two brokers.
+def _shortest_example(declared: type[Any]) -> str:
+    # Each example of a broker gets the next id, because the two ends of a link are two brokers.
     ids = count()
     required = [item for item in kinds.fields_of(declared) if item.required or item.options.example]
-    if getattr(declared, "whole", None):
+    if getattr(declared, "sole_field", None):
         return _example(required[0], ids)
     return "{" + ", ".join(f"{item.key}: {_example(item, ids)}" for item in required) + "}"
 
 
-def _about(item: kinds.DeclaredField) -> str:
+def _field_description(item: kinds.DeclaredField) -> str:
     words = item.words
     syntax = f"One or a list, each: {words[0].lower()}{words[1:]}" if item.many else words
-    parts = [item.doc, f"{syntax}."]
+    sections = [item.doc, f"{syntax}."]
     if item.required:
-        parts.append("Required.")
+        sections.append("Required.")
     elif item.default is not None and item.default is not MISSING:
         shown = field_text(item.kind, item.default) or value_text(item.default)
-        parts.append(f"Default: `{shown}`.")
-    return " ".join(parts)
+        sections.append(f"Default: `{shown}`.")
+    return " ".join(sections)
 
 
 def _example(item: kinds.DeclaredField, ids: Iterator[int]) -> str:
@@ -233,7 +241,7 @@ def _example(item: kinds.DeclaredField, ids: Iterator[int]) -> str:
 def _rules() -> Iterator[CatalogueEntry]:
     for rule in RULES.values():
         example = {"expect": f"{{rules: {{{rule.name}: violated}}}}", "demand": f"[{rule.name}]"}
-        yield _entry("rule", rule.name, rule.doc, {_IN_A_CAMPAIGN: example})
+        yield _entry("rule", rule.name, rule.doc, {_CAMPAIGN_EXAMPLE: example})
 
 
 def _probes() -> Iterator[CatalogueEntry]:
@@ -242,10 +250,12 @@ def _probes() -> Iterator[CatalogueEntry]:
         plane = "".join(CONTROL_PLANES[plane] for plane in CONTROL_PLANES if planes == {plane})
         users = ", ".join(users for topic, users in _USERS.items() if topic in topics)
         needs = {"control plane": plane, "clients": users, "behaviour": probe.switch or ""}
-        parts: dict[str, Terms] = {_IN_A_CAMPAIGN: {"expect": f"{{probes: [{name}]}}"}}
+        sections: dict[str, Terms] = {_CAMPAIGN_EXAMPLE: {"expect": f"{{probes: [{name}]}}"}}
         if any(needs.values()):
-            parts = {"needs": {need: value for need, value in needs.items() if value}, **parts}
-        yield _entry("probe", name, probe.doc, parts, {"only with": ", ".join(filter(None, needs.values()))})
+            sections = {"needs": {need: value for need, value in needs.items() if value}, **sections}
+        yield _entry(
+            "probe", name, probe.doc, sections, {"only with": ", ".join(filter(None, needs.values()))}
+        )
 
 
 def _campaigns(names: Iterable[str] | None = None) -> Iterator[CatalogueEntry]:
@@ -268,12 +278,12 @@ def _campaigns(names: Iterable[str] | None = None) -> Iterator[CatalogueEntry]:
 
 def _expectation(plan: Any) -> str:
     expect = plan.expect
-    parts = [expect.verdict] if expect.verdict else []
+    sections = [expect.verdict] if expect.verdict else []
     if expect.lost:
-        parts.append(f"lost {', '.join(expect.lost)}")
+        sections.append(f"lost {', '.join(expect.lost)}")
     if expect.duplicated:
-        parts.append(f"doubled {', '.join(expect.duplicated)}")
-    expected = f"; expects: {'; '.join(parts)}" if parts else ""
+        sections.append(f"doubled {', '.join(expect.duplicated)}")
+    expected = f"; expects: {'; '.join(sections)}" if sections else ""
     return f"Kafka {plan.kafka}{expected}"
 
 
@@ -281,57 +291,57 @@ def _expectation(plan: Any) -> str:
 
 
 def _releases() -> Iterator[CatalogueEntry]:
-    for former, release in pairwise((None, *RELEASES.values())):
+    for earlier, release in pairwise((None, *RELEASES.values())):
         assert release is not None
         default = " The default." if release.name == DEFAULT_RELEASE else ""
         newest = f" `{LATEST_RELEASE}` in a campaign." if release.name == NEWEST_RELEASE else ""
-        behaviours, defaults = ({}, {}) if former is None else release_changes(former, release)
-        parts = {
-            _IN_A_CAMPAIGN: {"kafka": f'"{release.name}"'},
-            **_try("unclean-election", "kafka", release.name),
-            **({f"behaviours that differ from {former.name}": behaviours} if former and behaviours else {}),
-            **({f"defaults that differ from {former.name}": defaults} if former and defaults else {}),
+        behaviours, defaults = ({}, {}) if earlier is None else release_changes(earlier, release)
+        sections = {
+            _CAMPAIGN_EXAMPLE: {"kafka": f'"{release.name}"'},
+            **_try_section("unclean-election", "kafka", release.name),
+            **({f"behaviours that differ from {earlier.name}": behaviours} if earlier and behaviours else {}),
+            **({f"defaults that differ from {earlier.name}": defaults} if earlier and defaults else {}),
             "behaviours": {name: value_text(value) for name, value in release.behaviours.values().items()},
         }
         columns = {"other behaviours": _count(behaviours), "other defaults": _count(defaults)}
-        entry = _entry("release", release.name, release.doc + default + newest, parts, columns)
-        yield replace(entry, listed=", ".join(behaviours))
+        entry = _entry("release", release.name, release.doc + default + newest, sections, columns)
+        yield replace(entry, list_note=", ".join(behaviours))
 
 
 def _count(changes: Terms) -> str:
     return str(len(changes)) if changes else ""
 
 
-def release_changes(former: ReleaseProfile, release: ReleaseProfile) -> tuple[Terms, Terms]:
-    """Return the behaviours and defaults of settings that differ from a former release."""
+def release_changes(earlier: ReleaseProfile, release: ReleaseProfile) -> tuple[Terms, Terms]:
+    """Return the behaviours and defaults of settings that differ from an earlier release."""
     behaviours = {
-        name: f"{now}, before {before}" for name, before, now in changed_behaviours(former, release)
+        name: f"{now}, before {before}" for name, before, now in changed_behaviours(earlier, release)
     }
     defaults = {
-        f"{setting.name} ({setting.scope})": _change_of_default(setting, former.name, release.name)
+        f"{setting.name} ({setting.scope})": _change_of_default(setting, earlier.name, release.name)
         for setting in settings.SETTINGS.values()
         if setting.exists_in(release.name)
         and (
-            not setting.exists_in(former.name)
-            or setting.default(former.name) != setting.default(release.name)
+            not setting.exists_in(earlier.name)
+            or setting.default(earlier.name) != setting.default(release.name)
         )
     }
     return behaviours, defaults
 
 
-def changed_behaviours(former: ReleaseProfile, release: ReleaseProfile) -> Iterator[tuple[str, str, str]]:
+def changed_behaviours(earlier: ReleaseProfile, release: ReleaseProfile) -> Iterator[tuple[str, str, str]]:
     """Yield the switches in which two releases differ, each with its two values."""
     for name, switch in SWITCHES.items():
-        before, now = switch.value_in(former.name), switch.value_in(release.name)
+        before, now = switch.value_in(earlier.name), switch.value_in(release.name)
         if before != now:
             yield name, value_text(before), value_text(now)
 
 
-def _change_of_default(setting: settings.Setting, former: str, release: str) -> str:
+def _change_of_default(setting: settings.Setting, earlier: str, release: str) -> str:
     value = default_text(setting, release)
-    if not setting.exists_in(former):
+    if not setting.exists_in(earlier):
         return f"{value}, new"
-    return f"{value}, before {default_text(setting, former)}"
+    return f"{value}, before {default_text(setting, earlier)}"
 
 
 def default_text(setting: settings.Setting, release: str) -> str:
@@ -342,29 +352,29 @@ def _behaviours() -> Iterator[CatalogueEntry]:
     for name, switch in SWITCHES.items():
         choices = [value_text(choice) for choice in switch.choices]
         by_release = {release: value_text(switch.value_in(release)) for release in RELEASES}
-        parts = {
-            _IN_A_CAMPAIGN: {"behaviours": f"{{{name}: {choices[0]}}}"},
+        sections = {
+            _CAMPAIGN_EXAMPLE: {"behaviours": f"{{{name}: {choices[0]}}}"},
             "facts": {"about": switch.subject.name, "choices": " | ".join(choices), "source": switch.source},
             "releases": by_release,
         }
         mutants = {mutant.name: value_text(mutant.value) for mutant in switch.mutants}
         if mutants:
-            parts["mutants"] = mutants
-        yield _entry(_BEHAVIOUR, name, switch.doc, parts, {"values": _changes_of(name)})
+            sections["mutants"] = mutants
+        yield _entry(_BEHAVIOUR, name, switch.doc, sections, {"values": _changes_of(name)})
 
 
 def _mutants() -> Iterator[CatalogueEntry]:
     for mutant in MUTANTS.values():
         value = value_text(mutant.value)
         behaviours = {"behaviours": f"{{{mutant.switch}: {value}}}"}
-        of_release = () if mutant.kafka == DEFAULT_RELEASE else ("kafka", mutant.kafka)
+        release_option = () if mutant.kafka == DEFAULT_RELEASE else ("kafka", mutant.kafka)
         noticed = ", ".join(mutant.noticed_by) or "the expectations of a campaign; by no rule alone"
-        parts = {
-            _IN_A_CAMPAIGN: behaviours,
-            **_try(swarm_of(mutant), *of_release, f"behaviours.{mutant.switch}", value),
+        sections = {
+            _CAMPAIGN_EXAMPLE: behaviours,
+            **_try_section(swarm_of(mutant), *release_option, f"behaviours.{mutant.switch}", value),
             "facts": {"as of": mutant.kafka, "source": mutant.source, "noticed by": noticed},
         }
-        yield _entry("mutant", mutant.name, mutant.doc, parts, behaviours)
+        yield _entry("mutant", mutant.name, mutant.doc, sections, behaviours)
 
 
 def _prerequisite(setting: settings.Setting) -> tuple[str, ...]:
@@ -383,16 +393,16 @@ def _settings() -> Iterator[CatalogueEntry]:
         others = {other: settings.SETTINGS[first.scope, other] for other in first.beside}
         examples = {key: _setting_example(setting) for key, setting in {name: first, **others}.items()}
         shown = ", ".join(f"{key}: {value}" for key, value in examples.items())
-        parts = {
+        sections = {
             **{setting.scope: _facts(setting) for setting in by_scope},
-            _IN_A_CAMPAIGN: {"settings": f"{{{shown}}}"},
-            **_try("swarm", *_prerequisite(first), *chain.from_iterable(examples.items())),
+            _CAMPAIGN_EXAMPLE: {"settings": f"{{{shown}}}"},
+            **_try_section("swarm", *_prerequisite(first), *chain.from_iterable(examples.items())),
         }
         columns = {
             "of": ", ".join(setting.scope for setting in by_scope),
             "default": " / ".join(dict.fromkeys(map(_defaults, by_scope))),
         }
-        yield _entry("setting", name, first.doc, parts, columns)
+        yield _entry("setting", name, first.doc, sections, columns)
 
 
 def _facts(setting: settings.Setting) -> dict[str, str]:
@@ -460,13 +470,13 @@ def _history(by_release: Iterable[tuple[str, str]]) -> str:
 def _terms() -> Iterator[CatalogueEntry]:
     for term in TERMS.values():
         facts = {"also": ", ".join(term.synonyms), "see": ", ".join(term.see)}
-        parts: dict[str, Terms] = {"facts": {fact: names for fact, names in facts.items() if names}}
-        yield _entry(_TERM, term.name, term.doc, parts if parts["facts"] else {})
+        sections: dict[str, Terms] = {"facts": {fact: names for fact, names in facts.items() if names}}
+        yield _entry(_TERM, term.name, term.doc, sections if sections["facts"] else {})
 
 
 def _tickets() -> Iterator[CatalogueEntry]:
     for ticket in tickets().values():
-        parts: dict[str, Terms] = {
+        sections: dict[str, Terms] = {
             "repairs": {
                 name: f"since {REPAIRS[name].since}: {REPAIRS[name].text}" for name in ticket.repairs
             },
@@ -480,7 +490,7 @@ def _tickets() -> Iterator[CatalogueEntry]:
             },
             "releases": {name: RELEASES[name].doc for name in ticket.releases},
         }
-        nonempty = {heading: part for heading, part in parts.items() if part}
+        nonempty = {heading: part for heading, part in sections.items() if part}
         yield _entry(_TICKET, ticket.name, ticket.summary, nonempty)
 
 
@@ -490,13 +500,15 @@ def _changes_of(switch: str) -> str:
 
 def _with_campaigns(entry: CatalogueEntry) -> CatalogueEntry:
     """Return a ticket with the campaigns about it, whose files this reads."""
-    switches = entry.parts.get("behaviours", {})
+    switches = entry.sections.get("behaviours", {})
     names = campaigns_about(entry.name, switches)
     campaigns: dict[str, Terms] = {"campaigns": {"about it": ", ".join(names)}} if names else {}
     runs = [run.command() for run in map(advised_run, switches) if run is not None]
     if names:
         runs = [f"harrow run {names[0]}", *runs]
-    return replace(entry, parts={**entry.parts, **campaigns, **({TRY: {"run": runs[0]}} if runs else {})})
+    return replace(
+        entry, sections={**entry.sections, **campaigns, **({TRY: {"run": runs[0]}} if runs else {})}
+    )
 
 
 _CATALOGUES: Final[Mapping[Kind, Callable[[], Iterable[CatalogueEntry]]]] = {

@@ -1,4 +1,4 @@
-"""Catalogues for people: a list, and the explanation of an entry."""
+"""Renders catalogues for people: as a list, or as the explanation of an entry."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,43 +14,43 @@ from harrow.cli.render.layout import DIM, columns, indented, terms
 from harrow.cli.text import Text, lines
 
 _WIDTH_MIN: Final = 40
-"""The minimum width of a readable text beside other columns."""
+"""The minimum width of the last column, so that its text is readable."""
 
 
 def listing(entries: Sequence[CatalogueEntry], width: int) -> Iterator[RenderableType]:
-    """Yield a catalogue as a table, or in a narrow terminal with one entry below the other."""
-    before_last = 2 + max((len(entry.name) for entry in entries), default=0)
+    """Yield a catalogue as a table, or, in a narrow terminal, as one block per entry."""
+    columns_width = 2 + max((len(entry.name) for entry in entries), default=0)
     for heading in entries[0].columns if entries else ():
-        before_last += 2 + max(len(heading), *(len(entry.columns[heading]) for entry in entries))
-    if width - before_last >= _WIDTH_MIN:
+        columns_width += 2 + max(len(heading), *(len(entry.columns[heading]) for entry in entries))
+    if width - columns_width >= _WIDTH_MIN:
         yield _table(entries)
         return
     for entry in entries:
         values = "; ".join(f"{heading} {value}" for heading, value in entry.columns.items() if value)
         yield Text.assemble((entry.name, "bold"), (f"  {values}" if values else "", DIM))
-        yield indented(_in_list(entry), 4)
+        yield indented(_list_text(entry), 4)
 
 
 def _table(entries: Sequence[CatalogueEntry]) -> Table:
     table = columns()
     table.show_header = True
-    # A name that is wrapped cannot be copied.
+    # A wrapped name cannot be copied.
     table.add_column("name", no_wrap=True, style="bold")
     for heading in entries[0].columns if entries else ():
         table.add_column(heading, no_wrap=True)
-    table.add_column("what it is", overflow="fold")
+    table.add_column("meaning", overflow="fold")
     for entry in entries:
-        table.add_row(entry.name, *entry.columns.values(), _in_list(entry))
+        table.add_row(entry.name, *entry.columns.values(), _list_text(entry))
     return table
 
 
-def _in_list(entry: CatalogueEntry) -> Text:
+def _list_text(entry: CatalogueEntry) -> Text:
     first = _first_sentence(entry.summary)
-    return lines([first, Text(entry.listed, DIM)]) if entry.listed else Text(first)
+    return lines([first, Text(entry.list_note, DIM)]) if entry.list_note else Text(first)
 
 
 def _first_sentence(text: str) -> str:
-    """Return the first sentence, which is enough for a list; `harrow explain` has the rest."""
+    """Return the first sentence, for lists; `harrow explain` prints the others."""
     return re.split(r"(?<=[a-z0-9)]\.)\s+(?=[A-Z])", text, maxsplit=1)[0]
 
 
@@ -60,22 +60,22 @@ def explanation(entry: CatalogueEntry) -> Iterator[RenderableType]:
     if entry.about:
         yield Text()
         yield indented(lines(entry.about.split("\n")), 2)
-    for heading, part in entry.parts.items():
+    for heading, section in entry.sections.items():
         yield Text()
         yield indented(heading, 2, DIM)
         if heading == TRY:
             # Lines to copy are not wrapped.
-            width = max(map(len, part))
+            width = max(map(len, section))
             yield from (
                 unbroken(Text.assemble("    ", (term.ljust(width), "bold"), f"  {text}"))
-                for term, text in part.items()
+                for term, text in section.items()
             )
             continue
-        yield definitions(part)
+        yield definitions(section)
     yield Text()
 
 
-def definitions(part: Mapping[str, str]) -> Padding:
+def definitions(section: Mapping[str, str]) -> Padding:
     """Return terms in bold, each with its meaning beside it."""
-    rows = ((term, lines(meaning.split("\n"))) for term, meaning in part.items())
+    rows = ((term, lines(meaning.split("\n"))) for term, meaning in section.items())
     return indented(terms(rows, style="bold"), 4)

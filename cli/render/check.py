@@ -1,4 +1,4 @@
-"""The verdict on a history for people: each anomaly, with its cause."""
+"""Renders the verdict on a history for people: each anomaly with its cause."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -30,7 +30,7 @@ def show_verdict(
     quiet: bool,
     verbose: bool,
 ) -> None:
-    """Print a verdict; if *quiet* only violations, if *verbose* more findings of each kind."""
+    """Print a verdict. With *quiet* only violations, with *verbose* more findings of each kind."""
     rules = {rule: judged for rule, judged in verdict.rules.items() if judged.findings}
     if quiet:
         rules = {rule: judged for rule, judged in rules.items() if judged.broken}
@@ -82,4 +82,4 @@ def _conclusion(verdict: Verdict, settings: StatedSettings) -> Iterator[Renderab
         (verdict.status, STYLES[verdict.status]), f": {held} of {len(verdict.rules)} rules held"
     )
     if settings.is_strictest() and any(judged.broken for judged in verdict.rules.values()):
-        yield Text("Judged by the strictest settings of Kafka; state yours with --set.", DIM)
+        yield Text("harrow assumed Kafka's strictest settings; state yours with --set.", DIM)

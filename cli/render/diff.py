@@ -1,4 +1,4 @@
-"""A diff for people: each partition's logs, its findings, and the moments that decided them."""
+"""Renders the diff of a run for people: logs, findings, and the moments that decided them."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final
@@ -21,7 +21,7 @@ from harrow.checks.replay.partition_state import FOLLOWER, NO_EPOCH, PartitionSt
 from harrow.checks.rule import LOST
 from harrow.cli.console import is_unicode, show, unbroken
 from harrow.cli.render import diff_rows
-from harrow.cli.render.layout import DIM, STYLES, columns, indented, rest, terms
+from harrow.cli.render.layout import DIM, STYLES, columns, hidden_items, indented, terms
 from harrow.cli.render.story import chain_table
 from harrow.cli.text import Text, lines
 from harrow.cluster_model.events import POWER_LOSS, SHUT_DOWN
@@ -34,26 +34,26 @@ _MOMENTS_SHOWN: Final = 6
 _VALUES_SHOWN: Final = 6
 _TRANSACTIONS_SHOWN: Final = 6
 _LINE_WIDTH: Final = 8
-"""The length of the line for a high watermark."""
+"""The length of the line that marks a high watermark."""
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The detail that a table has room for: whole records per cell, or one per row and signs."""
+    """The detail that a table has room for. Without whole cells, a row has its record once."""
 
-    whole_cells: bool
-    ids: bool
-    times: bool
-    names: bool
+    has_whole_cells: bool
+    has_ids: bool
+    has_times: bool
+    has_names: bool
 
 
 _LAYOUTS: Final = (
-    Layout(whole_cells=True, ids=True, times=True, names=True),
-    Layout(whole_cells=True, ids=True, times=False, names=True),
-    Layout(whole_cells=False, ids=True, times=False, names=True),
-    Layout(whole_cells=False, ids=False, times=False, names=False),
+    Layout(has_whole_cells=True, has_ids=True, has_times=True, has_names=True),
+    Layout(has_whole_cells=True, has_ids=True, has_times=False, has_names=True),
+    Layout(has_whole_cells=False, has_ids=True, has_times=False, has_names=True),
+    Layout(has_whole_cells=False, has_ids=False, has_times=False, has_names=False),
 )
-"""The layouts from the widest to the narrowest, of which the first that fits is used."""
+"""The layouts from the widest to the narrowest. The first one that fits is used."""
 
 
 def show_run_diff(console: Console, run: RunDiff, argument: str, *, only_different: bool) -> None:
@@ -88,7 +88,7 @@ def _heading(run: RunDiff) -> Iterator[RenderableType]:
         line.append(f": {run.event[1]} {fields_text(fields)}".rstrip())
     yield indented(line, 2)
     if disturbances := "; ".join(_disturbances(state)):
-        yield indented(f"then {disturbances}", 2)
+        yield indented(f"with {disturbances}", 2)
 
 
 _DOWN: Final = {POWER_LOSS: "down without power", SHUT_DOWN: "stopped"}
@@ -117,12 +117,16 @@ def _partition(
     yield _state(partition, run.control_plane)
     yield from _notes(diff)
     signs = diff_rows.CellSigns(is_unicode=is_unicode(console))
-    apart = {place for note in diff.notes[:_NOTES_SHOWN] for place in note.places}
+    unfolded_offsets = {place for note in diff.notes[:_NOTES_SHOWN] for place in note.places}
     marks = {replica.known_high_watermark for replica in partition.replicas.values()}
-    rows = list(diff_rows.folded(diff.rows, only_different=only_different, apart=apart, breaks=marks))
-    layout, table = _fitting(console, partition, rows, state, signs)
+    rows = list(
+        diff_rows.fold_rows(
+            diff.rows, only_different=only_different, unfolded_offsets=unfolded_offsets, fold_limits=marks
+        )
+    )
+    layout, table = _widest_fitting(console, partition, rows, state, signs)
     yield indented(table, 2)
-    yield indented("; ".join([*signs.legend(), *_notation(diff, layout)]), 2, DIM)
+    yield indented("; ".join([*signs.legend(), *_notation_legend(diff, layout)]), 2, DIM)
     yield from _transactions(partition)
 
 
@@ -137,7 +141,7 @@ def _state(partition: PartitionState, control_plane: str) -> Text:
 
 
 def _stages(diff: PartitionDiff, run: RunDiff) -> Iterator[RenderableType]:
-    """Yield a table for each moment in which a log end moved, with the moved ends marked."""
+    """Yield a table for each moment at which a log end moved, with the moved ends marked."""
     yield _state(diff.partition, run.control_plane)
     before: Mapping[int, ReplicaEnds] = {}
     for stage in diff.stages:
@@ -150,7 +154,7 @@ def _stages(diff: PartitionDiff, run: RunDiff) -> Iterator[RenderableType]:
         table = columns("", *map(lines, heads))
         for label, field in (("LEO", "leo"), ("remote LEO", "remote_leo"), ("HW", "hw")):
             cells = [
-                _moved(getattr(before.get(broker), field, None), getattr(ends, field), is_first=not before)
+                _end_text(getattr(before.get(broker), field, None), getattr(ends, field), is_first=not before)
                 for broker, ends in stage.ends.items()
             ]
             table.add_row(Text(label, DIM), *cells)
@@ -162,40 +166,44 @@ def _ends_role(ends: ReplicaEnds) -> str:
     return f"{ends.role} e{ends.leader_epoch}" if ends.role else "not open" if ends.hw is None else "no role"
 
 
-def _moved(before: int | None, now: int | None, *, is_first: bool) -> Text:
+def _end_text(before: int | None, now: int | None, *, is_first: bool) -> Text:
     text = "-" if now is None else str(now)
     return Text(text) if is_first or before == now else Text(f"{text} <", "bold")
 
 
-def _notation(diff: PartitionDiff, layout: Layout) -> list[str]:
+def _notation_legend(diff: PartitionDiff, layout: Layout) -> list[str]:
     replicas = diff.partition.replicas.values()
-    notes = [] if any(_has_open(replica) for replica in replicas) else ["LSO = HW: no open transaction"]
+    notes = (
+        []
+        if any(_has_open_transaction(replica) for replica in replicas)
+        else ["LSO = HW: no open transaction"]
+    )
     closed = [replica for replica in replicas if not replica.is_open]
     if closed:
         notes.insert(0, f"({closed[0].checkpointed_high_watermark}) HW checkpoint of a log that is not open")
     entries = (fate.entry for row in diff.rows for fate in row.fates)
     with_id = next((entry for entry in entries if entry.producer_id >= 0), None)
-    if not layout.whole_cells:
+    if not layout.has_whole_cells:
         notes.insert(0, "= the same record")
         if any(replica.role == FOLLOWER for replica in replicas):
             notes.append("a head without a role: a follower")
-    if not layout.names:
+    if not layout.has_names:
         readers = {name for row in diff.rows for fate in row.fates for name in fate.readers}
         if readers:
             notes.append(f"read: the number of readers among {', '.join(map(printable, sorted(readers)))}")
-    if with_id is not None and layout.ids:
+    if with_id is not None and layout.has_ids:
         notes.insert(0, f"#{with_id.producer_id}:{with_id.sequence} producer id:sequence")
     return ["e0 leader epoch 0", *notes] if diff.rows else notes
 
 
-def _fitting(
+def _widest_fitting(
     console: Console,
     partition: PartitionState,
     rows: Sequence[diff_rows.FoldedRows],
     state: RunState,
     signs: diff_rows.CellSigns,
 ) -> tuple[Layout, Table]:
-    """Return the widest layout that fits; the narrowest wraps its cells."""
+    """Return the widest layout that fits, and its table. The narrowest layout wraps its cells."""
     endless = console.options.update(width=100_000)
     line = "─" if is_unicode(console) else "-"
     for layout in _LAYOUTS[:-1]:
@@ -224,18 +232,18 @@ def _table(
     table = columns(header_style="bold")
     table.show_header = True
     table.add_column("offset", justify="right", no_wrap=True)
-    if not layout.whole_cells:
+    if not layout.has_whole_cells:
         table.add_column("record", no_wrap=not fold, overflow="fold")
     replicas = dict(sorted(partition.replicas.items()))
     for broker, replica in replicas.items():
         role = role_text(replica, state)
-        head = (f"  broker {broker}", f"  {role}") if layout.whole_cells else short_head(broker, role)
+        head = (f"  broker {broker}", f"  {role}") if layout.has_whole_cells else short_head(broker, role)
         table.add_column(lines(head), no_wrap=not fold, overflow="fold")
     table.add_column("acked", no_wrap=not fold, overflow="fold")
     table.add_column(
-        "read by" if layout.names else "read",
+        "read by" if layout.has_names else "read",
         overflow="fold",
-        min_width=_readers_min(rows) if layout.names else 4,
+        min_width=_readers_min(rows) if layout.has_names else 4,
     )
     marks = sorted({replica.known_high_watermark for replica in replicas.values()} if rows else ())
     for row in rows:
@@ -244,9 +252,9 @@ def _table(
         table.add_row(*_row(row, replicas, signs, layout), style=DIM if row.first.is_past else None)
     for mark in marks:
         table.add_row(*_high_watermarks(mark, replicas.values(), layout, line))
-    for label, cells in _ends(partition, replicas.values()):
-        padded = [f"  {cell}" if layout.whole_cells else cell for cell in cells]
-        table.add_row(Text(label, DIM), *([] if layout.whole_cells else [""]), *padded)
+    for label, cells in _end_rows(partition, replicas.values()):
+        padded = [f"  {cell}" if layout.has_whole_cells else cell for cell in cells]
+        table.add_row(Text(label, DIM), *([] if layout.has_whole_cells else [""]), *padded)
     return table
 
 
@@ -255,13 +263,13 @@ def _high_watermarks(
 ) -> Iterator[RenderableType]:
     """Yield a line below the committed records, in the column of each replica with this HW."""
     yield Text("HW", DIM)
-    if not layout.whole_cells:
+    if not layout.has_whole_cells:
         yield ""
     for replica in replicas:
-        drawn = line * (_LINE_WIDTH if layout.whole_cells else 2)
+        drawn = line * (_LINE_WIDTH if layout.has_whole_cells else 2)
         text = drawn if replica.is_open else f"({drawn})"
         yield (
-            Text(f"  {text}" if layout.whole_cells else text, DIM)
+            Text(f"  {text}" if layout.has_whole_cells else text, DIM)
             if replica.known_high_watermark == mark
             else Text()
         )
@@ -272,17 +280,17 @@ def _row(
 ) -> Iterator[RenderableType]:
     lost = any(fate.is_lost for fate in row.first.fates)
     yield Text(row.offsets(), "bold red" if lost else "")
-    if not layout.whole_cells:
-        yield diff_rows.row_record(row, ids=layout.ids)
-    of_replica = diff_rows.cell_text if layout.whole_cells else diff_rows.short_cell
+    if not layout.has_whole_cells:
+        yield diff_rows.row_record(row, with_ids=layout.has_ids)
+    of_replica = diff_rows.cell_text if layout.has_whole_cells else diff_rows.short_cell
     for broker in replicas:
-        yield of_replica(row, broker, signs, ids=layout.ids)
-    yield diff_rows.acked_text(row, times=layout.times)
-    yield diff_rows.readers_text(row, names=layout.names)
+        yield of_replica(row, broker, signs, with_ids=layout.has_ids)
+    yield diff_rows.acked_text(row, with_times=layout.has_times)
+    yield diff_rows.readers_text(row, with_names=layout.has_names)
 
 
 def role_text(replica: ReplicaState, state: RunState) -> str:
-    """Describe a replica: it is down, or it has a role and a leader epoch."""
+    """Return a replica's state: it is down or starting, or it has a role and a leader epoch."""
     broker = state.brokers.get(replica.broker)
     if broker is None or not broker.is_live:
         return "down"
@@ -293,7 +301,7 @@ def role_text(replica: ReplicaState, state: RunState) -> str:
 
 
 def short_head(broker: int, role: str) -> tuple[str, str]:
-    """Return a head of two lines: the broker and its role, unless it follows, then the epoch."""
+    """Return a heading of two lines: the broker, its role unless it is follower, and the epoch."""
     if role.startswith("paused "):
         return f"{broker} paused", role.removeprefix("paused ")
     name, _, epoch = role.rpartition(" e")
@@ -302,7 +310,9 @@ def short_head(broker: int, role: str) -> tuple[str, str]:
     return (f"{broker}" if name == FOLLOWER else f"{broker} {name}"), f"e{epoch}"
 
 
-def _ends(partition: PartitionState, replicas: Collection[ReplicaState]) -> Iterator[tuple[str, list[str]]]:
+def _end_rows(
+    partition: PartitionState, replicas: Collection[ReplicaState]
+) -> Iterator[tuple[str, list[str]]]:
     yield "LEO", [str(replica.leo) for replica in replicas]
     remote = [partition.remote_leo(replica.broker) for replica in replicas]
     if any(leo is not None for leo in remote):
@@ -320,10 +330,10 @@ def high_watermark_text(replica: ReplicaState) -> str:
 def _readable_ends(replica: ReplicaState) -> str:
     """Return the high watermark, and the LSO if it is lower."""
     text = high_watermark_text(replica)
-    return f"{text}, {replica.lso}" if _has_open(replica) else text
+    return f"{text}, {replica.lso}" if _has_open_transaction(replica) else text
 
 
-def _has_open(replica: ReplicaState) -> bool:
+def _has_open_transaction(replica: ReplicaState) -> bool:
     return replica.is_open and replica.lso < replica.high_watermark
 
 
@@ -335,7 +345,7 @@ def _transactions(partition: PartitionState) -> Iterator[RenderableType]:
         return
     yield Text()
     yield indented(Text("transactions in the leader's log", DIM), 2)
-    table = terms(justify="right", before=2)
+    table = terms(justify="right", columns_before=2)
     for each in transactions[-_TRANSACTIONS_SHOWN:]:
         end = "" if each.marker_offset is None else str(each.marker_offset)
         outcome = "open" if each.marker_offset is None else "committed" if each.is_committed else "aborted"
@@ -389,7 +399,7 @@ def _notes(diff: PartitionDiff) -> Iterator[RenderableType]:
         style = "bold red" if note.kind == LOST else "bold yellow"
         yield indented(Text.assemble((f"{note.kind.upper()}  ", style), note.head()), 2)
         yield indented(chain_table(note.chain), 8)
-    yield from rest(len(diff.notes), _NOTES_SHOWN, "finding")
+    yield from hidden_items(len(diff.notes), _NOTES_SHOWN, "finding")
     for note in diff.to_come[:_NOTES_SHOWN]:
         line = f"{note.kind} {note.subject()} ({seconds(note.at_us)})"
         yield indented(Text.assemble(("later   ", DIM), line), 2)
@@ -410,5 +420,5 @@ def _moments(diff: PartitionDiff, argument: str, number: int) -> Iterator[Render
     rows = (
         (f"--at {moment.number}", seconds(moment.at_us), moment.text) for moment in moments[:_MOMENTS_SHOWN]
     )
-    yield indented(terms(rows, justify="right", before=2), 4)
-    yield from rest(len(moments), _MOMENTS_SHOWN, left=4)
+    yield indented(terms(rows, justify="right", columns_before=2), 4)
+    yield from hidden_items(len(moments), _MOMENTS_SHOWN, left=4)

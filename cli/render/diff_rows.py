@@ -1,4 +1,4 @@
-"""The rows of a diff: equal ones folded, each cell in a few characters."""
+"""Folds the similar rows of a diff, and renders each cell in a few characters."""
 
 from collections.abc import Collection, Iterator, Sequence
 from itertools import groupby
@@ -26,7 +26,7 @@ from harrow.cli.text import Text, lines
 from harrow.cluster_model.lazy_dataclass import dataclass
 
 FOLDED_MIN: Final = 4
-"""The number of similar rows from which they are shown as one."""
+"""This many similar rows, or more, are shown as one."""
 
 
 class _Sign(NamedTuple):
@@ -39,7 +39,7 @@ class _Sign(NamedTuple):
 
 
 _SIGNS: Final = {
-    replica_diff.DIFFERENT: _Sign("≠", "another record than the leader's", "bold red", ascii="!"),
+    replica_diff.DIFFERENT: _Sign("≠", "not the leader's record", "bold red", ascii="!"),
     replica_diff.MISSING: _Sign("·", "never there", "dim", ascii="."),
     TRUNCATED: _Sign("-", "was there, truncated", "magenta"),
     POWER_LOSS: _Sign("x", "was there, lost with the power", "magenta"),
@@ -72,12 +72,12 @@ class FoldedRows:
 
 
 class CellSigns:
-    """The signs of a diff; the legend explains only those that are used."""
+    """The signs of a diff. Its legend explains only the signs that were used."""
 
     def __init__(self, *, is_unicode: bool, missing: str = _SIGNS[replica_diff.MISSING].meaning) -> None:
-        """Begin with no sign used; *missing* explains the sign for an absent record."""
+        """Start without a used sign; *missing* is the meaning of the sign for an absent record."""
         self._is_unicode = is_unicode
-        self._missing = missing
+        self._missing_cell = missing
         self._used: set[str] = set()
 
     def of(self, name: str) -> str:
@@ -87,44 +87,48 @@ class CellSigns:
     def legend(self) -> list[str]:
         """Return the meanings of the used signs."""
         used = [name for name in _SIGNS if name in self._used]
-        meanings = {name: _SIGNS[name].meaning for name in used} | {replica_diff.MISSING: self._missing}
+        meanings = {name: _SIGNS[name].meaning for name in used} | {replica_diff.MISSING: self._missing_cell}
         return [f"{self.of(name)} {meanings[name]}" for name in used]
 
 
-def folded(
+def fold_rows(
     rows: Sequence[replica_diff.DiffRow],
     *,
     only_different: bool,
-    apart: Collection[int] = (),
-    breaks: Collection[int] = (),
+    unfolded_offsets: Collection[int] = (),
+    fold_limits: Collection[int] = (),
 ) -> Iterator[FoldedRows]:
-    """Yield the rows, with similar neighbours folded, or with *only_different* all equal rows.
+    """Yield the rows with similar neighbours folded; with *only_different*, fold all equal rows.
 
-    The present and the former records of an offset are folded side by side, so a replaced log is
-    two rows. The offsets *apart* keep rows of their own, and folding stops before each offset of
-    *breaks*.
+    An offset has a row for its current records, and one for records that were replaced. Both are
+    folded side by side, so a replaced log takes two rows. *unfolded_offsets* keep their own rows,
+    and folding stops before each offset of *fold_limits*.
     """
-    block: list[_Stack] = []
-    for stack in _stacks(rows):
+    block: list[_OffsetRows] = []
+    for stack in _rows_by_offset(rows):
         offset = stack[0].offset
-        alone = offset in breaks or offset in apart or (block and block[-1][0].offset in apart)
-        if block and (alone or not _belongs(block[-1], stack, only_different=only_different)):
+        alone = (
+            offset in fold_limits
+            or offset in unfolded_offsets
+            or (block and block[-1][0].offset in unfolded_offsets)
+        )
+        if block and (alone or not _may_be_folded(block[-1], stack, only_different=only_different)):
             yield from _fold(block, only_different=only_different)
             block = []
         block.append(stack)
     yield from _fold(block, only_different=only_different)
 
 
-_Stack = Sequence[replica_diff.DiffRow]
-"""The rows of one offset."""
+_OffsetRows = Sequence[replica_diff.DiffRow]
+"""The rows of one offset: its current records, and those that were replaced."""
 
 
-def _stacks(rows: Sequence[replica_diff.DiffRow]) -> Iterator[_Stack]:
+def _rows_by_offset(rows: Sequence[replica_diff.DiffRow]) -> Iterator[_OffsetRows]:
     for _, stack in groupby(rows, attrgetter("offset")):
         yield list(stack)
 
 
-def _fold(block: Sequence[_Stack], *, only_different: bool) -> Iterator[FoldedRows]:
+def _fold(block: Sequence[_OffsetRows], *, only_different: bool) -> Iterator[FoldedRows]:
     if len(block) >= FOLDED_MIN or (only_different and block and _is_equal(block[0])):
         for rows in zip(*block, strict=True):
             ids = {row.fates[0].entry.producer_id for row in rows}
@@ -134,20 +138,20 @@ def _fold(block: Sequence[_Stack], *, only_different: bool) -> Iterator[FoldedRo
             yield from (FoldedRows(row, row, 1) for row in stack)
 
 
-def _is_equal(stack: _Stack) -> bool:
+def _is_equal(stack: _OffsetRows) -> bool:
     return len(stack) == 1 and stack[0].is_equal()
 
 
-def _belongs(one: _Stack, other: _Stack, *, only_different: bool) -> bool:
+def _may_be_folded(one: _OffsetRows, other: _OffsetRows, *, only_different: bool) -> bool:
     if other[0].offset != one[0].offset + 1:
         return False
     if only_different and _is_equal(one) and _is_equal(other):
         return True
-    return list(map(_likeness, one)) == list(map(_likeness, other))
+    return list(map(_fold_key, one)) == list(map(_fold_key, other))
 
 
-def _likeness(row: replica_diff.DiffRow) -> object:
-    """Return the key of rows that may be folded: everything but values, offsets and times."""
+def _fold_key(row: replica_diff.DiffRow) -> object:
+    """Return a key that is equal for similar rows: all but values, offsets and times."""
     cells = tuple(
         (
             *(cell.state, cell.committed, cell.flushed),
@@ -171,46 +175,48 @@ def _likeness(row: replica_diff.DiffRow) -> object:
     return row.is_past, row.is_again, cells, fates
 
 
-def cell_text(rows: FoldedRows, broker: int, signs: CellSigns, *, ids: bool) -> Text:
-    """Return a replica's record: value, leader epoch and, with *ids*, producer and sequence."""
+def cell_text(rows: FoldedRows, broker: int, signs: CellSigns, *, with_ids: bool) -> Text:
+    """Return a replica's record: value, leader epoch and, if asked, producer and sequence."""
     first, last = rows.first.cells[broker], rows.last.cells[broker]
     if first.entry is None:
-        return _missing(rows, signs)
+        return _missing_cell(rows, signs)
     sign, style = _sign(first, signs)
-    record = record_text(first.entry, last.entry if rows.count > 1 else None, rows.producers, ids=ids)
+    record = record_text(
+        first.entry, last.entry if rows.count > 1 else None, rows.producers, with_ids=with_ids
+    )
     return Text(f"{sign or ' '} {record}{_suffix(first, signs)}".rstrip(), style)
 
 
-def short_cell(rows: FoldedRows, broker: int, signs: CellSigns, *, ids: bool) -> Text:
-    """Return the record of a replica in a row that already shows one: "=" for the same."""
+def short_cell(rows: FoldedRows, broker: int, signs: CellSigns, *, with_ids: bool) -> Text:
+    """Return the record of a replica in a row that already shows a record: "=" if it is equal."""
     first = rows.first.cells[broker]
     if first.entry is None:
-        return _missing(rows, signs)
+        return _missing_cell(rows, signs)
     sign, style = _sign(first, signs)
     if first.state == replica_diff.SAME:
         return Text(f"={_suffix(first, signs)}", style)
     if first.state == replica_diff.REMOVED:
         return Text(sign, style)
-    return cell_text(rows, broker, signs, ids=ids)
+    return cell_text(rows, broker, signs, with_ids=with_ids)
 
 
-def row_record(rows: FoldedRows, *, ids: bool) -> Text:
-    """Return the record of a row; of a folded row the first one, and with *ids* also the last."""
+def row_record(rows: FoldedRows, *, with_ids: bool) -> Text:
+    """Return the record of a row; a folded row has the first one, and with ids also the last."""
     first, last = rows.first.fates[0].entry, rows.last.fates[0].entry
-    if ids:
-        return Text(record_text(first, last, rows.producers, ids=True))
+    if with_ids:
+        return Text(record_text(first, last, rows.producers, with_ids=True))
     more = ".." if rows.count > 1 else ""
     return Text(f"{first.value}{more} e{first.leader_epoch}")
 
 
-def record_text(first: LogEntry, last: LogEntry | None, producers: int, *, ids: bool) -> str:
+def record_text(first: LogEntry, last: LogEntry | None, producers: int, *, with_ids: bool) -> str:
     """Return a record, or the first and the last of several."""
     several = last is not None and last != first
     value = first.value
     if several and last is not None:
         value = f"{value}..{last.value}"
     text = f"{value} e{first.leader_epoch}"
-    if not ids or first.producer_id < 0:
+    if not with_ids or first.producer_id < 0:
         return text
     if producers > 1:
         return f"{text} #{producers} producers"
@@ -218,7 +224,7 @@ def record_text(first: LogEntry, last: LogEntry | None, producers: int, *, ids: 
     return f"{text} #{first.producer_id}:{sequences}"
 
 
-def acked_text(rows: FoldedRows, *, times: bool) -> Text:
+def acked_text(rows: FoldedRows, *, with_times: bool) -> Text:
     """Return the response to the producer of each record in a row."""
     if rows.first.is_again:
         return Text("as above")
@@ -226,7 +232,7 @@ def acked_text(rows: FoldedRows, *, times: bool) -> Text:
     return lines(
         Text.assemble(
             f"{fate.entry.value}: " if several else "",
-            _acked(fate, with_time=times and rows.count == 1),
+            _acked(fate, with_time=with_times and rows.count == 1),
             (f" {LOST}", "bold red") if fate.is_lost else "",
         )
         for fate in rows.first.fates
@@ -235,22 +241,22 @@ def acked_text(rows: FoldedRows, *, times: bool) -> Text:
 
 def _acked(fate: replica_diff.RecordFate, *, with_time: bool) -> str:
     if fate.status == ACKED and fate.acked_offset not in {None, fate.entry.offset}:
-        # The producer got an ack for another copy; an ack for this one may not have arrived.
-        return f"as {fate.acked_offset}" if fate.acks is None else f"{fate.acks}, unheard"
+        # The producer got an ack for another copy. An ack for this one perhaps did not arrive.
+        return f"as {fate.acked_offset}" if fate.acks is None else f"{fate.acks}, not received"
     if fate.status == ACKED:
         acks = fate.acks or "yes"
         return f"{acks} {seconds(fate.acked_us)}" if with_time and fate.acked_us is not None else acks
     word = _STATUS[fate.status]
     if fate.acks is not None and fate.status is not None:
-        return f"{fate.acks}, unheard"
+        return f"{fate.acks}, not received"
     return f"{word}: {fate.error}" if with_time and fate.error is not None else word
 
 
-def readers_text(rows: FoldedRows, *, names: bool) -> Text:
+def readers_text(rows: FoldedRows, *, with_names: bool) -> Text:
     """Return the consumers that have read a row's records, or their number."""
     if rows.first.is_again:
         return Text()
-    if not names:
+    if not with_names:
         return lines(str(len(fate.readers) or "-") for fate in rows.first.fates)
     several = len(rows.first.fates) > 1
     return lines(
@@ -262,8 +268,8 @@ def _names(fate: replica_diff.RecordFate) -> str:
     return ", ".join(map(printable, sorted(fate.readers))) or "-"
 
 
-def _missing(rows: FoldedRows, signs: CellSigns) -> Text:
-    # A row of former records shows only the replicas that had them.
+def _missing_cell(rows: FoldedRows, signs: CellSigns) -> Text:
+    # A row of replaced records shows only the replicas that had them.
     if rows.first.is_past:
         return Text()
     return Text(signs.of(replica_diff.MISSING), _SIGNS[replica_diff.MISSING].style)

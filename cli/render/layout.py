@@ -1,13 +1,13 @@
-"""The look that all commands share: colours, signs, margins and tables."""
+"""The colours, signs, margins and tables that all commands share."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, Literal
 
 from rich.console import Console, RenderableType
 from rich.padding import Padding
 from rich.table import Table
 
-from harrow.campaigns.language.spelling import counted
+from harrow.campaigns.language.spelling import counted, shortlist
 from harrow.campaigns.story import topics
 from harrow.checks.finding import HELD, INCONCLUSIVE, PERMITTED, SKIPPED, VIOLATED
 from harrow.cli.console import is_unicode
@@ -42,6 +42,7 @@ EVENT_STYLES: Final = {
 _MARKS: Final = {HELD: "✓", PERMITTED: "~", VIOLATED: "✗", INCONCLUSIVE: "?", SKIPPED: "-"}
 _ASCII_MARKS: Final = {HELD: "+", PERMITTED: "~", VIOLATED: "x", INCONCLUSIVE: "?", SKIPPED: "-"}
 INDENT: Final = 6
+_PROBES_SHOWN: Final = 3
 
 
 def marks(console: Console) -> Mapping[str, str]:
@@ -76,11 +77,11 @@ def terms(
     style: str = "",
     gap: int = 2,
     justify: Literal["left", "right"] = "left",
-    before: int = 1,
+    columns_before: int = 1,
 ) -> Table:
-    """Return a grid that wraps only its last column, which has *before* columns in front of it."""
+    """Return a grid of *columns_before* columns, and a last column, the only one that wraps."""
     table = Table.grid(padding=(0, gap, 0, 0))
-    for _ in range(before):
+    for _ in range(columns_before):
         table.add_column(no_wrap=True, style=style, justify=justify)
     table.add_column(overflow="fold")
     for row in rows:
@@ -88,10 +89,17 @@ def terms(
     return table
 
 
-def rest(
+def hidden_items(
     count: int, shown_max: int, noun: str = "", *, hint: str = "--format json shows all", left: int = 2
 ) -> Iterator[Padding]:
-    """Yield a line about the items beyond those that are shown, if there are any."""
+    """Yield a line that counts the items beyond *shown_max*, if there are any."""
     if count > shown_max:
         items = counted(count - shown_max, noun) if noun else str(count - shown_max)
         yield indented(f"and {items} more{f'; {hint}' if hint else ''}", left, DIM)
+
+
+def unreached_states(probes: Sequence[str], *, verbose: bool) -> Text:
+    """Return a line about the rare states that no run reached; without *verbose* it is short."""
+    shown_max = len(probes) if verbose else _PROBES_SHOWN
+    hint = " (--verbose lists all)" if len(probes) > shown_max else ""
+    return Text(f"rare states never reached: {shortlist(probes, shown_max)}{hint}", DIM)

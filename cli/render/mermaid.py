@@ -1,10 +1,10 @@
-"""A story as a Mermaid sequence diagram."""
+"""Renders a story as a Mermaid sequence diagram."""
 
 import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from harrow.campaigns.story.trace_selection import Folded, Row, Shown
+from harrow.campaigns.story.trace_selection import Line, Shown
 from harrow.campaigns.story.trace_story import TraceStory
 from harrow.checks.causes.story import seconds
 from harrow.cluster_model.events import BatchAcknowledged, BatchAppended, BatchReplicated
@@ -13,22 +13,22 @@ TEXT_MAX: Final = 50_000
 """The longest diagram that Mermaid draws by default (``maxTextSize``)."""
 
 _INBOUND: Final = (BatchAppended, BatchReplicated)
-"""Events of the actor that receives something from the other."""
-_MARKED: Final = "rect rgba(255, 170, 0, 0.25)"
-_ESCAPED: Final = re.compile(r"[^\w .,:()=/\[\]+-]|\bend\b", re.IGNORECASE)
+"""Events in the lane of a receiver. Their arrows point to this lane."""
+_HIGHLIGHT: Final = "rect rgba(255, 170, 0, 0.25)"
+_SYNTAX: Final = re.compile(r"[^\w .,:()=/\[\]+-]|\bend\b", re.IGNORECASE)
 
 
-def mermaid(story: TraceStory, rows: Sequence[Row]) -> str:
-    """Return the source of a diagram, with the links of the selected chain on coloured ground."""
+def mermaid(story: TraceStory, rows: Sequence[Line]) -> str:
+    """Return the source of a diagram. The links of the selected chain have a coloured box."""
     return "".join(f"{line}\n" for line in _lines(story, rows))
 
 
 def escaped(text: str) -> str:
     """Return text with the syntax of Mermaid as character codes."""
-    return _ESCAPED.sub(lambda match: "".join(f"#{ord(char)};" for char in match[0]), text)
+    return _SYNTAX.sub(lambda match: "".join(f"#{ord(char)};" for char in match[0]), text)
 
 
-def _lines(story: TraceStory, rows: Sequence[Row]) -> Iterator[str]:
+def _lines(story: TraceStory, rows: Sequence[Line]) -> Iterator[str]:
     used = {
         lane
         for row in rows
@@ -41,7 +41,7 @@ def _lines(story: TraceStory, rows: Sequence[Row]) -> Iterator[str]:
         yield f"    participant {name} as {escaped(lane)}"
     participants = list(names.values())
     for row in rows:
-        if isinstance(row, Folded):
+        if not isinstance(row, Shown):
             if participants:
                 # A note spans one actor, or two and all between them.
                 over = ",".join(dict.fromkeys((participants[0], participants[-1])))
@@ -49,7 +49,7 @@ def _lines(story: TraceStory, rows: Sequence[Row]) -> Iterator[str]:
         elif row.mark is None:
             yield f"    {_step(row, names)}"
         else:
-            yield f"    {_MARKED}"
+            yield f"    {_HIGHLIGHT}"
             yield f"        {_step(row, names)}"
             yield "    end"
 
@@ -57,11 +57,11 @@ def _lines(story: TraceStory, rows: Sequence[Row]) -> Iterator[str]:
 def _step(row: Shown, names: dict[str, str]) -> str:
     narration = row.event.narration
     text = escaped(f"{seconds(row.event.at_us)} {row.text}")
-    own = names[narration.lane]
+    lane_name = names[narration.lane]
     if narration.to is None or narration.to == narration.lane:
-        return f"Note over {own}: {text}"
-    other = names[narration.to]
+        return f"Note over {lane_name}: {text}"
+    other_name = names[narration.to]
     if isinstance(row.event.source, _INBOUND):
-        return f"{other}->>{own}: {text}"
+        return f"{other_name}->>{lane_name}: {text}"
     arrow = "-->>" if isinstance(row.event.source, BatchAcknowledged) else "->>"
-    return f"{own}{arrow}{other}: {text}"
+    return f"{lane_name}{arrow}{other_name}: {text}"

@@ -1,4 +1,4 @@
-"""Mistakes in campaign files: place and message, and on a terminal the line itself."""
+"""Prints mistakes in campaign files: place and message, and on a terminal the line itself."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -12,7 +12,7 @@ from harrow.cli.text import Text
 
 _EXCERPT_MAX = 100
 _SHOWN_MAX = 100
-"""A file of a mebibyte can have a hundred thousand mistakes, which only a program would read."""
+"""A file of 1 MiB can have 100 000 mistakes; nobody would read them all."""
 
 
 def show_problems(console: Console, problems: Iterable[Problem]) -> None:
@@ -37,7 +37,7 @@ def _excerpt(problem: Problem) -> list[Text]:
         return []
     if problem.line > len(lines):
         return []
-    # The caret is in the right place only if a tab is as wide as one character.
+    # Tabs become blanks, so that the caret is in the right column.
     line = "".join(char if char.isprintable() else " " for char in lines[problem.line - 1])
     start = max(0, problem.column - 1 - _EXCERPT_MAX // 2)
     margin = f"{problem.line:>5} | "

@@ -1,4 +1,4 @@
-"""Two releases side by side: the behaviours and defaults that differ."""
+"""Compares two releases: renders the behaviours and defaults that differ."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -13,49 +13,49 @@ from harrow.cluster_model.release.profiles import SWITCHES, ReleaseProfile
 from harrow.cluster_model.settings import SETTINGS, Setting
 
 
-def releases_document(former: ReleaseProfile, latter: ReleaseProfile) -> dict[str, Any]:
-    behaviours, defaults = release_changes(former, latter)
+def releases_document(left: ReleaseProfile, right: ReleaseProfile) -> dict[str, Any]:
+    behaviours, defaults = release_changes(left, right)
     return {
         "schema": "harrow.diff-releases/1",
-        "releases": [former.name, latter.name],
-        "metadata": [list(former.modes), list(latter.modes)],
+        "releases": [left.name, right.name],
+        "metadata": [list(left.modes), list(right.modes)],
         "behaviours": {
             name: {"change": change, "doc": SWITCHES[name].doc} for name, change in behaviours.items()
         },
         "defaults": dict(defaults),
-        "without": _removed(former, latter),
+        "without": _only_in_left(left, right),
     }
 
 
-def releases_diff(former: ReleaseProfile, latter: ReleaseProfile) -> Iterator[RenderableType]:
+def releases_diff(left: ReleaseProfile, right: ReleaseProfile) -> Iterator[RenderableType]:
     """Yield the differences for people.
 
-    Each side has its name, because either release may come first, and the text of a switch says
-    "before" of older ones.
+    Either release may be the older one, so each value is shown with its release. The word "before"
+    would be ambiguous.
     """
 
     def sides(first: str, second: str) -> str:
-        return f"in {former.name}: {first}, in {latter.name}: {second}"
+        return f"in {left.name}: {first}, in {right.name}: {second}"
 
-    yield Text(f"Differences between Kafka {former.name} and Kafka {latter.name}", "bold")
-    if former.modes != latter.modes:
-        yield indented(f"metadata {sides(' or '.join(former.modes), ' or '.join(latter.modes))}", 2)
-    explained = {
+    yield Text(f"Differences between Kafka {left.name} and Kafka {right.name}", "bold")
+    if left.modes != right.modes:
+        yield indented(f"metadata {sides(' or '.join(left.modes), ' or '.join(right.modes))}", 2)
+    behaviours_text = {
         name: f"{sides(first, second)}\n{SWITCHES[name].doc}"
-        for name, first, second in changed_behaviours(former, latter)
+        for name, first, second in changed_behaviours(left, right)
     }
-    texts = {setting: _defaults(setting, former, latter) for setting in SETTINGS.values()}
+    texts = {setting: _defaults(setting, left, right) for setting in SETTINGS.values()}
     defaults = {
         f"{setting.name} ({setting.scope})": sides(first, second)
         for setting, (first, second) in texts.items()
         if first != second
     }
-    for heading, part in (("behaviours", explained), ("defaults of settings", defaults)):
+    for heading, part in (("behaviours", behaviours_text), ("defaults of settings", defaults)):
         if part:
             yield Text()
             yield indented(heading, 2, DIM)
             yield definitions(part)
-    if not explained and not defaults:
+    if not behaviours_text and not defaults:
         yield indented("The model has no difference between them.", 2)
 
 
@@ -67,10 +67,10 @@ def _defaults(setting: Setting, *releases: ReleaseProfile) -> list[str]:
     ]
 
 
-def _removed(former: ReleaseProfile, latter: ReleaseProfile) -> list[str]:
-    """Return the settings that only the former release has."""
+def _only_in_left(left: ReleaseProfile, right: ReleaseProfile) -> list[str]:
+    """Return the settings that only the left release has."""
     return [
         f"{setting.name} ({setting.scope})"
         for setting in SETTINGS.values()
-        if setting.exists_in(former.name) and not setting.exists_in(latter.name)
+        if setting.exists_in(left.name) and not setting.exists_in(right.name)
     ]

@@ -1,4 +1,4 @@
-"""Runs for people: a block per campaign, a line per run, and the story of each failure."""
+"""Renders runs for people: a block per campaign, a line per run, the story of each failure."""
 
 import shlex
 import sys
@@ -10,7 +10,7 @@ from typing import Final
 from rich.cells import set_cell_size
 from rich.console import Console
 
-from harrow.campaigns.language.spelling import counted, shortlist
+from harrow.campaigns.language.spelling import counted
 from harrow.campaigns.language.units import rough_duration_text
 from harrow.campaigns.record.report import (
     AS_EXPECTED,
@@ -32,7 +32,7 @@ from harrow.cli.commands.run_tally import FinishedRun, RunPrinter, Tally
 from harrow.cli.console import show, unbroken
 from harrow.cli.exit_code import MEANINGS
 from harrow.cli.options import DEFAULT_RESULTS
-from harrow.cli.render.layout import DIM, FAILED, STYLES, indented, marks
+from harrow.cli.render.layout import DIM, FAILED, STYLES, indented, marks, unreached_states
 from harrow.cli.render.story import short_story, whole_story
 from harrow.cli.text import Text
 
@@ -40,9 +40,8 @@ _VERDICT_WIDTH: Final = 14
 _OUTCOME_WIDTH: Final = 11
 _SEEDS_SHOWN: Final = 12
 _FAILURES_SHOWN: Final = 20
-_PROBES_SHOWN: Final = 20
-_LINKS_MAX: Final = 3
-"""With more findings than these, no run stands out for a link."""
+_DIFF_COMMANDS_MAX: Final = 3
+"""If more runs than this have findings, no `harrow diff` commands are printed."""
 _MAXRSS_UNIT_BYTES: Final = 1 if sys.platform == "darwin" else 1024
 
 
@@ -62,7 +61,7 @@ class RunTable(RunPrinter):
         self._groups: dict[tuple[str, str, str], list[FinishedRun]] = {}
         self._heading: Selection | None = None
         self._variant_width = 0
-        self._with_findings: list[Path] = []
+        self._folders_with_findings: list[Path] = []
 
     def begin(self, selection: Selection) -> None:
         """Remember the campaign; its heading is printed with the first line below it."""
@@ -72,17 +71,21 @@ class RunTable(RunPrinter):
 
     def add(self, run: FinishedRun) -> None:
         """Print a run, or add it to its group."""
-        if run.folder is not None and _has_finding(run) and len(self._with_findings) <= _LINKS_MAX:
-            self._with_findings.append(run.folder)
+        if (
+            run.folder is not None
+            and _has_finding(run)
+            and len(self._folders_with_findings) <= _DIFF_COMMANDS_MAX
+        ):
+            self._folders_with_findings.append(run.folder)
         if self._several_seeds and not self._verbose:
             group = (run.variant, run.result.verdict.status, run.outcome)
             self._groups.setdefault(group, []).append(run)
             return
         if self._quiet and run.outcome == AS_EXPECTED:
             return
-        what = detail_of(run)
+        detail = detail_of(run)
         seed = f"seed {run.result.seed}" if self._several_seeds else ""
-        self._show_line(run, ": ".join(part for part in (seed, what) if part))
+        self._show_line(run, ": ".join(part for part in (seed, detail) if part))
         if self._verbose:
             show(self._console, *whole_story(run), Text())
         elif run.outcome != AS_EXPECTED:
@@ -96,11 +99,11 @@ class RunTable(RunPrinter):
             self._show_line(runs[0], seeds_text([run.result.seed for run in runs]))
             if permitted := _permitted_text(runs):
                 show(self._console, indented(permitted, style=DIM))
-            if why := _typical_reason(runs):
-                show(self._console, indented(why, style=DIM))
+            if reason_text := _typical_reason(runs):
+                show(self._console, indented(reason_text, style=DIM))
             if outcome != AS_EXPECTED:
-                seed, what = runs[0].result.seed, detail_of(runs[0])
-                show(self._console, indented(f"seed {seed}: {what}" if what else f"seed {seed}"))
+                seed, detail = runs[0].result.seed, detail_of(runs[0])
+                show(self._console, indented(f"seed {seed}: {detail}" if detail else f"seed {seed}"))
                 show(self._console, *short_story(runs[0]))
         self._groups = {}
         self._console.file.flush()
@@ -114,7 +117,7 @@ class RunTable(RunPrinter):
                 *_summary(tally, verbose=self._verbose, with_probes=self._verbose or self._several_seeds),
             )
             if not self._quiet and not self._several_seeds:
-                show(self._console, *_diff_commands(self._with_findings))
+                show(self._console, *_diff_commands(self._folders_with_findings))
             self._console.file.flush()
 
     def _show_line(self, run: FinishedRun, detail: str) -> None:
@@ -151,8 +154,8 @@ def _typical_reason(runs: Sequence[FinishedRun]) -> str:
         return ""
     held = first.result.verdict.status == HELD
     run = max(runs, key=lambda run: longest_outage_us(run.result)) if held else first
-    why = reason(run.result)
-    return f"seed {run.result.seed}: {why}" if why else ""
+    reason_text = reason(run.result)
+    return f"seed {run.result.seed}: {reason_text}" if reason_text else ""
 
 
 def _permitted_text(runs: Sequence[FinishedRun]) -> str:
@@ -181,7 +184,7 @@ def _has_finding(run: FinishedRun) -> bool:
 
 def _diff_commands(folders: Sequence[Path]) -> Iterator[Text]:
     """Yield the commands that show the findings of a few runs."""
-    if len(folders) > _LINKS_MAX:
+    if len(folders) > _DIFF_COMMANDS_MAX:
         return
     for number, folder in enumerate(folders):
         # `harrow diff` looks in results/ by default, so the id is enough there.
@@ -192,7 +195,7 @@ def _diff_commands(folders: Sequence[Path]) -> Iterator[Text]:
 
 
 def _outcome_word(run: FinishedRun) -> str:
-    """Return the outcome to show; none if the campaign expects nothing and nothing happened."""
+    """Return the outcome to print; empty if the campaign has no expectations and nothing failed."""
     is_plain = run.result.plan.expect.is_empty() and run.outcome == AS_EXPECTED
     return "" if is_plain or run.outcome in (UNDECIDED, NOT_RUN) else run.outcome
 
@@ -231,8 +234,7 @@ def _summary(tally: Tally, *, verbose: bool, with_probes: bool) -> Iterator[Text
         yield Text(f"at most {peak} MiB of memory", DIM)
     unreached = tally.probes_never_reached()
     if with_probes and unreached:
-        more = " (all: --format json)" if len(unreached) > _PROBES_SHOWN else ""
-        yield Text(f"rare states never reached: {shortlist(unreached, _PROBES_SHOWN)}{more}", DIM)
+        yield unreached_states(unreached, verbose=verbose)
     code = tally.exit_code()
     if code:
         yield Text(f"exit {code}: {MEANINGS[code]}", DIM)
@@ -257,7 +259,7 @@ def _outcomes(tally: Tally) -> str:
     if tally.failed:
         parts.append(f"{len(tally.failed)} not as expected")
     if otherwise:
-        parts.append(f"{otherwise} otherwise than written for another release")
+        parts.append(f"{otherwise} with another outcome than written for another release")
     if undecided:
         parts.append(f"{undecided} undecided")
     if left := tally.planned - tally.finished:

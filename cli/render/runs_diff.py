@@ -1,4 +1,4 @@
-"""Two runs for people: how their plans differ, where they diverge, and how their logs ended."""
+"""Compares two runs for people: their plans, where they diverge, and their logs at the end."""
 
 from collections.abc import Iterable, Iterator
 from itertools import groupby
@@ -19,7 +19,7 @@ from harrow.checks.finding import VIOLATED
 from harrow.checks.replay.partition_state import ACKED, LogEntry
 from harrow.cli.console import show
 from harrow.cli.render.diff_rows import FOLDED_MIN, LOST
-from harrow.cli.render.layout import DIM, STYLES, columns, indented, rest
+from harrow.cli.render.layout import DIM, STYLES, columns, hidden_items, indented
 from harrow.cli.text import Text
 
 _SIDES: Final = ("A", "B")
@@ -33,7 +33,7 @@ def show_runs_diff(console: Console, diff: RunsDiff, *, only_different: bool) ->
     for side, run in zip(_SIDES, diff.runs, strict=True):
         show(console, *_title(side, run))
     if diff.is_same:
-        show(console, Text(), Text("Both have the same trace, event by event.", "bold"))
+        show(console, Text(), Text("Both runs have the same trace, event by event.", "bold"))
     show(console, *_plan(diff), *_divergence(diff), *_service(diff))
     equal = [logs for logs in diff.logs if logs.is_equal()]
     for logs in (logs for logs in diff.logs if not logs.is_equal()):
@@ -60,21 +60,21 @@ def _title(side: str, run: RunDiff) -> Iterator[RenderableType]:
 def _plan(diff: RunsDiff) -> Iterator[RenderableType]:
     yield Text()
     if not diff.plan:
-        yield Text("Their plans are the same.")
+        yield Text("The plans are the same.")
         return
-    yield Text("Their plans differ:", "bold")
-    yield _sides(diff.plan[:_KEYS_SHOWN])
-    yield from rest(len(diff.plan), _KEYS_SHOWN)
+    yield Text("The plans differ:", "bold")
+    yield _side_table(diff.plan[:_KEYS_SHOWN])
+    yield from hidden_items(len(diff.plan), _KEYS_SHOWN)
 
 
 def _service(diff: RunsDiff) -> Iterator[RenderableType]:
     if diff.service:
         yield Text()
         yield Text("Service to clients:", "bold")
-        yield _sides(diff.service)
+        yield _side_table(diff.service)
 
 
-def _sides(rows: Iterable[tuple[str | None, ...]]) -> Padding:
+def _side_table(rows: Iterable[tuple[str | None, ...]]) -> Padding:
     cells = (("-" if value is None else value for value in row) for row in rows)
     return indented(columns("", *_SIDES, rows=cells), 2)
 
@@ -84,26 +84,28 @@ def _divergence(diff: RunsDiff) -> Iterator[RenderableType]:
     if difference is None:
         return
     yield Text()
-    yield Text(f"They diverge at event {difference.position + 1}:", "bold")
+    yield Text(f"The runs diverge at event {difference.position + 1}:", "bold")
     table = columns("", "")
     for earlier in difference.before[-2:]:
-        table.add_row("", Text(_words(earlier), DIM))
+        table.add_row("", Text(_event_text(earlier), DIM))
     for side, event, style in zip(_SIDES, (difference.recorded, difference.replayed), _STYLES, strict=True):
-        table.add_row(side, Text(_words(event), style))
+        table.add_row(side, Text(_event_text(event), style))
     yield indented(table, 2)
     telling = diff.telling_difference
     if telling == (None, None):
-        yield indented("Only times and traffic differ: the same things happened in the same order.", 2, DIM)
+        yield indented(
+            "Only times and traffic differ: the same other events happened in the same order.", 2, DIM
+        )
     elif any(event is not None and event[0] != difference.position + 1 for event in telling):
         yield Text("The first difference beyond times and traffic:", "bold")
         table = columns("", "", "")
         for side, numbered, style in zip(_SIDES, telling, _STYLES, strict=True):
             number = "" if numbered is None else f"event {numbered[0]}"
-            table.add_row(Text(side, style), number, _words(None if numbered is None else numbered[1]))
+            table.add_row(Text(side, style), number, _event_text(None if numbered is None else numbered[1]))
         yield indented(table, 2)
 
 
-def _words(event: RecordedEvent | None) -> str:
+def _event_text(event: RecordedEvent | None) -> str:
     if event is None:
         return "the trace has ended"
     fields = fields_text(tuple(event.fields.items()))
@@ -123,7 +125,7 @@ def _logs(logs: LogsDiff, *, only_different: bool) -> Iterator[RenderableType]:
         is_folded = is_equal and (only_different or len(rows) >= FOLDED_MIN)
         shown += [(rows[0], rows[-1])] if is_folded else [(row, row) for row in rows]
     for first, last in shown[:_ROWS_SHOWN]:
-        _add(table, first, last)
+        _add_row(table, first, last)
     yield indented(table, 2)
     if len(shown) > _ROWS_SHOWN:
         after = shown[_ROWS_SHOWN - 1][1].offset
@@ -134,11 +136,11 @@ def _logs(logs: LogsDiff, *, only_different: bool) -> Iterator[RenderableType]:
             yield indented(Text.assemble((f"{side}  ", style), (f"{LOST} ", "bold red"), names), 2)
 
 
-def _add(table: Table, first: LogRow, last: LogRow) -> None:
+def _add_row(table: Table, first: LogRow, last: LogRow) -> None:
     is_one = first is last
     entries = [
-        _record(entry, None if is_one else until)
-        for entry, until in zip(first.entries, last.entries, strict=True)
+        _record(entry, None if is_one else last_entry)
+        for entry, last_entry in zip(first.entries, last.entries, strict=True)
     ]
     acked = []
     for fate in first.fates:
@@ -148,8 +150,8 @@ def _add(table: Table, first: LogRow, last: LogRow) -> None:
     table.add_row(offsets, *entries, *acked, style="" if first.is_equal() else "bold")
 
 
-def _record(entry: LogEntry | None, until: LogEntry | None) -> str:
+def _record(entry: LogEntry | None, last_entry: LogEntry | None) -> str:
     if entry is None:
         return "-"
-    last = "" if until is None else f"..{until.value}"
+    last = "" if last_entry is None else f"..{last_entry.value}"
     return f"{entry.value}{last} e{entry.leader_epoch}"

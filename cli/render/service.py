@@ -1,4 +1,4 @@
-"""Service levels for people: acks and latencies, acks over time, and outages with their causes."""
+"""Renders service levels for people: latencies, acks over time, and outages with their causes."""
 
 from collections.abc import Iterator, Sequence
 from typing import Final
@@ -22,14 +22,14 @@ from harrow.cli.text import Text
 OUTAGES_SHOWN: Final = 5
 _BARS: Final = "▁▂▃▄▅▆▇█"
 _ASCII_BARS: Final = ".:-=+*#%"
-_NOTHING: Final = " "
+_BLANK: Final = " "
 _USUAL_PERCENT: Final = 90
 
 
 class AcksOverTime:
-    """Acks over time: a sign for each step, and a line with the step's length and the maximum.
+    """Acks over time: a sign for each time step, and a line with the step's length and the maximum.
 
-    Neighbouring steps share a sign if the line has no room for all.
+    If the line has no room for all steps, several steps_per_sign a sign.
     """
 
     def __init__(self, counts: Sequence[int], bucket_us: int) -> None:
@@ -37,19 +37,22 @@ class AcksOverTime:
         self._bucket_us = bucket_us
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        share = -(-len(self._counts) // max(1, options.max_width))
-        sums = [sum(self._counts[start : start + share]) for start in range(0, len(self._counts), share)]
+        steps_per_sign = -(-len(self._counts) // max(1, options.max_width))
+        sums = [
+            sum(self._counts[start : start + steps_per_sign])
+            for start in range(0, len(self._counts), steps_per_sign)
+        ]
         yield Text(sparkline(sums, _BARS if is_unicode(console) else _ASCII_BARS))
-        yield Text(f"each {rough_duration_text(share * self._bucket_us)}, at most {max(sums)} in one", DIM)
+        yield Text(
+            f"each {rough_duration_text(steps_per_sign * self._bucket_us)}, at most {max(sums)} in one", DIM
+        )
 
 
 def sparkline(counts: Sequence[int], bars: str) -> str:
     """Return a sign for each count, a blank for zero."""
-    # Scaled by the maximum, a burst after an outage would make everything else invisible.
+    # If the maximum were the scale, a burst after an outage would make all else invisible.
     usual = percentile(sorted(filter(None, counts)) or [1], _USUAL_PERCENT)
-    return "".join(
-        _NOTHING if n == 0 else bars[min(len(bars), -(-n * len(bars) // usual)) - 1] for n in counts
-    )
+    return "".join(_BLANK if n == 0 else bars[min(len(bars), -(-n * len(bars) // usual)) - 1] for n in counts)
 
 
 def service_lines(levels: ServiceLevels) -> Iterator[RenderableType]:

@@ -1,4 +1,4 @@
-"""The story of one run for people: findings with their causes, and missed expectations."""
+"""Renders the story of one run for people: findings with causes, and missed expectations."""
 
 from collections.abc import Iterable, Iterator
 from itertools import groupby
@@ -34,21 +34,21 @@ _FINDINGS_SHOWN: Final = 3
 
 
 def short_story(run: FinishedRun) -> Iterator[RenderableType]:
-    """Yield why a run failed: one story per broken promise, as other records have similar ones."""
+    """Yield why a run failed: one story per broken promise, because others are similar."""
     for anomaly in anomalies(run.result):
         if anomaly.permitted_by is None:
             yield from _findings(anomaly, shown_max=1, everything=False)
     yield from _release_line(run)
     difference = run.result.difference
     if difference is None or run.outcome == UNEXPECTED:
-        yield from _misses(run, shown=reason(run.result))
+        yield from _missed_and_undecided(run, shown=reason(run.result))
     elif difference.step is not None:
-        # The trial only got further in the script, so the misses may have other causes.
+        # The trial only got further in the script, so missed expectations may have other causes.
         yield from _expectations(run)
     if run.result.drawn:
         drawn = ", ".join(f"{name}={value}" for name, value in run.result.drawn)
         yield indented(Text.assemble(("drawn     ", DIM), drawn))
-    yield from _pointers(run)
+    yield from _commands_and_files(run)
 
 
 def whole_story(run: FinishedRun) -> Iterator[RenderableType]:
@@ -62,15 +62,15 @@ def whole_story(run: FinishedRun) -> Iterator[RenderableType]:
     for anomaly in anomalies(result):
         yield from _findings(anomaly, shown_max=_FINDINGS_SHOWN, everything=True)
     yield from _release_line(run)
-    yield from _misses(run)
+    yield from _missed_and_undecided(run)
     for part in service_lines(result.service):
         yield indented(part)
-    for table in _tables(result):
+    for table in _detail_tables(result):
         if table.row_count:
             yield Text()
             yield indented(table)
     yield Text()
-    yield from _pointers(run)
+    yield from _commands_and_files(run)
 
 
 def _findings(anomaly: FindingGroup, *, shown_max: int, everything: bool) -> Iterator[RenderableType]:
@@ -89,7 +89,7 @@ def _findings(anomaly: FindingGroup, *, shown_max: int, everything: bool) -> Ite
 def story_of(finding: Finding, *, everything: bool = False) -> Iterator[RenderableType]:
     """Yield the chain that led to a finding, and the settings that would have prevented it.
 
-    A long chain is shortened to its turning points, unless *everything* is wanted.
+    Without *everything*, a long chain is shortened to its turning points.
     """
     chain = finding.chain if everything else shortened(finding.chain)
     yield indented(chain_table(chain), INDENT + 2)
@@ -132,15 +132,15 @@ def _expectations(run: FinishedRun) -> Iterator[RenderableType]:
             yield indented(message, INDENT + len(word) + 1)
 
 
-def _misses(run: FinishedRun, *, shown: str = "") -> Iterator[RenderableType]:
-    """Yield missed expectations, and why the run is undecided except for the reason *shown*."""
+def _missed_and_undecided(run: FinishedRun, *, shown: str = "") -> Iterator[RenderableType]:
+    """Yield missed expectations, and why the run is undecided, without the reason *shown*."""
     yield from _expectations(run)
     result = run.result
     for step in result.hurried:
         where = f"{run.file}:{step.line}" if step.line else f"step {step.number}"
         waited = f"went on after {duration_text(step.waited_us)} without its condition: {step.missing}"
         yield indented(Text.assemble(("hurried ", DIM), f"{where} {waited}"))
-    # Real brokers are observed only from time to time, so some expectations cannot be checked.
+    # harrow observes real brokers only at intervals, so it cannot check some expectations.
     for unseen in result.unseen:
         place = f"{run.file}:{unseen.line}: " if unseen.line else ""
         yield indented(Text.assemble(("unseen ", DIM), f"{place}{unseen.message}"))
@@ -151,7 +151,7 @@ def _misses(run: FinishedRun, *, shown: str = "") -> Iterator[RenderableType]:
             yield indented(Text.assemble(label, cause))
 
 
-def _pointers(run: FinishedRun) -> Iterator[RenderableType]:
+def _commands_and_files(run: FinishedRun) -> Iterator[RenderableType]:
     # Lines to copy are not wrapped.
     margin = " " * INDENT
     yield unbroken(Text.assemble(margin, ("reproduce ", DIM), str(run.mapping["reproduce"])))
@@ -159,7 +159,7 @@ def _pointers(run: FinishedRun) -> Iterator[RenderableType]:
         yield unbroken(Text.assemble(margin, ("files     ", DIM), str(run.folder)))
 
 
-def _tables(result: RunResult) -> Iterator[Table]:
+def _detail_tables(result: RunResult) -> Iterator[Table]:
     yield columns("left open", "drawn", rows=result.drawn)
     table = columns("rule", "status", "findings", "promise")
     rules = worst_first(result.verdict.rules).items()
@@ -172,7 +172,7 @@ def _tables(result: RunResult) -> Iterator[Table]:
     faults = (
         (duration_text(fault.at_us), fault.fault, fields_text(fault.details)) for fault in result.faults
     )
-    yield columns("at", "fault that struck", "details", rows=faults)
+    yield columns("at", "fault", "details", rows=faults)
     probes = ((name, str(count)) for name, count in sorted(result.probes.items()) if count)
     yield columns("rare state", "times", rows=probes)
     table = columns("replica", "broker", "LEO", "HW", "epoch@start", "log")

@@ -1,11 +1,11 @@
-"""The report of a sweep for people: failures by kind, rates by setting, rare states, durations."""
+"""Renders the report of a sweep: failures by kind, rates by setting, rare states, durations."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from rich.console import Console, RenderableType
 
-from harrow.campaigns.language.spelling import counted, shortlist
+from harrow.campaigns.language.spelling import counted
 from harrow.campaigns.language.units import rough_duration_text
 from harrow.campaigns.record.report import BASE
 from harrow.campaigns.sweep.failures import WrittenFailure
@@ -15,21 +15,20 @@ from harrow.campaigns.sweep.sweep_report import FailureGroup, SweepReport
 from harrow.checks.finding import INCONCLUSIVE
 from harrow.cli.console import show, unbroken
 from harrow.cli.render.figures import grouped
-from harrow.cli.render.layout import DIM, FAILED, STYLES, indented
+from harrow.cli.render.layout import DIM, FAILED, STYLES, indented, unreached_states
 from harrow.cli.render.sweep_matrix import Matrix
 from harrow.cli.text import Text
 from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
 
 _US_PER_MS: Final = 1_000
 _GROUPS_SHOWN: Final = 10
-_PROBES_SHOWN: Final = 12
 _RARE_SHOWN: Final = 5
 
 
 def show_report(
     console: Console, report: SweepReport, written: Sequence[WrittenFailure], *, quiet: bool, verbose: bool
 ) -> None:
-    """Print a report; if *quiet* only failures, if *verbose* all their kinds and all probes."""
+    """Print a report. With *quiet* only failures, with *verbose* all their kinds and all probes."""
     files = {(each.group.campaign, each.group.signature): each for each in written}
     shown = report.failures if verbose else report.failures[:_GROUPS_SHOWN]
     for group in shown:
@@ -39,7 +38,7 @@ def show_report(
         show(console, Text(f"and {more} of failures; --verbose shows them, --format json too", DIM), Text())
     if not quiet:
         show(console, Matrix(report))
-        show(console, *_rest(report, verbose=verbose))
+        show(console, *_details(report, verbose=verbose))
     if not quiet or report.failures:
         show(console, *_summary(report))
 
@@ -80,7 +79,7 @@ def _repeaters(state: Mapping[str, Any], repeated: int) -> str:
     return f", {grouped(elsewhere)} of them by another worker" if elsewhere else " by the same worker"
 
 
-def _rest(report: SweepReport, *, verbose: bool) -> Iterator[RenderableType]:
+def _details(report: SweepReport, *, verbose: bool) -> Iterator[RenderableType]:
     for skipped in report.state.get("skipped", ()):
         settings = " ".join(f"{key}={value}" for key, value in skipped["settings"].items())
         yield Text(f"skipped: {skipped['campaign']} {settings}: {skipped['reason']}", DIM)
@@ -89,18 +88,16 @@ def _rest(report: SweepReport, *, verbose: bool) -> Iterator[RenderableType]:
     for missed in report.required:
         yield Text(f"inconclusive: {missed}", STYLES[INCONCLUSIVE])
     if report.never_reached:
-        shown_max = len(report.never_reached) if verbose else _PROBES_SHOWN
-        more = " (all: --verbose)" if len(report.never_reached) > shown_max else ""
-        yield Text(f"rare states never reached: {shortlist(report.never_reached, shown_max)}{more}", DIM)
+        yield unreached_states(report.never_reached, verbose=verbose)
     if report.probes:
         rare = report.probes if verbose else report.probes[:_RARE_SHOWN]
         listed = ", ".join(f"{reached.probe} {grouped(reached.runs)}" for reached in rare)
         yield Text(f"rarest states reached (runs): {listed}", DIM)
     for duration in report.durations:
         yield Text(
-            f"{duration.campaign}: {duration.median_us / _US_PER_MS:.1f} ms a run (median), 99% within "
+            f"{duration.campaign}: {duration.median_us / _US_PER_MS:.1f} ms per run (median), 99% within "
             f"{duration.p99_us / _US_PER_MS:.0f} ms, longest {duration.longest_us / _US_PER_MS:.0f} ms; "
-            f"{grouped(round(duration.simulated_per_s()))} simulated seconds a second and core",
+            f"{grouped(round(duration.simulated_per_s()))} simulated seconds per second and core",
             DIM,
         )
 
@@ -109,7 +106,7 @@ def _summary(report: SweepReport) -> Iterator[RenderableType]:
     state = report.state
     verdicts = ", ".join(f"{grouped(count)} {verdict}" for verdict, count in report.verdicts().items())
     failed = report.count(FAILED_OUTCOME)
-    outcome = f"{grouped(failed)} not as expected" if failed else "none unexpected"
+    outcome = f"{grouped(failed)} not as expected" if failed else "all as expected"
     cells = f" in {len(report.cells)} cells" if len(report.cells) > 1 else ""
     if skipped := report.state.get("skipped"):
         cells += f" ({len(skipped)} more of the grid skipped)"

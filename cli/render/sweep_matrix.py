@@ -1,7 +1,8 @@
-"""The matrix of a sweep: a row for each cell, with its settings and then its results.
+"""Renders the matrix of a sweep: a row for each cell, with its settings and then its results.
 
-If a terminal has no room for all columns, the rest follow below with the same rows. If it has no
-room for a single group, each cell has lines of its own. No figure and no setting is cut.
+If the terminal has no room for all columns, the others follow below, with the same rows. If it has
+no room for a single group of columns, each cell is a block of lines. No figure or setting is cut
+off.
 """
 
 import re
@@ -27,7 +28,7 @@ from harrow.cluster_model.lazy_dataclass import dataclass
 _GAP: Final = 2
 _INDENT: Final = 2
 _HEAD_MAX: Final = 12
-"""A longer name of a setting is in the legend, with a letter above its column."""
+"""If a setting has a longer name, its column has a letter, which the legend explains."""
 
 _KAFKA: Final = "kafka"
 _RELEASE: Final = re.compile(r"\d+(\.\d+)*")
@@ -70,7 +71,7 @@ class _ColumnGroup:
 
 
 class Matrix:
-    """The matrix, which Rich prints as wide as the console."""
+    """The matrix of a report. Rich prints it as wide as the console."""
 
     def __init__(self, report: SweepReport) -> None:
         rows = _rows(report)
@@ -93,13 +94,13 @@ class Matrix:
         keys = _ColumnGroup(title="", columns=tuple(self._keys))
         room = options.max_width - _INDENT - (keys.width() + _GAP if self._keys else 0)
         if any(group.width() > room for group in self._groups):
-            yield from self._one_below_the_other()
+            yield from self._stacked_lines()
         else:
             for band in _bands(self._groups, room):
                 yield from _band_lines([keys, *band] if self._keys else band, self._rows)
         yield Text()
 
-    def _one_below_the_other(self) -> Iterator[Text]:
+    def _stacked_lines(self) -> Iterator[Text]:
         for row in range(self._rows):
             yield Text()
             for column in self._keys:
@@ -151,7 +152,7 @@ def _padded(text: Text, width: int, *, right: bool = False) -> Text:
     return Text.assemble(blanks, text) if right else Text.assemble(text, blanks)
 
 
-# Rows, and the columns in which they differ
+# Rows, and columns for the keys that differ
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -181,40 +182,40 @@ def _rows(report: SweepReport) -> list[_Row]:
         definition = definitions.get((campaign, cell), {})
         variant, settings = definition.get("variant", cell), definition.get("settings", {})
         rows.append(_Row(campaign=campaign, cell=cell, variant=variant, settings=settings))
-    campaigns = _places([row.campaign for row in rows])
-    variants = _places([row.variant for row in rows])
+    campaigns = _positions([row.campaign for row in rows])
+    variants = _positions([row.variant for row in rows])
     values = {
-        key: _order(key, [row.settings[key] for row in rows if key in row.settings])
+        key: _value_positions(key, [row.settings[key] for row in rows if key in row.settings])
         for key in _setting_keys(rows)
     }
 
-    def place(row: _Row) -> tuple[int, int, list[int]]:
-        of_settings = [order.get(row.settings.get(key, ""), -1) for key, order in values.items()]
-        return campaigns[row.campaign], variants[row.variant], of_settings
+    def position(row: _Row) -> tuple[int, int, list[int]]:
+        setting_positions = [order.get(row.settings.get(key, ""), -1) for key, order in values.items()]
+        return campaigns[row.campaign], variants[row.variant], setting_positions
 
-    return sorted(rows, key=place)
+    return sorted(rows, key=position)
 
 
 def _setting_keys(rows: Sequence[_Row]) -> list[str]:
     return list(dict.fromkeys(key for row in rows for key in row.settings))
 
 
-def _places(names: Sequence[str]) -> dict[str, int]:
-    return {name: place for place, name in enumerate(dict.fromkeys(names))}
+def _positions(names: Sequence[str]) -> dict[str, int]:
+    return {name: position for position, name in enumerate(dict.fromkeys(names))}
 
 
-def _order(key: str, values: Sequence[str]) -> dict[str, int]:
-    """Return the place of each value of a setting: numbers by size, then words by first use."""
-    first_uses = _places(values)
+def _value_positions(key: str, values: Sequence[str]) -> dict[str, int]:
+    """Return the position of each value of a setting: numbers by size, then words by first use."""
+    first_uses = _positions(values)
     is_release = key == _KAFKA and all(map(_RELEASE.fullmatch, first_uses))
 
-    def place(value: str) -> tuple[int, Any]:
+    def position(value: str) -> tuple[int, Any]:
         if is_release:
             return 0, tuple(map(int, value.split(".")))
         amount = _amount(value)
         return (1, first_uses[value]) if amount is None else (0, amount)
 
-    return _places(sorted(first_uses, key=place))
+    return _positions(sorted(first_uses, key=position))
 
 
 def _amount(value: str) -> Fraction | None:
@@ -225,7 +226,7 @@ def _amount(value: str) -> Fraction | None:
 
 
 def _key_columns(rows: Sequence[_Row]) -> tuple[dict[str, str], list[_Column]]:
-    """Return the legend of letters for long names, and the columns in which rows differ."""
+    """Return the legend of letters for long names, and a column for each key that differs."""
     columns = []
     if len({row.campaign for row in rows}) > 1:
         columns.append(_key_column("campaign", [row.campaign for row in rows]))
@@ -248,7 +249,7 @@ def _key_columns(rows: Sequence[_Row]) -> tuple[dict[str, str], list[_Column]]:
 def _letters() -> Iterator[str]:
     """Yield A to Z, then A1 and so on."""
     for round_ in count():
-        yield from (f"{chr(ord('A') + place)}{round_ or ''}" for place in range(26))
+        yield from (f"{chr(ord('A') + position)}{round_ or ''}" for position in range(26))
 
 
 def _key_column(head: str, values: Sequence[str]) -> _Column:
@@ -294,7 +295,7 @@ def _service_groups(service: Sequence[CellService], rows: Sequence[_Row]) -> Ite
 def _rate_groups(report: SweepReport, rows: Sequence[_Row]) -> Iterator[_ColumnGroup]:
     """Yield a group for each anomaly and status, violations first."""
     rates = {(rate.rule, rate.status, rate.campaign, rate.cell): rate for rate in report.rates}
-    tries = {(cell.campaign, cell.cell): _tries(cell) for cell in report.cells}
+    tries = {(cell.campaign, cell.cell): _decided_runs(cell) for cell in report.cells}
     tries.update({(rate.campaign, rate.cell): rate.runs for rate in report.rates})
     pairs = dict.fromkeys((rate.rule, rate.status) for rate in report.rates if rate.status is not None)
     for rule, status in sorted(pairs, key=lambda each: _STATUSES.index(each[1] or HELD)):
@@ -319,5 +320,5 @@ def _rate_groups(report: SweepReport, rows: Sequence[_Row]) -> Iterator[_ColumnG
         )
 
 
-def _tries(cell: CellCount) -> int:
+def _decided_runs(cell: CellCount) -> int:
     return sum(cell.verdicts.get(verdict, 0) for verdict in (HELD, PERMITTED, VIOLATED))

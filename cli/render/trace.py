@@ -1,4 +1,4 @@
-"""The story of a run as text: lanes as columns if they fit, else a line per event."""
+"""Renders the story of a run as text: lanes as columns if they fit, else a line per event."""
 
 from collections.abc import Iterator, Sequence
 from typing import Final
@@ -10,7 +10,7 @@ from harrow.campaigns.record.numbered_findings import NumberedFinding
 from harrow.campaigns.story.narration import FAULTS, broker_of_lane
 from harrow.campaigns.story.run_state import before
 from harrow.campaigns.story.trace_record import RecordStory
-from harrow.campaigns.story.trace_selection import Folded, Row, Shown
+from harrow.campaigns.story.trace_selection import CreatedTopics, Folded, Line, Shown
 from harrow.campaigns.story.trace_story import TraceStory
 from harrow.checks.causes.story import seconds
 from harrow.checks.replay.cluster_state import BrokerState
@@ -28,7 +28,7 @@ _TIME_WIDTH: Final = 10
 _GAP: Final = 2
 _FINDINGS_LISTED: Final = 6
 _COLUMNS_MAX: Final = 1_000
-"""Wider output is a pipe or file, where columns cannot be read."""
+"""Wider output goes to a pipe or file, where nobody could read columns."""
 
 Piece = tuple[str, str]
 """Text and its style."""
@@ -42,12 +42,11 @@ class LaneSigns:
     leading: str
     paused: str
     mark: str
-    dots: str
-    rule: str
+    ellipsis: str
 
 
-_UNICODE: Final = LaneSigns(live="│", leading="┃", paused="┊", mark="▶", dots="…", rule="─")
-_ASCII: Final = LaneSigns(live="|", leading="#", paused=":", mark=">", dots="...", rule="-")
+_UNICODE: Final = LaneSigns(live="│", leading="┃", paused="┊", mark="▶", ellipsis="…")
+_ASCII: Final = LaneSigns(live="|", leading="#", paused=":", mark=">", ellipsis="...")
 
 
 def heading(
@@ -87,14 +86,14 @@ def ending(finding: NumberedFinding | None, record: RecordStory | None) -> Itera
         yield from prevention_of(finding.finding, _GAP)
 
 
-def lanes_of(story: TraceStory, rows: Sequence[Row]) -> list[str]:
+def lanes_of(story: TraceStory, rows: Sequence[Line]) -> list[str]:
     """Return the lanes that are not empty, in order."""
     used = {row.event.narration.lane for row in rows if isinstance(row, Shown)}
     return [lane for lane in story.lanes if lane in used]
 
 
 class LaneStates:
-    """The state of each actor (up, paused, leading) at a moment, which only moves forward."""
+    """The state of each actor (up, paused, leading) at a moment that only moves forward."""
 
     def __init__(self, story: TraceStory) -> None:
         self._story = story
@@ -123,7 +122,7 @@ class LaneStates:
         broker = self._broker(lane)
         return broker is not None and broker.is_paused
 
-    def leads(self, lane: str) -> bool:
+    def is_leading(self, lane: str) -> bool:
         """Return whether a broker believes that it leads some partition."""
         broker = self._broker(lane)
         return broker is not None and any(
@@ -140,7 +139,7 @@ class LaneStates:
 class StoryTable:
     """The rows of a story as lines of text for one console."""
 
-    def __init__(self, story: TraceStory, rows: Sequence[Row], console: Console) -> None:
+    def __init__(self, story: TraceStory, rows: Sequence[Line], console: Console) -> None:
         self._rows = rows
         self._signs = _UNICODE if console.encoding.lower().startswith("utf") else _ASCII
         self._width = console.width
@@ -154,33 +153,33 @@ class StoryTable:
             yield self._head(self._widths)
         last_us: int | None = None
         for group in self._groups():
-            if isinstance(group, Folded):
+            if isinstance(group, Folded | CreatedTopics):
                 yield from self._folded(group)
                 continue
             at_us = group[0].event.at_us
             time = "" if at_us == last_us else seconds(at_us)
             last_us = at_us
             if self._widths is None:
-                yield from self._as_lines(group[0], time)
+                yield from self._event_lines(group[0], time)
             else:
-                yield from self._as_columns(group, time, self._widths)
+                yield from self._event_columns(group, time, self._widths)
 
-    def _groups(self) -> Iterator[Folded | list[Shown]]:
-        """Yield rows to show side by side: in columns the events of one instant, left to right."""
+    def _groups(self) -> Iterator[Folded | CreatedTopics | list[Shown]]:
+        """Yield groups of rows to show side by side: in columns, the events of one instant."""
         group: list[Shown] = []
         for row in self._rows:
-            if isinstance(row, Shown) and group and self._goes_on(group[-1], row):
+            if isinstance(row, Shown) and group and self._is_beside(group[-1], row):
                 group.append(row)
                 continue
             if group:
                 yield group
             group = [row] if isinstance(row, Shown) else []
-            if isinstance(row, Folded):
+            if not isinstance(row, Shown):
                 yield row
         if group:
             yield group
 
-    def _goes_on(self, last: Shown, row: Shown) -> bool:
+    def _is_beside(self, last: Shown, row: Shown) -> bool:
         return (
             self._widths is not None
             and last.event.at_us == row.event.at_us
@@ -212,14 +211,14 @@ class StoryTable:
         cells = [f"{lane:<{width + _GAP}}" for lane, width in zip(self._lanes, widths, strict=True)]
         return [(" " * (_TIME_WIDTH + _GAP + 1), ""), ("".join(cells).rstrip(), "bold")]
 
-    def _folded(self, row: Folded) -> Iterator[list[Piece]]:
+    def _folded(self, row: Folded | CreatedTopics) -> Iterator[list[Piece]]:
         margin = _TIME_WIDTH + _GAP + 1
-        begin = f"{self._signs.dots:>{_TIME_WIDTH}}"
+        begin = f"{self._signs.ellipsis:>{_TIME_WIDTH}}"
         for part in wrapped(row.text(), max(self._width - margin, _TEXT_WIDTH_MIN)):
             yield [(f"{begin:<{margin}}{part}", DIM)]
             begin = ""
 
-    def _as_lines(self, row: Shown, time: str) -> Iterator[list[Piece]]:
+    def _event_lines(self, row: Shown, time: str) -> Iterator[list[Piece]]:
         name_width = max(len(lane) for lane in self._lanes)
         name = f"{row.event.narration.lane:<{name_width}}"
         margin = _TIME_WIDTH + _GAP + 1 + name_width + _GAP
@@ -230,7 +229,9 @@ class StoryTable:
         for part in rest:
             yield [(" " * margin, ""), (part, _style(row))]
 
-    def _as_columns(self, group: Sequence[Shown], time: str, widths: Sequence[int]) -> Iterator[list[Piece]]:
+    def _event_columns(
+        self, group: Sequence[Shown], time: str, widths: Sequence[int]
+    ) -> Iterator[list[Piece]]:
         self._states.go_to(group[-1].event.position)
         cells: dict[int, tuple[list[str], str]] = {}
         for row in group:
@@ -245,20 +246,20 @@ class StoryTable:
                     padding = " " * (width + _GAP - cell_len(parts[number]))
                     line += [(parts[number], style), (padding, "")]
                 else:
-                    line.append((f"{self._line_of(self._lanes[lane]):<{width + _GAP}}", DIM))
+                    line.append((f"{self._state_sign(self._lanes[lane]):<{width + _GAP}}", DIM))
             yield line
 
-    def _line_of(self, lane: str) -> str:
+    def _state_sign(self, lane: str) -> str:
         """Return the sign for the state of an actor while another acts."""
         if lane == FAULTS or self._states.is_down(lane):
             return ""
         if self._states.is_paused(lane):
             return self._signs.paused
-        return self._signs.leading if self._states.leads(lane) else self._signs.live
+        return self._signs.leading if self._states.is_leading(lane) else self._signs.live
 
 
 def wrapped(text: str, width: int) -> list[str]:
-    """Return a text in lines of a width in cells; longer words are split."""
+    """Return a text as lines of at most *width* cells; longer words are split."""
     if cell_len(text) <= width:
         return [text]
     lines, line = [], ""

@@ -13,11 +13,11 @@ from harrow.cluster_model.lazy_dataclass import dataclass
 class NewRequest(CommandRequest):
     """Write a commented campaign to start from.
 
-    NAME becomes NAME.yaml in this folder; an existing file is never overwritten. With --from the
-    campaign describes your own cluster: its brokers, racks, topics, replicas and settings.
+    Writes NAME.yaml in the current folder, and never overwrites a file. With --from, the campaign
+    describes your own cluster: its brokers, racks, topics, replicas and settings.
     """
 
-    name: Annotated[str, argument("NAME", "The campaign's name, or the file to write.")]
+    name: Annotated[str, argument("NAME", "The name of the campaign, or the file to write.")]
     cluster: Annotated[
         Path | None, option("--from", "FILE", "The file that describes your cluster.", dir_okay=False)
     ] = None
@@ -41,9 +41,9 @@ class ValidateRequest(OnCluster):
 class SchemaRequest(CommandRequest):
     """Print the JSON Schema of campaign files, for editors.
 
-    `harrow new` names the schema of the last release in the first line of a campaign, and the YAML
-    language server of an editor downloads it. Without a network, run `harrow schema >
-    campaign.schema.json` and begin a campaign with `# yaml-language-server:
+    The first line of a campaign that `harrow new` writes links to the schema of the latest harrow
+    release. The YAML language server of an editor downloads it from there. Without a network, run
+    `harrow schema > campaign.schema.json` and begin a campaign with `# yaml-language-server:
     $schema=campaign.schema.json`.
     """
 
@@ -52,7 +52,7 @@ class SchemaRequest(CommandRequest):
 class ListRequest(CommandRequest):
     """List faults, rules, settings, campaigns and more."""
 
-    kind: Annotated[options.Kind, argument("KIND", "What to list.")]
+    kind: Annotated[options.Kind, argument("KIND", "The catalogue to list.")]
     output_format: Annotated[options.ListFormat, options.FORMAT] = "table"
     quiet: Annotated[bool, flag("--quiet -q", "Print only the names, one per line.")] = False
     no_color: options.NoColor = False

@@ -1,4 +1,4 @@
-"""The options of commands that work on failing campaigns."""
+"""The options of `harrow regress` and `harrow shrink`, which work on failing campaigns."""
 
 from pathlib import Path
 from typing import Annotated
@@ -11,29 +11,29 @@ from harrow.cluster_model.lazy_dataclass import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegressRequest(OnCluster, WrittenRequest):
-    """Run the corpus of campaigns that failed once.
+    """Run the corpus: campaigns that once failed.
 
-    Each entry is STILL FAILING, FIXED, CHANGED or ERROR. Exits with 0 if each entry matches its
-    status: `open` still fails, `fixed` is fixed. Otherwise exits with 1, with 2 if a file
-    cannot be run, and with 3 if the corpus is empty.
+    Reports each campaign as STILL FAILING, FIXED, CHANGED or ERROR. Exits with 0 if each has the
+    outcome that its file states: an `open` campaign still fails, a `fixed` one no longer does.
+    Otherwise exits with 1, or with 2 if a file cannot be run, or with 3 if the corpus is empty.
     """
 
     corpus: Annotated[
         Path,
-        argument("DIR", "The corpus: a folder of campaigns, or one of them.", callback=options.check_path),
+        argument("DIR", "The corpus: a folder of campaigns, or one file in it.", callback=options.check_path),
     ] = Path("tests/regressions")
     added: Annotated[
         str | None,
         option(
             "--add",
             "CAMPAIGN",
-            "Instead, add a failing campaign to the corpus.",
+            "Run nothing else; add this failing campaign to the corpus.",
             autocompletion=completion.campaigns,
         ),
     ] = None
     seed: Annotated[int | None, options.seed("With --add: the seed that fails; 0 by default.")] = None
     variant: Annotated[str | None, options.variant("With --add: the variant that fails.")] = None
-    name: Annotated[str | None, option("--name", "NAME", "With --add: the name of the entry.")] = None
+    name: Annotated[str | None, option("--name", "NAME", "With --add: the name of the new file.")] = None
     cluster: options.Cluster = None
     overrides: options.Overrides = None
     jobs: options.Jobs = None
@@ -43,13 +43,13 @@ class RegressRequest(OnCluster, WrittenRequest):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShrinkRequest(OnCluster):
-    """Find the smallest campaign that fails like a run.
+    """Find the smallest campaign that fails in the same way as a run.
 
-    It breaks the same promise for the same cause. harrow removes faults, records, brokers and
-    settings and rounds times as long as the campaign still fails; it runs each candidate. The
-    result fails by itself: `harrow run` exits with 1. Ctrl-C keeps the best candidate so far. A run
-    that breaks no promise cannot be shrunk (exit code 2; 3 if inconclusive). With `--rule`, harrow
-    shrinks an anomaly that the settings permit, and the result expects it.
+    The result breaks the same promise for the same cause. harrow removes faults, records, brokers
+    and settings, rounds times, runs each candidate, and keeps it if it still fails. `harrow run`
+    of the result exits with 1. Ctrl-C stops and keeps the smallest campaign found by then. harrow
+    cannot shrink a run that breaks no promise (exit code 2, or 3 if the run is inconclusive). With
+    --rule it shrinks an anomaly that the settings permit, and the result expects that anomaly.
     """
 
     campaign: Annotated[
@@ -73,7 +73,10 @@ class ShrinkRequest(OnCluster):
     ] = None
     jobs: options.Jobs = None
     time_max: Annotated[
-        str, option("--max-time", "DURATION", "Stop after this time with the best candidate so far.")
+        str,
+        option(
+            "--max-time", "DURATION", "Stop after this time, and keep the smallest campaign found by then."
+        ),
     ] = "5m"
     output: Annotated[Path | None, options.output("Also write the campaign to a file.")] = None
     quiet: options.NoMessages = False

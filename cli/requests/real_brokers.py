@@ -15,14 +15,14 @@ from harrow.cluster_model.lazy_dataclass import dataclass
 class ConformRequest(WrittenRequest):
     """Compare what real brokers do with what the model allows.
 
-    Each campaign runs on brokers, and on the model with many seeds. The result on brokers must be
-    among the results of the model: the verdict of each rule, lost and duplicated values, and at the
-    end the replicas' logs and the ISR.
+    Each campaign runs on real brokers, and on the model with many seeds. The result on brokers must
+    be among the results of the model. harrow compares the verdict of each rule, the lost and the
+    duplicated values, and the replicas' logs and ISR at the end.
 
-    With --requests no campaign runs. Instead one broker and a model broker get the same requests,
-    in sequences that Hypothesis draws, with elections between them. Their responses must be equal;
-    harrow shrinks a sequence that ends in a difference. --of groups and --of transactions address
-    the brokers as coordinators.
+    With --requests, no campaign runs. Instead, a real broker and a model broker get the same
+    requests, in sequences that Hypothesis draws, with elections in between. Their responses must be
+    equal; harrow shrinks a sequence whose responses differ. With --of groups or --of transactions,
+    the requests address the broker as a coordinator.
     """
 
     campaigns: Annotated[list[str] | None, options.CAMPAIGN] = None
@@ -37,7 +37,9 @@ class ConformRequest(WrittenRequest):
     ] = None
     of: Annotated[
         Literal["brokers", "groups", "transactions"],
-        typer.Option(help="What the requests are about: logs and their leaders, groups, or transactions."),
+        typer.Option(
+            help="The requests to compare: those to logs and leaders (brokers), to groups, or to transactions."
+        ),
     ] = "brokers"
     seed: Annotated[int | None, options.seed("The seed of the requests; 0 by default.")] = None
     times: Annotated[int, option("--times", "N", "Run each campaign N times on brokers.", min=1)] = 1
@@ -49,29 +51,31 @@ class ConformRequest(WrittenRequest):
     variants: options.Variants = None
     kafka_home: options.KafkaHome = None
     consent: options.Consent = False
-    results: Annotated[Path, options.folder("--results", "Where to write the files of runs on brokers.")] = (
-        options.DEFAULT_RESULTS
-    )
+    results: Annotated[
+        Path, options.folder("--results", "The folder for the result files of runs on brokers.")
+    ] = options.DEFAULT_RESULTS
     no_results: options.NoResults = False
     output_format: Annotated[Literal["table", "json", "markdown"], options.FORMAT] = "table"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TargetRequest(CommandRequest):
-    """Look at your cluster, and see what can run there.
+    """Check your cluster, and list what can run on it.
 
-    `check` connects and asks, and changes nothing. It shows the brokers and whether each responds,
-    the faults that have a command, the campaigns that can run there, and what keeps the others from
-    running (with -v for each of them). `schema` prints the JSON Schema of target files.
+    `check` connects to the cluster, and changes nothing. It lists the brokers and whether each
+    responds, the faults that have a command, the campaigns that can run there, and why others
+    cannot; --verbose gives the reason for each campaign. `schema` prints the JSON Schema of target
+    files.
     """
 
     action: Annotated[Literal["check", "schema"], argument("ACTION", "check or schema.")]
     file: Annotated[
         Path | None, argument("[FILE]", "The file that describes the cluster.", dir_okay=False)
     ] = None
-    campaigns: Annotated[list[str] | None, argument("[CAMPAIGN]...", "By default the library campaigns.")] = (
-        None
-    )
+    campaigns: Annotated[
+        list[str] | None,
+        argument("[CAMPAIGN]...", "The campaigns to check; by default those of the library."),
+    ] = None
     overrides: options.Overrides = None
     verbose: options.Verbose = False
     no_color: options.NoColor = False
@@ -81,13 +85,16 @@ class TargetRequest(CommandRequest):
 class HealRequest(CommandRequest):
     """Undo the faults that a killed run left on your clusters.
 
-    Before harrow touches your cluster, it writes down how to undo the change, below HARROW_STATE or
-    in the system's folder for program state. `heal` follows these notes: it restores links, resumes
-    and starts brokers, and deletes topics.
+    Before each change to your cluster, harrow writes down how to undo it, in the folder
+    HARROW_STATE or in the system's folder for program state. `heal` follows these notes: it
+    restores links, resumes and starts brokers, and deletes topics.
     """
 
     file: Annotated[
-        Path | None, argument("[FILE]", "The file of one cluster; by default all clusters.", dir_okay=False)
+        Path | None,
+        argument(
+            "[FILE]", "The cluster file of the cluster to heal; by default all clusters.", dir_okay=False
+        ),
     ] = None
     quiet: options.NoMessages = False
     no_color: options.NoColor = False
@@ -97,8 +104,9 @@ class HealRequest(CommandRequest):
 class KafkaRequest(CommandRequest):
     """Get releases of Kafka, to run campaigns on real brokers.
 
-    They are kept in the user's cache folder, or below HARROW_CACHE. Maven downloads them with its
-    settings on this machine. harrow compares each jar of a pinned release with a known SHA-256.
+    harrow keeps releases in the user's cache folder, or in the folder HARROW_CACHE. Maven downloads
+    them with its settings on this machine. harrow checks the SHA-256 of each jar of the releases
+    that it pins.
     """
 
     action: Annotated[Literal["get", "list", "remove"], argument("ACTION", "get, list or remove.")]

@@ -1,4 +1,4 @@
-"""The options of most commands: what to print, and where to."""
+"""The options of most commands: what to print, and to which file."""
 
 from dataclasses import field
 from pathlib import Path
@@ -10,7 +10,7 @@ from harrow.cluster_model.lazy_dataclass import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandRequest:
-    """The values of options that a command does not have."""
+    """A parsed command line. The fields are defaults for options that its command does not have."""
 
     output_format: str = field(init=False, default="table")
     output: Path | None = field(init=False, default=None)

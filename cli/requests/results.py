@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Annotated
 
 from harrow.cli import completion, options
-from harrow.cli.options import argument, flag, many, option
+from harrow.cli.options import argument, flag, option, repeatable_option
 from harrow.cli.requests.request import CommandRequest, WrittenRequest
 from harrow.cluster_model.lazy_dataclass import dataclass
 
@@ -13,8 +13,8 @@ from harrow.cluster_model.lazy_dataclass import dataclass
 class ReplayRequest(WrittenRequest):
     """Run a recorded run again and compare the two, event by event.
 
-    Exits with 0 if the traces are the same, with 1 if they differ, and with 2 if the record is
-    damaged. If they differ, both are shown from the first difference on.
+    Exits with 0 if the traces are the same, with 1 if they differ, and with 2 if the recorded run
+    is damaged. Shows both traces from the first event that differs.
     """
 
     run: Annotated[str, options.RUN]
@@ -26,12 +26,13 @@ class ReplayRequest(WrittenRequest):
 class DiffRequest(CommandRequest):
     """Show replica logs, or compare two runs or two releases.
 
-    For one run: what the judge found, and how it came about; a row for each offset and a column for
-    each broker, whether the record was acked and who read it; and the moments that decided it.
+    For one run, shows the findings and what led to them; the logs, with a row for each offset and a
+    column for each broker, whether each record was acked and who read it; and the decisive moments.
 
-    For two runs: how their plans differ, the first event that differs, and how the logs ended.
+    For two runs, shows how their plans differ, the first event that differs, and the logs at the
+    end.
 
-    For two releases, such as 3.9 4.0: the behaviours and defaults that differ.
+    For two releases, such as 3.9 4.0, shows the behaviours and defaults that differ.
 
     Exits with 0, or with 2 if there is no such run, moment or partition.
     """
@@ -54,7 +55,9 @@ class DiffRequest(CommandRequest):
     ] = "end"
     partitions: Annotated[
         list[str] | None,
-        many("--partition", "PARTITION", "Show this partition; by default those with a finding, else all."),
+        repeatable_option(
+            "--partition", "PARTITION", "Show this partition; by default those with a finding, else all."
+        ),
     ] = None
     only_different: Annotated[bool, flag("--only-different", "Fold rows in which all replicas agree.")] = (
         False
@@ -73,9 +76,9 @@ class DiffRequest(CommandRequest):
 class TraceRequest(WrittenRequest):
     """Tell the story of a recorded run.
 
-    Shows in lanes, in order of time, what brokers and clients did. Routine events are folded and
-    counted. `--format html` writes one page to search and scroll, which needs no network;
-    `--format mermaid` writes a sequence diagram.
+    Shows what brokers and clients did, in order of time, each in a lane of its own. Routine events
+    are only counted. `--format html` writes a page that you can search and scroll without a
+    network; `--format mermaid` writes a sequence diagram.
     """
 
     run: Annotated[str, options.RUN]
@@ -86,11 +89,13 @@ class TraceRequest(WrittenRequest):
         str | None,
         option("--around", "FINDING", "Show what led to a finding: its rule, its number, or RULE:VALUE."),
     ] = None
-    begin: Annotated[str | None, option("--from", "TIME", "From this time on, such as 12.5s.")] = None
-    end: Annotated[str | None, option("--to", "TIME", "Up to this time.")] = None
-    everything: Annotated[bool, flag("--all", "Show every event, fetches, flushes and checkpoints too.")] = (
-        False
-    )
+    begin: Annotated[
+        str | None, option("--from", "TIME", "Show events from this time on, such as 12.5s.")
+    ] = None
+    end: Annotated[str | None, option("--to", "TIME", "Show events up to this time.")] = None
+    everything: Annotated[
+        bool, flag("--all", "Show every event, including fetches, flushes and checkpoints.")
+    ] = False
     quiet: options.NoMessages = False
     results: options.RunsFolder = options.DEFAULT_RESULTS
     output_format: Annotated[options.TraceFormat, options.FORMAT] = "table"
@@ -102,8 +107,8 @@ class CheckRequest(WrittenRequest):
 
     A history lists what clients invoked and what came back, one operation per line
     (docs/how-to/history.md). It may come from harrow's model, from a Jepsen test or from your own
-    cluster. Or give --sent what a producer logged and --read what `kcat -J` read afterwards. Unless
-    --set says otherwise, harrow assumes the strictest settings: acks=all, idempotence,
+    cluster. Instead, give --sent what a producer logged and --read what `kcat -J` read later.
+    Unless --set says otherwise, harrow assumes the strictest settings: acks=all, idempotence,
     transactions, read_committed, no unclean election, and all data flushed.
     """
 
@@ -116,21 +121,24 @@ class CheckRequest(WrittenRequest):
     ] = None
     sent: Annotated[
         list[str] | None,
-        many("--sent", "FILE", "Instead of a history: what producers sent, a JSON object per record."),
+        repeatable_option(
+            "--sent", "FILE", "Instead of a history: what producers sent, a JSON object per record."
+        ),
     ] = None
     read: Annotated[
-        list[str] | None, many("--read", "FILE", "With --sent: what was read back, as `kcat -J` prints it.")
+        list[str] | None,
+        repeatable_option("--read", "FILE", "With --sent: what was read back, as `kcat -J` prints it."),
     ] = None
     allowed: Annotated[list[str] | None, options.anomaly("--allow", "Permit an anomaly.")] = None
     demanded: Annotated[
         list[str] | None, options.anomaly("--demand", "Never permit an anomaly, whatever Kafka promises.")
     ] = None
     line_max_mib: Annotated[
-        int, option("--max-line", "MIB", "Refuse a history with a longer line.", min=1)
+        int, option("--max-line", "MIB", "Refuse a history with a line longer than this.", min=1)
     ] = 8
     memory_max_mib: Annotated[
         int,
-        option("--max-memory", "MIB", "Refuse a history that takes more memory to read and judge.", min=256),
+        option("--max-memory", "MIB", "Refuse a history that takes more memory than this.", min=256),
     ] = 1024
     findings_max: Annotated[
         int, option("--max-findings", "N", "List at most N anomalies of a kind; count the others.", min=1)
@@ -146,7 +154,9 @@ class CheckRequest(WrittenRequest):
     ] = 64
     settings: Annotated[
         list[str] | None,
-        many("--set", "KEY=VALUE", "State a Kafka setting of the clients or the cluster, such as acks=1."),
+        repeatable_option(
+            "--set", "KEY=VALUE", "State a Kafka setting of the clients or the cluster, such as acks=1."
+        ),
     ] = None
     output_format: Annotated[options.ReportFormat, options.FORMAT] = "table"
     verbose: options.Verbose = False
@@ -156,17 +166,17 @@ class CheckRequest(WrittenRequest):
 class CleanRequest(CommandRequest):
     """Remove old runs, and keep the newest of each campaign.
 
-    The newest are those written last. harrow removes only folders of runs, which have a run.json
-    and nothing that harrow did not write; it does not follow symbolic links. The run that
-    results/latest points to stays, unless --keep is 0.
+    The newest runs are those written last. harrow removes only folders that have a run.json and no
+    file that harrow did not write; it does not follow symbolic links. The run of results/latest
+    stays, unless --keep is 0.
     """
 
     keep: Annotated[int, option("--keep", "N", "Keep the newest N runs of each campaign.", min=0)] = 20
-    results: Annotated[Path, options.folder("--results", "Where the result files are.")] = (
+    results: Annotated[Path, options.folder("--results", "The folder with the result files.")] = (
         options.DEFAULT_RESULTS
     )
     sweeps: Annotated[bool, flag("--sweeps", "Remove sweeps too, except the newest N complete ones.")] = False
-    dry_run: Annotated[bool, flag("--dry-run", "Remove nothing; print what would be removed.")] = False
+    dry_run: Annotated[bool, flag("--dry-run", "Remove nothing; print what harrow would remove.")] = False
     output_format: Annotated[options.ListFormat, options.FORMAT] = "table"
     quiet: options.NoMessages = False
     no_color: options.NoColor = False

@@ -27,7 +27,7 @@ class RunRequest(OnCluster, WrittenRequest):
     overrides: options.Overrides = None
     then: options.Then = None
     variants: options.Variants = None
-    results: Annotated[Path, options.folder("--results", "Where to write result files.")] = (
+    results: Annotated[Path, options.folder("--results", "The folder for result files.")] = (
         options.DEFAULT_RESULTS
     )
     no_results: options.NoResults = False
@@ -47,8 +47,8 @@ class RunRequest(OnCluster, WrittenRequest):
     engine: Annotated[
         options.RunEngine,
         typer.Option(
-            help="Who makes the choices that a campaign leaves open (`swarm`): the seed, or Hypothesis, which "
-            "also shrinks a campaign that fails. With Hypothesis, --output names the file for that campaign."
+            help="What makes the choices that a campaign leaves open (`swarm`): the seed, or Hypothesis, which "
+            "also shrinks a failing campaign. With Hypothesis, --output is the file for the shrunk campaign."
         ),
     ] = "seeds"
     examples_max: Annotated[
@@ -58,8 +58,8 @@ class RunRequest(OnCluster, WrittenRequest):
         bool,
         flag(
             "--watch",
-            "Play each run on the terminal: brokers, leaders, the ISR, LEO and HW of each replica, active faults. "
-            "A run takes milliseconds, so it is played back after it has finished. Standard error must be a "
+            "Play each run on the terminal: brokers, leaders, ISRs, the LEO and HW of each replica, active faults. "
+            "A run takes milliseconds, so harrow plays it after it has finished. Standard error must be a "
             "terminal; standard output stays the same.",
         ),
     ] = False
@@ -69,7 +69,7 @@ class RunRequest(OnCluster, WrittenRequest):
             "--speed",
             "N|max",
             "With --watch: play N seconds of cluster time per second, 5 by default. Bursts play slower and idle "
-            "stretches faster. `max` shows only how runs end.",
+            "time plays faster. `max` shows only the end of each run.",
             parser=options.parse_speed,
         ),
     ] = None

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from harrow.cli import options
-from harrow.cli.options import flag, folder, many, option
+from harrow.cli.options import flag, folder, option, repeatable_option
 from harrow.cli.requests.request import OnCluster, WrittenRequest
 from harrow.cluster_model.lazy_dataclass import dataclass
 
@@ -15,21 +15,23 @@ from harrow.cluster_model.lazy_dataclass import dataclass
 class SweepRequest(OnCluster, WrittenRequest):
     """Run campaigns for many seeds and settings.
 
-    A sweep runs on Spark, or on all cores of this machine. Each run writes a row to Parquet files.
-    The report groups the failures, shows how often each setting led to an anomaly, with its 95%
-    interval, and lists the rare states that no run reached.
+    A sweep runs on Spark, or on all cores of this machine. Each run adds a row to Parquet files.
+    The report groups the failures by kind, shows how often each setting led to an anomaly, with a
+    95% confidence interval, and names rare states that no run reached.
     """
 
     campaigns: Annotated[list[str] | None, options.CAMPAIGN] = None
     seeds: options.Seeds = None
     varies: Annotated[
         list[str] | None,
-        many(
-            "--vary", "KEY=V1,V2", "Run everything with each value, as if set by --set; several make a grid."
+        repeatable_option(
+            "--vary",
+            "KEY=V1,V2",
+            "Run all campaigns with each value, as --set would set it. Several --vary make a grid.",
         ),
     ] = None
     cells_max: Annotated[
-        int, option("--max-cells", "N", "Refuse a grid with more combinations of values.", min=1)
+        int, option("--max-cells", "N", "Refuse a grid with more than N combinations of values.", min=1)
     ] = 10_000
     cluster: options.Cluster = None
     overrides: options.Overrides = None
@@ -47,25 +49,34 @@ class SweepRequest(OnCluster, WrittenRequest):
         str | None, option("--remote", "URL", "A Spark Connect server, such as sc://host:15002.")
     ] = None
     workers: Annotated[
-        int | None, option("--workers", "N", "Run N tasks at a time; by default one per core.", min=1)
+        int | None, option("--workers", "N", "Run N tasks at once; by default one per core.", min=1)
     ] = None
     out: Annotated[
         Path | None,
-        folder("--out", "The folder of the sweep; by default one below --results, named by content."),
+        folder(
+            "--out",
+            "The folder of the sweep; by default a folder in --results, named after the sweep's content.",
+        ),
     ] = None
-    results: Annotated[Path, folder("--results", "Where sweeps without --out go.")] = options.DEFAULT_RESULTS
-    resume: Annotated[bool, flag("--resume", "Continue a sweep: run only what its folder lacks.")] = False
+    results: Annotated[Path, folder("--results", "The folder for sweeps without --out.")] = (
+        options.DEFAULT_RESULTS
+    )
+    resume: Annotated[
+        bool, flag("--resume", "Continue a sweep: run only the seeds that its folder lacks.")
+    ] = False
     failures_max: options.FailuresMax = None
     time_max_s: options.TimeMax = None
-    shrink: Annotated[bool, flag("--shrink", "Then shrink the shortest failure of each kind.")] = False
-    shrink_time: Annotated[str, option("--shrink-time", "DURATION", "How long each shrink may take.")] = "60s"
+    shrink: Annotated[bool, flag("--shrink", "Afterwards, shrink the shortest failure of each kind.")] = False
+    shrink_time: Annotated[str, option("--shrink-time", "DURATION", "The time limit for each shrink.")] = (
+        "60s"
+    )
     report: Annotated[Path | None, folder("--report", "Run nothing; print the report of this sweep.")] = None
     watch: Annotated[
         bool,
         flag(
             "--watch",
             "Show results on the terminal as they arrive: the grid, each kind of failure with its earliest seed, "
-            "the rarest states. Standard error must be a terminal.",
+            "and the rarest states. Standard error must be a terminal.",
         ),
     ] = False
     output_format: Annotated[options.ReportFormat, options.FORMAT] = "table"

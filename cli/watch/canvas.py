@@ -1,4 +1,4 @@
-"""The area of a live view: its columns, lines and characters, and how to fit a line into it."""
+"""The terminal area of a live view, and functions that fit a line into it."""
 
 from typing import Final
 
@@ -15,7 +15,7 @@ WARNED: Final = "yellow"
 GOOD: Final = "green"
 PAUSED: Final = "magenta"
 HEADING: Final = "bold"
-"""Colours of a live view; words or signs say the same."""
+"""Colours of a live view. Words or signs repeat what each colour means."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,13 +27,13 @@ class Canvas:
     is_unicode: bool = True
 
     @property
-    def cut(self) -> str:
+    def truncation_sign(self) -> str:
         """The sign at the end of a truncated text."""
         return "…" if self.is_unicode else "~"
 
 
 def canvas_of(console: Console) -> Canvas:
-    """Return the present canvas of a console, which the user may resize at any time."""
+    """Return the current size of a console, which the user may resize at any time."""
     width, height = console.size
     return Canvas(width=width, height=height, is_unicode=is_unicode(console))
 
@@ -43,7 +43,7 @@ def fitted(line: Text, canvas: Canvas) -> Text:
     line.no_wrap = True
     if line.cell_len > canvas.width:
         line.truncate(max(0, canvas.width - 1))
-        line.append(canvas.cut, DIM)
+        line.append(canvas.truncation_sign, DIM)
     return line
 
 
@@ -51,11 +51,11 @@ def shortened(text: str, room: int, canvas: Canvas) -> str:
     """Return a text no wider than *room*, with a sign if it is truncated."""
     if cell_len(text) <= room:
         return text
-    return f"{set_cell_size(text, max(0, room - 1))}{canvas.cut}"
+    return f"{set_cell_size(text, max(0, room - 1))}{canvas.truncation_sign}"
 
 
-def bar(share: float, canvas: Canvas) -> Text:
-    """Return a progress bar over the whole width."""
-    done = round(max(0.0, min(1.0, share)) * canvas.width)
+def bar(fraction: float, canvas: Canvas) -> Text:
+    """Return a progress bar as wide as the canvas, of which *fraction* is done."""
+    done = round(max(0.0, min(1.0, fraction)) * canvas.width)
     full, empty = ("━", "─") if canvas.is_unicode else ("=", "-")
     return Text.assemble((full * done, GOOD), (empty * (canvas.width - done), DIM))

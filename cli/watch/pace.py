@@ -1,8 +1,9 @@
-"""The pace of a playback: bursts are slow enough to see, and idle stretches are cut short.
+"""The pace of a playback: bursts play slowly enough to see, and idle time is cut short.
 
 The decisive events of a run often happen within milliseconds, between idle seconds. So each turning
-point stays for a while, moves of records share a while, and waits are limited. Times are
-microseconds of the displayed cluster clock; divided by the speed, they are wall-clock times.
+point stays on screen for a while, and so does each append or copy of a record. Both have a limit
+for the whole run, and idle time has a limit too. Times are microseconds at speed 1; divided by the
+speed they are wall-clock times.
 """
 
 from collections.abc import Iterator
@@ -13,25 +14,32 @@ from harrow.campaigns.story.playback import Playback
 from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
 
-_TURN_US: Final = 3 * US_PER_SECOND
-_TURNS_US: Final = 100 * US_PER_SECOND
-"""How long a turning point stays, and at most all turning points of a run together."""
+_TURNING_POINT_US: Final = 3 * US_PER_SECOND
+"""How long one turning point stays on screen."""
+
+_TURNING_POINTS_MAX_US: Final = 100 * US_PER_SECOND
+"""How long all turning points of a run stay on screen, at most."""
 
 _MOVE_US: Final = US_PER_SECOND
-_MOVES_US: Final = 40 * US_PER_SECOND
-"""The same for moves of records."""
+"""How long one append or copy of a record stays on screen."""
 
-_IDLE_US: Final = 5 * US_PER_SECOND
-"""The longest idle time."""
+_MOVES_MAX_US: Final = 40 * US_PER_SECOND
+"""How long all appends and copies of a run stay on screen, at most."""
+
+_IDLE_MAX_US: Final = 5 * US_PER_SECOND
+"""How long the time between two events is shown, at most."""
 
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """Show the state after *position* for *lasts_us*, while the clock advances by *passes_us*."""
+    """The state after the event at *position*.
+
+    It is on screen for *shown_us*. Meanwhile the displayed cluster clock advances by *advance_us*.
+    """
 
     position: int
-    lasts_us: int
-    passes_us: int
+    shown_us: int
+    advance_us: int
 
 
 def pace(playback: Playback) -> Iterator[Frame]:
@@ -42,15 +50,18 @@ def pace(playback: Playback) -> Iterator[Frame]:
         for position, event in enumerate(events)
         if event.at_us >= 0 and (playback.is_turning_point(position) or playback.is_move(position))
     ]
-    turns = sum(map(playback.is_turning_point, positions))
-    turn_us = min(_TURN_US, _TURNS_US // max(1, turns))
-    move_us = min(_MOVE_US, _MOVES_US // max(1, len(positions) - turns))
-    begin = next((position for position, event in enumerate(events) if event.at_us >= 0), len(events)) - 1
-    for here, following in pairwise([begin, *positions, None]):
-        assert here is not None, "only the last position is followed by none"
-        at_us = max(0, events[here].at_us) if here >= 0 else 0
-        passes_us = (playback.end_us if following is None else events[following].at_us) - at_us
-        stays_us = 0 if here == begin else turn_us if playback.is_turning_point(here) else move_us
-        yield Frame(here, max(stays_us, min(passes_us, _IDLE_US)), passes_us)
+    turning_points = sum(map(playback.is_turning_point, positions))
+    turning_point_us = min(_TURNING_POINT_US, _TURNING_POINTS_MAX_US // max(1, turning_points))
+    move_us = min(_MOVE_US, _MOVES_MAX_US // max(1, len(positions) - turning_points))
+    start = next((position for position, event in enumerate(events) if event.at_us >= 0), len(events)) - 1
+    for position, next_position in pairwise([start, *positions, None]):
+        assert position is not None, "only the last position has no next one"
+        at_us = max(0, events[position].at_us) if position >= 0 else 0
+        advance_us = (playback.end_us if next_position is None else events[next_position].at_us) - at_us
+        if position == start:
+            shown_min_us = 0
+        else:
+            shown_min_us = turning_point_us if playback.is_turning_point(position) else move_us
+        yield Frame(position, max(shown_min_us, min(advance_us, _IDLE_MAX_US)), advance_us)
     if events:
         yield Frame(len(events) - 1, 0, 0)

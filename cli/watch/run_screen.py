@@ -1,4 +1,4 @@
-"""The live view of a run: one moment as lines for a terminal, without a clock or printing."""
+"""The live view of a run: renders one moment as lines for a terminal. It reads no clock."""
 
 from collections.abc import Iterator, Sequence
 from typing import Final
@@ -42,7 +42,7 @@ _LABEL_WIDTH: Final = len("brokers ")
 def frame(scene: Scene, canvas: Canvas, *, speed: str = "") -> Group:
     """Return a moment of a run, with one line of the terminal for each of its lines.
 
-    All moments of a run have the same number of lines, so that nothing jumps. Items without room
+    All moments of a run have the same number of lines, so that nothing jumps. Items that do not fit
     are counted.
     """
     height = max(1, min(canvas.height - 1, _HEIGHT_MAX))
@@ -50,8 +50,8 @@ def frame(scene: Scene, canvas: Canvas, *, speed: str = "") -> Group:
     kept = _ABOVE_KEPT + len(servers) + _BELOW_KEPT
     above = [*_heading(scene, canvas, speed), *_brokers(scene, canvas), *servers, _records(scene)]
     below = [*_faults(scene, canvas), *_anomalies(scene.anomalies, canvas)]
-    # Faults and findings come and go, and unhealthy brokers take more words. So these keep a
-    # constant room, and events give way when there are more: the layout of partitions does not
+    # Faults and findings come and go, and unhealthy brokers take more words. So these keep a fixed
+    # number of lines, and events yield lines to more of them: the layout of partitions does not
     # change during a run.
     partitions = _partitions(scene, canvas, height - kept - _EVENTS_MIN - 1)
     lines = [*above, *partitions, *below]
@@ -66,8 +66,8 @@ def _heading(scene: Scene, canvas: Canvas, speed: str) -> Iterator[Text]:
     room = max(10, canvas.width - len(clock) - 2)
     name = set_cell_size(shortened(printable(scene.title), room, canvas), room)
     yield Text.assemble((name, HEADING), "  ", clock)
-    share = scene.at_us / scene.end_us if scene.end_us > 0 else 1.0
-    yield bar(share, canvas)
+    fraction = scene.at_us / scene.end_us if scene.end_us > 0 else 1.0
+    yield bar(fraction, canvas)
 
 
 # Brokers and clients
@@ -96,7 +96,7 @@ def _brokers(scene: Scene, canvas: Canvas) -> Iterator[Text]:
 
 
 def _broker_lines_kept(brokers: Sequence[BrokerState], canvas: Canvas) -> int:
-    """Return how many lines the brokers take when all are down; the rest never moves."""
+    """Return how many lines the brokers take when all are down, so that lines below never move."""
     words = [Text(f"{broker.broker} DOWN, no power") for broker in brokers]
     return min(_BROKER_LINES_MAX, len(_wrapped("brokers", [*words, Text("no controller")], canvas)))
 
@@ -133,7 +133,7 @@ def _is_inconspicuous(broker: BrokerState, scene: Scene) -> bool:
 
 
 def _broker(broker: BrokerState, scene: Scene) -> Text:
-    text = _life(broker, str(broker.broker))
+    text = _process_state(broker, str(broker.broker))
     if broker.is_live and not broker.is_registered:
         text.append(" no session", WARNED)
     return text.append(_controller_text(broker, scene, "controller"))
@@ -141,10 +141,10 @@ def _broker(broker: BrokerState, scene: Scene) -> Text:
 
 def _server(server: BrokerState, number: str, scene: Scene) -> Text:
     controller = _controller_text(server, scene, "leads") if server.is_live else Text()
-    return _life(server, number).append(controller)
+    return _process_state(server, number).append(controller)
 
 
-def _life(process: BrokerState, name: str) -> Text:
+def _process_state(process: BrokerState, name: str) -> Text:
     text = Text(f"{name} ")
     if not process.is_live:
         return text.append(_DOWN.get(process.stopped_by, "DOWN"), BAD)

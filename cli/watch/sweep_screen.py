@@ -30,7 +30,7 @@ _CELLS_MIN: Final = 2
 
 
 def sweep_frame(progress: Progress, definition: Definition, canvas: Canvas) -> Group:
-    """Return the state of a sweep; items without room are counted."""
+    """Return the lines that show a sweep; items that do not fit are counted."""
     height = max(1, min(canvas.height - 1, _HEIGHT_MAX))
     above = list(_heading(progress, definition, canvas))
     below = list(_probes(progress, canvas))
@@ -157,13 +157,15 @@ def _probes(progress: Progress, canvas: Canvas) -> Iterator[Text]:
     reached = {} if progress.already else progress.tally.probes
     rarest = sorted(reached.items(), key=lambda item: (item[1], item[0]))[:_RAREST_SHOWN]
     if rarest:
-        yield from _listed("rarest:", [f"{probe} {grouped(count)}" for probe, count in rarest], canvas, 1)
+        yield from _wrapped_names(
+            "rarest:", [f"{probe} {grouped(count)}" for probe, count in rarest], canvas, 1
+        )
     if missing:
-        yield from _listed("not yet:", missing, canvas, _PROBE_LINES)
+        yield from _wrapped_names("not yet:", missing, canvas, _PROBE_LINES)
 
 
-def _listed(label: str, names: Sequence[str], canvas: Canvas, lines_max: int) -> Iterator[Text]:
-    """Yield names on at most *lines_max* lines, and the number of those without room."""
+def _wrapped_names(label: str, names: Sequence[str], canvas: Canvas, lines_max: int) -> Iterator[Text]:
+    """Yield names on at most *lines_max* lines, and the number of those that do not fit."""
     margin = 11
     lines = [f"  {label:<{margin - 2}}"]
     for number, name in enumerate(names):

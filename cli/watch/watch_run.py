@@ -1,4 +1,4 @@
-"""Plays runs on a terminal at a given speed, and restores the terminal after Ctrl-C."""
+"""Plays runs on a terminal at the chosen speed, and restores the terminal after Ctrl-C."""
 
 import math
 import time
@@ -23,9 +23,9 @@ _END_US: Final = 5 * US_PER_SECOND
 class RunWatch:
     """Plays finished runs, one after the other.
 
-    *speed* is in cluster seconds per wall-clock second. With `math.inf` only the end of a run is
-    shown, and not even that right after another run. The view of the *only* run stays on screen.
-    *check* raises an exception to end the playback.
+    *speed* is in cluster seconds per wall-clock second. With `math.inf`, only the end of a run is
+    shown, and it is skipped right after another run. If *only* is set, this is the only run, and
+    its view stays on screen. *check* raises an exception to end the playback.
     """
 
     def __init__(
@@ -49,8 +49,8 @@ class RunWatch:
         self.played_s = 0.0
 
     def play(self, result: RunResult) -> None:
-        begun_s = self._clock()
-        if math.isinf(self._speed) and begun_s < self._next_s:
+        start_s = self._clock()
+        if math.isinf(self._speed) and start_s < self._next_s:
             return
         playback = Playback(result)
         live = Live(
@@ -71,10 +71,10 @@ class RunWatch:
         finally:
             if self._only:
                 self._console.print()  # The output of the run follows below.
-            took_s = self._clock() - begun_s
-            self.played_s += took_s
+            duration_s = self._clock() - start_s
+            self.played_s += duration_s
             # Without waits, most of the time should go to the runs and not to drawing them.
-            self._next_s = begun_s + took_s + max(_FRAME_S, 3 * took_s)
+            self._next_s = start_s + duration_s + max(_FRAME_S, 3 * duration_s)
 
     def _play(self, playback: Playback, live: Live) -> None:
         due_s = self._clock()
@@ -89,14 +89,14 @@ class RunWatch:
             self._wait_until(self._clock() + _END_US / US_PER_SECOND / self._speed)
 
     def _show(self, frame: Frame, due_s: float, playback: Playback, live: Live) -> float:
-        """Show a frame with its clock running, and return when the next one is due."""
-        lasts_s = frame.lasts_us / US_PER_SECOND / self._speed
-        until_s = due_s + lasts_s
+        """Show a frame while its clock advances, and return when the next frame is due."""
+        shown_s = frame.shown_us / US_PER_SECOND / self._speed
+        until_s = due_s + shown_s
         begin_us = playback.at_us
         # A frame that is too short to see is drawn together with the next one.
         while until_s - max(self._clock(), self._drawn_s) >= _FRAME_S:
-            passed = max(0.0, self._clock() - due_s) / lasts_s
-            self._draw(playback.scene(begin_us + round(min(1.0, passed) * frame.passes_us)), live)
+            elapsed_fraction = max(0.0, self._clock() - due_s) / shown_s
+            self._draw(playback.scene(begin_us + round(min(1.0, elapsed_fraction) * frame.advance_us)), live)
             self._wait_until(min(until_s, self._drawn_s + _FRAME_S))
         return until_s
 

@@ -228,7 +228,7 @@ def test_stages_show_the_two_rounds_of_the_high_watermark(harrow: Harrow, folder
 def test_stages_are_refused_for_two_runs(harrow: Harrow, run: Path) -> None:
     ended = harrow("diff", "results/latest", run.name, "--stages")
     assert (ended.returncode, ended.stdout) == (2, "")
-    assert "--stages shows a single run: name only one" in ended.stderr
+    assert "--stages shows a single run: give only one" in ended.stderr
 
 
 LONG_LOSS = """
@@ -299,8 +299,8 @@ def test_json_has_every_row(harrow: Harrow, run: Path) -> None:
 
 def test_a_run_is_equal_to_itself(harrow: Harrow, run: Path) -> None:
     text = harrow("diff", "results/latest", run.name).stdout
-    assert "Both have the same trace, event by event." in text
-    assert "Their plans are the same." in text
+    assert "Both runs have the same trace, event by event." in text
+    assert "The plans are the same." in text
     document = json.loads(harrow("diff", run.name, run.name, "--format", "json").stdout)
     assert (document["same"], document["first_difference"], document["plan"]) == (True, None, [])
 
@@ -311,7 +311,7 @@ def test_two_seeds_of_a_campaign_can_be_compared(harrow: Harrow, folder: Path) -
     ended = harrow("diff", "1/latest", "2/latest", "--only-different", COLUMNS="80")
     assert (ended.returncode, ended.stderr) == (0, "")
     assert re.search(r"^  seed +1 +2$", ended.stdout, re.MULTILINE)
-    assert "They diverge at event " in ended.stdout
+    assert "The runs diverge at event " in ended.stdout
     assert max(map(len, ended.stdout.splitlines())) <= 80
 
 
@@ -352,7 +352,7 @@ def test_an_ascii_terminal_gets_ascii(harrow: Harrow, run: Path) -> None:
     harrow("run", "divergence-by-hw", "--variant", "base")
     text = harrow("diff", "results/latest", PYTHONIOENCODING="ascii").stdout
     assert text.isascii()
-    assert "! another record than the leader's" in text
+    assert "! not the leader's record" in text
 
 
 def test_output_goes_to_a_file(harrow: Harrow, run: Path, folder: Path) -> None:

@@ -55,20 +55,20 @@ def test_every_entry_of_a_catalogue_shows_its_use() -> None:
     for kind in set(get_args(Kind)) - {"terms", "tickets"}:
         for entry in entries(kind):
             has_no_run = kind == "behaviours" and not SWITCHES[entry.name].is_read_in_campaign
-            assert entry.parts.keys() & {"in a campaign", "try"} or has_no_run, entry.name
+            assert entry.sections.keys() & {"in a campaign", "try"} or has_no_run, entry.name
 
 
 def test_every_ticket_names_its_declarations_or_campaigns() -> None:
     for entry in entries("tickets"):
-        assert entry.parts, entry.name
+        assert entry.sections, entry.name
 
 
 def test_every_run_that_an_explanation_suggests_can_be_loaded() -> None:
     advised = [
-        entry.parts["try"]["run"]
+        entry.sections["try"]["run"]
         for kind in get_args(Kind)
         for entry in entries(kind)
-        if "run" in entry.parts.get("try", {})
+        if "run" in entry.sections.get("try", {})
     ]
     assert len(advised) >= 300
     for command in advised:

@@ -53,7 +53,7 @@ def test_a_second_interrupt_does_not_wait() -> None:
 
 def test_after_hold_an_interrupt_waits_until_the_end() -> None:
     with Interrupts() as interrupts:
-        interrupts.hold()
+        interrupts.defer_to_the_end()
         press()
         with interrupts.shielded():
             pass
@@ -61,10 +61,10 @@ def test_after_hold_an_interrupt_waits_until_the_end() -> None:
 
 def test_code_in_a_noted_block_can_poll_for_interrupts() -> None:
     with Interrupts() as interrupts:
-        with interrupts.noted():
-            assert not interrupts.is_waiting()
+        with interrupts.deferred():
+            assert not interrupts.is_pending()
             press()
-            assert interrupts.is_waiting()
+            assert interrupts.is_pending()
         with pytest.raises(KeyboardInterrupt):
             interrupts.check()
 
@@ -73,7 +73,7 @@ def test_a_background_process_with_brokers_obeys_interrupts() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     with Interrupts() as interrupts:
         press()
-        interrupts.heed(signal.SIGTERM)
+        interrupts.handle_also(signal.SIGTERM)
         for number in (signal.SIGINT, signal.SIGTERM):
             with pytest.raises(KeyboardInterrupt):
                 signal.raise_signal(number)
@@ -183,7 +183,7 @@ def test_an_interrupt_ends_a_search_by_hypothesis(folder: Path, environment: dic
 def test_heeded_signals_are_interrupts_until_the_context_closes() -> None:
     before = signal.getsignal(signal.SIGTERM)
     with Interrupts() as interrupts:
-        interrupts.heed(signal.SIGTERM)
+        interrupts.handle_also(signal.SIGTERM)
         with pytest.raises(KeyboardInterrupt):
             signal.raise_signal(signal.SIGTERM)
     assert signal.getsignal(signal.SIGTERM) is before
@@ -192,6 +192,6 @@ def test_heeded_signals_are_interrupts_until_the_context_closes() -> None:
 def test_an_ignored_signal_stays_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(signal, "getsignal", lambda _: signal.SIG_IGN)
     interrupts = Interrupts()
-    interrupts.heed(signal.SIGHUP)
+    interrupts.handle_also(signal.SIGHUP)
     monkeypatch.undo()
     assert signal.getsignal(signal.SIGHUP) is signal.SIG_DFL

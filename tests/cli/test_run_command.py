@@ -359,7 +359,7 @@ def test_an_expectation_for_another_release_is_shown_but_fails_nothing(harrow: H
     assert "written for Kafka 3.9, run as of Kafka 4.0" in ended.stdout
     output = " ".join(ended.stdout.split())
     assert "KIP-890, since 4.0 (tried: with behaviours.transactions_v2=false it is as in 3.9)" in output
-    assert "1 otherwise than written for another release" in ended.stdout
+    assert "1 with another outcome than written for another release" in ended.stdout
 
 
 def test_a_promise_broken_as_of_another_release_is_a_failure(harrow: Harrow, folder: Path) -> None:

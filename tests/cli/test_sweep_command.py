@@ -134,8 +134,8 @@ def test_a_folder_is_swept_again_only_with_resume(harrow: Harrow, small: Path) -
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("small.yaml",), "say which seeds"),
-        (("--seeds", "0..3"), "name a campaign"),
+        (("small.yaml",), "give the seeds"),
+        (("--seeds", "0..3"), "give a campaign"),
         (("small.yaml", "--seeds", "3..3"), "there is no seed"),
         (("small.yaml", "--seeds", "0..3", "--vary", "acks"), "not of the form key=value,value"),
         (("small.yaml", "--seeds", "0..3", "--vary", "acks=1,7"), "acks=7"),

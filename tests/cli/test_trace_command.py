@@ -66,7 +66,7 @@ def test_a_terminal_gets_lanes_and_colours_unless_they_are_turned_off(
             ["no finding `9`", "it has 2 findings: 1 (lost-write), 2 (isr"],
         ),
         (("results/latest", "--from", "soon"), ["--from", "`soon`"]),
-        (("results/latest", "--from", "9s", "--to", "1s"), ["is before the beginning"]),
+        (("results/latest", "--from", "9s", "--to", "1s"), ["--to 1s is before --from 9s"]),
         (("results/latest", "--record", "m1", "--around", "1"), ["choose one"]),
     ],
 )
@@ -153,6 +153,21 @@ def test_trace_all_shows_every_line_of_the_trace(harrow: Harrow, lost: Path) -> 
         "producer-0",
         "reader",
     }
+
+
+@pytest.mark.parametrize("output_format", ["table", "mermaid"])
+def test_a_story_counts_created_topics_in_one_line_and_shows_each_with_all(
+    harrow: Harrow, output_format: str
+) -> None:
+    harrow("run", "standard")
+    story = harrow("trace", "results/latest", "--format", output_format).stdout
+    assert story.count("1 topic with 3 partitions was created") == 1
+    assert "(topic creation)" not in story
+    every_event = harrow("trace", "results/latest", "--format", output_format, "--all").stdout
+    assert "was created" not in every_event
+    assert every_event.count("(topic creation)") == 3
+    document = harrow("trace", "results/latest", "--format", "json").stdout
+    assert document.count("(topic creation)") == 3
 
 
 def test_two_times_limit_the_story(harrow: Harrow, lost: Path) -> None:

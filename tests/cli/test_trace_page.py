@@ -135,6 +135,25 @@ def test_a_page_contains_every_event_of_the_trace(standard: TraceStory) -> None:
     ]
 
 
+def test_a_page_counts_created_topics_and_hides_their_events_as_routine(standard: TraceStory) -> None:
+    data = page_data(standard, Window())
+    assert data["created"] == "1 topic with 3 partitions was created"
+    hidden = [routine == "1" for routine in data["events"]["routine"]]
+    assert all(
+        is_hidden for is_hidden, event in zip(hidden, standard.events, strict=True) if event.creates_partition
+    )
+
+
+def test_a_page_shows_the_count_of_created_topics_until_it_shows_routine_events(
+    standard: TraceStory, tmp_path: Path
+) -> None:
+    needs_chromium()
+    page = on_disk(standard, tmp_path)
+    count = '<p id="created">1 topic with 3 partitions was created; “routine events” shows each</p>'
+    assert count in dom(page, tmp_path / "profile", "")
+    assert count not in dom(page, tmp_path / "profile", "routine=1")
+
+
 @pytest.mark.parametrize(
     ("campaign", "variant"),
     [

@@ -142,5 +142,5 @@ def test_then_is_refused_for_a_plan_that_no_file_can_express(monkeypatch: pytest
     monkeypatch.setattr(run_command, "WrittenPlan", unwritable)
     (selection,) = select(["swarm"], [], ["base"])
     with pytest.raises(typer.BadParameter, match="a campaign file would change the plan") as refused:
-        run_command._changed(selection, 0, ["acks=1"])
+        run_command._with_changes(selection, 0, ["acks=1"])
     assert refused.value.param_hint == "--then"

@@ -80,7 +80,7 @@ def test_ctrl_c_ends_the_playback_and_keeps_finished_runs(
     assert shown.rindex(SHOW_CURSOR) > shown.rindex(HIDE_CURSOR)
     planned = 1 if len(arguments) == 1 else 3
     lines = shown_at_last(shown)
-    assert f"harrow: interrupted: 1 of {planned} runs finished; their results are written" in lines
+    assert f"harrow: interrupted: 1 of {planned} runs finished, and their results are written" in lines
     assert "  ✓ held" in [line[:8] for line in lines]
     assert (folder / "kept" / "latest" / "run.json").exists()
 

@@ -127,7 +127,7 @@ def test_a_diff_distinguishes_controllers_and_brokers(
     diff = diff_run(recorded(name), DiffMoment(at_us=8_500_000))
     show_run_diff(console, diff, "results/latest", only_different=False)
     text = text_on(console)
-    assert f"  then {down}\n" in text
+    assert f"  with {down}\n" in text
     assert "broker 30" not in text
     assert "(KRaft)" in text
     assert "ZooKeeper" not in text

@@ -13,7 +13,17 @@ from harrow.campaigns.story.event_phrases import PHRASES, narrate
 from harrow.campaigns.story.narration import EventContext
 from harrow.campaigns.story.topics import TOPICS
 from harrow.campaigns.story.trace_record import follow
-from harrow.campaigns.story.trace_selection import Folded, Row, Shown, Window, around, only, readable, whole
+from harrow.campaigns.story.trace_selection import (
+    CreatedTopics,
+    Folded,
+    Row,
+    Shown,
+    Window,
+    around,
+    only,
+    readable,
+    whole,
+)
 from harrow.campaigns.story.trace_story import TraceStory, read_story
 from harrow.cluster_model.events import (
     EVENTS,
@@ -167,6 +177,25 @@ def test_a_fold_of_few_routine_events_has_no_line(lost: TraceStory) -> None:
     assert not any(isinstance(row, Folded) and row.is_short for row in readable(rows))
     (short_row,) = [row for row in rows if isinstance(row, Folded) and row.is_short][:1]
     assert readable([short_row]) == [short_row]
+
+
+def test_one_line_counts_the_topics_that_were_created_as_the_cluster_started(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    story = read_story(written_run(tmp_path_factory.mktemp("results"), "standard"))
+    rows = whole(story, Window())
+    lines = readable(rows)
+    (created,) = [line for line in lines if isinstance(line, CreatedTopics)]
+    assert created.text() == "1 topic with 3 partitions was created; --all shows each"
+    assert not any(isinstance(line, Shown) and line.event.creates_partition for line in lines)
+    creations = [row for row in rows if isinstance(row, Shown) and row.event.creates_partition]
+    assert {row.event.event for row in creations} == {"election", "leader"}
+    assert len(creations) == 2 * 3
+
+
+def test_the_creation_of_a_single_partition_is_shown_event_by_event(lost: TraceStory) -> None:
+    shown = [line for line in readable(whole(lost, Window())) if isinstance(line, Shown)]
+    assert [line.event.event for line in shown if line.event.creates_partition] == ["election", "leader"]
 
 
 def test_a_long_story_is_mostly_folded_and_a_short_one_is_not(story: TraceStory) -> None:

@@ -28,16 +28,16 @@ def test_a_term_is_explained_before_other_entries_of_its_name(word: str) -> None
 
 def test_a_ticket_lists_its_declarations_and_campaigns() -> None:
     (entry,) = explain("kip-101")
-    assert "KIP-101" in entry.parts["repairs"]
-    assert "follower_truncation" in entry.parts["behaviours"]
-    assert "hw-truncation" in entry.parts["mutants"]
-    assert "loss-by-hw-truncation" in entry.parts["campaigns"]["about it"]
+    assert "KIP-101" in entry.sections["repairs"]
+    assert "follower_truncation" in entry.sections["behaviours"]
+    assert "hw-truncation" in entry.sections["mutants"]
+    assert "loss-by-hw-truncation" in entry.sections["campaigns"]["about it"]
     (entry,) = explain("KAFKA-10706")
-    assert entry.parts["try"] == {"run": "harrow run epoch-without-records"}
+    assert entry.sections["try"] == {"run": "harrow run epoch-without-records"}
     (entry,) = explain("KAFKA-13435")
-    assert "KIP-814" in entry.parts["repairs"]
+    assert "KIP-814" in entry.sections["repairs"]
     (entry,) = explain("KIP-98")
-    assert "producer_batches_retained" in entry.parts["behaviours"]
+    assert "producer_batches_retained" in entry.sections["behaviours"]
 
 
 def test_every_ticket_of_a_switch_repair_or_mutant_is_in_the_catalogue() -> None:

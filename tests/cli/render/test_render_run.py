@@ -171,6 +171,15 @@ def test_verbose_prints_everything() -> None:
     assert "rare states never reached: controller-changed, " in shown
 
 
+def test_the_rare_states_that_no_run_reached_take_two_lines_unless_verbose() -> None:
+    lines = rendered(run_result(), run_result(seed=1), width=80).splitlines()
+    (start,) = [number for number, line in enumerate(lines) if line.startswith("rare states never reached: ")]
+    unreached = " ".join(line.strip() for line in lines[start : start + 2])
+    assert re.search(r" and \d+ more \(--verbose lists all\)$", unreached)
+    assert "log-dir-failed" not in unreached
+    assert "log-dir-failed" in rendered(run_result(), run_result(seed=1), verbose=True)
+
+
 def test_a_long_line_goes_below_in_a_narrow_terminal() -> None:
     findings = [lost_record(f"producer-0:{number}") for number in range(9)]
     shown = rendered(run_result(*findings), width=80)

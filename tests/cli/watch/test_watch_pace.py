@@ -21,8 +21,8 @@ def test_every_moment_is_played_once_and_in_order(campaign: str) -> None:
     positions = [step.position for step in steps]
     assert all(one <= other for one, other in pairwise(positions))
     assert positions[-1] == len(playback.events) - 1
-    assert sum(step.passes_us for step in steps) == playback.end_us
-    assert all(step.passes_us >= 0 and step.lasts_us >= 0 for step in steps)
+    assert sum(step.advance_us for step in steps) == playback.end_us
+    assert all(step.advance_us >= 0 and step.shown_us >= 0 for step in steps)
 
 
 def test_a_burst_of_events_is_slowed_down() -> None:
@@ -31,23 +31,23 @@ def test_a_burst_of_events_is_slowed_down() -> None:
     turns = [
         step for step in pace(playback) if step.position >= 0 and playback.is_turning_point(step.position)
     ]
-    assert any(step.passes_us == 0 for step in turns[:-1])
-    assert all(step.lasts_us >= 1_000_000 for step in turns[:-1])
+    assert any(step.advance_us == 0 for step in turns[:-1])
+    assert all(step.shown_us >= 1_000_000 for step in turns[:-1])
 
 
 @pytest.mark.parametrize("campaign", CAMPAIGNS)
 def test_idle_periods_and_bursts_take_a_limited_time(campaign: str) -> None:
     playback = Playback(library_run(campaign))
     steps = list(pace(playback))
-    assert max(step.lasts_us for step in steps) <= 5_000_000
-    assert sum(step.lasts_us for step in steps) <= playback.end_us + 140_000_000
+    assert max(step.shown_us for step in steps) <= 5_000_000
+    assert sum(step.shown_us for step in steps) <= playback.end_us + 140_000_000
 
 
 def test_events_before_time_zero_take_no_time() -> None:
     playback = Playback(library_run("loss-by-hw-truncation"))
     first = next(iter(pace(playback)))
     assert playback.events[first.position].at_us < 0
-    assert first.passes_us > 0
+    assert first.advance_us > 0
 
 
 @pytest.mark.parametrize(
