@@ -99,7 +99,7 @@ def _first_story(judged: RuleResult) -> list[str]:
     for first in incidents(judged.findings)[:1]:
         lines += story(first.first)
         alike = len(first.findings) - 1
-        lines += [f"and {alike} more with the same cause"] if alike else []
+        lines += [f"and {alike} more by the same cause"] if alike else []
         rest = len(judged.findings) - len(first.findings)
         lines += [f"and {rest} more"] if rest else []
     return lines

@@ -22,7 +22,7 @@ from harrow.cluster_model.lazy_dataclass import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """A campaign, its plans to run, and a command-line argument for this campaign is_single."""
+    """A campaign, its plans to run, and a command-line argument for this campaign alone."""
 
     campaign: Campaign
     argument: str
@@ -54,7 +54,7 @@ def select(
     names = list(dict.fromkeys(variant_name(plan) for campaign in campaigns for plan in campaign.plans))
     for name in variants or ():
         if name not in names:
-            message = f"no campaign current_folder has a variant `{name}`{suggestion(name, names)}"
+            message = f"no campaign here has a variant `{name}`{suggestion(name, names)}"
             raise typer.BadParameter(message, param_hint="--variant")
     return [
         Selection(
@@ -92,7 +92,7 @@ def select_one(argument: str, overrides: Sequence[str] | None, variant: str | No
 
 
 def find_campaigns(arguments: Iterable[str]) -> tuple[dict[Path, str], list[Problem]]:
-    """Return the files of *arguments*, each with an argument for it is_single, and the problems."""
+    """Return the files of *arguments*, each with an argument for this file, and the problems."""
     names: dict[Path, str] = {}
     problems: list[Problem] = []
     for argument in arguments:

@@ -12,7 +12,7 @@ from harrow.cli.text import Text
 
 _EXCERPT_MAX = 100
 _SHOWN_MAX = 100
-"""A file of 1 MiB can have 100 000 mistakes; nobody would read them all."""
+"""A file of 1 MiB can have 100 000 mistakes; too many for a person to read."""
 
 
 def show_problems(console: Console, problems: Iterable[Problem]) -> None:

@@ -29,7 +29,7 @@ _USUAL_PERCENT: Final = 90
 class AcksOverTime:
     """Acks over time: a sign for each time step, and a line with the step's length and the maximum.
 
-    If the line has no room for all steps, several steps_per_sign a sign.
+    If the line has no room for all steps, several share a sign.
     """
 
     def __init__(self, counts: Sequence[int], bucket_us: int) -> None:

@@ -28,7 +28,7 @@ _TIME_WIDTH: Final = 10
 _GAP: Final = 2
 _FINDINGS_LISTED: Final = 6
 _COLUMNS_MAX: Final = 1_000
-"""Wider output goes to a pipe or file, where nobody could read columns."""
+"""Wider output goes to a pipe or file, where columns are not readable."""
 
 Piece = tuple[str, str]
 """Text and its style."""

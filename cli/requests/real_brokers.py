@@ -93,7 +93,7 @@ class HealRequest(CommandRequest):
     file: Annotated[
         Path | None,
         argument(
-            "[FILE]", "The cluster file of the cluster to heal; by default all clusters.", dir_okay=False
+            "[FILE]", "The target file of the cluster to heal; by default all clusters.", dir_okay=False
         ),
     ] = None
     quiet: options.NoMessages = False

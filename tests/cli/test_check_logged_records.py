@@ -48,7 +48,7 @@ def test_several_and_compressed_files_are_judged(harrow: Harrow, logged: Path) -
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ("", "name a history, or give --sent and --read"),
+        ("", "give a history, or --sent and --read"),
         ("--sent sent.jsonl", "--sent is only half of a history"),
         ("--read read.jsonl", "--read is only half of a history"),
         ("history.jsonl --sent sent.jsonl --read read.jsonl", "has no meaning with a history"),

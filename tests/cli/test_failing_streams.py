@@ -157,7 +157,7 @@ def test_an_error_after_an_upgrade_of_harrow_mentions_the_upgrade(
             check=False,
         )
         assert ended.returncode == 4
-        assert ("harrow changed on disk while it ran" in ended.stderr) is is_reported, ended.stderr
+        assert ("harrow's files changed while it ran" in ended.stderr) is is_reported, ended.stderr
 
 
 def test_an_exception_that_click_calls_aborted_is_an_internal_error(

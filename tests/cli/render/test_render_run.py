@@ -162,7 +162,7 @@ def test_verbose_prints_everything() -> None:
         "Kafka 0.10.2, seed 0, 9.000 s of cluster time, 118 steps, trace 0123456789abcdef",
         "lost-write   permitted  1         acks=all",
         "the other 1  held",
-        "1.2005 s  broker_crash       broker=1 restart_after=-",
+        "1.2005 s  broker_crash  broker=1 restart_after=-",
         "truncated-below-hw  1",
         "t-0      0       1    1   0@0          m0",
     ):
