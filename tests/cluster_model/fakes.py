@@ -1,5 +1,4 @@
-"""Stand-ins for what actors run on: a host that keeps what it is given, and a clock moved by
-hand."""
+"""Fakes of the host that an actor runs on: it records messages, and a test moves its clock."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -24,7 +23,7 @@ MS = 1_000
 SECOND = 1_000_000
 
 SMALLEST_CHOICES: dict[str, tuple[int, ...]] = {}
-"""A recording of nothing: every draw is the smallest choice."""
+"""An empty recording: every draw returns the smallest choice."""
 
 
 class FakeClock(Clock):
@@ -49,7 +48,7 @@ class Sent:
         self.connection.client_endpoint.receive_response(Reply(self.connection, self.correlation_id, body))
 
     def lose(self) -> None:
-        """Break the connection that it was sent over."""
+        """Break the connection of the request."""
         self.connection.is_open = False
         self.connection.client_endpoint.connection_lost(self.connection)
 
@@ -63,7 +62,7 @@ class _Timer:
 
 
 class FakeHost(Host):
-    """Keeps what is sent, runs timers when the clock is moved, draws the smallest choices."""
+    """Records sent messages, runs timers when a test moves the clock, and draws smallest choices."""
 
     def __init__(self, name: str = "host", choices: Choices | None = None) -> None:
         self.clock = FakeClock()
@@ -85,7 +84,7 @@ class FakeHost(Host):
         self._timers: list[_Timer] = []
         self._timer_number = 0
 
-    # What actors see
+    # For actors
 
     def set_timer(self, delay_us: int, callback: Callable[[Any], None], argument: Any = None) -> None:
         assert delay_us >= 0, "a timer in the past"
@@ -118,7 +117,7 @@ class FakeHost(Host):
     def halt(self) -> None:
         self.halts += 1
 
-    # What tests do
+    # For tests
 
     def advance(self, duration_us: int) -> None:
         """Move the clock, and run the timers that become due, in order."""
@@ -134,16 +133,16 @@ class FakeHost(Host):
         return self._timer_number
 
     def requests(self, api: str | None = None) -> list[Sent]:
-        """Return what is under way, of one API or of any: sent over an open connection and not
-        taken."""
+        """Return requests of an API, by default of any, that a test has not yet taken. Their
+        connection is open."""
         return [sent for sent in self.sent if sent.connection.is_open and api in (None, sent.body.api)]
 
     def take(self, api: str | None = None) -> Sent:
-        """Take the oldest request that is under way."""
-        under_way = self.requests(api)
-        assert under_way, f"nothing under way of {api or 'any API'}"
-        self.sent.remove(under_way[0])
-        return under_way[0]
+        """Take the oldest of `requests`."""
+        pending = self.requests(api)
+        assert pending, f"nothing under way of {api or 'any API'}"
+        self.sent.remove(pending[0])
+        return pending[0]
 
     def events_named(self, name: str) -> list[tuple[Any, ...]]:
         """Return the fields of the trace's events of one name."""
@@ -243,7 +242,7 @@ def write_log(disk: Disk, partition: str, *epochs_and_values: tuple[int, str]) -
 
 
 class FakeListener:
-    """A broker that notes what its part in a control plane tells it."""
+    """A broker that records the calls of its part of the control plane."""
 
     known_controller = -1
 

@@ -1,7 +1,6 @@
-"""What a broker does first and last.
+"""A broker handles no request before it is registered or after it has closed its logs.
 
-Nothing is handled before it is registered; nothing is handled, answered or appended once its logs
-are closed.
+After that it neither answers nor appends.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -31,7 +30,7 @@ from harrow.cluster_model.topology import QuotaSpec
 from tests.cluster_model.fakes import SECOND, FakeEndpoint, FakeHost, batch
 
 
-class Office:
+class FakeControlPlane:
     """A control plane that registers a broker for a test, and records the broker's requests."""
 
     def __init__(self, actions: list[str]) -> None:
@@ -42,7 +41,7 @@ class Office:
         self.relieved: Callable[[], None] | None = None
         self.closed: Callable[[], None] | None = None
 
-    def join(self, *parts: Any) -> "Office":
+    def join(self, *parts: Any) -> "FakeControlPlane":
         self.listener: LifecycleListener = parts[-1]
         return self
 
@@ -84,7 +83,7 @@ class BrokerHarness:
     ) -> None:
         self.host, self.disk, self.actions = FakeHost("broker-1"), Disk(), list[str]()
         self.opened: list[int] = []
-        self.office = Office(self.actions)
+        self.office = FakeControlPlane(self.actions)
         options = {f"controlled.shutdown.{name}": value for name, value in settings.items()}
         config = broker_config(release, {**options, **(rates or {})})
         behaviours = RELEASES[release].behaviours
@@ -155,7 +154,7 @@ def test_a_broker_that_stops_before_it_is_unfenced_opens_no_sockets() -> None:
     assert not harness.opened
 
 
-def test_a_stopping_broker_serves_until_its_leaders_have_moved_and_ends_with_its_session() -> None:
+def test_a_stopping_broker_serves_until_its_leaderships_have_moved_and_then_closes_its_session() -> None:
     harness = BrokerHarness()
     harness.stop()
     harness.produce("a")
@@ -190,7 +189,7 @@ def test_a_stopped_broker_handles_no_requests() -> None:
     assert (harness.log(), harness.host.responses) == ([], [])
 
 
-def test_a_stopped_broker_answers_no_waiting_produce_and_handles_nothing_behind_it() -> None:
+def test_a_stopped_broker_neither_answers_a_waiting_produce_nor_handles_later_requests() -> None:
     harness = BrokerHarness(enable=False)
     connection = harness.produce("a", acks=-1)
     harness.broker.receive_request(
@@ -202,7 +201,7 @@ def test_a_stopped_broker_answers_no_waiting_produce_and_handles_nothing_behind_
     assert harness.host.events_named("rejected") == []
 
 
-def test_an_answer_after_the_stop_goes_nowhere_and_lets_no_request_in() -> None:
+def test_an_answer_after_the_stop_is_dropped_and_admits_no_request() -> None:
     harness = BrokerHarness(enable=False)
     connection = harness.send(InitProducerIdRequest())
     harness.broker.receive_request(

@@ -123,13 +123,13 @@ def test_a_throttled_fetch_does_not_change_its_session() -> None:
     assert first.session_id
     assert list(first.partitions) == [PARTITION]
     leader.append("bulk", "m1", 9 * KB)
-    refused = leader.fetch("consumer", session=first.session_id, epoch=1)
-    assert (refused.partitions, refused.session_id) == ({}, first.session_id)
-    # It has always fetched from offset 0, and m0 has been sent once.
-    assert refused.throttle_us == 3 * SECOND
+    rejected = leader.fetch("consumer", session=first.session_id, epoch=1)
+    assert (rejected.partitions, rejected.session_id) == ({}, first.session_id)
+    # The consumer has always fetched from offset 0, and got m0 once.
+    assert rejected.throttle_us == 3 * SECOND
     leader.host.advance(20 * SECOND)
-    again = leader.fetch("consumer", session=first.session_id, epoch=2)
-    assert again.throttle_us == SECOND
+    retried = leader.fetch("consumer", session=first.session_id, epoch=2)
+    assert retried.throttle_us == SECOND
 
 
 def test_up_to_1_1_a_throttled_consumer_gets_its_records_late() -> None:

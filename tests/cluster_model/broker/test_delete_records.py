@@ -83,18 +83,18 @@ def test_a_follower_rejects_delete_records() -> None:
 
 @pytest.mark.parametrize(("offset", "begins"), [(1, 1), (3, 3), (4, 4), (DELETE_TO_HIGH_WATERMARK, 4)])
 def test_the_log_start_rises_at_once_and_the_answer_waits_for_live_followers(
-    offset: int, begins: int
+    offset: int, expected_start: int
 ) -> None:
     leader = Leader()
     leader.delete(offset)
-    assert leader.log_start == begins
-    assert leader.host.events_named("delete_records_obeyed") == [(1, PARTITION, begins)]
-    leader.fetch(2, 4, begins)
+    assert leader.log_start == expected_start
+    assert leader.host.events_named("delete_records_obeyed") == [(1, PARTITION, expected_start)]
+    leader.fetch(2, 4, expected_start)
     assert leader.answers == []
-    leader.fetch(3, 4, begins - 1)
+    leader.fetch(3, 4, expected_start - 1)
     assert leader.answers == []
-    leader.fetch(3, 4, begins)
-    assert leader.answers == [(errors.NONE, begins, begins)]
+    leader.fetch(3, 4, expected_start)
+    assert leader.answers == [(errors.NONE, expected_start, expected_start)]
 
 
 def test_a_repeated_deletion_is_answered_at_once() -> None:
@@ -176,24 +176,26 @@ def test_requested_deletions_are_permitted_and_all_other_records_are_read(kafka:
 
 def test_an_administrator_retries_a_deletion_at_the_next_leader() -> None:
     # By then the next leader's high watermark has reached the offset.
-    stuck = "{after: 1s, do: {slow_follower: {broker: 2, mode: stuck, duration: 20s}}}"
+    pending_deletion = "{after: 1s, do: {slow_follower: {broker: 2, mode: stuck, duration: 20s}}}"
     crash = "{after: 300ms, do: {broker_crash: {broker: 0, restart_after: 30s}}}"
-    result = run("2.4", stuck, DELETE, crash, "{at: 40s, do: {send: last}}")
-    obeyed = [event.broker for event in select(result.evidence.trace, events.DeleteRecordsObeyed)]
-    assert obeyed[0] == 0
-    assert set(obeyed[1:]) == {1}
+    result = run("2.4", pending_deletion, DELETE, crash, "{at: 40s, do: {send: last}}")
+    accepted = [event.broker for event in select(result.evidence.trace, events.DeleteRecordsObeyed)]
+    assert accepted[0] == 0
+    assert set(accepted[1:]) == {1}
     (answered,) = select(result.evidence.trace, events.DeleteRecordsAnswered)
     assert (answered.broker, answered.error) == (1, errors.NONE)
 
 
 @pytest.mark.parametrize(("kafka", "begins"), [("0.11", None), ("1.1", 0), ("2.4", 0)])
-def test_since_1_1_an_empty_follower_can_begin_within_a_batch(kafka: str, begins: int | None) -> None:
+def test_since_1_1_an_empty_follower_can_start_its_log_within_a_batch(
+    kafka: str, expected_start: int | None
+) -> None:
     loss = "{do: {disk_loss: {broker: 2, restart_after: 20s}}}"
     result = run(kafka, loss, DELETE, "{at: 40s, do: {send: last}}")
     starts = [event.offset for event in select(result.evidence.trace, events.LogStartedAnew)]
     failed = [event.broker for event in select(result.evidence.trace, events.FetcherFailed)]
-    assert starts == ([2] if begins is None else [2, begins])
-    assert failed == ([2] if begins is None else [])
+    assert starts == ([2] if expected_start is None else [2, expected_start])
+    assert failed == ([2] if expected_start is None else [])
 
 
 def test_records_consumed_before_their_deletion_are_not_lost() -> None:

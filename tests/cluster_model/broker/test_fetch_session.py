@@ -168,8 +168,8 @@ def test_a_fetch_that_ends_its_session_gets_the_partitions_it_names() -> None:
     replicas = Replicas()
     last = incremental_fetch(fetch(replicas, full_fetch()).session_id, 1)
     last.partitions, last.forgotten = {P: (0, -1)}, (P,)
-    ending = fetch(replicas, last)
-    assert (ending.session_id, list(ending.partitions)) == (protocol.NO_SESSION, [P])
+    last_request = fetch(replicas, last)
+    assert (last_request.session_id, list(last_request.partitions)) == (protocol.NO_SESSION, [P])
 
 
 def test_a_session_fetch_counts_for_the_replica_in_the_request() -> None:
@@ -230,13 +230,13 @@ def test_an_error_is_repeated_and_the_high_watermark_is_sent_after_it() -> None:
     replicas = Replicas()
     unknown = fetch(replicas, full_fetch(-1, P, Q))
     assert unknown.partitions[Q].error == errors.UNKNOWN_TOPIC_OR_PARTITION
-    again = fetch(replicas, incremental_fetch(unknown.session_id, 1))
-    assert {name: fetched.error for name, fetched in again.partitions.items()} == {
+    repeated = fetch(replicas, incremental_fetch(unknown.session_id, 1))
+    assert {name: fetched.error for name, fetched in repeated.partitions.items()} == {
         Q: errors.UNKNOWN_TOPIC_OR_PARTITION
     }
     replicas.lead(Q, 0, (0, 1), epoch=1)
-    mended = fetch(replicas, incremental_fetch(unknown.session_id, 2))
-    assert {name: (fetched.error, fetched.hw) for name, fetched in mended.partitions.items()} == {
+    recovered = fetch(replicas, incremental_fetch(unknown.session_id, 2))
+    assert {name: (fetched.error, fetched.hw) for name, fetched in recovered.partitions.items()} == {
         Q: (errors.NONE, 0)
     }
 
@@ -356,8 +356,8 @@ def test_an_unused_session_does_not_stop_a_replica_from_catching_up() -> None:
     """A late or repeated full fetch opens a second session."""
     replicas = Replicas(partitions=(P, Q))
     follower = quiet_follower(replicas)
-    stray = FetchRequest(1, 0, 1_000, {P: (0, -1), Q: (0, -1)}, session_epoch=0)
-    fetch(replicas, stray, "broker-1 before")
+    second_session = FetchRequest(1, 0, 1_000, {P: (0, -1), Q: (0, -1)}, session_epoch=0)
+    fetch(replicas, second_session, "broker-1 before")
     for _ in range(2):
         replicas.host.advance(SECOND)
         follower.handle_response(fetch(replicas, follower.request(1, 0, 1_000), "broker-1"))
@@ -401,7 +401,7 @@ def test_an_evicted_session_still_answers_its_waiting_fetch() -> None:
     assert replicas.fetched(waiting)[1] == ["m0"]
 
 
-# The cache
+# The cache of sessions
 
 
 class Cache:
@@ -509,8 +509,8 @@ def test_a_follower_that_ignored_an_answer_gets_the_high_watermark_when_it_next_
     follower.handle_response(response)
     follower.remove(P)
     follower.set_position(P, 1, -1)
-    quiet = fetch(replicas, follower.request(1, 0, 1_000), "broker-1")
-    assert quiet.partitions == {}
-    follower.handle_response(quiet)
+    idle = fetch(replicas, follower.request(1, 0, 1_000), "broker-1")
+    assert idle.partitions == {}
+    follower.handle_response(idle)
     replicas.produce("m1", acks=1)
     assert fetch(replicas, follower.request(1, 0, 1_000), "broker-1").partitions[P].hw == 1

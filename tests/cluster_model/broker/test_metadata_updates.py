@@ -48,7 +48,7 @@ class BrokerHarness:
             cast("ControlPlane", self.reader),
         )
 
-    def hear(self, *live_brokers: int, leader_epoch: int | None = None) -> None:
+    def change_metadata(self, *live_brokers: int, leader_epoch: int | None = None) -> None:
         """Change the live brokers and, with a *leader_epoch*, a partition."""
         states = {}
         if leader_epoch is not None:
@@ -70,7 +70,7 @@ class BrokerHarness:
 def test_a_metadata_change_waits_for_appends_in_progress() -> None:
     harness = BrokerHarness()
     harness.append()
-    harness.hear(1, 2, leader_epoch=0)
+    harness.change_metadata(1, 2, leader_epoch=0)
     harness.host.advance(SECOND - 1)
     assert harness.live_brokers == []
     harness.host.advance(1)
@@ -79,9 +79,9 @@ def test_a_metadata_change_waits_for_appends_in_progress() -> None:
 
 def test_a_metadata_change_at_the_end_of_an_append_is_applied_after_waiting_ones() -> None:
     harness = BrokerHarness()
-    harness.host.set_timer(SECOND, lambda _: harness.hear(1))
+    harness.host.set_timer(SECOND, lambda _: harness.change_metadata(1))
     harness.append()
-    harness.hear(1, 2, leader_epoch=0)
+    harness.change_metadata(1, 2, leader_epoch=0)
     harness.host.advance(SECOND)
     assert harness.live_brokers == [1]
 
@@ -89,9 +89,9 @@ def test_a_metadata_change_at_the_end_of_an_append_is_applied_after_waiting_ones
 def test_metadata_changes_are_applied_in_order() -> None:
     harness = BrokerHarness()
     harness.append()
-    harness.hear(1, 2, leader_epoch=0)
+    harness.change_metadata(1, 2, leader_epoch=0)
     harness.append()
-    harness.hear(1, leader_epoch=1)
+    harness.change_metadata(1, leader_epoch=1)
     harness.host.advance(SECOND)
     assert harness.live_brokers == [1, 2]
     harness.host.advance(SECOND)

@@ -29,7 +29,7 @@ LAG_MESSAGES = 4
 LEADER = 0
 
 
-class Writes:
+class IsrWrites:
     """Records ISR writes. A test answers them."""
 
     def __init__(self, led: "LedPartition") -> None:
@@ -72,7 +72,7 @@ class LedPartition:
         **switches: Any,
     ) -> None:
         self.host = FakeHost()
-        self.store = Writes(self)
+        self.store = IsrWrites(self)
         self.rose: list[bool] = []
         self.replicas = replicas
         self.unregistered: set[int] = set()
@@ -191,7 +191,7 @@ def test_a_leader_that_was_a_follower_in_between_drops_the_positions() -> None:
         ("0.10.2", (1, 1), (2, 5), True),
     ],
 )
-def test_a_follower_notices_a_new_leader_and_since_kip_320_a_new_epoch(
+def test_a_new_leader_or_since_kip_320_a_new_epoch_is_a_change_to_a_follower(
     release: str, old: tuple[int, int], new: tuple[int, int], is_change: bool
 ) -> None:
     led = LedPartition(release=release)
@@ -282,7 +282,7 @@ def test_up_to_3_5_the_hw_waits_for_an_ineligible_follower(hw_checks: bool, hw: 
 @pytest.mark.parametrize(
     ("isr", "leo", "fetched", "hw"),
     [
-        ((0, 1, 2), 10, {1: 5, 2: 3}, 3),  # the slowest counts
+        ((0, 1, 2), 10, {1: 5, 2: 3}, 3),  # the slowest member decides
         ((0, 1, 2), 10, {1: 10, 2: 10}, 10),
         ((0, 1, 2), 10, {1: 10}, 0),  # one of them has never fetched
         ((0, 1), 10, {1: 5}, 5),
@@ -354,13 +354,13 @@ def test_the_mutant_whose_hw_ignores_the_isr_commits_at_once() -> None:
     ("fetches", "caught_up_us"),
     [
         # (time, fetch offset, leader's LEO then); the last caught-up time is at first -1
-        ([(5, 3, 3)], 5),  # at the LEO: now
+        ([(5, 3, 3)], 5),  # at the LEO: the time of this fetch
         ([(5, 4, 3)], 5),
         ([(5, 2, 3)], -1),
-        ([(5, 2, 3), (9, 3, 7)], 5),  # at the LEO of the previous fetch: then
+        ([(5, 2, 3), (9, 3, 7)], 5),  # at the LEO of the previous fetch: the time of that fetch
         ([(5, 2, 3), (9, 3, 7), (12, 6, 9)], 5),
         ([(5, 2, 3), (9, 3, 7), (12, 7, 9)], 9),
-        ([(5, 3, 3), (9, 3, 4), (12, 3, 4)], 5),  # stuck
+        ([(5, 3, 3), (9, 3, 4), (12, 3, 4)], 5),  # no progress
         ([(5, 3, 3), (9, 3, 3), (12, 3, 4)], 9),
         ([(5, 3, 3), (9, 1, 3)], 5),  # it never goes back
     ],
@@ -384,7 +384,7 @@ def test_a_replica_is_caught_up_when_it_fetches_from_the_leo(
 @pytest.mark.parametrize(
     ("late_us", "leo", "isr"),
     [
-        (LAG_US, 3, None),  # just in time
+        (LAG_US, 3, None),  # the follower is just in time
         (LAG_US + 1, 3, (0, 2)),
         (LAG_US + 1, 5, None),  # no follower at the leader's LEO is late
     ],
@@ -748,7 +748,7 @@ def test_a_read_committed_consumer_stops_at_the_first_open_transaction() -> None
     assert led.partition.readable_end(READ_COMMITTED) == 5
 
 
-# As follower
+# The follower
 
 
 def test_a_follower_takes_its_leaders_hw_up_to_its_own_leo() -> None:
@@ -768,9 +768,9 @@ def test_a_follower_rejects_a_batch_below_its_leo() -> None:
     """``UnifiedLog.append``. A batch above the LEO is accepted, after a compaction."""
     led = LedPartition(leo=1)
     led.partition.make_follower(led.state(1, (0, 1, 2), epoch=2))
-    fits, misfits = batch("b", at=1, leader_epoch=2), batch("c", at=1, leader_epoch=2)
+    accepted_batches, rejected_batches = batch("b", at=1, leader_epoch=2), batch("c", at=1, leader_epoch=2)
     with pytest.raises(UnexpectedAppendOffset) as refused:
-        led.partition.append_as_follower((fits, misfits), 2)
+        led.partition.append_as_follower((accepted_batches, rejected_batches), 2)
     assert refused.value.base_offset == 1
     assert (led.partition.log.log_end_offset, led.hw) == (2, 0)
 
@@ -807,7 +807,7 @@ def test_since_3_7_all_replicas_in_sync_are_enough(release: str, error: str) -> 
         (0, 0, None),
     ],
 )
-def test_a_leader_finds_by_epoch_and_offset_where_a_log_diverges(
+def test_a_leader_finds_where_a_log_diverges_from_its_last_epoch_and_offset(
     offset: int, last_epoch: int, diverging: tuple[int, int] | None
 ) -> None:
     led = LedPartition(release="2.8")

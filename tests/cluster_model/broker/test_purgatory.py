@@ -39,16 +39,18 @@ WAIT_US = 500 * MS
 TIMEOUT_US = 30 * SECOND
 
 
-class Waiting(DelayedOperation):
+class FakeOperation(DelayedOperation):
     """An operation that completes on demand, with an action of its own."""
 
-    def __init__(self, name: str, done: list[str], on_complete: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self, name: str, completed: list[str], on_complete: Callable[[], None] = lambda: None
+    ) -> None:
         self.name = name
         self.completed = False
         self.ready = False
         self.tries = 0
         self.deadline_us = 0
-        self._done = done
+        self._done = completed
         self._on_complete = on_complete
 
     def try_complete(self) -> bool:
@@ -66,53 +68,57 @@ class Waiting(DelayedOperation):
         self._on_complete()
 
 
-def test_operations_are_tried_oldest_first_until_they_complete() -> None:
-    done: list[str] = []
+def test_the_oldest_operation_is_tried_first_and_each_until_it_completes() -> None:
+    completed: list[str] = []
     watchers, others = Watchers(), Watchers()
-    one, both, other = Waiting("one", done), Waiting("both", done), Waiting("other", done)
+    one, both, other = (
+        FakeOperation("one", completed),
+        FakeOperation("both", completed),
+        FakeOperation("other", completed),
+    )
     watchers.watch(one)
     watchers.watch(both)
     others.watch(both)
     others.watch(other)
     both.ready = one.ready = True
     others.check()
-    assert done == ["both"]
+    assert completed == ["both"]
     watchers.check()
-    assert done == ["both", "one"]
+    assert completed == ["both", "one"]
     assert (one.tries, both.tries, other.tries) == (1, 1, 1)
     watchers.check()
     assert one.tries == 1
 
 
 def test_a_check_tries_only_the_operations_of_its_partition() -> None:
-    done: list[str] = []
+    completed: list[str] = []
     partitions = HostedPartitions()
-    produce, deletion = Waiting("produce", done), Waiting("deletion", done)
+    produce, deletion = FakeOperation("produce", completed), FakeOperation("deletion", completed)
     produce.ready = deletion.ready = True
     partitions.hosted_partition(P).watch_produce(produce)
     partitions.hosted_partition(P).watch_deletion(deletion)
-    partitions.hosted_partition(Q).check()  # nothing waits for it
+    partitions.hosted_partition(Q).check()  # no operation waits for this partition
     assert (produce.tries, deletion.tries) == (0, 0)
     partitions.hosted_partition(P).check()
-    assert done == ["produce", "deletion"]
+    assert completed == ["produce", "deletion"]
 
 
 def test_a_completed_operation_is_dropped() -> None:
-    done: list[str] = []
+    completed: list[str] = []
     watchers = Watchers()
-    waiting = Waiting("expired", done)
+    waiting = FakeOperation("expired", completed)
     watchers.watch(waiting)
     waiting.expire()
     watchers.check()
-    assert (done, waiting.tries) == (["expired"], 0)
+    assert (completed, waiting.tries) == (["expired"], 0)
 
 
 def test_operations_added_during_a_check_come_after_older_ones() -> None:
-    done: list[str] = []
+    completed: list[str] = []
     watchers = Watchers()
-    late = Waiting("late", done)
-    first = Waiting("first", done, lambda: watchers.watch(late))
-    slow = Waiting("slow", done)
+    late = FakeOperation("late", completed)
+    first = FakeOperation("first", completed, lambda: watchers.watch(late))
+    slow = FakeOperation("slow", completed)
     for waiting in (first, slow):
         watchers.watch(waiting)
     first.ready = True
@@ -120,46 +126,46 @@ def test_operations_added_during_a_check_come_after_older_ones() -> None:
     assert late.tries == 0
     late.ready = slow.ready = True
     watchers.check()
-    assert done == ["first", "slow", "late"]
+    assert completed == ["first", "slow", "late"]
 
 
 # Deadlines
 
 
 def timer_with(host: FakeHost, *deadlines_us: int) -> tuple[OperationTimer, list[Any], list[str]]:
-    done: list[str] = []
+    completed: list[str] = []
     timer = OperationTimer(host)
     operations: list[Any] = []
     for number, deadline_us in enumerate(deadlines_us):
-        operations.append(Waiting(str(number), done))
+        operations.append(FakeOperation(str(number), completed))
         operations[-1].deadline_us = deadline_us
-    return timer, operations, done
+    return timer, operations, completed
 
 
 def test_an_operation_expires_at_its_deadline() -> None:
     host = FakeHost()
-    timer, (waiting,), done = timer_with(host, 100)
+    timer, (waiting,), completed = timer_with(host, 100)
     timer.watch(waiting)
     host.advance(99)
-    assert done == []
+    assert completed == []
     host.advance(1)
-    assert done == ["0"]
+    assert completed == ["0"]
 
 
 def test_a_completed_operation_does_not_expire_and_the_next_one_has_its_own_deadline() -> None:
     host = FakeHost()
-    timer, (first, second), done = timer_with(host, 100, 170)
+    timer, (first, second), completed = timer_with(host, 100, 170)
     timer.watch(first)
     first.ready = True
     first.try_complete()
     host.advance(70)
     timer.watch(second)
     host.advance(99)  # 169: the timer has fired at 100 and was set again
-    assert done == ["0"]
+    assert completed == ["0"]
     host.advance(1)
-    assert done == ["0", "1"]
+    assert completed == ["0", "1"]
     host.advance(1000)
-    assert done == ["0", "1"]
+    assert completed == ["0", "1"]
 
 
 # A broker's replicas
@@ -303,7 +309,7 @@ def test_a_fetch_waits_until_its_deadline() -> None:
 
 
 @pytest.mark.parametrize("replica", [1, -1])
-def test_a_fetch_that_may_not_wait_is_answered_at_once(replica: int) -> None:
+def test_a_fetch_without_a_wait_time_is_answered_at_once(replica: int) -> None:
     replicas = Replicas()
     assert replicas.fetched(replicas.fetch(replica, max_wait_us=0, t_0=0)) == (errors.NONE, [], 0)
 
@@ -386,7 +392,7 @@ def test_acks_all_times_out_and_the_record_stays() -> None:
     assert replicas.host.events_named("acknowledged") == [(0, Q, 0, -1, ("m0",))]
 
 
-def test_a_produce_to_several_partitions_is_answered_when_all_are_settled() -> None:
+def test_a_produce_to_several_partitions_is_answered_when_each_has_an_outcome() -> None:
     replicas = Replicas(partitions=(P, Q))
     produced = replicas.produce("m0", partitions=(P, Q, "unknown-0"))
     replicas.fetch(1, t_0=0, t_1=0)
@@ -521,16 +527,16 @@ def test_a_delayed_fetch_of_another_leader_epoch_is_completed(epoch: int, comple
     request = FetchRequest(1, WAIT_US, 1_000, {P: (0, epoch)})
     session = FetchSession(1, 1, 0, is_cached=True)
     session.update(request, replicas.manager._hosted.hosted)
-    done: list[bool] = []
+    completed: list[bool] = []
     delayed = DelayedFetch(
         replicas.exchange(request, "f"),
         100,
         session,
-        lambda _, expired: done.append(expired),
+        lambda _, expired: completed.append(expired),
         lambda _: None,
     )
     assert delayed.try_complete(session.partitions[P]) == completes
-    assert done == ([False] if completes else [])
+    assert completed == ([False] if completes else [])
 
 
 # Diverging logs

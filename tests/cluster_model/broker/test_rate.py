@@ -11,10 +11,10 @@ def rate(*, overlapping: bool = False, simple: bool = False) -> SampledRate:
 
 
 def test_a_new_window_counts_as_ten_whole_seconds() -> None:
-    young = rate()
-    young.record(10_000, 5 * SECOND)
-    assert young.measure(5 * SECOND) == (10_000, 10 * SECOND)
-    assert young.measure(5 * SECOND + SECOND // 2) == (10_000, 10 * SECOND + SECOND // 2)
+    new_rate = rate()
+    new_rate.record(10_000, 5 * SECOND)
+    assert new_rate.measure(5 * SECOND) == (10_000, 10 * SECOND)
+    assert new_rate.measure(5 * SECOND + SECOND // 2) == (10_000, 10 * SECOND + SECOND // 2)
 
 
 def test_a_client_waits_until_its_rate_is_within_its_quota() -> None:
@@ -49,11 +49,13 @@ def test_an_undone_record_does_not_count() -> None:
 
 
 @pytest.mark.parametrize(("overlapping", "left"), [(False, 0), (True, 100)])
-def test_a_sample_expires_by_its_start_or_since_3_8_by_its_last_record(overlapping: bool, left: int) -> None:
+def test_a_sample_expires_by_its_start_or_since_3_8_by_its_last_record(
+    overlapping: bool, remaining: int
+) -> None:
     client = rate(overlapping=overlapping)
     client.record(60, 0)
     client.record(40, SECOND - 1)
-    assert client.measure(11 * SECOND)[0] == left
+    assert client.measure(11 * SECOND)[0] == remaining
     assert client.measure(12 * SECOND)[0] == 0
 
 

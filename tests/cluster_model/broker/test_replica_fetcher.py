@@ -1,4 +1,4 @@
-"""How a follower truncates and fetches, release by release: the test is the leader."""
+"""A follower truncates and fetches as its release does. The test plays the leader."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -33,7 +33,7 @@ P, Q = "t-0", "t-1"
 UNDEFINED = (-1, -1)
 
 
-class Unused:
+class UnusedIsrChanges:
     def start(self) -> None:
         """Start no periodic task."""
 
@@ -41,7 +41,7 @@ class Unused:
         raise AssertionError("a follower writes no ISR")
 
 
-class NotedLogs(LogManager):
+class RecordingLogs(LogManager):
     """Records truncations and appends."""
 
     truncated: list[tuple[str, int, str]]
@@ -69,7 +69,7 @@ class Follower:
         self.behaviours = RELEASES[release].behaviours.with_switches(**switches)
         self.disk = Disk()
         topic = topic_config({}, self.config)
-        self.logs = NotedLogs(1, self.host, self.disk, self.config, lambda _: topic, self.behaviours)
+        self.logs = RecordingLogs(1, self.host, self.disk, self.config, lambda _: topic, self.behaviours)
         self.truncated = self.logs.truncated = []
         self.grown = self.logs.grown = []
         self.partitions: dict[str, Partition] = {}
@@ -89,7 +89,7 @@ class Follower:
             self.host,
             self.logs,
             self.behaviours.replication,
-            Unused(),
+            UnusedIsrChanges(),
             lambda *_: None,
             10 * SECOND,
             1,
@@ -148,7 +148,7 @@ FOUR = ((0, "a"), (0, "b"), (1, "c"), (1, "d"))
 @pytest.mark.parametrize(
     ("release", "expected"),
     [
-        # The truncation to the HW itself is ReplicaManager's.
+        # ReplicaManager does the truncation to the HW itself.
         ("0.10.2", [("Fetch", {P: (4, -1)})]),
         ("0.11", [("OffsetsForLeaderEpoch", {P: (-1, 1)})]),
         ("2.0", [("OffsetsForLeaderEpoch", {P: (-1, 1)})]),
@@ -188,7 +188,7 @@ def test_a_log_without_epochs_is_truncated_to_its_high_watermark(release: str) -
         ("2.0", (1, 4), 4, False),
         ("2.4", (1, 9), 4, False),
         ("2.4", (1, 2), 2, False),
-        # An older epoch that this log has: its own end of it, or the leader's if that is smaller.
+        # An older epoch that both logs have: the smaller of its ends in both.
         ("2.4", (0, 2), 2, False),
         ("2.4", (0, 1), 1, False),
         ("2.4", (0, 3), 2, False),
@@ -557,7 +557,7 @@ def test_a_fetch_in_flight_at_a_new_leader_epoch_is_ignored() -> None:
 @pytest.mark.parametrize(
     ("release", "cut_to", "expected"),
     [
-        ("0.10.2", 2, ("Fetch", {P: (2, -1), Q: (1, -1)})),  # it fetches from another offset now
+        ("0.10.2", 2, ("Fetch", {P: (2, -1), Q: (1, -1)})),  # the follower fetches from another offset now
         ("2.0", 4, ("OffsetsForLeaderEpoch", {P: (-1, 1)})),  # from the same offset, but it is truncating
     ],
 )
@@ -625,7 +625,7 @@ def test_an_old_backoff_does_not_add_a_second_request() -> None:
 # Truncation on fetch (KIP-595)
 
 
-def on_fetch(*epochs_and_values: tuple[int, str], hw: int = 0) -> Follower:
+def follower_that_truncates_on_fetch(*epochs_and_values: tuple[int, str], hw: int = 0) -> Follower:
     return follower_with(*epochs_and_values, hw=hw, release="2.8")
 
 
@@ -642,11 +642,11 @@ def answer_diverging(follower: Follower, epoch: int, end_offset: int) -> None:
 
 
 def test_since_kip_595_a_new_follower_fetches_at_once_with_its_last_epoch() -> None:
-    assert fetch_of(on_fetch(*FOUR, hw=1)) == ({P: (4, 5)}, {P: 1})
+    assert fetch_of(follower_that_truncates_on_fetch(*FOUR, hw=1)) == ({P: (4, 5)}, {P: 1})
 
 
 def test_since_kip_595_an_empty_log_is_fetched_without_an_epoch() -> None:
-    assert fetch_of(on_fetch()) == ({P: (0, 5)}, {})
+    assert fetch_of(follower_that_truncates_on_fetch()) == ({P: (0, 5)}, {})
 
 
 @pytest.mark.parametrize(
@@ -661,7 +661,7 @@ def test_since_kip_595_an_empty_log_is_fetched_without_an_epoch() -> None:
 def test_a_follower_truncates_at_the_divergence_and_ignores_data_and_hw(
     epoch: int, end_offset: int, remaining: str, next_fetch: Any
 ) -> None:
-    follower = on_fetch(*FOUR)
+    follower = follower_that_truncates_on_fetch(*FOUR)
     answer_diverging(follower, epoch, end_offset)
     assert follower.log() == remaining
     assert follower.partitions[P].log.high_watermark == 0
@@ -669,7 +669,7 @@ def test_a_follower_truncates_at_the_divergence_and_ignores_data_and_hw(
 
 
 def test_an_unknown_epoch_truncates_to_the_end_of_a_smaller_one_and_fetches_from_there() -> None:
-    follower = on_fetch((0, "a"), (2, "b"), (4, "c"))
+    follower = follower_that_truncates_on_fetch((0, "a"), (2, "b"), (4, "c"))
     answer_diverging(follower, 3, 3)
     assert (follower.log(), fetch_of(follower)) == ("ab", ({P: (2, 5)}, {P: 2}))
 
@@ -682,8 +682,8 @@ def follower_of_reelected_leader(release: str) -> Follower:
     follower.follow(Q, 5)
     follower.follow(P, 5)
     follower.host.take("Fetch").answer(FetchResponse({}))
-    (under_way,) = follower.requests()
-    assert under_way == ("Fetch", {P: (4, 5), Q: (1, 5)})
+    (fetch_in_flight,) = follower.requests()
+    assert fetch_in_flight == ("Fetch", {P: (4, 5), Q: (1, 5)})
     follower.follow(P, 7)
     return follower
 
@@ -707,8 +707,8 @@ def test_a_fence_for_an_older_epoch_does_not_stop_the_current_fetch(release: str
     follower.host.take("Fetch").answer(FetchResponse({P: FetchedPartition(errors.FENCED_LEADER_EPOCH, -1)}))
     follower.host.advance(SECOND)
     follower.host.take("Fetch").answer(FetchResponse({}))
-    (under_way,) = follower.requests()
-    assert under_way[1][P] == (4, 7)
+    (fetch_in_flight,) = follower.requests()
+    assert fetch_in_flight[1][P] == (4, 7)
 
 
 def test_a_session_sends_a_partition_again_if_only_its_last_epoch_changed() -> None:

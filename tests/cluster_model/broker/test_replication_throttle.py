@@ -85,8 +85,8 @@ def test_a_follower_outside_the_isr_gets_no_records_above_the_quota() -> None:
     commit(leader, 3 * KB, KB, KB)
     assert len(leader.fetch(3, 0).batches) == 3
     commit(leader, KB)
-    held_back = leader.fetch(3, 3)
-    assert held_back.batches == ()
+    withheld = leader.fetch(3, 3)
+    assert withheld.batches == ()
     assert leader.host.events_named("replica_throttled") == [(1, P, 3, 3)]
     leader.host.advance(5 * SECOND)
     assert len(leader.fetch(3, 3).batches) == 1
@@ -107,8 +107,8 @@ def test_a_withheld_fetch_waits_in_the_purgatory_despite_appends() -> None:
     commit(leader, KB)
     assert leader.fetch(3, 1, 500 * MS) is None
     leader.produce("more")
-    still = leader.answer
-    assert still is None
+    withheld_fetch = leader.answer
+    assert withheld_fetch is None
     leader.host.advance(500 * MS)
     assert leader.answer.batches == ()
 
@@ -124,7 +124,7 @@ def test_an_administrator_can_change_the_rate_of_a_running_broker() -> None:
     assert leader.fetch(3, 1).batches == ()
 
 
-class Throttled(Follower):
+class ThrottledFollower(Follower):
     """Broker 1, follower of t-0 and t-1 on broker 0, which fetches 1 KB per second of t-0."""
 
     def __init__(self) -> None:
@@ -151,7 +151,7 @@ def fetched_partition(value: str, at: int, hw: int, size: int) -> FetchedPartiti
 
 
 def test_a_lagging_follower_omits_a_throttled_partition_from_its_fetches() -> None:
-    follower = Throttled()
+    follower = ThrottledFollower()
     for name in (P, Q):
         follower.fetcher.add(follower.replica(name))
     assert follower.session_change() == ([P], [])
@@ -164,7 +164,7 @@ def test_a_lagging_follower_omits_a_throttled_partition_from_its_fetches() -> No
 
 
 def test_a_follower_at_the_high_watermark_is_not_throttled() -> None:
-    follower = Throttled()
+    follower = ThrottledFollower()
     follower.fetcher.add(follower.replica(P))
     follower.answer(t_0=fetched_partition("m0", 0, 1, 50 * KB))
     assert follower.session_change() == ([P], [])
@@ -172,7 +172,7 @@ def test_a_follower_at_the_high_watermark_is_not_throttled() -> None:
 
 
 def test_a_follower_with_only_throttled_partitions_retries_after_its_backoff() -> None:
-    follower = Throttled()
+    follower = ThrottledFollower()
     follower.fetcher.add(follower.replica(P))
     follower.answer(t_0=fetched_partition("m0", 0, 9, 2 * KB))
     assert follower.host.requests("Fetch") == []
@@ -184,7 +184,7 @@ def test_a_follower_with_only_throttled_partitions_retries_after_its_backoff() -
 
 def test_in_a_new_leader_epoch_a_follower_counts_as_lagging_until_it_fetches() -> None:
     """Every release: ``PartitionFetchState.lag`` begins as None, ``fetcherLagStats`` is empty."""
-    follower = Throttled()
+    follower = ThrottledFollower()
     partition = follower.replica(P)
     follower.fetcher.add(partition)
     follower.answer(t_0=fetched_partition("m0", 0, 1, 50 * KB))

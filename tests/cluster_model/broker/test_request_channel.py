@@ -31,7 +31,7 @@ class Client(ClientEndpoint):
         raise AssertionError(connection)
 
 
-class Threads:
+class RequestThreads:
     """The threads of a broker with a disk that takes a second per append."""
 
     def __init__(self, **settings: Value) -> None:
@@ -65,7 +65,7 @@ class Threads:
     def _send(self, _: Exchange[Body], body: Any) -> None:
         self.sent.append((self._now_s, body))
 
-    def put(self, client: int, request: Any) -> None:
+    def enqueue(self, client: int, request: Any) -> None:
         self.channels.add_request(Exchange(self.connections[client], 1, request))
 
     def answer(self, client: int, body: Any) -> None:
@@ -93,38 +93,38 @@ ORDER = LeaderAndIsrRequest(
 
 
 def test_a_disk_handles_one_append_at_a_time() -> None:
-    threads = Threads()
+    threads = RequestThreads()
     for client, value in enumerate(("a", "b", "c")):
-        threads.put(client, produce(value))
+        threads.enqueue(client, produce(value))
     assert threads.run(10) == [(1, "a"), (2, "b"), (3, "c")]
 
 
 def test_each_log_directory_is_a_separate_disk() -> None:
-    threads = Threads()
+    threads = RequestThreads()
     threads.disk.log_dirs = 2
-    threads.put(0, produce("a", "t-0"))
-    threads.put(1, produce("b", "t-1"))
+    threads.enqueue(0, produce("a", "t-0"))
+    threads.enqueue(1, produce("b", "t-1"))
     assert threads.run(10) == [(1, "a"), (1, "b")]
 
 
 def test_a_request_that_appends_to_several_partitions_waits_for_each() -> None:
-    threads = Threads()
-    threads.put(0, produce("a", "t-0", "t-1", "t-2"))
+    threads = RequestThreads()
+    threads.enqueue(0, produce("a", "t-0", "t-1", "t-2"))
     assert threads.run(10) == [(3, "a")]
 
 
 def test_requests_do_not_wait_while_a_thread_is_free() -> None:
-    threads = Threads(num_io_threads=2)
-    threads.put(0, produce("a"))
-    threads.put(1, METADATA)
+    threads = RequestThreads(num_io_threads=2)
+    threads.enqueue(0, produce("a"))
+    threads.enqueue(1, METADATA)
     assert threads.run(0) == [(0, "Metadata")]
 
 
 def test_all_requests_wait_once_every_thread_waits_for_the_disk() -> None:
-    threads = Threads(num_io_threads=2)
-    threads.put(0, produce("a"))
-    threads.put(1, produce("b"))
-    threads.put(2, METADATA)
+    threads = RequestThreads(num_io_threads=2)
+    threads.enqueue(0, produce("a"))
+    threads.enqueue(1, produce("b"))
+    threads.enqueue(2, METADATA)
     assert not threads.channels.are_idle
     assert threads.run(10) == [(1, "a"), (1, "Metadata"), (2, "b")]
     assert threads.channels.are_idle
@@ -144,20 +144,20 @@ def test_all_requests_wait_once_every_thread_waits_for_the_disk() -> None:
 def test_a_controllers_request_waits_for_a_thread_unless_it_has_its_own(
     settings: dict[str, Value], handled: list[tuple[float, str]]
 ) -> None:
-    threads = Threads(num_io_threads=1, **settings)
-    threads.put(0, produce("a"))
-    threads.put(1, produce("b"))
-    threads.put(2, ORDER)
+    threads = RequestThreads(num_io_threads=1, **settings)
+    threads.enqueue(0, produce("a"))
+    threads.enqueue(1, produce("b"))
+    threads.enqueue(2, ORDER)
     assert threads.run(10) == handled
 
 
 def test_a_full_queue_blocks_network_threads_and_their_answers() -> None:
-    threads = Threads(num_io_threads=1, num_network_threads=2, queued_max_requests=1)
-    threads.put(0, produce("a"))
-    threads.put(2, produce("b"))
+    threads = RequestThreads(num_io_threads=1, num_network_threads=2, queued_max_requests=1)
+    threads.enqueue(0, produce("a"))
+    threads.enqueue(2, produce("b"))
     # The queue has one place, so the thread of clients 0, 2, 4 ... waits with this request.
-    threads.put(4, produce("c"))
-    threads.put(6, produce("d"))
+    threads.enqueue(4, produce("c"))
+    threads.enqueue(6, produce("d"))
     threads.answer(0, "by the thread that waits")
     threads.answer(1, "by the other one")
     assert threads.sent == [(0, "by the other one")]
@@ -167,8 +167,8 @@ def test_a_full_queue_blocks_network_threads_and_their_answers() -> None:
     assert threads.run(10) == [(3, "c"), (4, "d")]
 
 
-def test_a_request_let_in_by_an_answer_is_queued_once() -> None:
-    threads = Threads(num_io_threads=1, num_network_threads=1, queued_max_requests=1)
+def test_a_request_admitted_by_an_answer_is_queued_once() -> None:
+    threads = RequestThreads(num_io_threads=1, num_network_threads=1, queued_max_requests=1)
     pipelined = ["d"]
 
     def send(exchange: Exchange[Body], body: Any) -> None:
@@ -178,7 +178,7 @@ def test_a_request_let_in_by_an_answer_is_queued_once() -> None:
 
     threads.channels._data_plane._send = send
     for client, value in enumerate(("a", "b", "c")):
-        threads.put(client, produce(value))
+        threads.enqueue(client, produce(value))
     threads.answer(5, "an answer")
     assert threads.run(1.5) == [(1, "a")]
     assert threads.sent == [(1, "an answer")]
@@ -187,35 +187,35 @@ def test_a_request_let_in_by_an_answer_is_queued_once() -> None:
     assert threads.host.events_named("request_queue_full") == [(0, 1), (0, 1)]
 
 
-def test_network_threads_get_room_in_the_queue_in_order_of_arrival() -> None:
-    threads = Threads(num_io_threads=1, num_network_threads=3, queued_max_requests=1)
+def test_network_threads_get_places_in_the_queue_in_order_of_arrival() -> None:
+    threads = RequestThreads(num_io_threads=1, num_network_threads=3, queued_max_requests=1)
     for client, value in enumerate(("a", "b", "c", "d")):
-        threads.put(client, produce(value))
+        threads.enqueue(client, produce(value))
     assert threads.run(10) == [(1, "a"), (2, "b"), (3, "c"), (4, "d")]
 
 
-def test_without_appends_a_change_does_not_wait_even_before_time_zero() -> None:
-    threads = Threads()
+def test_a_change_before_time_zero_does_not_wait_without_appends() -> None:
+    threads = RequestThreads()
     threads.host.clock.now_us = -5 * SECOND
-    threads.put(0, ORDER)
+    threads.enqueue(0, ORDER)
     assert threads.run(0) == [(-5, "LeaderAndIsr")]
-    threads.put(1, produce("a"))
+    threads.enqueue(1, produce("a"))
     assert threads.run(10) == [(-4, "a")]
 
 
 def test_queued_requests_are_handled_when_the_threads_stop() -> None:
-    threads = Threads(num_io_threads=1)
-    threads.put(0, produce("a"))
-    threads.put(1, produce("b"))
+    threads = RequestThreads(num_io_threads=1)
+    threads.enqueue(0, produce("a"))
+    threads.enqueue(1, produce("b"))
     threads.locks.close()
     threads.channels.close()
     assert threads.run(10) == [(0, "a"), (0, "b")]
 
 
 def test_an_append_does_not_wait_after_the_disk_recovers() -> None:
-    threads = Threads(num_io_threads=1)
-    threads.put(0, produce("a"))
-    threads.put(1, UpdateMetadataRequest(2, 1, 1, {}, ()))
+    threads = RequestThreads(num_io_threads=1)
+    threads.enqueue(0, produce("a"))
+    threads.enqueue(1, UpdateMetadataRequest(2, 1, 1, {}, ()))
     threads.disk.write_us = 0
-    threads.put(2, produce("b"))
+    threads.enqueue(2, produce("b"))
     assert threads.run(10) == [(1, "a"), (1, "UpdateMetadata"), (1, "b")]

@@ -150,16 +150,16 @@ def test_a_stopping_broker_completes_appends_that_wait_for_the_disk() -> None:
         harness.append(value)
     harness.order({P: state(2, 1)})
     harness.broker.stop(lambda: None, harness.actions.append)
-    relieve = harness.office.relieved
-    assert relieve is not None
-    relieve()
+    restore_disk = harness.office.relieved
+    assert restore_disk is not None
+    restore_disk()
     assert harness.log() == ["a", "b"]
 
 
-# The locks by themselves
+# The locks alone
 
 
-def first_wait(steps: Steps) -> int:
+def first_wait_of(steps: Steps) -> int:
     return next(steps, 0)
 
 
@@ -172,22 +172,22 @@ def locks_on(disk: Disk) -> tuple[AppendLocks, FakeHost]:
 
 def test_a_change_waits_for_fetched_appends_of_any_partition() -> None:
     locks, host = locks_on(Disk(write_us=SECOND))
-    were_free = locks.are_free
+    are_free = locks.are_free
     assert locks.begin_fetched_appends([Q, Q]) == 2 * SECOND
-    assert (were_free, locks.are_free) == (True, False)
+    assert (are_free, locks.are_free) == (True, False)
     host.advance(SECOND)
-    assert first_wait(locks.wait_for_fetchers()) == SECOND
-    assert first_wait(locks.wait_for_appends(P)) == 0
+    assert first_wait_of(locks.wait_for_fetchers()) == SECOND
+    assert first_wait_of(locks.wait_for_appends(P)) == 0
 
 
 def test_changes_of_partitions_run_one_at_a_time() -> None:
     locks, _ = locks_on(Disk(write_us=SECOND))
     locks.begin_fetched_appends([P])
-    assert first_wait(locks.begin_change()) == 0
-    assert first_wait(locks.wait_for_fetchers()) == SECOND
-    assert first_wait(locks.begin_change()) == SECOND
+    assert first_wait_of(locks.begin_change()) == 0
+    assert first_wait_of(locks.wait_for_fetchers()) == SECOND
+    assert first_wait_of(locks.begin_change()) == SECOND
     locks.end_change()
-    assert first_wait(locks.begin_change()) == 0
+    assert first_wait_of(locks.begin_change()) == 0
 
 
 def test_nothing_waits_without_a_slow_disk() -> None:

@@ -1,4 +1,4 @@
-"""The loops of applications, and the effects that a crash leaves behind."""
+"""An application polls, processes and commits in a loop, and a crash may lose or repeat effects."""
 
 from collections import Counter
 from collections.abc import Callable

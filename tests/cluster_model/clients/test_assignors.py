@@ -1,4 +1,4 @@
-"""How assignors divide partitions among the members of a group."""
+"""Assignors divide partitions among the members of a group."""
 
 import pytest
 

@@ -32,13 +32,13 @@ def consumer(host: FakeHost, reset: str = "latest", **options: Any) -> Consumer:
     return reader
 
 
-def newest(host: FakeHost, kind: type) -> Sent:
+def latest_request(host: FakeHost, kind: type) -> Sent:
     return [sent for sent in host.sent if isinstance(sent.body, kind)][-1]
 
 
 def answer_metadata(host: FakeHost, leader: int, epoch: int) -> None:
     """Answer the consumer's newest metadata request."""
-    newest(host, MetadataRequest).answer(MetadataResponse((0, 1), {"t-0": (leader, epoch)}))
+    latest_request(host, MetadataRequest).answer(MetadataResponse((0, 1), {"t-0": (leader, epoch)}))
 
 
 @pytest.mark.parametrize(("sends", "epoch"), [(True, 3), (False, NO_EPOCH)])
@@ -46,7 +46,7 @@ def test_a_fetch_has_the_leader_epoch_in_the_consumers_metadata(sends: bool, epo
     host = FakeHost()
     consumer(host, sends_leader_epoch=sends)
     answer_metadata(host, 1, 3)
-    fetch = newest(host, FetchRequest)
+    fetch = latest_request(host, FetchRequest)
     assert fetch.server.endswith("1")
     assert fetch.body.partitions == {"t-0": (0, epoch)}
 
@@ -58,7 +58,7 @@ def test_a_leader_epoch_error_triggers_a_metadata_request_and_keeps_the_position
     answer_metadata(host, 1, 3)
     reader.position["t-0"] = 0
     requests = len([sent for sent in host.sent if isinstance(sent.body, MetadataRequest)])
-    newest(host, FetchRequest).answer(FetchResponse({"t-0": FetchedPartition(error, -1)}))
+    latest_request(host, FetchRequest).answer(FetchResponse({"t-0": FetchedPartition(error, -1)}))
     host.advance(1_000_000)
     assert len([sent for sent in host.sent if isinstance(sent.body, MetadataRequest)]) > requests
     assert reader.position == {"t-0": 0}
@@ -69,14 +69,14 @@ def test_a_position_out_of_range_stays_until_the_end_of_the_log_is_known() -> No
     reader = consumer(host)
     reader.position["t-0"] = 5
     answer_metadata(host, 1, 3)
-    newest(host, FetchRequest).answer(
+    latest_request(host, FetchRequest).answer(
         FetchResponse({"t-0": FetchedPartition(errors.OFFSET_OUT_OF_RANGE, -1)})
     )
     assert reader.position == {"t-0": 5}  # auto.offset.reset=latest requests the end first
 
 
 def out_of_range(host: FakeHost) -> None:
-    newest(host, FetchRequest).answer(
+    latest_request(host, FetchRequest).answer(
         FetchResponse({"t-0": FetchedPartition(errors.OFFSET_OUT_OF_RANGE, -1)})
     )
 
@@ -85,17 +85,17 @@ def out_of_range(host: FakeHost) -> None:
     ("policy", "timestamp", "position"),
     [("earliest", EARLIEST_TIMESTAMP, 4), ("latest", LATEST_TIMESTAMP, 9), ("none", None, 1)],
 )
-def test_after_a_deletion_a_consumer_continues_by_auto_offset_reset(
+def test_after_a_deletion_a_consumer_continues_according_to_auto_offset_reset(
     policy: str, timestamp: int | None, position: int
 ) -> None:
     host = FakeHost()
     reader = consumer(host, policy)
     answer_metadata(host, 1, 3)
     first = FetchedPartition(errors.NONE, 1, (batch("a", at=0),))
-    newest(host, FetchRequest).answer(FetchResponse({"t-0": first}))
+    latest_request(host, FetchRequest).answer(FetchResponse({"t-0": first}))
     out_of_range(host)
     if timestamp is not None:
-        request = newest(host, ListOffsetsRequest)
+        request = latest_request(host, ListOffsetsRequest)
         assert request.body.timestamp == timestamp
         request.answer(ListOffsetsResponse({"t-0": (errors.NONE, position)}))
         assert host.events_named("offset_reset") == [("host", "t-0", 1, position, policy)]
@@ -108,7 +108,7 @@ def test_a_new_consumer_begins_at_the_log_start_with_every_auto_offset_reset(pol
     reader = consumer(host, policy)
     answer_metadata(host, 1, 3)
     out_of_range(host)
-    request = newest(host, ListOffsetsRequest)
+    request = latest_request(host, ListOffsetsRequest)
     assert request.body.timestamp == EARLIEST_TIMESTAMP
     request.answer(ListOffsetsResponse({"t-0": (errors.NONE, 4)}))
     assert reader.position == {"t-0": 4}
@@ -120,17 +120,17 @@ def test_a_consumer_stays_before_a_corrupt_batch_until_a_leader_serves_a_good_on
     reader = consumer(host)
     answer_metadata(host, 1, 3)
     good = (batch("a", at=0),)
-    fetch = newest(host, FetchRequest)
+    fetch = latest_request(host, FetchRequest)
     fetch.answer(FetchResponse({"t-0": FetchedPartition(errors.NONE, 2, good, corrupt_offset=1)}))
     assert reader.position == {"t-0": 1}
     host.advance(100_000)
-    retry = newest(host, FetchRequest)
+    retry = latest_request(host, FetchRequest)
     assert retry.body.partitions == {"t-0": (1, 3)}
     retry.answer(FetchResponse({"t-0": FetchedPartition(errors.NONE, 2, (), corrupt_offset=1)}))
     assert (reader.position, reader.has_read_to_end()) == ({"t-0": 1}, False)
     assert host.events_named("corrupt_batch") == [("host", 1, "t-0", 1)]
     host.advance(100_000)
-    newest(host, FetchRequest).answer(
+    latest_request(host, FetchRequest).answer(
         FetchResponse({"t-0": FetchedPartition(errors.NONE, 2, (batch("b", at=1),))})
     )
     assert reader.position == {"t-0": 2}
@@ -142,12 +142,12 @@ def test_a_consumer_that_skips_corrupt_batches_passes_their_records_one_by_one()
     reader = consumer(host, skips_corrupt=True)
     answer_metadata(host, 1, 3)
     for position in (0, 1, 2):
-        fetch = newest(host, FetchRequest)
+        fetch = latest_request(host, FetchRequest)
         assert fetch.body.partitions == {"t-0": (position, 3)}
         fetch.answer(FetchResponse({"t-0": FetchedPartition(errors.NONE, 4, (), corrupt_offset=0)}))
     assert host.events_named("corrupt_batch") == [("host", 1, "t-0", 0)]
     last = FetchedPartition(errors.NONE, 4, (batch("d", at=3),))
-    newest(host, FetchRequest).answer(FetchResponse({"t-0": last}))
+    latest_request(host, FetchRequest).answer(FetchResponse({"t-0": last}))
     assert reader.position == {"t-0": 4}
 
 
@@ -162,7 +162,9 @@ def test_control_batches_move_the_position_but_return_no_records() -> None:
         batch("c", at=3, leader_epoch=3),
         control(ABORT).stored_at(4, 3),
     ]
-    newest(host, FetchRequest).answer(FetchResponse({"t-0": FetchedPartition(errors.NONE, 5, tuple(stored))}))
+    latest_request(host, FetchRequest).answer(
+        FetchResponse({"t-0": FetchedPartition(errors.NONE, 5, tuple(stored))})
+    )
     host.advance(10_000)
     assert history.operations[-1].value == (("poll", {"t-0": [(0, "a"), (1, "b"), (3, "c")]}),)
     assert reader.position == {"t-0": 5}
@@ -176,7 +178,7 @@ def read_by(isolation_level: str, fetched: FetchedPartition) -> tuple[list[Any],
     reader = Consumer(host, 0, (0, 1), ("t-0",), config, history, 1_000)
     reader.start()
     answer_metadata(host, 1, 3)
-    newest(host, FetchRequest).answer(FetchResponse({"t-0": fetched}))
+    latest_request(host, FetchRequest).answer(FetchResponse({"t-0": fetched}))
     host.advance(10_000)
     polled = [read for operation in history.operations for _, _, read in operation.polls()]
     return polled, reader, host
@@ -197,12 +199,12 @@ def test_read_committed_skips_exactly_the_records_of_aborted_transactions() -> N
     polled, reader, host = read_by("read_committed", fetched)
     assert polled == ["b", "c", "d"]
     assert reader.position == {"t-0": 8}
-    assert newest(host, FetchRequest).body.isolation_level == READ_COMMITTED
+    assert latest_request(host, FetchRequest).body.isolation_level == READ_COMMITTED
 
 
 def test_with_read_committed_an_open_transaction_is_not_the_end_of_the_log() -> None:
-    open_ = FetchedPartition(errors.NONE, 3, last_stable_offset=0)
-    assert not read_by("read_committed", open_)[1].has_read_to_end()
+    open_transaction = FetchedPartition(errors.NONE, 3, last_stable_offset=0)
+    assert not read_by("read_committed", open_transaction)[1].has_read_to_end()
     hole = FetchedPartition(errors.NONE, 3, last_stable_offset=3)
     assert read_by("read_committed", hole)[1].has_read_to_end()
 
@@ -215,37 +217,37 @@ class Subscribed:
         self.consumer = consumer(self.host, reset, topics=("t",))
         answer_metadata(self.host, 0, 3)
         self.host.advance(300_000_000)
-        newest(self.host, MetadataRequest).answer(
+        latest_request(self.host, MetadataRequest).answer(
             MetadataResponse((0, 1), {"t-0": (0, 3), "t-1": (1, 0), "u-0": (1, 0)})
         )
 
 
 def test_with_earliest_an_added_partition_is_read_from_its_beginning() -> None:
     subscribed = Subscribed("earliest")
-    assert newest(subscribed.host, FetchRequest).body.partitions == {"t-1": (0, 0)}
+    assert latest_request(subscribed.host, FetchRequest).body.partitions == {"t-1": (0, 0)}
 
 
 def test_with_latest_records_written_before_the_consumer_learns_of_a_partition_are_missed() -> None:
     subscribed = Subscribed("latest")
     host = subscribed.host
-    request = newest(host, ListOffsetsRequest)
+    request = latest_request(host, ListOffsetsRequest)
     assert (request.body.timestamp, request.body.partitions) == (LATEST_TIMESTAMP, {"t-1": 0})
     request.answer(ListOffsetsResponse({"t-1": (errors.NONE, 7)}))
-    assert newest(host, FetchRequest).body.partitions == {"t-1": (7, 0)}
+    assert latest_request(host, FetchRequest).body.partitions == {"t-1": (7, 0)}
     assert host.events_named("offset_reset") == [("host", "t-1", -1, 7, "latest")]
 
 
 @pytest.mark.parametrize("failure", [errors.NOT_LEADER_FOR_PARTITION, None])
 def test_a_failed_request_for_the_end_of_an_added_partition_is_retried(failure: str | None) -> None:
     subscribed = Subscribed("latest")
-    first = newest(subscribed.host, ListOffsetsRequest)
+    first = latest_request(subscribed.host, ListOffsetsRequest)
     if failure is None:
         first.answer(None)
     else:
         first.answer(ListOffsetsResponse({"t-1": (failure, -1)}))
-    assert newest(subscribed.host, ListOffsetsRequest) is first
+    assert latest_request(subscribed.host, ListOffsetsRequest) is first
     subscribed.host.advance(1_000_000)
-    assert newest(subscribed.host, ListOffsetsRequest) is not first
+    assert latest_request(subscribed.host, ListOffsetsRequest) is not first
 
 
 def test_with_none_an_added_partition_is_not_read() -> None:
@@ -255,5 +257,5 @@ def test_with_none_an_added_partition_is_not_read() -> None:
 def test_a_consumer_with_assigned_partitions_ignores_added_ones() -> None:
     host = FakeHost()
     reader = consumer(host)
-    newest(host, MetadataRequest).answer(MetadataResponse((0, 1), {"t-0": (0, 3), "t-1": (1, 0)}))
+    latest_request(host, MetadataRequest).answer(MetadataResponse((0, 1), {"t-0": (0, 3), "t-1": (1, 0)}))
     assert list(reader.position) == ["t-0"]

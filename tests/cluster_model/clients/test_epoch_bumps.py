@@ -1,4 +1,4 @@
-"""A producer after a gap in its sequences: it gets a new id, or since KIP-360 a new epoch."""
+"""After a gap in its sequences a producer gets a new id, or since KIP-360 a new epoch."""
 
 import pytest
 
@@ -45,16 +45,16 @@ class Sender:
 
 
 @pytest.fixture
-def bumping() -> Sender:
+def sender() -> Sender:
     return Sender(EpochBumps(awaits_given_up=False))
 
 
-def numbers(*batches: ProducerBatch) -> list[tuple[int, int]]:
+def epochs_and_sequences(*batches: ProducerBatch) -> list[tuple[int, int]]:
     """Return the epochs and sequences of batches."""
     return [(batch.producer_epoch, batch.base_sequence) for batch in batches]
 
 
-def with_gap(sender: Sender) -> tuple[ProducerBatch, ProducerBatch]:
+def send_with_gap(sender: Sender) -> tuple[ProducerBatch, ProducerBatch]:
     """Return two batches in flight.
 
     The first is refused although its predecessor is acknowledged.
@@ -65,76 +65,76 @@ def with_gap(sender: Sender) -> tuple[ProducerBatch, ProducerBatch]:
     return first, second
 
 
-def test_batches_in_flight_after_a_gap_are_renumbered_from_0_in_the_next_epoch(bumping: Sender) -> None:
-    first, second = with_gap(bumping)
-    assert numbers(first, second) == [(0, 3), (0, 5)]
-    bumping.settle()
-    assert numbers(first, second, bumping.send()) == [(1, 0), (1, 2), (1, 3)]
-    assert bumping.sequences.producer_id == 7
+def test_batches_in_flight_after_a_gap_are_renumbered_from_0_in_the_next_epoch(sender: Sender) -> None:
+    first, second = send_with_gap(sender)
+    assert epochs_and_sequences(first, second) == [(0, 3), (0, 5)]
+    sender.settle()
+    assert epochs_and_sequences(first, second, sender.send()) == [(1, 0), (1, 2), (1, 3)]
+    assert sender.sequences.producer_id == 7
     assert first.record_batch().producer_epoch == 1
 
 
-def test_a_batch_that_echoes_a_gap_is_retried_in_the_same_epoch(bumping: Sender) -> None:
-    first, second = with_gap(bumping)
-    assert bumping.sequences.may_retry(second, GAP)  # its predecessor is not acknowledged
-    bumping.settle()
-    assert bumping.sequences.may_retry(second, GAP)
-    bumping.settle()
-    assert numbers(first, second) == [(1, 0), (1, 2)]
+def test_a_batch_refused_because_of_an_earlier_gap_is_retried_in_the_same_epoch(sender: Sender) -> None:
+    first, second = send_with_gap(sender)
+    assert sender.sequences.may_retry(second, GAP)  # its predecessor is not acknowledged
+    sender.settle()
+    assert sender.sequences.may_retry(second, GAP)
+    sender.settle()
+    assert epochs_and_sequences(first, second) == [(1, 0), (1, 2)]
 
 
-def test_another_partition_finishes_its_batches_in_flight_in_the_former_epoch(bumping: Sender) -> None:
-    other = bumping.send(Q)
-    with_gap(bumping)
-    bumping.settle()
-    assert numbers(other) == [(0, 0)]
-    assert not bumping.may_send(Q)
-    bumping.on_ack(other)
-    assert bumping.may_send(Q)
-    assert numbers(bumping.send(Q)) == [(1, 0)]
+def test_another_partition_finishes_its_batches_in_flight_in_the_former_epoch(sender: Sender) -> None:
+    other = sender.send(Q)
+    send_with_gap(sender)
+    sender.settle()
+    assert epochs_and_sequences(other) == [(0, 0)]
+    assert not sender.may_send(Q)
+    sender.on_ack(other)
+    assert sender.may_send(Q)
+    assert epochs_and_sequences(sender.send(Q)) == [(1, 0)]
 
 
-def test_an_unresolved_batch_is_a_gap_only_once_nothing_else_is_in_flight(bumping: Sender) -> None:
-    lost, successor = bumping.send(), bumping.send()
-    bumping.give_up(lost)
-    bumping.settle()
-    assert not bumping.may_send()
-    assert numbers(successor) == [(0, 1)]
-    bumping.in_flight[P].clear()
-    bumping.settle()
-    assert numbers(bumping.send()) == [(1, 0)]
+def test_an_unresolved_batch_is_a_gap_only_when_no_other_batch_is_in_flight(sender: Sender) -> None:
+    lost, successor = sender.send(), sender.send()
+    sender.give_up(lost)
+    sender.settle()
+    assert not sender.may_send()
+    assert epochs_and_sequences(successor) == [(0, 1)]
+    sender.in_flight[P].clear()
+    sender.settle()
+    assert epochs_and_sequences(sender.send()) == [(1, 0)]
 
 
-def test_an_acknowledged_successor_proves_that_a_given_up_batch_is_in_the_log(bumping: Sender) -> None:
-    lost, successor = bumping.send(), bumping.send()
-    bumping.give_up(lost)
-    bumping.on_ack(successor)
-    bumping.settle()
-    assert bumping.may_send()
-    assert numbers(bumping.send()) == [(0, 2)]
+def test_an_acknowledged_successor_proves_that_a_given_up_batch_is_in_the_log(sender: Sender) -> None:
+    lost, successor = sender.send(), sender.send()
+    sender.give_up(lost)
+    sender.on_ack(successor)
+    sender.settle()
+    assert sender.may_send()
+    assert epochs_and_sequences(sender.send()) == [(0, 2)]
 
 
 @pytest.mark.parametrize(("number", "epoch"), [(1, 1), (2, 0)])
 def test_only_the_next_batch_proves_that_a_given_up_batch_is_not_in_the_log(
-    bumping: Sender, number: int, epoch: int
+    sender: Sender, number: int, epoch: int
 ) -> None:
-    batches = [bumping.send() for _ in range(3)]
-    bumping.give_up(batches[0])
-    assert bumping.sequences.may_retry(batches[number], GAP)
-    bumping.settle()
+    batches = [sender.send() for _ in range(3)]
+    sender.give_up(batches[0])
+    assert sender.sequences.may_retry(batches[number], GAP)
+    sender.settle()
     assert batches[2].producer_epoch == epoch
 
 
-def test_an_acknowledgement_of_an_older_epoch_does_not_count_in_the_new_one(bumping: Sender) -> None:
-    late = bumping.send(records=9)
-    bumping.give_up(late)
-    bumping.settle()
-    first = bumping.send()
-    bumping.sequences.on_ack(late)
-    assert numbers(first) == [(1, 0)]
-    assert bumping.sequences.may_retry(first, GAP)
-    bumping.settle()
-    assert numbers(first) == [(2, 0)]
+def test_an_acknowledgement_of_an_older_epoch_does_not_count_in_the_new_one(sender: Sender) -> None:
+    late_batch = sender.send(records=9)
+    sender.give_up(late_batch)
+    sender.settle()
+    first = sender.send()
+    sender.sequences.on_ack(late_batch)
+    assert epochs_and_sequences(first) == [(1, 0)]
+    assert sender.sequences.may_retry(first, GAP)
+    sender.settle()
+    assert epochs_and_sequences(first) == [(2, 0)]
 
 
 def test_before_kip_360_a_gap_requires_a_new_producer_id() -> None:
@@ -157,7 +157,7 @@ def test_a_batch_that_expires_before_a_retry_counts_as_appended(
     sender.give_up(sender.in_flight[P][0], retried=False)
     sender.settle()
     assert sender.may_send()
-    assert numbers(successor, sender.send()) == [(0, 1), (0, 2)]
+    assert epochs_and_sequences(successor, sender.send()) == [(0, 1), (0, 2)]
 
 
 @pytest.mark.parametrize(
@@ -168,10 +168,10 @@ def test_after_a_late_error_the_next_batches_reuse_sequences_that_may_be_in_the_
 ) -> None:
     """KAFKA-14397."""
     sender = Sender(kind(awaits_given_up=False))
-    late, successor, last = (sender.send() for _ in range(3))
-    sender.give_up(late, errors.NETWORK_EXCEPTION)
+    late_batch, successor, last = (sender.send() for _ in range(3))
+    sender.give_up(late_batch, errors.NETWORK_EXCEPTION)
     sender.settle()
-    assert numbers(successor, last) == expected
+    assert epochs_and_sequences(successor, last) == expected
 
 
 @pytest.mark.parametrize("kind", [ProducerSequences, EpochBumps])
@@ -179,10 +179,10 @@ def test_without_that_flaw_a_batch_keeps_its_sequence_after_a_late_error_until_t
     kind: type[ProducerSequences],
 ) -> None:
     sender = Sender(kind(awaits_given_up=True))
-    late, successor, last = (sender.send() for _ in range(3))
-    sender.give_up(late, errors.NETWORK_EXCEPTION)
+    late_batch, successor, last = (sender.send() for _ in range(3))
+    sender.give_up(late_batch, errors.NETWORK_EXCEPTION)
     sender.settle()
-    assert numbers(successor, last) == [(0, 1), (0, 2)]
+    assert epochs_and_sequences(successor, last) == [(0, 1), (0, 2)]
     assert not sender.may_send()
 
 
@@ -191,10 +191,10 @@ def test_a_batch_without_retries_left_keeps_its_sequence_and_new_batches_do_not_
     kind: type[ProducerSequences],
 ) -> None:
     sender = Sender(kind(awaits_given_up=False))
-    late, successor = sender.send(), sender.send()
-    sender.in_flight[P].remove(late)
-    late.maybe_appended = True
-    sender.sequences.on_batch_failure(late, errors.NETWORK_EXCEPTION, retries_left=False, others=[successor])
+    late_batch, successor = sender.send(), sender.send()
+    sender.in_flight[P].remove(late_batch)
+    late_batch.maybe_appended = True
+    sender.sequences.failed(late_batch, errors.NETWORK_EXCEPTION, retries_left=False, others=[successor])
     sender.settle()
     assert sender.may_send()
-    assert numbers(successor) == [(0, 1)]
+    assert epochs_and_sequences(successor) == [(0, 1)]

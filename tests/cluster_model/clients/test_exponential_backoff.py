@@ -15,35 +15,35 @@ from tests.recorded_choices import RecordedStream
 GROWING = (100, 200, 400, 800, 1_000, 1_000)
 
 
-def retries_of(release: str, **settings: Any) -> list[int]:
+def retry_delays(release: str, **settings: Any) -> list[int]:
     """Return the milliseconds before each retry of a batch."""
     app = App(release, acks="1", enable_idempotence=False, linger_ms=0, **settings)
     app.send("a")
     waits = []
     for _ in GROWING:
         app.answer(errors.NOT_ENOUGH_REPLICAS)
-        waited = 0
+        delay_ms = 0
         while not app.in_flight():
             app.pause(MS)
-            waited += 1
-        waits.append(waited)
+            delay_ms += 1
+        waits.append(delay_ms)
     return waits
 
 
 @pytest.mark.parametrize("release", ["3.9", "4.3"])
 def test_since_3_7_the_retry_backoff_doubles_with_a_jitter_of_a_fifth(release: str) -> None:
-    for waited, expected in zip(retries_of(release), GROWING, strict=True):
-        assert expected * 0.8 <= waited <= min(expected * 1.2 + 1, 1_000)
+    for delay_ms, expected in zip(retry_delays(release), GROWING, strict=True):
+        assert expected * 0.8 <= delay_ms <= min(expected * 1.2 + 1, 1_000)
 
 
 @pytest.mark.parametrize("release", ["2.4", "3.6"])
 def test_before_3_7_the_retry_backoff_is_constant(release: str) -> None:
-    assert retries_of(release) == [100] * len(GROWING)
+    assert retry_delays(release) == [100] * len(GROWING)
 
 
 def test_a_maximum_not_above_the_first_backoff_applies_to_every_retry() -> None:
-    assert retries_of("3.9", retry_backoff_ms=300, retry_backoff_max_ms=200) == [200] * len(GROWING)
-    assert retries_of("3.9", retry_backoff_ms=70, retry_backoff_max_ms=70) == [70] * len(GROWING)
+    assert retry_delays("3.9", retry_backoff_ms=300, retry_backoff_max_ms=200) == [200] * len(GROWING)
+    assert retry_delays("3.9", retry_backoff_ms=70, retry_backoff_max_ms=70) == [70] * len(GROWING)
 
 
 def test_a_constant_backoff_needs_no_random_choice() -> None:
@@ -58,7 +58,7 @@ def test_the_backoff_never_exceeds_its_maximum() -> None:
     assert max(delays) == SECOND
 
 
-def test_metadata_requests_without_news_become_rarer_since_3_7() -> None:
+def test_since_3_7_metadata_requests_without_a_change_become_rarer() -> None:
     counts = {"3.6": 0, "3.9": 0}
     for release in counts:
         app = App(release, ready=False, enable_idempotence=False)

@@ -293,7 +293,7 @@ def test_a_batch_fails_after_the_configured_number_of_retries(retries: int) -> N
         ([errors.NOT_ENOUGH_REPLICAS_AFTER_APPEND], INFO),
         ([errors.REQUEST_TIMED_OUT], INFO),
         (["lost"], INFO),
-        # One attempt whose outcome is unknown is enough.
+        # One attempt of unknown outcome makes the whole outcome unknown.
         (["lost", errors.NOT_ENOUGH_REPLICAS], INFO),
         ([errors.NOT_ENOUGH_REPLICAS_AFTER_APPEND, errors.NOT_ENOUGH_REPLICAS], INFO),
         ([errors.NOT_ENOUGH_REPLICAS, errors.NOT_ENOUGH_REPLICAS], FAIL),
@@ -367,7 +367,7 @@ def test_a_batch_in_flight_expires_after_the_delivery_timeout_with_an_unknown_ou
     app.pause(1)
     assert app.outcomes() == [(INFO, "a", "TIMEOUT")]
     app.answer(offset=5)
-    assert len(app.outcomes()) == 1  # reported once
+    assert len(app.outcomes()) == 1  # the outcome is reported once
     app.send("b")
     assert app.in_flight() == ["b"]
 
@@ -375,7 +375,7 @@ def test_a_batch_in_flight_expires_after_the_delivery_timeout_with_an_unknown_ou
 def test_a_batch_is_not_retried_after_the_delivery_timeout() -> None:
     app = App(delivery_timeout_ms=30_000)
     app.send("a")
-    app.host.clock.now_us = 30 * SECOND  # the answer comes exactly then
+    app.host.clock.now_us = 30 * SECOND  # the answer comes exactly at the timeout
     app.answer(errors.NOT_ENOUGH_REPLICAS)
     assert app.outcomes() == [(FAIL, "a", errors.NOT_ENOUGH_REPLICAS)]
 
@@ -408,7 +408,7 @@ def test_before_kip_91_a_batch_that_waits_for_a_retry_expires_after_the_request_
     app.pause(20 * SECOND)
     app.answer(errors.NOT_ENOUGH_REPLICAS)
     app.pause(20 * SECOND)
-    app.leaders[P] = -1  # no leader from now on
+    app.leaders[P] = -1  # the partition has no leader from now on
     app.answer(errors.NOT_LEADER_FOR_PARTITION)
     app.metadata()
     app.pause(30 * SECOND)
@@ -500,7 +500,7 @@ def test_a_retried_batch_is_queued_in_the_order_of_its_sequence(order: tuple[int
     assert ["".join(batch.values) for batch in queue] == ["a", "b", "c", "new"]
 
 
-def test_a_sequence_error_that_echoes_an_earlier_failure_is_retried() -> None:
+def test_a_sequence_error_caused_by_an_earlier_failure_is_retried() -> None:
     """After the first batch fails, later ones are out of order. All are retried in order."""
     app = App(batch_size=1, **IDEMPOTENT)
     app.send("a", "b", "c")
@@ -581,7 +581,7 @@ def test_when_a_batch_is_refused_later_ones_take_its_sequence() -> None:
     assert app.sequences() == [(1, 0), (1, 1)]
 
 
-def with_an_unresolved_sequence() -> App:
+def app_with_an_unresolved_sequence() -> App:
     """Return a producer whose retried batch a has expired while b is still in flight."""
     app = App(delivery_timeout_ms=40_000, batch_size=1, **IDEMPOTENT)
     app.send("x", to=Q)
@@ -599,14 +599,14 @@ def with_an_unresolved_sequence() -> App:
 
 
 def test_new_batches_wait_while_a_sequence_is_unresolved() -> None:
-    app = with_an_unresolved_sequence()
+    app = app_with_an_unresolved_sequence()
     assert app.outcomes()[2:] == [(INFO, "a", "TIMEOUT")]
     app.pause(SECOND)
     assert app.in_flight() == ["a", "b"]
 
 
 def test_an_acknowledged_successor_resolves_a_sequence_without_a_new_producer_id() -> None:
-    app = with_an_unresolved_sequence()
+    app = app_with_an_unresolved_sequence()
     app.answer(errors.REQUEST_TIMED_OUT)
     app.answer(offset=2)  # b follows a in the log
     assert app.outcomes()[3:] == [(OK, "b", 2)]
@@ -615,7 +615,7 @@ def test_an_acknowledged_successor_resolves_a_sequence_without_a_new_producer_id
 
 
 def test_a_late_answer_resolves_the_sequence_of_an_expired_batch() -> None:
-    app = with_an_unresolved_sequence()
+    app = app_with_an_unresolved_sequence()
     app.answer(offset=1)
     app.answer(errors.INVALID_PRODUCER_EPOCH)  # b is refused, so its sequence is free again
     assert app.outcomes()[3:] == [(FAIL, "b", errors.INVALID_PRODUCER_EPOCH)]
@@ -623,7 +623,7 @@ def test_a_late_answer_resolves_the_sequence_of_an_expired_batch() -> None:
 
 
 def test_a_permanent_gap_requires_a_new_producer_id() -> None:
-    app = with_an_unresolved_sequence()
+    app = app_with_an_unresolved_sequence()
     app.answer(errors.NOT_ENOUGH_REPLICAS)
     app.answer(errors.OUT_OF_ORDER_SEQUENCE_NUMBER)
     assert app.outcomes()[3:] == [(FAIL, "b", errors.OUT_OF_ORDER_SEQUENCE_NUMBER)]
@@ -666,13 +666,13 @@ def test_the_sticky_partitioner_picks_another_partition_for_each_batch() -> None
 
 
 def test_a_rack_aware_producer_prefers_partitions_with_a_leader_in_its_rack() -> None:
-    nearby = {"b", "d"}
+    in_rack = {"b", "d"}
     partitioner = Partitioner(
-        ("a", "b", "c", "d"), RecordedStream([1, 2]), sticky=True, leads_nearby=lambda name: name in nearby
+        ("a", "b", "c", "d"), RecordedStream([1, 2]), sticky=True, leads_nearby=lambda name: name in in_rack
     )
     partitions = []
     for lost in ("", "b", "d"):
-        nearby.discard(lost)
+        in_rack.discard(lost)
         partitions.append(partitioner.partition())
         partitioner.batch_completed(partitions[-1])
     assert partitions == ["d", "b", "d"]
@@ -737,17 +737,17 @@ def test_the_workload_stream_decides_the_partition() -> None:
 
 
 @pytest.mark.parametrize("sticky", [False, True])
-def test_an_added_partition_takes_its_turn_after_the_others(sticky: bool) -> None:
+def test_an_added_partition_gets_records_after_the_others(sticky: bool) -> None:
     # The choices: a first partition for round-robin, or another partition for each batch.
     partitioner = Partitioner(("a", "b"), RecordedStream([1, 1] if sticky else [0]), sticky=sticky)
-    turns = [partitioner.partition()]
+    chosen_partitions = [partitioner.partition()]
     for _ in range(2):
         partitioner.add("c")
-    partitioner.batch_completed(turns[0])
-    turns.append(partitioner.partition())
+    partitioner.batch_completed(chosen_partitions[0])
+    chosen_partitions.append(partitioner.partition())
     if not sticky:
-        turns.append(partitioner.partition())
-    assert turns == (["b", "c"] if sticky else ["a", "b", "c"])
+        chosen_partitions.append(partitioner.partition())
+    assert chosen_partitions == (["b", "c"] if sticky else ["a", "b", "c"])
 
 
 @pytest.mark.parametrize(("topics", "expected"), [(("t",), {P, Q, "t-2"}), ((), {P, Q})])

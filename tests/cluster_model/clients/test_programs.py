@@ -1,4 +1,4 @@
-"""Programs driven by hand: their steps, and their reactions to answers."""
+"""The program of an application takes steps, and reacts to the answers to them."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -48,8 +48,8 @@ from harrow.cluster_model.topology import (
     WATERMARK,
 )
 
-TWO = {"in-0": [(0, "a"), (1, "b")]}
-REFUSED = "ILLEGAL_GENERATION"
+TWO_RECORDS = {"in-0": [(0, "a"), (1, "b")]}
+FAILED_SEND = "ILLEGAL_GENERATION"
 
 
 def steps_of(
@@ -57,7 +57,7 @@ def steps_of(
 ) -> tuple[list[ProgramStep], str]:
     """Return the steps and the error of a program that polls two records and then closes."""
     replies: dict[type[ProgramStep], Any] = {HasProducerFailed: False, **(answers or {})}
-    polls = [TWO, None]
+    polls = [TWO_RECORDS, None]
     program, answer, steps = APPLICATIONS[delivery](rewinds=rewinds).run(), None, list[ProgramStep]()
     try:
         while True:
@@ -76,18 +76,20 @@ def kinds(steps: list[ProgramStep]) -> list[type[ProgramStep]]:
 def test_a_program_takes_its_declared_steps_and_closes_on_request(delivery: str) -> None:
     steps, error = steps_of(delivery)
     assert (kinds(steps)[-2:], error) == ([PollRecords, CloseClients], NONE)
-    failing = steps_of(delivery, {CommitOpenTransaction: REFUSED})[0]
+    failing = steps_of(delivery, {CommitOpenTransaction: FAILED_SEND})[0]
     named = {step.name for step in (*steps, *failing) if step.name}
     assert named == set(APPLICATIONS[delivery].steps)
 
 
 def test_a_transaction_that_cannot_commit_is_aborted_and_its_records_are_read_again() -> None:
-    steps, error = steps_of(EXACTLY_ONCE, {SendOffsets: REFUSED})
+    steps, error = steps_of(EXACTLY_ONCE, {SendOffsets: FAILED_SEND})
     assert CommitOpenTransaction not in kinds(steps)
-    assert NoteOffsets(FAIL, REFUSED) in steps
+    assert NoteOffsets(FAIL, FAILED_SEND) in steps
     assert kinds(steps).index(AbortOpenTransaction) < kinds(steps).index(RewindToCommitted)
     assert error == NONE
-    assert RewindToCommitted not in kinds(steps_of(EXACTLY_ONCE, {SendOffsets: REFUSED}, rewinds=False)[0])
+    assert RewindToCommitted not in kinds(
+        steps_of(EXACTLY_ONCE, {SendOffsets: FAILED_SEND}, rewinds=False)[0]
+    )
 
 
 def test_a_fatal_producer_error_ends_the_program() -> None:
@@ -112,7 +114,7 @@ def test_after_a_failed_send_offsets_are_not_committed_and_records_are_read_agai
 
 
 def test_at_most_once_processes_only_committed_records() -> None:
-    assert WriteResult not in kinds(steps_of(AT_MOST_ONCE, {CommitOffsets: REFUSED})[0])
+    assert WriteResult not in kinds(steps_of(AT_MOST_ONCE, {CommitOffsets: FAILED_SEND})[0])
     steps = kinds(steps_of(AT_MOST_ONCE)[0])
     assert steps.index(CommitOffsets) < steps.index(WriteResult)
 
@@ -125,9 +127,9 @@ def test_a_sink_stores_each_record_with_its_offset() -> None:
 @pytest.mark.parametrize(("delivery", "first", "second"), [(WATERMARK, 0, 2), (HIGHEST_FINISHED, 2, 2)])
 def test_finished_records_decide_which_offsets_are_committed(delivery: str, first: int, second: int) -> None:
     workers = WorkerRecords(delivery)
-    workers.add(TWO)
-    slow, quick = workers.begin(), workers.begin()
-    workers.finish(*quick)
+    workers.add(TWO_RECORDS)
+    slow, fast = workers.begin(), workers.begin()
+    workers.finish(*fast)
     assert workers.to_commit({"in-0": 2}) == {"in-0": first}
     workers.finish(*slow)
     assert workers.to_commit({"in-0": 2}) == {"in-0": second}
@@ -136,7 +138,7 @@ def test_finished_records_decide_which_offsets_are_committed(delivery: str, firs
 
 def test_a_finished_record_of_a_forgotten_partition_does_not_count() -> None:
     workers = WorkerRecords(HIGHEST_FINISHED)
-    workers.add(TWO)
+    workers.add(TWO_RECORDS)
     record = workers.begin()
     workers.forget(["in-0"])
     assert not workers.waiting
@@ -158,7 +160,7 @@ def test_a_consumer_commits_before_or_after_it_processes(
     commit: str, after_poll: list[type[ProgramStep]]
 ) -> None:
     program, steps = read_for_group(commit), list[type[ProgramStep]]()
-    steps += [type(program.send(None)), type(program.send(None)), type(program.send(TWO))]
+    steps += [type(program.send(None)), type(program.send(None)), type(program.send(TWO_RECORDS))]
     while steps[-1] is not PollRecords:
         steps.append(type(program.send(NONE)))
     assert steps == [SubscribeToSource, PollRecords, *after_poll, PollRecords]
@@ -166,7 +168,7 @@ def test_a_consumer_commits_before_or_after_it_processes(
 
 def test_a_consumer_that_commits_before_processing_skips_records_after_a_failed_commit() -> None:
     program = read_for_group(BEFORE)
-    assert [type(program.send(answer)) for answer in (None, None, TWO, REFUSED)] == [
+    assert [type(program.send(answer)) for answer in (None, None, TWO_RECORDS, FAILED_SEND)] == [
         *(SubscribeToSource, PollRecords, CommitOffsets, PollRecords)
     ]
 
@@ -211,7 +213,7 @@ def test_a_failed_transaction_is_aborted_and_its_record_is_skipped() -> None:
     answers: dict[type[ProgramStep], list[Any]] = {
         WaitForRecord: [True, False],
         MustAbort: [True, True, False],
-        AbortOpenTransaction: [REFUSED, NONE],
+        AbortOpenTransaction: [FAILED_SEND, NONE],
         IsTransactionOpen: [False],
     }
     steps = generated_steps(answers)

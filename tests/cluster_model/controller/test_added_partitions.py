@@ -1,5 +1,5 @@
-"""A topic gets more partitions (KIP-195), whether a controller on ZooKeeper finds them or one of
-KRaft creates them."""
+"""A topic gets more partitions (KIP-195): a ZooKeeper controller finds them in a znode, a KRaft
+controller creates them."""
 
 from collections.abc import Iterator
 
@@ -16,13 +16,15 @@ from harrow.cluster_model.topology import KRAFT, ZOOKEEPER, BrokerSpec, ClusterS
 from harrow.cluster_model.trace import select
 
 SECOND = 1_000_000
-everywhere = pytest.mark.parametrize(
+on_every_release = pytest.mark.parametrize(
     ("release", "metadata"), [(name, mode) for name, release in RELEASES.items() for mode in release.modes]
 )
-on_both = pytest.mark.parametrize(("release", "metadata"), [("2.4", ZOOKEEPER), ("4.3", KRAFT)])
+on_both_control_planes = pytest.mark.parametrize(
+    ("release", "metadata"), [("2.4", ZOOKEEPER), ("4.3", KRAFT)]
+)
 
 
-class Growing:
+class GrowingTopic:
     """Brokers 0 to 3, of which 3 starts first; t-0 is on 0, 1 and 2."""
 
     def __init__(self, release: str, metadata: str) -> None:
@@ -35,7 +37,7 @@ class Growing:
         self.cluster = Cluster(spec, release, RELEASES[release].behaviours, Choices.from_seed(0))
         self.cluster.start()
 
-    def passes(self, seconds: float = 1) -> None:
+    def run(self, seconds: float = 1) -> None:
         self.cluster.simulator.run_until(self.cluster.simulator.now_us + int(seconds * SECOND))
 
     def leaders(self) -> dict[str, int]:
@@ -45,116 +47,116 @@ class Growing:
             if (state := self.cluster.partition_state(name)) is not None
         }
 
-    def happened(self, kind: type[E]) -> Iterator[E]:
+    def events(self, kind: type[E]) -> Iterator[E]:
         return iter(select(self.cluster.trace.events, kind))
 
     def refusals(self) -> list[tuple[str, str]]:
         return [
             (each.partition, each.error)
-            for each in self.happened(RequestRejected)
+            for each in self.events(RequestRejected)
             if each.api == CREATE_PARTITIONS_API
         ]
 
 
-@everywhere
+@on_every_release
 def test_new_partitions_follow_the_old_ones_and_get_leaders(release: str, metadata: str) -> None:
-    growing = Growing(release, metadata)
-    growing.cluster.create_partitions("t", 3)
-    growing.passes()
-    assert growing.cluster.partition_names() == ("t-0", "t-1", "t-2")
-    assert growing.leaders() == {"t-0": 0, "t-1": 1, "t-2": 2}
-    assert growing.cluster.replicas_of("t-2") == (2, 3, 0)
-    for name, leader in growing.leaders().items():
-        assert growing.cluster.leader(leader, name).is_leader()
-        assert growing.cluster.brokers[3].metadata.partitions[name] == (leader, 0)
-    assert [elected.partition for elected in growing.happened(LeaderElected)] == ["t-0", "t-1", "t-2"]
+    topic = GrowingTopic(release, metadata)
+    topic.cluster.create_partitions("t", 3)
+    topic.run()
+    assert topic.cluster.partition_names() == ("t-0", "t-1", "t-2")
+    assert topic.leaders() == {"t-0": 0, "t-1": 1, "t-2": 2}
+    assert topic.cluster.replicas_of("t-2") == (2, 3, 0)
+    for name, leader in topic.leaders().items():
+        assert topic.cluster.leader(leader, name).is_leader()
+        assert topic.cluster.brokers[3].metadata.partitions[name] == (leader, 0)
+    assert [elected.partition for elected in topic.events(LeaderElected)] == ["t-0", "t-1", "t-2"]
 
 
-@on_both
+@on_both_control_planes
 def test_a_topic_never_has_fewer_partitions_than_before(release: str, metadata: str) -> None:
-    growing = Growing(release, metadata)
+    topic = GrowingTopic(release, metadata)
     for total in (1, 2, 2):
-        growing.cluster.create_partitions("t", total)
-        growing.passes()
-    assert growing.refusals() == [("t-1", errors.INVALID_PARTITIONS), ("t-2", errors.INVALID_PARTITIONS)]
-    assert growing.cluster.partition_names() == ("t-0", "t-1")
+        topic.cluster.create_partitions("t", total)
+        topic.run()
+    assert topic.refusals() == [("t-1", errors.INVALID_PARTITIONS), ("t-2", errors.INVALID_PARTITIONS)]
+    assert topic.cluster.partition_names() == ("t-0", "t-1")
 
 
-@on_both
+@on_both_control_planes
 def test_a_missing_topic_gets_no_partitions(release: str, metadata: str) -> None:
-    growing = Growing(release, metadata)
-    growing.cluster.create_partitions("u", 2)
-    growing.passes()
-    assert growing.refusals() == [("u-0", errors.UNKNOWN_TOPIC_OR_PARTITION)]
-    assert growing.cluster.partition_names() == ("t-0",)
+    topic = GrowingTopic(release, metadata)
+    topic.cluster.create_partitions("u", 2)
+    topic.run()
+    assert topic.refusals() == [("u-0", errors.UNKNOWN_TOPIC_OR_PARTITION)]
+    assert topic.cluster.partition_names() == ("t-0",)
 
 
-@on_both
+@on_both_control_planes
 def test_partitions_need_as_many_live_brokers_as_replicas(release: str, metadata: str) -> None:
-    growing = Growing(release, metadata)
+    topic = GrowingTopic(release, metadata)
     for broker in (1, 2):
-        growing.cluster.crash_broker(broker, power_loss=False)
-    growing.passes(30)
-    growing.cluster.create_partitions("t", 2)
-    growing.passes()
-    assert growing.refusals()[-1] == ("t-1", errors.INVALID_REPLICATION_FACTOR)
-    assert growing.cluster.partition_names() == ("t-0",)
+        topic.cluster.crash_broker(broker, power_loss=False)
+    topic.run(30)
+    topic.cluster.create_partitions("t", 2)
+    topic.run()
+    assert topic.refusals()[-1] == ("t-1", errors.INVALID_REPLICATION_FACTOR)
+    assert topic.cluster.partition_names() == ("t-0",)
 
 
-@on_both
+@on_both_control_planes
 def test_dead_brokers_get_no_replicas(release: str, metadata: str) -> None:
-    growing = Growing(release, metadata)
-    growing.cluster.crash_broker(1, power_loss=False)
-    growing.passes(30)
-    growing.cluster.create_partitions("t", 2)
-    growing.passes()
-    assert growing.cluster.replicas_of("t-1") == (2, 3, 0)
+    topic = GrowingTopic(release, metadata)
+    topic.cluster.crash_broker(1, power_loss=False)
+    topic.run(30)
+    topic.cluster.create_partitions("t", 2)
+    topic.run()
+    assert topic.cluster.replicas_of("t-1") == (2, 3, 0)
 
 
-@on_both
+@on_both_control_planes
 def test_the_next_controller_elects_leaders_that_its_predecessor_did_not(release: str, metadata: str) -> None:
-    growing = Growing(release, metadata)
-    controller = growing.cluster.controller()
+    topic = GrowingTopic(release, metadata)
+    controller = topic.cluster.controller()
     assert controller is not None
-    growing.cluster.crash_broker(controller, power_loss=False)
-    growing.cluster.create_partitions("t", 2)
-    growing.passes(40)
-    assert growing.cluster.partition_names() == ("t-0", "t-1")
-    assert growing.leaders()["t-1"] >= 0
+    topic.cluster.crash_broker(controller, power_loss=False)
+    topic.cluster.create_partitions("t", 2)
+    topic.run(40)
+    assert topic.cluster.partition_names() == ("t-0", "t-1")
+    assert topic.leaders()["t-1"] >= 0
 
 
 def test_in_kraft_uncommitted_partitions_are_requested_again() -> None:
-    growing = Growing("4.3", KRAFT)
-    controller = growing.cluster.controller()
+    topic = GrowingTopic("4.3", KRAFT)
+    controller = topic.cluster.controller()
     assert controller is not None
-    for other in growing.cluster.control_plane.servers:
+    for other in topic.cluster.control_plane.servers:
         if other != controller:
-            growing.cluster.network.cut(f"controller-{controller}", f"controller-{other}")
-            growing.cluster.network.cut(f"controller-{other}", f"controller-{controller}")
-    growing.cluster.create_partitions("t", 2)
-    growing.passes(30)
-    growing.cluster.network.restore_all()
-    growing.passes(10)
-    assert growing.cluster.controller() != controller
-    assert growing.cluster.partition_names() == ("t-0", "t-1")
+            topic.cluster.network.cut(f"controller-{controller}", f"controller-{other}")
+            topic.cluster.network.cut(f"controller-{other}", f"controller-{controller}")
+    topic.cluster.create_partitions("t", 2)
+    topic.run(30)
+    topic.cluster.network.restore_all()
+    topic.run(10)
+    assert topic.cluster.controller() != controller
+    assert topic.cluster.partition_names() == ("t-0", "t-1")
 
 
-@on_both
+@on_both_control_planes
 def test_a_reassignment_does_not_change_added_partitions(release: str, metadata: str) -> None:
-    growing = Growing(release, metadata)
-    growing.cluster.create_partitions("t", 2)
-    growing.passes()
-    growing.cluster.alter_partition_reassignment("t-0", (3,))
-    growing.passes(5)
-    assert growing.cluster.replicas_of("t-0") == (3,)
-    assert growing.cluster.replicas_of("t-1") == (1, 2, 3)
+    topic = GrowingTopic(release, metadata)
+    topic.cluster.create_partitions("t", 2)
+    topic.run()
+    topic.cluster.alter_partition_reassignment("t-0", (3,))
+    topic.run(5)
+    assert topic.cluster.replicas_of("t-0") == (3,)
+    assert topic.cluster.replicas_of("t-1") == (1, 2, 3)
 
 
 def test_the_assignment_continues_after_the_last_partition_if_all_brokers_are_alive() -> None:
     brokers = (0, 1, 2, 3, 4)
-    whole = assign_replicas(brokers, 4, 3)
-    assert assign_partitions(brokers, {}, whole[0], 2, 4) == whole[2:]
+    complete = assign_replicas(brokers, 4, 3)
+    assert assign_partitions(brokers, {}, complete[0], 2, 4) == complete[2:]
     racks = {broker: "ab"[broker % 2] for broker in brokers}
-    added = assign_partitions(brokers, racks, whole[0], 2, 9)
+    added = assign_partitions(brokers, racks, complete[0], 2, 9)
     assert all({racks[broker] for broker in replicas} == {"a", "b"} for replicas in added)
     assert assign_partitions(brokers, {}, (3, 4), 1, 2) == ((4, 3),)

@@ -54,11 +54,11 @@ def test_with_racks_the_replicas_of_a_partition_are_in_different_racks() -> None
         ((5, 7, 9), 4, 2, 0, 0, ((5, 7), (7, 9), (9, 5), (5, 9))),
         ((0, 1, 2), 2, 2, 2, 0, ((2, 0), (0, 1))),
         ((0, 1, 2, 3), 2, 3, 0, 1, ((0, 2, 3), (1, 3, 0))),
-        # In the order in which the brokers are given.
+        # In the order of the list of brokers.
         ((2, 0, 1), 3, 1, 0, 0, ((2,), (0,), (1,))),
     ],
 )
-def test_start_and_shift_place_the_replicas(
+def test_start_and_shift_decide_the_places_of_replicas(
     brokers: tuple[int, ...], partitions: int, factor: int, start: int, shift: int, assignment: Assignment
 ) -> None:
     assert assign_replicas(brokers, partitions, factor, None, start, shift) == assignment

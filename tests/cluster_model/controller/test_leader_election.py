@@ -1,4 +1,4 @@
-"""Who becomes leader; the first rows are those of Kafka's PartitionLeaderElectionAlgorithmsTest."""
+"""A controller elects leaders; first the cases of Kafka's PartitionLeaderElectionAlgorithmsTest."""
 
 import pytest
 
@@ -37,15 +37,15 @@ def outcome_of(new: LeaderAndIsr | None) -> tuple[int, Isr] | None:
         # In the order of the assignment, not of the ISR.
         ((1, 2, 3), (3, 2), {2, 3}, False, (2, (3, 2))),
         ((3, 1, 2), (1, 2, 3), {1, 2, 3}, False, (3, (1, 2, 3))),
-        # A live replica outside the ISR is passed over, also with unclean election on.
+        # A live replica outside the ISR is not elected, even if unclean elections are enabled.
         ((1, 2, 3), (3,), {2, 3}, True, (3, (3,))),
-        # What is not alive leaves the ISR.
+        # Dead brokers leave the ISR.
         ((1, 2, 3), (1, 2, 3), {2}, False, (2, (2,))),
         ((1, 2, 3), (1, 2, 3), set(), False, None),
         ((1, 2, 3), (1, 2, 3), set(), True, None),
-        # Unclean: the first live one of the assignment is the whole ISR.
+        # Unclean: the first live replica in the assignment becomes the whole ISR.
         ((1, 2, 3), (1,), {3, 2}, True, (2, (2,))),
-        # A broker that has no replica is nobody.
+        # A broker without a replica is not elected.
         ((1, 2), (1, 2), {9}, True, None),
         ((1, 2), (), {2}, False, None),
     ],
@@ -67,7 +67,7 @@ def test_the_first_live_replica_in_the_isr_replaces_a_lost_leader(
         (4, (4,), {2, 4}, None),
         (4, (2, 4), {4}, None),
         (4, (), set(), None),
-        (2, (2, 4), {2, 4}, None),  # it leads already
+        (2, (2, 4), {2, 4}, None),  # the preferred replica already leads
     ],
 )
 def test_the_preferred_replica_leads_only_if_it_is_live_and_in_the_isr(

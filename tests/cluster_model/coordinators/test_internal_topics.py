@@ -81,12 +81,12 @@ def test_a_successor_reads_the_records_of_its_predecessor(release: str) -> None:
     cluster = start_cluster(release)
     first = cluster.brokers[2]
     assert first.replicas.partitions[f"{CONSUMER_OFFSETS}-2"].is_leader()
-    done: list[str] = []
+    outcomes: list[str] = []
     log = CoordinatorLog(CONSUMER_OFFSETS, cluster.host(cluster.processes[2]), first.replicas)
-    log.append(2, RECORDS, US_PER_SECOND, done.append)
-    assert not done
+    log.append(2, RECORDS, US_PER_SECOND, outcomes.append)
+    assert not outcomes
     cluster.simulator.run_until(US_PER_SECOND)
-    assert done == [errors.NONE]
+    assert outcomes == [errors.NONE]
     for broker in (0, 1):
         other = CoordinatorLog(
             CONSUMER_OFFSETS, cluster.host(cluster.processes[broker]), cluster.brokers[broker].replicas
@@ -97,13 +97,13 @@ def test_a_successor_reads_the_records_of_its_predecessor(release: str) -> None:
 def test_an_append_that_is_not_replicated_in_time_is_reported_and_stays_in_the_log() -> None:
     cluster = start_cluster()
     leader = cluster.brokers[2]
-    done: list[str] = []
+    outcomes: list[str] = []
     log = CoordinatorLog(CONSUMER_OFFSETS, cluster.host(cluster.processes[2]), leader.replicas)
     for broker in (0, 1):
         cluster.pause_broker(broker)
-    log.append(2, RECORDS, US_PER_SECOND, done.append)
+    log.append(2, RECORDS, US_PER_SECOND, outcomes.append)
     cluster.simulator.run_until(2 * US_PER_SECOND)
-    assert done == [errors.REQUEST_TIMED_OUT]
+    assert outcomes == [errors.REQUEST_TIMED_OUT]
     assert [record for batch in log.batches(2) for record in records_of(batch)] == RECORDS
 
 

@@ -130,10 +130,14 @@ def test_a_log_reports_the_begin_and_the_end_of_a_transaction() -> None:
     producer = open_transaction(cluster, "t-0")
     cluster.write(producer, "t-0", "second", 1)
     cluster.end(producer, committed=False)
-    begun = cluster.events_of(events.TransactionBegun)
+    transaction_begun = cluster.events_of(events.TransactionBegun)
     ended = cluster.events_of(events.TransactionMarkerWritten)
-    assert sorted(event.broker for event in begun) == sorted(event.broker for event in ended) == [0, 1, 2]
-    assert {(event.partition, event.producer_id, event.first_offset) for event in begun} == {
+    assert (
+        sorted(event.broker for event in transaction_begun)
+        == sorted(event.broker for event in ended)
+        == [0, 1, 2]
+    )
+    assert {(event.partition, event.producer_id, event.first_offset) for event in transaction_begun} == {
         ("t-0", producer[0], 0)
     }
     assert {(event.first_offset, event.offset, event.committed) for event in ended} == {(0, 2, False)}

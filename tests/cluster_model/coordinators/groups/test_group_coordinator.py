@@ -44,8 +44,8 @@ REBALANCE_US = 60 * US_PER_SECOND
 PARTITION = f"{CONSUMER_OFFSETS}-0"
 
 
-UNVERIFIED = {"transaction_verification": False}
-"""There is no transaction coordinator here that could verify a transaction (KIP-890)."""
+WITHOUT_VERIFICATION = {"transaction_verification": False}
+"""The tests have no transaction coordinator that could verify a transaction (KIP-890)."""
 
 
 class Application:
@@ -178,11 +178,11 @@ def test_since_2_2_a_consumer_gets_a_member_id_before_it_joins() -> None:
 def test_during_a_rebalance_heartbeats_report_it_and_commits_are_accepted() -> None:
     app = Application()
     member = app.member()
-    beat = HeartbeatRequest("g", 1, member.member, NO_INSTANCE)
-    assert app.ask(beat).error == errors.NONE
+    heartbeat = HeartbeatRequest("g", 1, member.member, NO_INSTANCE)
+    assert app.ask(heartbeat).error == errors.NONE
     app.join()
     app.wait()
-    assert app.ask(beat).error == errors.REBALANCE_IN_PROGRESS
+    assert app.ask(heartbeat).error == errors.REBALANCE_IN_PROGRESS
     assert app.commit(1, member.member, 5) == errors.NONE
     assert app.committed() == (errors.NONE, 5)
     rejoined = app.join(member.member)
@@ -249,16 +249,16 @@ def test_a_member_that_does_not_rejoin_is_removed_after_the_rebalance_timeout() 
 def test_a_static_member_that_returns_gets_its_partitions_and_fences_its_former_session() -> None:
     app = Application()
     former = app.member(instance="one")
-    back = app.join(instance="one")
+    returned = app.join(instance="one")
     app.wait()
-    assert back[0].generation == 1
-    assert back[0].skip_assignment
-    assert back[0].member != former.member
-    synced = app.ask(SyncGroupRequest("g", 1, back[0].member, "one"))
+    assert returned[0].generation == 1
+    assert returned[0].skip_assignment
+    assert returned[0].member != former.member
+    synced = app.ask(SyncGroupRequest("g", 1, returned[0].member, "one"))
     assert synced.partitions == ("t-0",)
     assert app.ask(HeartbeatRequest("g", 1, former.member, "one")).error == errors.FENCED_INSTANCE_ID
     assert app.commit(1, former.member, 3, "one") == errors.FENCED_INSTANCE_ID
-    assert app.commit(1, back[0].member, 3, "one") == errors.NONE
+    assert app.commit(1, returned[0].member, 3, "one") == errors.NONE
 
 
 @pytest.mark.parametrize(
@@ -348,7 +348,7 @@ def _end(app: Application, producer_id: int, control: str) -> None:
 @pytest.mark.parametrize("release", ["2.4", "3.9"])
 @pytest.mark.parametrize("control", [COMMIT, ABORT])
 def test_offsets_of_a_transaction_take_effect_with_its_marker(release: str, control: str) -> None:
-    app = Application(release, UNVERIFIED)
+    app = Application(release, WITHOUT_VERIFICATION)
     app.commit(NO_GENERATION, NO_MEMBER, 1)
     answer = app.ask(TxnOffsetCommitRequest("id", "g", 7, 0, {"t-0": 9}))
     assert answer.partitions == {"t-0": errors.NONE}
@@ -376,7 +376,7 @@ def test_up_to_3_6_offsets_are_accepted_in_an_unknown_transaction(release: str, 
 
 
 def test_a_successor_knows_the_offsets_of_an_open_transaction() -> None:
-    app = Application(behaviours=UNVERIFIED)
+    app = Application(behaviours=WITHOUT_VERIFICATION)
     app.ask(TxnOffsetCommitRequest("id", "g", 7, 0, {"t-0": 9}))
     app.cluster.crash_broker(app.coordinator, power_loss=False)
     app.wait(30)
@@ -385,7 +385,7 @@ def test_a_successor_knows_the_offsets_of_an_open_transaction() -> None:
 
 
 def test_a_transactional_commit_of_a_former_member_is_fenced() -> None:
-    app = Application(behaviours=UNVERIFIED)
+    app = Application(behaviours=WITHOUT_VERIFICATION)
     member = app.member()
     request = TxnOffsetCommitRequest("id", "g", 7, 0, {"t-0": 9}, 0, member.member)
     assert app.ask(request).partitions == {"t-0": errors.ILLEGAL_GENERATION}
@@ -470,13 +470,13 @@ def test_since_4_0_an_answer_waits_until_earlier_writes_are_committed(
     app = Application(release)
     member = app.member()
     leave = LeaveGroupRequest("g", member.member, NO_INSTANCE)
-    beat = HeartbeatRequest("g", member.generation, member.member, NO_INSTANCE)
+    heartbeat = HeartbeatRequest("g", member.generation, member.member, NO_INSTANCE)
     followers = [broker for broker in range(3) if broker != app.coordinator]
     for broker in followers:
         app.cluster.pause_broker(broker)
     app.send(OffsetCommitRequest("g", member.generation, member.member, NO_INSTANCE, {"t-0": 7}))
     app.wait(0.1)
-    answers = app.send(leave if leaves else beat)
+    answers = app.send(leave if leaves else heartbeat)
     app.wait(1)
     assert [answer.error for answer in answers] == ([] if waits else [errors.NONE])
     for broker in followers:
@@ -492,10 +492,10 @@ def test_a_coordinator_answers_even_if_its_isr_is_too_small_for_acks_all() -> No
     for broker in range(3):
         if broker != app.coordinator:
             app.cluster.crash_broker(broker, power_loss=False)
-    beat = HeartbeatRequest("g", member.generation, member.member, NO_INSTANCE)
+    heartbeat = HeartbeatRequest("g", member.generation, member.member, NO_INSTANCE)
     for _ in range(5):
         app.wait(3)
-        assert app.ask(beat).error == errors.NONE
+        assert app.ask(heartbeat).error == errors.NONE
     assert app.cluster.brokers[app.coordinator].replicas.partitions[PARTITION].isr == (app.coordinator,)
     assert app.committed(require_stable=True) == (errors.NONE, -1)
 
