@@ -62,7 +62,7 @@ class _Timer:
 
 
 class FakeHost(Host):
-    """Records sent messages, runs timers when a test moves the clock, and draws smallest choices."""
+    """Records sent messages, runs timers when a test moves the clock, draws the least choice."""
 
     def __init__(self, name: str = "host", choices: Choices | None = None) -> None:
         self.clock = FakeClock()

@@ -35,7 +35,7 @@ def test_a_long_chain_leaves_out_four_or_more_minor_links_in_a_row(chain: list[L
         assert not folded
 
 
-@pytest.mark.parametrize("turn", PIVOTAL, ids=lambda link: link.kind.name)
+@pytest.mark.parametrize("pivotal", PIVOTAL, ids=lambda link: link.kind.name)
 def test_faults_elections_truncations_and_isr_changes_are_pivotal(pivotal: Link) -> None:
     assert pivotal.is_pivotal
 

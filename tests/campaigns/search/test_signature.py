@@ -100,7 +100,7 @@ def test_anomalies_that_clients_saw_come_first_and_invariants_last() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "other", "same"),
+    ("first_cause", "other", "same"),
     [
         ((committed_loss("producer-0:17"),), (committed_loss("m0"),), True),
         ((committed_loss("m0"),), (acked_before_commit.conclude(value="m0"),), False),

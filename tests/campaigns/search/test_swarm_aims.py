@@ -119,7 +119,7 @@ def test_aims_and_actions_are_equal_after_they_are_written_and_read(plan: Plan) 
 
 
 @pytest.mark.parametrize(
-    ("said", "problem"),
+    ("swarm_text", "problem"),
     [
         ("aims: {share: 0.5}", "aims: name some under `any_of`"),
         ("aims: {share: 2, any_of: [{probe: isr-shrank}]}", "1"),

@@ -81,7 +81,7 @@ def test_a_follower_rejects_delete_records() -> None:
     assert leader.answers == [(errors.NOT_LEADER_FOR_PARTITION, 1, -1)]
 
 
-@pytest.mark.parametrize(("offset", "begins"), [(1, 1), (3, 3), (4, 4), (DELETE_TO_HIGH_WATERMARK, 4)])
+@pytest.mark.parametrize(("offset", "expected_start"), [(1, 1), (3, 3), (4, 4), (DELETE_TO_HIGH_WATERMARK, 4)])
 def test_the_log_start_rises_at_once_and_the_answer_waits_for_live_followers(
     offset: int, expected_start: int
 ) -> None:
@@ -186,7 +186,7 @@ def test_an_administrator_retries_a_deletion_at_the_next_leader() -> None:
     assert (answered.broker, answered.error) == (1, errors.NONE)
 
 
-@pytest.mark.parametrize(("kafka", "begins"), [("0.11", None), ("1.1", 0), ("2.4", 0)])
+@pytest.mark.parametrize(("kafka", "expected_start"), [("0.11", None), ("1.1", 0), ("2.4", 0)])
 def test_since_1_1_an_empty_follower_can_start_its_log_within_a_batch(
     kafka: str, expected_start: int | None
 ) -> None:

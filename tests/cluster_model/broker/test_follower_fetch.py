@@ -129,7 +129,7 @@ def test_since_kafka_14372_consumers_are_redirected_only_to_the_isr(
     assert leader.sent_to(leader.consume(0, wait_us=0)) == replica
 
 
-@pytest.mark.parametrize(("release", "at_once"), [("2.4", False), ("2.8", False), ("3.6", True)])
+@pytest.mark.parametrize(("release", "is_immediate"), [("2.4", False), ("2.8", False), ("3.6", True)])
 def test_before_kafka_13767_a_redirected_consumer_waits_first(release: str, is_immediate: bool) -> None:
     leader = RackAwareLeader(release=release)
     leader.commit("m0")
@@ -271,7 +271,7 @@ def answered_high_watermarks(leader: RackAwareLeader) -> tuple[int | None, int |
 
 
 @pytest.mark.parametrize(
-    ("release", "selector", "at_once"),
+    ("release", "selector", "is_immediate"),
     [
         ("2.0", "none", False),
         ("2.4", "none", False),

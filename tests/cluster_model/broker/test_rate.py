@@ -48,7 +48,7 @@ def test_an_undone_record_does_not_count() -> None:
     assert client.measure(0) == (700, 10 * SECOND)
 
 
-@pytest.mark.parametrize(("overlapping", "left"), [(False, 0), (True, 100)])
+@pytest.mark.parametrize(("overlapping", "remaining"), [(False, 0), (True, 100)])
 def test_a_sample_expires_by_its_start_or_since_3_8_by_its_last_record(
     overlapping: bool, remaining: int
 ) -> None:

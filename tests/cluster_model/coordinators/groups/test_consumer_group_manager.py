@@ -147,7 +147,7 @@ def test_a_static_member_keeps_its_instance_id_without_naming_it_in_each_heartbe
     assert app.heartbeat("b").assignment == ("t-0",)
 
 
-@pytest.mark.parametrize("follows", [True, False])
+@pytest.mark.parametrize("is_next_target", [True, False])
 def test_a_member_that_unsubscribes_gives_up_partitions_before_the_next_target_assignment(
     is_next_target: bool,
 ) -> None:
