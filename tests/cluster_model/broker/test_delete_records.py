@@ -81,7 +81,9 @@ def test_a_follower_rejects_delete_records() -> None:
     assert leader.answers == [(errors.NOT_LEADER_FOR_PARTITION, 1, -1)]
 
 
-@pytest.mark.parametrize(("offset", "expected_start"), [(1, 1), (3, 3), (4, 4), (DELETE_TO_HIGH_WATERMARK, 4)])
+@pytest.mark.parametrize(
+    ("offset", "expected_start"), [(1, 1), (3, 3), (4, 4), (DELETE_TO_HIGH_WATERMARK, 4)]
+)
 def test_the_log_start_rises_at_once_and_the_answer_waits_for_live_followers(
     offset: int, expected_start: int
 ) -> None:

@@ -194,7 +194,9 @@ def test_a_batch_without_retries_left_keeps_its_sequence_and_new_batches_do_not_
     late_batch, successor = sender.send(), sender.send()
     sender.in_flight[P].remove(late_batch)
     late_batch.maybe_appended = True
-    sender.sequences.failed(late_batch, errors.NETWORK_EXCEPTION, retries_left=False, others=[successor])
+    sender.sequences.on_batch_failure(
+        late_batch, errors.NETWORK_EXCEPTION, retries_left=False, others=[successor]
+    )
     sender.settle()
     assert sender.may_send()
     assert epochs_and_sequences(successor) == [(0, 1)]
