@@ -10,7 +10,7 @@ from harrow.cluster_model.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RegressRequest(OnCluster, WrittenRequest):
+class RegressRequest(WrittenRequest, OnCluster):
     """Run the corpus: campaigns that once failed.
 
     Reports each campaign as STILL FAILING, FIXED, CHANGED or ERROR. Exits with 0 if each has the

@@ -22,7 +22,10 @@ class CommandRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OnCluster(CommandRequest):
-    """The request of a command with campaigns that can run on a cluster file (``--cluster``)."""
+    """The request of a command with campaigns that can run on a cluster file (``--cluster``).
+
+    In a class with several bases it comes last, because dataclasses take fields of the first base.
+    """
 
     overrides: list[str] | None = field(init=False, default=None)
     cluster: Path | None = field(init=False, default=None)

@@ -12,7 +12,7 @@ from harrow.cluster_model.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunRequest(OnCluster, WrittenRequest):
+class RunRequest(WrittenRequest, OnCluster):
     """Run campaigns and judge what clients saw.
 
     Each variant of a campaign runs with each seed. A run fails when it breaks a promise or

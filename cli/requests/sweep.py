@@ -12,7 +12,7 @@ from harrow.cluster_model.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SweepRequest(OnCluster, WrittenRequest):
+class SweepRequest(WrittenRequest, OnCluster):
     """Run campaigns for many seeds and settings.
 
     A sweep runs on Spark, or on all cores of this machine. Each run adds a row to Parquet files.

@@ -51,7 +51,7 @@ class ClientMetadata:
         self.leaders: dict[str, int] = {}
         self.leader_epochs: dict[str, int] = {}
         self.racks: Mapping[int, str] = {}
-        """The racks in the last answer, of brokers that have one."""
+        """The racks in the last answer, by broker."""
         self.connections = {
             broker: NetworkClient(
                 host,
@@ -76,12 +76,12 @@ class ClientMetadata:
         self._host.set_timer(self._config.metadata_max_age_us, self._expire)
 
     def leader(self, partition: str) -> int | None:
-        """Return the leader of a partition; None if it is unknown."""
+        """Return the leader of a partition, None if it is unknown."""
         leader = self.leaders.get(partition, NO_LEADER)
         return None if leader == NO_LEADER else leader
 
     def update_leader(self, partition: str, current_leader: tuple[int, int] | None) -> bool:
-        """Adopt a leader that a broker names if it is newer; return whether it is (KIP-951)."""
+        """Adopt a leader from a broker's error if it is newer. Return whether it is (KIP-951)."""
         if current_leader is None:
             return False
         leader, epoch = current_leader
@@ -158,8 +158,8 @@ class ClientMetadata:
         self.live_brokers = response.brokers
         self.racks = response.racks
         for partition, (leader, epoch) in response.partitions.items():
-            # Since KIP-320 clients ignore metadata older than their own. Doing so earlier is
-            # harmless, because an old leader refuses the client anyway.
+            # Since KIP-320 clients ignore metadata older than their own. In earlier releases this
+            # makes no difference, because an old leader refuses the client anyway.
             if partition not in self.leader_epochs:
                 self._new_partitions.append(partition)
             if epoch >= self.leader_epochs.get(partition, epoch):

@@ -74,13 +74,13 @@ class CoordinatorLookup:
         return connection
 
     def find(self) -> None:
-        """Look up the coordinator, unless it is known or a lookup is under way."""
+        """Look up the coordinator, unless the client knows it or is looking it up."""
         if self._node is None and not self._is_looking_up:
             self._is_looking_up = True
             self._send_lookup(None)
 
     def forget(self) -> None:
-        """Forget the coordinator: it is no longer the coordinator, or it is gone."""
+        """Forget the coordinator, because it has moved or cannot be reached."""
         self._node = None
 
     def _connection_to(self, node: int) -> NetworkClient:

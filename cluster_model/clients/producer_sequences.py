@@ -10,7 +10,7 @@ from harrow.cluster_model.log.record_batch import NO_PRODUCER_ID
 FATAL_SEQUENCE_ERRORS: Final = frozenset({errors.OUT_OF_ORDER_SEQUENCE_NUMBER, errors.UNKNOWN_PRODUCER_ID})
 """``OutOfOrderSequenceException`` and its subclass ``UnknownProducerIdException``."""
 EXPIRED: Final = "TIMEOUT"
-"""The error of a batch whose time is up, whatever happened to its requests."""
+"""The error of a batch that has expired, whatever happened to its requests."""
 
 
 class ProducerSequences:
@@ -53,7 +53,7 @@ class ProducerSequences:
         self._reset_wanted = False
 
     def assign(self, batch: ProducerBatch) -> None:
-        """Number a batch that is sent for the first time."""
+        """Give a batch its sequence number when it is first sent."""
         if batch.has_sequence():
             batch.sequence_was_reset = False
             return
@@ -87,7 +87,7 @@ class ProducerSequences:
             self._last_acked[batch.partition] = max(last, batch.last_sequence)
 
     def may_retry(self, batch: ProducerBatch, error: str) -> bool:
-        """Return whether a sequence error only echoes the failure of an earlier batch."""
+        """Return whether a sequence error only follows from the failure of an earlier batch."""
         last_acked = self._last_acked.get(batch.partition, -1)
         if error == errors.UNKNOWN_PRODUCER_ID:
             # The log has no state of this producer. If no batch was acknowledged either, an earlier
@@ -193,7 +193,7 @@ class EpochBumps(ProducerSequences):
         super().assign(batch)
 
     def may_send(self, batch: ProducerBatch, in_flight: list[ProducerBatch]) -> bool:
-        """Hold a new batch back, too, while batches of an older epoch are in flight."""
+        """Also hold back a new batch while batches of an older epoch are in flight."""
         if not batch.has_sequence() and in_flight and self._is_in_older_epoch(batch.partition):
             return False
         return super().may_send(batch, in_flight)

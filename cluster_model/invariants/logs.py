@@ -14,7 +14,7 @@ from harrow.cluster_model.log.record_batch import NO_PRODUCER_ID, NO_SEQUENCE, R
 
 
 class HwMonotonic:
-    """A leader's high watermark never falls. A new leader begins with its own as a follower."""
+    """A leader's high watermark never falls. A new leader begins with that of the follower."""
 
     def __init__(self, checks: Checks) -> None:
         self._report_breach = checks.report_breach
@@ -29,7 +29,7 @@ class HwMonotonic:
 
 
 class HwWithinLog:
-    """0 <= high watermark <= LEO."""
+    """The high watermark is between 0 and the LEO."""
 
     def __init__(self, checks: Checks) -> None:
         self._report_breach = checks.report_breach
@@ -86,7 +86,7 @@ class EpochCacheMonotonic:
         self._check_cache(replica)
 
     def _check_cache(self, replica: WatchedReplica) -> None:
-        """Check the new entries of the cache against each other and the last checked one."""
+        """Check the new entries of the cache against each other and the last checked entry."""
         log = replica.log
         if log is None:
             return

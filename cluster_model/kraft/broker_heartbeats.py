@@ -47,7 +47,7 @@ class BrokerHeartbeats:
         return heartbeat_us is not None and now_us - heartbeat_us < self.session_timeout_us
 
     def had_contact(self, broker: int, now_us: int) -> bool:
-        """Return whether a broker has a session by the rule that fencing does not end sessions."""
+        """Return whether a broker has a session, under the rule that fencing ends no session."""
         contact_us = self._contact_us.get(broker)
         return contact_us is not None and now_us - contact_us < self.session_timeout_us
 
@@ -68,7 +68,7 @@ class BrokerHeartbeats:
     # Controlled shutdown
 
     def begin_shutdown(self, broker: int, offset: int) -> None:
-        """Record the metadata offset that all other brokers must reach before this one may stop."""
+        """Record the metadata offset that all other brokers must reach before a broker stops."""
         self._shutdowns.setdefault(broker, offset)
 
     def shutdown_offset(self, broker: int) -> int | None:

@@ -23,11 +23,11 @@ class BrokerRegistration:
     fenced: bool = True
     in_controlled_shutdown: bool = False
     offline: frozenset[str] = frozenset()
-    """Its replicas in failed log directories."""
+    """The broker's replicas in failed log directories."""
 
     @property
     def is_active(self) -> bool:
-        """Whether it may join ISRs and lead (``ClusterControlManager.isActive``)."""
+        """Whether the broker may join ISRs and lead (``ClusterControlManager.isActive``)."""
         return not self.fenced and not self.in_controlled_shutdown
 
 
@@ -67,7 +67,7 @@ class ClusterImage:
         return image
 
     def write(self) -> tuple[MetadataRecord, ...]:
-        """Return the present state as the records of a snapshot (``MetadataImage.write``)."""
+        """Return the state as the records of a snapshot (``MetadataImage.write``)."""
         records: list[MetadataRecord] = [
             RegisterBrokerRecord(
                 *(broker, registration.incarnation, registration.broker_epoch),

@@ -25,7 +25,7 @@ METADATA_LOSS: Final = "metadata loss"
 
 
 class CommittedChanges:
-    """The committed metadata, and the events that it means."""
+    """The committed metadata, and the events that report its changes."""
 
     def __init__(self, trace: Trace, created: Collection[str]) -> None:
         self._trace = trace

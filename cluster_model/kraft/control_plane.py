@@ -151,7 +151,7 @@ class QuorumControlPlane:
             return None
         return self._nodes[node] if self._nodes[node].is_active else None
 
-    # What administrators and faults do
+    # For administrators and faults
 
     def create_topic(self, topic: str, assignment: tuple[tuple[int, ...], ...]) -> None:
         """Send CreateTopics until a controller is active and every replica can join its ISR."""
@@ -241,7 +241,7 @@ class QuorumControlPlane:
         if active is not None:
             active.raft.resign()
 
-    # What can be seen
+    # For observers
 
     def quorum(self) -> tuple[int, ...]:
         return self._voters

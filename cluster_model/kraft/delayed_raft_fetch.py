@@ -42,7 +42,7 @@ class DelayedRaftFetch:
 
     @property
     def fetched_us(self) -> int:
-        """The time of its arrival or of its last repetition."""
+        """The time when the fetch arrived or last repeated itself."""
         return self.since_us if self.idle is None else self.idle.since_us
 
     def wait(self) -> None:
@@ -103,7 +103,7 @@ class RaftFetchPurgatory:
     def watch(
         self, exchange: Exchange[RaftFetchRequest], answer: Callable[[], RaftFetchResponse], *, is_idle: bool
     ) -> None:
-        """Let a fetch wait. *is_idle*: its answer would be empty at present."""
+        """Let a fetch wait. If it *is_idle*, its answer would be empty now."""
         fetch = DelayedRaftFetch(
             self._next, exchange, self._host.clock.now_us, self._host, answer, answer(), self
         )
@@ -150,7 +150,7 @@ class RaftFetchPurgatory:
         self._idle.pop(fetch.exchange.connection.id, None)
 
     def check(self, has_news: Callable[[RaftFetchRequest], bool]) -> None:
-        """Answer the fetches for which there is news, and stop the repetition of the others."""
+        """Answer the fetches for which there is news, and stop the repetition of all others."""
         for idle in tuple(self._idle.values()):
             idle.wake(is_tried=True)
         for fetch in sorted(self._waiting.values(), key=_age):
@@ -161,5 +161,5 @@ class RaftFetchPurgatory:
 
 
 def _age(fetch: DelayedRaftFetch) -> tuple[int, int]:
-    """Return the sort key of a fetch: its arrival, then its connection."""
+    """Return the sort key of a fetch: arrival, then connection."""
     return fetch.since_us, fetch.exchange.connection.id

@@ -14,7 +14,7 @@ NO_LEADER: Final = -1
 
 @unique
 class Election(Enum):
-    """The candidates: the preferred replica first, members of the ISR or ELR, or any replica."""
+    """The candidates of an election: preferred replica first, members of the ISR or ELR, or any."""
 
     PREFERRED = "preferred"
     ONLINE = "online"

@@ -59,7 +59,7 @@ from harrow.cluster_model.sim.message import Body
 
 R = TypeVar("R", bound=Body)
 HandledRequest = tuple[tuple[MetadataRecord, ...], R]
-"""The records of a request, and its answer after they are committed."""
+"""The records of a request, and the answer that follows their commit."""
 
 
 class QuorumController(ServerEndpoint):
@@ -104,12 +104,12 @@ class QuorumController(ServerEndpoint):
 
     @property
     def is_active(self) -> bool:
-        """Whether it considers itself the active controller."""
+        """Whether this node considers itself the active controller."""
         return self._active_epoch >= 0
 
     @property
     def image(self) -> ClusterImage:
-        """The metadata by which it decides."""
+        """The metadata on which the controller bases its decisions."""
         return self._image
 
     def start(self) -> None:
@@ -177,7 +177,7 @@ class QuorumController(ServerEndpoint):
     # The quorum
 
     def on_commit(self, high_watermark: int) -> None:
-        """Answer waiting requests as active controller; as standby, apply the leader's records."""
+        """As active controller, answer waiting requests. As standby, apply the leader's records."""
         if self.is_active:
             self._on_committed(self.node, self._log, high_watermark)
             while self._waiting and self._waiting[0][0] <= high_watermark:
@@ -202,13 +202,13 @@ class QuorumController(ServerEndpoint):
         self._image = self._log.replay(self._image, end_offset)
 
     def _committed_image(self) -> ClusterImage:
-        """Return the committed state; an active controller's image is ahead of it."""
+        """Return the committed state, which may be behind the image of an active controller."""
         if not self.is_active or not self._switches.snapshot_of_committed_metadata:
             return self._image
         return self._log.replay(ClusterImage(), self.raft.high_watermark)
 
     def _claim(self) -> None:
-        """Become active, as earlier epochs are committed, and restart every broker's session."""
+        """Become active after earlier epochs are committed, and restart every broker's session."""
         self._replay(self._log.end_offset)
         self._active_epoch = self.raft.epoch
         self._on_active(self.node, self._active_epoch)
@@ -224,7 +224,7 @@ class QuorumController(ServerEndpoint):
             )
 
     def _renounce(self) -> None:
-        """Become inactive: drop uncommitted records, and refuse the requests that wait for them."""
+        """Become inactive. Drop uncommitted records, and refuse the requests that wait for them."""
         if not self.is_active:
             return
         epoch, self._active_epoch = self._active_epoch, -1
@@ -259,7 +259,7 @@ class QuorumController(ServerEndpoint):
             and self._switches.eligible_leader_replicas
             and request.previous_broker_epoch != registration.broker_epoch
         ):
-            # After an unclean shutdown it may have lost records (KIP-966).
+            # After an unclean shutdown the broker may have lost records (KIP-966).
             records = [
                 *records[:1],
                 *self._changes_without(
@@ -286,7 +286,7 @@ class QuorumController(ServerEndpoint):
             record = RegisterBrokerRecord(request.broker, request.incarnation)
             return (record,), protocol.BrokerRegistrationResponse(errors.NONE, self._image.next_offset)
         if not registration.fenced:
-            # Its metadata offset and controlled shutdown are reset.
+            # The broker's metadata offset and controlled shutdown are reset.
             self._heartbeats.touch(request.broker, self._host.clock.now_us)
         return (), protocol.BrokerRegistrationResponse(errors.NONE, registration.broker_epoch)
 
@@ -362,12 +362,13 @@ class QuorumController(ServerEndpoint):
         return any(self._image.is_active(other) for other in self._image.brokers if other != broker)
 
     def _may_shut_down(self, broker: int, metadata_offset: int) -> bool:
-        """Return whether a broker leads no partition, and all others, if any, know that."""
+        """Return whether a broker leads no partition, and all other brokers know that."""
         if not self._others_are_active(broker):
             return True
         shutdown_offset = self._heartbeats.shutdown_offset(broker)
         if shutdown_offset is None or self._image.leads(broker):
-            # If it leads nothing at its first request, other brokers have no change to learn.
+            # If the broker leads nothing at its first request, other brokers have no change to
+            # learn.
             return shutdown_offset is None and not self._image.leads(broker)
         return self._heartbeats.lowest_offset(broker, metadata_offset) >= shutdown_offset
 
@@ -388,7 +389,7 @@ class QuorumController(ServerEndpoint):
         )
 
     def _begin_shutdown(self, broker: int) -> tuple[MetadataRecord, ...]:
-        """Move a broker's leaderships, and remove it from ISRs."""
+        """Move a broker's leaderships, and remove the broker from ISRs."""
         registration = self._image.brokers[broker]
         self._host.emit(ControlledShutdownBegun, self.node, broker)
         change = BrokerRegistrationChangeRecord(broker, registration.broker_epoch, False, True)
@@ -546,7 +547,7 @@ class QuorumController(ServerEndpoint):
         self._write(records, lambda _: None)
 
     def alter_partition_reassignment(self, partition: str, target: tuple[int, ...] | None) -> None:
-        """Reassign a partition; None cancels its reassignment (``alterPartitionReassignment``)."""
+        """Reassign a partition. None cancels a reassignment (``alterPartitionReassignment``)."""
         record = self._image.partitions.get(partition)
         error = (
             errors.UNKNOWN_TOPIC_OR_PARTITION if record is None else self._reassignment_error(record, target)

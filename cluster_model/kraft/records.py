@@ -13,7 +13,7 @@ NO_INCARNATION: Final = -1
 
 @dataclass(slots=True, frozen=True)
 class LeaderChangeMessage:
-    """A control record: this node leads the quorum from this offset on."""
+    """A control record: the node leads the quorum from the record's offset on."""
 
     leader: int
 
@@ -86,7 +86,7 @@ class PartitionRecord:
 
 @dataclass(slots=True, frozen=True)
 class ProducerIdsRecord:
-    """Producer ids below this one have been allocated in blocks."""
+    """Producer ids below *next_producer_id* have been allocated in blocks."""
 
     next_producer_id: int
 

@@ -128,7 +128,7 @@ class TransactionCoordinator:
         respond: Callable[[InitProducerIdResponse], None],
         new_producer_id: int,
     ) -> None:
-        """Handle the request; *new_producer_id* was fetched if an earlier attempt needed one."""
+        """Handle the request. An earlier attempt has got *new_producer_id* if it needed one."""
         now_us = self._host.clock.now_us
         lookup = self._states.find(request.transactional_id)
         if lookup.error == errors.NONE and lookup.metadata is None and new_producer_id != NO_PRODUCER_ID:
@@ -276,7 +276,7 @@ class TransactionCoordinator:
         return {name: errors.NONE if name in metadata.partitions else missing for name in request.partitions}
 
     def _producer_error(self, lookup: CoordinatedId, producer_id: int, producer_epoch: int) -> str:
-        """Return the error if a transaction is unknown here or belongs to another producer."""
+        """Return the error if this coordinator does not know a transaction of a producer."""
         if lookup.error != errors.NONE:
             return lookup.error
         if lookup.metadata is None or lookup.metadata.producer_id != producer_id:
@@ -381,7 +381,7 @@ class TransactionCoordinator:
     def _end_error(
         self, metadata: TransactionMetadata, request: EndTxnRequest, *, is_from_client: bool
     ) -> str:
-        """Return why a transaction cannot end this way; `_ANSWERED` if it already has."""
+        """Return why a transaction cannot end this way, or `_ANSWERED` if it has ended this way."""
         current, epoch = metadata.current, request.producer_epoch
         is_v2 = current.is_v2 and metadata.pending_state != PREPARE_EPOCH_FENCE
         is_repeated = is_v2 and (
@@ -428,7 +428,7 @@ class TransactionCoordinator:
     def _state_error(
         self, metadata: TransactionMetadata, *, committed: bool, is_repeated: bool, is_v2: bool
     ) -> str:
-        """Return why the state of a transaction does not allow this end."""
+        """Return the error if the state of a transaction does not allow this end."""
         state = metadata.state
         if state == ONGOING:
             return errors.NONE
@@ -483,7 +483,7 @@ class TransactionCoordinator:
         self._aborting.request()
 
     def _abort_timed_out(self) -> bool:
-        """Abort transactions that have been open for too long; return whether any were open."""
+        """Abort transactions that have been open for too long. Return whether any are open."""
         is_any_open = False
         for _, metadata in self._states.all():
             if metadata.state == ONGOING:
@@ -510,6 +510,6 @@ def _initialised(
 
 
 def _retry_after_abort(respond: Callable[[InitProducerIdResponse], None], answer: EndTxnResponse) -> None:
-    """Let a producer retry after the abort; its epoch is then raised again."""
+    """Let a producer retry after the abort, which raises its epoch again."""
     error = errors.CONCURRENT_TRANSACTIONS if answer.error == errors.NONE else answer.error
     respond(_no_producer(error))

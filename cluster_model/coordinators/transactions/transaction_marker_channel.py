@@ -72,7 +72,7 @@ class TransactionMarkerChannel:
         self._queues: dict[int, list[_QueuedMarker]] = {}
         self._busy: dict[int, None] = {}
         self._clients: dict[int, NetworkClient] = {}
-        # To retry: markers, and the final records of transactions whose markers are all written.
+        # Markers to retry, and final records to retry of transactions with complete markers.
         self._retries: list[_QueuedMarker] = []
         self._completions: list[_Ending] = []
         self._is_retry_scheduled = False
@@ -96,7 +96,7 @@ class TransactionMarkerChannel:
         self._maybe_complete(metadata.transactional_id)
 
     def forget(self, partition: int) -> None:
-        """Drop the markers of a partition's transactional ids, left to another coordinator."""
+        """Drop the markers of a partition's transactional ids, which another coordinator sends."""
 
         def is_other(ending: _Ending) -> bool:
             return self._states.partition_of(ending.transactional_id) != partition
@@ -109,11 +109,11 @@ class TransactionMarkerChannel:
     # Markers
 
     def _enqueue(self, ending: _Ending, marker: TxnMarker) -> None:
-        """Queue a marker for each known leader of its partitions."""
+        """Queue a marker for each known leader of a transaction's partitions."""
         by_leader: dict[int, list[str]] = {}
         for name in marker.partitions:
             if self._metadata.leader_and_epoch(name) is None:
-                ending.metadata.partitions.pop(name, None)  # It was probably deleted.
+                ending.metadata.partitions.pop(name, None)  # The partition was probably deleted.
             else:
                 by_leader.setdefault(self._metadata.live_leader(name), []).append(name)
         for leader, names in by_leader.items():
@@ -142,7 +142,7 @@ class TransactionMarkerChannel:
     def _handle_response(
         self, broker: int, answer: WriteTxnMarkersResponse | None, queued: Iterable[_QueuedMarker]
     ) -> None:
-        """Note the partitions that have their markers, and retry the others.
+        """Record the partitions that have their markers, and retry all others.
 
         See ``TransactionMarkerRequestCompletionHandler``.
         """

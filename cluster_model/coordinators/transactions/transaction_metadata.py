@@ -106,7 +106,7 @@ class TransactionMetadata:
         self.transactional_id = transactional_id
         self.current = current
         self.partitions: dict[str, None] = dict.fromkeys(current.partitions)
-        """The partitions in the transaction; once its end is prepared, those without a marker."""
+        """The partitions in the transaction, or without a marker after its end is prepared."""
         self.pending_state: str | None = None
         self.has_failed_epoch_fence = False
 
@@ -126,7 +126,7 @@ class TransactionMetadata:
 
     @classmethod
     def from_record(cls, transactional_id: str, record: Mapping[str, Any]) -> "TransactionMetadata":
-        """Return a transactional id as its record describes it."""
+        """Return the transactional id that a record describes."""
         current = Transition(**{**record, "partitions": tuple(record["partitions"])})
         return cls(transactional_id, current)
 
@@ -203,7 +203,7 @@ class TransactionMetadata:
         )
 
     def prepare_add(self, partitions: Sequence[str], now_us: int, *, is_v2: bool) -> Transition:
-        """Add partitions to the transaction. The first ones begin it."""
+        """Add partitions to the transaction. The first partitions begin it."""
         return self._prepare(
             ONGOING,
             partitions=tuple(dict.fromkeys((*self.partitions, *partitions))),
@@ -229,7 +229,7 @@ class TransactionMetadata:
         )
 
     def prepare_complete(self, now_us: int) -> Transition:
-        """Complete the transaction, whose markers are all written."""
+        """Complete the transaction after all markers are written."""
         self.has_failed_epoch_fence = False
         current = self.current
         rotates = current.is_v2 and current.next_producer_id != NO_PRODUCER_ID

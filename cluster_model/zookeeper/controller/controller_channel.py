@@ -42,7 +42,7 @@ class ControllerChannel:
         self._closed = False
 
     def send(self, request: protocol.ControlRequest) -> None:
-        """Send a request after those before it."""
+        """Send a request after earlier requests."""
         self._queue.append(request)
         self._send_next(None)
 

@@ -9,7 +9,7 @@ from harrow.cluster_model.protocol import LeaderAndIsr, LeaderAndIsrPartitionSta
 
 @dataclass(slots=True, eq=False)
 class ControllerContext:
-    """The cache of one controller's term of office.
+    """The cache of one controller's term.
 
     Brokers in controlled shutdown are live and get all requests, but are not elected
     (``liveOrShuttingDownBrokerIds`` and ``liveBrokerIds``).
@@ -36,7 +36,7 @@ class ControllerContext:
         return tuple(sorted(self.live_brokers))
 
     def can_lead(self, partition: str | None = None) -> frozenset[int]:
-        """Return the live brokers that are not shutting down; with a *partition*, with its log."""
+        """Return the live brokers that can lead. With a *partition*, they must have its log."""
         eligible = frozenset(self.live_brokers.keys() - self.shutting_down)
         if partition is None or not self.offline_replicas:
             return eligible
@@ -83,7 +83,7 @@ class ControllerContext:
             self.offline_replicas.pop(broker, None)
 
     def mark_offline_partitions(self, online: Collection[int]) -> bool:
-        """Mark partitions whose leader is not online; return whether any was not marked before."""
+        """Mark partitions whose leader is not online. Return whether any mark is new."""
         newly = {
             partition
             for partition, state in self.leadership.items()
@@ -114,7 +114,7 @@ class ControllerContext:
         return imbalanced
 
     def replicated_partitions(self, broker: int) -> tuple[list[str], list[str]]:
-        """Return the replicated partitions that a broker leads, and those that it follows."""
+        """Return the replicated partitions that a broker leads, and that it follows."""
         led: list[str] = []
         followed: list[str] = []
         for partition, replicas in self.assignments.items():

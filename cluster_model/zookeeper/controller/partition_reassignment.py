@@ -25,7 +25,7 @@ from harrow.cluster_model.zookeeper.service import protocol as zk
 
 
 class PartitionReassignments:
-    """The reassignments of one controller's term of office."""
+    """The reassignments of one controller's term."""
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class PartitionReassignments:
         self._watches_isrs = watches_isrs
 
     def alter(self, partition: str, target: tuple[int, ...] | None) -> Processing:
-        """Reassign a partition, in place of any reassignment in progress; None cancels that."""
+        """Reassign a partition, instead of an earlier reassignment. None cancels that."""
         context = self._context
         error = self._refusal(partition, target)
         if error != errors.NONE:
@@ -95,14 +95,14 @@ class PartitionReassignments:
         yield from self._take_over(partition, wanted)
         is_complete = yield from self._is_complete(partition, wanted)
         if not is_complete:
-            # A1: all present and future replicas get the assignment. A2: new ones start to fetch.
+            # A1: all old and new replicas get the assignment. A2: new replicas start to fetch.
             yield from self._partitions.raise_leader_epoch(partition)
             return
         # B2: from now on this controller's cache has only the target replicas.
         context.assign(partition, ReplicaAssignment(wanted.target))
         leader = context.leadership[partition].leader
-        # B3: elect another leader if the present one is removed. The rest follows even if none can
-        # be elected.
+        # B3: elect another leader if the current one is removed. The next steps follow even if
+        # none can be elected.
         if leader in wanted.target and context.is_online(leader, partition, context.can_lead()):
             yield from self._partitions.raise_leader_epoch(partition)
         else:
@@ -116,7 +116,7 @@ class PartitionReassignments:
         self._batch().send_update_metadata(context.live(), context.states([partition]), context.live())
 
     def _take_over(self, partition: str, wanted: ReplicaAssignment) -> Processing:
-        """Write the assignment, and stop replicas that an earlier reassignment added in vain.
+        """Write the assignment, and stop replicas that an unfinished reassignment added.
 
         After ``updateCurrentReassignment``.
         """

@@ -58,7 +58,7 @@ class QuorumPeer(ServerEndpoint):
 
     @property
     def epoch(self) -> int:
-        """The epoch of the last leader whose log it has."""
+        """The epoch of the last leader whose log this server has."""
         return self._store.current_epoch
 
     @property

@@ -44,11 +44,11 @@ class CommittedHistory:
 
     def __init__(self, tree: DataTree) -> None:
         self.tree = tree
-        """The tree of a server that has applied all of them."""
+        """The tree of a server that has applied all of these transactions."""
         self._applied = 0
 
     def advance(self, applied: int, tree: DataTree) -> bool:
-        """Record that a server applies a transaction; return whether it is the first to do so."""
+        """Record that a server applies a transaction. Return whether it is the first to do so."""
         if applied <= self._applied:
             return False
         self._applied = applied
