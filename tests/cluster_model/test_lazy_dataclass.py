@@ -1,4 +1,4 @@
-"""The dataclasses of harrow are those of `dataclasses`, but for when their methods are written."""
+"""Lazy dataclasses behave like those of `dataclasses`, but generate their methods on first use."""
 
 import copy
 import dataclasses
@@ -39,7 +39,7 @@ def parts(decorate: Callable[..., Any], **options: bool) -> type[Any]:
 
 
 def outcome(call: Callable[[], Any]) -> Any:
-    """Return what a call returns or raises, without the numbers by which two classes differ."""
+    """Return the result or the error of a call, without numbers that differ between two classes."""
     try:
         return call()
     except (AttributeError, TypeError) as error:
@@ -113,7 +113,7 @@ def test_post_init_sees_all_fields_and_sets_those_that_the_caller_cannot() -> No
     assert Sum(1).total == 3
 
 
-def test_a_method_is_written_when_something_first_looks_it_up(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_method_is_generated_when_it_is_first_looked_up(monkeypatch: pytest.MonkeyPatch) -> None:
     written: list[str] = []
     write = lazy_dataclass._function
 
@@ -132,7 +132,7 @@ def test_a_method_is_written_when_something_first_looks_it_up(monkeypatch: pytes
     assert sorted(written) == ["__eq__", "__hash__", "__init__"]
 
 
-def test_all_dataclasses_of_harrow_write_their_methods_late() -> None:
+def test_all_dataclasses_of_harrow_are_lazy() -> None:
     rooms = ("cluster_model", "faults", "checks", "campaigns", "live_cluster", "cli")
     paths = [path for room in rooms for path in (ROOT / room).rglob("*.py")]
     eager = [
@@ -150,7 +150,7 @@ class LazyBase:
     first: int = 1
 
 
-def test_a_frozen_dataclass_from_outside_may_inherit_from_a_lazy_one() -> None:
+def test_a_frozen_dataclass_of_another_library_may_inherit_from_a_lazy_one() -> None:
     @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
     class Outside(LazyBase):
         second: int = 2
@@ -212,7 +212,7 @@ def test_a_mistake_in_a_class_raises_the_error_of_dataclasses(mistake: Callable[
         mistake(dataclasses.dataclass)
     with pytest.raises(TypeError) as raised:
         mistake(dataclass)
-    # Newer Pythons describe some of these mistakes in other words.
+    # Newer versions of Python describe some of these mistakes in other words.
     assert raised.type is expected.type
 
 

@@ -1,4 +1,4 @@
-"""A packed log is a list, whatever has been packed of it."""
+"""A packed log behaves like a list of its rows, however many of them are packed."""
 
 import gc
 import pickle
@@ -47,9 +47,9 @@ def logs(draw: st.DrawFn) -> tuple[list[Row], PackedLog[Row]]:
 
 @given(logs(), _PLACES, st.lists(_SLICES, max_size=4))
 def test_a_packed_log_equals_the_list_of_its_rows(
-    both: tuple[list[Row], PackedLog[Row]], place: int, slices: list[slice]
+    list_and_log: tuple[list[Row], PackedLog[Row]], place: int, slices: list[slice]
 ) -> None:
-    rows, log = both
+    rows, log = list_and_log
     assert (len(log), list(log), list(reversed(log)), bool(log)) == (
         len(rows),
         rows,
@@ -69,25 +69,25 @@ def test_a_packed_log_equals_the_list_of_its_rows(
 
 
 @given(logs())
-def test_a_packed_log_has_the_digest_of_its_list(both: tuple[list[Row], PackedLog[Row]]) -> None:
-    rows, log = both
+def test_a_packed_log_has_the_digest_of_its_list(list_and_log: tuple[list[Row], PackedLog[Row]]) -> None:
+    rows, log = list_and_log
     assert log.digest() == digest(rows)
 
 
 @given(logs(), st.sets(st.integers(0, 29)), st.integers(0, 2))
-def test_rows_at_rising_numbers_are_those_of_the_list(
-    both: tuple[list[Row], PackedLog[Row]], numbers: set[int], first: int
+def test_rows_at_increasing_positions_equal_those_of_the_list(
+    list_and_log: tuple[list[Row], PackedLog[Row]], numbers: set[int], first: int
 ) -> None:
-    rows, log = both
-    wanted = sorted(number + first for number in numbers if number < len(rows))
-    expected = [(number, rows[number - first]) for number in wanted]
-    assert list(rows_at(log, wanted, first=first)) == expected
-    assert list(rows_at(rows, wanted, first=first)) == expected
+    rows, log = list_and_log
+    expected_rows = sorted(number + first for number in numbers if number < len(rows))
+    expected = [(number, rows[number - first]) for number in expected_rows]
+    assert list(rows_at(log, expected_rows, first=first)) == expected
+    assert list(rows_at(rows, expected_rows, first=first)) == expected
 
 
 @given(logs())
-def test_the_block_of_a_row_has_the_row_at_its_place(both: tuple[list[Row], PackedLog[Row]]) -> None:
-    rows, log = both
+def test_the_block_of_a_row_has_the_row_at_its_place(list_and_log: tuple[list[Row], PackedLog[Row]]) -> None:
+    rows, log = list_and_log
     for sequence in (rows, log):
         for position, row in enumerate(rows):
             begin, block = block_of(sequence, position)
@@ -95,8 +95,8 @@ def test_the_block_of_a_row_has_the_row_at_its_place(both: tuple[list[Row], Pack
 
 
 @given(logs())
-def test_blocks_contain_all_rows_and_none_is_empty(both: tuple[list[Row], PackedLog[Row]]) -> None:
-    rows, log = both
+def test_blocks_contain_all_rows_and_none_is_empty(list_and_log: tuple[list[Row], PackedLog[Row]]) -> None:
+    rows, log = list_and_log
     for sequence in (rows, log):
         blocks = list(blocks_of(sequence))
         assert all(blocks)
@@ -104,22 +104,22 @@ def test_blocks_contain_all_rows_and_none_is_empty(both: tuple[list[Row], Packed
 
 
 @given(logs(), st.integers(-1, 51))
-def test_a_packed_log_supports_bisection(both: tuple[list[Row], PackedLog[Row]], at_us: int) -> None:
-    rows, log = both
+def test_a_packed_log_supports_bisection(list_and_log: tuple[list[Row], PackedLog[Row]], at_us: int) -> None:
+    rows, log = list_and_log
     by_time = sorted(rows, key=itemgetter(0))
-    again: PackedLog[Row] = PackedLog(newest=by_time, chunk=3, unpacked_max=0)
-    again.pack()
-    assert bisect_left(again, at_us, key=itemgetter(0)) == bisect_left(by_time, at_us, key=itemgetter(0))
-    assert len(log) == len(again)
+    unpickled: PackedLog[Row] = PackedLog(newest=by_time, chunk=3, unpacked_max=0)
+    unpickled.pack()
+    assert bisect_left(unpickled, at_us, key=itemgetter(0)) == bisect_left(by_time, at_us, key=itemgetter(0))
+    assert len(log) == len(unpickled)
 
 
 @given(logs())
-def test_an_unpickled_log_is_equal_and_can_grow(both: tuple[list[Row], PackedLog[Row]]) -> None:
-    rows, log = both
-    again = pickle.loads(pickle.dumps(log))
-    again.newest.append((1, "a", None))
-    again.pack()
-    assert (list(log), list(again)) == (rows, [*rows, (1, "a", None)])
+def test_an_unpickled_log_is_equal_and_can_grow(list_and_log: tuple[list[Row], PackedLog[Row]]) -> None:
+    rows, log = list_and_log
+    unpickled = pickle.loads(pickle.dumps(log))
+    unpickled.newest.append((1, "a", None))
+    unpickled.pack()
+    assert (list(log), list(unpickled)) == (rows, [*rows, (1, "a", None)])
 
 
 def test_a_pickled_log_has_no_unpacked_copies() -> None:
@@ -139,8 +139,8 @@ def test_packed_rows_are_no_longer_objects_in_memory() -> None:
     list(log)
     for place in range(0, 1_000, 7):
         assert log[place] == (place, [place])
-    referred: Sequence[Any] = gc.get_referents(log)
-    kept = [rows for referent in referred if isinstance(referent, dict) for rows in referent.values()]
+    references: Sequence[Any] = gc.get_referents(log)
+    kept = [rows for referent in references if isinstance(referent, dict) for rows in referent.values()]
     assert sum(map(len, kept)) <= 20
 
 

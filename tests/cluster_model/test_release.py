@@ -18,8 +18,8 @@ from harrow.cluster_model.release.replication import (
 )
 from harrow.cluster_model.release.switch import DEFAULT_RELEASE, Mutant, Repair
 
-# From the KIPs and the source of the releases: from which profile on a switch has a value.
-ARRIVED: dict[str, dict[str, object]] = {
+# The first profile in which a switch has a value, from the KIPs and the source of the releases.
+FIRST_RELEASES: dict[str, dict[str, object]] = {
     "follower_truncation": {
         "0.10.2": HIGH_WATERMARK,
         "0.11": LEADER_EPOCH,
@@ -30,7 +30,7 @@ ARRIVED: dict[str, dict[str, object]] = {
     "fetch_leader_epoch_fencing": {"0.10.2": False, "2.4": True},  # KIP-320, 2.1
     "fetch_sessions": {"0.10.2": False, "1.1": True},  # KIP-227, 1.1
     "fetch_sessions_keep_epoch": {"0.10.2": False, "2.8": True},  # KAFKA-9338, 2.5
-    "broker_epoch": {"0.10.2": False, "2.4": True},  # KIP-380, 2.2
+    "control_requests_carry_broker_epoch": {"0.10.2": False, "2.4": True},  # KIP-380, 2.2
     "controller_writes_fenced": {"0.10.2": False, "2.4": True},  # KAFKA-6082, 2.1
     "requests_wait_for_registration": {"0.10.2": False, "2.0": True},  # KAFKA-6772, 2.0
     "broker_opens_sockets_when_ready": {"0.10.2": False, "3.6": True},  # KAFKA-14658, 3.5
@@ -135,12 +135,12 @@ IN_NO_RELEASE = [
 ]
 
 
-@pytest.mark.parametrize("switch", ARRIVED)
+@pytest.mark.parametrize("switch", FIRST_RELEASES)
 def test_a_switch_has_its_documented_value_in_every_release(switch: str) -> None:
     value: object = None
     expected = {}
     for name in RELEASES:
-        value = ARRIVED[switch].get(name, value)
+        value = FIRST_RELEASES[switch].get(name, value)
         expected[name] = value
     assert {name: release.behaviours.value(switch) for name, release in RELEASES.items()} == expected
 
@@ -182,7 +182,7 @@ UNREPAIRED = (
     ),
     "coordinator_load_waits_for_commit",
 )
-"""Flaws that the mutant's release has itself: the swarms have them mended."""
+"""Flaws that the release of the mutant has too: the swarms repair them."""
 
 
 @pytest.mark.parametrize("switch", SWITCHES)

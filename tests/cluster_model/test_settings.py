@@ -221,7 +221,9 @@ def test_a_setting_has_kafkas_default_in_every_release(key: tuple[str, str]) -> 
         ("retry.backoff.max.ms", since("3.9")),  # KIP-580
     ],
 )
-def test_a_setting_exists_from_its_first_release_on(name: str, releases: tuple[str, ...]) -> None:
+def test_a_setting_exists_in_its_first_release_and_all_later_ones(
+    name: str, releases: tuple[str, ...]
+) -> None:
     assert tuple(r for r in RELEASES if SETTINGS[PRODUCER, name].exists_in(r)) == releases
 
 
@@ -338,12 +340,12 @@ IDEMPOTENT: dict[str, Value] = {"enable.idempotence": True}
         ("0.10.2", {}, 1, False, 0, 5),
         ("0.11", {}, 1, False, 0, 5),
         ("2.4", {}, 1, False, INT_MAX, 5),
-        # Idempotence changes the defaults of what it needs.
+        # Idempotence changes the defaults of the settings that it needs.
         ("0.11", IDEMPOTENT, -1, True, INT_MAX, 1),
         ("2.0", IDEMPOTENT, -1, True, INT_MAX, 5),
         ("2.4", IDEMPOTENT, -1, True, INT_MAX, 5),
-        ("0.10.2", IDEMPOTENT, 1, False, 0, 5),  # it does not exist yet
-        # What is explicit is explicit.
+        ("0.10.2", IDEMPOTENT, 1, False, 0, 5),  # the release has no idempotence
+        # Explicit values do not change.
         ("2.4", {**IDEMPOTENT, "retries": 3}, -1, True, 3, 5),
         ("2.4", {**IDEMPOTENT, "max.in.flight.requests.per.connection": 1}, -1, True, INT_MAX, 1),
         ("2.4", {"enable.idempotence": False, "acks": "all", "retries": 0}, -1, False, 0, 5),

@@ -21,7 +21,7 @@ from harrow.cluster_model.sim.message_rule import DROP, HOLD, REQUEST, RESPONSE,
 from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
 from harrow.cluster_model.topology import BrokerSpec, ClusterSpec, NetworkSpec, ProducerSpec, TopicSpec
 from harrow.faults.brokers import BrokerCrash
-from tests.cluster_model.sim.test_network import Net
+from tests.cluster_model.sim.test_network import NetworkHarness
 
 # The brokers of a core
 
@@ -48,7 +48,7 @@ def test_a_core_is_the_smallest_sufficient_set_of_brokers_in_the_healing_order(
 
 
 def test_a_cut_link_with_an_end_outside_the_core_stays_cut() -> None:
-    net = Net()
+    net = NetworkHarness()
     for link in (("client", "server"), ("client", "other"), ("other", "server")):
         net.network.cut(*link)
     net.network.restore_all_but(frozenset({"other"}))
@@ -62,7 +62,7 @@ def test_a_cut_link_with_an_end_outside_the_core_stays_cut() -> None:
 @pytest.mark.parametrize(("outside", "passes"), [("other", True), ("server", False)])
 @pytest.mark.parametrize("action", [HOLD, DROP])
 def test_a_message_rule_with_an_end_outside_the_core_stays(outside: str, passes: bool, action: str) -> None:
-    net = Net()
+    net = NetworkHarness()
     connection = net.connect()
     net.network.add_rule(MessageRule(name="rule", action=action, kind=REQUEST))
     net.network.restore_all_but(frozenset({outside}))
@@ -72,7 +72,7 @@ def test_a_message_rule_with_an_end_outside_the_core_stays(outside: str, passes:
 
 
 def test_held_messages_within_the_core_are_delivered() -> None:
-    net = Net()
+    net = NetworkHarness()
     connection = net.connect()
     net.network.add_rule(MessageRule(name="rule", action=HOLD, kind=REQUEST))
     net.ask(connection, "fetch")
@@ -90,7 +90,7 @@ def test_a_message_rule_ends_if_it_names_no_process_outside_the_core(
     end: str, outside: str, passes: bool, action: str
 ) -> None:
     """Otherwise it would disturb the process at its other end, outside the core."""
-    net = Net()
+    net = NetworkHarness()
     connection = net.connect()
     kind = REQUEST if end == "receivers" else RESPONSE
     rule = MessageRule(name="rule", action=action, kind=kind)
@@ -106,7 +106,7 @@ def test_a_message_rule_ends_if_it_names_no_process_outside_the_core(
 
 
 def test_a_process_is_disturbed_if_a_cut_or_a_message_rule_names_it() -> None:
-    net = Net()
+    net = NetworkHarness()
     net.network.cut("a", "b")
     net.network.add_rule(MessageRule(name="rule", action=DROP, senders=frozenset({"c"})))
     assert [name for name in "abcd" if net.network.disturbs(name)] == ["a", "b", "c"]

@@ -154,7 +154,7 @@ class TestUncleanReplicaNotElected:
     def elect(self, watched: WatchedCluster, broker: int, *, unclean: bool = False) -> None:
         watched.emit(LeaderElected, 3000, PARTITION, broker, 5, (broker,), unclean, "broker startup")
 
-    def back(self, watched: WatchedCluster, broker: int, cause: str) -> None:
+    def return_after(self, watched: WatchedCluster, broker: int, cause: str) -> None:
         watched.emit(BrokerStopped, broker, cause)
         watched.emit(RegistrationLearned, broker, 7)
         watched.emit(BrokerRegistered, broker, 7)
@@ -163,23 +163,25 @@ class TestUncleanReplicaNotElected:
     def test_electing_a_replica_back_from_an_unclean_stop_breaks_it(
         self, watched: WatchedCluster, cause: str
     ) -> None:
-        self.back(watched, 1, cause)
+        self.return_after(watched, 1, cause)
         self.elect(watched, 1)
         assert watched.broken == [("unclean-replica-not-elected", 1, PARTITION, 5, -1)]
 
-    def test_an_unclean_election_may_elect_it(self, watched: WatchedCluster) -> None:
-        self.back(watched, 1, "power_loss")
+    def test_an_unclean_election_may_elect_a_replica_that_stopped_uncleanly(
+        self, watched: WatchedCluster
+    ) -> None:
+        self.return_after(watched, 1, "power_loss")
         self.elect(watched, 1, unclean=True)
         self.elect(watched, 1)
         assert watched.broken == []
 
     def test_a_cleanly_stopped_replica_may_lead(self, watched: WatchedCluster) -> None:
-        self.back(watched, 1, "shutdown")
+        self.return_after(watched, 1, "shutdown")
         self.elect(watched, 1)
         assert watched.broken == []
 
     def test_a_replica_that_has_rejoined_the_isr_may_lead(self, watched: WatchedCluster) -> None:
-        self.back(watched, 1, "power_loss")
+        self.return_after(watched, 1, "power_loss")
         watched.elect(0, 0, (0, 2))
         watched.emit(IsrWritten, 0, PARTITION, 0, (0, 2, 1))
         self.elect(watched, 1)
@@ -188,7 +190,7 @@ class TestUncleanReplicaNotElected:
     def test_a_replica_that_joins_the_isr_while_a_reassignment_completes_may_lead(
         self, watched: WatchedCluster
     ) -> None:
-        self.back(watched, 1, "process")
+        self.return_after(watched, 1, "process")
         watched.elect(0, 0, (0, 2))
         watched.emit(LeaderElected, 3000, PARTITION, 1, 5, (1, 2), False, "reassignment")
         assert watched.broken == []
@@ -197,7 +199,7 @@ class TestUncleanReplicaNotElected:
         self, watched: WatchedCluster
     ) -> None:
         watched.elect(0, 0, (0, 1, 2))
-        self.back(watched, 1, "process")
+        self.return_after(watched, 1, "process")
         watched.emit(LeaderElected, 3000, PARTITION, 1, 5, (1, 2), False, "reassignment")
         assert watched.broken == [("unclean-replica-not-elected", 1, PARTITION, 5, -1)]
 
@@ -218,7 +220,7 @@ class TestUncleanReplicaNotElected:
     ) -> None:
         watched.emit(RegistrationLearned, 1, 6)
         watched.emit(CleanShutdownNoted, 1)
-        self.back(watched, 1, "process")
+        self.return_after(watched, 1, "process")
         self.elect(watched, 1)
         assert watched.broken == []
 

@@ -29,7 +29,7 @@ class TestIsrHoldsCommitted:
         watched.set_hw(2, 0)
         assert watched.broken == [("isr-holds-committed", 1, PARTITION, 0, 1)]
 
-    def test_a_replica_outside_the_isr_may_lack_it(self, watched: WatchedCluster) -> None:
+    def test_a_replica_outside_the_isr_may_lack_a_committed_record(self, watched: WatchedCluster) -> None:
         watched.lead(0, 1, (0, 1))
         watched.append(0, "a", epoch=1)
         watched.fetch(0, 1)
@@ -67,18 +67,20 @@ class TestIsrHoldsCommitted:
         watched.truncate(1, 1)
         assert watched.broken == []
 
-    def test_a_replica_outside_the_isr_may_truncate_it(self, watched: WatchedCluster) -> None:
+    def test_a_replica_outside_the_isr_may_truncate_a_committed_record(self, watched: WatchedCluster) -> None:
         watched.commit("a", "b")
         watched.elect(0, 1, (0, 2))
         watched.truncate(1, 1)
         assert watched.broken == []
 
-    def test_a_member_that_returns_without_it_breaks_it(self, watched: WatchedCluster) -> None:
+    def test_a_member_that_returns_without_a_committed_record_breaks_it(
+        self, watched: WatchedCluster
+    ) -> None:
         watched.commit("a", "b")
         watched.restart(1, power_loss=True)
         assert watched.broken == [("isr-holds-committed", 1, PARTITION, 0, 0)]
 
-    def test_a_member_that_is_down_may_have_it_on_disk(self, watched: WatchedCluster) -> None:
+    def test_a_member_that_is_down_may_have_a_committed_record_on_disk(self, watched: WatchedCluster) -> None:
         watched.append(0, "a")
         watched.fetch(0, 1, 2)
         watched.stop(2)
@@ -94,7 +96,7 @@ class TestIsrHoldsCommitted:
         watched.stop(0)
         watched.lead(1, 2, (1,))
         assert watched.broken == [("isr-holds-committed", 1, PARTITION, 2, 1)]
-        # From now on the new leader's log is the reference.
+        # From this election on, the log of the new leader is the reference.
         watched.append(1, "c", epoch=2)
         watched.fetch(1, 2)
         watched.set_hw(2, 1)
@@ -108,7 +110,7 @@ class TestIsrHoldsCommitted:
         watched.elect(0, 2, (0, 1))
         watched.restart(0, power_loss=True)
         assert watched.broken == [("isr-holds-committed", 0, PARTITION, 2, 0)]
-        # It obeys the state from before the last election, and accepts a record.
+        # The former leader obeys an earlier state, and accepts a record.
         watched.append(0, "b", epoch=1)
         watched.lead(0, 2, (0, 1))
         watched.truncate(1, 0)

@@ -1,4 +1,4 @@
-"""Replicas of one partition under the checks of invariants, driven step by step by a test."""
+"""Invariants check the replicas of one partition, and a test drives these step by step."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -86,7 +86,7 @@ class WatchedCluster:
         self.open(broker)
 
     def elect(self, broker: int, epoch: int, isr: tuple[int, ...]) -> None:
-        """Elect a leader that has not heard of it yet."""
+        """Elect a leader that has not yet learned of its election."""
         self.emit(IsrReduced, 0, PARTITION, broker, epoch, isr)
 
     def lead(self, broker: int, epoch: int, isr: tuple[int, ...]) -> Leader:
@@ -104,7 +104,7 @@ class WatchedCluster:
             self.report_append(broker)
 
     def fetch(self, leader: int, *followers: int) -> None:
-        """Let followers copy what they lack."""
+        """Let followers copy the records that they lack."""
         for follower in followers:
             for stored in self.logs[leader].batches:
                 if stored.base_offset >= self.logs[follower].log_end_offset:

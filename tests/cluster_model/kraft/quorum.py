@@ -31,8 +31,8 @@ SECOND = 1_000_000
 class Node(ServerEndpoint):
     """A node, whose process and disk outlast its incarnations.
 
-    ``image`` is the state after the committed records that it has applied, ``fetched`` the
-    snapshots that replaced its log.
+    ``image`` is the state after the committed records that it has applied, ``fetched`` holds
+    the snapshots that replaced its log.
     """
 
     id: int

@@ -34,7 +34,7 @@ SECOND = 1_000_000
 PARTITION = "t-0"
 
 
-class Kraft:
+class KraftCluster:
     """Three brokers, three controllers, a topic with three replicas."""
 
     def __init__(
@@ -87,71 +87,71 @@ class Kraft:
 
 @pytest.mark.parametrize("voters", [1, 3, 5])
 def test_a_cluster_is_ready_at_time_zero(voters: int) -> None:
-    kraft = Kraft(voters=voters)
-    assert kraft.state() == (0, 0, (0, 1, 2))
-    assert kraft.controller >= 3_000
-    assert kraft.cluster.leader(0, PARTITION).is_leader()
+    harness = KraftCluster(voters=voters)
+    assert harness.state() == (0, 0, (0, 1, 2))
+    assert harness.controller >= 3_000
+    assert harness.cluster.leader(0, PARTITION).is_leader()
 
 
 def test_combined_controllers_are_brokers() -> None:
-    assert Kraft(combined=True).controller in (0, 1, 2)
+    assert KraftCluster(combined=True).controller in (0, 1, 2)
 
 
 def test_a_broker_without_heartbeats_is_fenced_and_loses_its_leaderships() -> None:
-    kraft = Kraft(settings={"broker.session.timeout.ms": 6_000})
-    kraft.cluster.crash_broker(0, power_loss=False)
-    kraft.run(3.5)
-    assert kraft.state() == (0, 0, (0, 1, 2))
-    kraft.run(3)
-    assert kraft.state() == (1, 1, (1, 2))
-    assert not kraft.cluster.is_registered(0)
+    harness = KraftCluster(settings={"broker.session.timeout.ms": 6_000})
+    harness.cluster.crash_broker(0, power_loss=False)
+    harness.run(3.5)
+    assert harness.state() == (0, 0, (0, 1, 2))
+    harness.run(3)
+    assert harness.state() == (1, 1, (1, 2))
+    assert not harness.cluster.is_registered(0)
 
 
 def test_a_killed_broker_registers_again_when_its_session_has_expired() -> None:
     """ClusterControlManager.registerBroker: DUPLICATE_BROKER_REGISTRATION until then."""
-    kraft = Kraft()
-    kraft.cluster.crash_broker(0, power_loss=False)
-    kraft.cluster.start_broker(0)
-    kraft.run(6)
-    assert kraft.state() == (0, 0, (0, 1, 2))
-    kraft.run(12)
-    assert kraft.state()[:2] == (1, 1)
-    assert sorted(kraft.state()[2]) == [0, 1, 2]
+    harness = KraftCluster()
+    harness.cluster.crash_broker(0, power_loss=False)
+    harness.cluster.start_broker(0)
+    harness.run(6)
+    assert harness.state() == (0, 0, (0, 1, 2))
+    harness.run(12)
+    assert harness.state()[:2] == (1, 1)
+    assert sorted(harness.state()[2]) == [0, 1, 2]
 
 
 def test_a_broker_loses_its_leaderships_before_it_stops() -> None:
-    kraft = Kraft()
-    kraft.cluster.stop_broker(0)
-    kraft.run(0.3)
-    assert kraft.state() == (1, 1, (1, 2))
-    assert not kraft.events_named(events.BrokerStopped)
-    kraft.run(5)
-    assert [event[2:] for event in kraft.events_named(events.BrokerStopped)] == [(0, events.SHUT_DOWN)]
-    assert kraft.events_named(events.SessionClosed)
-    assert not kraft.events_named(events.SessionExpired)
+    harness = KraftCluster()
+    harness.cluster.stop_broker(0)
+    harness.run(0.3)
+    assert harness.state() == (1, 1, (1, 2))
+    assert not harness.events_named(events.BrokerStopped)
+    harness.run(5)
+    assert [event[2:] for event in harness.events_named(events.BrokerStopped)] == [(0, events.SHUT_DOWN)]
+    assert harness.events_named(events.SessionClosed)
+    assert not harness.events_named(events.SessionExpired)
 
 
 def test_the_next_controller_completes_a_controlled_shutdown() -> None:
-    kraft = Kraft()
-    kraft.cluster.stop_broker(0)
-    kraft.run(0.2)
-    assert kraft.state()[0] == 1
-    kraft.cluster.crash_broker(kraft.controller, power_loss=False)
-    kraft.run(15)
-    assert [event[2:] for event in kraft.events_named(events.BrokerStopped)][-1] == (0, events.SHUT_DOWN)
+    harness = KraftCluster()
+    harness.cluster.stop_broker(0)
+    harness.run(0.2)
+    assert harness.state()[0] == 1
+    harness.cluster.crash_broker(harness.controller, power_loss=False)
+    harness.run(15)
+    assert [event[2:] for event in harness.events_named(events.BrokerStopped)][-1] == (0, events.SHUT_DOWN)
 
 
 def test_a_lost_disk_makes_a_shutdown_unclean() -> None:
-    kraft = Kraft(eligible_leader_replicas=True, settings={"min.insync.replicas": 2})
-    kraft.cluster.crash_broker(2, power_loss=False)
-    kraft.run(12)
-    kraft.cluster.stop_broker(1)
-    kraft.run(8)
-    assert kraft.active.image.partitions[PARTITION].elr == (1,)
-    kraft.cluster.lose_disk(1)
-    kraft.cluster.start_broker(1)
-    kraft.run(0.5)
-    assert kraft.active.image.partitions[PARTITION].elr == ()
+    harness = KraftCluster(eligible_leader_replicas=True, settings={"min.insync.replicas": 2})
+    harness.cluster.crash_broker(2, power_loss=False)
+    harness.run(12)
+    harness.cluster.stop_broker(1)
+    harness.run(8)
+    assert harness.active.image.partitions[PARTITION].elr == (1,)
+    harness.cluster.lose_disk(1)
+    harness.cluster.start_broker(1)
+    harness.run(0.5)
+    assert harness.active.image.partitions[PARTITION].elr == ()
 
 
 @pytest.mark.parametrize(
@@ -161,28 +161,28 @@ def test_a_failed_log_directory_makes_a_shutdown_unclean(fails: str, elr: tuple[
     """LogManager.readBrokerEpochFromCleanShutdownFiles: without a file in each directory there is
     no epoch."""
     settings = {"min.insync.replicas": 2}
-    kraft = Kraft(eligible_leader_replicas=True, settings=settings, log_dirs=3)
-    kraft.cluster.disks[1].dir_by_partition[PARTITION] = 1
-    kraft.cluster.crash_broker(2, power_loss=False)
-    kraft.run(12)
+    harness = KraftCluster(eligible_leader_replicas=True, settings=settings, log_dirs=3)
+    harness.cluster.disks[1].dir_by_partition[PARTITION] = 1
+    harness.cluster.crash_broker(2, power_loss=False)
+    harness.run(12)
     if fails == "before it stops":
-        kraft.cluster.fail_log_dir(1, 2)
-    kraft.cluster.stop_broker(1)
-    kraft.run(8)
-    assert kraft.active.image.partitions[PARTITION].elr == (1,)
+        harness.cluster.fail_log_dir(1, 2)
+    harness.cluster.stop_broker(1)
+    harness.run(8)
+    assert harness.active.image.partitions[PARTITION].elr == (1,)
     if fails == "before it stops":
-        kraft.cluster.repair_log_dir(1, 2)
+        harness.cluster.repair_log_dir(1, 2)
     if fails == "before it starts":
-        kraft.cluster.fail_log_dir(1, 2)
-    kraft.cluster.start_broker(1)
-    kraft.run(0.5)
-    assert kraft.active.image.partitions[PARTITION].elr == elr
+        harness.cluster.fail_log_dir(1, 2)
+    harness.cluster.start_broker(1)
+    harness.run(0.5)
+    assert harness.active.image.partitions[PARTITION].elr == elr
 
 
 def test_the_effective_min_isr_is_limited_by_the_replicas_of_the_first_partition() -> None:
     """ReplicationControlManager.getTopicEffectiveMinIsr."""
-    kraft = Kraft(eligible_leader_replicas=True, settings={"min.insync.replicas": 3})
-    active, partition = kraft.active, kraft.active.image.partitions[PARTITION]
+    harness = KraftCluster(eligible_leader_replicas=True, settings={"min.insync.replicas": 3})
+    active, partition = harness.active, harness.active.image.partitions[PARTITION]
     assert active._elr_min_isr(PARTITION) == 3
     active._write(
         (replace(partition, replicas=(0,), isr=(0,), partition_epoch=partition.partition_epoch + 1),),
@@ -196,81 +196,81 @@ def test_the_effective_min_isr_is_limited_by_the_replicas_of_the_first_partition
 def test_the_next_controller_knows_which_replicas_are_in_failed_log_directories() -> None:
     """BrokerRegistrationChangeRecord.logDirs: elections use the metadata log, not the next
     heartbeats."""
-    kraft = Kraft(log_dirs=2, log_dir_failure_reported=True)
-    kraft.cluster.disks[1].dir_by_partition[PARTITION] = 1
-    kraft.cluster.fail_log_dir(1, 1)
-    kraft.run(20)
-    assert kraft.active.image.brokers[1].offline == {PARTITION}
-    before = kraft.active
+    harness = KraftCluster(log_dirs=2, log_dir_failure_reported=True)
+    harness.cluster.disks[1].dir_by_partition[PARTITION] = 1
+    harness.cluster.fail_log_dir(1, 1)
+    harness.run(20)
+    assert harness.active.image.brokers[1].offline == {PARTITION}
+    before = harness.active
     image = ClusterImage.of_snapshot(before.image.write(), before.image.next_offset)
     assert image.brokers[1].offline == {PARTITION}
-    kraft.cluster.crash_broker(kraft.controller, power_loss=False)
-    kraft.run(4)
-    assert kraft.active is not before
-    assert kraft.active.image.brokers[1].offline == {PARTITION}
-    assert not kraft.active.image.may_lead(PARTITION, 1)
-    assert kraft.active.image.may_lead("t-1", 1)
+    harness.cluster.crash_broker(harness.controller, power_loss=False)
+    harness.run(4)
+    assert harness.active is not before
+    assert harness.active.image.brokers[1].offline == {PARTITION}
+    assert not harness.active.image.may_lead(PARTITION, 1)
+    assert harness.active.image.may_lead("t-1", 1)
 
 
 @pytest.mark.parametrize("combined", [True, False])
 def test_a_controller_that_loses_its_disk_loses_its_vote_and_its_metadata_log(combined: bool) -> None:
-    kraft = Kraft(combined=combined)
-    plane = kraft.cluster.control_plane
+    harness = KraftCluster(combined=combined)
+    plane = harness.cluster.control_plane
     assert isinstance(plane, QuorumControlPlane)
-    node = kraft.controller
+    node = harness.controller
     epoch = plane._logs[node].epoch
     assert plane.has_metadata_log(node)
-    kraft.cluster.crash_broker(node, power_loss=False)
-    kraft.cluster.lose_disk(node)
+    harness.cluster.crash_broker(node, power_loss=False)
+    harness.cluster.lose_disk(node)
     assert (plane._logs[node].end_offset, plane._logs[node].epoch, plane._logs[node].voted_for) == (0, 0, -1)
-    kraft.cluster.start_broker(node)
-    kraft.run(10)
+    harness.cluster.start_broker(node)
+    harness.run(10)
     assert plane._logs[node].epoch > epoch
     assert plane._changes.are_all_in(plane._logs[node])
-    assert not kraft.events_named(events.InvariantBroken)
+    assert not harness.events_named(events.InvariantBroken)
 
 
 def test_losing_the_disks_of_a_majority_loses_committed_metadata() -> None:
-    kraft = Kraft()
-    plane = kraft.cluster.control_plane
+    harness = KraftCluster()
+    plane = harness.cluster.control_plane
     for node in (3_000, 3_001):
-        kraft.cluster.crash_broker(node, power_loss=False)
-        kraft.cluster.lose_disk(node)
-    assert [event[-1] for event in kraft.events_named(events.MetadataLogLost)] == [True, False]
+        harness.cluster.crash_broker(node, power_loss=False)
+        harness.cluster.lose_disk(node)
+    assert [event[-1] for event in harness.events_named(events.MetadataLogLost)] == [True, False]
     assert not plane.keeps_metadata_without(3_002)
-    kraft.cluster.crash_broker(3_002, power_loss=False)
+    harness.cluster.crash_broker(3_002, power_loss=False)
     for node in (3_000, 3_001):
-        kraft.cluster.start_broker(node)
-    kraft.run(5)
-    assert kraft.controller in (3_000, 3_001)
-    assert "committed-metadata-kept" in {event[2] for event in kraft.events_named(events.InvariantBroken)}
-    assert kraft.cluster.partition_state(PARTITION) is None, "the cluster has lost its topics"
+        harness.cluster.start_broker(node)
+    harness.run(5)
+    assert harness.controller in (3_000, 3_001)
+    assert "committed-metadata-kept" in {event[2] for event in harness.events_named(events.InvariantBroken)}
+    assert harness.cluster.partition_state(PARTITION) is None, "the cluster has lost its topics"
 
 
 def test_a_node_stops_instead_of_truncating_committed_metadata() -> None:
     """KafkaMetadataLog.truncateTo: the next incarnation has no high watermark, and adopts the
     leader's log."""
-    kraft = Kraft(voters=1)
-    plane = kraft.cluster.control_plane
+    harness = KraftCluster(voters=1)
+    plane = harness.cluster.control_plane
     assert isinstance(plane, QuorumControlPlane)
     epoch = plane._logs[3_000].epoch
-    kraft.cluster.crash_broker(3_000, power_loss=False)
-    kraft.cluster.lose_disk(3_000)
+    harness.cluster.crash_broker(3_000, power_loss=False)
+    harness.cluster.lose_disk(3_000)
     plane._logs[3_000].epoch = epoch
-    kraft.cluster.start_broker(3_000)
-    kraft.run(10)
-    assert not any(process.running for process in kraft.cluster.processes.values())
+    harness.cluster.start_broker(3_000)
+    harness.run(10)
+    assert not any(process.running for process in harness.cluster.processes.values())
     for broker in range(3):
-        kraft.cluster.start_broker(broker)
-    kraft.run(20)
-    assert all(kraft.cluster.is_registered(broker) for broker in range(3))
+        harness.cluster.start_broker(broker)
+    harness.run(20)
+    assert all(harness.cluster.is_registered(broker) for broker in range(3))
 
 
 @pytest.mark.parametrize(("kafka", "leader"), [("3.6", -1), ("3.9", 0)])
 def test_kraft_applies_unclean_leader_election_from_3_9_on(kafka: str, leader: int) -> None:
     """ConfigurationControlManager.uncleanLeaderElectionEnabledForTopic (KAFKA-12670)."""
     behaviours = RELEASES[kafka].behaviours
-    kraft = Kraft(
+    harness = KraftCluster(
         settings={"unclean.leader.election.enable": True},
         **{
             name: behaviours.value(name)
@@ -278,65 +278,65 @@ def test_kraft_applies_unclean_leader_election_from_3_9_on(kafka: str, leader: i
         },
     )
     for broker in (0, 1):
-        kraft.cluster.crash_broker(broker, power_loss=False)
-    kraft.run(12)
-    kraft.cluster.crash_broker(2, power_loss=False)
-    kraft.cluster.start_broker(0)
-    kraft.run(20)
-    assert kraft.state()[0] == leader
+        harness.cluster.crash_broker(broker, power_loss=False)
+    harness.run(12)
+    harness.cluster.crash_broker(2, power_loss=False)
+    harness.cluster.start_broker(0)
+    harness.run(20)
+    assert harness.state()[0] == leader
 
 
 @pytest.mark.parametrize(("kafka", "leader"), [("3.6", 0), ("3.9", 1)])
 def test_the_controller_learns_of_a_failed_log_directory_from_3_7_on(kafka: str, leader: int) -> None:
     """BrokerLifecycleManager.propagateDirectoryFailure (KIP-858)."""
-    kraft = Kraft(
+    harness = KraftCluster(
         log_dirs=2, log_dir_failure_reported=RELEASES[kafka].behaviours.kraft.log_dir_failure_reported
     )
-    kraft.cluster.disks[0].dir_by_partition[PARTITION] = 1
-    kraft.cluster.fail_log_dir(0, 1)
-    kraft.run(20)
-    assert [event[2:4] for event in kraft.events_named(events.LogDirFailed)] == [(0, 1)]
-    assert kraft.cluster.processes[0].running
-    assert kraft.state()[0] == leader
+    harness.cluster.disks[0].dir_by_partition[PARTITION] = 1
+    harness.cluster.fail_log_dir(0, 1)
+    harness.run(20)
+    assert [event[2:4] for event in harness.events_named(events.LogDirFailed)] == [(0, 1)]
+    assert harness.cluster.processes[0].running
+    assert harness.state()[0] == leader
 
 
 def test_a_broker_stops_when_the_directory_of_its_metadata_log_fails() -> None:
     """ReplicaManager.handleLogDirFailure (metadataLogDir): even without partitions in it."""
-    kraft = Kraft(log_dirs=2)
-    kraft.cluster.fail_log_dir(0, 0)
-    kraft.run(40)
-    assert not kraft.cluster.processes[0].running
-    kraft.cluster.start_broker(0)
-    kraft.run(1)
-    assert not kraft.cluster.processes[0].running, "it cannot start without the directory"
-    kraft.cluster.repair_log_dir(0, 0)
-    kraft.cluster.start_broker(0)
-    kraft.run(20)
-    assert kraft.cluster.is_registered(0)
+    harness = KraftCluster(log_dirs=2)
+    harness.cluster.fail_log_dir(0, 0)
+    harness.run(40)
+    assert not harness.cluster.processes[0].running
+    harness.cluster.start_broker(0)
+    harness.run(1)
+    assert not harness.cluster.processes[0].running, "it cannot start without the directory"
+    harness.cluster.repair_log_dir(0, 0)
+    harness.cluster.start_broker(0)
+    harness.run(20)
+    assert harness.cluster.is_registered(0)
 
 
-def sent(kraft: Kraft, api: str, sender: str, kind: str = "request") -> list[int]:
+def request_times(harness: KraftCluster, api: str, sender: str, kind: str = "request") -> list[int]:
     """Return the arrival times of a sender's requests of an API, in microseconds."""
     return [
         event[0]
-        for event in kraft.events_named(events.MessageDelivered)
+        for event in harness.events_named(events.MessageDelivered)
         if (event[2], event[3], event[4]) == (api, kind, sender)
     ]
 
 
-def crash_controllers(kraft: Kraft) -> None:
-    for node in kraft.cluster.control_plane.servers:
-        kraft.cluster.crash_broker(node, power_loss=False)
+def crash_controllers(harness: KraftCluster) -> None:
+    for node in harness.cluster.control_plane.servers:
+        harness.cluster.crash_broker(node, power_loss=False)
 
 
 def test_a_refused_registration_is_retried_after_100_ms_doubled_each_time() -> None:
     """BrokerLifecycleManager.resendExponentialBackoff, with a jitter of 2 %."""
-    kraft = Kraft(settings={"broker.session.timeout.ms": 3_000})
-    kraft.cluster.crash_broker(0, power_loss=False)
-    kraft.cluster.network.watch_messages()
-    kraft.cluster.start_broker(0)
-    kraft.run(4)
-    times = sent(kraft, "BrokerRegistration", "broker-0")
+    harness = KraftCluster(settings={"broker.session.timeout.ms": 3_000})
+    harness.cluster.crash_broker(0, power_loss=False)
+    harness.cluster.network.watch_messages()
+    harness.cluster.start_broker(0)
+    harness.run(4)
+    times = request_times(harness, "BrokerRegistration", "broker-0")
     gaps = [(after - before) // 1_000 for before, after in pairwise(times)]
     assert len(gaps) >= 4
     assert all(
@@ -346,40 +346,40 @@ def test_a_refused_registration_is_retried_after_100_ms_doubled_each_time() -> N
 
 def test_a_broker_that_cannot_register_gives_up_after_a_minute() -> None:
     """initial.broker.registration.timeout.ms."""
-    kraft = Kraft()
-    crash_controllers(kraft)
-    kraft.cluster.crash_broker(0, power_loss=False)
-    kraft.cluster.start_broker(0)
-    kraft.run(59)
-    assert len(kraft.events_named(events.BrokerStopped)) == 4
-    kraft.run(2)
-    assert kraft.events_named(events.BrokerStopped)[-1][2:] == (0, events.KILLED)
-    assert not kraft.cluster.processes[0].running
+    harness = KraftCluster()
+    crash_controllers(harness)
+    harness.cluster.crash_broker(0, power_loss=False)
+    harness.cluster.start_broker(0)
+    harness.run(59)
+    assert len(harness.events_named(events.BrokerStopped)) == 4
+    harness.run(2)
+    assert harness.events_named(events.BrokerStopped)[-1][2:] == (0, events.KILLED)
+    assert not harness.cluster.processes[0].running
 
 
 def test_a_broker_that_is_about_to_give_up_is_restarted_by_a_heal() -> None:
-    kraft = Kraft()
-    crash_controllers(kraft)
+    harness = KraftCluster()
+    crash_controllers(harness)
     for broker in (0, 1):
-        kraft.cluster.crash_broker(broker, power_loss=False)
-    kraft.cluster.start_broker(0)
-    kraft.run(30)
-    kraft.cluster.start_broker(1)
-    kraft.run(28)
-    kraft.cluster.heal()
-    kraft.run(30)
-    assert sorted(kraft.state()[2]) == [0, 1, 2]
-    started = [event[2] for event in kraft.events_named(events.BrokerStarted) if event[2] in (0, 1)]
+        harness.cluster.crash_broker(broker, power_loss=False)
+    harness.cluster.start_broker(0)
+    harness.run(30)
+    harness.cluster.start_broker(1)
+    harness.run(28)
+    harness.cluster.heal()
+    harness.run(30)
+    assert sorted(harness.state()[2]) == [0, 1, 2]
+    started = [event[2] for event in harness.events_named(events.BrokerStarted) if event[2] in (0, 1)]
     assert started[-2:].count(1) == 1 or started.count(0) > started.count(1)
 
 
 def test_a_broker_that_shut_down_cleanly_registers_at_once() -> None:
-    kraft = Kraft()
-    kraft.cluster.stop_broker(0)
-    kraft.run(6)
-    kraft.cluster.start_broker(0)
-    kraft.run(5)
-    assert kraft.state() == (1, 1, (1, 2, 0))
+    harness = KraftCluster()
+    harness.cluster.stop_broker(0)
+    harness.run(6)
+    harness.cluster.start_broker(0)
+    harness.run(5)
+    assert harness.state() == (1, 1, (1, 2, 0))
 
 
 @pytest.mark.parametrize(("keeps", "isr"), [(False, (1, 2, 0)), (True, (1, 2))])
@@ -387,75 +387,75 @@ def test_from_4_0_on_a_broker_registers_only_a_session_after_its_last_heartbeat(
     keeps: bool, isr: tuple[int, ...]
 ) -> None:
     """BrokerHeartbeatTracker.java."""
-    kraft = Kraft(fenced_broker_keeps_session=keeps)
-    kraft.cluster.stop_broker(0)
-    while kraft.cluster.processes[0].running:
-        kraft.run(0.1)
-    kraft.cluster.start_broker(0)
-    kraft.run(4)
-    assert kraft.state() == (1, 1, isr)
-    kraft.run(12)
-    assert kraft.state() == (1, 1, (1, 2, 0))
+    harness = KraftCluster(fenced_broker_keeps_session=keeps)
+    harness.cluster.stop_broker(0)
+    while harness.cluster.processes[0].running:
+        harness.run(0.1)
+    harness.cluster.start_broker(0)
+    harness.run(4)
+    assert harness.state() == (1, 1, isr)
+    harness.run(12)
+    assert harness.state() == (1, 1, (1, 2, 0))
 
 
 def test_a_fenced_broker_keeps_its_session() -> None:
-    kraft = Kraft(fenced_broker_keeps_session=True)
-    kraft.active.expire_session(0)
-    broker = kraft.active.image.brokers[0]
+    harness = KraftCluster(fenced_broker_keeps_session=True)
+    harness.active.expire_session(0)
+    broker = harness.active.image.brokers[0]
     assert broker.fenced
     request = protocol.BrokerRegistrationRequest(0, broker.incarnation + 1, broker.broker_epoch)
-    _, answer = kraft.active._register(request)
+    _, answer = harness.active._register(request)
     assert isinstance(answer, protocol.BrokerRegistrationResponse)
     assert answer.error == errors.DUPLICATE_BROKER_REGISTRATION
 
 
 def test_when_the_controller_dies_another_continues_from_the_committed_metadata() -> None:
-    kraft = Kraft()
-    first = kraft.controller
-    kraft.cluster.crash_broker(first, power_loss=False)
-    kraft.run(6)
-    assert kraft.controller != first
-    kraft.cluster.crash_broker(0, power_loss=False)
-    kraft.run(12)
-    assert kraft.state() == (1, 1, (1, 2))
+    harness = KraftCluster()
+    first = harness.controller
+    harness.cluster.crash_broker(first, power_loss=False)
+    harness.run(6)
+    assert harness.controller != first
+    harness.cluster.crash_broker(0, power_loss=False)
+    harness.run(12)
+    assert harness.state() == (1, 1, (1, 2))
 
 
 def test_a_new_controller_gives_every_broker_a_whole_session() -> None:
-    kraft = Kraft()
-    kraft.cluster.crash_broker(0, power_loss=False)
-    kraft.run(6)
-    kraft.cluster.crash_broker(kraft.controller, power_loss=False)
-    kraft.run(6)
+    harness = KraftCluster()
+    harness.cluster.crash_broker(0, power_loss=False)
+    harness.run(6)
+    harness.cluster.crash_broker(harness.controller, power_loss=False)
+    harness.run(6)
     # Twelve seconds of silence, but only about five under the new controller.
-    assert kraft.state() == (0, 0, (0, 1, 2))
-    kraft.run(8)
-    assert kraft.state() == (1, 1, (1, 2))
+    assert harness.state() == (0, 0, (0, 1, 2))
+    harness.run(8)
+    assert harness.state() == (1, 1, (1, 2))
 
 
 def test_without_a_majority_nothing_changes() -> None:
-    kraft = Kraft()
-    for node in list(kraft.cluster.control_plane.servers)[:2]:
-        kraft.cluster.crash_broker(node, power_loss=False)
-    kraft.cluster.crash_broker(0, power_loss=False)
-    kraft.run(30)
-    assert kraft.state() == (0, 0, (0, 1, 2))
+    harness = KraftCluster()
+    for node in list(harness.cluster.control_plane.servers)[:2]:
+        harness.cluster.crash_broker(node, power_loss=False)
+    harness.cluster.crash_broker(0, power_loss=False)
+    harness.run(30)
+    assert harness.state() == (0, 0, (0, 1, 2))
 
 
 def test_an_isolated_controller_commits_no_fencing() -> None:
     """It receives no heartbeats, but its decisions are not committed."""
-    kraft = Kraft()
-    cut_off, network = kraft.controller, kraft.cluster.network
-    for name in [process.name for process in kraft.cluster.nodes.values()]:
+    harness = KraftCluster()
+    cut_off, network = harness.controller, harness.cluster.network
+    for name in [process.name for process in harness.cluster.nodes.values()]:
         if name != f"controller-{cut_off}":
             network.cut(name, f"controller-{cut_off}")
             network.cut(f"controller-{cut_off}", name)
-    kraft.run(20)
-    assert kraft.state() == (0, 0, (0, 1, 2))
-    assert kraft.controller != cut_off
+    harness.run(20)
+    assert harness.state() == (0, 0, (0, 1, 2))
+    assert harness.controller != cut_off
 
 
-def request(kraft: Kraft, isr: tuple[tuple[int, int], ...], **others: int) -> AlterPartitionRequest:
-    epoch = kraft.active.image.brokers[0].broker_epoch
+def request(harness: KraftCluster, isr: tuple[tuple[int, int], ...], **others: int) -> AlterPartitionRequest:
+    epoch = harness.active.image.brokers[0].broker_epoch
     alteration = AlterPartition(others.get("leader_epoch", 0), others.get("partition_epoch", 0), isr)
     return AlterPartitionRequest(0, others.get("broker_epoch", epoch), {PARTITION: alteration})
 
@@ -474,16 +474,16 @@ def request(kraft: Kraft, isr: tuple[tuple[int, int], ...], **others: int) -> Al
 def test_only_the_leader_writes_an_isr_in_its_epoch_on_top_of_the_current_state(
     isr: tuple[int, ...], others: dict[str, int], error: str
 ) -> None:
-    kraft = Kraft()
+    harness = KraftCluster()
     members = tuple((member, -1) for member in isr)
-    _, answer = kraft.active._alter_partitions(request(kraft, members, **others))
+    _, answer = harness.active._alter_partitions(request(harness, members, **others))
     assert isinstance(answer, AlterPartitionResponse)
     assert answer.partitions[PARTITION][0] == error
 
 
 def test_a_request_with_an_old_broker_epoch_is_refused() -> None:
-    kraft = Kraft()
-    _, answer = kraft.active._alter_partitions(request(kraft, ((0, -1),), broker_epoch=0))
+    harness = KraftCluster()
+    _, answer = harness.active._alter_partitions(request(harness, ((0, -1),), broker_epoch=0))
     assert isinstance(answer, AlterPartitionResponse)
     assert answer.error == errors.STALE_BROKER_EPOCH
 
@@ -496,9 +496,9 @@ def test_a_follower_joins_the_isr_only_in_the_incarnation_that_fetched(
     checked: bool, offset: int, error: str
 ) -> None:
     """KIP-903."""
-    kraft = Kraft(isr_expansion_checks_broker_epoch=checked)
-    epoch = kraft.active.image.brokers[1].broker_epoch + offset
-    _, answer = kraft.active._alter_partitions(request(kraft, ((0, -1), (1, epoch))))
+    harness = KraftCluster(isr_expansion_checks_broker_epoch=checked)
+    epoch = harness.active.image.brokers[1].broker_epoch + offset
+    _, answer = harness.active._alter_partitions(request(harness, ((0, -1), (1, epoch))))
     assert isinstance(answer, AlterPartitionResponse)
     assert answer.partitions[PARTITION][0] == error
 
@@ -506,38 +506,38 @@ def test_a_follower_joins_the_isr_only_in_the_incarnation_that_fetched(
 @pytest.mark.parametrize("checked", [False, True])
 def test_a_leader_knows_the_broker_epochs_of_its_followers_fetches(checked: bool) -> None:
     """KIP-903."""
-    kraft = Kraft(isr_expansion_checks_broker_epoch=checked)
-    kraft.run(1)
-    replica = kraft.cluster.leader(0, PARTITION).remote_replicas[1]
-    assert replica.broker_epoch == (kraft.active.image.brokers[1].broker_epoch if checked else -1)
+    harness = KraftCluster(isr_expansion_checks_broker_epoch=checked)
+    harness.run(1)
+    replica = harness.cluster.leader(0, PARTITION).remote_replicas[1]
+    assert replica.broker_epoch == (harness.active.image.brokers[1].broker_epoch if checked else -1)
 
 
 def test_a_fenced_broker_may_not_join_the_isr() -> None:
     """KIP-841."""
-    kraft = Kraft()
-    kraft.cluster.crash_broker(2, power_loss=False)
-    kraft.run(12)
-    assert kraft.state() == (0, 0, (0, 1))
-    partition_epoch = kraft.active.image.partitions[PARTITION].partition_epoch
-    _, answer = kraft.active._alter_partitions(
-        request(kraft, ((0, -1), (1, -1), (2, -1)), partition_epoch=partition_epoch)
+    harness = KraftCluster()
+    harness.cluster.crash_broker(2, power_loss=False)
+    harness.run(12)
+    assert harness.state() == (0, 0, (0, 1))
+    partition_epoch = harness.active.image.partitions[PARTITION].partition_epoch
+    _, answer = harness.active._alter_partitions(
+        request(harness, ((0, -1), (1, -1), (2, -1)), partition_epoch=partition_epoch)
     )
     assert isinstance(answer, AlterPartitionResponse)
     assert answer.partitions[PARTITION][0] == errors.INELIGIBLE_REPLICA
 
 
 def test_a_block_of_producer_ids_is_allocated_once() -> None:
-    kraft = Kraft()
+    harness = KraftCluster()
     first, second = (
-        kraft.active._allocate_producer_ids(
-            protocol.AllocateProducerIdsRequest(0, kraft.active.image.brokers[0].broker_epoch)
+        harness.active._allocate_producer_ids(
+            protocol.AllocateProducerIdsRequest(0, harness.active.image.brokers[0].broker_epoch)
         )
         for _ in range(2)
     )
     assert first == second, "no block is allocated yet"
-    kraft.active._write(first[0], lambda _: None)
-    _, answer = kraft.active._allocate_producer_ids(
-        protocol.AllocateProducerIdsRequest(0, kraft.active.image.brokers[0].broker_epoch)
+    harness.active._write(first[0], lambda _: None)
+    _, answer = harness.active._allocate_producer_ids(
+        protocol.AllocateProducerIdsRequest(0, harness.active.image.brokers[0].broker_epoch)
     )
     assert isinstance(answer, protocol.AllocateProducerIdsResponse)
     assert answer.first == protocol.PRODUCER_IDS_BLOCK
@@ -546,32 +546,32 @@ def test_a_block_of_producer_ids_is_allocated_once() -> None:
 @pytest.mark.parametrize(("elr", "isr"), [(False, (0,)), (True, ())])
 def test_the_last_member_of_an_isr_stays_in_it_unless_there_are_elrs(elr: bool, isr: tuple[int, ...]) -> None:
     """KIP-966, from 4.1 on."""
-    kraft = Kraft(eligible_leader_replicas=elr, settings={"min.insync.replicas": 2})
+    harness = KraftCluster(eligible_leader_replicas=elr, settings={"min.insync.replicas": 2})
     for broker in (2, 1, 0):
-        kraft.cluster.crash_broker(broker, power_loss=False)
-        kraft.run(12)
-    assert kraft.state() == (-1, 1, isr)
+        harness.cluster.crash_broker(broker, power_loss=False)
+        harness.run(12)
+    assert harness.state() == (-1, 1, isr)
     for broker in (1, 0):
-        kraft.cluster.start_broker(broker)
-    kraft.run(15)
-    assert kraft.state()[0] >= 0
+        harness.cluster.start_broker(broker)
+    harness.run(15)
+    assert harness.state()[0] >= 0
 
 
 def test_a_broker_that_stopped_uncleanly_is_no_longer_eligible() -> None:
-    kraft = Kraft(eligible_leader_replicas=True, settings={"min.insync.replicas": 2})
-    kraft.cluster.crash_broker(2, power_loss=False)
-    kraft.run(12)
-    kraft.cluster.crash_broker(1, power_loss=False)
-    kraft.run(12)
-    assert kraft.active.image.partitions[PARTITION].elr == (1,)
-    kraft.cluster.crash_broker(0, power_loss=False)
-    kraft.run(12)
-    assert kraft.active.image.partitions[PARTITION].elr == (1, 0)
-    kraft.cluster.start_broker(1)
-    kraft.run(3)
-    # It may have lost records that 0 has.
-    assert kraft.state()[0] == -1
-    assert kraft.active.image.partitions[PARTITION].elr == (0,)
+    harness = KraftCluster(eligible_leader_replicas=True, settings={"min.insync.replicas": 2})
+    harness.cluster.crash_broker(2, power_loss=False)
+    harness.run(12)
+    harness.cluster.crash_broker(1, power_loss=False)
+    harness.run(12)
+    assert harness.active.image.partitions[PARTITION].elr == (1,)
+    harness.cluster.crash_broker(0, power_loss=False)
+    harness.run(12)
+    assert harness.active.image.partitions[PARTITION].elr == (1, 0)
+    harness.cluster.start_broker(1)
+    harness.run(3)
+    # Broker 1 may have lost records that broker 0 has.
+    assert harness.state()[0] == -1
+    assert harness.active.image.partitions[PARTITION].elr == (0,)
 
 
 # Stopping
@@ -580,26 +580,26 @@ def test_a_broker_that_stopped_uncleanly_is_no_longer_eligible() -> None:
 def test_a_combined_controller_has_a_successor_before_it_stops() -> None:
     """KafkaRaftServer.shutdown: the broker stops first, then the controller resigns
     (EndQuorumEpoch)."""
-    kraft = Kraft(combined=True)
-    first = kraft.controller
-    kraft.cluster.stop_broker(first)
-    while kraft.cluster.processes[first].running:
-        kraft.run(0.01)
-    assert kraft.cluster.control_plane.controller() not in (None, first)
+    harness = KraftCluster(combined=True)
+    first = harness.controller
+    harness.cluster.stop_broker(first)
+    while harness.cluster.processes[first].running:
+        harness.run(0.01)
+    assert harness.cluster.control_plane.controller() not in (None, first)
     resigned, succeeded = (
-        kraft.events_named(events.ControllerResigned)[-1],
-        kraft.events_named(events.ControllerElected)[-1],
+        harness.events_named(events.ControllerResigned)[-1],
+        harness.events_named(events.ControllerElected)[-1],
     )
     assert succeeded[0] - resigned[0] < 500_000, "the others waited for their fetch timeout"
 
 
 def test_a_controller_in_its_own_process_has_a_successor_before_it_stops() -> None:
-    kraft = Kraft()
-    first = kraft.controller
-    kraft.cluster.stop_broker(first)
-    kraft.run(0.5)
-    assert kraft.controller != first
-    assert kraft.events_named(events.BrokerStopped)[-1][2:] == (first, events.SHUT_DOWN)
+    harness = KraftCluster()
+    first = harness.controller
+    harness.cluster.stop_broker(first)
+    harness.run(0.5)
+    assert harness.controller != first
+    assert harness.events_named(events.BrokerStopped)[-1][2:] == (first, events.SHUT_DOWN)
 
 
 def test_a_broker_in_controlled_shutdown_stops_fetching_from_brokers() -> None:
@@ -607,33 +607,33 @@ def test_a_broker_in_controlled_shutdown_stops_fetching_from_brokers() -> None:
 
     With ZooKeeper it still fetches, and may rejoin ISRs.
     """
-    kraft = Kraft()
-    kraft.cluster.network.watch_messages()
-    kraft.cluster.stop_broker(0)
-    kraft.run(0.2)
-    assert kraft.state() == (1, 1, (1, 2))
-    kraft.run(1)
-    assert kraft.cluster.processes[0].running
+    harness = KraftCluster()
+    harness.cluster.network.watch_messages()
+    harness.cluster.stop_broker(0)
+    harness.run(0.2)
+    assert harness.state() == (1, 1, (1, 2))
+    harness.run(1)
+    assert harness.cluster.processes[0].running
     fetched_from = {
         event[5]
-        for event in kraft.events_named(events.MessageDelivered)
+        for event in harness.events_named(events.MessageDelivered)
         if event[2:5] == ("Fetch", "request", "broker-0")
     }
     assert not [name for name in fetched_from if name.startswith("broker-")]
-    assert kraft.state() == (1, 1, (1, 2))
+    assert harness.state() == (1, 1, (1, 2))
 
 
 def test_a_broker_that_dies_in_controlled_shutdown_returns_after_its_session() -> None:
     """A controller of 4.3.1 refuses it earlier, despite KAFKA-19047."""
-    kraft = Kraft()
-    kraft.cluster.stop_broker(0)
-    kraft.run(0.1)
-    kraft.cluster.crash_broker(0, power_loss=False)
-    kraft.cluster.start_broker(0)
-    kraft.run(3)
-    assert 0 not in kraft.state()[2]
-    kraft.run(12)
-    assert 0 in kraft.state()[2]
+    harness = KraftCluster()
+    harness.cluster.stop_broker(0)
+    harness.run(0.1)
+    harness.cluster.crash_broker(0, power_loss=False)
+    harness.cluster.start_broker(0)
+    harness.run(3)
+    assert 0 not in harness.state()[2]
+    harness.run(12)
+    assert 0 in harness.state()[2]
 
 
 # ISR changes
@@ -642,14 +642,14 @@ def test_a_broker_that_dies_in_controlled_shutdown_returns_after_its_session() -
 def test_a_leader_whose_isr_was_refused_waits_for_the_metadata_log() -> None:
     """Partition.handleAlterPartitionError: FENCED_LEADER_EPOCH, INVALID_UPDATE_VERSION,
     INVALID_REQUEST."""
-    kraft = Kraft()
-    leader = kraft.cluster.leader(0, PARTITION)
+    harness = KraftCluster()
+    leader = harness.cluster.leader(0, PARTITION)
     leader.pending_isr = (0, 1)
     assert not leader.isr_written((0, 1), "shrink", OUTDATED)
     pending = leader.pending_isr
     assert (pending, leader.isr) == ((0, 1), (0, 1, 2))
-    kraft.cluster.crash_broker(2, power_loss=False)
-    kraft.run(12)
+    harness.cluster.crash_broker(2, power_loss=False)
+    harness.run(12)
     assert leader.pending_isr != pending
     assert leader.isr == (0, 1)
 
@@ -830,10 +830,10 @@ def test_a_broker_in_shutdown_sends_a_heartbeat_at_once_after_50_ms_and_then_as_
 
 
 def test_a_heartbeat_that_reports_a_failed_directory_and_unfences_changes_a_partition_once() -> None:
-    kraft = Kraft(eligible_leader_replicas=True, settings={"min.insync.replicas": 2})
-    kraft.cluster.crash_broker(0, power_loss=False)
-    kraft.run(12)
-    active, image = kraft.active, kraft.active.image
+    harness = KraftCluster(eligible_leader_replicas=True, settings={"min.insync.replicas": 2})
+    harness.cluster.crash_broker(0, power_loss=False)
+    harness.run(12)
+    active, image = harness.active, harness.active.image
     # The replica of broker 1 is lost too, but a new controller does not know it yet.
     partition = image.partitions[PARTITION]
     leaderless = replace(

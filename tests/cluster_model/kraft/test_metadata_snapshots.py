@@ -1,4 +1,4 @@
-"""Snapshots of the metadata (KIP-630): when nodes take, delete and fetch them."""
+"""Nodes take, delete and fetch snapshots of the metadata (KIP-630)."""
 
 from typing import Any
 
@@ -28,7 +28,7 @@ from harrow.cluster_model.kraft.snapshot_generator import CLEANING_INTERVAL_US, 
 from harrow.cluster_model.settings import SETTINGS, broker_config
 from tests.cluster_model.fakes import FakeHost
 from tests.cluster_model.kraft.quorum import SECOND, Quorum
-from tests.cluster_model.kraft.test_kraft_cluster import Kraft
+from tests.cluster_model.kraft.test_kraft_cluster import KraftCluster
 
 HOUR = 3_600 * SECOND
 
@@ -51,8 +51,8 @@ records = st.one_of(
 )
 
 
-def everything(image: ClusterImage) -> tuple[Any, ...]:
-    """Return everything that an image can answer."""
+def answers_of(image: ClusterImage) -> tuple[Any, ...]:
+    """Return all that an image can answer."""
     brokers = range(4)
     return (
         image.next_offset,
@@ -97,14 +97,14 @@ def test_a_snapshot_and_the_log_after_it_give_the_same_image_as_the_whole_log(
     other.start_from_snapshot(snapshot)
     for epoch, record in log.read(snapshot.end_offset):
         other.append(epoch, record)
-    assert everything(log.replay(ClusterImage(), end)) == everything(by_log)
-    assert everything(other.replay(behind, end)) == everything(by_log)
+    assert answers_of(log.replay(ClusterImage(), end)) == answers_of(by_log)
+    assert answers_of(other.replay(behind, end)) == answers_of(by_log)
 
 
-# The start of a follower
+# Followers at the start of a log
 
 
-def test_a_follower_that_ends_before_the_log_start_gets_the_latest_snapshot() -> None:
+def test_a_follower_whose_log_ends_before_the_log_start_gets_the_latest_snapshot() -> None:
     log = log_of([ProducerIdsRecord(number) for number in range(4)])
     for number in range(4, 8):
         log.append(3, ProducerIdsRecord(number))
@@ -254,7 +254,7 @@ def test_once_a_minute_old_snapshots_and_the_log_before_the_oldest_remaining_one
     assert node.log.end_offset == 4
 
 
-def test_the_only_snapshot_stays_whatever_its_age_and_size() -> None:
+def test_the_only_snapshot_is_never_deleted() -> None:
     node = Node(
         metadata_log_max_record_bytes_between_snapshots=1,
         metadata_max_retention_bytes=1,
@@ -287,13 +287,13 @@ def test_the_defaults_are_those_of_kafka() -> None:
 # In a quorum
 
 
-def test_a_voter_that_ends_before_the_log_start_fetches_a_snapshot_and_may_lead() -> None:
+def test_a_voter_whose_log_ends_before_the_log_start_fetches_a_snapshot_and_may_lead() -> None:
     quorum = Quorum()
     quorum.run(10 * SECOND)
     leader = quorum.leader()
     assert leader is not None
-    away = (leader.node + 1) % 3
-    quorum.crash(away)
+    absent = (leader.node + 1) % 3
+    quorum.crash(absent)
     for number in range(1, 4):
         quorum.append(number)
         quorum.run(SECOND)
@@ -302,19 +302,19 @@ def test_a_voter_that_ends_before_the_log_start_fetches_a_snapshot_and_may_lead(
     for node in range(3):
         quorum.clean(node)
     start_offset = leader.log.start_offset
-    assert quorum.nodes[away].log.end_offset < start_offset
-    quorum.start(away)
+    assert quorum.nodes[absent].log.end_offset < start_offset
+    quorum.start(absent)
     quorum.run(SECOND)
-    assert [snapshot.end_offset for snapshot in quorum.nodes[away].fetched] == [start_offset]
+    assert [snapshot.end_offset for snapshot in quorum.nodes[absent].fetched] == [start_offset]
     quorum.append(4)
     quorum.run(SECOND)
-    assert quorum.nodes[away].log.start_offset == start_offset
-    assert quorum.numbers(away)[-1] == 4
+    assert quorum.nodes[absent].log.start_offset == start_offset
+    assert quorum.numbers(absent)[-1] == 4
     quorum.crash(leader.node)
     quorum.run(10 * SECOND)
     assert quorum.append(5)
     quorum.run(SECOND)
-    assert quorum.numbers(away)[-1] == 5
+    assert quorum.numbers(absent)[-1] == 5
 
 
 def test_a_fetch_of_a_deleted_snapshot_leads_to_the_next_one() -> None:
@@ -369,8 +369,8 @@ def restart(cluster: Cluster, broker: int) -> None:
     cluster.simulator.run_until(cluster.simulator.now_us + 20 * SECOND)
 
 
-def test_a_broker_that_ends_before_the_log_start_recovers_by_a_snapshot() -> None:
-    kraft = Kraft(settings=SMALL)
+def test_a_broker_whose_log_ends_before_the_log_start_recovers_with_a_snapshot() -> None:
+    kraft = KraftCluster(settings=SMALL)
     kraft.run(20)
     assert kraft.events_named(MetadataSnapshotTaken)
     kraft.cluster.crash_broker(1, power_loss=False)
@@ -388,7 +388,7 @@ def test_a_broker_that_ends_before_the_log_start_recovers_by_a_snapshot() -> Non
 
 
 def test_a_deposed_controller_rebuilds_its_image_from_its_snapshot() -> None:
-    kraft = Kraft(settings=SMALL)
+    kraft = KraftCluster(settings=SMALL)
     kraft.run(70)
     active = kraft.active
     assert active._log.start_offset > 0
@@ -402,7 +402,7 @@ def test_a_deposed_controller_rebuilds_its_image_from_its_snapshot() -> None:
 
 def test_a_snapshot_of_the_active_controller_has_no_uncommitted_records() -> None:
     written: list[tuple[MetadataRecord, ...]] = []
-    kraft = Kraft()
+    kraft = KraftCluster()
     kraft.run(20)
     kraft.cluster.trace.subscribe(MetadataSnapshotWritten, lambda *event: written.append(event[-1]))
     active = kraft.active

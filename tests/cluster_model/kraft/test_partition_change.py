@@ -40,7 +40,7 @@ def changed(
     return record.leader, record.leader_epoch, record.isr, record.elr, elected
 
 
-def test_a_leader_that_stays_keeps_its_epoch() -> None:
+def test_the_leader_epoch_does_not_change_if_the_leader_stays() -> None:
     assert changed(partition(), (0, 2), alive=(0, 2)) == (0, 5, (0, 2), (), ElectedLeader.CLEAN)
 
 
@@ -57,7 +57,7 @@ def test_the_last_member_stays_in_the_isr_without_leading() -> None:
     assert changed(partition(isr=(0,)), (), alive=(1, 2)) == (-1, 6, (0,), (), ElectedLeader.CLEAN)
 
 
-def test_the_last_member_leads_again_when_it_is_back() -> None:
+def test_the_last_isr_member_leads_again_when_it_returns() -> None:
     before = partition(leader=-1, isr=(0,))
     assert changed(before, (0,), alive=(0, 1)) == (0, 6, (0,), (), ElectedLeader.CLEAN)
 

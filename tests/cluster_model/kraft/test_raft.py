@@ -24,7 +24,7 @@ def leader_of(quorum: Quorum) -> int:
 
 @pytest.mark.parametrize("voters", [1, 2, 3, 5])
 @pytest.mark.parametrize("pre_vote", [False, True])
-def test_a_quorum_elects_a_leader_and_all_learn_what_it_commits(voters: int, pre_vote: bool) -> None:
+def test_a_quorum_elects_a_leader_and_all_nodes_learn_its_commits(voters: int, pre_vote: bool) -> None:
     quorum = Quorum(voters, observers=2, pre_vote=pre_vote)
     leader_of(quorum)
     for number in range(3):
@@ -71,7 +71,7 @@ def test_a_minority_elects_no_leader_and_commits_nothing() -> None:
     assert quorum.numbers(leader) == []
 
 
-def cut_off(quorum: Quorum, minority: set[int]) -> None:
+def isolate(quorum: Quorum, minority: set[int]) -> None:
     for one in minority:
         for other in {node.id for node in quorum.nodes} - minority:
             quorum.cut(one, other)
@@ -87,11 +87,11 @@ def raft_of(quorum: Quorum, node: int) -> RaftClient:
 @pytest.mark.parametrize("check_quorum", [False, True])
 @pytest.mark.parametrize("voters", [3, 5])
 def test_from_3_7_on_a_leader_without_fetches_of_a_majority_resigns(voters: int, check_quorum: bool) -> None:
-    """KAFKA-15489: after one and a half fetch timeouts, not before."""
+    """KAFKA-15489: the leader resigns after one and a half fetch timeouts, not earlier."""
     quorum = Quorum(voters, check_quorum=check_quorum)
     leader = leader_of(quorum)
     # In a quorum of five, together with one follower.
-    cut_off(quorum, {leader, (leader + 1) % voters} if voters == 5 else {leader})
+    isolate(quorum, {leader, (leader + 1) % voters} if voters == 5 else {leader})
     raft = raft_of(quorum, leader)
     quorum.run(2 * SECOND)
     assert raft.is_leader
@@ -107,12 +107,12 @@ def test_from_3_7_on_a_leader_without_fetches_of_a_majority_resigns(voters: int,
 
 @pytest.mark.parametrize("voters", [3, 5])
 @pytest.mark.parametrize("pre_vote", [False, True])
-def test_the_records_of_an_isolated_minority_yield_to_those_of_the_majority(
+def test_records_of_an_isolated_minority_are_replaced_by_those_of_the_majority(
     voters: int, pre_vote: bool
 ) -> None:
     quorum = Quorum(voters, pre_vote=pre_vote)
     leader = leader_of(quorum)
-    cut_off(quorum, {leader, (leader + 1) % voters} if voters == 5 else {leader})
+    isolate(quorum, {leader, (leader + 1) % voters} if voters == 5 else {leader})
     quorum.append(1)
     quorum.run(10 * SECOND)
     assert quorum.numbers(leader) == []
@@ -148,7 +148,7 @@ def test_successors_run_in_the_order_that_the_resigning_leader_prefers(voters: i
 def test_a_lost_resignation_is_sent_again() -> None:
     quorum = Quorum()
     leader = leader_of(quorum)
-    cut_off(quorum, {leader})
+    isolate(quorum, {leader})
     quorum.network.reset(f"controller-{leader}", f"controller-{(leader + 1) % 3}")
     quorum.network.reset(f"controller-{leader}", f"controller-{(leader + 2) % 3}")
     raft_of(quorum, leader).resign()
@@ -331,7 +331,7 @@ def test_a_refused_candidate_backs_off_up_to_4_0_and_an_unanswered_one_up_to_3_9
     assert raft._is_backing_off == backs_off
     quorum = Quorum(pre_vote=pre_vote, election_backoff=switch)
     isolated = (leader_of(quorum) + 1) % 3
-    cut_off(quorum, {isolated})
+    isolate(quorum, {isolated})
     raft = raft_of(quorum, isolated)
     raft._elections = 5  # So that its random backoff is not zero.
     raft._transition_to_candidate()
@@ -359,7 +359,7 @@ def test_an_election_without_answers_is_undecided(pre_vote: bool) -> None:
     quorum = Quorum(pre_vote=pre_vote)
     isolated = (leader_of(quorum) + 1) % 3
     undecided = undecided_candidates(quorum)
-    cut_off(quorum, {isolated})
+    isolate(quorum, {isolated})
     quorum.run(10 * SECOND)
     assert set(undecided) == {isolated}
 
@@ -383,7 +383,7 @@ def test_from_3_9_2_on_candidates_with_long_backoffs_run_at_different_times() ->
         assert max(late.count(backoff) for backoff in late) < 20
 
 
-def test_a_candidate_that_was_unattached_in_between_backs_off_as_for_the_first_time() -> None:
+def test_a_candidate_that_was_unattached_since_its_last_election_has_its_first_backoff_again() -> None:
     """CandidateState.retries counts consecutive elections."""
     quorum = Quorum()
     raft = refused_candidate(quorum)
@@ -394,7 +394,7 @@ def test_a_candidate_that_was_unattached_in_between_backs_off_as_for_the_first_t
     assert raft._elections == 1
 
 
-def forget_leader(quorum: Quorum, node: int) -> None:
+def kill_without_known_leader(quorum: Quorum, node: int) -> None:
     """Kill a voter that knows the leader's epoch, but not the leader."""
     quorum.crash(node)
     quorum.nodes[node].log.leader = quorum.nodes[node].log.voted_for = -1
@@ -409,7 +409,7 @@ def test_from_3_9_1_on_a_voter_that_starts_without_a_known_leader_finds_it(
     leader = leader_of(quorum)
     epoch = raft_of(quorum, leader).epoch
     voter = (leader + 1) % 3
-    forget_leader(quorum, voter)
+    kill_without_known_leader(quorum, voter)
     quorum.start(voter)
     quorum.run(100 * MS)
     assert (raft_of(quorum, voter).leader == leader) == looks

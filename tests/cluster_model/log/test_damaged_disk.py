@@ -1,6 +1,6 @@
-"""Failing disks: torn and damaged batches, recovery, segments, lost disks and old checkpoints.
+"""A log survives torn and damaged batches, power losses, failed directories and old checkpoints.
 
-Also flushing by time.
+It is also flushed after a time.
 """
 
 from collections.abc import Callable, Mapping
@@ -80,7 +80,7 @@ def test_recovery_cuts_off_the_torn_batch() -> None:
 # Damage
 
 
-def rotten(*, segment_bytes: int = 1 << 30, recovery_point: int = 0, at: int = 1) -> Disk:
+def disk_with_damage(*, segment_bytes: int = 1 << 30, recovery_point: int = 0, at: int = 1) -> Disk:
     """Return a disk with batches a to d of 50 bytes each, one of them damaged."""
     disk = Disk()
     file = disk.log_file(PARTITION)
@@ -93,7 +93,7 @@ def rotten(*, segment_bytes: int = 1 << 30, recovery_point: int = 0, at: int = 1
 
 
 def test_recovery_cuts_at_damage_and_drops_good_batches_after_it() -> None:
-    disk = rotten()
+    disk = disk_with_damage()
     manager, host = manager_on(disk)
     manager.open(PARTITION)
     assert values(disk) == "a"
@@ -101,7 +101,7 @@ def test_recovery_cuts_at_damage_and_drops_good_batches_after_it() -> None:
 
 
 def test_a_log_is_not_recovered_after_a_clean_shutdown() -> None:
-    disk = rotten()
+    disk = disk_with_damage()
     disk.clean_shutdown_file = True
     manager, host = manager_on(disk)
     manager.open(PARTITION)
@@ -114,13 +114,13 @@ def test_a_log_is_not_recovered_after_a_clean_shutdown() -> None:
     [(0, "a"), (1, "a"), (2, "abcd"), (4, "abcd")],  # two batches in each segment
 )
 def test_recovery_begins_with_the_segment_of_the_recovery_point(recovery_point: int, remaining: str) -> None:
-    disk = rotten(segment_bytes=100, recovery_point=recovery_point)
+    disk = disk_with_damage(segment_bytes=100, recovery_point=recovery_point)
     manager_on(disk)[0].open(PARTITION)
     assert values(disk) == remaining
 
 
 def test_a_log_cut_below_its_recovery_point_gets_a_new_one() -> None:
-    disk = rotten(recovery_point=4)
+    disk = disk_with_damage(recovery_point=4)
     manager_on(disk)[0].open(PARTITION)
     assert (
         disk.checkpoint(RECOVERY_POINT_OFFSET_CHECKPOINT, PARTITION)
@@ -129,20 +129,20 @@ def test_a_log_cut_below_its_recovery_point_gets_a_new_one() -> None:
 
 
 def test_a_read_ends_before_damage_and_reports_it() -> None:
-    disk = rotten(at=2)
+    disk = disk_with_damage(at=2)
     disk.clean_shutdown_file = True
     log = manager_on(disk)[0].open(PARTITION)
     assert [stored.values[0] for stored in log.read(0, 4, 1000)] == ["a", "b"]
     assert log.corrupt_offset(0, 4, 1000) == 2
-    assert log.corrupt_offset(0, 4, 100) == -1  # the read ends before it
+    assert log.corrupt_offset(0, 4, 100) == -1  # the read ends before the damaged batch
     assert log.corrupt_offset(0, 2, 1000) == -1
     assert log.corrupt_offset(3, 4, 1000) == -1
     assert log.read(2, 4, 1000) == ()
     assert log.corrupt_offset(2, 4, 1000) == 2
 
 
-def test_truncation_removes_the_damage_in_what_it_cuts() -> None:
-    disk = rotten(at=2)
+def test_truncation_removes_damaged_batches_that_it_cuts_off() -> None:
+    disk = disk_with_damage(at=2)
     disk.clean_shutdown_file = True
     log = manager_on(disk)[0].open(PARTITION)
     log.truncate_to(2)
@@ -176,7 +176,7 @@ def test_a_complete_segment_is_flushed() -> None:
     for _ in range(3):
         log.append_as_leader(batch("a", size=40), 0)
         manager.on_append(manager.log(PARTITION))
-    assert log.flushed_offset == 0  # another thread flushes
+    assert log.flushed_offset == 0  # the flush runs in another thread
     host.advance(1)
     assert log.flushed_offset == 2
     assert host.events_named("flush") == [(1, PARTITION, 2)]
@@ -201,7 +201,7 @@ def test_a_log_is_flushed_after_flush_ms() -> None:
     assert log.flushed_offset == 2
 
 
-def test_without_a_scheduler_flush_ms_flushes_once_at_most() -> None:
+def test_without_a_scheduler_flush_ms_flushes_at_most_once() -> None:
     manager, host = manager_on(Disk(), {"flush.ms": 1_000})
     log = manager.open(PARTITION)
     log.append_as_leader(batch("a"), 0)
@@ -257,7 +257,7 @@ def test_a_lost_disk_keeps_nothing() -> None:
 # Old checkpoint files
 
 
-def traced(*happened: tuple[int, type[Event], tuple[object, ...]]) -> Trace:
+def traced_checkpoints(*happened: tuple[int, type[Event], tuple[object, ...]]) -> Trace:
     clock = Clock()
     clock.now_us = 0
     trace = Trace(clock)
@@ -289,7 +289,7 @@ HISTORY = (
     ],
 )
 def test_the_trace_has_the_offsets_of_a_checkpoint_at_any_time(at_us: int, expected: dict[str, int]) -> None:
-    assert checkpoint_at(traced(*HISTORY).events, 1, HW, at_us) == expected
+    assert checkpoint_at(traced_checkpoints(*HISTORY).events, 1, HW, at_us) == expected
 
 
 EPOCHS = (
@@ -308,11 +308,13 @@ EPOCHS = (
 def test_the_trace_has_the_leader_epochs_of_a_checkpoint_at_any_time(
     at_us: int, expected: list[tuple[int, int]]
 ) -> None:
-    assert epochs_at(traced(*EPOCHS).events, 1, at_us, from_elections=True) == {PARTITION: expected}
+    assert epochs_at(traced_checkpoints(*EPOCHS).events, 1, at_us, from_elections=True) == {
+        PARTITION: expected
+    }
 
 
 def test_before_kip_279_an_election_adds_no_entry() -> None:
-    assert epochs_at(traced(*EPOCHS).events, 1, 50, from_elections=False) == {PARTITION: [(0, 0)]}
+    assert epochs_at(traced_checkpoints(*EPOCHS).events, 1, 50, from_elections=False) == {PARTITION: [(0, 0)]}
 
 
 @pytest.mark.parametrize(
@@ -331,7 +333,7 @@ def test_recovery_completes_the_leader_epochs(was_shut_down: bool, entries: list
 # Log directories
 
 
-def test_a_new_log_goes_to_the_directory_with_the_fewest_logs_and_stays() -> None:
+def test_a_new_log_goes_to_the_directory_with_the_fewest_logs_and_stays_there() -> None:
     disk = Disk(log_dirs=2)
     assert [disk.place(name) for name in ("t-0", "t-1", "t-2", "t-0")] == [0, 1, 0, 0]
     disk.failed_dirs[1] = None
@@ -360,7 +362,7 @@ def test_a_failed_directory_goes_offline_with_the_next_write() -> None:
     manager, host, _, failed = failing()
     assert (manager.can_write("t-1"), manager.is_offline("t-0")) == (True, False)
     assert not manager.can_write("t-0")
-    assert failed == []  # another thread handles it
+    assert failed == []  # another thread handles the failure
     host.advance(1)
     assert not manager.can_write("t-0")
     host.advance(10 * SECOND)

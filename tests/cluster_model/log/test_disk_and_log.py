@@ -109,7 +109,7 @@ def test_a_high_watermark_ahead_of_the_log_gives_nothing_to_read() -> None:
     [
         (9, "abcdef", [(0, 0), (2, 3)]),
         (6, "abcdef", [(0, 0), (2, 3)]),
-        (5, "abc", [(0, 0), (2, 3)]),  # a whole batch goes, and the log ends at the offset
+        (5, "abc", [(0, 0), (2, 3)]),  # a whole batch is removed, and the log ends at the offset
         (3, "abc", [(0, 0)]),
         (2, "ab", [(0, 0)]),
         (1, "", [(0, 0)]),

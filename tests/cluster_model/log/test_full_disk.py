@@ -1,4 +1,4 @@
-"""A disk that fills up: what fits, what fails, and what makes room."""
+"""A full disk fails the append that does not fit, until deletions make room."""
 
 from collections.abc import Mapping
 
@@ -37,7 +37,7 @@ def append(manager: LogManager, name: str, size: int) -> bool:
 
 
 @pytest.mark.parametrize(
-    ("room", "sizes", "fit"),
+    ("room", "sizes", "fitting"),
     [
         (0, [1], [False]),
         (10, [10, 1], [True, False]),
@@ -45,12 +45,12 @@ def append(manager: LogManager, name: str, size: int) -> bool:
         (10, [4, 4, 4], [True, True, False]),
     ],
 )
-def test_a_disk_takes_appends_while_it_has_room(room: int, sizes: list[int], fit: list[bool]) -> None:
+def test_a_disk_accepts_appends_while_it_has_room(room: int, sizes: list[int], fitting: list[bool]) -> None:
     disk = Disk()
     manager, _ = manager_on(disk)
     manager.open(P)
     disk.limit_room(0, room)
-    assert [append(manager, P, size) for size in sizes] == fit
+    assert [append(manager, P, size) for size in sizes] == fitting
     assert list(manager.offline_dirs) == [0]
 
 

@@ -60,7 +60,11 @@ def test_an_epoch_ends_where_the_next_one_starts(
         ([(0, 0), (1, 3)], [(1, 5), (2, 7)], [(0, 0), (1, 3), (2, 7)]),  # the first entry was cut
         ([(0, 0), (1, 3)], [], [(0, 0), (1, 3)]),
         ([], [(1, 5)], [(1, 5)]),
-        ([(0, 0), (3, 3)], [(1, 5), (4, 7)], [(0, 0), (3, 3), (4, 7)]),  # batches win
+        (
+            [(0, 0), (3, 3)],
+            [(1, 5), (4, 7)],
+            [(0, 0), (3, 3), (4, 7)],
+        ),  # epochs of batches replace prepended ones
     ],
 )
 def test_prepended_entries_come_before_the_first(below: Entries, entries: Entries, together: Entries) -> None:

@@ -1,4 +1,4 @@
-"""Compaction: what is cleaned and when, what stays, and what readers and followers get."""
+"""Compaction removes replaced records from logs, and readers and followers pass the holes."""
 
 from collections.abc import Sequence
 
@@ -66,7 +66,7 @@ def log_of(
     return log, file
 
 
-def clean(
+def clean_log(
     log: UnifiedLog,
     file: LogFile,
     *,
@@ -93,14 +93,14 @@ C1, D1, E1 = ("c", "c1"), ("d", "d1"), ("e", "e1")
 
 def test_the_latest_record_of_each_key_stays_at_its_offset() -> None:
     log, file = log_of(keyed_batch(A1), keyed_batch(B1), keyed_batch(A2), keyed_batch(C1))
-    assert clean(log, file) == [0]
+    assert clean_log(log, file) == [0]
     assert records(file) == {1: "b1", 2: "a2", 3: "c1"}
     assert log.log_end_offset == 4
 
 
 def test_the_active_segment_is_not_cleaned_and_its_keys_do_not_count() -> None:
     log, file = log_of(keyed_batch(A1), keyed_batch(A2))
-    assert clean(log, file) == []
+    assert clean_log(log, file) == []
     assert records(file) == {0: "a1", 1: "a2"}
 
 
@@ -108,10 +108,10 @@ def test_the_active_segment_is_not_cleaned_and_its_keys_do_not_count() -> None:
 def test_since_3_1_uncommitted_records_replace_nothing(behaviours: Behaviours, removed: list[int]) -> None:
     """KAFKA-13194."""
     log, file = log_of(keyed_batch(A1), keyed_batch(A2), keyed_batch(B1), hw=1, behaviours=behaviours)
-    assert clean(log, file, behaviours=behaviours) == removed
+    assert clean_log(log, file, behaviours=behaviours) == removed
 
 
-def test_records_younger_than_the_compaction_lag_stay() -> None:
+def test_records_younger_than_the_compaction_lag_are_not_removed() -> None:
     log, file = log_of(
         keyed_batch(A1),
         keyed_batch(A2, at_us=SECOND),
@@ -119,8 +119,8 @@ def test_records_younger_than_the_compaction_lag_stay() -> None:
         keyed_batch(B1, at_us=SECOND),
     )
     config = topic(min_compaction_lag_ms=500)
-    assert clean(log, file, config=config, now_us=SECOND) == []
-    assert clean(log, file, config=config, now_us=2 * SECOND) == [0, 1]
+    assert clean_log(log, file, config=config, now_us=SECOND) == []
+    assert clean_log(log, file, config=config, now_us=2 * SECOND) == [0, 1]
 
 
 @pytest.mark.parametrize(("max_lag_ms", "is_due"), [(1_000, True), (3_000, False)])
@@ -134,7 +134,7 @@ def test_a_log_must_be_cleaned_when_a_dirty_record_exceeds_the_maximum_lag(
 
 def test_dirty_records_replace_records_of_the_clean_part() -> None:
     log, file = log_of(keyed_batch(A1), keyed_batch(B1), keyed_batch(A2), keyed_batch(C1))
-    assert clean(log, file, checkpoint=2) == [0]
+    assert clean_log(log, file, checkpoint=2) == [0]
 
 
 @pytest.mark.parametrize("checkpoint", [9, -1])
@@ -153,7 +153,7 @@ def test_a_log_whose_cleanable_part_is_clean_has_nothing_dirty() -> None:
 def test_cleaning_merges_segments_that_fit_into_one() -> None:
     log, file = log_of(keyed_batch(A1), keyed_batch(A2), keyed_batch(A3), keyed_batch(B1))
     file.segment_bytes = 200
-    clean(log, file)
+    clean_log(log, file)
     assert [segment.base_offset for segment in file.segments] == [0, 2, 3]
 
 
@@ -164,9 +164,9 @@ def test_a_tombstone_stays_until_its_delete_horizon() -> None:
     """KIP-534: the first cleaning sets it."""
     config = topic(delete_retention_ms=1_000)
     log, file = log_of(keyed_batch(A1), keyed_batch(("a", None)), keyed_batch(B1))
-    assert clean(log, file, config=config, now_us=SECOND) == [0]
-    assert clean(log, file, config=config, now_us=2 * SECOND - 1) == []
-    assert clean(log, file, config=config, now_us=2 * SECOND) == [1]
+    assert clean_log(log, file, config=config, now_us=SECOND) == [0]
+    assert clean_log(log, file, config=config, now_us=2 * SECOND - 1) == []
+    assert clean_log(log, file, config=config, now_us=2 * SECOND) == [1]
     assert records(file) == {2: "b1"}
 
 
@@ -178,8 +178,8 @@ def test_before_kip_534_a_tombstone_waits_for_a_later_clean_segment() -> None:
         keyed_batch(("c", "c1"), at_us=3 * SECOND),
         behaviours=V2_4,
     )
-    assert clean(log, file, config=config, now_us=90 * SECOND, behaviours=V2_4) == []
-    assert clean(log, file, checkpoint=2, config=config, now_us=90 * SECOND, behaviours=V2_4) == [0]
+    assert clean_log(log, file, config=config, now_us=90 * SECOND, behaviours=V2_4) == []
+    assert clean_log(log, file, checkpoint=2, config=config, now_us=90 * SECOND, behaviours=V2_4) == [0]
 
 
 # Remaining batches
@@ -187,7 +187,7 @@ def test_before_kip_534_a_tombstone_waits_for_a_later_clean_segment() -> None:
 
 def test_a_cleaned_batch_keeps_its_offsets_and_sequence_numbers() -> None:
     log, file = log_of(keyed_batch(A1, B1, A2, producer_id=7, sequence=4), keyed_batch(C1), keyed_batch(D1))
-    clean(log, file)
+    clean_log(log, file)
     batch = file.batches[0]
     assert (batch.base_offset, batch.next_offset, batch.base_sequence, batch.last_sequence) == (0, 3, 4, 6)
     assert batch.runs() == [(1, ("b1", "a2"))]
@@ -201,10 +201,10 @@ def test_the_last_batch_of_a_producer_stays_even_when_empty() -> None:
         keyed_batch(A3),
         keyed_batch(B1),
     )
-    assert clean(log, file) == [0, 1]
+    assert clean_log(log, file) == [0, 1]
     assert [batch.base_offset for batch in file.batches] == [1, 2, 3]
-    again = UnifiedLog(PARTITION, _disk_of(file), V3_9)
-    assert again.producers.entries[7].last_sequence == 1
+    recreated = UnifiedLog(PARTITION, _disk_of(file), V3_9)
+    assert recreated.producers.entries[7].last_sequence == 1
 
 
 @pytest.mark.parametrize(("release", "remaining"), [("3.9", [0, 2]), ("4.0", [0, 1, 2])])
@@ -216,7 +216,7 @@ def test_since_4_0_the_last_cleaned_batch_stays_even_when_empty(release: str, re
         keyed_batch(B1), keyed_batch(("a", None)), keyed_batch(C1), config=config, behaviours=behaviours
     )
     for now_us in (1, 2):
-        clean(log, file, config=config, behaviours=behaviours, now_us=now_us)
+        clean_log(log, file, config=config, behaviours=behaviours, now_us=now_us)
     assert file.base_offsets == remaining
 
 
@@ -235,14 +235,14 @@ def test_since_4_4_an_empty_batch_stays_only_if_it_ends_at_the_high_watermark(
     )
     log.high_watermark = high_watermark
     for now_us in (1, 2):
-        clean(log, file, config=config, behaviours=behaviours, now_us=now_us)
+        clean_log(log, file, config=config, behaviours=behaviours, now_us=now_us)
     assert file.base_offsets == remaining
 
 
 def test_a_log_truncated_into_a_hole_ends_at_its_last_batch_after_a_restart() -> None:
     config = topic(segment_bytes=350)
     log, file = log_of(*map(keyed_batch, (B1, A1, A2, A3, C1, D1, E1)), config=config)
-    clean(log, file, config=config)
+    clean_log(log, file, config=config)
     log.truncate_to(2)
     assert log.log_end_offset == 2
     assert UnifiedLog(PARTITION, _disk_of(file), V3_9).log_end_offset == 1
@@ -259,20 +259,20 @@ def _disk_of(file: LogFile) -> Disk:
 
 def test_a_read_within_a_hole_begins_with_the_next_batch() -> None:
     log, file = log_of(keyed_batch(A1), keyed_batch(A2), keyed_batch(A3), keyed_batch(B1))
-    clean(log, file)
+    clean_log(log, file)
     assert [batch.values for batch in log.read(0, 4, 1_000)] == [("a3",), ("b1",)]
 
 
 def test_a_hole_up_to_the_end_is_not_readable() -> None:
     log, file = log_of(keyed_batch(A1), keyed_batch(A2), keyed_batch(A3), keyed_batch(B1))
-    clean(log, file)
+    clean_log(log, file)
     assert log.is_hole(0, 2)
     assert not log.is_hole(0, 3)
 
 
 def test_a_follower_appends_after_a_hole_but_not_below_its_end() -> None:
     log, file = log_of(keyed_batch(A1), keyed_batch(A2), keyed_batch(A3), keyed_batch(B1))
-    clean(log, file)
+    clean_log(log, file)
     follower = UnifiedLog(PARTITION, Disk(), V3_9)
     for batch in log.read(0, 4, 1_000):
         follower.append_as_follower(batch)
@@ -284,7 +284,7 @@ def test_a_follower_appends_after_a_hole_but_not_below_its_end() -> None:
 @pytest.mark.parametrize(("offset", "leo", "remaining"), [(1, 1, []), (2, 2, []), (3, 3, ["a3"])])
 def test_a_truncation_into_a_hole_ends_there(offset: int, leo: int, remaining: list[str]) -> None:
     log, file = log_of(keyed_batch(A1), keyed_batch(A2), keyed_batch(A3), keyed_batch(B1))
-    clean(log, file)
+    clean_log(log, file)
     log.truncate_to(offset)
     assert log.log_end_offset == leo
     assert list(records(file).values()) == remaining
@@ -337,7 +337,7 @@ def test_a_broker_cleans_a_dirty_log_and_checkpoints_the_end() -> None:
     assert len(broker.cleaned()) == 1
 
 
-def test_every_segment_that_an_append_reaches_counts_as_modified() -> None:
+def test_every_segment_that_gets_records_of_an_append_is_modified() -> None:
     """Before KIP-534 that decides about tombstones.
 
     A follower that copies much at once fills one segment and begins others.
@@ -460,6 +460,6 @@ def test_aborted_records_are_removed_and_replace_nothing() -> None:
         ended(COMMIT),
         keyed_batch(C1),
     )
-    assert clean(log, file) == [1]
+    assert clean_log(log, file) == [1]
     assert records(file) == {0: "a1", 3: "b1", 5: "c1"}
     assert [batch.base_offset for batch in file.batches if batch.is_control] == [2, 4]

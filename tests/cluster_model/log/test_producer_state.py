@@ -16,8 +16,8 @@ PID = 4000
 def states_after(*stored: RecordBatch, release: str = "2.4", **switches: object) -> ProducerStates:
     behaviours: Behaviours = behaviours_in(release).with_switches(**switches)
     states = ProducerStates(behaviours)
-    for one in stored:
-        states.append(one)
+    for producer_state in stored:
+        states.append(producer_state)
     return states
 
 
@@ -68,7 +68,7 @@ GAP = errors.OUT_OF_ORDER_SEQUENCE_NUMBER
         (sent(14, 3), errors.NONE),
         (sent(15), GAP),
         (sent(13), GAP),
-        (sent(0, 2), GAP),  # older than every retained batch: it looks like a gap
+        (sent(0, 2), GAP),  # older than every retained batch: the error is that of a gap
         (sent(0, 2, epoch=1), errors.NONE),
         (sent(0, epoch=7), errors.NONE),
         (sent(1, epoch=1), GAP),

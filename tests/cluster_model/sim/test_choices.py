@@ -1,4 +1,4 @@
-"""All nondeterminism comes from here: the same seed, the same numbers, for ever."""
+"""All nondeterminism comes from choices: a seed always draws the same numbers."""
 
 from collections.abc import Callable
 
@@ -41,12 +41,12 @@ def test_the_golden_numbers_continue_after_the_first_block() -> None:
 
 
 def test_streams_differ_by_name_and_by_seed() -> None:
-    found = {
+    drawn_numbers = {
         tuple(draws(SeededStream(seed, name), 4, 2**32))
         for seed in (-1, 0, 1, 2**70)
         for name in STREAM_NAMES
     }
-    assert len(found) == 4 * len(STREAM_NAMES)
+    assert len(drawn_numbers) == 4 * len(STREAM_NAMES)
 
 
 @pytest.mark.parametrize("busy", STREAM_NAMES)
@@ -60,15 +60,15 @@ def test_draws_from_one_stream_do_not_change_the_others(busy: str) -> None:
 
 @pytest.mark.parametrize("bound", [1, 2, 3, 10, 1_000_000, 2**32, 2**64])
 def test_below_draws_every_number_below_its_bound_and_no_other(bound: int) -> None:
-    found = draws(SeededStream(3, "disk"), 2000, bound)
-    assert all(0 <= draw < bound for draw in found)
+    drawn_numbers = draws(SeededStream(3, "disk"), 2000, bound)
+    assert all(0 <= draw < bound for draw in drawn_numbers)
     if bound <= 10:
-        assert set(found) == set(range(bound))
+        assert set(drawn_numbers) == set(range(bound))
         # Even: no value has more than one and a half times its share.
-        assert max(found.count(value) for value in range(bound)) <= 1.5 * 2000 / bound
+        assert max(drawn_numbers.count(value) for value in range(bound)) <= 1.5 * 2000 / bound
     else:
-        assert min(found) < bound // 100
-        assert max(found) > bound - bound // 100
+        assert min(drawn_numbers) < bound // 100
+        assert max(drawn_numbers) > bound - bound // 100
 
 
 def test_a_recording_plays_back_its_draws() -> None:
@@ -103,8 +103,8 @@ def test_streams_missing_from_a_recording_give_the_smallest_choice() -> None:
     assert draws(choices.network, 3) == draws(choices.schedule, 3) == draws(choices.workload, 3) == [0, 0, 0]
 
 
-class Counted(Stream):
-    """Answers the largest choice, and counts how often it is asked."""
+class CountingStream(Stream):
+    """Returns the largest choice, and counts the draws."""
 
     def __init__(self) -> None:
         self.bounds: list[int] = []
@@ -135,6 +135,6 @@ class Counted(Stream):
 def test_helpers_draw_only_when_there_is_a_choice(
     draw: Callable[[Stream], object], expected: object, bounds: list[int]
 ) -> None:
-    stream = Counted()
+    stream = CountingStream()
     assert draw(stream) == expected
     assert stream.bounds == bounds

@@ -1,5 +1,4 @@
-"""Fetches that repeat themselves: at any time they are what they would be had each cycle been
-taken."""
+"""A repeated idle fetch is not simulated, but has the same state at any time as if it were."""
 
 from collections.abc import Callable
 from typing import Any, Final
@@ -37,7 +36,7 @@ def content_of(message: Exchange[Any] | Reply) -> Any:
 
 
 class Leader(ServerEndpoint):
-    """Answers the full fetch, and has those after it wait."""
+    """Answers the full fetch, and lets later fetches wait."""
 
     def __init__(self, host: SimulatedHost, wait_us: int) -> None:
         self.host = host
@@ -85,8 +84,8 @@ class Leader(ServerEndpoint):
         pass
 
 
-class Pair:
-    """A leader and a follower that has nothing to read: from `began_us` on its fetches are idle."""
+class LeaderAndFollower:
+    """A leader and a follower with nothing to read. From `began_us` on its fetches are idle."""
 
     def __init__(self, *, stepped: bool = False, wait_us: int = WAIT_US, latency_us: int = 3) -> None:
         self.simulator = Simulator()
@@ -173,7 +172,8 @@ def test_an_idle_fetch_has_the_same_state_at_any_time_as_if_each_cycle_had_run(
     # Longer than a client waits for an answer.
     for after_us in range(max(5 * period_us, 3 * TIMEOUT_US)):
         one, other = (
-            Pair(stepped=stepped, wait_us=wait_us, latency_us=latency_us) for stepped in (False, True)
+            LeaderAndFollower(stepped=stepped, wait_us=wait_us, latency_us=latency_us)
+            for stepped in (False, True)
         )
         for pair in (one, other):
             pair.run_until(pair.began_us + after_us)
@@ -194,7 +194,7 @@ def test_an_idle_fetch_has_the_same_state_at_any_time_as_if_each_cycle_had_run(
 
 
 def test_a_fetch_that_repeats_itself_causes_no_events() -> None:
-    pair = Pair()
+    pair = LeaderAndFollower()
     pair.run_until(10 * TIMEOUT_US)  # the client's timer fires once
     handled = pair.simulator.events_handled
     pair.run_until(1_000_000)
@@ -204,40 +204,40 @@ def test_a_fetch_that_repeats_itself_causes_no_events() -> None:
 
 
 def test_watched_fetches_run_each_cycle() -> None:
-    pair = Pair(stepped=True)
+    pair = LeaderAndFollower(stepped=True)
     handled = pair.simulator.events_handled
     pair.run_until(pair.began_us + 100 * (WAIT_US + 6))
     assert pair.is_idle
     assert 300 <= pair.simulator.events_handled - handled <= 310
 
 
-def cut_a_link(pair: Pair) -> None:
+def cut_a_link(pair: LeaderAndFollower) -> None:
     pair.network.cut("client", "server")
 
 
-def cut_the_way_back(pair: Pair) -> None:
+def cut_the_link_back(pair: LeaderAndFollower) -> None:
     pair.network.cut("server", "client")
 
 
-def delay_fetches(pair: Pair) -> None:
+def delay_fetches(pair: LeaderAndFollower) -> None:
     pair.network.add_rule(MessageRule(name="rule", action=DELAY, api="Fetch", kind=REQUEST))
 
 
-def delay_answers(pair: Pair) -> None:
+def delay_answers(pair: LeaderAndFollower) -> None:
     senders = frozenset({"server"})
     pair.network.add_rule(MessageRule(name="rule", action=DELAY, kind=RESPONSE, senders=senders))
 
 
-def watch_messages(pair: Pair) -> None:
+def watch_messages(pair: LeaderAndFollower) -> None:
     pair.network.watch_messages()
 
 
-def pause_the_client(pair: Pair) -> None:
+def pause_the_client(pair: LeaderAndFollower) -> None:
     pair.client_process.paused = True
     pair.network.wake_idle_fetches(pair.client_process)
 
 
-def pause_the_server(pair: Pair) -> None:
+def pause_the_server(pair: LeaderAndFollower) -> None:
     pair.server_process.paused = True
     pair.network.wake_idle_fetches(pair.server_process)
 
@@ -245,14 +245,14 @@ def pause_the_server(pair: Pair) -> None:
 @pytest.mark.parametrize(
     "disturb",
     [
-        *(cut_a_link, cut_the_way_back, delay_fetches, delay_answers),
+        *(cut_a_link, cut_the_link_back, delay_fetches, delay_answers),
         *(watch_messages, pause_the_client, pause_the_server),
     ],
 )
 def test_a_fault_that_may_affect_the_next_message_wakes_the_fetch_until_it_ends(
-    disturb: Callable[[Pair], None],
+    disturb: Callable[[LeaderAndFollower], None],
 ) -> None:
-    pair = Pair()
+    pair = LeaderAndFollower()
     pair.run_until(1_000)
     disturb(pair)
     assert not pair.is_idle
@@ -260,24 +260,24 @@ def test_a_fault_that_may_affect_the_next_message_wakes_the_fetch_until_it_ends(
     assert not pair.is_idle
 
 
-def cut_another_link(pair: Pair) -> None:
+def cut_another_link(pair: LeaderAndFollower) -> None:
     pair.network.cut("client", "zookeeper")
 
 
-def delay_produces(pair: Pair) -> None:
+def delay_produces(pair: LeaderAndFollower) -> None:
     pair.network.add_rule(MessageRule(name="rule", action=DELAY, api="Produce"))
 
 
-def delay_fetches_of_another(pair: Pair) -> None:
+def delay_fetches_of_another_process(pair: LeaderAndFollower) -> None:
     rule = MessageRule(name="rule", action=DELAY, api="Fetch", senders=frozenset({"broker-7"}))
     pair.network.add_rule(rule)
 
 
-def delay_fetches_of_another_listener(pair: Pair) -> None:
+def delay_fetches_of_another_listener(pair: LeaderAndFollower) -> None:
     pair.network.add_rule(MessageRule(name="rule", action=DELAY, api="Fetch", listener="other"))
 
 
-def pause_another(pair: Pair) -> None:
+def pause_another_process(pair: LeaderAndFollower) -> None:
     pair.network.wake_idle_fetches(Process("broker-7"))
 
 
@@ -286,20 +286,20 @@ def pause_another(pair: Pair) -> None:
     [
         cut_another_link,
         delay_produces,
-        delay_fetches_of_another,
+        delay_fetches_of_another_process,
         delay_fetches_of_another_listener,
-        pause_another,
+        pause_another_process,
     ],
 )
-def test_faults_elsewhere_do_not_wake_the_fetch(disturb: Callable[[Pair], None]) -> None:
-    pair = Pair()
+def test_faults_elsewhere_do_not_wake_the_fetch(disturb: Callable[[LeaderAndFollower], None]) -> None:
+    pair = LeaderAndFollower()
     pair.run_until(1_000)
     disturb(pair)
     assert pair.is_idle
 
 
 def test_after_a_fault_the_fetch_repeats_itself_again() -> None:
-    pair = Pair()
+    pair = LeaderAndFollower()
     pair.run_until(1_000)
     pair.network.cut("client", "server")
     pair.run_until(1_020)
@@ -309,7 +309,7 @@ def test_after_a_fault_the_fetch_repeats_itself_again() -> None:
 
 
 def test_another_request_of_the_connection_follows_the_fetch() -> None:
-    pair = Pair()
+    pair = LeaderAndFollower()
     pair.run_until(1_000)
     pair.client.send(MetadataRequest(), lambda *_: None)
     assert not pair.is_idle
@@ -319,7 +319,7 @@ def test_another_request_of_the_connection_follows_the_fetch() -> None:
 
 
 def test_a_client_with_another_request_does_not_repeat_the_fetch() -> None:
-    pair = Pair()
+    pair = LeaderAndFollower()
     pair.run_until(1_000)
     pair.client.stop_repeating()
     waits = pair.leader.waits[-1:]
@@ -331,9 +331,9 @@ def test_a_client_with_another_request_does_not_repeat_the_fetch() -> None:
 
 @pytest.mark.parametrize("after_us", range(WAIT_US + 6))
 def test_a_message_in_flight_to_a_dead_process_does_not_arrive(after_us: int) -> None:
-    """Its place may be taken by its next life, which knows nothing of it."""
+    """The next incarnation of the process does not know the message."""
     for is_client in (True, False):
-        pair = Pair()
+        pair = LeaderAndFollower()
         pair.run_until(pair.began_us + after_us)
         process = pair.client_process if is_client else pair.server_process
         connection = pair.connection
@@ -347,30 +347,30 @@ def test_a_message_in_flight_to_a_dead_process_does_not_arrive(after_us: int) ->
         )
 
 
-def close_the_connection(pair: Pair) -> None:
+def close_the_connection(pair: LeaderAndFollower) -> None:
     pair.client.close()
 
 
-def stop_listening(pair: Pair) -> None:
+def stop_listening(pair: LeaderAndFollower) -> None:
     pair.network.stop_listening(pair.server_process)
 
 
-def close_it_at_the_server(pair: Pair) -> None:
+def close_it_at_the_server(pair: LeaderAndFollower) -> None:
     pair.network.close_by_server(pair.connection)
 
 
-def watched_partition(pair: Pair) -> HostedPartition:
+def watched_partition(pair: LeaderAndFollower) -> HostedPartition:
     session, hosted = pair.leader.session, HostedPartition("t-0")
     cached = session.partitions["t-0"] = CachedPartition(session, hosted, 0, 0)
     hosted.watchers[cached] = None
     return hosted
 
 
-def begin_an_isr_write(pair: Pair) -> None:
+def begin_an_isr_write(pair: LeaderAndFollower) -> None:
     watched_partition(pair).wake_fetches()
 
 
-def close_the_session(pair: Pair) -> None:
+def close_the_session(pair: LeaderAndFollower) -> None:
     cache = FetchSessionCache(1, HostedPartitions(), first_id=SESSION, bound_to_connection=False)
     cache._sessions[SESSION] = pair.leader.session
     cache.remove(SESSION)
@@ -380,8 +380,8 @@ def close_the_session(pair: Pair) -> None:
     "end",
     [close_the_connection, stop_listening, close_it_at_the_server, begin_an_isr_write, close_the_session],
 )
-def test_a_change_that_a_cycle_would_notice_wakes_the_fetch(end: Callable[[Pair], None]) -> None:
-    pair = Pair()
+def test_a_change_that_a_cycle_would_notice_wakes_the_fetch(end: Callable[[LeaderAndFollower], None]) -> None:
+    pair = LeaderAndFollower()
     pair.run_until(1_000)
     connection = pair.connection
     end(pair)
@@ -390,12 +390,12 @@ def test_a_change_that_a_cycle_would_notice_wakes_the_fetch(end: Callable[[Pair]
 
 
 @pytest.mark.parametrize("after_us", range(WAIT_US + 6))
-def test_news_of_a_partition_wakes_its_fetch_and_retries_it_if_it_still_waits(after_us: int) -> None:
+def test_an_event_of_a_partition_wakes_its_fetch_and_retries_it_if_it_still_waits(after_us: int) -> None:
     """If its answer or the next request is under way, no fetch waits.
 
     A completed one has no timer.
     """
-    pair = Pair()
+    pair = LeaderAndFollower()
     hosted, session = watched_partition(pair), pair.leader.session
     pair.run_until(pair.began_us + after_us)
     tried: list[DelayedFetch] = []
@@ -404,7 +404,7 @@ def test_news_of_a_partition_wakes_its_fetch_and_retries_it_if_it_still_waits(af
         assert not expired
         tried.append(delayed)
 
-    # Without a replica there, the fetch completes as soon as it is tried.
+    # Without a replica on the leader, the fetch completes as soon as it is tried.
     exchange = Exchange(pair.connection, 0, FetchRequest(1, WAIT_US, 1, {}))
     delayed = session.delayed = DelayedFetch(
         exchange, pair.simulator.now_us, session, complete, pair.leader.watch
@@ -416,7 +416,7 @@ def test_news_of_a_partition_wakes_its_fetch_and_retries_it_if_it_still_waits(af
 
 
 def test_a_woken_fetch_without_an_answer_times_out() -> None:
-    pair = Pair()
+    pair = LeaderAndFollower()
     pair.run_until(1_000)
     pair.network.cut("server", "client")
     sent_us = pair.leader.session.last_fetch_us - 3  # what the leader has got was under way for as long

@@ -1,11 +1,10 @@
-"""Links that are worse than by themselves: latency, jitter, bandwidth, slow receivers, broken
-connections."""
+"""Faults degrade links: latency, jitter, bandwidth, slow receivers and broken connections."""
 
 from dataclasses import dataclass
 from typing import ClassVar
 
 from harrow.cluster_model.sim.link_quality import MESSAGE_BYTES, LinkQualities, LinkQuality
-from tests.cluster_model.sim.test_network import LATENCY_US, Body, Net
+from tests.cluster_model.sim.test_network import LATENCY_US, Body, NetworkHarness
 from tests.recorded_choices import RecordedStream
 
 LINK = ("a", "b")
@@ -19,12 +18,12 @@ class Batch:
     record_bytes: int
 
 
-def times(net: Net) -> list[int]:
+def times(net: NetworkHarness) -> list[int]:
     return [at_us for at_us, _ in net.server.received]
 
 
 def test_latency_adds_up_and_does_not_separate_messages_sent_together() -> None:
-    net = Net()
+    net = NetworkHarness()
     connection = net.connect()
     net.network.degrade("client", "server", LinkQuality(latency_us=5_000))
     net.ask(connection, "a", "b")
@@ -35,7 +34,7 @@ def test_latency_adds_up_and_does_not_separate_messages_sent_together() -> None:
 
 
 def test_simultaneous_degradations_add_up_and_end_one_by_one() -> None:
-    net = Net()
+    net = NetworkHarness()
     connection = net.connect()
     slow, slower = LinkQuality(latency_us=1_000), LinkQuality(latency_us=2_000)
     net.network.degrade("client", "server", slow)
@@ -56,16 +55,16 @@ def test_jitter_is_drawn_for_each_message_and_does_not_reorder() -> None:
     qualities = LinkQualities()
     qualities.add(LINK, LinkQuality(latency_us=10, jitter_us=100))
     assert [qualities.delay_us(LINK, 0, 1, RecordedStream([n])) for n in (0, 100)] == [10, 110]
-    net = Net(seed=3)
+    net = NetworkHarness(seed=3)
     connection = net.connect()
     net.network.degrade("client", "server", LinkQuality(jitter_us=5_000))
     net.ask(connection, *map(str, range(30)))
     net.run()
-    assert net.server_got() == [str(number) for number in range(30)]
+    assert net.server_received() == [str(number) for number in range(30)]
 
 
 def test_bandwidth_is_shared_by_all_connections_of_a_link() -> None:
-    net = Net()
+    net = NetworkHarness()
     one, other = net.connect(), net.connect()
     net.network.degrade("client", "server", LinkQuality(bytes_per_second=1_000_000))
     for connection in (one, other):
@@ -75,38 +74,38 @@ def test_bandwidth_is_shared_by_all_connections_of_a_link() -> None:
 
 
 def test_a_slow_receiver_handles_a_connections_requests_one_at_a_time() -> None:
-    net = Net()
+    net = NetworkHarness()
     one, other = net.connect(), net.connect()
     net.network.degrade("client", "server", LinkQuality(request_us=1_000))
     net.ask(one, "a", "b")
     net.ask(other, "c")
     net.reply(one, "x")
     net.run()
-    assert dict(zip(net.server_got(), times(net), strict=True)) == {"a": 1_100, "c": 1_100, "b": 2_101}
+    assert dict(zip(net.server_received(), times(net), strict=True)) == {"a": 1_100, "c": 1_100, "b": 2_101}
     assert net.client.received == [(LATENCY_US, Body("x"))]
 
 
 def test_a_reset_breaks_only_the_connections_between_two_processes() -> None:
-    net = Net()
+    net = NetworkHarness()
     connection = net.connect()
     net.network.reset("client", "somebody")
     net.ask(connection, "a")
     net.network.reset("server", "client")
     net.ask(connection, "b")
     net.run()
-    assert net.server_got()[0] == "a"
+    assert net.server_received()[0] == "a"
     assert not connection.is_open
     assert net.client.lost == net.server.closed == [connection.id]
 
 
-def test_healing_ends_every_degradation_and_healing_a_core_those_within_it() -> None:
+def test_healing_ends_every_degradation_and_healing_a_core_ends_those_within_it() -> None:
     qualities = LinkQualities()
     for link in (LINK, ("b", "c")):
         qualities.add(link, LinkQuality(bytes_per_second=1))
     qualities.keep_links_of(frozenset({"c"}))
     assert LINK not in qualities.by_link
     assert ("b", "c") in qualities.by_link
-    net = Net()
+    net = NetworkHarness()
     net.network.degrade("client", "server", LinkQuality(latency_us=1))
     net.network.restore_all()
     assert not net.network.disturbs("client")

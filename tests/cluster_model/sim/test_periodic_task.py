@@ -1,11 +1,11 @@
-"""Tasks at a fixed rate."""
+"""A periodic task runs at a fixed rate while there is work."""
 
 from harrow.cluster_model.sim.periodic_task import PeriodicTask
 from tests.cluster_model.fakes import FakeHost
 
 
 class Work:
-    """A task, when it ran, and for how many times more there is work."""
+    """A task that records when it ran, and has work for a number of runs."""
 
     def __init__(self) -> None:
         self.host = FakeHost()
@@ -30,13 +30,13 @@ def test_a_periodic_task_runs_only_at_its_times_and_while_there_is_work() -> Non
     work.task.request()
     work.host.advance(100)
     assert work.ran_us == [33, 43, 53]
-    work.host.advance(5)  # 133, one of its times
+    work.host.advance(5)  # 133 is one of its times
     work.task.request()
     work.host.advance(20)
     assert work.ran_us == [33, 43, 53, 143]
 
 
-def test_a_request_before_the_start_waits_for_it() -> None:
+def test_a_request_before_the_start_waits_for_the_start() -> None:
     work = Work()
     work.task.request()
     work.host.advance(100)

@@ -1,4 +1,4 @@
-"""The event loop: time, then the order of scheduling; nothing happens to the dead."""
+"""The event loop runs events in the order of their times, and none of a dead process."""
 
 from typing import Any
 
@@ -7,17 +7,17 @@ import pytest
 from harrow.cluster_model.sim.process import Process
 from harrow.cluster_model.sim.simulator import Simulator, StepLimitExceeded
 
-Happened = list[tuple[int, Any]]
+EventRecord = list[tuple[int, Any]]
 
 
 class Loop:
-    """A simulator, two processes, and a note of what happened when."""
+    """A simulator with two processes that records events with their times."""
 
     def __init__(self, **options: int) -> None:
         self.simulator = Simulator(**options)
         self.one = Process("one")
         self.other = Process("other")
-        self.happened: Happened = []
+        self.happened: EventRecord = []
 
     def at(self, at_us: int, event: Any, process: Process | None = None) -> None:
         self.simulator.schedule(at_us, process or self.one, self._note, event)
@@ -31,7 +31,7 @@ class Loop:
 
 @pytest.fixture(params=["run_until", "step"])
 def run(request: pytest.FixtureRequest) -> Any:
-    """Both ways to run have to do the same."""
+    """Run with each of two methods, which must have the same effect."""
 
     def run_until(loop: Loop, end_us: int) -> None:
         loop.simulator.run_until(end_us)
@@ -54,7 +54,7 @@ def test_events_happen_in_the_order_of_their_times(run: Any) -> None:
     assert loop.simulator.events_handled == 4
 
 
-def test_ties_happen_in_the_order_of_scheduling(run: Any) -> None:
+def test_events_of_one_time_happen_in_the_order_of_scheduling(run: Any) -> None:
     loop = Loop()
     # Names, processes and arguments that cannot be compared must not matter.
     for number, process in enumerate([loop.other, loop.one, loop.other, loop.one]):
@@ -172,7 +172,7 @@ def test_the_step_limit_stops_a_run(run: Any) -> None:
     assert len(loop.names()) == 4
 
 
-def test_events_of_the_dead_and_the_paused_do_not_count(run: Any) -> None:
+def test_events_of_dead_and_paused_processes_are_not_counted(run: Any) -> None:
     loop = Loop(events_limit=1)
     for _ in range(3):
         loop.at(0, "old")
@@ -194,7 +194,7 @@ def test_a_timer_that_is_later_than_any_run_never_fires(run: Any) -> None:
     assert loop.happened == [(10, "soon")]
 
 
-def test_an_event_finds_its_place_in_a_long_queue(run: Any) -> None:
+def test_an_event_is_inserted_in_order_into_a_long_queue(run: Any) -> None:
     loop = Loop()
     times = [number * 7919 % 101 for number in range(300)]
     for number, at_us in enumerate(times):

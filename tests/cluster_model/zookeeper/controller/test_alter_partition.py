@@ -119,7 +119,7 @@ def test_before_kip_497_a_leader_writes_the_isr_itself() -> None:
     assert isr_cluster.request_count() == 0
 
 
-STILL = """
+UNCHANGED_ISR = """
 name: still
 kafka: "{release}"
 settings: {{acks: 1, replica.lag.time.max.ms: 10s, zookeeper.session.timeout.ms: 60s}}
@@ -145,7 +145,7 @@ script:
 def test_since_kip_497_a_paused_controller_keeps_a_leader_from_changing_its_isr(
     release: str, meanwhile: list[int]
 ) -> None:
-    (plan,) = load_text(STILL.format(release=release, meanwhile=meanwhile), "still.yaml").plans
+    (plan,) = load_text(UNCHANGED_ISR.format(release=release, meanwhile=meanwhile), "still.yaml").plans
     assert not run_plan(plan, 0).missed
 
 

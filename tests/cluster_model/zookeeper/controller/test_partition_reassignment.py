@@ -39,7 +39,7 @@ from harrow.cluster_model.zookeeper.service import protocol as zk
 SECOND = 1_000_000
 ON_ZOOKEEPER = ("2.4", ZOOKEEPER)
 IN_KRAFT = ("4.3", KRAFT)
-everywhere = pytest.mark.parametrize(
+on_every_release = pytest.mark.parametrize(
     ("release", "metadata"),
     [
         (name, mode)
@@ -48,7 +48,7 @@ everywhere = pytest.mark.parametrize(
         for mode in release.modes
     ],
 )
-on_both = pytest.mark.parametrize(("release", "metadata"), [ON_ZOOKEEPER, IN_KRAFT])
+on_both_control_planes = pytest.mark.parametrize(("release", "metadata"), [ON_ZOOKEEPER, IN_KRAFT])
 
 
 class Reassignment:
@@ -93,7 +93,7 @@ class Reassignment:
         return iter(select(self.cluster.trace.events, kind))
 
 
-@everywhere
+@on_every_release
 def test_new_replicas_join_before_old_ones_are_removed(release: str, metadata: str) -> None:
     reassignments = Reassignment(release, metadata)
     reassignments.ask(3, 4, 2)
@@ -107,7 +107,7 @@ def test_new_replicas_join_before_old_ones_are_removed(release: str, metadata: s
     assert all(deleted.at_us > first.at_us for deleted in reassignments.events(LogDeleted))
 
 
-@everywhere
+@on_every_release
 def test_a_leader_that_stays_starts_a_new_epoch_without_removed_replicas(release: str, metadata: str) -> None:
     reassignments = Reassignment(release, metadata)
     reassignments.ask(0, 1)
@@ -119,7 +119,7 @@ def test_a_leader_that_stays_starts_a_new_epoch_without_removed_replicas(release
     assert 2 not in reassignments.cluster.leader(0, "t-0").remote_replicas
 
 
-@on_both
+@on_both_control_planes
 def test_a_reassignment_waits_for_a_broker_that_is_down(release: str, metadata: str) -> None:
     reassignments = Reassignment(release, metadata)
     reassignments.ask(0, 1, 3)
@@ -133,7 +133,7 @@ def test_a_reassignment_waits_for_a_broker_that_is_down(release: str, metadata: 
     assert reassignments.brokers_with_log() == {0, 1, 3}
 
 
-@on_both
+@on_both_control_planes
 def test_the_next_controller_completes_a_reassignment(release: str, metadata: str) -> None:
     reassignments = Reassignment(release, metadata)
     reassignments.cluster.crash_broker(3, power_loss=False)
@@ -155,7 +155,7 @@ def test_the_next_controller_completes_a_reassignment(release: str, metadata: st
     assert reassignments.state()[1] == {0, 1, 3}
 
 
-@on_both
+@on_both_control_planes
 def test_a_cancelled_reassignment_leaves_nothing_behind(release: str, metadata: str) -> None:
     reassignments = Reassignment(release, metadata)
     reassignments.cluster.pause_broker(3)
@@ -170,7 +170,7 @@ def test_a_cancelled_reassignment_leaves_nothing_behind(release: str, metadata: 
     assert reassignments.brokers_with_log() == {0, 1, 2}
 
 
-@on_both
+@on_both_control_planes
 def test_invalid_reassignments_are_refused(release: str, metadata: str) -> None:
     reassignments = Reassignment(release, metadata)
     for target in ((0, 9), (0, 0), ()):
@@ -191,7 +191,7 @@ def test_a_release_without_reassignment_requests_refuses_them() -> None:
     assert reassignments.refusals() == [errors.UNSUPPORTED_VERSION]
 
 
-@on_both
+@on_both_control_planes
 def test_a_replica_that_is_added_again_starts_with_an_empty_log(release: str, metadata: str) -> None:
     reassignments = Reassignment(release, metadata)
     for target in ((0, 1), (0, 1, 2)):

@@ -95,9 +95,9 @@ def test_each_write_raises_the_version_and_keeps_the_czxid() -> None:
     read = server.do(1, zk.GetData("/a"))
     assert (read.data, read.version, read.czxid) == (2, 3, created.czxid)
     assert server.do(1, zk.Delete("/a")).error == zk.OK
-    again = server.do(1, zk.Create("/a"))
-    assert again.version == 0
-    assert again.czxid > created.czxid
+    later = server.do(1, zk.Create("/a"))
+    assert later.version == 0
+    assert later.czxid > created.czxid
 
 
 @pytest.mark.parametrize(
@@ -274,7 +274,7 @@ def test_a_watch_that_missed_a_change_fires_on_the_new_connection_and_only_then(
     server.do(1, zk.Create("/a"))
     zxid = server.ask(1).zxid
     assert server.connect(1, server.sessions[1], last_zxid=zxid, **watches) == zk.OK
-    assert server.events(1) == []  # nothing has happened yet
+    assert server.events(1) == []  # no watch has fired yet
     server.zookeeper.clients.connection_closed(server.connections[1])
     server.do(2, change)
     assert server.connect(1, server.sessions[1], last_zxid=zxid, **watches) == zk.OK
@@ -484,7 +484,7 @@ def test_an_expired_session_is_replaced_and_its_requests_in_flight_fail(learns_b
     assert client.paths() == []  # no request of the old session moves to the new one
 
 
-def test_an_idle_client_pings_and_gives_up_a_silent_server() -> None:
+def test_an_idle_client_pings_and_gives_up_on_a_silent_server() -> None:
     client = Client()
     client.established()
     client.host.advance(2 * SECOND)  # half of the read timeout, which is two thirds of the session's
