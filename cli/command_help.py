@@ -65,6 +65,13 @@ EXAMPLES: Final = {
         ("harrow check history.jsonl.gz --set acks=1", "judge your own cluster, with its settings"),
         ("harrow check history.jsonl --allow duplicate", "permit one anomaly"),
     ),
+    "import": (
+        ("harrow import server.properties -o mine.yaml", "three brokers with these settings"),
+        (
+            "harrow import mine/*.properties --kafka 3.9",
+            "a broker for each file, and the settings of clients",
+        ),
+    ),
     "validate": (
         ("harrow validate mine.yaml", "check one file"),
         ("harrow validate campaigns/ --format github", "check a folder, and annotate it in GitHub Actions"),

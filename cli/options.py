@@ -83,6 +83,14 @@ def parse_time_s(text: str) -> float:
         return duration(text) / US_PER_SECOND
 
 
+def parse_release(text: str) -> str:
+    """Return the release of the model that *text* names."""
+    from harrow.campaigns.language.literals import release
+
+    with _as_usage_error():
+        return release(text)
+
+
 def parse_speed(text: str) -> float:
     """Return cluster seconds per wall-clock second: ``5``, ``0.5x``, or infinity for ``max``."""
     if text == "max":

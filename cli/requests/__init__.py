@@ -12,7 +12,7 @@ from harrow.cli.requests.request import CommandRequest
 GROUPS: Final = {
     "Run campaigns": ("run", "sweep", "regress", "replay"),
     "Understand results": ("diff", "trace", "shrink", "check"),
-    "Write campaigns": ("new", "validate", "schema"),
+    "Write campaigns": ("new", "import", "validate", "schema"),
     "Look up": ("list", "explain"),
     "Real brokers": ("conform", "target", "heal", "kafka"),
     "Tidy up": ("clean",),
@@ -22,7 +22,7 @@ COMMANDS: Final = tuple(command for commands in GROUPS.values() for command in c
 _MODULES: Final = {
     **dict.fromkeys(("regress", "shrink"), "failures"),
     **dict.fromkeys(("replay", "diff", "trace", "check", "clean"), "results"),
-    **dict.fromkeys(("new", "validate", "schema", "list", "explain"), "authoring"),
+    **dict.fromkeys(("new", "import", "validate", "schema", "list", "explain"), "authoring"),
     **dict.fromkeys(("conform", "target", "heal", "kafka"), "real_brokers"),
 }
 """The module with the request of a command, unless the two have the same name."""

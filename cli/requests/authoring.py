@@ -24,6 +24,36 @@ class NewRequest(CommandRequest):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ImportRequest(CommandRequest):
+    """Make a cluster file from Kafka's own configuration.
+
+    Give the `server.properties` of each broker, or one for all, and any properties of producers
+    and consumers. harrow prints what became of each line: taken over, without effect on the model,
+    not in the model (and what that can hide), or not a setting of the release.
+    """
+
+    sources: Annotated[
+        list[Path], argument("SOURCE", "The .properties files of brokers, producers and consumers.")
+    ]
+    cluster: Annotated[
+        Path,
+        option("--output -o", "FILE", "The cluster file to write; an existing file is kept.", dir_okay=False),
+    ] = Path("cluster.yaml")
+    kafka: Annotated[
+        str | None,
+        option(
+            "--kafka",
+            "RELEASE",
+            "The release; by default the newest with the brokers' control plane.",
+            parser=options.parse_release,
+        ),
+    ] = None
+    brokers: Annotated[
+        int | None, option("--brokers", "N", "How many brokers one file stands for; 3 by default.", min=1)
+    ] = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ValidateRequest(OnCluster):
     """Check campaigns and cluster files, and report all mistakes."""
 

@@ -1,0 +1,360 @@
+"""Makes a cluster file from Kafka's own ``.properties`` files, and accounts for each line.
+
+Each line ends up in one of the four lists of `Fate`. A line is *taken over* only if the cluster
+file has its value.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import field
+from enum import StrEnum
+from fnmatch import fnmatchcase
+from typing import Final, NamedTuple
+
+from harrow.campaigns.language.kafka_settings import kafka_has, releases_with
+from harrow.campaigns.language.literals import LiteralError, setting_text, setting_value
+from harrow.campaigns.language.loader import load_text
+from harrow.campaigns.language.problem import CampaignError, Problem
+from harrow.campaigns.language.spelling import listed, quoted
+from harrow.campaigns.language.yaml_text import Items, Rows, Word, yaml_text
+from harrow.cluster_model.lazy_dataclass import dataclass
+from harrow.cluster_model.release.profiles import NEWEST_RELEASE, RELEASES
+from harrow.cluster_model.settings import BROKER, CONSUMER, PRODUCER, SETTINGS, Setting, Value, scopes_of
+from harrow.cluster_model.topology import KRAFT, ZOOKEEPER
+
+BROKERS_DEFAULT: Final = 3
+_NEWEST_WITH_ZOOKEEPER: Final = next(name for name in reversed(RELEASES) if ZOOKEEPER in RELEASES[name].modes)
+_MS: Final = {
+    "log.retention.minutes": ("log.retention.ms", 60_000),
+    "log.retention.hours": ("log.retention.ms", 3_600_000),
+    "log.roll.hours": ("log.roll.ms", 3_600_000),
+}
+"""Settings that Kafka reads in another unit unless the one in milliseconds is set."""
+_IDS: Final = ("node.id", "broker.id")
+_VOTERS: Final = ("controller.quorum.voters", "controller.quorum.bootstrap.servers")
+_PLACES: Final = (*_IDS, *_VOTERS, "broker.rack", "process.roles", "zookeeper.connect")
+"""Settings that say which brokers and servers there are."""
+_OF_ONE_CLIENT: Final = ("transactional.id", "group.instance.id")
+
+_UNAFFECTED: Final = (
+    *("ssl.*", "sasl.*", "security.*", "zookeeper.ssl.*", "password.encoder.*", "principal.builder.class"),
+    *("listeners", "advertised.*", "listener.*", "inter.broker.listener.name", "controller.listener.names"),
+    *("host.name", "port", "bootstrap.servers", "client.id", "client.dns.lookup"),
+    *("log.dir", "log.dirs", "metadata.log.dir", "log4j.*"),
+    *("metric*", "kafka.metrics.*", "auto.include.jmx.reporter", "enable.metrics.push", "client.telemetry.*"),
+    *("socket.*.buffer.bytes", "send.buffer.bytes", "receive.buffer.bytes"),
+    *("key.serializer", "value.serializer", "key.deserializer", "value.deserializer"),
+)
+"""What moves no record: encryption, addresses, folders, metrics, sockets, serializers."""
+_LACKING: Final = (
+    ("remote.*", "tiered storage: segments that are lost or slow to read in the remote store"),
+    ("authorizer*", "requests that are refused for lack of permission"),
+    ("super.users", "requests that are refused for lack of permission"),
+    ("*share*", "share groups"),
+    ("buffer.memory", "a producer that blocks, or fails sends, because its memory is full"),
+    ("compression*", "the bytes that compression saves on disks and links"),
+    ("*max.bytes", "records and fetches that are refused or cut short for their size"),
+    ("max.request.size", "records that are refused for their size"),
+    ("max.message.bytes", "records that are refused for their size"),
+    ("auto.create.topics.enable", "topics that Kafka creates when a client names them"),
+    ("default.replication.factor", "how many replicas a topic gets that names no number"),
+    ("num.partitions", "how many partitions a topic gets that names no number"),
+    ("inter.broker.protocol.version", "an older release's behaviour: name that release (--kafka)"),
+    ("log.message.format.version", "an older release's format: name that release (--kafka)"),
+    ("*threads*", "how long work waits for a thread"),
+    ("num.replica.fetchers", "how fast a follower with many partitions catches up"),
+    ("log.cleaner.*", "how fast compaction proceeds"),
+    ("log.segment.delete.delay.ms", "when deleted segments leave the disk"),
+    ("interceptor.classes", "what your interceptors do to records"),
+    ("partitioner.*", "which partition a record goes to"),
+)
+"""What the model lacks, and what that can hide; a setting that no row covers has no sentence."""
+
+
+class Fate(StrEnum):
+    """What became of a line of a source."""
+
+    TAKEN = "taken over"
+    UNAFFECTED = "Kafka has it and the model is not affected"
+    LACKING = "Kafka has it and the model lacks it"
+    UNKNOWN = "no such setting in this release"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportedLine:
+    """A setting of a source, its place, and what became of it."""
+
+    file: str
+    line: int
+    name: str
+    value: str
+    fate: Fate
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Imported:
+    """A cluster file, and the fate of each line of its sources."""
+
+    text: str
+    release: str
+    lines: tuple[ImportedLine, ...]
+
+
+class Property(NamedTuple):
+    """A setting in a ``.properties`` file."""
+
+    line: int
+    name: str
+    value: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """A ``.properties`` file: its properties, and the scope of the process that reads it."""
+
+    file: str
+    properties: tuple[Property, ...]
+    scope: str
+    values: Mapping[str, str] = field(default_factory=dict)
+
+
+def properties_of(text: str) -> Iterator[Property]:
+    """Yield the properties of a file as ``java.util.Properties`` reads them."""
+    lines = iter(enumerate(text.splitlines(), 1))
+    for number, raw in lines:
+        line = raw.lstrip(" \t\f")
+        if not line or line[0] in "#!":
+            continue
+        while (len(line) - len(line.rstrip("\\"))) % 2:
+            line = line[:-1] + next(lines, (0, ""))[1].lstrip(" \t\f")
+        match = re.match(r"((?:\\.|[^\\=:\s])*)[ \t\f]*[=:]?[ \t\f]*(.*)", line, re.DOTALL)
+        assert match is not None, "every part of the pattern may be empty"
+        yield Property(number, _unescaped(match[1]), _unescaped(match[2]).strip())
+
+
+def _unescaped(text: str) -> str:
+    plain = re.sub(r"\\u([0-9a-fA-F]{4})", lambda match: chr(int(match[1], 16)), text)
+    return re.sub(r"\\(.)", r"\1", plain)
+
+
+def import_properties(
+    files: Sequence[tuple[str, str]], *, release: str | None = None, brokers: int | None = None
+) -> Imported:
+    """Return the cluster of some ``.properties`` files, each with its name.
+
+    One file of a broker stands for *brokers* of them, several files for a broker each. Files of
+    producers and consumers add the settings of clients.
+
+    Raises:
+        CampaignError: a value is wrong, or the settings do not fit together.
+
+    """
+    sources = [_source(file, text) for file, text in files]
+    return _Import(sources, release or _release_of(sources), brokers).run()
+
+
+def _source(file: str, text: str) -> Source:
+    properties = tuple(properties_of(text))
+    names = {prop.name for prop in properties}
+    known = {
+        scope: sum(bool(releases_with(name, (scope,))) for name in names)
+        for scope in (BROKER, PRODUCER, CONSUMER)
+    }
+    scope = max(known, key=lambda each: known[each])
+    if not known[scope]:
+        raise CampaignError([Problem(file, 0, 0, "no setting of a broker, a producer or a consumer in it")])
+    return Source(
+        file=file, properties=properties, scope=scope, values={prop.name: prop.value for prop in properties}
+    )
+
+
+def _release_of(sources: Sequence[Source]) -> str:
+    has_zookeeper = any("zookeeper.connect" in source.values for source in sources)
+    has_quorum = any("process.roles" in source.values for source in sources)
+    return _NEWEST_WITH_ZOOKEEPER if has_zookeeper and not has_quorum else NEWEST_RELEASE
+
+
+class _Import:
+    def __init__(self, sources: Sequence[Source], release: str, brokers: int | None) -> None:
+        self._sources = sources
+        self._release = release
+        self._brokers = brokers
+        self._lines: list[ImportedLine] = []
+        self._problems: list[Problem] = []
+        self._clients: dict[str, Value] = {}
+        serving = [source for source in sources if source.scope == BROKER and _serves(source)]
+        self._is_for_all = len(serving) == 1 and brokers != 1
+
+    def run(self) -> Imported:
+        of_brokers = [source for source in self._sources if source.scope == BROKER]
+        own = [self._settings(source) for source in of_brokers]
+        for source in self._sources:
+            if source.scope != BROKER:
+                self._clients |= self._settings(source)
+        if self._problems:
+            raise CampaignError(self._problems)
+        text = yaml_text(self._document(of_brokers, own), [self._comment()])
+        self._check(text)
+        return Imported(text=text, release=self._release, lines=tuple(self._lines))
+
+    def _comment(self) -> str:
+        files = listed([source.file for source in self._sources])
+        return f"A cluster of Kafka {self._release}, imported from {files}."
+
+    def _document(self, sources: Sequence[Source], own: Sequence[Mapping[str, Value]]) -> Rows:
+        serving = [
+            (source, settings) for source, settings in zip(sources, own, strict=True) if _serves(source)
+        ]
+        shared = {
+            name: value
+            for name, value in (serving[0][1] if serving else {}).items()
+            if all(settings.get(name) == value for _, settings in serving) and _is_shared(name)
+        }
+        rows = Rows(kafka=self._release, settings=Rows(_texts({**shared, **self._clients})))
+        rows |= self._metadata(sources)
+        rows["brokers"] = self._broker_rows(serving, shared)
+        return Rows((key, value) for key, value in rows.items() if value not in ({}, ""))
+
+    def _broker_rows(
+        self, serving: Sequence[tuple[Source, Mapping[str, Value]]], shared: Mapping[str, Value]
+    ) -> Items | int:
+        rows = []
+        for index, (source, settings) in enumerate(serving):
+            number = next((source.values[name] for name in _IDS if name in source.values), str(index))
+            row: dict[str, object] = {"id": Word(number)}
+            if "broker.rack" in source.values:
+                row["rack"] = source.values["broker.rack"]
+            if rest := _texts({name: value for name, value in settings.items() if name not in shared}):
+                row["settings"] = rest
+            rows.append(row)
+        if len(rows) != 1:
+            return Items(rows) if rows else self._brokers or BROKERS_DEFAULT
+        (row,) = rows
+        first = int(number) if (number := str(row["id"])).isdecimal() else 0
+        if self._is_for_all:
+            row.pop("rack", None)
+        return Items({**row, "id": first + index} for index in range(self._brokers or BROKERS_DEFAULT))
+
+    def _metadata(self, sources: Sequence[Source]) -> dict[str, object]:
+        values = {name: value for source in sources for name, value in source.values.items()}
+        modes = RELEASES[self._release].modes
+        if "process.roles" not in values and "zookeeper.connect" in values and ZOOKEEPER in modes:
+            servers = len(values["zookeeper.connect"].split("/")[0].split(","))
+            return {"metadata": ZOOKEEPER, "zookeeper": Rows(servers=servers)}
+        if "process.roles" not in values or KRAFT not in modes:
+            return {}
+        roles = [source.values.get("process.roles", "") for source in sources]
+        combined = any("broker" in role and "controller" in role for role in roles)
+        voters = next((len(values[name].split(",")) for name in _VOTERS if name in values), 1)
+        return {"metadata": KRAFT, "kraft": Rows(voters=voters, combined=combined)}
+
+    def _settings(self, source: Source) -> dict[str, Value]:
+        """Return the settings that the cluster file gets from a source; note each line's fate."""
+        last = {prop.name: prop for prop in source.properties}
+        times = Counter(prop.name for prop in source.properties)
+        settings: dict[str, Value] = {}
+        for prop in source.properties:
+            if times[prop.name] > 1 and last[prop.name] is not prop:
+                line = last[prop.name].line
+                self._note(source, prop, Fate.UNAFFECTED, f"line {line} sets it again")
+                continue
+            self._one(source, prop, settings)
+        return settings
+
+    def _one(self, source: Source, prop: Property, settings: dict[str, Value]) -> None:
+        scope, name, text = source.scope, prop.name, prop.value
+        if scope == BROKER and name == "broker.rack" and self._is_for_all:
+            self._note(source, prop, Fate.LACKING, "one file for all brokers: add the rack of each")
+        elif scope == BROKER and name in _PLACES:
+            is_used = kafka_has(BROKER, name, self._release)
+            self._note(source, prop, Fate.TAKEN if is_used else Fate.UNKNOWN)
+        elif name in _MS and (scope, _MS[name][0]) in SETTINGS and kafka_has(scope, name, self._release):
+            exact, factor = _MS[name]
+            finer = [other for other, (of, unit) in _MS.items() if of == exact and unit < factor]
+            winner = next((other for other in (exact, *finer) if other in source.values), None)
+            if winner is not None:
+                self._note(source, prop, Fate.UNAFFECTED, f"{winner} is set")
+            elif (number := self._parsed(source, prop, exact, text)) is not None:
+                settings[exact] = number * factor if isinstance(number, int) and number > 0 else number
+                self._note(source, prop, Fate.TAKEN, f"as {exact}")
+        elif not any(setting.exists_in(self._release) for setting in self._modelled(scope, name)):
+            self._unmodelled(source, prop)
+        elif name in _OF_ONE_CLIENT or (scope != BROKER and _is_of_both_clients(name)):
+            note = "it would hold for every client: write it in the campaign's own"
+            self._note(source, prop, Fate.LACKING, note)
+        else:
+            value = self._parsed(source, prop, name, text)
+            if value is not None:
+                settings[name] = value
+                self._note(source, prop, Fate.TAKEN)
+
+    def _modelled(self, scope: str, name: str) -> list[Setting]:
+        return [SETTINGS[scope, name]] if (scope, name) in SETTINGS else []
+
+    def _parsed(self, source: Source, prop: Property, name: str, text: str) -> Value | None:
+        try:
+            return setting_value(SETTINGS[source.scope, name], text)
+        except LiteralError as error:
+            self._problems.append(Problem(source.file, prop.line, 1, f"{prop.name}: {error}"))
+            return None
+
+    def _unmodelled(self, source: Source, prop: Property) -> None:
+        name = prop.name
+        if not kafka_has(source.scope, name, self._release):
+            if name.startswith("listener.name."):
+                self._note(source, prop, Fate.UNAFFECTED)
+                return
+            self._note(source, prop, Fate.UNKNOWN, _elsewhere(name, source.scope))
+        elif any(fnmatchcase(name, pattern) for pattern in _UNAFFECTED):
+            self._note(source, prop, Fate.UNAFFECTED)
+        else:
+            hides = next((hides for pattern, hides in _LACKING if fnmatchcase(name, pattern)), "")
+            self._note(source, prop, Fate.LACKING, hides)
+
+    def _note(self, source: Source, prop: Property, fate: Fate, note: str = "") -> None:
+        self._lines.append(
+            ImportedLine(
+                file=source.file, line=prop.line, name=prop.name, value=prop.value, fate=fate, note=note
+            )
+        )
+
+    def _check(self, text: str) -> None:
+        name = "imported.yaml"
+        load_text(f"name: any\ncluster: {name}\n", "any.yaml", cluster_files={name: text})
+
+
+def _serves(source: Source) -> bool:
+    """Return whether a file is that of a broker, not of a controller alone."""
+    return source.values.get("process.roles") != "controller"
+
+
+def _is_shared(name: str) -> bool:
+    """Return whether the campaign's ``settings`` may have a broker's setting.
+
+    They would give a name that clients have too to the clients.
+    """
+    return not {PRODUCER, CONSUMER} & set(scopes_of(name))
+
+
+def _is_of_both_clients(name: str) -> bool:
+    return {PRODUCER, CONSUMER} <= set(scopes_of(name))
+
+
+def _elsewhere(name: str, scope: str) -> str:
+    """Return where Kafka has a setting that the release does not have in this scope."""
+    releases = releases_with(name, (scope,))
+    if releases:
+        return f"Kafka {listed(releases)} has it"
+    return "" if not releases_with(name) else f"it is not a {scope}'s setting"
+
+
+def _texts(settings: Mapping[str, Value]) -> dict[str, str]:
+    return {name: Word(setting_text(name, value)) for name, value in settings.items()}
+
+
+def described(line: ImportedLine) -> str:
+    """Return a line of a list: the place, the setting, and the note."""
+    note = f" ({line.note})" if line.note else ""
+    return f"{line.file}:{line.line} {quoted(f'{line.name}={line.value}')}{note}"

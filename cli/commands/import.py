@@ -1,0 +1,27 @@
+"""`harrow import`: make a cluster file from Kafka's own configuration files."""
+
+import shlex
+
+import typer
+
+from harrow.campaigns.language.cluster_import import Fate, described, import_properties
+from harrow.campaigns.language.loader import read_file
+from harrow.campaigns.language.spelling import printable
+from harrow.cli import exit_code
+from harrow.cli.console import message_console, say
+from harrow.cli.requests.authoring import ImportRequest
+from harrow.cli.session import write_new
+
+
+def session(request: ImportRequest) -> int:
+    files = [(str(path), read_file(path)) for path in request.sources]
+    imported = import_properties(files, release=request.kafka, brokers=request.brokers)
+    write_new(request.cluster, imported.text)
+    typer.echo(f"Kafka {imported.release}; {len(imported.lines)} lines")
+    for fate in Fate:
+        lines = [line for line in imported.lines if line.fate == fate]
+        typer.echo(f"{fate}: {len(lines)}")
+        for line in lines:
+            typer.echo(f"  {printable(described(line))}")
+    say(message_console(), f"run on it: harrow run standard --cluster {shlex.quote(str(request.cluster))}")
+    return exit_code.OK

@@ -1,0 +1,136 @@
+"""Kafka's `.properties` files become a cluster file, and no line is lost."""
+
+import pytest
+
+from harrow.campaigns.language.cluster_import import Fate, Imported, import_properties, properties_of
+from harrow.campaigns.language.kafka_settings import kafka_has, releases_with
+from harrow.campaigns.language.loader import CampaignError, load_text
+from harrow.campaigns.language.plan import Plan
+from harrow.cluster_model.release.profiles import RELEASES
+from harrow.cluster_model.settings import SETTINGS
+
+SERVER = """\
+# one of three
+broker.id=4
+broker.rack = a
+zookeeper.connect=z1:2181,z2:2181,z3:2181/kafka
+listeners=PLAINTEXT://:9092
+min.insync.replicas: 2
+log.retention.hours=168
+log.retention.minutes=30
+unclean.leader.election.enable true
+remote.log.storage.system.enable=true
+log.flush.intervall.messages=1
+num.io.threads=4
+num.io.threads=\\
+   16
+"""
+
+
+def plan_on(imported: Imported) -> Plan:
+    text = "name: x\ncluster: c.yaml\nworkload: {duration: 1s, producers: [{name: p}]}"
+    return load_text(text, "x.yaml", cluster_files={"c.yaml": imported.text}).plans[0]
+
+
+def fates(imported: Imported) -> dict[tuple[int, str], Fate]:
+    return {(line.line, line.name): line.fate for line in imported.lines}
+
+
+def test_every_line_of_a_source_ends_in_one_of_four_lists() -> None:
+    imported = import_properties([("server.properties", SERVER)], release="3.9")
+    assert fates(imported) == {
+        (2, "broker.id"): Fate.TAKEN,
+        (3, "broker.rack"): Fate.LACKING,
+        (4, "zookeeper.connect"): Fate.TAKEN,
+        (5, "listeners"): Fate.UNAFFECTED,
+        (6, "min.insync.replicas"): Fate.TAKEN,
+        (7, "log.retention.hours"): Fate.UNAFFECTED,
+        (8, "log.retention.minutes"): Fate.TAKEN,
+        (9, "unclean.leader.election.enable"): Fate.TAKEN,
+        (10, "remote.log.storage.system.enable"): Fate.LACKING,
+        (11, "log.flush.intervall.messages"): Fate.UNKNOWN,
+        (12, "num.io.threads"): Fate.UNAFFECTED,
+        (13, "num.io.threads"): Fate.TAKEN,
+    }
+    plan = plan_on(imported)
+    assert [broker.id for broker in plan.cluster.brokers] == [4, 5, 6]
+    assert (plan.cluster.metadata, plan.cluster.zookeeper_servers) == ("zookeeper", 3)
+    assert plan.cluster.settings == {
+        "min.insync.replicas": 2,
+        "log.retention.ms": 1_800_000,
+        "unclean.leader.election.enable": True,
+        "num.io.threads": 16,
+    }
+
+
+def test_several_files_are_a_broker_each_with_what_differs() -> None:
+    files = []
+    for number, rack, threads in ((1, "a", 8), (2, "b", 4)):
+        lines = (
+            *(f"node.id={number}", f"broker.rack={rack}", f"num.io.threads={threads}"),
+            *("process.roles=broker,controller", "controller.quorum.voters=1@a:1,2@b:1"),
+            *("min.insync.replicas=2", "request.timeout.ms=9000"),
+        )
+        files.append((f"{number}.properties", "\n".join(lines)))
+    imported = import_properties(files)
+    plan = plan_on(imported)
+    own = [(broker.id, broker.rack, dict(broker.settings)) for broker in plan.cluster.brokers]
+    assert own == [
+        (1, "a", {"num.io.threads": 8, "request.timeout.ms": 9000}),
+        (2, "b", {"num.io.threads": 4, "request.timeout.ms": 9000}),
+    ]
+    assert plan.cluster.settings == {"min.insync.replicas": 2}
+    # A broker's request.timeout.ms is not that of the clients.
+    assert "request.timeout.ms" not in plan.producers[0].settings
+    assert (plan.cluster.metadata, plan.cluster.voters, plan.cluster.combined) == ("kraft", 2, True)
+    assert {line.fate for line in imported.lines} == {Fate.TAKEN}
+
+
+def test_the_settings_of_clients_are_taken_over_unless_they_would_reach_others() -> None:
+    producer = (
+        "bootstrap.servers=b:9092\nacks=all\nlinger.ms=20\nrequest.timeout.ms=1000\ntransactional.id=t\n"
+    )
+    imported = import_properties([("producer.properties", producer)])
+    assert plan_on(imported).producers[0].settings == {"acks": "all", "linger.ms": 20}
+    assert [line.fate for line in imported.lines] == [
+        Fate.UNAFFECTED,
+        Fate.TAKEN,
+        Fate.TAKEN,
+        Fate.LACKING,
+        Fate.LACKING,
+    ]
+
+
+def test_a_wrong_value_has_its_place() -> None:
+    with pytest.raises(CampaignError, match=r"server.properties:2:1: num.io.threads: "):
+        import_properties([("server.properties", "broker.id=1\nnum.io.threads=many\n")])
+    with pytest.raises(CampaignError, match="no setting of a broker, a producer or a consumer"):
+        import_properties([("notes.txt", "hello world\n")])
+
+
+def test_properties_are_read_as_java_reads_them() -> None:
+    text = "! no\n  a = b \\\n   c\nd\\:e:f\\u0041\n\nempty\nlast=x=y\n"
+    assert [tuple(prop) for prop in properties_of(text)] == [
+        (2, "a", "b c"),
+        (4, "d:e", "fA"),
+        (6, "empty", ""),
+        (7, "last", "x=y"),
+    ]
+
+
+def test_kafka_has_the_settings_of_the_model_in_the_releases_that_the_model_says() -> None:
+    """Dynamic settings are in no ConfigDef, and the model has the first value of some too early."""
+    missing = [
+        (scope, name, release)
+        for (scope, name), setting in SETTINGS.items()
+        for first in releases_with(name, (scope,))[:1]
+        for release in list(RELEASES)[list(RELEASES).index(first) :]
+        if setting.exists_in(release) and not kafka_has(scope, name, release)
+    ]
+    assert missing == []
+    gone = [
+        (scope, name)
+        for (scope, name), setting in SETTINGS.items()
+        if setting.until and kafka_has(scope, name, list(RELEASES)[list(RELEASES).index(setting.until) + 1])
+    ]
+    assert gone == []

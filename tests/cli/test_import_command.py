@@ -1,0 +1,43 @@
+"""`harrow import` as a process."""
+
+from pathlib import Path
+
+from tests.cli.conftest import Harrow
+
+SERVER = "broker.id=1\nzookeeper.connect=z:2181\nmin.insync.replicas=2\nlog.dirs=/d\nnum.partitions=1\nfoo=\x1b[31m\n"
+
+
+def test_import_prints_four_lists_and_writes_a_cluster_file(harrow: Harrow, folder: Path) -> None:
+    (folder / "server.properties").write_text(SERVER, encoding="utf-8")
+    ended = harrow("import", "server.properties", "-o", "mine.yaml", "--brokers", "2")
+    assert (ended.returncode, ended.stderr) == (
+        0,
+        "harrow: run on it: harrow run standard --cluster mine.yaml\n",
+    )
+    assert ended.stdout.splitlines() == [
+        "Kafka 3.9; 6 lines",
+        "taken over: 3",
+        "  server.properties:1 `broker.id=1`",
+        "  server.properties:2 `zookeeper.connect=z:2181`",
+        "  server.properties:3 `min.insync.replicas=2`",
+        "Kafka has it and the model is not affected: 1",
+        "  server.properties:4 `log.dirs=/d`",
+        "Kafka has it and the model lacks it: 1",
+        "  server.properties:5 `num.partitions=1` (how many partitions a topic gets that names no number)",
+        "no such setting in this release: 1",
+        "  server.properties:6 `foo=\\x1b[31m`",
+    ]
+    assert harrow("validate", "mine.yaml").returncode == 0
+    assert harrow("run", "calm.yaml", "--cluster", "mine.yaml").returncode == 0
+    again = harrow("import", "server.properties", "-o", "mine.yaml")
+    assert (again.returncode, again.stdout) == (2, "")
+    assert "mine.yaml already exists" in again.stderr
+
+
+def test_import_refuses_what_it_cannot_read_in_one_line(harrow: Harrow, folder: Path) -> None:
+    (folder / "notes.properties").write_text("hello=world\n", encoding="utf-8")
+    (folder / "wrong.properties").write_text("broker.id=1\nnum.io.threads=x\n", encoding="utf-8")
+    for name in ("missing.properties", "notes.properties", "wrong.properties"):
+        ended = harrow("import", name)
+        assert (ended.returncode, ended.stdout, ended.stderr.count("\n")) == (2, "", 1)
+        assert name in ended.stderr
