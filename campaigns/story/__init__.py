@@ -1,1 +1,1 @@
-"""A recorded run, told: timelines, diffs, one record's way."""
+"""Narrates recorded runs: as timelines, as diffs, and record by record."""

@@ -1,6 +1,7 @@
-"""Finds the events of a run that the links of findings come from.
+"""Finds the events of a run from which the links of findings come.
 
-It looks at events only, never at their text. A diff needs a few links in a run of many events.
+It looks at events only, never at their text, because a diff needs a few links of a run that has
+many events.
 """
 
 from bisect import bisect_left, bisect_right
@@ -30,25 +31,26 @@ class ChainPlaces:
         """The cluster at the end of the run, with every copy of a record that was ever in a log."""
         return state_at(self._run)
 
-    def of(self, finding: Finding) -> list[int | None]:
+    def positions(self, finding: Finding) -> list[int | None]:
         """Return the event position of each link of a chain, None for a link without one."""
         value = None if finding.value is None else str(finding.value)
         positions: list[int | None] = []
         last = -1
         for link in finding.chain:
-            position = self._of_link(link, value, last)
+            position = self._link_position(link, value, last)
             positions.append(position)
             last = last if position is None else position
         return positions
 
-    def decided(self, finding: Finding) -> int:
-        """Return the event position at which a finding comes about: the last one of its chain.
+    def last_position(self, finding: Finding) -> int:
+        """Return the position of the last event in a finding's chain.
 
-        Rules judge the whole run, but by then the finding is certain. A finding whose chain has no
-        event comes about at the end.
+        A link without an event stands for the last event up to its time. Rules judge the whole
+        run, but the finding is certain after its last event. A finding without any has the position
+        of the run's last event.
         """
         last = -1
-        for link, position in zip(finding.chain, self.of(finding), strict=True):
+        for link, position in zip(finding.chain, self.positions(finding), strict=True):
             if position is not None:
                 last = max(last, position)
             elif link.at_us is not None:
@@ -59,7 +61,7 @@ class ChainPlaces:
         """Return the position of the last event up to a time, -1 if there is none."""
         return bisect_right(self._run.events, at_us, key=_AT_US) - 1
 
-    def _of_link(self, link: Link, value: str | None, last: int) -> int | None:
+    def _link_position(self, link: Link, value: str | None, last: int) -> int | None:
         """Return the position of a link's event, preferably behind that of the previous link."""
         if link.at_us is None:
             return None
@@ -77,11 +79,10 @@ class ChainPlaces:
             lambda position: -names.index(self._run.events[position][1]),
         )
         for criterion in criteria:
-            # Finding the records that an event removed takes a replay of the run. It happens only
-            # when it can decide.
+            # The third criterion may replay the run, so no criterion is tried without need.
             if len(candidates) > 1:
-                most = max(map(criterion, candidates))
-                candidates = [position for position in candidates if criterion(position) == most]
+                best = max(map(criterion, candidates))
+                candidates = [position for position in candidates if criterion(position) == best]
         return candidates[0] if candidates else None
 
     def _is_about_others(self, position: int, value: str) -> bool:

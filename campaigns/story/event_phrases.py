@@ -32,8 +32,8 @@ class Phrase(Generic[E]):
 
     ``text`` is a function, or a template with names of the event's fields and of its context.
     ``lane`` and ``to`` name such a field, or a lane. The default lane is that of the first process
-    among the fields. ``at_start`` marks what every cluster does as it starts. Before time zero it
-    is not worth a line.
+    among the fields. ``at_start`` marks events of every cluster's start; before time zero they are
+    routine.
     """
 
     event: type[E]
@@ -72,7 +72,7 @@ def narrate(event: Event, context: EventContext) -> Narration:
 
 
 def phrase_of(kind: type[Event]) -> Phrase[Any]:
-    """Return the phrase of a kind of event. Without one, the event's fields are listed."""
+    """Return the phrase of a kind of event. The default phrase lists the event's fields."""
     return PHRASES.get(kind) or Phrase(kind, topics.REQUEST, _fields)
 
 

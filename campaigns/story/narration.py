@@ -14,7 +14,7 @@ FAULTS: Final = "faults"
 
 @dataclass(frozen=True, slots=True)
 class Narration:
-    """The words for an event. ``to`` is the lane of another process that it concerns, if any."""
+    """The words for an event. ``to`` is the lane of a second process that it concerns, if any."""
 
     lane: str
     topic: Topic
@@ -25,7 +25,7 @@ class Narration:
 
 @dataclass(frozen=True, slots=True)
 class EventContext:
-    """The context of an event: facts that its own fields lack.
+    """The context of an event: facts that its fields lack.
 
     ``partition`` is empty if the run has only one. ``sender`` is the client that sent the event's
     records. ``leader`` is the lane of the leader that the replica follows. ``hw_before`` is the

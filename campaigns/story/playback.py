@@ -1,4 +1,4 @@
-"""Plays a finished run: the cluster at each moment, recent events, and findings so far.
+"""Plays a finished run: at each moment the cluster, recent events, and findings up to then.
 
 It simulates nothing and reads no clock. The caller sets the pace.
 """
@@ -15,7 +15,7 @@ from harrow.campaigns.story.chain_places import ChainPlaces
 from harrow.campaigns.story.event_phrases import narrate
 from harrow.campaigns.story.faults_in_force import FaultInForce
 from harrow.campaigns.story.narration import EventContext
-from harrow.campaigns.story.run_state import RunState, before
+from harrow.campaigns.story.run_state import RunState, initial_state
 from harrow.campaigns.story.topics import ACK
 from harrow.campaigns.story.trace_story import StoryEvent, story_events
 from harrow.checks.replay.partition_state import ACKED
@@ -23,11 +23,11 @@ from harrow.cluster_model import events as kinds
 from harrow.cluster_model.lazy_dataclass import dataclass
 
 _MOVES: Final = (kinds.BatchAppended, kinds.BatchReplicated, kinds.HighWatermarkSet, kinds.BatchAcknowledged)
-"""Events that move a record along: its appends and copies, the high watermark, its ack."""
+"""Events on a record's way: its appends and copies, the high watermark, its ack."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FaultShown:
+class DisplayedFault:
     """A fault in force, and when it ends; None if it lasts until the run ends."""
 
     text: str
@@ -36,8 +36,8 @@ class FaultShown:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EventShown:
-    """A recent event, which *folded* events of the same kind directly preceded."""
+class DisplayedEvent:
+    """A recent event. *folded* counts the events of the same kind directly before it."""
 
     event: StoryEvent
     folded: int = 0
@@ -47,18 +47,18 @@ class EventShown:
 class Scene:
     """A moment of a run.
 
-    ``state`` moves on with the playback, so show a scene before taking the next.
+    ``state`` changes as the playback advances, so show a scene before you take the next.
 
-    ``anomalies`` are the ones whose last event has happened, with their findings so far. ``sends``
-    counts sends by their status (`harrow.checks.replay.partition_state.ACKED` and so on).
+    ``anomalies`` have the findings whose last event has happened. ``sends`` counts sends by their
+    status (`harrow.checks.replay.partition_state.ACKED` and so on).
     """
 
     title: str
     at_us: int
     end_us: int
     state: RunState
-    faults: tuple[FaultShown, ...]
-    events: tuple[EventShown, ...]
+    faults: tuple[DisplayedFault, ...]
+    events: tuple[DisplayedEvent, ...]
     anomalies: tuple[FindingGroup, ...]
     sends: Counter[str]
     reads: int
@@ -73,13 +73,13 @@ class Playback:
         self._title = f"{run_name(result.plan.campaign, result.plan.variant)}, seed {result.seed}"
         places = ChainPlaces(self._run)
         self._anomalies = [
-            (anomaly, [places.decided(finding) for finding in anomaly.findings])
+            (anomaly, [places.last_position(finding) for finding in anomaly.findings])
             for anomaly in anomalies(result)
         ]
         self._ends = _ends_of_faults(self._run)
-        self._state = before(self._run)
+        self._state = initial_state(self._run)
         self._next = 0
-        self._shown: list[EventShown] = []
+        self._displayed: list[DisplayedEvent] = []
 
     @property
     def end_us(self) -> int:
@@ -96,7 +96,7 @@ class Playback:
         return event.narration.topic.is_turning_point and not event.narration.routine
 
     def is_move(self, position: int) -> bool:
-        """Return whether the event at a position moves a record along."""
+        """Return whether the event at a position is on a record's way (`_MOVES`)."""
         event = self.events[position]
         return isinstance(event.source, _MOVES) and not event.narration.routine
 
@@ -104,14 +104,17 @@ class Playback:
         """Apply all events up to and including the one at a position."""
         for here in range(self._next, min(position + 1, len(self.events))):
             self._state.advance(self._run.events[here], self._run.numbers[here])
-            self._show(here)
+            self._display(here)
             self._next = here + 1
 
     def scene(self, at_us: int | None = None, *, events_max: int = 20) -> Scene:
-        """Return the current moment. *at_us* is its time if nothing has happened since."""
+        """Return the current moment. *at_us* is its time, by default that of the last event."""
         state = self._state
         sends = [
-            send for p in state.partitions.values() for of_value in p.sends.values() for send in of_value
+            send
+            for partition in state.partitions.values()
+            for sends_of_value in partition.sends.values()
+            for send in sends_of_value
         ]
         now_us = state.at_us if at_us is None else at_us
         return Scene(
@@ -120,36 +123,36 @@ class Playback:
             end_us=self.end_us,
             state=state,
             faults=tuple(self._fault(fault) for fault in state.faults),
-            events=tuple(self._shown[-events_max:]),
-            anomalies=tuple(self._anomalies_so_far()),
+            events=tuple(self._displayed[-events_max:]),
+            anomalies=tuple(self._anomalies_until_now()),
             sends=Counter(send.status for send in sends),
             reads=sum(len(partition.reads) for partition in state.partitions.values()),
         )
 
-    def _show(self, position: int) -> None:
+    def _display(self, position: int) -> None:
         event = self.events[position]
         is_ack = event.narration.topic is ACK
         is_bad_end = isinstance(event.source, kinds.ClientEnded) and event.source.status != ACKED
         if event.at_us < 0 or not (is_ack or is_bad_end or self.is_turning_point(position)):
             return
-        last = self._shown[-1] if self._shown else None
+        last = self._displayed[-1] if self._displayed else None
         if last is not None and (is_ack or is_bad_end) and last.event.event == event.event:
-            self._shown[-1] = EventShown(event=event, folded=last.folded + 1)
+            self._displayed[-1] = DisplayedEvent(event=event, folded=last.folded + 1)
         else:
-            self._shown.append(EventShown(event=event))
+            self._displayed.append(DisplayedEvent(event=event))
 
-    def _fault(self, fault: FaultInForce) -> FaultShown:
+    def _fault(self, fault: FaultInForce) -> DisplayedFault:
         event = kinds.FaultStruck(fault.at_us, fault.fault, "inject", fault.details, fault.strike)
-        return FaultShown(
+        return DisplayedFault(
             text=narrate(event, EventContext()).text,
             since_us=fault.at_us,
             until_us=self._ends.get(fault.number),
         )
 
-    def _anomalies_so_far(self) -> Iterator[FindingGroup]:
+    def _anomalies_until_now(self) -> Iterator[FindingGroup]:
         for anomaly, positions in self._anomalies:
             pairs = zip(anomaly.findings, positions, strict=True)
-            findings = tuple(finding for finding, position in pairs if position < self._state.taken)
+            findings = tuple(finding for finding, position in pairs if position < self._state.event_count)
             if findings:
                 yield FindingGroup(
                     rule=anomaly.rule,
@@ -160,8 +163,8 @@ class Playback:
 
 
 def _ends_of_faults(run: RunEvents) -> dict[int, int]:
-    """Return when faults ended, by the numbers of the events with which they struck."""
-    state, ends = before(run), dict[int, int]()
+    """Return when faults ended, by the number of the event that started each."""
+    state, ends = initial_state(run), dict[int, int]()
     in_force: set[int] = set()
     for event, number in zip(run.events, run.numbers, strict=True):
         state.advance(event, number)

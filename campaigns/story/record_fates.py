@@ -1,8 +1,8 @@
-"""The fates of a partition's records: the judge's findings and the moments that decided them.
+"""Lists the findings about a partition's records, and the moments that decided each.
 
-Rules judge a run as a whole. A finding has a moment only through its chain: it comes about with the
-last event there. Until then a diff lists it as still to come. This module never decides from a log
-that a record is lost.
+Rules judge a run as a whole. The last event of a finding's chain gives the finding its moment.
+Before that event, a diff lists the finding as still to come. Only findings say that a record is
+lost; this module never concludes it from a log.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -23,7 +23,7 @@ from harrow.cluster_model.events import HISTORY_EVENTS
 from harrow.cluster_model.lazy_dataclass import dataclass
 
 FOLDED_MIN: Final = 4
-"""Fewest consecutive records that are shown as one range."""
+"""Fewest consecutive records that a range stands for."""
 _SHOWN_MAX: Final = 6
 
 
@@ -40,10 +40,10 @@ class RecordMoment:
 class RecordNote:
     """A finding about records of a partition, or about a place in its logs.
 
-    ``kind`` is the fate that its rule declares (`harrow.checks.rule.Rule`). ``at_us`` is when the
-    finding comes about, and ``has_come_about`` tells whether it has by the moment of the diff.
-    ``places`` are the offsets to look at. ``instead`` are the records that then stand at the
-    offsets of lost ones, in the log that consumers read.
+    ``kind`` is the fate that its rule declares (`harrow.checks.rule.Rule`). ``at_us`` is the time
+    of the last event in its chain, and ``has_come_about`` tells whether the diff's moment is after
+    this event. ``places`` are the offsets to look at. ``replacements`` are the records that the log
+    that consumers read has at the offsets of lost ones, at the diff's moment.
     """
 
     finding: NumberedFinding
@@ -51,7 +51,7 @@ class RecordNote:
     at_us: int
     has_come_about: bool
     places: tuple[int, ...] = ()
-    instead: tuple[LogEntry, ...] = ()
+    replacements: tuple[LogEntry, ...] = ()
     moments: tuple[RecordMoment, ...] = ()
 
     @property
@@ -89,57 +89,62 @@ class RecordNote:
         return ", ".join(words)
 
     def head(self) -> str:
-        """Return the subject, the records in its place, and the judge's words."""
-        instead = ""
-        if self.instead:
-            values = _values_text([entry.value for entry in self.instead], [e.offset for e in self.instead])
-            epochs = sorted({entry.leader_epoch for entry in self.instead})
+        """Return the subject, its replacements, and the verdict."""
+        replacements = ""
+        if self.replacements:
+            values = _values_text(
+                [entry.value for entry in self.replacements], [e.offset for e in self.replacements]
+            )
+            epochs = sorted({entry.leader_epoch for entry in self.replacements})
             epochs_text = f"epoch {epochs[0]}" if len(epochs) == 1 else f"epochs {_ranges_text(epochs)}"
-            instead = f", replaced by {values} ({epochs_text})"
-        return f"{self.subject()}{instead}: {self.finding.judged()}"
+            replacements = f", replaced by {values} ({epochs_text})"
+        return f"{self.subject()}{replacements}: {self.finding.judged()}"
 
 
 def record_notes(story: TraceStory, state: RunState) -> Mapping[str, list[RecordNote]]:
-    """Return the findings about records by partition, as of a moment, in the order of the story."""
+    """Return the findings about records by partition, in the order of the story.
+
+    *state* is the run at the moment of the diff.
+    """
     notes: dict[str, list[RecordNote]] = {}
     for finding in story.findings:
         rule, judged = RULES.get(finding.rule), finding.finding
         if rule is None or not rule.fate:
             continue
-        decided = story.places.decided(judged)
+        position = story.places.last_position(judged)
         note = RecordNote(
             finding=finding,
             kind=rule.fate,
-            at_us=story.run.events[decided][0] if story.run.events else 0,
-            has_come_about=decided < state.taken,
+            at_us=story.run.events[position][0] if story.run.events else 0,
+            has_come_about=position < state.event_count,
             places=tuple(dict(judged.details).get("offsets", ())),
             moments=tuple(moments_of(story, finding)),
         )
         if note.kind == LOST and note.has_come_about:
-            note = replace(note, instead=_standing_instead(note, state.partition(judged.partition)))
+            note = replace(note, replacements=_replacements(note, state.partition(judged.partition)))
         notes.setdefault(judged.partition, []).append(note)
     return notes
 
 
 def lost_values(notes: Mapping[str, Sequence[RecordNote]]) -> Mapping[str, Sequence[str]]:
-    """Return the records lost so far, by partition."""
+    """Return by partition the records whose loss has come about."""
     return {
         name: [
             value
-            for note in of_partition
+            for note in notes_of_partition
             if note.kind == LOST and note.has_come_about
             for value in note.values
         ]
-        for name, of_partition in notes.items()
+        for name, notes_of_partition in notes.items()
     }
 
 
-def _standing_instead(note: RecordNote, partition: PartitionState) -> tuple[LogEntry, ...]:
+def _replacements(note: RecordNote, partition: PartitionState) -> tuple[LogEntry, ...]:
     """Return the records at the offsets of lost ones, in the leader's log or else the longest."""
     replicas = partition.replicas
     replica = replicas.get(partition.leader) or max(replicas.values(), key=attrgetter("leo"), default=None)
-    standing = [] if replica is None else [replica.entry(offset) for offset in note.offsets]
-    return tuple(entry for entry in standing if entry is not None and entry.value not in note.values)
+    replacements = [] if replica is None else [replica.entry(offset) for offset in note.offsets]
+    return tuple(entry for entry in replacements if entry is not None and entry.value not in note.values)
 
 
 def moments_of(story: TraceStory, finding: NumberedFinding) -> Iterator[RecordMoment]:
@@ -147,7 +152,7 @@ def moments_of(story: TraceStory, finding: NumberedFinding) -> Iterator[RecordMo
     chain = finding.finding.chain
     pairs = [
         (link, position)
-        for link, position in zip(chain, story.places.of(finding.finding), strict=True)
+        for link, position in zip(chain, story.places.positions(finding.finding), strict=True)
         if position is not None
     ]
     for link, position in [pair for pair in pairs if pair[0].decides] or pairs[-1:]:

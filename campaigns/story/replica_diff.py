@@ -1,6 +1,6 @@
-"""The replica logs of a partition side by side: a row for each offset, a cell for each replica.
+"""Compares the replica logs of a partition: a row for each offset, a cell for each replica.
 
-Rows are plain data. `harrow.cli.render.diff` folds and shows them, and
+Rows are plain data. `harrow.cli.render.diff` folds and shows them.
 `harrow.campaigns.story.record_fates` explains them.
 """
 
@@ -46,14 +46,14 @@ class LogCell:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordFate:
-    """What clients know of a record that is, or was, at an offset.
+    """The outcome that clients have for a record that is, or was, at an offset.
 
     ``status`` is `harrow.checks.replay.partition_state.ACKED` and so on, None if no client of the
     run sent it. ``acks`` is "all", "1" or "0", None if no broker answered. ``isr`` is the ISR of
     the broker that answered. ``acked_us`` and ``acked_offset`` come from the response: with retries
     the offset may be that of another copy. ``readers`` are consumers in the order of their first
-    read. ``held_by`` are the replicas that have the record at any offset and can read it.
-    ``is_lost`` tells whether the judge's finding of its loss has come about.
+    read. ``holders`` are the replicas that have the record at any offset and can read it.
+    ``is_lost`` tells whether a finding says that it is lost, and its last event has happened.
     """
 
     entry: LogEntry
@@ -64,7 +64,7 @@ class RecordFate:
     acked_offset: int | None
     error: str | None
     readers: tuple[str, ...]
-    held_by: tuple[int, ...]
+    holders: tuple[int, ...]
     is_lost: bool
 
 
@@ -72,15 +72,15 @@ class RecordFate:
 class DiffRow:
     """An offset of a partition with a cell for each replica, or a past record there.
 
-    ``is_past`` marks a record that was removed. ``is_again`` tells of it that its value is stored
-    there a second time. ``fates`` describe the different records in the row, the leader's first.
+    ``is_past`` marks a removed record. ``is_second_copy`` marks a removed record whose value is at
+    this offset again. ``fates`` describe the different records in the row, the leader's first.
     """
 
     offset: int
     cells: Mapping[int, LogCell]
     fates: tuple[RecordFate, ...]
     is_past: bool = False
-    is_again: bool = False
+    is_second_copy: bool = False
 
     def is_equal(self) -> bool:
         """Return whether every replica has the same record and never had another."""
@@ -88,9 +88,9 @@ class DiffRow:
 
 
 def partition_rows(partition: PartitionState, lost: Collection[str]) -> list[DiffRow]:
-    """Return the rows of a partition by offset, past records behind present ones.
+    """Return the rows of a partition by offset, past records after present ones.
 
-    *lost* are the records that the judge counts as lost.
+    *lost* are the values of the records that are lost by the findings.
     """
     logs, fates = _Logs(partition), Fates(partition, lost)
     return [row for offset in range(logs.end) for row in logs.rows(offset, fates)]
@@ -99,7 +99,7 @@ def partition_rows(partition: PartitionState, lost: Collection[str]) -> list[Dif
 def cells_at_end(partition: PartitionState, count_max: int) -> tuple[range, dict[int, list[LogCell]]]:
     """Return the last offsets that have or had a record, and each replica's cells there.
 
-    Without the fates of records, because the screen of a run needs this many times a second.
+    It leaves out the fates of records, because the screen of a run calls it many times a second.
     """
     logs = _Logs(partition)
     offsets = range(max(0, logs.end - count_max), logs.end)
@@ -108,7 +108,7 @@ def cells_at_end(partition: PartitionState, count_max: int) -> tuple[range, dict
 
 
 class Fates:
-    """Looks up what clients know of the records of a partition. *lost* ones are the judge's."""
+    """Looks up the fates of a partition's records. *lost* are values that findings call lost."""
 
     def __init__(self, partition: PartitionState, lost: Collection[str]) -> None:
         self._partition = partition
@@ -118,7 +118,7 @@ class Fates:
             for broker, replica in sorted(partition.replicas.items())
         }
 
-    def of(self, entry: LogEntry) -> RecordFate:
+    def fate(self, entry: LogEntry) -> RecordFate:
         partition = self._partition
         place = (entry.offset, entry.value)
         sends = partition.sends.get(entry.value, [])
@@ -131,7 +131,7 @@ class Fates:
         if acks is None and send is not None and send.status == ACKED:
             # With acks=0 there is no response. A response for another offset is for another copy.
             acks = "0" if send.offset is None else None
-        held_by = tuple(broker for broker, values in self._values.items() if entry.value in values)
+        holders = tuple(broker for broker, values in self._values.items() if entry.value in values)
         readers = tuple(partition.reads.get(place, ()))
         return RecordFate(
             entry=entry,
@@ -142,7 +142,7 @@ class Fates:
             acked_offset=None if send is None else send.offset,
             error=None if send is None else send.error,
             readers=readers,
-            held_by=held_by,
+            holders=holders,
             is_lost=entry.value in self._lost,
         )
 
@@ -169,7 +169,7 @@ class _Logs:
                 cell.entry for cell in cells.values() if cell.state == DIFFERENT and cell.entry is not None
             ]
             entries = dict.fromkeys((reference, *others))
-            yield DiffRow(offset=offset, cells=cells, fates=tuple(map(fates.of, entries)))
+            yield DiffRow(offset=offset, cells=cells, fates=tuple(map(fates.fate, entries)))
         past = sorted(self._removed.get(offset, ()), key=attrgetter("number"))
         for entry in dict.fromkeys(removed.entry for removed in past):
             cells = {
@@ -179,15 +179,19 @@ class _Logs:
                 for broker, replica in self.replicas.items()
             }
             if entry != reference and any(cell.state == REMOVED for cell in cells.values()):
-                is_again = entry.value in values
+                is_second_copy = entry.value in values
                 yield DiffRow(
-                    offset=offset, cells=cells, fates=(fates.of(entry),), is_past=True, is_again=is_again
+                    offset=offset,
+                    cells=cells,
+                    fates=(fates.fate(entry),),
+                    is_past=True,
+                    is_second_copy=is_second_copy,
                 )
 
     def reference(self, offset: int) -> LogEntry | None:
         """Return the record to compare with: the leader's, or else the most frequent one.
 
-        If no replica has one, the one that was removed last.
+        If no replica has a record, return the one that was removed last.
         """
         present = {broker: replica.entry(offset) for broker, replica in self.replicas.items()}
         entries = [entry for entry in present.values() if entry is not None]

@@ -57,7 +57,7 @@ class PartitionDiff:
     """The logs of a partition at a moment, and the judge's findings about its records.
 
     ``notes`` are the findings that had come about by then, ``to_come`` the later ones.
-    ``finding_moments`` belong to other findings, and stand in if there are no notes. ``stages`` are
+    ``finding_moments`` belong to other findings, and serve if no note has a moment. ``stages`` are
     optional.
     """
 
@@ -81,8 +81,8 @@ class PartitionDiff:
 class RunDiff:
     """A run at a moment, after ``event``.
 
-    ``hidden`` are partitions without a finding, which are left out by default. ``lost`` are the
-    records of each partition whose loss had come about by then.
+    ``hidden`` are the partitions that the diff leaves out because they have no finding. ``lost``
+    are the records of each partition whose loss had come about by then.
     """
 
     recorded: RecordedRun
@@ -123,8 +123,8 @@ def diff_run(
 ) -> RunDiff:
     """Return the replica logs of a run at a moment.
 
-    Without *partitions*, those with a finding are chosen, or else all but internal ones.
-    *with_stages* adds the moments up to then in which the ends of the logs moved.
+    Without *partitions*, return those with a finding, or else all but internal ones. *with_stages*
+    adds the earlier moments in which the ends of the logs moved.
 
     Raises:
         DiffError: The run has no such moment or partition.
@@ -137,7 +137,7 @@ def diff_run(
 def diff_story(
     story: TraceStory, at: DiffMoment, partitions: Sequence[str] = (), *, with_stages: bool = False
 ) -> RunDiff:
-    """Return the same for a run whose story exists already.
+    """Return the replica logs of a run at a moment, from its story.
 
     Raises:
         DiffError: The run has no such moment or partition.
@@ -172,7 +172,7 @@ def diff_story(
                 notes=[note for note in of_partition if note.has_come_about],
                 to_come=[note for note in of_partition if not note.has_come_about],
                 finding_moments=[moment for finding in others for moment in moments_of(story, finding)],
-                stages=stages_of(run, name, state.taken) if with_stages else (),
+                stages=stages_of(run, name, state.event_count) if with_stages else (),
             )
         )
     return RunDiff(
@@ -298,7 +298,7 @@ def _partition_mapping(diff: PartitionDiff) -> dict[str, Any]:
             {
                 "offset": row.offset,
                 "past": row.is_past,
-                "again": row.is_again,
+                "again": row.is_second_copy,
                 "cells": {str(broker): _cell_mapping(cell) for broker, cell in row.cells.items()},
                 "records": [_fate_mapping(fate) for fate in row.fates],
             }
@@ -401,6 +401,6 @@ def _fate_mapping(fate: RecordFate) -> dict[str, Any]:
         "acked_offset": fate.acked_offset,
         "error": fate.error,
         "read_by": list(fate.readers),
-        "held_by": list(fate.held_by),
+        "held_by": list(fate.holders),
         "lost": fate.is_lost,
     }

@@ -13,11 +13,11 @@ from harrow.cluster_model.trace import TraceEvent
 class RunState(ClusterState):
     """The state of a run, updated event by event.
 
-    ``coordination`` is the state of the coordinators. ``taken`` counts events, also those of
-    clients.
+    ``coordination`` is the state of the coordinators. ``event_count`` counts all events up to now,
+    including those of clients.
     """
 
-    __slots__ = ("_faults", "coordination", "taken")
+    __slots__ = ("_faults", "coordination", "event_count")
 
     def __init__(
         self,
@@ -26,11 +26,11 @@ class RunState(ClusterState):
         *,
         reelection_forgets_remote: bool = False,
     ) -> None:
-        """Start before the first event, with the replicas of partitions and the known processes."""
+        """Start before the first event with the replicas of each partition, and with brokers."""
         super().__init__(replicas, brokers, reelection_forgets_remote=reelection_forgets_remote)
         self._faults = FaultsInForce(self)
         self.coordination = CoordinationState()
-        self.taken = 0
+        self.event_count = 0
 
     def broker_ids(self) -> tuple[int, ...]:
         return tuple(node for node in self.brokers if not is_server(node))
@@ -55,13 +55,13 @@ class RunState(ClusterState):
         super().advance(event, number)
         self._faults.advance(event, self.number)
         self.coordination.advance(event)
-        self.taken += 1
+        self.event_count += 1
 
 
-def before(run: RunEvents) -> RunState:
+def initial_state(run: RunEvents) -> RunState:
     """Return the state before the first event, with all brokers and servers of the control plane.
 
-    A single ZooKeeper server is left out.
+    It leaves out a single ZooKeeper server.
     """
     plan, spec = run.plan, run.plan.cluster
     if plan.metadata == KRAFT:
@@ -78,10 +78,10 @@ def before(run: RunEvents) -> RunState:
 def state_at(run: RunEvents, *, at_us: int | None = None, number: int | None = None) -> RunState:
     """Return the state after all events up to a time, or up to a line of ``trace.jsonl``.
 
-    By default the state at the end. Client events up to the next trace event belong to an event's
-    moment too.
+    By default, return the state at the end. The moment of a line includes the client events up to
+    the next line.
     """
-    state = before(run)
+    state = initial_state(run)
     for event, its_number in zip(run.events, run.numbers, strict=True):
         if (at_us is not None and event[0] > at_us) or (number is not None and its_number > number):
             break

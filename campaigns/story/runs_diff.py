@@ -22,15 +22,15 @@ from harrow.cluster_model.settings import SETTINGS, is_of_coordinators
 from harrow.cluster_model.topology import INTERNAL_TOPICS
 
 _WORDS: Final = re.compile(r"\.note$|\.do(\[\d+\])?\.expect\b")
-"""Keys of a script that do not change what happens."""
+"""Keys of a script that do not change the events of a run."""
 _LAST: Final = ("faults", "script")
 _NO_DIFFERENCE: Final = frozenset({"name", "description", "expect", "variants", "found"})
-"""Sections of a campaign that do not change what happens."""
+"""Sections of a campaign that do not change the events of a run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogRow:
-    """An offset of the logs that consumers read in both runs, with the fates of its records.
+    """An offset in the logs that consumers read in both runs, with the fates of its records.
 
     A side without an entry has the fate of the other side's record.
     """
@@ -61,12 +61,12 @@ class LogsDiff:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunsDiff:
-    """Two runs.
+    """The differences between two runs.
 
-    ``plan`` lists the keys that differ between their campaigns, with both values, None if a
-    campaign lacks the key. ``telling_difference`` has the first events that differ in more than
-    time and are more than traffic, with their lines; None if a trace has ended. ``service`` lists
-    differing service levels.
+    ``plan`` lists the keys that differ between their campaigns, with both values; None where a
+    campaign lacks the key. ``telling_difference`` has each run's first event, and its line, that
+    differs in more than time and is not traffic; None if that trace has ended. ``service`` lists
+    the service levels that differ.
     """
 
     runs: tuple[RunDiff, RunDiff]
@@ -222,7 +222,7 @@ def _logs(name: str, runs: tuple[RunDiff, RunDiff]) -> LogsDiff:
     ]
     rows = []
     for offset, (one, other) in enumerate(zip_longest(*logs)):
-        row_fates = fates[0].of(one or other), fates[1].of(other or one)
+        row_fates = fates[0].fate(one or other), fates[1].fate(other or one)
         rows.append(LogRow(offset=offset, entries=(one, other), fates=row_fates))
     return LogsDiff(name=name, brokers=(leading[0], leading[1]), rows=rows, lost=(lost[0], lost[1]))
 

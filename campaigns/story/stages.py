@@ -1,7 +1,7 @@
 """The stages of a partition's logs: a table for each moment that moves a LEO, remote LEO or HW.
 
-These are the tables of textbooks: what each log has, what its leader knows of it, and what is
-committed.
+Textbooks show such tables: the end of each log, the end that its leader has on record, and the high
+watermark.
 """
 
 from collections.abc import Mapping
@@ -9,7 +9,7 @@ from itertools import groupby
 
 from harrow.campaigns.record.run_events import RunEvents
 from harrow.campaigns.story.event_phrases import narrate
-from harrow.campaigns.story.run_state import before
+from harrow.campaigns.story.run_state import initial_state
 from harrow.campaigns.story.trace_story import Narrator
 from harrow.checks.replay.partition_state import NO_EPOCH, PartitionState
 from harrow.cluster_model.lazy_dataclass import dataclass
@@ -44,13 +44,13 @@ class Stage:
     ends: Mapping[int, ReplicaEnds]
 
 
-def stages_of(run: RunEvents, partition: str, taken: int) -> list[Stage]:
-    """Return the stages of a partition from time zero through the first *taken* events."""
-    state = before(run)
+def stages_of(run: RunEvents, partition: str, event_count: int) -> list[Stage]:
+    """Return the stages of a partition from time zero through the first *event_count* events."""
+    state = initial_state(run)
     narrator = Narrator(state, several=len(run.replicas) > 1)
     stages: list[Stage] = []
     ends = ends_of(state.partition(partition))
-    places = (place for place in range(taken) if state.concerns(run.events[place], partition))
+    places = (place for place in range(event_count) if state.concerns(run.events[place], partition))
     for at_us, moment in groupby(places, lambda place: max(0, int(run.events[place][0]))):
         texts = []
         for place in moment:

@@ -8,7 +8,7 @@ from harrow.campaigns.language.units import milliseconds
 from harrow.campaigns.record.numbered_findings import NumberedFinding
 from harrow.campaigns.record.phrases import preventions, sentence
 from harrow.campaigns.story.trace_record import RecordStory
-from harrow.campaigns.story.trace_selection import Folded, Row
+from harrow.campaigns.story.trace_selection import FoldedRow, Row
 from harrow.campaigns.story.trace_story import StoryEvent, TraceStory
 from harrow.campaigns.version import version
 
@@ -18,7 +18,7 @@ SCHEMA: Final = "harrow.trace/1"
 def trace_document(
     story: TraceStory, rows: Sequence[Row], record: RecordStory | None = None
 ) -> dict[str, Any]:
-    """Return a story as JSON. Folded events are counted in ``folded``."""
+    """Return a story as JSON. ``folded`` counts the folded events."""
     return {
         "schema": SCHEMA,
         "version": version(),
@@ -57,13 +57,13 @@ def finding_as_mapping(story: TraceStory, numbered: NumberedFinding) -> dict[str
                 "text": printable(sentence(link)),
                 "position": position,
             }
-            for link, position in zip(finding.chain, story.places.of(finding), strict=True)
+            for link, position in zip(finding.chain, story.places.positions(finding), strict=True)
         ],
     }
 
 
 def _row(row: Row) -> dict[str, Any]:
-    if isinstance(row, Folded):
+    if isinstance(row, FoldedRow):
         first, last = row.first, row.last
         return {
             "folded": dict(row.counts),
@@ -77,7 +77,7 @@ def _row(row: Row) -> dict[str, Any]:
 def _event(event: StoryEvent) -> Mapping[str, Any]:
     return {
         "position": event.position,
-        "line": None if event.of_client else event.number,
+        "line": None if event.is_client_event else event.number,
         "at_ms": milliseconds(event.at_us),
         "lane": event.narration.lane,
         "to": event.narration.to,

@@ -51,7 +51,7 @@ def page_data(story: TraceStory, window: Window) -> dict[str, Any]:
 
 
 def _service(service: RecordedService | None) -> dict[str, Any] | None:
-    """Return acks over time and outages, in microseconds; None if the run has none recorded."""
+    """Return acks over time and outages, in microseconds; None if the record has no sends."""
     if service is None or not service.sent:
         return None
     outages = [recorded.outage() for recorded in service.outages]
@@ -117,14 +117,14 @@ def _changes(story: TraceStory) -> dict[str, Any]:
     brokers = [broker.id for broker in story.run.plan.cluster.brokers]
     state = ClusterState(story.run.replicas, brokers)
     partitions = {name: _PartitionChanges(values) for name in story.partitions}
-    lives: dict[int, int] = {}
+    process_states: dict[int, int] = {}
     changes: list[list[Any]] = []
     for position, event in enumerate(story.run.events):
         state.advance(event, story.run.numbers[position])
         for broker, now in state.brokers.items():
-            if lives.get(broker, 0) != _life(now):
-                lives[broker] = _life(now)
-                changes.append([position, _NONE, broker, _life(now)])
+            if process_states.get(broker, 0) != _process_state(now):
+                process_states[broker] = _process_state(now)
+                changes.append([position, _NONE, broker, _process_state(now)])
         for name in state.partitions_of(event):
             if name in partitions:
                 change = partitions[name].since_last(state.partition(name), story.events[position].source)
@@ -133,13 +133,13 @@ def _changes(story: TraceStory) -> dict[str, Any]:
     return {"changes": changes, "values": values.values()}
 
 
-def _life(broker: BrokerState) -> int:
-    """Return the state of a broker: 0 down, 1 up, 2 paused."""
+def _process_state(broker: BrokerState) -> int:
+    """Return the state of a broker's process: 0 down, 1 up, 2 paused."""
     return (2 if broker.is_paused else 1) if broker.is_live else 0
 
 
 class _PartitionChanges:
-    """The changes of a partition since the last look."""
+    """Finds the changes of a partition since the last call."""
 
     def __init__(self, values: _Table) -> None:
         self._values = values

@@ -27,7 +27,7 @@ from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.protocol import NO_LEADER
 
 _PROCESS: Final = (kinds.BrokerStopped, kinds.BrokerStarted, kinds.BrokerPaused, kinds.BrokerResumed)
-_WITH_OR_WITHOUT: Final = (
+_NOTED: Final = (
     kinds.BecameLeader,
     kinds.BecameFollower,
     kinds.LogOpened,
@@ -47,25 +47,25 @@ class RecordStory:
     lines: tuple[str, ...]
 
 
-def follow(story: TraceStory, value: str) -> RecordStory:
+def story_of_record(story: TraceStory, value: str) -> RecordStory:
     """Return the story of the record with a value.
 
     Raises:
         RecordError: No record of the run has this value.
 
     """
-    naming = [event for event in story.events if value in event.values]
+    naming_events = [event for event in story.events if value in event.values]
     groups = {
         name: partition.by_value[value]
         for name, partition in story.end.partitions.items()
         if value in partition.by_value
     }
-    if not naming:
+    if not naming_events:
         raise _unknown(story, value)
-    positions = {event.position for event in naming}
+    positions = {event.position for event in naming_events}
     for partition, group in groups.items():
         positions.update(_around_copies(story, partition, group))
-    lines = [*_sends(naming, value), *_logs(story, groups), *_judged(story, value)]
+    lines = [*_sends(naming_events, value), *_logs(story, groups), *_verdicts(story, value)]
     texts = {
         position: story.events[position].narration.text + _note(story.events[position], groups, value)
         for position in sorted(positions)
@@ -81,7 +81,7 @@ def _note(event: StoryEvent, groups: Mapping[str, Sequence[LogEntry]], value: st
         return f", past {name}"
     if isinstance(source, kinds.LeaderElected):
         broker = source.leader
-    elif isinstance(source, _WITH_OR_WITHOUT):
+    elif isinstance(source, _NOTED):
         broker = source.broker
     else:
         return ""
@@ -92,7 +92,7 @@ def _note(event: StoryEvent, groups: Mapping[str, Sequence[LogEntry]], value: st
         return ""
     if event.partition is None:
         group = [copy for copies in groups.values() for copy in copies]
-    has_it = any(copy.broker == broker and _is_there(copy, event.number) for copy in group)
+    has_it = any(copy.broker == broker and _exists_at(copy, event.number) for copy in group)
     return f", with {name}" if has_it else f", WITHOUT {name}"
 
 
@@ -112,9 +112,9 @@ def _around_copies(story: TraceStory, partition: str, group: Sequence[LogEntry])
     end = max(inf if copy.removed is None else copy.removed.number for copy in group)
     passed: set[tuple[int, int, str]] = set()
     for event in story.events:
-        if event.of_client or not begin <= event.number <= end:
+        if event.is_client_event or not begin <= event.number <= end:
             continue
-        copy = next((copy for copy in group if _has_it(copy, event)), None)
+        copy = next((copy for copy in group if _happens_on_copy(copy, event)), None)
         if isinstance(event.source, _DECISIONS) and event.partition == partition:
             yield event.position
         elif copy is None:
@@ -168,12 +168,12 @@ def _passed_up_to(event: StoryEvent) -> int:
     return event.source.offset if isinstance(event.source, kinds.LogFlushed) else -1
 
 
-def _has_it(copy: LogEntry, event: StoryEvent) -> bool:
+def _happens_on_copy(copy: LogEntry, event: StoryEvent) -> bool:
     """Return whether an event happens on the broker of a copy while the copy exists."""
-    return copy.broker == getattr(event.source, "broker", None) and _is_there(copy, event.number)
+    return copy.broker == getattr(event.source, "broker", None) and _exists_at(copy, event.number)
 
 
-def _is_there(copy: LogEntry, number: int) -> bool:
+def _exists_at(copy: LogEntry, number: int) -> bool:
     """Return whether a copy exists at an event, including the events that stored and removed it."""
     return copy.number <= number and (copy.removed is None or copy.removed.number >= number)
 
@@ -184,9 +184,9 @@ def _sends(events: Sequence[StoryEvent], value: str) -> Iterator[str]:
         if isinstance(event.source, kinds.ClientSent):
             where = "" if event.partition is None else f" to {event.partition}"
             yield f"{event.narration.lane} sent {name}{where} at {seconds(event.at_us)}"
-    again = sum(isinstance(event.source, kinds.SentAgain) for event in events)
-    if again:
-        yield f"its producer retried it {counted(again, 'time')}"
+    retries = sum(isinstance(event.source, kinds.SentAgain) for event in events)
+    if retries:
+        yield f"its producer retried it {counted(retries, 'time')}"
     for event in events:
         if isinstance(event.source, kinds.BatchAcknowledged):
             yield f"{event.narration.lane} acknowledged it at {seconds(event.at_us)}"
@@ -250,7 +250,7 @@ _REMOVALS: Final[Mapping[str, Callable[[RemovedEntry], str]]] = {
 }
 
 
-def _judged(story: TraceStory, value: str) -> Iterator[str]:
+def _verdicts(story: TraceStory, value: str) -> Iterator[str]:
     findings = [finding for finding in story.findings if value in finding.values]
     for finding in findings:
         yield f"judged: {finding.rule}, {finding.judged()} (--around {finding.number})"

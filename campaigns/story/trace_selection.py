@@ -1,4 +1,4 @@
-"""Selects the events of a story that are shown one by one. The others are folded and counted."""
+"""Selects the events that a story shows one by one. It folds and counts the others."""
 
 from bisect import bisect_left, bisect_right
 from collections import Counter
@@ -34,13 +34,13 @@ _PARTITIONS_COUNTED_MIN: Final = 2
 _FINDINGS_SHOWN: Final = 3
 """Findings whose records a long story shows."""
 
-_OF_FETCHES: Final = frozenset({FetchDelayed.name, FetchExpired.name})
-"""The events of a fetch that finds nothing new."""
+_EMPTY_FETCHES: Final = frozenset({FetchDelayed.name, FetchExpired.name})
+"""The events of a fetch that returns no new record."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shown:
-    """An event that is shown. ``mark`` is the number of its link in the chain, if it has one."""
+class ShownRow:
+    """An event with its own row. ``mark`` is the number of its link in the chain, if any."""
 
     event: StoryEvent
     text: str
@@ -48,8 +48,8 @@ class Shown:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Folded:
-    """Consecutive events that are only counted, by name."""
+class FoldedRow:
+    """A row for consecutive events. It only counts them by name."""
 
     first: StoryEvent
     last: StoryEvent
@@ -62,12 +62,12 @@ class Folded:
 
     def text(self) -> str:
         """Return the counts in words, the most frequent first."""
-        counts = {name: count for name, count in self.counts.items() if name not in _OF_FETCHES}
+        counts = {name: count for name, count in self.counts.items() if name not in _EMPTY_FETCHES}
         ordered = sorted((counts or self.counts).items(), key=lambda entry: (-entry[1], entry[0]))
         return ", ".join(phrase_of(kind_of(name)).counted(count) for name, count in ordered)
 
 
-Row = Shown | Folded
+Row = ShownRow | FoldedRow
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,21 +97,21 @@ class Window:
         )
 
 
-def whole(story: TraceStory, window: Window, *, everything: bool = False) -> list[Row]:
-    """Return the whole story, with routine events folded unless *everything* is set."""
+def whole_story(story: TraceStory, window: Window, *, everything: bool = False) -> list[Row]:
+    """Return the whole story. Without *everything*, routine events are folded."""
     if everything:
         return [_shown(event) for event in story.events if window.has(event)]
     is_shown = _notable(story)
     return list(_fold(map(_shown, filter(window.has, story.events)), lambda row: is_shown(row.event)))
 
 
-def readable(rows: Sequence[Row]) -> list[Line]:
+def readable_rows(rows: Sequence[Row]) -> list[Line]:
     """Return the rows as lines for people: one line for all created topics, and no short folds.
 
-    Short folds stay if there is nothing else.
+    Short folds stay if every row is one.
     """
     lines = list(_with_created_topics(rows))
-    return [line for line in lines if not isinstance(line, Folded) or not line.is_short] or lines
+    return [line for line in lines if not isinstance(line, FoldedRow) or not line.is_short] or lines
 
 
 def created_topics(events: Iterable[StoryEvent]) -> str | None:
@@ -129,36 +129,36 @@ def _with_created_topics(rows: Sequence[Row]) -> Iterator[Line]:
     places = [
         place
         for place, row in enumerate(rows)
-        if isinstance(row, Shown) and row.mark is None and row.event.creates_partition
+        if isinstance(row, ShownRow) and row.mark is None and row.event.creates_partition
     ]
-    summary = created_topics(row.event for row in rows if isinstance(row, Shown) and row.mark is None)
+    summary = created_topics(row.event for row in rows if isinstance(row, ShownRow) and row.mark is None)
     if summary is None:
         yield from rows
         return
     first, last, hidden = places[0], places[-1], frozenset(places)
     for place, row in enumerate(rows):
-        if place == first and isinstance(row, Shown):
+        if place == first and isinstance(row, ShownRow):
             yield CreatedTopics(first=row.event, summary=summary)
-        elif place not in hidden and not (first < place < last and isinstance(row, Folded)):
+        elif place not in hidden and not (first < place < last and isinstance(row, FoldedRow)):
             yield row
 
 
-def only(story: TraceStory, texts: Mapping[int, str], window: Window) -> list[Row]:
-    """Return the events at these positions with these texts. Others are not even counted."""
+def selected_rows(story: TraceStory, texts: Mapping[int, str], window: Window) -> list[Row]:
+    """Return the events at the positions in *texts*, with those texts. Count no other event."""
     return [
-        Shown(event=event, text=texts[event.position])
+        ShownRow(event=event, text=texts[event.position])
         for event in story.events
         if event.position in texts and window.has(event)
     ]
 
 
-def around(
+def rows_around(
     story: TraceStory, finding: NumberedFinding, window: Window, *, everything: bool = False
 ) -> list[Row]:
-    """Return the events around a finding's chain. Its links are marked and say why they matter."""
+    """Return the events around a finding's chain. Its links have marks and say why they matter."""
     marked = _marked(story, finding)
     if not marked:
-        return whole(story, window, everything=everything)
+        return whole_story(story, window, everything=everything)
     notable = _notable(story, finding)
     beside = [
         event.position
@@ -180,7 +180,7 @@ def around(
 def _insert_links(
     story: TraceStory,
     finding: NumberedFinding,
-    rows: list[Shown],
+    rows: list[ShownRow],
     marked: Mapping[int, tuple[int, Link]],
     window: Window,
 ) -> None:
@@ -197,13 +197,13 @@ def _insert_links(
             continue
         while after < len(rows) and rows[after].event.at_us < event.at_us:
             after += 1
-        rows.insert(after, Shown(event=event, text=event.narration.text, mark=number))
+        rows.insert(after, ShownRow(event=event, text=event.narration.text, mark=number))
         after += 1
 
 
 def _marked(story: TraceStory, finding: NumberedFinding) -> dict[int, tuple[int, Link]]:
-    """Return the links of a chain, with their numbers, by event position."""
-    pairs = zip(finding.finding.chain, story.places.of(finding.finding), strict=True)
+    """Return a chain's links and their numbers by event position."""
+    pairs = zip(finding.finding.chain, story.places.positions(finding.finding), strict=True)
     timed = enumerate(((link, position) for link, position in pairs if link.at_us is not None), 1)
     marked: dict[int, tuple[int, Link]] = {}
     for number, (link, position) in timed:
@@ -246,18 +246,18 @@ def _crosses(event: StoryEvent, heights: Iterable[tuple[str, int]]) -> bool:
     return any(partition == event.partition and low <= offset < high for partition, offset in heights)
 
 
-def _fold(rows: Iterable[Shown], is_shown: Callable[[Shown], bool]) -> Iterator[Row]:
+def _fold(rows: Iterable[ShownRow], is_shown: Callable[[ShownRow], bool]) -> Iterator[Row]:
     for is_kept, group in groupby(rows, is_shown):
         if is_kept:
             yield from group
         else:
             events = [row.event for row in group]
             counts = Counter(event.event for event in events)
-            yield Folded(first=events[0], last=events[-1], counts=counts)
+            yield FoldedRow(first=events[0], last=events[-1], counts=counts)
 
 
-def _shown(event: StoryEvent, marked: Mapping[int, tuple[int, Link]] | None = None) -> Shown:
+def _shown(event: StoryEvent, marked: Mapping[int, tuple[int, Link]] | None = None) -> ShownRow:
     if marked is None or event.position not in marked:
-        return Shown(event=event, text=event.narration.text)
+        return ShownRow(event=event, text=event.narration.text)
     number, link = marked[event.position]
-    return Shown(event=event, text=in_lane(link, event.narration.lane), mark=number)
+    return ShownRow(event=event, text=in_lane(link, event.narration.lane), mark=number)

@@ -29,9 +29,9 @@ class StoryEvent:
     """An event of the trace or of the history, in words.
 
     ``position`` is its place in the story, from 0. ``number`` is its line of ``trace.jsonl``, from
-    1. An event that only the history has is ``of_client``, with the number of the trace event
-    before it. ``values`` are the records that it is about. ``source`` is the event itself, None for
-    a link without one.
+    1. ``is_client_event`` marks an event of the history; it has the number of the trace event
+    before it. ``values`` are the records that the event concerns. ``source`` is the event itself,
+    None for a link without one.
     """
 
     position: int
@@ -42,7 +42,7 @@ class StoryEvent:
     partition: str | None = None
     values: tuple[str, ...] = ()
     source: Event | None = None
-    of_client: bool = False
+    is_client_event: bool = False
     hw_before: int | None = None
 
     @property
@@ -63,7 +63,7 @@ class StoryEvent:
 
 @dataclass(frozen=True, kw_only=True)
 class TraceStory:
-    """A recorded run as a story. Its events are narrated when they are first needed.
+    """A recorded run as a story. It narrates its events when they are first needed.
 
     ``run`` has the same events at the same positions, as recorded.
     """
@@ -74,7 +74,7 @@ class TraceStory:
 
     @cached_property
     def events(self) -> tuple[StoryEvent, ...]:
-        """All events in words, in order."""
+        """All events in order, each with its words."""
         return story_events(self.run)
 
     @cached_property
@@ -84,7 +84,7 @@ class TraceStory:
 
     @cached_property
     def places(self) -> ChainPlaces:
-        """The event positions of the links of findings."""
+        """Finds the event position of each link of a finding."""
         return ChainPlaces(self.run)
 
     @property
@@ -143,7 +143,7 @@ def story_of(recorded: RecordedRun) -> TraceStory:
 
 
 def story_events(run: RunEvents) -> tuple[StoryEvent, ...]:
-    """Return all events of a run in words, in order."""
+    """Return all events of a run in order, each with its words."""
     narrator = Narrator(ClusterState(run.replicas), several=len(run.replicas) > 1)
     return tuple(
         narrator.story_event(position, number, event)
@@ -157,13 +157,13 @@ def _lanes(events: Sequence[StoryEvent]) -> tuple[str, ...]:
     )
     numbers = {lane: number for lane in lanes if (number := broker_of_lane(lane)) is not None}
     brokers = sorted(numbers, key=numbers.__getitem__)
-    clients = dict.fromkeys(event.narration.lane for event in events if event.of_client)
+    clients = dict.fromkeys(event.narration.lane for event in events if event.is_client_event)
     rest = [lane for lane in lanes if lane not in {FAULTS, *brokers, *clients}]
     return (FAULTS, *brokers, *clients, *rest)
 
 
 class Narrator:
-    """Narrates the events of a run in order, and remembers the context that later ones need."""
+    """Narrates the events of a run in order, and keeps the context that later events need."""
 
     def __init__(self, state: ClusterState, *, several: bool) -> None:
         self._state = state
@@ -187,7 +187,7 @@ class Narrator:
             partition=getattr(event, "partition", None),
             values=(*values_of(event), *context.removed),
             source=event,
-            of_client=event.name in HISTORY_EVENTS,
+            is_client_event=event.name in HISTORY_EVENTS,
             hw_before=context.hw_before,
         )
 

@@ -11,8 +11,16 @@ from harrow.campaigns.language.spelling import counted, listed, nearest, printab
 from harrow.campaigns.record.json_text import json_document
 from harrow.campaigns.record.numbered_findings import NumberedFinding
 from harrow.campaigns.record.recorded_run import RecordError, find_run
-from harrow.campaigns.story.trace_record import RecordStory, follow
-from harrow.campaigns.story.trace_selection import Line, Row, Window, around, only, readable, whole
+from harrow.campaigns.story.trace_record import RecordStory, story_of_record
+from harrow.campaigns.story.trace_selection import (
+    Line,
+    Row,
+    Window,
+    readable_rows,
+    rows_around,
+    selected_rows,
+    whole_story,
+)
 from harrow.campaigns.story.trace_story import TraceStory, read_story
 from harrow.cli import exit_code
 from harrow.cli.console import message_console, say, show
@@ -80,17 +88,17 @@ def _time(option: str, text: str | None) -> int | None:
 
 def _excerpt(request: TraceRequest, story: TraceStory, window: Window) -> _Excerpt:
     if request.record is not None:
-        record = follow(story, request.record)
-        return _Excerpt(story=story, rows=only(story, record.texts, window), record=record)
+        record = story_of_record(story, request.record)
+        return _Excerpt(story=story, rows=selected_rows(story, record.texts, window), record=record)
     if request.around is not None:
         finding = _find_finding(story, request.around)
-        rows = around(story, finding, window, everything=request.everything)
+        rows = rows_around(story, finding, window, everything=request.everything)
         return _Excerpt(story=story, rows=rows, finding=finding)
-    return _Excerpt(story=story, rows=whole(story, window, everything=request.everything))
+    return _Excerpt(story=story, rows=whole_story(story, window, everything=request.everything))
 
 
 def _lines(excerpt: _Excerpt, request: TraceRequest) -> Sequence[Line]:
-    return excerpt.rows if request.everything else readable(excerpt.rows)
+    return excerpt.rows if request.everything else readable_rows(excerpt.rows)
 
 
 def _find_finding(story: TraceStory, argument: str) -> NumberedFinding:

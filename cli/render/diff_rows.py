@@ -167,12 +167,12 @@ def _fold_key(row: replica_diff.DiffRow) -> object:
             fate.acked_offset == fate.entry.offset,
             fate.error,
             frozenset(fate.readers),
-            fate.held_by,
+            fate.holders,
             fate.is_lost,
         )
         for fate in row.fates
     )
-    return row.is_past, row.is_again, cells, fates
+    return row.is_past, row.is_second_copy, cells, fates
 
 
 def cell_text(rows: FoldedRows, broker: int, signs: CellSigns, *, with_ids: bool) -> Text:
@@ -226,7 +226,7 @@ def record_text(first: LogEntry, last: LogEntry | None, producers: int, *, with_
 
 def acked_text(rows: FoldedRows, *, with_times: bool) -> Text:
     """Return the response to the producer of each record in a row."""
-    if rows.first.is_again:
+    if rows.first.is_second_copy:
         return Text("as above")
     several = len(rows.first.fates) > 1
     return lines(
@@ -254,7 +254,7 @@ def _acked(fate: replica_diff.RecordFate, *, with_time: bool) -> str:
 
 def readers_text(rows: FoldedRows, *, with_names: bool) -> Text:
     """Return the consumers that have read a row's records, or their number."""
-    if rows.first.is_again:
+    if rows.first.is_second_copy:
         return Text()
     if not with_names:
         return lines(str(len(fate.readers) or "-") for fate in rows.first.fates)

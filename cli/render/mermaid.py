@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from harrow.campaigns.story.trace_selection import Line, Shown
+from harrow.campaigns.story.trace_selection import Line, ShownRow
 from harrow.campaigns.story.trace_story import TraceStory
 from harrow.checks.causes.story import seconds
 from harrow.cluster_model.events import BatchAcknowledged, BatchAppended, BatchReplicated
@@ -32,7 +32,7 @@ def _lines(story: TraceStory, rows: Sequence[Line]) -> Iterator[str]:
     used = {
         lane
         for row in rows
-        if isinstance(row, Shown)
+        if isinstance(row, ShownRow)
         for lane in (row.event.narration.lane, row.event.narration.to)
     }
     names = {lane: f"L{number}" for number, lane in enumerate(story.lanes) if lane in used}
@@ -41,7 +41,7 @@ def _lines(story: TraceStory, rows: Sequence[Line]) -> Iterator[str]:
         yield f"    participant {name} as {escaped(lane)}"
     participants = list(names.values())
     for row in rows:
-        if not isinstance(row, Shown):
+        if not isinstance(row, ShownRow):
             if participants:
                 # A note spans one actor, or two and all between them.
                 over = ",".join(dict.fromkeys((participants[0], participants[-1])))
@@ -54,7 +54,7 @@ def _lines(story: TraceStory, rows: Sequence[Line]) -> Iterator[str]:
             yield "    end"
 
 
-def _step(row: Shown, names: dict[str, str]) -> str:
+def _step(row: ShownRow, names: dict[str, str]) -> str:
     narration = row.event.narration
     text = escaped(f"{seconds(row.event.at_us)} {row.text}")
     lane_name = names[narration.lane]

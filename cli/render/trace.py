@@ -8,9 +8,9 @@ from rich.console import Console, RenderableType
 
 from harrow.campaigns.record.numbered_findings import NumberedFinding
 from harrow.campaigns.story.narration import FAULTS, broker_of_lane
-from harrow.campaigns.story.run_state import before
+from harrow.campaigns.story.run_state import initial_state
 from harrow.campaigns.story.trace_record import RecordStory
-from harrow.campaigns.story.trace_selection import CreatedTopics, Folded, Line, Shown
+from harrow.campaigns.story.trace_selection import CreatedTopics, FoldedRow, Line, ShownRow
 from harrow.campaigns.story.trace_story import TraceStory
 from harrow.checks.causes.story import seconds
 from harrow.checks.replay.cluster_state import BrokerState
@@ -88,7 +88,7 @@ def ending(finding: NumberedFinding | None, record: RecordStory | None) -> Itera
 
 def lanes_of(story: TraceStory, rows: Sequence[Line]) -> list[str]:
     """Return the lanes that are not empty, in order."""
-    used = {row.event.narration.lane for row in rows if isinstance(row, Shown)}
+    used = {row.event.narration.lane for row in rows if isinstance(row, ShownRow)}
     return [lane for lane in story.lanes if lane in used]
 
 
@@ -97,7 +97,7 @@ class LaneStates:
 
     def __init__(self, story: TraceStory) -> None:
         self._story = story
-        self._state = before(story.run)
+        self._state = initial_state(story.run)
         self._next = 0
         self._stopped_clients: set[str] = set()
 
@@ -153,7 +153,7 @@ class StoryTable:
             yield self._head(self._widths)
         last_us: int | None = None
         for group in self._groups():
-            if isinstance(group, Folded | CreatedTopics):
+            if isinstance(group, FoldedRow | CreatedTopics):
                 yield from self._folded(group)
                 continue
             at_us = group[0].event.at_us
@@ -164,22 +164,22 @@ class StoryTable:
             else:
                 yield from self._event_columns(group, time, self._widths)
 
-    def _groups(self) -> Iterator[Folded | CreatedTopics | list[Shown]]:
+    def _groups(self) -> Iterator[FoldedRow | CreatedTopics | list[ShownRow]]:
         """Yield groups of rows to show side by side: in columns, the events of one instant."""
-        group: list[Shown] = []
+        group: list[ShownRow] = []
         for row in self._rows:
-            if isinstance(row, Shown) and group and self._is_beside(group[-1], row):
+            if isinstance(row, ShownRow) and group and self._is_beside(group[-1], row):
                 group.append(row)
                 continue
             if group:
                 yield group
-            group = [row] if isinstance(row, Shown) else []
-            if not isinstance(row, Shown):
+            group = [row] if isinstance(row, ShownRow) else []
+            if not isinstance(row, ShownRow):
                 yield row
         if group:
             yield group
 
-    def _is_beside(self, last: Shown, row: Shown) -> bool:
+    def _is_beside(self, last: ShownRow, row: ShownRow) -> bool:
         return (
             self._widths is not None
             and last.event.at_us == row.event.at_us
@@ -203,7 +203,7 @@ class StoryTable:
         texts = [
             cell_len(row.text) + (0 if row.mark is None else _GAP)
             for row in self._rows
-            if isinstance(row, Shown) and row.event.narration.lane == lane
+            if isinstance(row, ShownRow) and row.event.narration.lane == lane
         ]
         return max([*texts, len(lane), _LANE_WIDTH_MIN - 1]) + 1
 
@@ -211,14 +211,14 @@ class StoryTable:
         cells = [f"{lane:<{width + _GAP}}" for lane, width in zip(self._lanes, widths, strict=True)]
         return [(" " * (_TIME_WIDTH + _GAP + 1), ""), ("".join(cells).rstrip(), "bold")]
 
-    def _folded(self, row: Folded | CreatedTopics) -> Iterator[list[Piece]]:
+    def _folded(self, row: FoldedRow | CreatedTopics) -> Iterator[list[Piece]]:
         margin = _TIME_WIDTH + _GAP + 1
         begin = f"{self._signs.ellipsis:>{_TIME_WIDTH}}"
         for part in wrapped(row.text(), max(self._width - margin, _TEXT_WIDTH_MIN)):
             yield [(f"{begin:<{margin}}{part}", DIM)]
             begin = ""
 
-    def _event_lines(self, row: Shown, time: str) -> Iterator[list[Piece]]:
+    def _event_lines(self, row: ShownRow, time: str) -> Iterator[list[Piece]]:
         name_width = max(len(lane) for lane in self._lanes)
         name = f"{row.event.narration.lane:<{name_width}}"
         margin = _TIME_WIDTH + _GAP + 1 + name_width + _GAP
@@ -230,7 +230,7 @@ class StoryTable:
             yield [(" " * margin, ""), (part, _style(row))]
 
     def _event_columns(
-        self, group: Sequence[Shown], time: str, widths: Sequence[int]
+        self, group: Sequence[ShownRow], time: str, widths: Sequence[int]
     ) -> Iterator[list[Piece]]:
         self._states.go_to(group[-1].event.position)
         cells: dict[int, tuple[list[str], str]] = {}
@@ -275,6 +275,6 @@ def wrapped(text: str, width: int) -> list[str]:
     return [*lines, line]
 
 
-def _style(row: Shown) -> str:
+def _style(row: ShownRow) -> str:
     style = EVENT_STYLES.get(row.event.narration.topic, "")
     return f"bold {style}".strip() if row.mark is not None else style

@@ -8,7 +8,7 @@ from rich.console import Group
 
 from harrow.campaigns.language.spelling import counted, printable
 from harrow.campaigns.record.report import FindingGroup
-from harrow.campaigns.story.playback import EventShown, FaultShown, Scene
+from harrow.campaigns.story.playback import DisplayedEvent, DisplayedFault, Scene
 from harrow.campaigns.story.replica_diff import DIFFERENT, MISSING, REMOVED, LogCell, cells_at_end
 from harrow.checks.causes.story import seconds
 from harrow.checks.replay import partition_state
@@ -349,7 +349,7 @@ def _faults(scene: Scene, canvas: Canvas) -> Iterator[Text]:
         yield Text(f"  and {len(scene.faults) - _FAULTS_SHOWN} more", DIM)
 
 
-def _lasts(fault: FaultShown, scene: Scene, *, in_short: bool) -> str:
+def _lasts(fault: DisplayedFault, scene: Scene, *, in_short: bool) -> str:
     since = "" if in_short else f"since {seconds(fault.since_us)}, "
     if fault.until_us is None:
         return f"{since}to the end"
@@ -369,7 +369,7 @@ def _anomalies(anomalies: Sequence[FindingGroup], canvas: Canvas) -> Iterator[Te
         yield Text(f"  and {counted(len(anomalies) - _ANOMALIES_SHOWN, 'more kind')}", DIM)
 
 
-def _events(events: Sequence[EventShown], room: int) -> Iterator[Text]:
+def _events(events: Sequence[DisplayedEvent], room: int) -> Iterator[Text]:
     shown = events[-room:]
     for item in shown:
         narration = item.event.narration

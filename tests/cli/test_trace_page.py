@@ -316,7 +316,7 @@ def test_the_address_of_the_page_holds_its_view(lost: TraceStory, tmp_path: Path
 def test_keys_move_through_a_chain(lost: TraceStory, tmp_path: Path) -> None:
     needs_chromium()
     finding = lost.findings[0]
-    places = [position for position in lost.places.of(finding.finding) if position is not None]
+    places = [position for position in lost.places.positions(finding.finding) if position is not None]
     for keys, expected in (
         ("", places[0]),  # it opens at the first finding
         ("1n", places[1]),

@@ -17,7 +17,7 @@ from harrow.campaigns.story.playback import Playback
 from harrow.campaigns.story.run_diff import DiffMoment, PartitionDiff, diff_story
 from harrow.campaigns.story.runs_diff import diff_runs
 from harrow.campaigns.story.trace_page_data import page_data
-from harrow.campaigns.story.trace_record import follow
+from harrow.campaigns.story.trace_record import story_of_record
 from harrow.campaigns.story.trace_selection import Window
 from harrow.campaigns.story.trace_story import TraceStory, story_of
 from harrow.checks.finding import Finding
@@ -119,7 +119,7 @@ def check_trace(result: RunResult, story: TraceStory) -> None:
     followed = [value for value in by_value if value in named][:FOLLOWED_MAX]
     unharmed = [value for value in sorted(named) if value not in by_value][:1]
     for value in [*followed, *unharmed]:
-        assert rules_in(follow(story, value).lines) == by_value.get(value, set()), value
+        assert rules_in(story_of_record(story, value).lines) == by_value.get(value, set()), value
 
 
 def rules_in(lines: Iterable[str]) -> set[str]:

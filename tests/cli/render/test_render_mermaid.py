@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from harrow.campaigns.story.trace_selection import Window, around, whole
+from harrow.campaigns.story.trace_selection import Window, rows_around, whole_story
 from harrow.campaigns.story.trace_story import read_story
 from harrow.cli.render.mermaid import escaped, mermaid
 from tests.written_runs import written_run
@@ -24,8 +24,8 @@ def test_every_line_follows_the_grammar_of_mermaid(
     tmp_path: Path, campaign: str, variant: str | None
 ) -> None:
     story = read_story(written_run(tmp_path, campaign, variant))
-    texts = [mermaid(story, whole(story, Window()))]
-    texts += [mermaid(story, around(story, finding, Window())) for finding in story.findings]
+    texts = [mermaid(story, whole_story(story, Window()))]
+    texts += [mermaid(story, rows_around(story, finding, Window())) for finding in story.findings]
     for text in texts:
         first, *lines = text.splitlines()
         assert first == "sequenceDiagram"
@@ -59,7 +59,7 @@ def test_a_text_contains_no_syntax(text: str) -> None:
 
 def test_arrows_point_from_the_sender_of_records_to_the_receiver(tmp_path: Path) -> None:
     story = read_story(written_run(tmp_path, "loss-by-hw-truncation"))
-    text = mermaid(story, whole(story, Window()))
+    text = mermaid(story, whole_story(story, Window()))
     names = dict(re.findall(r"participant (L\d+) as (.*)", text))
     arrows = [
         (names[sender], names[receiver], text.split(maxsplit=1)[1])

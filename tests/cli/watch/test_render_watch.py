@@ -9,7 +9,7 @@ import pytest
 from rich.cells import cell_len
 
 from harrow.campaigns.run.run_result import RunResult
-from harrow.campaigns.story.playback import FaultShown, Playback, Scene
+from harrow.campaigns.story.playback import DisplayedFault, Playback, Scene
 from harrow.campaigns.story.run_state import RunState
 from harrow.cli.watch.canvas import Canvas
 from harrow.cli.watch.run_screen import frame
@@ -164,8 +164,8 @@ def test_a_terminal_without_unicode_gets_ascii() -> None:
 
 
 def test_further_faults_are_counted() -> None:
-    fault = FaultShown(text="broker_crash broker=1", since_us=1_000_000, until_us=4_500_000)
-    endless = FaultShown(text="partition between=[0, 1]", since_us=1_000_000, until_us=None)
+    fault = DisplayedFault(text="broker_crash broker=1", since_us=1_000_000, until_us=4_500_000)
+    endless = DisplayedFault(text="partition between=[0, 1]", since_us=1_000_000, until_us=None)
     scene = replace(scene_of(many(1, 3)), faults=(fault, endless, fault, fault, fault))
     shown = lines_of(scene)
     begin = shown.index("faults in force")
