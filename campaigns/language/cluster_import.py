@@ -9,10 +9,14 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 from enum import StrEnum
-from fnmatch import fnmatchcase
 from typing import Final, NamedTuple
 
-from harrow.campaigns.language.kafka_settings import kafka_has, releases_with
+from harrow.campaigns.language.kafka_settings import (
+    hidden_without,
+    is_without_effect,
+    kafka_has,
+    releases_with,
+)
 from harrow.campaigns.language.literals import LiteralError, setting_text, setting_value
 from harrow.campaigns.language.loader import load_text
 from harrow.campaigns.language.problem import CampaignError, Problem
@@ -36,40 +40,6 @@ _VOTERS: Final = ("controller.quorum.voters", "controller.quorum.bootstrap.serve
 _PLACES: Final = (*_IDS, *_VOTERS, "broker.rack", "process.roles", "zookeeper.connect")
 """Settings that say which brokers and servers there are."""
 _OF_ONE_CLIENT: Final = ("transactional.id", "group.instance.id")
-
-_UNAFFECTED: Final = (
-    *("ssl.*", "sasl.*", "security.*", "zookeeper.ssl.*", "password.encoder.*", "principal.builder.class"),
-    *("listeners", "advertised.*", "listener.*", "inter.broker.listener.name", "controller.listener.names"),
-    *("host.name", "port", "bootstrap.servers", "client.id", "client.dns.lookup"),
-    *("log.dir", "log.dirs", "metadata.log.dir", "log4j.*"),
-    *("metric*", "kafka.metrics.*", "auto.include.jmx.reporter", "enable.metrics.push", "client.telemetry.*"),
-    *("socket.*.buffer.bytes", "send.buffer.bytes", "receive.buffer.bytes"),
-    *("key.serializer", "value.serializer", "key.deserializer", "value.deserializer"),
-)
-"""What moves no record: encryption, addresses, folders, metrics, sockets, serializers."""
-_LACKING: Final = (
-    ("remote.*", "tiered storage: segments that are lost or slow to read in the remote store"),
-    ("authorizer*", "requests that are refused for lack of permission"),
-    ("super.users", "requests that are refused for lack of permission"),
-    ("*share*", "share groups"),
-    ("buffer.memory", "a producer that blocks, or fails sends, because its memory is full"),
-    ("compression*", "the bytes that compression saves on disks and links"),
-    ("*max.bytes", "records and fetches that are refused or cut short for their size"),
-    ("max.request.size", "records that are refused for their size"),
-    ("max.message.bytes", "records that are refused for their size"),
-    ("auto.create.topics.enable", "topics that Kafka creates when a client names them"),
-    ("default.replication.factor", "how many replicas a topic gets that names no number"),
-    ("num.partitions", "how many partitions a topic gets that names no number"),
-    ("inter.broker.protocol.version", "an older release's behaviour: name that release (--kafka)"),
-    ("log.message.format.version", "an older release's format: name that release (--kafka)"),
-    ("*threads*", "how long work waits for a thread"),
-    ("num.replica.fetchers", "how fast a follower with many partitions catches up"),
-    ("log.cleaner.*", "how fast compaction proceeds"),
-    ("log.segment.delete.delay.ms", "when deleted segments leave the disk"),
-    ("interceptor.classes", "what your interceptors do to records"),
-    ("partitioner.*", "which partition a record goes to"),
-)
-"""What the model lacks, and what that can hide; a setting that no row covers has no sentence."""
 
 
 class Fate(StrEnum):
@@ -111,7 +81,7 @@ class Property(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
+class PropertiesFile:
     """A ``.properties`` file: its properties, and the scope of the process that reads it."""
 
     file: str
@@ -155,7 +125,7 @@ def import_properties(
     return _Import(sources, release or _release_of(sources), brokers).run()
 
 
-def _source(file: str, text: str) -> Source:
+def _source(file: str, text: str) -> PropertiesFile:
     properties = tuple(properties_of(text))
     names = {prop.name for prop in properties}
     known = {
@@ -165,19 +135,19 @@ def _source(file: str, text: str) -> Source:
     scope = max(known, key=lambda each: known[each])
     if not known[scope]:
         raise CampaignError([Problem(file, 0, 0, "no setting of a broker, a producer or a consumer in it")])
-    return Source(
+    return PropertiesFile(
         file=file, properties=properties, scope=scope, values={prop.name: prop.value for prop in properties}
     )
 
 
-def _release_of(sources: Sequence[Source]) -> str:
+def _release_of(sources: Sequence[PropertiesFile]) -> str:
     has_zookeeper = any("zookeeper.connect" in source.values for source in sources)
     has_quorum = any("process.roles" in source.values for source in sources)
     return _NEWEST_WITH_ZOOKEEPER if has_zookeeper and not has_quorum else NEWEST_RELEASE
 
 
 class _Import:
-    def __init__(self, sources: Sequence[Source], release: str, brokers: int | None) -> None:
+    def __init__(self, sources: Sequence[PropertiesFile], release: str, brokers: int | None) -> None:
         self._sources = sources
         self._release = release
         self._brokers = brokers
@@ -203,7 +173,7 @@ class _Import:
         files = listed([source.file for source in self._sources])
         return f"A cluster of Kafka {self._release}, imported from {files}."
 
-    def _document(self, sources: Sequence[Source], own: Sequence[Mapping[str, Value]]) -> Rows:
+    def _document(self, sources: Sequence[PropertiesFile], own: Sequence[Mapping[str, Value]]) -> Rows:
         serving = [
             (source, settings) for source, settings in zip(sources, own, strict=True) if _serves(source)
         ]
@@ -218,7 +188,7 @@ class _Import:
         return Rows((key, value) for key, value in rows.items() if value not in ({}, ""))
 
     def _broker_rows(
-        self, serving: Sequence[tuple[Source, Mapping[str, Value]]], shared: Mapping[str, Value]
+        self, serving: Sequence[tuple[PropertiesFile, Mapping[str, Value]]], shared: Mapping[str, Value]
     ) -> Items | int:
         rows = []
         for index, (source, settings) in enumerate(serving):
@@ -237,7 +207,7 @@ class _Import:
             row.pop("rack", None)
         return Items({**row, "id": first + index} for index in range(self._brokers or BROKERS_DEFAULT))
 
-    def _metadata(self, sources: Sequence[Source]) -> dict[str, object]:
+    def _metadata(self, sources: Sequence[PropertiesFile]) -> dict[str, object]:
         values = {name: value for source in sources for name, value in source.values.items()}
         modes = RELEASES[self._release].modes
         if "process.roles" not in values and "zookeeper.connect" in values and ZOOKEEPER in modes:
@@ -250,7 +220,7 @@ class _Import:
         voters = next((len(values[name].split(",")) for name in _VOTERS if name in values), 1)
         return {"metadata": KRAFT, "kraft": Rows(voters=voters, combined=combined)}
 
-    def _settings(self, source: Source) -> dict[str, Value]:
+    def _settings(self, source: PropertiesFile) -> dict[str, Value]:
         """Return the settings that the cluster file gets from a source; note each line's fate."""
         last = {prop.name: prop for prop in source.properties}
         times = Counter(prop.name for prop in source.properties)
@@ -263,7 +233,7 @@ class _Import:
             self._one(source, prop, settings)
         return settings
 
-    def _one(self, source: Source, prop: Property, settings: dict[str, Value]) -> None:
+    def _one(self, source: PropertiesFile, prop: Property, settings: dict[str, Value]) -> None:
         scope, name, text = source.scope, prop.name, prop.value
         if scope == BROKER and name == "broker.rack" and self._is_for_all:
             self._note(source, prop, Fate.LACKING, "one file for all brokers: add the rack of each")
@@ -293,27 +263,26 @@ class _Import:
     def _modelled(self, scope: str, name: str) -> list[Setting]:
         return [SETTINGS[scope, name]] if (scope, name) in SETTINGS else []
 
-    def _parsed(self, source: Source, prop: Property, name: str, text: str) -> Value | None:
+    def _parsed(self, source: PropertiesFile, prop: Property, name: str, text: str) -> Value | None:
         try:
             return setting_value(SETTINGS[source.scope, name], text)
         except LiteralError as error:
             self._problems.append(Problem(source.file, prop.line, 1, f"{prop.name}: {error}"))
             return None
 
-    def _unmodelled(self, source: Source, prop: Property) -> None:
+    def _unmodelled(self, source: PropertiesFile, prop: Property) -> None:
         name = prop.name
         if not kafka_has(source.scope, name, self._release):
             if name.startswith("listener.name."):
                 self._note(source, prop, Fate.UNAFFECTED)
                 return
             self._note(source, prop, Fate.UNKNOWN, _elsewhere(name, source.scope))
-        elif any(fnmatchcase(name, pattern) for pattern in _UNAFFECTED):
+        elif is_without_effect(name):
             self._note(source, prop, Fate.UNAFFECTED)
         else:
-            hides = next((hides for pattern, hides in _LACKING if fnmatchcase(name, pattern)), "")
-            self._note(source, prop, Fate.LACKING, hides)
+            self._note(source, prop, Fate.LACKING, hidden_without(name))
 
-    def _note(self, source: Source, prop: Property, fate: Fate, note: str = "") -> None:
+    def _note(self, source: PropertiesFile, prop: Property, fate: Fate, note: str = "") -> None:
         self._lines.append(
             ImportedLine(
                 file=source.file, line=prop.line, name=prop.name, value=prop.value, fate=fate, note=note
@@ -325,7 +294,7 @@ class _Import:
         load_text(f"name: any\ncluster: {name}\n", "any.yaml", cluster_files={name: text})
 
 
-def _serves(source: Source) -> bool:
+def _serves(source: PropertiesFile) -> bool:
     """Return whether a file is that of a broker, not of a controller alone."""
     return source.values.get("process.roles") != "controller"
 

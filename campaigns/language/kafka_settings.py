@@ -5,6 +5,7 @@ scope, the name, and the releases whose ConfigDef has it. ``python -m docs.setti
 """
 
 from collections.abc import Iterator, Mapping
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Final
 
@@ -12,6 +13,40 @@ from harrow.cluster_model.registry import derived
 from harrow.cluster_model.release.profiles import RELEASES
 from harrow.cluster_model.release.switch import version_of
 from harrow.cluster_model.settings import SCOPES
+
+_UNAFFECTED: Final = (
+    *("ssl.*", "sasl.*", "security.*", "zookeeper.ssl.*", "password.encoder.*", "principal.builder.class"),
+    *("listeners", "advertised.*", "listener.*", "inter.broker.listener.name", "controller.listener.names"),
+    *("host.name", "port", "bootstrap.servers", "client.id", "client.dns.lookup"),
+    *("log.dir", "log.dirs", "metadata.log.dir", "log4j.*"),
+    *("metric*", "kafka.metrics.*", "auto.include.jmx.reporter", "enable.metrics.push", "client.telemetry.*"),
+    *("socket.*.buffer.bytes", "send.buffer.bytes", "receive.buffer.bytes"),
+    *("key.serializer", "value.serializer", "key.deserializer", "value.deserializer"),
+)
+"""What moves no record: encryption, addresses, folders, metrics, sockets, serializers."""
+_LACKING: Final = (
+    ("remote.*", "tiered storage: segments that are lost or slow to read in the remote store"),
+    ("authorizer*", "requests that are refused for lack of permission"),
+    ("super.users", "requests that are refused for lack of permission"),
+    ("*share*", "share groups"),
+    ("buffer.memory", "a producer that blocks, or fails sends, because its memory is full"),
+    ("compression*", "the bytes that compression saves on disks and links"),
+    ("*max.bytes", "records and fetches that are refused or cut short for their size"),
+    ("max.request.size", "records that are refused for their size"),
+    ("max.message.bytes", "records that are refused for their size"),
+    ("auto.create.topics.enable", "topics that Kafka creates when a client names them"),
+    ("default.replication.factor", "how many replicas a topic gets that names no number"),
+    ("num.partitions", "how many partitions a topic gets that names no number"),
+    ("inter.broker.protocol.version", "an older release's behaviour: name that release (--kafka)"),
+    ("log.message.format.version", "an older release's format: name that release (--kafka)"),
+    ("*threads*", "how long work waits for a thread"),
+    ("num.replica.fetchers", "how fast a follower with many partitions catches up"),
+    ("log.cleaner.*", "how fast compaction proceeds"),
+    ("log.segment.delete.delay.ms", "when deleted segments leave the disk"),
+    ("interceptor.classes", "what your interceptors do to records"),
+    ("partitioner.*", "which partition a record goes to"),
+)
+"""What the model lacks, and what that can hide; a setting that no row covers has no sentence."""
 
 TABLE: Final = Path(__file__).with_name("kafka_settings.txt")
 
@@ -43,3 +78,23 @@ def releases_with(name: str, scopes: tuple[str, ...] = SCOPES) -> tuple[str, ...
     """Return the releases in which Kafka has a setting of any of these scopes, oldest first."""
     present = frozenset().union(*(setting_names().get((scope, name), frozenset()) for scope in scopes))
     return tuple(release for release in RELEASES if release in present)
+
+
+def is_without_effect(name: str) -> bool:
+    """Return whether a setting that the model lacks changes nothing that the model is about."""
+    return any(fnmatchcase(name, pattern) for pattern in _UNAFFECTED)
+
+
+def hidden_without(name: str) -> str:
+    """Return what the model can hide because it lacks a setting; empty if no row says it."""
+    return next((hides for pattern, hides in _LACKING if fnmatchcase(name, pattern)), "")
+
+
+def unmodelled_hint(name: str) -> str | None:
+    """Return the hint for a name that the model lacks; None unless Kafka has such a setting."""
+    if not releases_with(name):
+        return None
+    if is_without_effect(name):
+        return "; Kafka has it and the model is not affected: leave it out"
+    hides = hidden_without(name)
+    return f"; Kafka has it and the model lacks it{f', which can hide {hides}' if hides else ''}"

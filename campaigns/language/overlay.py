@@ -5,6 +5,7 @@ from typing import Final
 
 from harrow.campaigns.language import yaml_positions as nodes
 from harrow.campaigns.language.former_names import former_name_hint
+from harrow.campaigns.language.kafka_settings import unmodelled_hint
 from harrow.campaigns.language.open_choices import without_choice
 from harrow.campaigns.language.schema import file_section
 from harrow.campaigns.language.spelling import quoted, suggestion
@@ -94,7 +95,7 @@ def parse_override(option: str) -> Override:
         raise OverrideError(mark, "an option applies to all variants; name the key without `variants`")
     if parts[0] not in fields:
         names = fields | set(setting_names())
-        hint = former_name_hint(key) or suggestion(key, names)
+        hint = former_name_hint(key) or unmodelled_hint(key) or suggestion(key, names)
         raise OverrideError(mark, f"neither a setting nor a key of a campaign: {quoted(key)}{hint}")
     return Override(parts, value, mark)
 

@@ -134,3 +134,28 @@ def test_kafka_has_the_settings_of_the_model_in_the_releases_that_the_model_says
         if setting.until and kafka_has(scope, name, list(RELEASES)[list(RELEASES).index(setting.until) + 1])
     ]
     assert gone == []
+
+
+def test_a_setting_of_kafka_that_the_model_lacks_is_no_misspelling() -> None:
+    text = """\
+settings:
+  compression.type: zstd
+  ssl.protocol: TLSv1.3
+  background.threads: 1
+  zookeeper.set.acl: true
+  acsk: all
+"""
+    with pytest.raises(CampaignError) as refused:
+        load_text(text, "x.yaml", ["buffer.memory=1"])
+    option, *others = (problem.message for problem in refused.value.problems)
+    hidden = "; Kafka has it and the model lacks it, which can hide"
+    assert option.endswith(
+        f"`buffer.memory`{hidden} a producer that blocks, or fails sends, because its memory is full"
+    )
+    assert others == [
+        f"unknown setting `compression.type`{hidden} the bytes that compression saves on disks and links",
+        "unknown setting `ssl.protocol`; Kafka has it and the model is not affected: leave it out",
+        f"unknown setting `background.threads`{hidden} how long work waits for a thread",
+        "unknown setting `zookeeper.set.acl`; Kafka has it and the model lacks it",
+        "unknown setting `acsk`; did you mean `acks`?",
+    ]
