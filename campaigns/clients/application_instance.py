@@ -1,4 +1,4 @@
-"""What application instances share on every target."""
+"""Defines application instances, with the code that all targets share."""
 
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping

@@ -1,4 +1,4 @@
-"""What the settings of a client promise it, on every target."""
+"""Derives the promises to a client from its settings, on every target."""
 
 from collections.abc import Sequence
 

@@ -1,1 +1,1 @@
-"""Rare states that a run may reach: their conditions, and how often each run reached them."""
+"""Declares the rare states that a run may reach, and counts how often a run reached each."""

@@ -1,4 +1,4 @@
-"""The memory that probes read: the state of the cluster so far, and a few more facts."""
+"""Keeps the memory that probes read: the state of the cluster, and a few more facts."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
@@ -19,15 +19,15 @@ _Replica = tuple[int, str]
 
 
 class ProbeMemory:
-    """The run so far, before the event that probes look at.
+    """The run before the event at which probes look.
 
-    A method takes the kind of event into account with which its parameter ``event`` is annotated.
+    The annotation of a handler's parameter ``event`` is the kind of event that it handles.
     """
 
     def __init__(self) -> None:
         self.state = ClusterState({})
-        # How often each broker has started.
-        self.lives: dict[int, int] = {}
+        # The number of times that each broker has started: its incarnation.
+        self.incarnations: dict[int, int] = {}
         # When a leader last removed a member from the ISR.
         self.removed_us: dict[_Replica, int] = {}
         # The epoch of each partition's last election. Reducing an ISR raises the leader epoch as
@@ -36,10 +36,10 @@ class ProbeMemory:
         # The highest offset ever committed, and ever read, in each partition.
         self.committed: dict[str, int] = {}
         self.read_end: dict[str, int] = {}
-        # The last leader of a partition and its start offset; the epoch and life in which a replica
-        # last led.
+        # The last leader of a partition and its start offset; the epoch and incarnation in which a
+        # replica was last leader.
         self.last_leader: dict[str, tuple[int, int]] = {}
-        self.led: dict[_Replica, tuple[int, int]] = {}
+        self.last_leadership: dict[_Replica, tuple[int, int]] = {}
         # Replicas that have truncated their logs, and have neither followed nor led since.
         self.truncated: set[_Replica] = set()
         # Flags of batches, by their records. One mapping, because each unpacked event has its own
@@ -63,7 +63,7 @@ class ProbeMemory:
         self.opened: dict[tuple[str, int], tuple[int, int]] = {}
 
     def take(self, event: Event) -> None:
-        """Take an event into account, and then apply it to the state."""
+        """Call an event's handler, and then apply the event to the state."""
         handler = _HANDLERS.get(event.name)
         if handler is not None:
             handler(self, event)
@@ -126,7 +126,7 @@ class ProbeMemory:
     # Events
 
     def broker_started(self, event: events.BrokerStarted) -> None:
-        self.lives[event.broker] = self.lives.get(event.broker, 0) + 1
+        self.incarnations[event.broker] = self.incarnations.get(event.broker, 0) + 1
 
     def controller_elected(self, event: events.ControllerElected) -> None:
         self.controller = event.broker
@@ -142,7 +142,7 @@ class ProbeMemory:
         self._forget_transactions_lost(event.partition, event.start_offset)
         if event.partition.startswith(_TRANSACTIONS_PREFIX):
             self.coordinators_elected_us = event.at_us
-        self.led[replica] = (event.leader_epoch, self.lives.get(event.broker, 0))
+        self.last_leadership[replica] = (event.leader_epoch, self.incarnations.get(event.broker, 0))
         if not self.leads(event.broker, event.partition):
             self.last_leader[event.partition] = (event.broker, event.start_offset)
 
@@ -205,8 +205,8 @@ class ProbeMemory:
         if self.leads(event.broker, event.partition):
             self.opened.pop((event.partition, event.producer_id), None)
 
-    # Frequent events: their fields are passed one by one, because an object for each would cost too
-    # much time
+    # Frequent events. Their handlers take the fields, because an object for each event would take
+    # too much time.
 
     def high_watermark_set(self, broker: int, partition: str, hw: int) -> None:
         if hw > self.committed.get(partition, 0):

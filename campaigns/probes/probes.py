@@ -401,8 +401,8 @@ def leader_restarted_in_its_epoch(run: ProbeMemory, event: events.BecameLeader) 
     Its absence went unnoticed. If its log became shorter meanwhile, the epoch does not show that to
     followers.
     """
-    led = run.led.get((event.broker, event.partition))
-    return led is not None and led[0] == event.leader_epoch and led[1] != run.lives.get(event.broker, 0)
+    epoch, incarnation = run.last_leadership.get((event.broker, event.partition), (-1, 0))
+    return epoch == event.leader_epoch and incarnation != run.incarnations.get(event.broker, 0)
 
 
 @probe()
@@ -411,11 +411,11 @@ def leader_missed_its_deposition(run: ProbeMemory, event: events.BecameLeader) -
 
     It believes that it led all along, while its followers may have truncated for the other leader.
     """
-    life = run.lives.get(event.broker, 0)
-    led_epoch, led_life = run.led.get((event.broker, event.partition), (-1, life))
+    incarnation = run.incarnations.get(event.broker, 0)
+    led_epoch, led_incarnation = run.last_leadership.get((event.broker, event.partition), (-1, incarnation))
     return (
         run.leads(event.broker, event.partition)
-        and led_life == life
+        and led_incarnation == incarnation
         and any(
             led_epoch < line.event.leader_epoch < event.leader_epoch
             and line.event.leader not in (event.broker, NO_LEADER)

@@ -1,4 +1,4 @@
-"""The reach of a set of runs: what probes need, as far as these runs have it."""
+"""Describes the needs of probes that a set of runs can meet."""
 
 from harrow.cluster_model.lazy_dataclass import dataclass
 

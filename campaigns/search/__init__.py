@@ -1,1 +1,1 @@
-"""Looking for failures, and making them small: shrink, strategies, corpus."""
+"""Shrinks failing runs, and keeps a corpus of them."""

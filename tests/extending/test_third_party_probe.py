@@ -62,4 +62,4 @@ def test_a_condition_at_a_notice_is_an_error() -> None:
 
         @probe()
         def member_gone(run: ProbeMemory, event: events.MemberExpired) -> bool:
-            return bool(run.lives and event.member)
+            return bool(run.incarnations and event.member)
