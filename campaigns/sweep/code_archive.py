@@ -1,10 +1,14 @@
-"""Packs harrow's own packages into one zip, which is all that executors need to run plans."""
+"""Packs harrow's own packages into one zip, which is all that executors need to run plans.
+
+With the library of the compiled core beside it, they run compiled where that is for their Python.
+"""
 
 import zipfile
 from pathlib import Path
 from typing import Final
 
 import harrow
+from harrow import compilation
 from harrow.campaigns.record.json_text import json_document
 from harrow.campaigns.version import BUILT, identity
 
@@ -34,7 +38,16 @@ def write_code_archive(path: Path) -> Path:
         _add(archive, f"campaigns/{BUILT}", json_document(identity()).encode())
         for file in sorted(files):
             _add(archive, file.relative_to(home).as_posix(), file.read_bytes())
+        compiled = library()
+        if compiled is not None:
+            sources = compiled.with_name(f"{compiled.name}.sources")
+            _add(archive, sources.name, sources.read_bytes())
     return path
+
+
+def library() -> Path | None:
+    """Return the library of the compiled core, if this process runs it."""
+    return compilation.LIBRARY if compilation.compilation()[0] == compilation.COMPILED else None
 
 
 def _add(archive: zipfile.ZipFile, name: str, content: bytes) -> None:

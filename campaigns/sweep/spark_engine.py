@@ -2,7 +2,8 @@
 
 This works the same embedded, on a cluster and through Spark Connect. `DataFrame.mapInArrow` passes
 the numbers to Python workers, which return rows. Plans travel with the function, as data. The code
-travels as one zip. Spark returns one result for each partition, however often it tried.
+travels as one zip, and the library of the compiled core beside it. Spark returns one result for
+each partition, however often it tried.
 """
 
 import pickle
@@ -19,21 +20,25 @@ from pyspark.sql.utils import is_remote
 
 from harrow.campaigns.sweep.cell import Cell
 from harrow.campaigns.sweep.chunk import Chunk, Task
-from harrow.campaigns.sweep.code_archive import write_code_archive
+from harrow.campaigns.sweep.code_archive import library, write_code_archive
 from harrow.campaigns.sweep.engine import ChunkLostError, EngineError, EngineLostError
 from harrow.campaigns.sweep.row import run_task
 from harrow.campaigns.sweep.row_table import TRANSPORT_SCHEMA, as_batch
 from harrow.campaigns.sweep.spark_session import in_short
 from harrow.campaigns.temporary_folder import temporary_folder
+from harrow.compilation import compilation
 
 NAME: Final = "spark"
 
 _MANY_ROWS: Final = 100_000
 _SCHEMA: Final = from_arrow_schema(TRANSPORT_SCHEMA)
+_CORE: Final = "core"
 
 
 class SparkEngine:
     """Runs chunks as jobs of a session, *workers* tasks at a time.
+
+    ``core`` says how executors run harrow: compiled or in plain Python.
 
     Raises:
         EngineError: The executors cannot run tasks.
@@ -48,7 +53,7 @@ class SparkEngine:
         # Executors may fetch the archive whenever they start, so it stays until the end.
         with ExitStack() as opened:
             _ship_code(session, opened.enter_context(temporary_folder()))
-            _check_executors(session)
+            self.core = _core_of_executors(session, self.workers)
             self._archive = opened.pop_all()
 
     def run(self, chunk: Chunk) -> pa.Table:
@@ -106,24 +111,39 @@ def _parallelism(session: SparkSession) -> int:
 
 def _ship_code(session: SparkSession, folder: Path) -> None:
     archive = str(write_code_archive(folder / "harrow_code.zip"))
+    compiled = None if library() is None else str(library())
     try:
         if is_remote():
             session.addArtifacts(archive, pyfile=True)
         else:
             session.sparkContext.addPyFile(archive)
+        if compiled is not None:
+            # Executors have it on Python's path, and import it if its name fits their Python.
+            if is_remote():
+                session.addArtifacts(compiled, file=True)
+            else:
+                session.sparkContext.addFile(compiled)
     except Exception as error:  # as above
         raise EngineError(f"Spark does not accept harrow's code: {in_short(error)}") from error
 
 
-def _check_executors(session: SparkSession) -> None:
-    """Have one Python worker import its modules, so that a missing one is reported at once.
+def _core_of_executors(session: SparkSession, workers: int) -> str:
+    """Have Python workers import their modules, so that a missing one is reported at once.
+
+    Return how they run harrow.
 
     Raises:
         EngineError: The executors cannot run tasks.
 
     """
     try:
-        session.range(0, 1, 1, 1).mapInArrow(_on_executor((), ()), _SCHEMA).toArrow()
+        numbers = session.range(0, workers, 1, workers)
+        cores = numbers.mapInArrow(_core_here, f"{_CORE} string").toArrow().column(_CORE).unique()
     except Exception as error:  # Spark, Py4J and gRPC each have errors of their own
         message = f"Spark's executors cannot run harrow: {in_short(error)} (they need Python and pyarrow)"
         raise EngineError(message) from error
+    return " and ".join(sorted(cores.to_pylist()))
+
+
+def _core_here(_: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    yield pa.RecordBatch.from_pydict({_CORE: [compilation()[0]]})

@@ -212,12 +212,14 @@ class _SweepSession:
         self._spark = start_session(master=master, remote=request.remote, log=log)
         stack.callback(stop_session, self._spark)
 
-    def _start(self, engine: SweepEngine, definition: Definition, path: Path, stack: ExitStack) -> Any:
-        if engine == "spark":
+    def _start(self, choice: SweepEngine, definition: Definition, path: Path, stack: ExitStack) -> Any:
+        if choice == "spark":
             self._start_spark(stack, path)
             from harrow.campaigns.sweep.spark_engine import SparkEngine
 
-            return SparkEngine(self._spark, definition.cells, self._request.workers)
+            engine = SparkEngine(self._spark, definition.cells, self._request.workers)
+            self._note(f"harrow on Spark's executors: {engine.core}")
+            return engine
         from harrow.campaigns.sweep.process_engine import ProcessEngine
 
         return ProcessEngine(definition.cells, self._request.workers)

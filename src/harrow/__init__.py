@@ -6,7 +6,7 @@ an editable installation, mypy and pytest import them under the name that they h
 
 import sys
 
-from harrow.compilation import SOURCES, Finder
+from harrow.compilation import Finder, source_lines
 
-if SOURCES.exists():
+if source_lines():
     sys.meta_path.insert(0, Finder())

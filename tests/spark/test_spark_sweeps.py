@@ -18,6 +18,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
+from harrow.compilation import compilation
 from tests.conftest import kill_after_test
 from tests.patience import PATIENCE_S
 from tests.plain_environment import PYTHONPATH, plain_environment
@@ -133,6 +134,8 @@ def test_embedded_spark_gives_the_same_rows_and_report_without_files_of_java(
     assert without_times(report.replace(out, "s")) == without_times(expected_report)
     assert all(line.startswith("harrow: ") for line in stderr.splitlines()), stderr
     assert "starting Spark (local[2])" in stderr
+    # The core that this process runs is also right for workers with the same Python.
+    assert f"harrow on Spark's executors: {compilation()[0]}\n" in stderr
     assert (folder / out / "spark.log").stat().st_size > 0
     assert {path.name for path in folder.iterdir()} == {"small.yaml", out, "tmp"}
     (query,) = [
@@ -199,9 +202,12 @@ def bare_python(folder: Path) -> str:
 def test_spark_connect_gives_the_same_rows(
     processes: ExitStack, folder: Path, by_processes: tuple[list[dict[str, Any]], str]
 ) -> None:
-    report = sweep(processes, folder, "s", *GRID, "--remote", "local[2]")
+    process = start(processes, folder, "small.yaml", "--out", "s", *GRID, "--remote", "local[2]")
+    report, stderr = process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == 1, stderr
     assert rows(folder / "s") == by_processes[0]
     assert "queried with DuckDB" in report
+    assert f"harrow on Spark's executors: {compilation()[0]}\n" in stderr
 
 
 def test_an_executor_without_its_dependencies_is_reported_at_once(

@@ -35,7 +35,7 @@ _SEARCHES: Final = 64
 
 
 class Workers:
-    """At most *count* processes. They start when this process has worked for a second.
+    """At most *count* processes. They start when this one has used a core for a second.
 
     Processes take a second to start and import, and most commands end before. With a *count* of 1
     all runs happen in this process. A run that is not over at *end_s*, by the clock of
@@ -51,7 +51,7 @@ class Workers:
         self._count = count
         self._end_s = end_s
         self._is_dropped = is_dropped
-        self._started_s = time.monotonic()
+        self._begun_s = time.process_time()
         self._pool: ProcessPoolExecutor | None = None
         self._dropped: Any = ()
         self._searches = 0
@@ -112,7 +112,7 @@ class Workers:
             kill(pool)
 
     def _are_allowed(self) -> bool:
-        return self._count > 1 and time.monotonic() - self._started_s >= _ALONE_S
+        return self._count > 1 and time.process_time() - self._begun_s >= _ALONE_S
 
     def _begin(self, run_one: RunOne[T], run: Run, search: int, *, is_next: bool) -> "Future[T] | None":
         """Submit a run; None if it is for this process.
