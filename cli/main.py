@@ -1,5 +1,6 @@
 """The ``harrow`` command: it parses the command line, runs one command, and reports errors."""
 
+import math
 import os
 import re
 import sys
@@ -25,6 +26,7 @@ _USAGE_ERROR: Final[Any] = typer.BadParameter.__base__
 """The base class in Click, or in Typer's copy of Click, where it has no public name."""
 _START_NS: Final = time.time_ns()
 _SHARED_OPTIONS: Final = frozenset(option.name for option in fields(CommandRequest))
+_DIGITS: Final = re.compile(r"[0-9]{1,18}")
 _INVALID_CHOICE: Final = re.compile(
     r"(?:Value error, )?'(?P<word>.*)' is not one of (?P<choices>'.*')\.?", re.DOTALL
 )
@@ -147,7 +149,7 @@ def _command(name: str) -> TyperCommand:
 
 
 class _DeferredCoercion:
-    """Accepts defaults and ASCII words unchanged, and leaves other values to Typer.
+    """Accepts defaults, ASCII words and plain numbers, and leaves other values to Typer.
 
     Typer checks each value with pydantic, and importing pydantic takes a tenth of the start-up
     time.
@@ -155,7 +157,11 @@ class _DeferredCoercion:
 
     def __init__(self, parameter: Any, typer_coercion: Callable[[], Any]) -> None:
         kind = parameter.type_descriptor
-        self._accepts_words = kind.annotation in (str, list[str]) and kind.parameter_info.parser is None
+        info = kind.parameter_info
+        self._accepts_words = kind.annotation in (str, list[str]) and info.parser is None
+        self._accepts_numbers = kind.annotation is int and info.parser is None
+        self._min = -math.inf if info.min is None else info.min
+        self._max = math.inf if info.max is None else info.max
         self._typer_coercion = typer_coercion
 
     def coerce(self, value: Any, *, param: Any, ctx: Any) -> Any:
@@ -167,6 +173,8 @@ class _DeferredCoercion:
         # Arguments of a process may be invalid Unicode; pydantic reports that clearly.
         if self._accepts_words and all(map(str.isascii, words)):
             return value
+        if self._accepts_numbers and _DIGITS.fullmatch(value) and self._min <= int(value) <= self._max:
+            return int(value)
         return self._typer_coercion().coerce(value, param=param, ctx=ctx)
 
 

@@ -53,10 +53,8 @@ RENDERING = {"rich.console", "rich.table", "xml.etree.ElementTree"}
         (("list", "settings"), RUNS | LIBRARIES),
         (("explain", "lost-write"), RUNS | LIBRARIES),
         (("clean",), RUNS | LIBRARIES),
-        # Without a limit, long runs would start workers.
-        (("run", "ack-lost", "--jobs", "1"), LIBRARIES | PROCESSES | OTHER_COMMANDS),
-        # Defaults and plain words are taken as they are.
-        (("run", "ack-lost"), LIBRARIES | {"pydantic"}),
+        (("run", "ack-lost"), LIBRARIES | PROCESSES | OTHER_COMMANDS | {"pydantic"}),
+        (("run", "ack-lost", "--seed", "3", "--jobs", "2"), LIBRARIES | {"pydantic"}),
         (("validate", "calm.yaml"), LIBRARIES | {"xml.etree.ElementTree"}),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
