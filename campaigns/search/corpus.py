@@ -20,7 +20,7 @@ from harrow.campaigns.record.report import anomalies, in_short, reproduce_comman
 from harrow.campaigns.run.run_result import RunResult
 from harrow.campaigns.run.runner import run_plan
 from harrow.campaigns.run.workers.parallel_runs import each_by, tried_run
-from harrow.campaigns.run.workers.workers import RunOne
+from harrow.campaigns.run.workers.workers import RunOne, Workers
 from harrow.campaigns.version import version
 from harrow.checks.finding import INCONCLUSIVE, PERMITTED, VIOLATED
 from harrow.cluster_model.lazy_dataclass import dataclass
@@ -107,7 +107,7 @@ def _named_as_campaigns(folder: Path, visited: set[Path]) -> Iterator[Path]:
 
 def check_files(
     files: Iterable[Path],
-    workers: int = 1,
+    workers: Workers | None = None,
     run: RunOne[RunResult | str] = tried_run,
 ) -> Generator[EntryResult]:
     """Run the entries of files, one for each variant, and yield their outcomes in order.
@@ -123,7 +123,7 @@ def check_files(
                 if not isinstance(entry, EntryResult):
                     yield entry[1], entry[2].seed
 
-    results = each_by(run, runs(), workers)
+    results = each_by(run, runs(), workers or Workers())
     try:
         while True:
             result = next(results, None)

@@ -10,7 +10,6 @@ from rich.console import Console
 from harrow.campaigns.language.literals import LiteralError, campaign_name
 from harrow.campaigns.language.spelling import run_name
 from harrow.campaigns.record.report import run_id
-from harrow.campaigns.run.workers.available_workers import available_workers
 from harrow.campaigns.search import corpus
 from harrow.campaigns.search.corpus import ERROR, EntryResult
 from harrow.cli import exit_code
@@ -23,6 +22,7 @@ from harrow.cli.progress import ProgressLine
 from harrow.cli.requests.failures import RegressRequest
 from harrow.cli.session import CI_FORMATS, data, junit_file, write_json, write_new, write_suites
 from harrow.cli.text import Text
+from harrow.cli.worker_processes import workers_of
 
 _STYLES: Final = {
     corpus.STILL_FAILING: "yellow",
@@ -43,7 +43,7 @@ def session(request: RegressRequest) -> int:
     messages = message_console(no_color=request.no_color)
     files = corpus.corpus_files(request.corpus)
     entries: list[EntryResult] = []
-    results = corpus.check_files(files, request.jobs or available_workers())
+    results = corpus.check_files(files, workers_of(request))
     with Interrupts() as interrupts, data(request) as console, junit_file(request) as write_junit:
         progress = ProgressLine(messages, total=len(files), enabled=not request.quiet)
         interrupted = False

@@ -24,8 +24,8 @@ from harrow.campaigns.run.required_probes import as_only_run
 from harrow.campaigns.run.run_result import RunResult
 from harrow.campaigns.run.runner import RunStopped, run_plan
 from harrow.campaigns.run.swarm import draw_for_seed
-from harrow.campaigns.run.workers.available_workers import available_workers
 from harrow.campaigns.run.workers.parallel_runs import run_all
+from harrow.campaigns.run.workers.workers import Workers
 from harrow.checks.finding import SKIPPED
 from harrow.cli.commands.brokers import MODEL, broker_release, real_brokers, stop_if_interrupted
 from harrow.cli.commands.run_selection import Selection, select_to_run
@@ -37,6 +37,7 @@ from harrow.cli.progress import ProgressLine
 from harrow.cli.render.run import RunTable
 from harrow.cli.requests.run import RunRequest
 from harrow.cli.session import CI_FORMATS, data, junit_file, note, write_json, write_suites
+from harrow.cli.worker_processes import workers_of
 
 if TYPE_CHECKING:
     from harrow.live_cluster.target.live_run import Brokers, Tell
@@ -148,8 +149,8 @@ class _RunSession:
         runs = ((plan, seed) for selection in selections for plan in selection.plans for seed in self._seeds)
         end_s = float("inf") if request.time_max_s is None else self._started_s + request.time_max_s
         if brokers is None:
-            jobs = request.jobs or available_workers()
-            self._results = run_all(runs, jobs if self._watch is None else 1, end_s)
+            workers = Workers(end_s=end_s) if request.watch else workers_of(request, end_s)
+            self._results = run_all(runs, workers)
         else:
             results = None if request.no_results else request.results
             self._results = _on_brokers(brokers, runs, results, interrupts, self._show_wait, end_s)

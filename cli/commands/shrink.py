@@ -8,8 +8,6 @@ from dataclasses import replace
 from harrow.campaigns.language.spelling import counted
 from harrow.campaigns.record.report import reproduce_command
 from harrow.campaigns.record.whole_file import whole_file
-from harrow.campaigns.run.workers.available_workers import available_workers
-from harrow.campaigns.run.workers.workers import Workers
 from harrow.campaigns.search.shrink import NothingToShrinkError, Shrinker, Shrunk
 from harrow.campaigns.search.shrunk_campaign import shrunk_text
 from harrow.checks.finding import INCONCLUSIVE
@@ -21,6 +19,7 @@ from harrow.cli.options import parse_time_s
 from harrow.cli.progress import ProgressLine
 from harrow.cli.requests.failures import ShrinkRequest
 from harrow.cli.session import Refusal, note, reason_of
+from harrow.cli.worker_processes import workers_of
 
 
 def session(request: ShrinkRequest) -> int:
@@ -34,7 +33,7 @@ def session(request: ShrinkRequest) -> int:
     command = reproduce_command(request.campaign, request.seed, plan.variant, request.overrides or ())
     shrinker: Shrinker | None = None
     interrupted = False
-    with Interrupts() as interrupts, Workers(request.jobs or available_workers()) as workers:
+    with Interrupts() as interrupts, workers_of(request) as workers:
 
         def on_run(runs: int, best: Shrunk) -> None:
             interrupts.check()

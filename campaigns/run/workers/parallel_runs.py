@@ -14,20 +14,18 @@ from harrow.campaigns.run.workers.workers import Run, RunOne, Workers
 T = TypeVar("T")
 
 
-def run_all(runs: Iterable[Run], workers: int, end_s: float = float("inf")) -> Generator[RunResult]:
+def run_all(runs: Iterable[Run], workers: Workers) -> Generator[RunResult]:
     """Yield the result of each plan and seed, with trials of its remedies (`timed_run`)."""
-    return each_by(timed_run, runs, workers, end_s)
+    return each_by(timed_run, runs, workers)
 
 
-def each_by(
-    run_one: RunOne[T], runs: Iterable[Run], workers: int, end_s: float = float("inf")
-) -> Generator[T]:
+def each_by(run_one: RunOne[T], runs: Iterable[Run], workers: Workers) -> Generator[T]:
     """Yield the value of *run_one* for each plan and seed.
 
     Closing the iterator kills the workers.
     """
-    with Workers(workers, end_s=end_s) as processes:
-        for _, run in processes.ahead(run_one, runs, lambda run: run):
+    with workers:
+        for _, run in workers.ahead(run_one, runs, lambda run: run):
             assert run is not None
             yield run.result()
 

@@ -42,13 +42,19 @@ class Workers:
     `time.monotonic`, ends there.
 
     A result does not depend on the process that made it. If a worker dies, perhaps for lack of
-    memory, the remaining runs happen in this process.
+    memory, the remaining runs happen in this process, and *on_lost* is called.
     """
 
     def __init__(
-        self, count: int = 1, *, end_s: float = float("inf"), is_dropped: Callable[[], bool] = lambda: False
+        self,
+        count: int = 1,
+        *,
+        end_s: float = float("inf"),
+        is_dropped: Callable[[], bool] = lambda: False,
+        on_lost: Callable[[], None] = lambda: None,
     ) -> None:
         self._count = count
+        self._on_lost = on_lost
         self._end_s = end_s
         self._is_dropped = is_dropped
         self._begun_s = time.process_time()
@@ -102,6 +108,12 @@ class Workers:
                     if run_ahead is not None:
                         run_ahead.cancel()
 
+    def lose(self) -> None:
+        """Go on without the workers after one has died."""
+        if self._pool is not None:
+            self.close()
+            self._on_lost()
+
     def close(self) -> None:
         """Kill the workers. Everything after that happens in this process."""
         self._count = 1
@@ -136,7 +148,7 @@ class Workers:
             with losses_noticed():
                 return self._pool.submit(_run_in_worker, run_one, run[0], run[1], self._end_s, search)
         except WorkerLostError:
-            self.close()
+            self.lose()
             return None
 
 
@@ -161,7 +173,10 @@ class RunAhead(Generic[T]):
                 with losses_noticed():
                     return self._future.result()
             except WorkerLostError:
-                self._workers.close()
+                # The run itself may have raised such an error. Then it does so again.
+                result = self._run_one(self.plan, self.seed, self._workers)
+                self._workers.lose()
+                return result
         return self._run_one(self.plan, self.seed, self._workers)
 
     def cancel(self) -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from harrow.campaigns.language.problem import CampaignError
 from harrow.campaigns.run.workers import workers
+from harrow.campaigns.run.workers.workers import Workers
 from harrow.campaigns.search import corpus
 from harrow.campaigns.search.corpus import ERROR, FIXED, check_files, corpus_files
 from tests.plain_environment import ROOT
@@ -118,7 +119,7 @@ def test_entries_come_in_the_order_of_their_files_on_any_number_of_workers(
         wrong.write_text("name: [", encoding="utf-8")
         files.insert(position, wrong)
     alone, together = (
-        [(item.file, item.outcome, item.why) for item in check_files(files, n)] for n in (1, 3)
+        [(item.file, item.outcome, item.why) for item in check_files(files, Workers(n))] for n in (1, 3)
     )
     assert together == alone
     assert [file for file, *_ in alone] == files
@@ -128,7 +129,7 @@ def test_entries_come_in_the_order_of_their_files_on_any_number_of_workers(
 def test_abandoning_a_corpus_leaves_no_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(workers, "_ALONE_S", 0.0)
     before = set(threading.enumerate())
-    results = check_files(corpus_files(REGRESSIONS), 2)
+    results = check_files(corpus_files(REGRESSIONS), Workers(2))
     next(results)
     results.close()
     assert set(threading.enumerate()) == before
