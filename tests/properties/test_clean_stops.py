@@ -47,8 +47,8 @@ FAILURES: Final = """
 
 
 SWITCHES: Final = {
-    "0.11": "epoch_entry_on_election: true, follower_truncation: answered_epoch, broker_epoch: true",
-    "2.0": "broker_epoch: true",
+    "0.11": "epoch_entry_on_election: true, follower_truncation: answered_epoch, control_requests_carry_broker_epoch: true",
+    "2.0": "control_requests_carry_broker_epoch: true",
     "2.4": "fetch_sessions_keep_epoch: true",
 }
 """Repairs that these releases lack, without which some of these runs lose records.
