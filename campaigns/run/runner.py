@@ -4,7 +4,8 @@
 """
 
 import gc
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Final
 
@@ -33,7 +34,6 @@ from harrow.cluster_model.sim.simulator import StepLimitExceeded
 from harrow.cluster_model.sim.virtual_time import US_PER_MS, US_PER_SECOND
 
 _STEPS_BETWEEN_CHECKS = 1_000
-_YOUNG_GENERATION: Final = 0
 _OLD_GENERATION: Final = 2
 _EVENTS_COLLECTED: Final = 500_000
 """Events between full collections. Dead brokers stay in reference cycles, 7 MiB of them an hour."""
@@ -67,10 +67,9 @@ def run_plan(
     has service levels in numbers. Here they take a few hundredths of a run's time, because the
     judge's index exists; later they would take more than a tenth.
 
-    The garbage collector is off during the run. A run keeps nearly all that it allocates, so
-    collections free nothing and take an eighth of the time. There is one full collection every half
-    a million events. The objects of a cluster refer to each other in cycles, so reference counting
-    never frees them; a collection after the run does.
+    The garbage collector is off during the run (`collector_off`). A run keeps nearly all that it
+    allocates, so collections free nothing and take an eighth of the time. Every half a million
+    events there is one full collection.
 
     Raises:
         CostlyPlan: The plan exceeds its limits. Campaign files are refused when they are read.
@@ -79,20 +78,36 @@ def run_plan(
     problem = refusal(plan)
     if problem is not None:
         raise CostlyPlan(problem)
-    was_enabled, collections = gc.isenabled(), _full_collections()
-    gc.disable()
-    try:
+    with collector_off():
         draw = draw_for_seed(plan, seed)
-        # No variable refers to the cluster, so that the collection below can free it.
+        # No variable refers to the cluster, so that a collection can free it.
         result = Run(
             draw.plan, seed, choices or Choices.from_seed(seed), check=check, measured=measured
         ).result()
         return result if draw.plan is plan else replace(result, open_plan=plan, drawn=draw.values)
+
+
+@contextmanager
+def collector_off() -> Iterator[None]:
+    """Keep the garbage collector off, unless it already is.
+
+    The objects of a cluster refer to each other in cycles, so reference counting never frees them.
+    The collector does when it is on again: the next allocation starts a collection of the young
+    objects. That costs far less once the result of the run is freed, so a caller that soon needs it
+    no more keeps the collector off until then.
+    """
+    if not gc.isenabled():
+        yield
+        return
+    collections = _full_collections()
+    gc.disable()
+    try:
+        yield
     finally:
-        if was_enabled:
-            gc.enable()
-            # A full collection during the run moved the run's objects to the old generation.
-            gc.collect(_YOUNG_GENERATION if _full_collections() == collections else _OLD_GENERATION)
+        gc.enable()
+        if _full_collections() != collections:
+            # A full collection has moved the objects of the run to the old generation.
+            gc.collect()
 
 
 def _full_collections() -> int:

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from harrow.campaigns.record.report import AS_EXPECTED, OTHERWISE, UNDECIDED, UNEXPECTED, outcome
 from harrow.campaigns.run.run_result import RunResult
-from harrow.campaigns.run.runner import run_plan
+from harrow.campaigns.run.runner import collector_off, run_plan
 from harrow.campaigns.run.service import MEASURES
 from harrow.campaigns.search.signature import signatures
 from harrow.campaigns.sweep.cell import Cell
@@ -66,7 +66,8 @@ def run_row(cell: Cell, seed: int) -> Row:
     """Run a cell's plan with a seed and return its row, whatever happens."""
     begun_ns = time.perf_counter_ns()
     try:
-        row = _row(cell, run_plan(cell.plan, seed, measured=True))
+        with collector_off():
+            row = _row(cell, run_plan(cell.plan, seed, measured=True))
     except Exception as error:  # noqa: BLE001 - a flaw of harrow is one row, and not the end of a sweep
         row = error_row(cell, seed, *_traceback(error))
     return {**row, "wall_us": (time.perf_counter_ns() - begun_ns) // 1_000}

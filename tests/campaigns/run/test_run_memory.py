@@ -31,19 +31,26 @@ faults:
 """
 
 
-def test_the_clusters_of_finished_runs_are_freed() -> None:
+def _count(kind: type) -> int:
+    return sum(isinstance(thing, kind) for thing in gc.get_objects())
+
+
+def test_a_collection_of_young_objects_frees_the_clusters_of_finished_runs() -> None:
     plan = load_campaign(resolve("ack-lost")[0]).plans[0]
     gc.collect()
-    before = sum(isinstance(item, Cluster) for item in gc.get_objects())
-    thresholds = gc.get_threshold()
-    gc.set_threshold(0)  # the collector does not run by itself
-    try:
-        results = [run_plan(plan, seed) for seed in range(3)]
-        after = sum(isinstance(item, Cluster) for item in gc.get_objects())
-    finally:
-        gc.set_threshold(*thresholds)
+    before = _count(Cluster)
+    results = [run_plan(plan, seed) for seed in range(3)]
+    gc.collect(0)
+    assert _count(Cluster) <= before
     assert len(results) == 3
-    assert after <= before
+
+
+def test_the_collector_stays_off_while_a_caller_keeps_it_off() -> None:
+    plan = load_campaign(resolve("ack-lost")[0]).plans[0]
+    with runner.collector_off():
+        assert run_plan(plan, 0).expected
+        assert not gc.isenabled()
+    assert gc.isenabled()
 
 
 def test_a_long_run_frees_the_objects_of_dead_brokers(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -51,7 +58,7 @@ def test_a_long_run_frees_the_objects_of_dead_brokers(monkeypatch: pytest.Monkey
     alive: list[int] = []
 
     def counting(evidence: Evidence, index: Index) -> Verdict:
-        alive.append(sum(isinstance(item, Broker) for item in gc.get_objects()))
+        alive.append(_count(Broker))
         return judge(evidence, index)
 
     monkeypatch.setattr(runner, "judge", counting)
@@ -59,8 +66,8 @@ def test_a_long_run_frees_the_objects_of_dead_brokers(monkeypatch: pytest.Monkey
     kept = run_plan(plan, 1)
     gc.collect()
     monkeypatch.setattr(runner, "_EVENTS_COLLECTED", kept.events // 30)
-    before = sum(isinstance(item, Cluster) for item in gc.get_objects())
+    before = _count(Cluster)
     later = run_plan(plan, 1)
-    assert sum(isinstance(item, Cluster) for item in gc.get_objects()) <= before
+    assert _count(Cluster) <= before
     assert alive[1] < alive[0] // 2
     assert replace(later, evidence=kept.evidence) == kept
