@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from itertools import chain, pairwise
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from typing import Any, Final, TypeVar
 
 from harrow.checks.causes.resumed_epoch import Loss, resumed_epochs
@@ -106,6 +106,7 @@ class Index:
         self._partitions: dict[str, PartitionState] = {}
         self._replays = 0
         self._copies: dict[str, dict[int, list[LogEntry]]] = {}
+        self._copies_of_keys: dict[tuple[str, str], list[LogEntry]] = {}
         self._readable: tuple[str, frozenset[Value]] | None = None
         self._fates: dict[str, Mapping[int, TransactionFate]] = {}
         self._strikes: dict[tuple[int, int | str | None], int | None] = {}
@@ -246,6 +247,23 @@ class Index:
             for copy in chain.from_iterable(self.partition(partition).by_value.values()):
                 by_offset.setdefault(copy.offset, []).append(copy)
         return by_offset.get(offset, [])
+
+    def copies_of_key(self, partition: str, value: str) -> Sequence[LogEntry]:
+        """Return all copies of the records with the key of a record, by rising offset.
+
+        They include the copies of the record itself. Without a key there are none.
+        """
+        state = self.partition(partition)
+        keyed = state.keys.get(value)
+        if keyed is None:
+            return ()
+        place = partition, keyed.key
+        copies = self._copies_of_keys.get(place)
+        if copies is None:
+            copies = [copy for other in state.by_key[keyed.key] for copy in state.by_value.get(other, ())]
+            copies.sort(key=attrgetter("offset"))
+            self._copies_of_keys[place] = copies
+        return copies
 
     def strike_at(self, line: float, target: int | str | None) -> int | None:
         """Return the number of the fault that struck a broker or a client at a line, or None.

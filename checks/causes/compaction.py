@@ -7,7 +7,11 @@ so that slow readers see it. The keys of the records and the logs decide. The re
 states is not trusted.
 """
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
+from itertools import islice
+from operator import attrgetter
+from typing import Any, Final
 
 from harrow.checks.causes.retention import (
     deletion_of,
@@ -20,8 +24,10 @@ from harrow.checks.causes.retention import (
 from harrow.checks.causes.story import END
 from harrow.checks.history.records import Value
 from harrow.checks.index import Index
-from harrow.checks.replay.partition_state import COMPACTION, LogEntry, PartitionState
+from harrow.checks.replay.partition_state import COMPACTION, LogEntry
 from harrow.cluster_model.lazy_dataclass import dataclass
+
+_offset_of: Final[Any] = attrgetter("offset")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +73,7 @@ def _compacted_before_fetch(index: Index, partition: str, copies: Sequence[LogEn
             for copy in copies
             if any(
                 other.broker == leader
-                for later in _replacements(state, copy)
+                for later in _replacements(index, partition, copy)
                 for other in state.by_value[later.value]
             )
         ),
@@ -81,28 +87,28 @@ def _compacted_before_election(index: Index, partition: str, copies: Sequence[Lo
     A leader that does not know of its successor stores records that belong to no leadership until
     it is elected again.
     """
-    state = index.partition(partition)
     for begin, leader in reversed(leaders(index, partition)):
         for copy in copies:
             was_compacted = copy.broker == leader and end_of(copy) < begin
-            if was_compacted and any(later.is_there(begin) for later in _replacements(state, copy)):
+            if was_compacted and any(
+                later.is_there(begin) for later in _replacements(index, partition, copy)
+            ):
                 return copy
     return None
 
 
-def _replacements(state: PartitionState, copy: LogEntry) -> Iterator[LogEntry]:
+def _replacements(index: Index, partition: str, copy: LogEntry) -> Iterator[LogEntry]:
     """Yield the record that replaced a compacted copy, then its replacement, and so on."""
     later: LogEntry | None = copy
     while later is not None and later.removed is not None and later.removed.cause == COMPACTION:
-        later = later_in_log(state, later)
+        later = later_in_log(index, partition, later)
         if later is not None:
             yield later
 
 
 def with_replacements(index: Index, partition: str, copies: Sequence[LogEntry]) -> list[LogEntry]:
     """Return the copies of a record, each compacted copy replaced by its last replacement."""
-    state = index.partition(partition)
-    return [[copy, *_replacements(state, copy)][-1] for copy in copies]
+    return [[copy, *_replacements(index, partition, copy)][-1] for copy in copies]
 
 
 def _compaction(
@@ -121,29 +127,23 @@ def _compaction(
     retention_us = None if config is None or not is_tombstone else config.delete_retention_us
     was_due = retention_us is not None and age_us + lead >= retention_us
     is_by_clock = was_due and retention_us is not None and age_us < retention_us
-    return Compaction(copy, later_in_log(state, copy), is_tombstone, was_due, lead if is_by_clock else 0)
+    return Compaction(
+        copy, later_in_log(index, partition, copy), is_tombstone, was_due, lead if is_by_clock else 0
+    )
 
 
-def later_in_log(state: PartitionState, copy: LogEntry) -> LogEntry | None:
+def later_in_log(index: Index, partition: str, copy: LogEntry) -> LogEntry | None:
     """Return the record in favour of which the cleaner removed a copy: the latest of its key."""
     assert copy.removed is not None
     number = copy.removed.number
-    later = [
-        other
-        for other in _copies_with_same_key(state, copy.value)
-        if other.broker == copy.broker
-        and copy.offset < other.offset < copy.removed.to_offset
-        and other.number < number <= end_of(other)
-    ]
-    return max(later, key=lambda other: other.offset, default=None)
-
-
-def _copies_with_same_key(state: PartitionState, value: str) -> Iterator[LogEntry]:
-    """Yield all copies of the records with the same key, including the record itself."""
-    keyed = state.keys.get(value)
-    if keyed is not None:
-        for other in state.by_key[keyed.key]:
-            yield from state.by_value.get(other, ())
+    copies = index.copies_of_key(partition, copy.value)
+    end = bisect_left(copies, copy.removed.to_offset, key=_offset_of)
+    for other in islice(reversed(copies), len(copies) - end, None):
+        if other.offset <= copy.offset:
+            break
+        if other.broker == copy.broker and other.number < number <= end_of(other):
+            return other
+    return None
 
 
 def is_superseded(index: Index, partition: str, value: Value, offset: int | None = None) -> bool:
@@ -165,11 +165,8 @@ def _is_superseded(index: Index, partition: str, copies: Sequence[LogEntry]) -> 
     if compaction is None:
         return False
     readable = index.readable(partition)
-    later = [
-        entry
-        for entry in _copies_with_same_key(state, compaction.copy.value)
-        if entry.offset > compaction.copy.offset
-    ]
+    of_key = index.copies_of_key(partition, compaction.copy.value)
+    later = of_key[bisect_right(of_key, compaction.copy.offset, key=_offset_of) :]
     if any(entry.value in readable for entry in later):
         return True
     return any(
@@ -210,7 +207,7 @@ def holes(index: Index, partition: str, between: range, until_us: int) -> set[in
         if copy.offset in between
         and copy.removed is not None
         and copy.removed.at_us <= until_us
-        and next(_replacements(state, copy), None) is not None
+        and next(_replacements(index, partition, copy), None) is not None
     }
 
 
@@ -218,7 +215,7 @@ def was_compacted_away(index: Index, partition: str, value: Value) -> bool:
     """Return whether some log has compacted a record away, so that readers of that log miss it."""
     state = index.partition(partition)
     copies = state.by_value.get(str(value), ())
-    was_superseded = any(next(_replacements(state, copy), None) is not None for copy in copies)
+    was_superseded = any(next(_replacements(index, partition, copy), None) is not None for copy in copies)
     return was_superseded or is_expired_tombstone(index, partition, value, END)
 
 
@@ -233,7 +230,7 @@ def is_replaced(index: Index, partition: str, copies: Sequence[LogEntry]) -> boo
     return any(
         later.value in readable or _was_removed_by_policy(index, partition, state.by_value[later.value])
         for copy in copies
-        for later in _replacements(state, copy)
+        for later in _replacements(index, partition, copy)
     )
 
 

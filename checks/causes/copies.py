@@ -163,7 +163,7 @@ def _removal(story: Story, copy: LogEntry, removed: RemovedEntry) -> Link:
             at_us, broker, log_start=event.offset, reason=removed.reason, offset=offset, value=value
         )
     if isinstance(event, events.LogCleaned):
-        later = later_in_log(story.index.partition(story.partition), copy)
+        later = later_in_log(story.index, story.partition, copy)
         if later is None:
             return links.compacted(at_us, broker, offset=offset, value=value)
         return links.compacted(

@@ -115,25 +115,28 @@ def find(index: Index) -> Iterator[Finding]:
     leaders = {(event.broker, event.partition): _Leader() for number, event in isrs if number in thin}
     if not leaders:
         return
+    # Most events are appends, acknowledgements and high watermarks: no objects are made of those.
     for number, raw in index.raw_events(*_LEADERSHIP):
-        leader = leaders.get(raw[2:4])
+        leader = leaders.get((raw[2], raw[3]))
         if leader is None:
             continue
-        event = decode(raw)
-        match event:
-            case events.BecameLeader() | events.IsrChanged() | events.IsrPending():
-                leader.change_isr(number, event, _minimum(index, number, event))
-            case events.BatchAppended():
-                leader.append(event.base_offset, record_count(event.values))
-            case events.BatchDeduplicated():
-                # The trace has only the base offset of such a batch.
-                leader.append(event.base_offset, 1)
-            case events.HighWatermarkSet():
-                leader.commit(number, event.hw)
-            case events.BatchAcknowledged() if event.acks == _ACKS_ALL:
-                isr = leader.small_isr_for(event.base_offset)
-                if isr is not None:
-                    yield _finding(index, isr, TraceLine(number, event))
+        name = raw[1]
+        if name == events.HighWatermarkSet.name:
+            leader.commit(number, raw[4])
+        elif name == events.BatchAppended.name:
+            leader.append(raw[4], record_count(raw[8]))
+        elif name == events.BatchAcknowledged.name:
+            isr = leader.small_isr_for(raw[4]) if raw[5] == _ACKS_ALL else None
+            if isr is not None:
+                ack = events.BatchAcknowledged(raw[0], *raw[2:])
+                yield _finding(index, isr, TraceLine(number, ack))
+        else:
+            match event := decode(raw):
+                case events.BecameLeader() | events.IsrChanged() | events.IsrPending():
+                    leader.change_isr(number, event, _minimum(index, number, event))
+                case events.BatchDeduplicated():
+                    # The trace has only the base offset of such a batch.
+                    leader.append(event.base_offset, 1)
 
 
 def _minimum(

@@ -34,10 +34,11 @@ def find(index: Index) -> Iterator[Finding]:
     for partition in index.logs:
         partition_history = index.history.partitions.get(partition)
         values = {} if partition_history is None else partition_history.rows
+        log = index.last_log(partition)
+        if not set(log).difference(values) - {None}:
+            continue
         unsent = [
-            (offset, value)
-            for offset, value in enumerate(index.last_log(partition))
-            if value is not None and value not in values
+            (offset, value) for offset, value in enumerate(log) if value is not None and value not in values
         ]
         senders = first_sends(index.history, {value for _, value in unsent}) if unsent else {}
         for offset, value in unsent:

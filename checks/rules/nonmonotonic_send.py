@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import Final
+from typing import Any, Final
 
 from harrow.checks import prevention
 from harrow.checks.causes.copies import tell_stored
@@ -76,8 +76,8 @@ def _first_offsets(index: Index, partition: str) -> dict[Value, int]:
     leader = index.last_leader(partition)
     values = logs.get(leader) or max(logs.values(), key=len)
     # The last assignment wins, so go backwards.
-    positions = dict(zip(reversed(values), range(len(values) - 1, -1, -1), strict=True))
-    offsets: dict[Value, int] = {value: offset for value, offset in positions.items() if value is not None}
+    offsets: dict[Any, int] = dict(zip(reversed(values), range(len(values) - 1, -1, -1), strict=True))
+    offsets.pop(None, None)
     # Retention or compaction may have removed the first copy of a batch that was appended twice.
     # To find out, the whole log has to be replayed, which costs as much as the run.
     removals: Sequence[TraceLine[LogStartRaised | LogStartedAnew | LogCleaned]]
