@@ -7,7 +7,7 @@ file has its value.
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from enum import StrEnum
 from typing import Final, NamedTuple
 
@@ -165,9 +165,35 @@ class _Import:
                 self._clients |= self._settings(source)
         if self._problems:
             raise CampaignError(self._problems)
+        self._compare_controllers(of_brokers, own)
         text = yaml_text(self._document(of_brokers, own), [self._comment()])
         self._check(text)
         return Imported(text=text, release=self._release, lines=tuple(self._lines))
+
+    def _compare_controllers(
+        self, sources: Sequence[PropertiesFile], own: Sequence[Mapping[str, Value]]
+    ) -> None:
+        """Take nothing over from a controller in which it differs from the brokers.
+
+        The model's controllers have the settings that all brokers share.
+        """
+        brokers = [settings for source, settings in zip(sources, own, strict=True) if _serves(source)]
+        for source, settings in zip(sources, own, strict=True):
+            if _serves(source):
+                continue
+            different = {
+                name
+                for name in source.values
+                if not brokers or any(_differs(name, settings, other) for other in brokers)
+            }
+            self._lines = [
+                replace(line, fate=Fate.LACKING, note="its controllers have the brokers' settings")
+                if line.file == source.file
+                and line.fate == Fate.TAKEN
+                and line.name in different - set(_PLACES)
+                else line
+                for line in self._lines
+            ]
 
     def _comment(self) -> str:
         files = listed([source.file for source in self._sources])
@@ -217,7 +243,8 @@ class _Import:
             return {}
         roles = [source.values.get("process.roles", "") for source in sources]
         combined = any("broker" in role and "controller" in role for role in roles)
-        voters = next((len(values[name].split(",")) for name in _VOTERS if name in values), 1)
+        controllers = sum("controller" in role for role in roles)
+        voters = next((len(values[name].split(",")) for name in _VOTERS if name in values), controllers or 1)
         return {"metadata": KRAFT, "kraft": Rows(voters=voters, combined=combined)}
 
     def _settings(self, source: PropertiesFile) -> dict[str, Value]:
@@ -237,6 +264,12 @@ class _Import:
         scope, name, text = source.scope, prop.name, prop.value
         if scope == BROKER and name == "broker.rack" and self._is_for_all:
             self._note(source, prop, Fate.LACKING, "one file for all brokers: add the rack of each")
+        elif scope == BROKER and name in _IDS and not _serves(source):
+            self._note(source, prop, Fate.UNAFFECTED, "the model numbers its controllers")
+        elif scope == BROKER and name in _IDS and not text.isdecimal():
+            self._problems.append(
+                Problem(source.file, prop.line, 1, f"{name}: expected a whole number, not {quoted(text)}")
+            )
         elif scope == BROKER and name in _PLACES:
             is_used = kafka_has(BROKER, name, self._release)
             self._note(source, prop, Fate.TAKEN if is_used else Fate.UNKNOWN)
@@ -291,12 +324,21 @@ class _Import:
 
     def _check(self, text: str) -> None:
         name = "imported.yaml"
-        load_text(f"name: any\ncluster: {name}\n", "any.yaml", cluster_files={name: text})
+        try:
+            load_text(f"name: any\ncluster: {name}\n", "any.yaml", cluster_files={name: text})
+        except CampaignError as error:
+            files = listed([source.file for source in self._sources])
+            raise CampaignError(Problem(files, 0, 0, each.message) for each in error.problems) from None
 
 
 def _serves(source: PropertiesFile) -> bool:
     """Return whether a file is that of a broker, not of a controller alone."""
     return source.values.get("process.roles") != "controller"
+
+
+def _differs(name: str, settings: Mapping[str, Value], others: Mapping[str, Value]) -> bool:
+    exact = _MS[name][0] if name in _MS else name
+    return settings.get(exact) != others.get(exact)
 
 
 def _is_shared(name: str) -> bool:

@@ -101,7 +101,24 @@ def test_the_settings_of_clients_are_taken_over_unless_they_would_reach_others()
     ]
 
 
+def test_nothing_is_taken_over_from_a_controller_in_which_it_differs_from_the_brokers() -> None:
+    common = "controller.quorum.voters=9@c:1\nnum.io.threads=4\n"
+    broker = f"node.id=1\nprocess.roles=broker\n{common}num.network.threads=2\n"
+    controller = f"node.id=9\nprocess.roles=controller\n{common}num.network.threads=7\n"
+    imported = import_properties([("b", broker), ("c", controller)], brokers=1)
+    plan = plan_on(imported)
+    assert plan.cluster.settings == {"num.io.threads": 4, "num.network.threads": 2}
+    assert [broker.id for broker in plan.cluster.brokers] == [1]
+    assert (plan.cluster.voters, plan.cluster.combined) == (1, False)
+    others = [(line.file, line.name, line.fate) for line in imported.lines if line.fate != Fate.TAKEN]
+    assert others == [("c", "node.id", Fate.UNAFFECTED), ("c", "num.network.threads", Fate.LACKING)]
+
+
 def test_a_wrong_value_has_its_place() -> None:
+    with pytest.raises(CampaignError, match=r"server.properties:1:1: node.id: expected a whole number"):
+        import_properties([("server.properties", "node.id=${ID}\nnum.io.threads=1\n")])
+    with pytest.raises(CampaignError, match=r"1.properties, 2.properties: duplicate broker 1"):
+        import_properties([("1.properties", "node.id=1\n"), ("2.properties", "node.id=1\n")])
     with pytest.raises(CampaignError, match=r"server.properties:2:1: num.io.threads: "):
         import_properties([("server.properties", "broker.id=1\nnum.io.threads=many\n")])
     with pytest.raises(CampaignError, match="no setting of a broker, a producer or a consumer"):
