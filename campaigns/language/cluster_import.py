@@ -260,19 +260,25 @@ class _Import:
             self._one(source, prop, settings)
         return settings
 
+    def _place(self, source: PropertiesFile, prop: Property) -> None:
+        """Note the fate of a setting that says which brokers and servers there are."""
+        name = prop.name
+        if not kafka_has(BROKER, name, self._release):
+            self._note(source, prop, Fate.UNKNOWN, _elsewhere(name, BROKER))
+        elif name == "broker.rack" and self._is_for_all:
+            self._note(source, prop, Fate.LACKING, "one file for all brokers: add the rack of each")
+        elif name in _IDS and not _serves(source):
+            self._note(source, prop, Fate.UNAFFECTED, "the model numbers its controllers")
+        elif name in _IDS and not prop.value.isdecimal():
+            message = f"{name}: expected a whole number, not {quoted(prop.value)}"
+            self._problems.append(Problem(source.file, prop.line, 1, message))
+        else:
+            self._note(source, prop, Fate.TAKEN)
+
     def _one(self, source: PropertiesFile, prop: Property, settings: dict[str, Value]) -> None:
         scope, name, text = source.scope, prop.name, prop.value
-        if scope == BROKER and name == "broker.rack" and self._is_for_all:
-            self._note(source, prop, Fate.LACKING, "one file for all brokers: add the rack of each")
-        elif scope == BROKER and name in _IDS and not _serves(source):
-            self._note(source, prop, Fate.UNAFFECTED, "the model numbers its controllers")
-        elif scope == BROKER and name in _IDS and not text.isdecimal():
-            self._problems.append(
-                Problem(source.file, prop.line, 1, f"{name}: expected a whole number, not {quoted(text)}")
-            )
-        elif scope == BROKER and name in _PLACES:
-            is_used = kafka_has(BROKER, name, self._release)
-            self._note(source, prop, Fate.TAKEN if is_used else Fate.UNKNOWN)
+        if scope == BROKER and name in _PLACES:
+            self._place(source, prop)
         elif name in _MS and (scope, _MS[name][0]) in SETTINGS and kafka_has(scope, name, self._release):
             exact, factor = _MS[name]
             finer = [other for other, (of, unit) in _MS.items() if of == exact and unit < factor]
