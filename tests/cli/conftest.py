@@ -95,7 +95,7 @@ cluster:
 Harrow = Callable[..., subprocess.CompletedProcess[str]]
 
 
-WAITED_FOR = """
+SIGNALLING_SCRIPT = """
 import sys
 from contextlib import ExitStack
 from pathlib import Path
@@ -124,9 +124,9 @@ def interrupted_in_a_run(
 
     Return its exit code and its output.
     """
-    sign = folder / "begun"
+    started_file = folder / "begun"
     process = subprocess.Popen(
-        [sys.executable, "-c", WAITED_FOR, str(run), campaign, str(sign), *arguments],
+        [sys.executable, "-c", SIGNALLING_SCRIPT, str(run), campaign, str(started_file), *arguments],
         cwd=folder,
         env=environment,
         stdout=subprocess.PIPE,
@@ -135,7 +135,7 @@ def interrupted_in_a_run(
     )
     with ExitStack() as ended:
         kill_after_test(ended, process)
-        while not sign.exists() and process.poll() is None:
+        while not started_file.exists() and process.poll() is None:
             time.sleep(0.05)
         process.send_signal(signal.SIGINT)
         stdout, stderr = process.communicate(timeout=PATIENCE_S)
@@ -197,30 +197,30 @@ def on_terminal(
         interrupt_at: str | None = None,
         **variables: str,
     ) -> tuple[int, str]:
-        ours, theirs = os.openpty()
+        terminal_fd, process_fd = os.openpty()
         fcntl.ioctl(
-            theirs, termios.TIOCSWINSZ, b"".join(n.to_bytes(2, "little") for n in (lines, columns, 0, 0))
+            process_fd, termios.TIOCSWINSZ, b"".join(n.to_bytes(2, "little") for n in (lines, columns, 0, 0))
         )
         process = subprocess.Popen(
             [sys.executable, "-m", "harrow", *arguments],
             cwd=folder,
             env={**environment, **variables},
-            stdin=theirs,
-            stdout=theirs,
-            stderr=theirs,
+            stdin=process_fd,
+            stdout=process_fd,
+            stderr=process_fd,
         )
         kill_after_test(processes, process)
-        os.close(theirs)
-        shown = bytearray()
+        os.close(process_fd)
+        output = bytearray()
         try:
-            while piece := os.read(ours, 65536):
-                shown += piece
-                if interrupt_at is not None and interrupt_at.encode() in shown:
+            while piece := os.read(terminal_fd, 65536):
+                output += piece
+                if interrupt_at is not None and interrupt_at.encode() in output:
                     process.send_signal(signal.SIGINT)
                     interrupt_at = None
         except OSError:
             pass  # Linux reports the closed other end
-        os.close(ours)
-        return process.wait(timeout=PATIENCE_S), shown.decode("utf-8").replace("\r\n", "\n")
+        os.close(terminal_fd)
+        return process.wait(timeout=PATIENCE_S), output.decode("utf-8").replace("\r\n", "\n")
 
     return run

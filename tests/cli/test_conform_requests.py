@@ -39,7 +39,7 @@ def broker(**switches: Any) -> ModelBroker:
     return ModelBroker("2.4", behaviours_in(RELEASE.name).with_switches(**switches), SETTINGS)
 
 
-class StandIns:
+class FakeBrokers:
     """Brokers from *make* instead of real ones, optionally with KRaft controllers."""
 
     def __init__(
@@ -55,7 +55,7 @@ class StandIns:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        """Do nothing, because there is no process."""
+        """Do nothing: there is no process."""
 
     def next_broker(self) -> ModelBroker:
         return self._make()
@@ -75,7 +75,7 @@ def session(monkeypatch: pytest.MonkeyPatch) -> Session:
         nowhere = Path("nowhere")
         started = StartedBrokers(release=RELEASE, metadata="zookeeper", java=nowhere, jars=nowhere)
         monkeypatch.setattr(conform_requests, "started_brokers", lambda *_, **__: started)
-        monkeypatch.setattr(real_broker, "RealBrokers", lambda *_: StandIns(make))
+        monkeypatch.setattr(real_broker, "RealBrokers", lambda *_: FakeBrokers(make))
         request = ConformRequest(target="kafka:2.4.1", **{"requests": 60, "quiet": True, **options})
         return conform_requests.requests_session(request)
 
@@ -136,7 +136,7 @@ def test_requests_to_brokers_and_controllers_are_counted_separately() -> None:
     release = KafkaRelease("4.3.1")
     measured = Measure()
     stand_ins = cast(
-        "RealBrokers", StandIns(lambda: model_broker(release), lambda: model_controller(release))
+        "RealBrokers", FakeBrokers(lambda: model_broker(release), lambda: model_controller(release))
     )
     measure(release, stand_ins, 200, 0, measured, lambda: None)
     of_broker, of_controller = measured.tallies["broker"], measured.tallies["controller"]
@@ -149,16 +149,16 @@ def test_requests_to_brokers_and_controllers_are_counted_separately() -> None:
 
 
 def test_brokers_that_die_are_inconclusive(session: Session, capsys: pytest.CaptureFixture[str]) -> None:
-    def gone() -> ModelBroker:
+    def fail_start() -> ModelBroker:
         raise LiveError("waited 30 s in vain for an election")
 
-    assert session(gone) == exit_code.INCONCLUSIVE
+    assert session(fail_start) == exit_code.INCONCLUSIVE
     document = capsys.readouterr()
     assert "waited 30 s in vain for an election" in document.err
     assert document.out == "0 requests in 0 sequences on kafka:2.4.1: nothing compared\n"
 
 
-class Mortal(ModelBroker):
+class DyingBroker(ModelBroker):
     """A broker that ends after a few requests."""
 
     requests_left = 3
@@ -170,19 +170,19 @@ class Mortal(ModelBroker):
         return super().ask(request)
 
 
-def mortal() -> ModelBroker:
-    return Mortal("2.4", behaviours_in(RELEASE.name), SETTINGS)
+def dying_broker() -> ModelBroker:
+    return DyingBroker("2.4", behaviours_in(RELEASE.name), SETTINGS)
 
 
 def test_the_requests_before_a_broker_dies_are_reported_but_no_difference(
     session: Session, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert session(mortal, output_format="json") == exit_code.INCONCLUSIVE
+    assert session(dying_broker, output_format="json") == exit_code.INCONCLUSIVE
     document = json.loads(capsys.readouterr().out)
     assert (document["differences"], document["sequences"]) == ([], 0)
     assert len(steps_of(document["ended_in"])) >= 4
     assert document["ended_in"][-1]["answer"] == {"error": "no answer"}
-    assert session(mortal) == exit_code.INCONCLUSIVE
+    assert session(dying_broker) == exit_code.INCONCLUSIVE
     assert "the last requests before the broker failed:\n  " in capsys.readouterr().out
 
 
@@ -203,10 +203,10 @@ def test_a_broker_that_dies_during_shrinking_keeps_the_difference(
     end: type[BaseException],
     code: int,
 ) -> None:
-    def ended(*_: object) -> None:
+    def fail_end(*_: object) -> None:
         raise end
 
-    monkeypatch.setattr(measure_module, "shrink", ended)
+    monkeypatch.setattr(measure_module, "shrink", fail_end)
     assert session(lambda: broker(sequence_check=False), requests=600, output_format="json") == code
     document = json.loads(capsys.readouterr().out)
     assert [difference["count"] for difference in document["differences"]] == [1]
@@ -230,6 +230,6 @@ def test_comparisons_before_an_interrupt_are_reported(
 
 @pytest.mark.parametrize("arguments", [(), ("ack-lost", "--requests", "5")])
 def test_conform_takes_campaigns_or_requests(harrow: Harrow, arguments: tuple[str, ...]) -> None:
-    ended = harrow("conform", *arguments, "--target", "kafka:2.4.1")
-    assert ended.returncode == exit_code.USAGE
-    assert "give campaigns, or --requests N" in ended.stderr
+    fail_end = harrow("conform", *arguments, "--target", "kafka:2.4.1")
+    assert fail_end.returncode == exit_code.USAGE
+    assert "give campaigns, or --requests N" in fail_end.stderr

@@ -38,7 +38,7 @@ def run(command: Command, folder: Path) -> tuple[int, str]:
     if text.startswith("harrow ") and not any(sign in text for sign in NEED_A_SHELL):
         ended = warm_process.run(shlex.split(text)[1:], folder, environment, PATIENCE_S)
     else:
-        ended = run_in_a_shell(text, folder, environment)
+        ended = run_in_shell(text, folder, environment)
     return ended.returncode, ended.stdout + ended.stderr
 
 
@@ -49,7 +49,7 @@ pytest() { PYTEST_DISABLE_PLUGIN_AUTOLOAD=1 "$PYTHON" -m pytest -p harrow.pytest
 """
 
 
-def run_in_a_shell(text: str, folder: Path, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
+def run_in_shell(text: str, folder: Path, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         ["/bin/bash", "-c", f"{TOOLS}{text}"],
         cwd=folder,

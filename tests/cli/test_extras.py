@@ -35,7 +35,7 @@ PYTEST = """
 import pytest
 sys.exit(pytest.main(["-q", "-p", "harrow.pytest_harrow.plugin", *sys.argv[1:]]))
 """
-ALL = tuple(module for modules in EXTRAS.values() for module in modules)
+ALL_MODULES = tuple(module for modules in EXTRAS.values() for module in modules)
 
 CAMPAIGN = """
 name: calm
@@ -48,8 +48,8 @@ script:
 HISTORY = '{"process": 0, "type": "invoke", "f": "send", "value": [["send", "t-0", "m0"]]}\n'
 
 
-def without(
-    *arguments: str, folder: Path, hidden: tuple[str, ...] = ALL, program: str = COMMAND
+def run_without(
+    *arguments: str, folder: Path, hidden: tuple[str, ...] = ALL_MODULES, program: str = COMMAND
 ) -> tuple[int, str]:
     """Run a command without the *hidden* modules and return its exit code and messages."""
     variables = {"HARROW_CACHE": str(folder / "cache"), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
@@ -94,7 +94,7 @@ NEEDS = {
 def test_a_command_without_its_extra_names_the_install_command_in_one_line(
     folder: Path, command: str, extra: str
 ) -> None:
-    code, message = without(*command.split(), folder=folder)
+    code, message = run_without(*command.split(), folder=folder)
     assert code == 2
     assert message.count("\n") == 1
     assert message.endswith(f" is not installed: pip install 'kafka-harrow[{extra}]'\n")
@@ -106,7 +106,7 @@ def test_a_command_without_its_extra_names_the_install_command_in_one_line(
 )
 def test_a_missing_module_is_reported_before_any_work(folder: Path, extra: str, module: str) -> None:
     command = next(command for command, needed in NEEDS.items() if needed == extra)
-    code, message = without(*command.split(), folder=folder, hidden=(module,))
+    code, message = run_without(*command.split(), folder=folder, hidden=(module,))
     advice = f"harrow: {module} is not installed: pip install 'kafka-harrow[{extra}]'\n"
     assert (code, message) == (2, advice)
 
@@ -134,14 +134,14 @@ WORKS = (
 
 def test_every_other_command_works_without_any_extra(folder: Path) -> None:
     for command in WORKS:
-        code, message = without(*command.split(), folder=folder)
+        code, message = run_without(*command.split(), folder=folder)
         assert code in {0, 1, 3} or "nothing to shrink" in message, (command, message)
         assert "internal error" not in message
         assert "is not installed" not in message
 
 
 def test_the_pytest_plugin_works_without_any_extra(folder: Path) -> None:
-    assert without("calm.yaml", folder=folder, program=PYTEST) == (0, "")
+    assert run_without("calm.yaml", folder=folder, program=PYTEST) == (0, "")
     assert (folder / "calm.yaml").exists()
 
 

@@ -20,7 +20,7 @@ FULL = Path("/dev/full")
 CLOSED = "harrow: standard output is closed: send it to a file, or to /dev/null\n"
 
 
-def by_a_shell(
+def run_in_shell(
     line: str, folder: Path, environment: dict[str, str], limit: str = ""
 ) -> subprocess.CompletedProcess[str]:
     """Run a command line of harrow in a shell with a *limit*."""
@@ -40,7 +40,7 @@ def by_a_shell(
 def test_a_closed_stdout_is_reported_and_nothing_runs(
     line: str, folder: Path, environment: dict[str, str]
 ) -> None:
-    ended = by_a_shell(f"{line} >&-", folder, environment)
+    ended = run_in_shell(f"{line} >&-", folder, environment)
     assert (ended.returncode, ended.stderr) == (2, CLOSED)
     assert not (folder / "results").exists()
 
@@ -64,13 +64,13 @@ def test_a_closed_pipe_does_not_exit_with_1(line: str, folder: Path, environment
 
 
 def test_a_run_has_its_result_with_a_closed_stderr(folder: Path, environment: dict[str, str]) -> None:
-    ended = by_a_shell("run calm.yaml 2>&-", folder, environment)
+    ended = run_in_shell("run calm.yaml 2>&-", folder, environment)
     assert ended.returncode == 0
     assert "as expected" in ended.stdout
 
 
 def test_a_closed_stdin_has_no_history(folder: Path, environment: dict[str, str]) -> None:
-    ended = by_a_shell("check - <&-", folder, environment)
+    ended = run_in_shell("check - <&-", folder, environment)
     assert ended.returncode == 3, ended.stderr
     assert "no record was sent" in ended.stdout
 
@@ -78,7 +78,7 @@ def test_a_closed_stdin_has_no_history(folder: Path, environment: dict[str, str]
 @pytest.mark.skipif(not FULL.exists(), reason="there is no device that is always full")
 @pytest.mark.parametrize("line", ["run calm.yaml", "list faults", "--help", "--version"])
 def test_a_full_stdout_is_reported_in_one_line(line: str, folder: Path, environment: dict[str, str]) -> None:
-    ended = by_a_shell(f"{line} >{FULL}", folder, environment)
+    ended = run_in_shell(f"{line} >{FULL}", folder, environment)
     assert (ended.returncode, ended.stderr) == (
         2,
         f"harrow: cannot go on: {os.strerror(errno.ENOSPC)}\n",
@@ -90,7 +90,7 @@ def test_a_full_stdout_is_reported_in_one_line(line: str, folder: Path, environm
 def test_the_exit_code_suffices_when_stderr_is_closed(
     line: str, code: int, folder: Path, environment: dict[str, str]
 ) -> None:
-    assert by_a_shell(f"{line} >{FULL} 2>{FULL}", folder, environment).returncode == code
+    assert run_in_shell(f"{line} >{FULL} 2>{FULL}", folder, environment).returncode == code
 
 
 LOSING = """
@@ -123,7 +123,7 @@ def test_a_full_disk_leaves_no_file_under_its_final_name(
         pytest.importorskip("pyarrow")
     (folder / "losing.yaml").write_text(LOSING, encoding="utf-8")
     before = set(folder.rglob("*"))
-    ended = by_a_shell(line, folder, environment, limit="ulimit -f 0")
+    ended = run_in_shell(line, folder, environment, limit="ulimit -f 0")
     assert ended.returncode == 2, ended.stdout + ended.stderr
     assert ended.stderr.splitlines()[-1].startswith("harrow: cannot "), ended.stderr
     assert [path for path in set(folder.rglob("*")) - before if path.is_file() and path.name != ".lock"] == []

@@ -1,4 +1,4 @@
-"""Ctrl-C at any moment."""
+"""Ctrl-C ends a command at any moment without a traceback."""
 
 import gc
 import os
@@ -25,21 +25,21 @@ def default_handler() -> Iterator[None]:
     signal.signal(signal.SIGINT, before)
 
 
-def press() -> None:
+def press_ctrl_c() -> None:
     signal.raise_signal(signal.SIGINT)
 
 
-def pressed_in_a_block(interrupts: Interrupts, done: list[int], times: int) -> None:
+def press_in_block(interrupts: Interrupts, done: list[int], times: int) -> None:
     with interrupts.shielded():
         for number in range(times):
-            press()
+            press_ctrl_c()
             done.append(number)
 
 
 def test_an_interrupt_waits_for_the_end_of_a_shielded_block() -> None:
     done: list[int] = []
     with Interrupts() as interrupts, pytest.raises(KeyboardInterrupt):
-        pressed_in_a_block(interrupts, done, times=1)
+        press_in_block(interrupts, done, times=1)
     assert done == [0]
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
@@ -47,14 +47,14 @@ def test_an_interrupt_waits_for_the_end_of_a_shielded_block() -> None:
 def test_a_second_interrupt_does_not_wait() -> None:
     done: list[int] = []
     with Interrupts() as interrupts, pytest.raises(KeyboardInterrupt):
-        pressed_in_a_block(interrupts, done, times=3)
+        press_in_block(interrupts, done, times=3)
     assert done == [0]
 
 
 def test_after_hold_an_interrupt_waits_until_the_end() -> None:
     with Interrupts() as interrupts:
         interrupts.defer_to_the_end()
-        press()
+        press_ctrl_c()
         with interrupts.shielded():
             pass
 
@@ -63,7 +63,7 @@ def test_code_in_a_noted_block_can_poll_for_interrupts() -> None:
     with Interrupts() as interrupts:
         with interrupts.deferred():
             assert not interrupts.is_pending()
-            press()
+            press_ctrl_c()
             assert interrupts.is_pending()
         with pytest.raises(KeyboardInterrupt):
             interrupts.check()
@@ -72,7 +72,7 @@ def test_code_in_a_noted_block_can_poll_for_interrupts() -> None:
 def test_a_background_process_with_brokers_obeys_interrupts() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     with Interrupts() as interrupts:
-        press()
+        press_ctrl_c()
         interrupts.handle_also(signal.SIGTERM)
         for number in (signal.SIGINT, signal.SIGTERM):
             with pytest.raises(KeyboardInterrupt):
@@ -84,7 +84,7 @@ def test_a_lost_interrupt_is_raised_again(monkeypatch: pytest.MonkeyPatch) -> No
     """Python drops an exception that is raised in a callback of the garbage collector."""
 
     def pressing(_phase: str, _info: object) -> None:
-        press()
+        press_ctrl_c()
 
     monkeypatch.setattr(sys, "unraisablehook", lambda lost: None)
     with Interrupts() as interrupts:
@@ -102,7 +102,7 @@ def test_a_process_that_ignores_interrupts_keeps_ignoring_them() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     end_at_once_when_interrupted()
     with Interrupts():
-        press()
+        press_ctrl_c()
     assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
 
 

@@ -1,4 +1,4 @@
-"""Parallel runs print the same as sequential runs."""
+"""Parallel runs print the same output as sequential runs."""
 
 import re
 from pathlib import Path

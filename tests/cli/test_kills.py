@@ -31,7 +31,7 @@ pytestmark = pytest.mark.skipif(
     not Path("/proc/self/environ").exists(), reason="looks for processes in /proc"
 )
 
-HELD: Final = """
+HELD_LOCK: Final = """
 name: held
 cluster: {brokers: 3, topics: [{name: t, replication_factor: 3}]}
 workload: {duration: 5s, producers: [{name: p, rate: 4/s}]}
@@ -120,7 +120,7 @@ if __name__ == "__main__":
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A command line with the kinds of its other processes."""
+    """A command line, and the kinds of processes that it starts."""
 
     line: str
     victims: tuple[str, ...] = ()
@@ -142,7 +142,7 @@ ON_SPARK: Final = Command(f"{SWEEP} --engine spark", (JAVA, SPARK_WORKER))
 
 
 def begin(folder: Path, mark: str, command: str, moment: int, victim: str, number: int) -> list[str]:
-    for name, text in (("held", HELD), ("losing", LOSING)):
+    for name, text in (("held", HELD_LOCK), ("losing", LOSING)):
         (folder / f"{name}.yaml").write_text(text, encoding="utf-8")
     return [
         sys.executable,
@@ -166,7 +166,7 @@ def environment(folder: Path) -> dict[str, str]:
 
 
 @cache
-def undisturbed(command: Command) -> tuple[int, int]:
+def run_undisturbed(command: Command) -> tuple[int, int]:
     """Return the exit code of an undisturbed command and its number of moments."""
     with TemporaryDirectory() as place:
         folder = Path(place)
@@ -183,7 +183,7 @@ def undisturbed(command: Command) -> tuple[int, int]:
         return ended.returncode, int((folder / ".tally").read_text(encoding="utf-8"))
 
 
-def assert_whole(folder: Path) -> None:
+def assert_complete_files(folder: Path) -> None:
     """Read every file under its final name."""
     for path in folder.rglob("*"):
         if any(part.startswith(".") for part in path.relative_to(folder).parts) or not path.is_file():
@@ -200,7 +200,7 @@ def assert_whole(folder: Path) -> None:
             assert all(map(json.loads, path.read_text(encoding="utf-8").splitlines())), path
 
 
-def codes(code: int, victim: str, number: signal.Signals) -> set[int]:
+def permitted_codes(code: int, victim: str, number: signal.Signals) -> set[int]:
     """Return the permitted exit codes of a command."""
     if victim == PARENT:
         return {130, code} if number == signal.SIGINT else {-number}
@@ -211,7 +211,7 @@ def codes(code: int, victim: str, number: signal.Signals) -> set[int]:
 
 def kill_one(processes: ExitStack, folder: Path, command: Command, seed: int) -> None:
     chance = random.Random(seed)
-    code, moments = undisturbed(command)
+    code, moments = run_undisturbed(command)
     victim = chance.choice((PARENT, *command.victims))
     number = chance.choice(SIGNALS if victim == PARENT else SIGNALS[:2])
     moment = chance.randint(1, moments)
@@ -230,15 +230,15 @@ def kill_one(processes: ExitStack, folder: Path, command: Command, seed: int) ->
     )
     _, messages = process.communicate(timeout=PATIENCE_S)
     # A kill at a moment after the victim's end has no effect.
-    assert process.returncode in codes(code, victim, number) | ({code} if victim != PARENT else set()), (
-        f"{attack}\n{messages}"
-    )
+    assert process.returncode in permitted_codes(code, victim, number) | (
+        {code} if victim != PARENT else set()
+    ), f"{attack}\n{messages}"
     assert "Traceback" not in messages, f"{attack}\n{messages}"
     end_s = time.monotonic() + PATIENCE_S
     while marked_processes(folder) and time.monotonic() < end_s:
         time.sleep(0.1)
     assert marked_processes(folder) == [], attack
-    assert_whole(folder)
+    assert_complete_files(folder)
     if command.can_resume:
         again = subprocess.run(
             [sys.executable, "-m", "harrow", *command.line.split(), "--resume", "--engine", "process"],

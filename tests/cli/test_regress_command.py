@@ -83,8 +83,8 @@ def test_an_entry_that_no_longer_fails_is_fixed(harrow: Harrow, corpus: Path) ->
 
 def test_an_entry_whose_fixed_failure_returns_is_still_failing(harrow: Harrow, corpus: Path) -> None:
     text = LOSS.replace("status: open", "status: fixed")
-    what, why = outcome(harrow, corpus, "back.yaml", text, 1)
-    assert (what, why) == ("STILL FAILING", "it is back: lost m0 despite what was demanded")
+    outcome_text, reason = outcome(harrow, corpus, "back.yaml", text, 1)
+    assert (outcome_text, reason) == ("STILL FAILING", "it is back: lost m0 despite what was demanded")
     shown = harrow("regress", "corpus", "--quiet").stdout
     assert "corpus/back.yaml" in shown
     assert "harrow run corpus/back.yaml --seed 2" in shown
@@ -93,7 +93,7 @@ def test_an_entry_whose_fixed_failure_returns_is_still_failing(harrow: Harrow, c
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "why"),
+    ("old", "new", "reason"),
     [
         ("lost: [m0]", "lost: [m1]", "lost: m0; expected m1"),
         ("rule: lost-write", "rule: duplicate", "duplicate is held; lost m0"),
@@ -102,21 +102,21 @@ def test_an_entry_whose_fixed_failure_returns_is_still_failing(harrow: Harrow, c
     ],
 )
 def test_an_entry_with_another_failure_is_changed(
-    harrow: Harrow, corpus: Path, old: str, new: str, why: str
+    harrow: Harrow, corpus: Path, old: str, new: str, reason: str
 ) -> None:
     text = f"{LOSS.replace(old, new)}limits: {{script: 30s}}\n"
-    if not why:  # A violated rule need not be listed under `expect` too.
+    if not reason:  # A violated rule need not be listed under `expect` too.
         assert outcome(harrow, corpus, "entry.yaml", text, 0)[0] == "STILL FAILING"
         return
-    what, because = outcome(harrow, corpus, "entry.yaml", text, 1)
-    assert what == "CHANGED"
-    assert why in because
+    outcome_text, actual_reason = outcome(harrow, corpus, "entry.yaml", text, 1)
+    assert outcome_text == "CHANGED"
+    assert reason in actual_reason
 
 
 def test_an_undecided_run_is_not_a_success(harrow: Harrow, corpus: Path) -> None:
     text = CALM.replace("acked: m0", "acked: m9") + "limits: {script: 30s}\n"
-    what, why = outcome(harrow, corpus, "vain.yaml", text, 1)
-    assert (what, why.partition(":")[0]) == ("CHANGED", "inconclusive")
+    outcome_text, reason = outcome(harrow, corpus, "vain.yaml", text, 1)
+    assert (outcome_text, reason.partition(":")[0]) == ("CHANGED", "inconclusive")
 
 
 @pytest.mark.parametrize(

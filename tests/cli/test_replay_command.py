@@ -26,9 +26,9 @@ def changed_trace(run: Path, line: int, old: str, new: str) -> None:
     assert old in lines[line - 1]
     lines[line - 1] = lines[line - 1].replace(old, new)
     path.write_text("".join(f"{text}\n" for text in lines), encoding="utf-8")
-    about = json.loads((run / "run.json").read_text(encoding="utf-8"))
-    about["trace_digest"] = digest(_read_trace(path)[2])
-    (run / "run.json").write_text(json.dumps(about), encoding="utf-8")
+    run_json = json.loads((run / "run.json").read_text(encoding="utf-8"))
+    run_json["trace_digest"] = digest(_read_trace(path)[2])
+    (run / "run.json").write_text(json.dumps(run_json), encoding="utf-8")
 
 
 def test_an_equal_replay_prints_one_line(harrow: Harrow, run: Path) -> None:
@@ -72,7 +72,7 @@ def test_every_run_can_be_replayed(harrow: Harrow, folder: Path, arguments: tupl
     assert "was" not in ended.stdout, "the plan and the verdict are the same"
 
 
-def test_both_sides_are_shown_where_runs_diverge(harrow: Harrow, run: Path) -> None:
+def test_a_replay_shows_both_events_at_the_first_difference(harrow: Harrow, run: Path) -> None:
     lines = (run / "trace.jsonl").read_text(encoding="utf-8").splitlines()
     line = next(number for number, text in enumerate(lines, 1) if '"append"' in text)
     changed_trace(run, line, '"broker":0', '"broker":7')
@@ -92,8 +92,8 @@ def test_both_sides_are_shown_where_runs_diverge(harrow: Harrow, run: Path) -> N
 
 
 def test_a_replay_of_another_plan_or_harrow_names_it(harrow: Harrow, run: Path) -> None:
-    about = json.loads((run / "run.json").read_text(encoding="utf-8"))
-    (run / "run.json").write_text(json.dumps({**about, "version": "0.2.99", "model": "0123456789abcdef"}))
+    run_json = json.loads((run / "run.json").read_text(encoding="utf-8"))
+    (run / "run.json").write_text(json.dumps({**run_json, "version": "0.2.99", "model": "0123456789abcdef"}))
     campaign = run / "campaign.yaml"
     campaign.write_text(
         campaign.read_text(encoding="utf-8").replace("brokers: 1", "brokers: 2"), encoding="utf-8"
@@ -106,12 +106,12 @@ def test_a_replay_of_another_plan_or_harrow_names_it(harrow: Harrow, run: Path) 
 
 
 def test_an_equal_replay_of_another_harrow_names_it(harrow: Harrow, run: Path) -> None:
-    about = json.loads((run / "run.json").read_text(encoding="utf-8"))
-    (run / "run.json").write_text(json.dumps({**about, "version": "0.2.99", "model": "0" * 16}))
+    run_json = json.loads((run / "run.json").read_text(encoding="utf-8"))
+    (run / "run.json").write_text(json.dumps({**run_json, "version": "0.2.99", "model": "0" * 16}))
     ended = harrow("replay", str(run))
     assert ended.returncode == 0
     assert "events as recorded; recorded by another harrow (0.2.99, model 00000000; this is " in ended.stdout
-    (run / "run.json").write_text(json.dumps({**about, "version": "0.2.99"}))
+    (run / "run.json").write_text(json.dumps({**run_json, "version": "0.2.99"}))
     assert "another harrow" not in harrow("replay", str(run)).stdout, "its model is the same"
 
 
@@ -134,8 +134,8 @@ def test_the_beginning_of_an_id_names_a_run(harrow: Harrow, run: Path) -> None:
 def test_a_record_of_another_version_is_refused_in_one_line(
     harrow: Harrow, run: Path, command: str, version: str
 ) -> None:
-    about = json.loads((run / "run.json").read_text(encoding="utf-8"))
-    (run / "run.json").write_text(json.dumps({**about, "version": version}), encoding="utf-8")
+    run_json = json.loads((run / "run.json").read_text(encoding="utf-8"))
+    (run / "run.json").write_text(json.dumps({**run_json, "version": version}), encoding="utf-8")
     ended = harrow(command, run.name)
     assert (ended.returncode, ended.stdout) == (2, "")
     (line,) = ended.stderr.splitlines()
@@ -200,7 +200,7 @@ def test_missing_events_are_reported_after_the_last_line(harrow: Harrow, run: Pa
     assert "trace.jsonl:7:1: the events after this line are missing" in harrow("replay", run.name).stderr
 
 
-def test_damage_in_the_trace_of_a_replaced_run_has_no_line(harrow: Harrow, run: Path) -> None:
+def test_damage_in_a_trace_with_a_new_digest_is_reported_without_a_line(harrow: Harrow, run: Path) -> None:
     """The wrong line cannot be identified any more."""
     for file, old, new in (("trace.jsonl", "0", "1"), ("campaign.yaml", "brokers: 1", "brokers: 2")):
         text = (run / file).read_text(encoding="utf-8")

@@ -55,7 +55,7 @@ def test_a_repeated_run_replaces_its_folder(harrow: Harrow, folder: Path) -> Non
     assert not [path for path in folder.rglob(".*") if path.name != "."]
 
 
-def test_the_campaign_copy_repeats_the_run(harrow: Harrow, folder: Path) -> None:
+def test_the_copied_campaign_repeats_the_run(harrow: Harrow, folder: Path) -> None:
     """The copy has the variant and the options merged in."""
     cases: tuple[tuple[str, ...], ...] = (
         ("calm.yaml",),

@@ -246,42 +246,42 @@ def test_an_interrupt_keeps_the_finished_entries(
     assert harrow("sweep", "--report", "s", "--engine", "process").returncode == 0
 
 
-def children(of: int) -> list[int]:
+def child_pids(parent_pid: int) -> list[int]:
     pids = []
     for status in Path("/proc").glob("[0-9]*/stat"):
         try:
             fields = status.read_text().rpartition(")")[2].split()
         except OSError:
             continue
-        if int(fields[1]) == of:
+        if int(fields[1]) == parent_pid:
             pids.append(int(status.parent.name))
     return pids
 
 
-def descendants(of: int) -> list[int]:
-    return [pid for child in children(of) for pid in (child, *descendants(child))]
+def descendant_pids(parent_pid: int) -> list[int]:
+    return [pid for child in child_pids(parent_pid) for pid in (child, *descendant_pids(child))]
 
 
-def workers(of: int) -> list[int]:
+def worker_pids(parent_pid: int) -> list[int]:
     """Return the children of the fork server, which live as long as the sweep."""
-    return [pid for child in children(of) for pid in children(child)]
+    return [pid for child in child_pids(parent_pid) for pid in child_pids(child)]
 
 
 linux = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks for processes in /proc")
 
 
-def fork_server(of: int) -> list[int]:
-    return [pid for pid in children(of) if children(pid)]
+def fork_server(parent_pid: int) -> list[int]:
+    return [pid for pid in child_pids(parent_pid) if child_pids(pid)]
 
 
 @linux
-@pytest.mark.parametrize("victims", [workers, fork_server])
+@pytest.mark.parametrize("victims", [worker_pids, fork_server])
 def test_a_killed_worker_or_fork_server_costs_no_row(
     processes: ExitStack, small: Path, environment: dict[str, str], victims: Callable[[int], list[int]]
 ) -> None:
     words = ("small.yaml", "--seeds", "0..600", "--engine", "process", "--out", "s")
     process = start(processes, small, environment, *words)
-    wait_for(lambda: len(workers(process.pid)) > 0, process)
+    wait_for(lambda: len(worker_pids(process.pid)) > 0, process)
     os.kill(victims(process.pid)[-1], signal.SIGKILL)
     _, err = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 0, err
@@ -296,7 +296,7 @@ def test_a_killed_driver_can_resume_and_leaves_no_process_behind(
     words = ("small.yaml", "--seeds", "0..1200", "--engine", "process", "--out", "s")
     process = start(processes, small, environment, *words)
     wait_for(lambda: len(parts(small)) > 0, process)
-    orphans = descendants(process.pid)
+    orphans = descendant_pids(process.pid)
     process.kill()
     process.communicate()
     before = len(rows(small / "s"))

@@ -61,17 +61,17 @@ class Page(HTMLParser):
 
 
 @pytest.fixture(scope="module")
-def standard(tmp_path_factory: pytest.TempPathFactory) -> TraceStory:
+def standard_story(tmp_path_factory: pytest.TempPathFactory) -> TraceStory:
     return read_story(written_run(tmp_path_factory.mktemp("results"), "standard"))
 
 
 @pytest.fixture(scope="module")
-def lost(tmp_path_factory: pytest.TempPathFactory) -> TraceStory:
+def lost_story(tmp_path_factory: pytest.TempPathFactory) -> TraceStory:
     return read_story(written_run(tmp_path_factory.mktemp("results"), "loss-by-hw-truncation"))
 
 
 @pytest.fixture(scope="module")
-def hostile(tmp_path_factory: pytest.TempPathFactory) -> TraceStory:
+def hostile_story(tmp_path_factory: pytest.TempPathFactory) -> TraceStory:
     folder = tmp_path_factory.mktemp("hostile")
     (folder / "hostile.yaml").write_text(HOSTILE_CAMPAIGN, encoding="utf-8")
     return read_story(written_run(folder / "results", folder / "hostile.yaml"))
@@ -109,8 +109,8 @@ def test_a_page_of_a_run_with_groups_names_the_category_of_each_event(tmp_path: 
     assert {"group", "commit"} <= {data["kinds"][kind][0] for kind in columns["kind"]}
 
 
-def test_a_page_is_complete_and_loads_nothing(lost: TraceStory) -> None:
-    page = Page(trace_page(lost, Window()))
+def test_a_page_is_complete_and_loads_nothing(lost_story: TraceStory) -> None:
+    page = Page(trace_page(lost_story, Window()))
     assert page.open == []
     for tag, attributes in page.tags:
         assert tag not in {"link", "img", "iframe", "base", "object"}
@@ -119,36 +119,38 @@ def test_a_page_is_complete_and_loads_nothing(lost: TraceStory) -> None:
     assert policy is not None
     assert policy.startswith("default-src 'none'")
     assert len(page.scripts) == 2
-    text = trace_page(lost, Window())
+    text = trace_page(lost_story, Window())
     assert not re.search(r"https?://|url\(|@import|fetch\(|XMLHttpRequest|innerHTML|document\.write", text)
 
 
-def test_a_page_contains_every_event_of_the_trace(standard: TraceStory) -> None:
-    data = json.loads(Page(trace_page(standard, Window())).scripts[0])
-    assert texts_of(data["events"]) == [event.narration.text for event in standard.events]
+def test_a_page_contains_every_event_of_the_trace(standard_story: TraceStory) -> None:
+    data = json.loads(Page(trace_page(standard_story, Window())).scripts[0])
+    assert texts_of(data["events"]) == [event.narration.text for event in standard_story.events]
     at_us = 0
-    for difference, event in zip(data["events"]["at"], standard.events, strict=True):
+    for difference, event in zip(data["events"]["at"], standard_story.events, strict=True):
         at_us += difference
         assert at_us == event.at_us
     assert [data["lanes"][lane] for lane in data["events"]["lane"]] == [
-        event.narration.lane for event in standard.events
+        event.narration.lane for event in standard_story.events
     ]
 
 
-def test_a_page_counts_created_topics_and_hides_their_events_as_routine(standard: TraceStory) -> None:
-    data = page_data(standard, Window())
+def test_a_page_counts_created_topics_and_hides_their_events_as_routine(standard_story: TraceStory) -> None:
+    data = page_data(standard_story, Window())
     assert data["created"] == "1 topic with 3 partitions was created"
     hidden = [routine == "1" for routine in data["events"]["routine"]]
     assert all(
-        is_hidden for is_hidden, event in zip(hidden, standard.events, strict=True) if event.creates_partition
+        is_hidden
+        for is_hidden, event in zip(hidden, standard_story.events, strict=True)
+        if event.creates_partition
     )
 
 
 def test_a_page_shows_the_count_of_created_topics_until_it_shows_routine_events(
-    standard: TraceStory, tmp_path: Path
+    standard_story: TraceStory, tmp_path: Path
 ) -> None:
     needs_chromium()
-    page = on_disk(standard, tmp_path)
+    page = on_disk(standard_story, tmp_path)
     count = '<p id="created">1 topic with 3 partitions was created; “routine events” shows each</p>'
     assert count in dom(page, tmp_path / "profile", "")
     assert count not in dom(page, tmp_path / "profile", "routine=1")
@@ -169,15 +171,15 @@ def test_the_changes_of_a_page_yield_the_state_of_the_cluster(
     """The page's replay yields the state of the cluster after each event."""
     story = read_story(written_run(tmp_path, campaign, variant))
     data = page_data(story, Window())
-    shown = Accumulated(data)
+    shown = ReplayedPage(data)
     happened = story.run
     state = ClusterState(happened.replicas, (broker.id for broker in happened.plan.cluster.brokers))
     for position, event in enumerate(happened.events):
         state.advance(event, happened.numbers[position])
         shown.advance(position)
         for broker, process in state.brokers.items():
-            life = (2 if process.is_paused else 1) if process.is_live else 0
-            assert shown.lives.get(broker, 0) == life, (position, event)
+            incarnation = (2 if process.is_paused else 1) if process.is_live else 0
+            assert shown.lives.get(broker, 0) == incarnation, (position, event)
         for name, partition in state.partitions.items():
             znode = [partition.leader, partition.leader_epoch, list(partition.isr)]
             assert shown.znodes.get(name, [-1, -1, []]) == znode, (position, event)
@@ -186,7 +188,7 @@ def test_the_changes_of_a_page_yield_the_state_of_the_cluster(
     shown.compare_logs(state)
 
 
-class Accumulated:
+class ReplayedPage:
     """The state of a page at a moment: all earlier changes, applied as by its script."""
 
     def __init__(self, data: dict[str, Any]) -> None:
@@ -200,9 +202,9 @@ class Accumulated:
 
     def advance(self, position: int) -> None:
         while self._changes and self._changes[-1][0] <= position:
-            _, number, what, *life = self._changes.pop()
+            _, number, what, *incarnation = self._changes.pop()
             if number < 0:
-                self.lives[what] = life[0]
+                self.lives[what] = incarnation[0]
                 continue
             name = self._partitions[number]
             self.znodes[name] = what.get("z", self.znodes.get(name))
@@ -242,9 +244,9 @@ class Accumulated:
                 self.compare(replica, (name, broker), "the end", whole=True)
 
 
-def test_the_page_of_a_run_of_standard_is_small(standard: TraceStory) -> None:
-    assert len(standard.events) > 10_000
-    assert len(trace_page(standard, Window()).encode()) < 1_000_000
+def test_the_page_of_a_run_of_standard_is_small(standard_story: TraceStory) -> None:
+    assert len(standard_story.events) > 10_000
+    assert len(trace_page(standard_story, Window()).encode()) < 1_000_000
 
 
 @pytest.mark.parametrize("name", ["standard", "lost", "hostile"])
@@ -255,35 +257,37 @@ def test_the_output_guard_does_not_change_a_page(name: str, request: pytest.Fixt
     assert written.getvalue() == page
 
 
-def test_no_value_can_end_the_script(hostile: TraceStory) -> None:
-    page = Page(trace_page(hostile, Window()))
+def test_no_value_can_end_the_script(hostile_story: TraceStory) -> None:
+    page = Page(trace_page(hostile_story, Window()))
     assert len(page.scripts) == 2
     assert any(HOSTILE in text for text in texts_of(json.loads(page.scripts[0])["events"]))
     assert embedded(["</script>", "<!--", "\u2028"]) == '["\\u003c/script\\u003e","\\u003c!--","\\u2028"]'
 
 
-def test_a_value_that_looks_like_a_placeholder_is_not_replaced(lost: TraceStory) -> None:
-    odd = page_data(lost, Window())
+def test_a_value_that_looks_like_a_placeholder_is_not_replaced(lost_story: TraceStory) -> None:
+    odd = page_data(lost_story, Window())
     odd["title"] = "{{js}}"
     assert "{{js}}" in embedded(odd)
 
 
-def test_a_window_has_only_its_events(lost: TraceStory) -> None:
-    data = page_data(lost, Window(from_us=25_000_000, to_us=26_000_000))
+def test_a_window_has_only_its_events(lost_story: TraceStory) -> None:
+    data = page_data(lost_story, Window(from_us=25_000_000, to_us=26_000_000))
     assert 0 < len(data["events"]["lane"]) < 40
-    assert data["changes"] == page_data(lost, Window())["changes"]
+    assert data["changes"] == page_data(lost_story, Window())["changes"]
 
 
 # In a browser
 
 
-def test_only_visible_events_are_laid_out(standard: TraceStory, tmp_path: Path) -> None:
+def test_only_visible_events_are_laid_out(standard_story: TraceStory, tmp_path: Path) -> None:
     needs_chromium()
-    page = on_disk(standard, tmp_path)
+    page = on_disk(standard_story, tmp_path)
     for words in ("", "broker 1", "producer-0:45", "truncated"):
         document = dom(page, tmp_path / "profile", f"filter={words}&routine=1")
         expected = [
-            event for event in standard.events if matches(event.narration.lane, event.narration.text, words)
+            event
+            for event in standard_story.events
+            if matches(event.narration.lane, event.narration.text, words)
         ]
         assert measured(document, "shown") >= len(expected)
         # For speed the page contains only the visible rows.
@@ -294,10 +298,10 @@ def matches(lane: str, text: str, words: str) -> bool:
     return re.search(rf"{re.escape(words)}(?!\d)", f"{lane} {text}".lower()) is not None
 
 
-def test_the_address_of_the_page_holds_its_view(lost: TraceStory, tmp_path: Path) -> None:
+def test_the_address_of_the_page_holds_its_view(lost_story: TraceStory, tmp_path: Path) -> None:
     needs_chromium()
-    page = on_disk(lost, tmp_path)
-    truncation = next(event for event in lost.events if event.event == "truncate")
+    page = on_disk(lost_story, tmp_path)
+    truncation = next(event for event in lost_story.events if event.event == "truncate")
     document = dom(page, tmp_path / "profile", f"finding=1&event={truncation.position}")
     assert 'data-ready="1"' in document
     (chosen,) = re.findall(r'<div class="row chosen[^"]*"[^>]*data-position="(\d+)"', document)
@@ -313,20 +317,24 @@ def test_the_address_of_the_page_holds_its_view(lost: TraceStory, tmp_path: Path
     assert "broker 0</span>" not in only.partition('id="rows"')[2].partition("</section>")[0]
 
 
-def test_keys_move_through_a_chain(lost: TraceStory, tmp_path: Path) -> None:
+def test_keys_move_through_a_chain(lost_story: TraceStory, tmp_path: Path) -> None:
     needs_chromium()
-    finding = lost.findings[0]
-    places = [position for position in lost.places.positions(finding.finding) if position is not None]
+    finding = lost_story.findings[0]
+    places = [position for position in lost_story.places.positions(finding.finding) if position is not None]
     for keys, expected in (
         ("", places[0]),  # it opens at the first finding
         ("1n", places[1]),
         ("nnp", places[1]),
-        ("jj", lost.events[next(e.position for e in lost.events if not e.narration.routine)].position + 1),
+        (
+            "jj",
+            lost_story.events[next(e.position for e in lost_story.events if not e.narration.routine)].position
+            + 1,
+        ),
     ):
         presses = "".join(f'dispatchEvent(new KeyboardEvent("keydown",{{key:"{key}"}}));' for key in keys)
         script = f"<script>{presses.replace('dispatchEvent', 'document.body.dispatchEvent')}</script>"
         script = script.replace("{key:", "{bubbles:true,key:")
-        document = dom(on_disk(lost, tmp_path, script), tmp_path / "profile")
+        document = dom(on_disk(lost_story, tmp_path, script), tmp_path / "profile")
         (chosen,) = re.findall(r'<div class="row chosen[^"]*"[^>]*data-position="(\d+)"', document)
         if keys == "jj":
             assert int(chosen) >= (expected or 0)
@@ -334,10 +342,10 @@ def test_keys_move_through_a_chain(lost: TraceStory, tmp_path: Path) -> None:
             assert int(chosen) == expected
 
 
-def test_hostile_values_are_text(hostile: TraceStory, tmp_path: Path) -> None:
+def test_hostile_values_are_text(hostile_story: TraceStory, tmp_path: Path) -> None:
     needs_chromium()
-    send = next(event for event in hostile.events if event.event == "append")
-    document = dom(on_disk(hostile, tmp_path), tmp_path / "profile", f"event={send.position}")
+    send = next(event for event in hostile_story.events if event.event == "append")
+    document = dom(on_disk(hostile_story, tmp_path), tmp_path / "profile", f"event={send.position}")
     assert 'data-ready="1"' in document
     assert "data-broken" not in document.partition(">")[0] + document.partition("<html")[2].partition(">")[0]
     assert "&lt;/script&gt;&lt;script&gt;" in document

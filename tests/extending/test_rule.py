@@ -1,4 +1,4 @@
-"""One file and one registration add a rule with its own kinds of chain links."""
+"""A rule in a file outside harrow needs one registration, and may add kinds of chain links."""
 
 import json
 import subprocess

@@ -1,4 +1,4 @@
-"""One file and one registration add an action, which works everywhere like other actions."""
+"""An action in a file outside harrow needs one registration, and then works everywhere."""
 
 from collections.abc import Callable
 from types import ModuleType

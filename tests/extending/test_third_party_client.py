@@ -1,4 +1,4 @@
-"""One file and one registration add a kind of client that works like the others."""
+"""A kind of client in a file outside harrow needs one registration, and then works like others."""
 
 from collections.abc import Callable
 from types import ModuleType

@@ -1,4 +1,4 @@
-"""One file and one registration add a fact, which all conditions can use."""
+"""A fact in a file outside harrow needs one registration, and then all conditions can use it."""
 
 from collections.abc import Callable
 from types import ModuleType

@@ -1,4 +1,4 @@
-"""One file and one registration add an effect and its fault, possible on targets with a handler."""
+"""An effect in a file outside harrow needs one registration, and a handler in each target."""
 
 from collections.abc import Callable
 from types import ModuleType

@@ -1,4 +1,4 @@
-"""One file and one registration add an event, which works everywhere in traces like others."""
+"""An event in a file outside harrow needs one registration, and then works in all traces."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -29,7 +29,7 @@ WAITING = "script: [{when: {event: {lonely_leader: {broker: 0, left: [1]}}}}]"
 
 
 @pytest.fixture(autouse=True)
-def lonely(example: Callable[[str], ModuleType]) -> Iterator[ModuleType]:
+def example_event(example: Callable[[str], ModuleType]) -> Iterator[ModuleType]:
     module = example("cluster_model/lonely_leader.py")
     yield module
     del PHRASES[module.LonelyLeader]
@@ -37,16 +37,16 @@ def lonely(example: Callable[[str], ModuleType]) -> Iterator[ModuleType]:
 
 
 def command(*arguments: str) -> str:
-    """Return the output of a command in this process, as another one would lack the example."""
+    """Return the output of a command in this process, because another process lacks the example."""
     result = CliRunner().invoke(app, arguments)
     assert result.exit_code == 0, result.output
     return str(result.output)
 
 
 @pytest.fixture
-def recorded(lonely: ModuleType, tmp_path: Path) -> Path:
+def recorded(example_event: ModuleType, tmp_path: Path) -> Path:
     """Return the folder of a run with the event."""
-    return record(tmp_path, lonely.LonelyLeaders)
+    return record(tmp_path, example_event.LonelyLeaders)
 
 
 def record(results: Path, *subscribers: Callable[[Trace], object]) -> Path:
@@ -79,9 +79,13 @@ def test_a_diff_shows_the_name_and_fields_of_the_event(recorded: Path) -> None:
 
 @pytest.mark.parametrize("is_milestone", [True, False])
 def test_a_diff_of_runs_compares_the_event_if_it_is_a_milestone(
-    recorded: Path, tmp_path: Path, lonely: ModuleType, monkeypatch: pytest.MonkeyPatch, is_milestone: bool
+    recorded: Path,
+    tmp_path: Path,
+    example_event: ModuleType,
+    monkeypatch: pytest.MonkeyPatch,
+    is_milestone: bool,
 ) -> None:
-    monkeypatch.setattr(lonely.LonelyLeader, "is_milestone", is_milestone)
+    monkeypatch.setattr(example_event.LonelyLeader, "is_milestone", is_milestone)
     without = record(tmp_path / "without")
     result = CliRunner().invoke(app, ["diff", str(recorded), str(without), "--format", "json"])
     (event, _) = json.loads(result.output)["first_telling_difference"]

@@ -101,7 +101,7 @@ def test_mistakes_are_refused() -> None:
 def test_a_swarm_and_hypothesis_draw_the_fault(outage: Any) -> None:
     swarm = "workload: {duration: 9s}\nswarm: {faults: {any_of: [outage], in_play: 1, rate: 30/m}}"
     assert isinstance(draw_for_seed(plans(swarm)[0], 0).plan.faults[0].faults[0], outage)
-    # It is one of thorough kinds, so a hundred examples may lack it.
+    # The fault is one of many kinds, so a hundred examples may lack it.
     thorough = settings(QUIET, max_examples=1_000)
     example = find(strategies.faults(), lambda fault: isinstance(fault, outage), settings=thorough)
     assert example.name == outage.name

@@ -1,4 +1,4 @@
-"""One function adds a probe, which can be counted, required and listed like others."""
+"""A function outside harrow adds a probe, which can be counted, required and listed like others."""
 
 from collections.abc import Callable, Iterator
 from types import ModuleType

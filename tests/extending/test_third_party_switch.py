@@ -1,4 +1,4 @@
-"""One file declares a switch with its mutant and repair, which work everywhere like others."""
+"""A file outside harrow declares a switch with its mutant and repair, which work everywhere."""
 
 from collections.abc import Callable, Iterator
 from types import ModuleType

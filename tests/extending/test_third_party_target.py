@@ -1,4 +1,4 @@
-"""A run needs only a target: here one of a few lines."""
+"""A run needs only a target, which can be as small as this one."""
 
 from collections.abc import Callable, Collection, Mapping
 from typing import Any

@@ -1,4 +1,4 @@
-"""Applications killed at a step of their loop, slow to poll, started and stopped."""
+"""Faults kill applications at a step of their loop, delay their polls, and start and stop them."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""`broker_slow`: each request keeps one of the broker's threads for longer."""
+"""`broker_slow` makes each request occupy a thread of the broker for longer."""
 
 from itertools import pairwise
 

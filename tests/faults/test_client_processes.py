@@ -1,4 +1,4 @@
-"""Crashes, pauses and replacements of clients: their targets, their effects and their end."""
+"""Clients crash, pause and are replaced, until the fault ends."""
 
 import pytest
 
@@ -16,7 +16,7 @@ from harrow.faults.effects import (
     StartClient,
 )
 from harrow.faults.fault import LastingFault
-from tests.faults.test_faults import FakeEnvironment, strikes
+from tests.faults.test_faults import FakeEnvironment, inject
 
 CAMPAIGN = """
 name: clients
@@ -56,7 +56,7 @@ def test_each_client_fault_has_its_effects_and_their_undo(
     fault: LastingFault, did: FaultEffect, undone: FaultEffect
 ) -> None:
     environment = FakeEnvironment()
-    assert strikes(fault, environment)
+    assert inject(fault, environment)
     if isinstance(fault, ClientCrash):
         environment.down.add("producer-0")
     assert environment.did == [did]

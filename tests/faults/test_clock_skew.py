@@ -1,4 +1,4 @@
-"""Clock jumps: behaviour that depends on the clock, behaviour that does not, and the healing."""
+"""Clock jumps change only behaviour that depends on the wall clock, and healing corrects it."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Events and messages that only one control plane has."""
+"""Some events and messages exist in only one control plane."""
 
 import re
 from pathlib import Path

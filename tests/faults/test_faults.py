@@ -1,4 +1,4 @@
-"""Each fault against an environment that only records its effects."""
+"""Each fault has its effects in an environment that only records them."""
 
 from collections.abc import Iterable
 from dataclasses import fields, is_dataclass
@@ -161,15 +161,15 @@ class FakeClient:
         return False
 
 
-def strikes(fault: Fault, environment: FakeEnvironment) -> bool:
+def inject(fault: Fault, environment: FakeEnvironment) -> bool:
     """Inject a fault if it has a target, and return whether it has one."""
     if not fault.applies(environment):
         return False
-    have(fault.effects(environment), environment)
+    record_effects(fault.effects(environment), environment)
     return True
 
 
-def have(effects: Iterable[FaultEffect], environment: FakeEnvironment) -> None:
+def record_effects(effects: Iterable[FaultEffect], environment: FakeEnvironment) -> None:
     for effect in effects:
         environment.perform(effect)
 
@@ -274,13 +274,13 @@ def have(effects: Iterable[FaultEffect], environment: FakeEnvironment) -> None:
 )
 def test_each_fault_has_its_effects_and_their_undo(fault: Fault, did: Did, undone: Did) -> None:
     environment = FakeEnvironment()
-    assert strikes(fault, environment)
+    assert inject(fault, environment)
     assert environment.did == did
     lasts_us = fault.lasts_us() if isinstance(fault, LastingFault) else None
     assert lasts_us == (SECOND if undone else None)
     if isinstance(fault, LastingFault) and undone:
         assert fault.is_in_force(environment) != isinstance(fault, BrokerPause)
-        have(fault.end(environment), environment)
+        record_effects(fault.end(environment), environment)
     assert environment.did[len(did) :] == undone
 
 
@@ -313,14 +313,14 @@ def test_a_fault_without_a_target_does_not_apply(fault: Fault) -> None:
 @pytest.mark.parametrize("fault", [BrokerStop(broker=0), BrokerBounce(broker=0)])
 def test_a_stopping_broker_is_not_stopped_again(fault: Fault) -> None:
     environment = FakeEnvironment()
-    assert strikes(BrokerStop(broker=0), environment)
+    assert inject(BrokerStop(broker=0), environment)
     assert not fault.applies(environment)
 
 
 def test_a_stop_is_in_force_until_the_broker_runs_again() -> None:
     environment, stop = FakeEnvironment(), BrokerStop(broker=0)
     assert not stop.is_in_force(environment)
-    have(stop.effects(environment), environment)
+    record_effects(stop.effects(environment), environment)
     assert stop.is_in_force(environment)
     environment.stopping.clear()
     environment.running.remove(0)
@@ -346,7 +346,7 @@ def test_a_release_without_held_messages_does_not_apply() -> None:
 )
 def test_a_fault_is_not_in_force_after_its_broker_has_started(fault: LastingFault, started: int) -> None:
     environment = FakeEnvironment()
-    have(fault.effects(environment), environment)
+    record_effects(fault.effects(environment), environment)
     assert fault.is_in_force(environment)
     environment.running.add(started)
     assert not fault.is_in_force(environment)
@@ -357,7 +357,7 @@ def test_a_fault_is_not_in_force_after_its_broker_has_started(fault: LastingFaul
 
 def rule_of(fault: Fault) -> MessageRule:
     environment = FakeEnvironment()
-    assert strikes(fault, environment)
+    assert inject(fault, environment)
     (effect,) = environment.did
     assert isinstance(effect, RuleMessages)
     rule = effect.rule
@@ -614,6 +614,6 @@ def test_a_fault_of_logs_does_not_apply_to_a_process_without_logs(fault: Fault) 
 
 def test_no_process_is_cut_off_from_itself() -> None:
     environment = FakeEnvironment()
-    assert not strikes(NetworkPartition(between=(0,), and_=(0,), duration=(1, 1)), environment)
-    assert strikes(NetworkPartition(between=(0,), and_=(0, 1), duration=(1, 1)), environment)
+    assert not inject(NetworkPartition(between=(0,), and_=(0,), duration=(1, 1)), environment)
+    assert inject(NetworkPartition(between=(0,), and_=(0, 1), duration=(1, 1)), environment)
     assert environment.did == [Cut(0, 1), Cut(1, 0)]

@@ -18,11 +18,11 @@ KINDS = [
 ABSTRACT = {kind for kind in KINDS if kind.__subclasses__()} - {effects.LosePower, effects.PauseClient}
 
 
-class Melt(LastingEffect, BrokerEffect):
-    """An effect of a test."""
+class UnsupportedEffect(LastingEffect, BrokerEffect):
+    """An effect without a handler in the catalogue."""
 
 
-class Note(FaultEffect):
+class PermanentEffect(FaultEffect):
     """An effect without an end."""
 
 
@@ -43,47 +43,54 @@ def test_an_effect_is_performed_and_undone_by_the_handlers_of_its_type() -> None
     done: list[object] = []
     handlers: Handlers[list[object]] = Handlers()
     handlers.register(
-        Melt, lambda target, it: target.append(it.broker), undo=lambda target, it: target.append(-it.broker)
+        UnsupportedEffect,
+        lambda target, it: target.append(it.broker),
+        undo=lambda target, it: target.append(-it.broker),
     )
-    handlers.perform(done, Melt(3))
-    undo = Melt(3).undo()
+    handlers.perform(done, UnsupportedEffect(3))
+    undo = UnsupportedEffect(3).undo()
     assert undo is not None
     handlers.perform(done, undo)
     assert done == [3, -3]
-    assert handlers.lack(Melt(3)) is handlers.lack(undo) is None
+    assert handlers.lack(UnsupportedEffect(3)) is handlers.lack(undo) is None
 
 
 def test_an_effect_without_an_undo_cannot_end() -> None:
     handlers: Handlers[object] = Handlers()
-    handlers.register(Melt, lambda *_: None)
-    assert handlers.lack(Melt(3)) is None
-    assert handlers.lack(Undo(Melt(3))) == "nothing here undoes Melt"
+    handlers.register(UnsupportedEffect, lambda *_: None)
+    assert handlers.lack(UnsupportedEffect(3)) is None
+    assert handlers.lack(Undo(UnsupportedEffect(3))) == "nothing here undoes Melt"
 
 
 def test_an_effect_without_a_handler_is_impossible() -> None:
     handlers: Handlers[object] = Handlers()
-    assert handlers.lack(Note()) == "nothing here performs Note"
+    assert handlers.lack(PermanentEffect()) == "nothing here performs Note"
     with pytest.raises(NotPerformedError, match="nothing here performs Note"):
-        handlers.perform(None, Note())
-    assert Note().undo() is None
+        handlers.perform(None, PermanentEffect())
+    assert PermanentEffect().undo() is None
 
 
 def test_a_reason_against_an_effect_also_applies_to_its_undo() -> None:
     base: Handlers[object] = Handlers()
-    base.register(Melt, lambda *_: None, undo=lambda *_: None)
+    base.register(UnsupportedEffect, lambda *_: None, undo=lambda *_: None)
     handlers: Handlers[object] = Handlers(base)
-    handlers.register_impossible("there is no fire", Melt)
-    assert handlers.lack(Melt(0)) == handlers.lack(Undo(Melt(0))) == "there is no fire"
-    assert base.lack(Melt(0)) is None
+    handlers.register_impossible("there is no fire", UnsupportedEffect)
+    assert (
+        handlers.lack(UnsupportedEffect(0)) == handlers.lack(Undo(UnsupportedEffect(0))) == "there is no fire"
+    )
+    assert base.lack(UnsupportedEffect(0)) is None
     with pytest.raises(NotPerformedError, match="there is no fire"):
-        handlers.perform(None, Melt(0))
+        handlers.perform(None, UnsupportedEffect(0))
 
 
 def test_an_effect_may_be_impossible_with_certain_values() -> None:
     handlers: Handlers[object] = Handlers()
-    handlers.register(Melt, lambda *_: None)
-    handlers.restrict(Melt, lambda it: "broker 1 is made of stone" if it.broker == 1 else None)
-    assert [handlers.lack(Melt(broker)) for broker in (0, 1)] == [None, "broker 1 is made of stone"]
+    handlers.register(UnsupportedEffect, lambda *_: None)
+    handlers.restrict(UnsupportedEffect, lambda it: "broker 1 is made of stone" if it.broker == 1 else None)
+    assert [handlers.lack(UnsupportedEffect(broker)) for broker in (0, 1)] == [
+        None,
+        "broker 1 is made of stone",
+    ]
 
 
 def test_effects_are_equal_and_hashed_by_their_values() -> None:

@@ -14,7 +14,7 @@ BROKERS, CLIENTS = (0, 1, 2), ("producer-0",)
 FIVE = (0, 1, 2, 3, 4)
 
 
-def meant(fault: NetworkPartition) -> tuple[tuple[int | str, ...], tuple[int | str, ...]]:
+def sides_of(fault: NetworkPartition) -> tuple[tuple[int | str, ...], tuple[int | str, ...]]:
     """Return the sides of a partition with broker 0 as the leader."""
     references = {"leader of t-0": (0,), "followers of t-0": (1, 2)}
     sides = with_link_ends(fault, BROKERS, CLIENTS, references.__getitem__)
@@ -38,7 +38,7 @@ def meant(fault: NetworkPartition) -> tuple[tuple[int | str, ...], tuple[int | s
 def test_the_sides_of_a_partition_are_looked_up_when_it_strikes(
     fault: NetworkPartition, sides: tuple[tuple[int | str, ...], ...]
 ) -> None:
-    assert meant(fault) == sides
+    assert sides_of(fault) == sides
 
 
 def test_a_partition_between_all_brokers_cuts_each_link_once() -> None:
@@ -71,7 +71,7 @@ def test_each_server_of_the_control_plane_is_a_node_of_a_split(
     assert with_link_ends(both, BROKERS, CLIENTS, lambda _: (), quorum).and_ == ("zookeeper",)
 
 
-def reached(split: NetworkSplit, node: int | str) -> set[int | str]:
+def reachable_nodes(split: NetworkSplit, node: int | str) -> set[int | str]:
     """Return the nodes that a node still reaches, including itself."""
     cut = set(split.links(FakeEnvironment()))
     assert {(other, one) for one, other in cut} == cut
@@ -80,21 +80,21 @@ def reached(split: NetworkSplit, node: int | str) -> set[int | str]:
 
 def test_no_node_reaches_the_other_half() -> None:
     split = NetworkSplit(nodes=FIVE, order="given")
-    assert reached(split, 0) == reached(split, 1) == {0, 1}
-    assert reached(split, 2) == {2, 3, 4}
+    assert reachable_nodes(split, 0) == reachable_nodes(split, 1) == {0, 1}
+    assert reachable_nodes(split, 2) == {2, 3, 4}
 
 
 def test_the_bridge_reaches_both_halves_and_they_reach_it() -> None:
     split = NetworkSplit(nodes=FIVE, shape="bridge", order="given")
-    assert reached(split, 0) == {0, 1, 2}
-    assert reached(split, 2) == set(FIVE)
-    assert reached(split, 4) == {2, 3, 4}
+    assert reachable_nodes(split, 0) == {0, 1, 2}
+    assert reachable_nodes(split, 2) == set(FIVE)
+    assert reachable_nodes(split, 4) == {2, 3, 4}
 
 
 @pytest.mark.parametrize("count", range(4, 12))
 def test_in_a_majorities_ring_each_node_reaches_a_different_majority(count: int) -> None:
     split = NetworkSplit(nodes=tuple(range(count)), shape="majorities_ring", order="given")
-    majorities = [reached(split, node) for node in range(count)]
+    majorities = [reachable_nodes(split, node) for node in range(count)]
     assert all(count // 2 < len(majority) < count for majority in majorities)
     assert all(one != other for one, other in combinations(majorities, 2))
 

@@ -1,4 +1,4 @@
-"""A rolling restart, step by step, against scripted brokers."""
+"""A rolling restart waits for each broker; the brokers are scripted."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -29,7 +29,7 @@ class Brokers(FakeEnvironment):
         if isinstance(effect, Start):
             self.running.add(effect.broker)
 
-    def ends(self, broker: int) -> None:
+    def end_process(self, broker: int) -> None:
         """End the process and perform its requested restart."""
         self.stopping.remove(broker)
 
@@ -53,7 +53,7 @@ def test_a_rolling_restart_starts_a_broker_before_it_stops_the_next() -> None:
     for broker in (0, 1, 2):
         assert next(restart) == POLL_US
         assert brokers.did[-2:] == [Stop(broker), Start(broker)]
-        brokers.ends(broker)
+        brokers.end_process(broker)
     assert next(restart, None) is None
     assert brokers.did == [what(broker) for broker in (0, 1, 2) for what in (Stop, Start)]
 
@@ -63,7 +63,7 @@ def test_the_next_broker_waits_for_the_isr() -> None:
     restart = steps(brokers)
     next(restart)
     brokers.under_replicated = ("t-0",)
-    brokers.ends(0)
+    brokers.end_process(0)
     assert [next(restart) for _ in range(3)] == [POLL_US] * 3
     assert brokers.did == [Stop(0), Start(0)]
     brokers.under_replicated = ()
@@ -77,7 +77,7 @@ def test_a_rolling_restart_need_not_wait_for_the_isr() -> None:
     restart = steps(brokers, wait_for_isr=False)
     next(restart)
     assert Stop(1) not in brokers.did
-    brokers.ends(0)
+    brokers.end_process(0)
     next(restart)
     assert Stop(1) in brokers.did
 
@@ -88,7 +88,7 @@ def test_a_rolling_restart_does_not_pause_after_the_last_broker() -> None:
     waits = []
     for broker in (0, 1, 2):
         waits.append(next(restart))
-        brokers.ends(broker)
+        brokers.end_process(broker)
         waits += [next(restart)] if broker < 2 else list(restart)
     assert waits == [POLL_US, 5 * SECOND, POLL_US, 5 * SECOND, POLL_US]
 
@@ -97,7 +97,7 @@ def test_a_broker_stays_down_for_a_while_before_it_is_started() -> None:
     brokers = Brokers()
     restart = steps(brokers, down_for=(9 * SECOND, 9 * SECOND))
     assert next(restart) == POLL_US
-    brokers.ends(0)
+    brokers.end_process(0)
     brokers.running.remove(0)
     assert next(restart) == 9 * SECOND
     assert brokers.did == [Stop(0)]
@@ -112,7 +112,7 @@ def test_the_current_controller_restarts_last(moves_to: int | None, order: list[
     for _ in order:
         next(restart)
         brokers.led_by = brokers.led_by if moves_to is None else moves_to
-        brokers.ends(stopped(brokers)[-1])
+        brokers.end_process(stopped(brokers)[-1])
     assert next(restart, None) is None
     assert stopped(brokers) == order
 

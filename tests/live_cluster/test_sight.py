@@ -10,10 +10,10 @@ import harrow
 from harrow.cluster_model.events import EVENTS, FieldTrait, Sight, events_seen_by, fields_with
 
 ROOMS = ("live_cluster", "campaigns/run/injection")
-"""Rooms that report events of runs on real brokers; the injector reports faults of every target."""
+"""Folders that report events of runs on real brokers. The injector reports faults of any target."""
 
 
-def words_of(room: str) -> Iterator[str]:
+def words_in(room: str) -> Iterator[str]:
     for file in (Path(str(harrow.__file__)).parent / room).rglob("*.py"):
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Name):
@@ -23,7 +23,7 @@ def words_of(room: str) -> Iterator[str]:
 
 
 def test_an_event_is_declared_as_seen_on_real_brokers_exactly_if_code_there_reports_it() -> None:
-    words = {word for room in ROOMS for word in words_of(room)}
+    words = {word for room in ROOMS for word in words_in(room)}
     reported = {name for name, kind in EVENTS.items() if kind.__name__ in words}
     assert reported == events_seen_by(Sight.STARTED_BROKERS)
 

@@ -29,7 +29,7 @@ from tests.properties.recorded_history import (
 
 
 def plant_inconsistent_offsets(history: History, draw: Draw) -> PlantedHistory:
-    """Let a process read another value at an offset: one without a sender, or an acked polled_key.
+    """Let a process read another value at an offset: one without a sender, or an acked one.
 
     Between two records of one transaction, the sender of the other value would come both before and
     after it (G0). So such an offset is not used.

@@ -1,4 +1,4 @@
-"""The layout of cells in tables."""
+"""A table lays out the cells of a narrow column."""
 
 from io import StringIO
 

@@ -1,4 +1,4 @@
-"""The table of runs."""
+"""The table of runs groups them by campaign and marks unexpected ones."""
 
 import io
 import re
@@ -89,10 +89,10 @@ def test_missed_expectations_that_a_release_difference_does_not_explain_are_show
 
 
 def test_the_suggested_diff_command_works() -> None:
-    folder, held = Path("results") / "loss" / "0123-0-0.1.0", variant("0.11")
+    folder, held_run = Path("results") / "loss" / "0123-0-0.1.0", variant("0.11")
     loss, second_loss = run_result(lost_record("m1")), run_result(lost_record("m1"), plan=plan(variant="b"))
     command = "harrow diff loss/0123-0-0.1.0"
-    assert rendered(loss, held, folder=folder).splitlines()[-1] == f"look at it: {command}"
+    assert rendered(loss, held_run, folder=folder).splitlines()[-1] == f"look at it: {command}"
     two = rendered(loss, second_loss, folder=folder).splitlines()
     assert two[-2:] == [f"look at it: {command}", f"            {command}"]
     elsewhere = rendered(loss, folder=Path("my runs") / "loss" / "x").splitlines()[-1]

@@ -12,7 +12,7 @@ from harrow.cli.progress import ProgressLine
 ERASE_LINE = "\r\x1b[2K"
 
 
-class Watched:
+class WatchedProgress:
     """A progress line on a terminal with a clock that a test sets."""
 
     def __init__(
@@ -44,14 +44,14 @@ class Watched:
 
 
 def test_short_work_shows_no_progress(monkeypatch: pytest.MonkeyPatch) -> None:
-    watched = Watched(monkeypatch)
+    watched = WatchedProgress(monkeypatch)
     assert watched.at(0.0, 0) + watched.at(0.3, 4) + watched.at(0.9, 19) == ""
     watched.line.clear()
     assert watched.file.getvalue() == ""
 
 
 def test_long_work_shows_progress(monkeypatch: pytest.MonkeyPatch) -> None:
-    watched = Watched(monkeypatch)
+    watched = WatchedProgress(monkeypatch)
     assert watched.at(1.01, 5) == f"{ERASE_LINE}━━━━──────────── 5/20  harrow run swarm"
     assert watched.at(1.05, 6) == ""  # the line was just written
     assert watched.at(1.2, 20).startswith(f"{ERASE_LINE}━━━━━━━━━━━━━━━━ 20/20  harrow")
@@ -60,12 +60,12 @@ def test_long_work_shows_progress(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_without_a_total_there_is_no_bar(monkeypatch: pytest.MonkeyPatch) -> None:
-    watched = Watched(monkeypatch, total=None)
+    watched = WatchedProgress(monkeypatch, total=None)
     assert watched.at(2.0, 5).startswith(f"{ERASE_LINE}5  harrow run")
 
 
 def test_a_pipe_gets_a_progress_line_every_half_minute(monkeypatch: pytest.MonkeyPatch) -> None:
-    watched = Watched(monkeypatch, terminal=False)
+    watched = WatchedProgress(monkeypatch, terminal=False)
     assert watched.at(5.0, 5) + watched.at(29.0, 8) == ""
     assert watched.at(31.0, 9) == "harrow: 9 finished of 20, now: harrow run swarm --seed 12345678\n"
     assert watched.at(60.0, 12) == ""
@@ -73,7 +73,7 @@ def test_a_pipe_gets_a_progress_line_every_half_minute(monkeypatch: pytest.Monke
 
 
 def test_a_log_has_plain_lines_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    watched = Watched(monkeypatch, log=True)
+    watched = WatchedProgress(monkeypatch, log=True)
     assert watched.at(5.0, 0) == ""
     assert watched.at(31.0, 0, "ISR of t-0").endswith("0 finished of 20, now: ISR of t-0\n")
     watched.line.clear()
@@ -81,7 +81,7 @@ def test_a_log_has_plain_lines_on_a_terminal(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_progress_text_is_computed_only_when_shown(monkeypatch: pytest.MonkeyPatch) -> None:
-    watched = Watched(monkeypatch)
+    watched = WatchedProgress(monkeypatch)
     calls: list[int] = []
 
     def doing() -> str:

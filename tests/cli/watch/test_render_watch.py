@@ -63,7 +63,7 @@ def test_no_line_of_the_view_jumps(size: tuple[int, int]) -> None:
 
 @pytest.mark.parametrize("size", [(80, 20), (80, 50), (50, 50)])
 def test_longer_broker_texts_do_not_move_the_rest_of_the_view(size: tuple[int, int]) -> None:
-    state = many(1, 6)
+    state = scene_of_many(1, 6)
     frames = [lines_of(scene_of(state), *size)]
     for broker in range(6):
         state.advance((2, "broker_stopped", broker, "power_loss"))
@@ -74,7 +74,7 @@ def test_longer_broker_texts_do_not_move_the_rest_of_the_view(size: tuple[int, i
     assert places
 
 
-def many(partitions: int, brokers: int) -> RunState:
+def scene_of_many(partitions: int, brokers: int) -> RunState:
     state = RunState(
         {f"topic-{n}": [n % brokers, (n + 1) % brokers] for n in range(partitions)}, range(brokers)
     )
@@ -88,7 +88,7 @@ def many(partitions: int, brokers: int) -> RunState:
 
 
 def test_healthy_partitions_are_omitted_first() -> None:
-    state = many(60, 9)
+    state = scene_of_many(60, 9)
     state.advance((2, "election", 0, "topic-41", -1, 2, (5,), False, "broker failure"))
     shown = "\n".join(lines_of(scene_of(state)))
     assert "topic-41" in shown
@@ -99,7 +99,7 @@ def test_healthy_partitions_are_omitted_first() -> None:
 
 
 def test_healthy_brokers_are_omitted_first() -> None:
-    state = many(1, 100)
+    state = scene_of_many(1, 100)
     for event in (
         (2, "controller_changed", 70, 3),
         (2, "broker_stopped", 99, "process"),
@@ -116,7 +116,7 @@ def test_healthy_brokers_are_omitted_first() -> None:
 
 
 def test_an_unaware_deposed_leader_is_marked() -> None:
-    state = many(1, 3)
+    state = scene_of_many(1, 3)
     for event in (
         (1, "recover", 0, "topic-0", 0, 0),
         (1, "leader", 0, "topic-0", 1, 0, (0, 1)),
@@ -166,7 +166,7 @@ def test_a_terminal_without_unicode_gets_ascii() -> None:
 def test_further_faults_are_counted() -> None:
     fault = DisplayedFault(text="broker_crash broker=1", since_us=1_000_000, until_us=4_500_000)
     endless = DisplayedFault(text="partition between=[0, 1]", since_us=1_000_000, until_us=None)
-    scene = replace(scene_of(many(1, 3)), faults=(fault, endless, fault, fault, fault))
+    scene = replace(scene_of(scene_of_many(1, 3)), faults=(fault, endless, fault, fault, fault))
     shown = lines_of(scene)
     begin = shown.index("faults in force")
     assert shown[begin + 1 : begin + 5] == [

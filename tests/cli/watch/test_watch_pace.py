@@ -1,4 +1,4 @@
-"""The pace of a playback."""
+"""A playback shows each event for a time that its kind and the chosen speed decide."""
 
 import math
 from itertools import pairwise

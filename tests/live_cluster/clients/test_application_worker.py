@@ -147,7 +147,7 @@ class FakeLibrary:
             raise error
 
 
-class Harrow:
+class HarrowEnd:
     """The other end of the channel, which numbers results from 5 on and accepts every stored
     result.
     """
@@ -210,7 +210,7 @@ def running(
     keeps: bool = False,
     fatal: str | None = None,
     **client: Any,
-) -> Iterator[Harrow]:
+) -> Iterator[HarrowEnd]:
     """Run an application in a thread. With *keeps*, the test decides when records are sent."""
     library = FakeLibrary(list(polls), failures or {}, committed, keeps=keeps)
     library.fatal = fatal
@@ -235,7 +235,7 @@ def running(
         "topics": {"t": "called"},
     }
     mine, its = socket.socketpair()
-    harrow = Harrow(mine, library)
+    harrow = HarrowEnd(mine, library)
     harrow.stored = dict(stored or {})
     app = application_worker.ApplicationWorker(Channel(its), {**client_settings, **client}, library)
 

@@ -1,4 +1,4 @@
-"""A client's process obeys orders with any client library, here a fake one."""
+"""A client's process obeys orders with any client library. The library is a fake here."""
 
 import json
 import socket

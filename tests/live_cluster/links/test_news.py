@@ -1,4 +1,4 @@
-"""Only messages that may change a cluster are news, not those that an idle cluster sends."""
+"""A link reports messages that may change a cluster, but not those that an idle cluster sends."""
 
 from typing import Any
 from uuid import UUID

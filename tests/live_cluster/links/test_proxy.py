@@ -131,7 +131,7 @@ class Client:
         self.send(correlation_id, **request)
         return self.answer()
 
-    def hears_nothing(self) -> bool:
+    def gets_no_answer(self) -> bool:
         self.connection.setblocking(False)
         try:
             return not self.connection.recv(1) and False
@@ -141,7 +141,7 @@ class Client:
             self.connection.settimeout(PATIENCE_S)
 
 
-class Passed(MessageObserver):
+class RecordedMessages(MessageObserver):
     """Records passed messages: server, other end, API and correlation id."""
 
     def __init__(self) -> None:
@@ -175,7 +175,7 @@ class Network:
         self.ports = stack.enter_context(Ports())
         self.upstream = (LOOPBACK, self.ports.take())
         self.server = stack.enter_context(Server(self.upstream[1]))
-        self.passed = Passed()
+        self.passed = RecordedMessages()
         self.met: list[tuple[str, str, str, str]] = []
         faults = LinkFaults(SeededStream(1, "network"), lambda _, *message: self.met.append(message))
         self.proxies = stack.enter_context(Proxies(faults, self.passed))
@@ -301,7 +301,7 @@ def test_a_held_answer_blocks_later_ones_in_order(network: Network) -> None:
     client.send(1, 2, 3)
     wait_until(lambda: network.met and network.arrived == [1, 2, 3])
     network.pass_others()
-    assert client.hears_nothing()
+    assert client.gets_no_answer()
     network.remove(rule)
     assert client.answers(3) == [1, 2, 3]
 
@@ -322,7 +322,7 @@ def test_a_delayed_message_blocks_later_ones(network: Network, kind: str) -> Non
     client.send(1, 2)
     wait_until(lambda: network.met)
     network.pass_others()
-    assert client.hears_nothing()
+    assert client.gets_no_answer()
     assert network.arrived == NONE or kind == RESPONSE
 
 
@@ -375,7 +375,7 @@ def test_answers_wait_for_a_cut_direction(network: Network) -> None:
     client.send(2, 3)
     wait_until(lambda: network.passed.answered(2) and network.arrived == [1, 2, 3])
     network.pass_others()
-    assert client.hears_nothing()
+    assert client.gets_no_answer()
     network.restore(SERVER, "p")
     assert client.answers(2) == [2, 3]
 
@@ -495,7 +495,7 @@ def test_bytes_to_the_client_wait_for_a_cut_direction(network: Network) -> None:
     client.send(1)
     wait_until(lambda: link.first)
     network.pass_others()
-    assert client.hears_nothing()
+    assert client.gets_no_answer()
     network.restore("zookeeper", "p")
     assert client.answer() == 1
 
@@ -527,7 +527,7 @@ def test_closing_breaks_hanging_connections(network: Network) -> None:
     wait_until(lambda: len(network.met) == 2 and network.passed.answered(14) and 11 in network.arrived)
     network.proxies.close()
     assert [client.answer() for client in clients] == [None] * len(clients)
-    assert idle.hears_nothing() is False
+    assert idle.gets_no_answer() is False
     with pytest.raises(ConnectionRefusedError):
         network.client()
     network.proxies.close()  # A second close does nothing.

@@ -1,4 +1,4 @@
-"""Java programs get properties files and a command line."""
+"""harrow starts a Java program with a properties file and a command line."""
 
 import sys
 from pathlib import Path

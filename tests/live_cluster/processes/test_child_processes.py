@@ -1,4 +1,4 @@
-"""Processes can be started, paused and killed, and none outlives harrow, however it ends."""
+"""Processes can be started, paused and killed, and none survives the end of harrow."""
 
 import os
 import signal

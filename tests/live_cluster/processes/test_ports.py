@@ -1,4 +1,4 @@
-"""Ports of brokers are free and reserved until they are released."""
+"""A reserved port of a broker is free, and stays reserved until it is released."""
 
 import socket
 

@@ -1,4 +1,4 @@
-"""Obstacles: the parts of a campaign that real brokers cannot do or show."""
+"""Obstacles are the parts of a campaign that real brokers cannot do or show."""
 
 from dataclasses import replace
 from typing import Final

@@ -1,4 +1,4 @@
-"""Segments smaller than 1 MiB on brokers that refuse them."""
+"""Some brokers refuse segments smaller than 1 MiB, and harrow avoids them."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Java is located, or its absence is reported in one line."""
+"""harrow finds Java, or reports in one line that it is missing."""
 
 import stat
 from pathlib import Path

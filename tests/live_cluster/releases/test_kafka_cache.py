@@ -1,4 +1,4 @@
-"""Releases enter the cache complete and correct, or not at all."""
+"""Only complete and correct releases enter the cache."""
 
 import hashlib
 import os

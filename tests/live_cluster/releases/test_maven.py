@@ -1,4 +1,4 @@
-"""Maven, which takes minutes, ends with harrow."""
+"""Maven, which may run for minutes, ends together with harrow."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""Sequences of single requests, here to two model brokers instead of a model and a real one."""
+"""Sequences of requests are compared on two brokers, both of the model in these tests."""
 
 import random
 import warnings

@@ -1,4 +1,4 @@
-"""Sequences of single requests, here to two model controllers instead of a model and a real one."""
+"""Sequences of requests are compared on two controllers, both of the model in these tests."""
 
 import json
 from collections import Counter

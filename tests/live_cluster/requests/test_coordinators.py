@@ -1,4 +1,4 @@
-"""Sequences of single requests to two model coordinators instead of a model and a real one."""
+"""Sequences of requests are compared on two coordinators, both of the model in these tests."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import replace

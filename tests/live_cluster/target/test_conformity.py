@@ -1,4 +1,4 @@
-"""Real runs are compared with runs of the model. Here the model also plays the real cluster."""
+"""Real runs are compared with runs of the model, which also plays the real cluster here."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Tests of the observer of real brokers."""
+"""The observer of real brokers answers as that of the model."""
 
 from types import SimpleNamespace
 from typing import Any

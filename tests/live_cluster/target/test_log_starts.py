@@ -1,4 +1,4 @@
-"""Changes of log starts on real brokers appear in the trace."""
+"""The trace shows changes of log starts on real brokers."""
 
 from types import SimpleNamespace
 from typing import Any, cast
