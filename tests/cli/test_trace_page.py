@@ -249,7 +249,7 @@ def test_the_page_of_a_run_of_standard_is_small(standard_story: TraceStory) -> N
     assert len(trace_page(standard_story, Window()).encode()) < 1_000_000
 
 
-@pytest.mark.parametrize("name", ["standard", "lost", "hostile"])
+@pytest.mark.parametrize("name", ["standard_story", "lost_story", "hostile_story"])
 def test_the_output_guard_does_not_change_a_page(name: str, request: pytest.FixtureRequest) -> None:
     page = trace_page(request.getfixturevalue(name), Window())
     written = StringIO()

@@ -59,13 +59,13 @@ def test_an_effect_without_an_undo_cannot_end() -> None:
     handlers: Handlers[object] = Handlers()
     handlers.register(UnsupportedEffect, lambda *_: None)
     assert handlers.lack(UnsupportedEffect(3)) is None
-    assert handlers.lack(Undo(UnsupportedEffect(3))) == "nothing here undoes Melt"
+    assert handlers.lack(Undo(UnsupportedEffect(3))) == "nothing here undoes UnsupportedEffect"
 
 
 def test_an_effect_without_a_handler_is_impossible() -> None:
     handlers: Handlers[object] = Handlers()
-    assert handlers.lack(PermanentEffect()) == "nothing here performs Note"
-    with pytest.raises(NotPerformedError, match="nothing here performs Note"):
+    assert handlers.lack(PermanentEffect()) == "nothing here performs PermanentEffect"
+    with pytest.raises(NotPerformedError, match="nothing here performs PermanentEffect"):
         handlers.perform(None, PermanentEffect())
     assert PermanentEffect().undo() is None
 
