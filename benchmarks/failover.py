@@ -144,7 +144,7 @@ def beside_real(target: str, cases: Mapping[str, tuple[str, ...]], runs: int, st
             real += outages_s(brokers.run(plan, seed, None), at_ms)
             told = ", ".join(f"{length:.1f} s" for length in real[-strikes:])
             print(f"{case}: {told}", file=sys.stderr, flush=True)
-            model += outages_s(run_plan(brokers.as_modelled(plan), seed), at_ms)
+            model += outages_s(run_plan(brokers.modelled_plan(plan), seed), at_ms)
         medians = statistics.median(model), statistics.median(real)
         ratio = f"{medians[0] / medians[1]:.2f}" if medians[1] else ""
         print(f"| {case} | {cell(real)} | {cell(model)} | {ratio} |", flush=True)

@@ -1,1 +1,1 @@
-"""Real brokers as a target: getting Kafka, processes, and what is known of them."""
+"""Real brokers: downloads Kafka, starts processes, runs campaigns on them, and observes them."""

@@ -37,8 +37,8 @@ from harrow.live_cluster.target.conformity import (
     Comparison,
     Conformity,
     Service,
-    compared,
-    modelled_run,
+    compare_runs,
+    run_on_model,
 )
 
 if TYPE_CHECKING:
@@ -132,9 +132,9 @@ def _comparison(
     results = None if request.no_results else request.results
     name = f"{selection.argument} {variant_name(plan)}"
     progress.update(finished, name)
-    modelled = brokers.as_modelled(brokers.drawn(plan, real_seeds[0]))
+    modelled = brokers.modelled_plan(brokers.drawn(plan, real_seeds[0]))
     seeds = request.seeds or _SEEDS
-    with RunsMeanwhile(modelled_run, [(modelled, seed) for seed in seeds]) as model:
+    with RunsMeanwhile(run_on_model, [(modelled, seed) for seed in seeds]) as model:
 
         def show_wait(condition: Callable[[], str]) -> None:
             model.begin()
@@ -146,7 +146,7 @@ def _comparison(
                 result = brokers.run(plan, seed, results, lambda: stop_if_interrupted(interrupts), show_wait)
             real.append(result)
             if result.verdict.status == SKIPPED:
-                return compared(plan, real, ())
+                return compare_runs(plan, real, ())
             if results is not None:
                 reproduce = reproduce_command(
                     selection.argument, seed, plan.variant, overrides, request.target
@@ -155,7 +155,7 @@ def _comparison(
                 with interrupts.shielded():
                     write_run(results, result, run_as_mapping(result, reproduce), copy)
             interrupts.check()
-        return compared(plan, real, model)
+        return compare_runs(plan, real, model)
 
 
 def _print(
@@ -233,7 +233,7 @@ def _document(request: ConformRequest, comparisons: list[Comparison]) -> dict[st
                         "found": in_short(run),
                         "began": None if run.target is None else run.target.began,
                         "seconds": run.simulated_us / 1e6,
-                        "alike": comparison.alike(run),
+                        "alike": comparison.count_equal_runs(run),
                     }
                     for run in comparison.real
                 ],

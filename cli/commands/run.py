@@ -40,7 +40,7 @@ from harrow.cli.session import CI_FORMATS, data, junit_file, note, write_json, w
 from harrow.cli.worker_processes import workers_of
 
 if TYPE_CHECKING:
-    from harrow.live_cluster.target.live_run import Brokers, Tell
+    from harrow.live_cluster.target.live_run import Brokers, ShowWait
 
 _DEFAULT_SPEED: Final = 5.0
 
@@ -236,7 +236,7 @@ def _on_brokers(
     runs: Iterable[tuple[Plan, int]],
     results: Path | None,
     interrupts: Interrupts,
-    show_wait: "Tell",
+    show_wait: "ShowWait",
     end_s: float,
 ) -> Generator[RunResult]:
     """Yield the result of each plan and seed, each on new brokers, one after the other.

@@ -13,9 +13,9 @@ from harrow.live_cluster.clients.client_process import ClientProcess
 from harrow.live_cluster.clients.client_settings import LIBRARIES
 from harrow.live_cluster.clients.reports import ClientReports
 from harrow.live_cluster.links.frame import client_id_of
-from harrow.live_cluster.links.requests_seen import Report
+from harrow.live_cluster.links.observed_requests import Report
 from harrow.live_cluster.processes.child_processes import ChildProcesses
-from harrow.live_cluster.watches.happenings import WallClock
+from harrow.live_cluster.watches.event_queue import WallClock
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,7 +15,7 @@ from harrow.live_cluster.errors import LiveError
 from harrow.live_cluster.processes.child_processes import ChildProcess, ChildProcesses
 from harrow.live_cluster.processes.ports import LOOPBACK
 
-_PATIENCE_S: Final = 60.0
+_WAIT_MAX_S: Final = 60.0
 
 
 class ClientError(LiveError):
@@ -78,14 +78,14 @@ class ClientProcess:
 
     def _accept(self, server: socket.socket, token: str) -> tuple[socket.socket, bytes]:
         """Return the connection of the started process, which knows the token."""
-        for _ in range(int(_PATIENCE_S)):
+        for _ in range(int(_WAIT_MAX_S)):
             try:
                 connection, _ = server.accept()
             except TimeoutError:
                 if self.process.is_running:
                     continue
                 break
-            connection.settimeout(_PATIENCE_S)
+            connection.settimeout(_WAIT_MAX_S)
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             line, rest = _first_line(connection)
             if line == json.dumps({"token": token}).encode():
@@ -96,7 +96,7 @@ class ClientProcess:
 
     def _wait_until_ready(self) -> None:
         """Wait until the client is ready: its library may refuse settings that harrow accepts."""
-        self._connection.settimeout(_PATIENCE_S)
+        self._connection.settimeout(_WAIT_MAX_S)
         while b"\n" not in self._rest:
             try:
                 received = self._connection.recv(65536)

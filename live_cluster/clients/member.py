@@ -45,19 +45,19 @@ class GroupMembership:
         """Join the group; polls assign and revoke partitions."""
         self._report(subscribed=True)
         self._consumer.subscribe(
-            [self._names.topic(topic) for topic in topics], self._assigned, self._revoked
+            [self._names.cluster_topic(topic) for topic in topics], self._assigned, self._revoked
         )
 
     def assign(self, partitions: list[str]) -> None:
         """Read partitions without a group membership."""
-        own = [self._names.partition(partition) for partition in partitions]
+        own = [self._names.cluster_partition(partition) for partition in partitions]
         self._assigned(own, -1)
         self._consumer.assign(own)
 
     def poll(self, invoked_ns: int, timeout_s: float) -> Records:
         """Return available records; wait for them for at most this long."""
         records = self._consumer.poll(self._records_max, timeout_s)
-        own = {self._names.own_partition(name): pairs for name, pairs in records.items()}
+        own = {self._names.campaign_partition(name): pairs for name, pairs in records.items()}
         if own:
             ends = {name: pairs[-1][0] + 1 for name, pairs in own.items()}
             self._report(invoked=invoked_ns, records=own, positions=ends, at_end=False)
@@ -82,7 +82,7 @@ class GroupMembership:
         They are reported as revoked for a moment, because the next positions are unrelated to the
         last ones.
         """
-        partitions = [self._names.partition(partition) for partition in self.owned]
+        partitions = [self._names.cluster_partition(partition) for partition in self.owned]
         self.consumed.clear()
         self._report(rewound=self.owned)
         if partitions:
@@ -95,7 +95,7 @@ class GroupMembership:
     def read_end(self) -> dict[str, int]:
         """Return the offsets up to which the assigned partitions have been read, if known."""
         ends = self._consumer.read_end()
-        own = {self._names.own_partition(name): offset for name, offset in ends.items()}
+        own = {self._names.campaign_partition(name): offset for name, offset in ends.items()}
         return {name: own[name] for name in self.owned if name in own}
 
     def close(self) -> None:
@@ -104,10 +104,10 @@ class GroupMembership:
 
     def on_cluster(self, offsets: Mapping[str, int]) -> dict[str, int]:
         """Return offsets with the cluster's names of partitions."""
-        return {self._names.partition(name): offset for name, offset in offsets.items()}
+        return {self._names.cluster_partition(name): offset for name, offset in offsets.items()}
 
     def _assigned(self, partitions: list[str], generation: int) -> Mapping[str, int]:
-        own = [self._names.own_partition(partition) for partition in partitions]
+        own = [self._names.campaign_partition(partition) for partition in partitions]
         self.owned = sorted({*self.owned, *own})
         self.is_settled = True
         self._report(assigned=sorted(own), generation=generation, owned=self.owned)
@@ -117,14 +117,14 @@ class GroupMembership:
         return self.on_cluster(begins)
 
     def _take_committed(self, committed: Mapping[str, int]) -> None:
-        own = {self._names.own_partition(name): offset for name, offset in committed.items()}
+        own = {self._names.campaign_partition(name): offset for name, offset in committed.items()}
         self._report(found=own)
         for name, offset in own.items():
             if offset >= 0 or self._begins_at_zero:
                 self.consumed[name] = max(offset, 0)
 
     def _revoked(self, partitions: list[str], is_lost: bool) -> None:
-        own = [self._names.own_partition(partition) for partition in partitions]
+        own = [self._names.campaign_partition(partition) for partition in partitions]
         self.owned = [partition for partition in self.owned if partition not in own]
         self.is_settled = False
         self._on_revoked(own)

@@ -59,7 +59,7 @@ class LibrarySender:
         data = value.encode()
         # Without a key, the key pads the record to its size. The partition does not depend on it.
         stored_key = b" " * (self._record_bytes - len(data)) if key is None else key.encode()
-        topic = self._names.topic(topic)
+        topic = self._names.cluster_topic(topic)
         with self._lock:
             self._handed_over += 1
             place = self._handed_over

@@ -228,7 +228,7 @@ class _ConsumerWorker:
     def work(self, _: list[dict[str, Any]]) -> None:
         while time.monotonic_ns() < self._start_ns:
             self._channel.orders(_POLL_INTERVAL_S)
-        self._consumer.assign([self._names.partition(partition) for partition in self._partitions])
+        self._consumer.assign([self._names.cluster_partition(partition) for partition in self._partitions])
         while True:
             invoked_ns = time.monotonic_ns()
             self._read(invoked_ns)
@@ -246,7 +246,7 @@ class _ConsumerWorker:
             )
 
     def _by_own_names(self, values: Mapping[str, _Value]) -> dict[str, _Value]:
-        return {self._names.own_partition(partition): value for partition, value in values.items()}
+        return {self._names.campaign_partition(partition): value for partition, value in values.items()}
 
 
 class _MemberWorker:

@@ -6,14 +6,14 @@ from harrow.cluster_model.sim.link_quality import LinkQuality
 from harrow.cluster_model.sim.message_rule import MessageRule
 from harrow.faults.fault import process_name
 from harrow.live_cluster.links.link_faults import LinkFaults
+from harrow.live_cluster.links.observed_requests import ObservedRequests
 from harrow.live_cluster.links.proxy import Proxies
-from harrow.live_cluster.links.requests_seen import RequestsSeen
 
 
 class ProxiedLinks:
     """The links of a cluster whose processes connect through proxies (a `Links`)."""
 
-    def __init__(self, proxies: Proxies, requests: RequestsSeen) -> None:
+    def __init__(self, proxies: Proxies, requests: ObservedRequests) -> None:
         self._proxies = proxies
         self._requests = requests
 

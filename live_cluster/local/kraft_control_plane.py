@@ -20,8 +20,8 @@ from harrow.live_cluster.processes.ports import LOOPBACK, Ports
 from harrow.live_cluster.releases.kafka_release import KafkaRelease
 from harrow.live_cluster.target.control_plane import CannotBeDoneError
 from harrow.live_cluster.watches.activity import Activity
-from harrow.live_cluster.watches.metadata_seen import MetadataSeen
 from harrow.live_cluster.watches.metadata_watch import MetadataWatch
+from harrow.live_cluster.watches.observed_metadata import ObservedMetadata
 from harrow.live_cluster.watches.quorum_watch import QuorumWatch
 from harrow.live_cluster.wire.administration import elect_preferred_leaders
 from harrow.live_cluster.wire.connection import BrokerConnection, ConnectionLostError
@@ -55,14 +55,14 @@ class KRaftControlPlane:
         voters: Iterable[int],
         brokers: Iterable[int],
         topics: Iterable[str],
-        seen: MetadataSeen,
+        observed_metadata: ObservedMetadata,
         activity: Activity,
         settings: Mapping[str, object],
         release: KafkaRelease,
     ) -> None:
-        self.addresses = {voter: (LOOPBACK, ports.take()) for voter in voters}
+        self.addresses = {voter: (LOOPBACK, ports.reserve()) for voter in voters}
         """The controllers' own addresses, which harrow uses to bypass the proxies."""
-        proxied = {voter: ports.take() for voter in self.addresses}
+        proxied = {voter: ports.reserve() for voter in self.addresses}
         for voter, address in self.addresses.items():
             proxies.listen_for_broker(process_name(voter), proxied[voter], address)
         self._voters = ",".join(f"{voter}@{LOOPBACK}:{port}" for voter, port in proxied.items())
@@ -87,11 +87,11 @@ class KRaftControlPlane:
         }
         self.controllers: Mapping[int, NodeProcess] = self._controllers
         self.process_names = tuple(map(process_name, self.addresses))
-        self._seen = seen
+        self._observed_metadata = observed_metadata
         self._brokers = tuple(brokers)
-        self._watch = MetadataWatch(seen, topics, activity)
+        self._watch = MetadataWatch(observed_metadata, topics, activity)
         self._quorum_watch = QuorumWatch(
-            seen,
+            observed_metadata,
             self._controllers,
             {voter: BrokerConnection(address) for voter, address in self.addresses.items()},
             activity,
@@ -134,7 +134,7 @@ class KRaftControlPlane:
         self._quorum_watch.start()
 
     def knows_controller(self) -> bool:
-        return self._seen.controller() is not None
+        return self._observed_metadata.controller() is not None
 
     def close(self) -> None:
         self._watch.close()
@@ -148,7 +148,7 @@ class KRaftControlPlane:
 
     def delete_controller(self) -> None:
         """Make the active controller resign, if there is one."""
-        controller = self._seen.controller()
+        controller = self._observed_metadata.controller()
         if controller is not None:
             self._depose(controller)
 

@@ -17,8 +17,8 @@ from harrow.live_cluster.local.java_program import JavaPrograms, properties
 from harrow.live_cluster.local.local_node import LocalNode
 
 _FORMAT: Final = "kafka.tools.StorageTool"
-_ANSWER_S: Final = 1.0
-_FORMAT_S: Final = 180.0
+_ANSWER_TIMEOUT_S: Final = 1.0
+_FORMAT_MAX_S: Final = 180.0
 
 
 class FormatError(LiveError):
@@ -61,7 +61,7 @@ class LocalController(LocalNode):
     def is_ready(self) -> bool:
         """Return whether the controller listens."""
         try:
-            with socket.create_connection(self._address, _ANSWER_S):
+            with socket.create_connection(self._address, _ANSWER_TIMEOUT_S):
                 return True
         except OSError:
             return False
@@ -92,7 +92,7 @@ class LocalController(LocalNode):
         tool = self._programs.start(
             _FORMAT, ["format", "--cluster-id", self._cluster_id, "--config", file], self.folder
         )
-        if not tool.wait(_FORMAT_S) or tool.code != 0:
+        if not tool.wait(_FORMAT_MAX_S) or tool.code != 0:
             raise FormatError(tool.log.read_text(encoding="utf-8", errors="backslashreplace").strip())
 
 

@@ -82,7 +82,7 @@ class LiveDisk(ReplicaLogs):
         self._transactions: dict[str, dict[int, int]] = {}
         self._follow_new()
 
-    def look(self, now_us: int, led: frozenset[str]) -> None:
+    def observe(self, now_us: int, led: frozenset[str]) -> None:
         """Report changes since the last look; the broker leads the partitions in *led*."""
         self._follow_new()
         for partition, tail in self._tails.items():
@@ -109,10 +109,10 @@ class LiveDisk(ReplicaLogs):
             if segments_of(self._log(partition)):
                 self._emit(LogOpened, self._broker, partition, tail.leo, checkpointed.get(partition, 0))
 
-    def knows(self, partition: str) -> bool:
+    def has_log(self, partition: str) -> bool:
         return partition in self._tails
 
-    def begin(self, partition: str) -> int:
+    def log_start(self, partition: str) -> int:
         return self._tails[partition].begin
 
     def size_bytes(self, partition: str) -> int:
@@ -137,7 +137,7 @@ class LiveDisk(ReplicaLogs):
 
     def lose_power(self, now_us: int) -> None:
         """Truncate each log of a dead broker to its flushed part."""
-        self.look(now_us, frozenset())
+        self.observe(now_us, frozenset())
         for partition, tail in self._tails.items():
             flushed, leo = self.flushed(partition), tail.leo
             if flushed < leo:

@@ -25,17 +25,17 @@ from harrow.live_cluster.local.shared_classes import SharedClasses
 from harrow.live_cluster.local.zookeeper_control_plane import ZooKeeperControlPlane
 from harrow.live_cluster.processes.child_processes import ChildProcess, ChildProcesses
 from harrow.live_cluster.processes.ports import LOOPBACK, Ports
-from harrow.live_cluster.reach.small_segments import accepted_of_broker, accepted_of_topic
+from harrow.live_cluster.reach.small_segments import accepted_broker_settings, accepted_topic_settings
 from harrow.live_cluster.releases.kafka_release import KRAFT, KafkaRelease
 from harrow.live_cluster.watches.activity import Activity
-from harrow.live_cluster.watches.metadata_seen import MetadataSeen
+from harrow.live_cluster.watches.observed_metadata import ObservedMetadata
 from harrow.live_cluster.wire.administration import create_topic
 from harrow.live_cluster.wire.connection import BrokerConnection, ConnectionLostError
 from harrow.live_cluster.wire.metadata import WITH_TOPIC_IDS, broker_metadata
 from harrow.live_cluster.wire.replicas import ReplicaOffsets, replica_offsets
 
-_LOOK_S: Final = 0.05
-_LOOK_TIMEOUT_S: Final = 2.0
+_POLL_INTERVAL_S: Final = 0.05
+_POLL_TIMEOUT_S: Final = 2.0
 """Repeated requests do not wait for long."""
 _ADMIN_TIMEOUT_S: Final = 60.0
 _LOG_EXCERPT_LINES: Final = 15
@@ -75,7 +75,7 @@ class LocalCluster:
         jars: Path,
         folder: Path,
         proxies: Proxies,
-        seen: MetadataSeen,
+        observed_metadata: ObservedMetadata,
         metadata: str,
         activity: Activity,
         patience_s: float = 180.0,
@@ -90,9 +90,9 @@ class LocalCluster:
         self._folder = folder
         self._translates = translates_small_segments
         self._activity = activity
-        self.seen = seen
+        self.observed_metadata = observed_metadata
         self.assignments = topic_assignments(spec)
-        seen.assignments.begin(self.assignments)
+        observed_metadata.assignments.begin(self.assignments)
         self._patience_s = patience_s
         self._open = ExitStack()
         # What is open ends also where something that follows cannot be had.
@@ -108,10 +108,10 @@ class LocalCluster:
         programs = self._programs = JavaPrograms(java, jars, self.children, self._shared)
         ports = opened.enter_context(Ports())
         self.control = self._control_plane(programs, folder, ports, proxies, metadata)
-        self._own_addresses = {broker.id: (LOOPBACK, ports.take()) for broker in spec.brokers}
+        self._own_addresses = {broker.id: (LOOPBACK, ports.reserve()) for broker in spec.brokers}
         self.addresses: dict[int, tuple[str, int]] = {}
         for broker, own in self._own_addresses.items():
-            self.addresses[broker] = (LOOPBACK, ports.take())
+            self.addresses[broker] = (LOOPBACK, ports.reserve())
             proxies.listen_for_broker(process_name(broker), self.addresses[broker][1], own)
         self.brokers = {
             broker.id: LocalNode(
@@ -141,7 +141,7 @@ class LocalCluster:
                 voters=spec.controller_ids(),
                 brokers=[broker.id for broker in spec.brokers],
                 topics=[topic.name for topic in spec.topics],
-                seen=self.seen,
+                observed_metadata=self.observed_metadata,
                 activity=self._activity,
                 settings=self._accepted(_without_zookeeper(spec.settings)),
                 release=self._release,
@@ -154,7 +154,7 @@ class LocalCluster:
             brokers=[broker.id for broker in spec.brokers],
             topics=[topic.name for topic in spec.topics],
             tick_ms=spec.zookeeper_tick_us // US_PER_MS,
-            seen=self.seen,
+            observed_metadata=self.observed_metadata,
         )
 
     def __enter__(self) -> Self:
@@ -173,7 +173,7 @@ class LocalCluster:
         Brokers that wait for their control plane start at the same time. With ZooKeeper, the broker
         that the campaign wants as controller starts first. Raise `ClusterError` if the start fails.
         """
-        control, seen = self.control, self.seen
+        control, observed_metadata = self.control, self.observed_metadata
         for broker, process in self.brokers.items():
             for log_dir in process.log_dirs:
                 control.prepare(broker, log_dir)
@@ -186,26 +186,26 @@ class LocalCluster:
         first = self.spec.controller
         if first is not None and control.keeps_registrations:
             self.brokers[first].start()
-            self._wait_for_brokers("the controller", lambda: seen.controller() == first)
+            self._wait_for_brokers("the controller", lambda: observed_metadata.controller() == first)
         for process in self.brokers.values():
             process.start()
-        self._wait_for_brokers("all brokers", lambda: seen.registered() >= self.brokers.keys())
+        self._wait_for_brokers("all brokers", lambda: observed_metadata.registered() >= self.brokers.keys())
         self._wait_for_brokers(
             "answers", lambda: all(connection.answers() for connection in self._connections.values())
         )
         self._wait_for_brokers("a controller", control.knows_controller)
         for topic in self.spec.topics:
             # With ZooKeeper only the controller creates topics, with KRaft any broker.
-            controller = seen.controller()
+            controller = observed_metadata.controller()
             broker = controller if controller in self._connections else next(iter(self._connections))
-            settings = accepted_of_topic(self.spec, topic) if self._translates else topic.settings
+            settings = accepted_topic_settings(self.spec, topic) if self._translates else topic.settings
             create_topic(self._connections[broker], topic.name, self.assignments[topic.name], settings)
         self._wait_for_brokers("all replicas", self._is_in_sync)
 
     def replicas_of(self, partition: str) -> tuple[int, ...]:
-        return self.seen.assignments.replicas_of(partition)
+        return self.observed_metadata.assignments.replicas_of(partition)
 
-    def connect(self, broker: int, timeout_s: float = _LOOK_TIMEOUT_S) -> BrokerConnection:
+    def connect(self, broker: int, timeout_s: float = _POLL_TIMEOUT_S) -> BrokerConnection:
         """Return a new connection to a broker that bypasses the proxies; the caller closes it."""
         return BrokerConnection(self._own_addresses[broker], timeout_s=timeout_s)
 
@@ -245,7 +245,7 @@ class LocalCluster:
         return {**own, **self._accepted(settings)}
 
     def _accepted(self, settings: Mapping[str, Value]) -> Mapping[str, Value]:
-        return accepted_of_broker(settings) if self._translates else settings
+        return accepted_broker_settings(settings) if self._translates else settings
 
     def _is_alive(self, broker: int) -> bool:
         process = self.brokers[broker]
@@ -255,7 +255,7 @@ class LocalCluster:
         """Return whether all replicas are in their ISRs and have logs on their brokers."""
         existing = {broker: self.offsets(broker).keys() for broker in self.brokers}
         for partition in self.spec.partition_names():
-            state, replicas = self.seen.partition_state(partition), self.replicas_of(partition)
+            state, replicas = self.observed_metadata.partition_state(partition), self.replicas_of(partition)
             if state is None or len(state[2]) < len(replicas):
                 return False
             if any(partition not in existing[broker] for broker in replicas):
@@ -275,7 +275,7 @@ class LocalCluster:
             self._say_wait(what)
             if time.monotonic() > until_s:
                 raise ClusterError(f"waited {self._patience_s:.0f} s in vain for {what}")
-            time.sleep(_LOOK_S)
+            time.sleep(_POLL_INTERVAL_S)
 
 
 _NULLS: Final = (("replica.selector.class", NO_SELECTOR), (CONTROL_PLANE_LISTENER, NO_LISTENER))

@@ -10,7 +10,7 @@ from harrow.live_cluster.wire.connection import BrokerConnection
 
 
 class LocalControlPlane(ControlPlaneAccess, Protocol):
-    """A control plane that reports the metadata to a `MetadataSeen`."""
+    """A control plane that reports the metadata to a `ObservedMetadata`."""
 
     is_waited_for: bool
     """Whether brokers that start earlier wait for it."""

@@ -19,7 +19,7 @@ from harrow.campaigns.record.whole_file import whole_path
 from harrow.live_cluster.processes.child_processes import ChildProcesses
 
 _LIST: Final = ".classes"
-_MADE_S: Final = 300.0
+_DUMP_MAX_S: Final = 300.0
 
 
 class SharedClasses:
@@ -60,7 +60,7 @@ class SharedClasses:
             command: list[str | Path] = [self._java, *options, "-Xshare:dump", *paths]
             with ChildProcesses() as children:
                 maker = children.start(command, folder=site, log=site / "log")
-                if not maker.wait(_MADE_S):
+                if not maker.wait(_DUMP_MAX_S):
                     return
             if maker.code != 0 or not archive.exists():
                 archive.write_bytes(b"")

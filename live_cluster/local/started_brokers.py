@@ -12,9 +12,9 @@ from harrow.live_cluster.clients.live_kinds import LIVE
 from harrow.live_cluster.local.shared_classes import SharedClasses
 from harrow.live_cluster.local.started_cluster import StartedCluster
 from harrow.live_cluster.local.started_effects import STARTED, started_reach
-from harrow.live_cluster.reach.feasible import as_real, obstacles, voters_of
+from harrow.live_cluster.reach.feasible import as_run_on_brokers, obstacles, voters_of
 from harrow.live_cluster.target.live_run import Brokers
-from harrow.live_cluster.target.real_cluster import Surroundings
+from harrow.live_cluster.target.real_cluster import ClusterContext
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,17 +34,17 @@ class StartedBrokers(Brokers):
     kind = LIVE
     handlers = STARTED
 
-    def as_modelled(self, plan: Plan) -> Plan:
-        modelled, _ = as_real(plan, self.release)
+    def modelled_plan(self, plan: Plan) -> Plan:
+        modelled, _ = as_run_on_brokers(plan, self.release)
         cluster = replace(
             plan.cluster, metadata=cast("Metadata", self.metadata), voters=voters_of(plan), combined=False
         )
         return replace(modelled, cluster=cluster)
 
-    def cluster(self, surroundings: Surroundings) -> StartedCluster:
+    def cluster(self, context: ClusterContext) -> StartedCluster:
         self.get()
         return StartedCluster(
-            surroundings,
+            context,
             release=self.release,
             java=self.java,
             jars=self.jars,

@@ -19,22 +19,22 @@ from harrow.cluster_model.topology import BrokerSpec, ClusterSpec
 from harrow.live_cluster.broker_logs.broker_log import BrokerLog, LoggedPartition
 from harrow.live_cluster.broker_logs.log_lines import RefusalLine
 from harrow.live_cluster.links.link_faults import LinkFaults
+from harrow.live_cluster.links.observed_requests import ObservedRequests
 from harrow.live_cluster.links.proxied_links import ProxiedLinks
 from harrow.live_cluster.links.proxy import Proxies
-from harrow.live_cluster.links.requests_seen import RequestsSeen
 from harrow.live_cluster.local.java_program import LOG_FILE
 from harrow.live_cluster.local.kraft_control_plane import controller_folder
 from harrow.live_cluster.local.live_disk import LiveDisk
 from harrow.live_cluster.local.local_cluster import INTERNAL_PARTITIONS, LocalCluster, broker_folder
 from harrow.live_cluster.local.shared_classes import SharedClasses
-from harrow.live_cluster.names import SAME, Names
+from harrow.live_cluster.names import SAME_NAMES, Names
 from harrow.live_cluster.processes.node_process import NodeProcess
 from harrow.live_cluster.reach.feasible import voters_of
 from harrow.live_cluster.reach.small_segments import refuses_small_segments
 from harrow.live_cluster.releases.kafka_release import KRAFT, KafkaRelease
 from harrow.live_cluster.target.control_plane import ControlPlaneAccess
-from harrow.live_cluster.target.real_cluster import Links, ReplicaLogs, Surroundings
-from harrow.live_cluster.watches.metadata_seen import MetadataSeen
+from harrow.live_cluster.target.real_cluster import ClusterContext, Links, ReplicaLogs
+from harrow.live_cluster.watches.observed_metadata import ObservedMetadata
 
 
 def _with_internal_topics(plan: Plan) -> ClusterSpec:
@@ -51,12 +51,12 @@ class StartedCluster:
     """Brokers of a release on this machine (a `RealCluster`)."""
 
     follows_logs = True
-    names: Names = SAME
+    names: Names = SAME_NAMES
     security: Mapping[str, str] = MappingProxyType({})
 
     def __init__(
         self,
-        surroundings: Surroundings,
+        context: ClusterContext,
         *,
         release: KafkaRelease,
         java: Path,
@@ -64,7 +64,7 @@ class StartedCluster:
         metadata: str,
         shared: SharedClasses | None,
     ) -> None:
-        self._surroundings = surroundings
+        self._surroundings = context
         self._open = ExitStack()
         # What is open ends also where something that follows cannot be had.
         with ExitStack() as opened:
@@ -109,11 +109,11 @@ class StartedCluster:
             return "" if log is None else log.election_reason(partition)
 
         def logged() -> Mapping[str, LoggedPartition]:
-            controller = self.seen.controller() or active
+            controller = self.observed_metadata.controller() or active
             log = self._controller_logs.get(controller) if metadata == KRAFT else None
             return {} if log is None else log.partitions()
 
-        self._requests = RequestsSeen(report)
+        self._requests = ObservedRequests(report)
         given.trace.subscribe(BatchReplicated, self._requests.batch_copied)
 
         def applied(rule: MessageRule, api: str, kind: str, sender: str, receiver: str) -> None:
@@ -131,7 +131,9 @@ class StartedCluster:
                 jars=jars,
                 folder=given.folder,
                 proxies=proxies,
-                seen=MetadataSeen(report, election_reason, logged, has_znodes=metadata != KRAFT),
+                observed_metadata=ObservedMetadata(
+                    report, election_reason, logged, has_znodes=metadata != KRAFT
+                ),
                 metadata=metadata,
                 activity=given.activity,
                 translates_small_segments=refuses_small_segments(given.plan.kafka),
@@ -140,7 +142,7 @@ class StartedCluster:
             )
         )
         self.spec = local.spec
-        self.seen = local.seen
+        self.observed_metadata = local.observed_metadata
         self.children = local.children
         self.control: ControlPlaneAccess = local.control
         self.brokers: Mapping[int, NodeProcess] = local.brokers
@@ -181,7 +183,7 @@ class StartedCluster:
         return LiveDisk(
             broker.id,
             self._local.brokers[broker.id].log_dirs,
-            partial(self.seen.assignments.owned_by, broker.id),
+            partial(self.observed_metadata.assignments.owned_by, broker.id),
             writeback_us=spec.disk.writeback_us,
             flushed_at_once=frozenset(name for name, config in topics.items() if config.flush_messages == 1),
             truncation_reason=self._broker_logs[broker.id].truncation_reason,

@@ -11,7 +11,7 @@ from harrow.faults import effects
 from harrow.faults.handlers import Handlers
 from harrow.live_cluster.local.live_disk import LiveDisk
 from harrow.live_cluster.local.local_control_plane import LocalControlPlane
-from harrow.live_cluster.reach.feasible import SENT, Reach
+from harrow.live_cluster.reach.feasible import ADMINISTRATIVE_REQUESTS, Reach
 from harrow.live_cluster.releases.kafka_release import KafkaRelease
 from harrow.live_cluster.target.live_effects import LIVE_EFFECTS
 from harrow.live_cluster.target.live_environment import LiveEnvironment
@@ -85,9 +85,9 @@ def started_reach(release: KafkaRelease, metadata: str) -> Reach:
         release=release,
         metadata=metadata,
         sight=Sight.STARTED_BROKERS,
-        unseen=frozenset(),
+        unobservable=frozenset(),
         lack=STARTED.lack,
         has_controllers=True,
         log_dirs_max=LOG_DIRS_MAX,
-        requests=SENT,
+        requests=ADMINISTRATIVE_REQUESTS,
     )

@@ -15,10 +15,10 @@ from harrow.live_cluster.local.zookeeper_state import ZooKeeperState
 from harrow.live_cluster.processes.child_processes import ChildProcess
 from harrow.live_cluster.processes.node_process import NodeProcess
 from harrow.live_cluster.processes.ports import LOOPBACK, Ports
-from harrow.live_cluster.watches.metadata_seen import MetadataSeen
+from harrow.live_cluster.watches.observed_metadata import ObservedMetadata
 from harrow.live_cluster.wire.connection import BrokerConnection
 
-_ANSWER_S: Final = 1.0
+_ANSWER_TIMEOUT_S: Final = 1.0
 _MAIN: Final = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
 # Length, protocol version, timeout, session, length of the password.
 _CONNECTED: Final = struct.Struct(">iiiqi")
@@ -54,7 +54,7 @@ class _ZooKeeper:
     def is_ready(self) -> bool:
         """Return whether the server answers: it accepts connections a moment before it does."""
         try:
-            with socket.create_connection((LOOPBACK, self._port), _ANSWER_S) as connection:
+            with socket.create_connection((LOOPBACK, self._port), _ANSWER_TIMEOUT_S) as connection:
                 connection.sendall(b"srvr")
                 return connection.recv(4096).startswith(b"Zookeeper version")
         except OSError:
@@ -78,19 +78,19 @@ class ZooKeeperControlPlane:
         brokers: Iterable[int],
         topics: Iterable[str],
         tick_ms: int,
-        seen: MetadataSeen,
+        observed_metadata: ObservedMetadata,
     ) -> None:
-        self._server = _ZooKeeper(programs, folder / "zookeeper", ports.take(), tick_ms)
+        self._server = _ZooKeeper(programs, folder / "zookeeper", ports.reserve(), tick_ms)
         self.address = self._server.address
         """The server's own address, which harrow uses to bypass the proxies."""
         self.controllers: Mapping[int, NodeProcess] = {}
         self._state = ZooKeeperState(self.address)
         self._topics = tuple(topics)
-        self._seen = seen
+        self._observed_metadata = observed_metadata
         self._sessions: dict[int, bytes] = {}
         self._addresses: dict[int, str] = {}
         for broker in brokers:
-            port = ports.take()
+            port = ports.reserve()
             self._addresses[broker] = f"{LOOPBACK}:{port}"
             keep = partial(self._sessions.__setitem__, broker)
             proxies.listen_for_bytes(ZOOKEEPER, process_name(broker), port, self._server.server, keep)
@@ -116,10 +116,10 @@ class ZooKeeperControlPlane:
         alive: Callable[[int], bool],
     ) -> None:
         self._state.start()
-        self._state.watch(self._topics, self._seen)
+        self._state.watch(self._topics, self._observed_metadata)
 
     def knows_controller(self) -> bool:
-        return self._seen.controller() is not None
+        return self._observed_metadata.controller() is not None
 
     def close(self) -> None:
         self._state.close()
@@ -135,4 +135,4 @@ class ZooKeeperControlPlane:
         self._state.delete_controller()
 
     def elect_preferred_leaders(self, partitions: Iterable[str]) -> None:
-        self._state.ask_for_preferred_leaders(partitions)
+        self._state.request_preferred_leaders(partitions)

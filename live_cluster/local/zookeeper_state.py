@@ -13,7 +13,7 @@ from kazoo.recipe.watchers import ChildrenWatch, DataWatch
 
 from harrow.cluster_model.zookeeper.service import protocol as zk
 from harrow.live_cluster.errors import LiveError
-from harrow.live_cluster.watches.metadata_seen import MetadataSeen, SeenPartition
+from harrow.live_cluster.watches.observed_metadata import ObservedMetadata, ObservedPartition
 from harrow.live_cluster.wire.administration import Assignment
 
 T = TypeVar("T")
@@ -32,7 +32,7 @@ class ZooKeeperError(LiveError):
     """ZooKeeper does not answer."""
 
 
-class ControllerTermsSeen:
+class ObservedControllerTerms:
     """The controller and its epoch, from two znodes.
 
     Up to 2.1 a broker registers as controller before it raises the epoch; since then both are one
@@ -85,16 +85,16 @@ class ZooKeeperState:
 
     def start(self) -> None:
         """Connect; raise `ZooKeeperError` if there is no answer."""
-        self._asked(lambda: self._client.start(timeout=_START_S))
+        self._ask(lambda: self._client.start(timeout=_START_S))
 
     def close(self) -> None:
         self._client.stop()
         self._client.close()
 
-    def watch(self, topics: Iterable[str], seen: MetadataSeen) -> None:
-        """Report the current state, and every change, to *seen*."""
+    def watch(self, topics: Iterable[str], observed_metadata: ObservedMetadata) -> None:
+        """Report the current state, and every change, to *observed_metadata*."""
         client = self._client
-        terms = ControllerTermsSeen(seen.set_controller)
+        terms = ObservedControllerTerms(observed_metadata.set_controller)
 
         def has_changed(*_: object) -> None:
             # Read both znodes again, because the state in the event may be outdated.
@@ -105,7 +105,9 @@ class ZooKeeperState:
         def brokers_are(children: list[str]) -> None:
             brokers = list(map(int, children))
             stats = {broker: client.exists(f"{zk.BROKER_IDS}/{broker}") for broker in brokers}
-            seen.set_registered(brokers, {broker: stat.czxid for broker, stat in stats.items() if stat})
+            observed_metadata.set_registered(
+                brokers, {broker: stat.czxid for broker, stat in stats.items() if stat}
+            )
 
         # A missing znode has no watch for children; brokers would create it, too.
         client.ensure_path(zk.BROKER_IDS)
@@ -113,37 +115,37 @@ class ZooKeeperState:
         DataWatch(client, zk.CONTROLLER_EPOCH, has_changed)
         ChildrenWatch(client, zk.BROKER_IDS, brokers_are)
         for topic in topics:
-            self._watch_topic(topic, seen)
+            self._watch_topic(topic, observed_metadata)
 
-    def _watch_topic(self, topic: str, seen: MetadataSeen) -> None:
+    def _watch_topic(self, topic: str, observed_metadata: ObservedMetadata) -> None:
         watched: set[str] = set()
 
         def assignment_is(data: bytes | None, _: Any) -> None:
             if data is None:
                 return
             for partition, assignment in assignments_in(topic, json.loads(data)).items():
-                seen.assignments.take(partition, assignment)
+                observed_metadata.assignments.take(partition, assignment)
                 if partition not in watched:
                     watched.add(partition)
-                    self._watch_partition(partition, seen)
+                    self._watch_partition(partition, observed_metadata)
 
         DataWatch(self._client, zk.topic_path(topic), assignment_is)
 
-    def _watch_partition(self, partition: str, seen: MetadataSeen) -> None:
+    def _watch_partition(self, partition: str, observed_metadata: ObservedMetadata) -> None:
         def state_is(data: bytes | None, _: Any) -> None:
             if data is not None:
-                seen.set_partition(partition, _partition_state(json.loads(data)))
+                observed_metadata.set_partition(partition, _partition_state(json.loads(data)))
 
         DataWatch(self._client, zk.state_path(partition), state_is)
 
     def end_session(self, session: int, password: bytes) -> None:
         """End another client's session: any client with its password may join and close it."""
         client = KazooClient(hosts=self._address, client_id=(session, password), logger=_SILENT)
-        self._asked(lambda: client.start(timeout=_START_S))
+        self._ask(lambda: client.start(timeout=_START_S))
         client.stop()
         client.close()
 
-    def ask_for_preferred_leaders(self, partitions: Iterable[str]) -> None:
+    def request_preferred_leaders(self, partitions: Iterable[str]) -> None:
         """Ask for preferred leaders, as ``kafka-preferred-replica-election`` does."""
         replicas = [
             {"topic": topic, "partition": int(number)}
@@ -151,25 +153,25 @@ class ZooKeeperState:
         ]
         data = json.dumps({"version": 1, "partitions": replicas}).encode()
         with contextlib.suppress(NodeExistsError):  # An election is pending.
-            self._asked(lambda: self._client.create(zk.PREFERRED_REPLICA_ELECTION, data))
+            self._ask(lambda: self._client.create(zk.PREFERRED_REPLICA_ELECTION, data))
 
     def has_no_preferred_election(self) -> bool:
         """Return whether the controller has finished the last election of preferred leaders."""
-        return self._asked(lambda: self._client.exists(zk.PREFERRED_REPLICA_ELECTION)) is None
+        return self._ask(lambda: self._client.exists(zk.PREFERRED_REPLICA_ELECTION)) is None
 
     def register_beside(self, broker: int, other: int) -> None:
         """Register another broker for this session, at an address where nothing listens."""
-        data, _ = self._asked(lambda: self._client.get(zk.broker_path(broker)))
+        data, _ = self._ask(lambda: self._client.get(zk.broker_path(broker)))
         host, port = _NOWHERE
         address = {"host": host, "port": port, "endpoints": [f"PLAINTEXT://{host}:{port}"]}
         registration = json.dumps({**json.loads(data), **address}).encode()
-        self._asked(lambda: self._client.create(zk.broker_path(other), registration, ephemeral=True))
+        self._ask(lambda: self._client.create(zk.broker_path(other), registration, ephemeral=True))
 
     def unregister(self, broker: int) -> None:
         """Delete a registration."""
-        self._asked(lambda: self._client.delete(zk.broker_path(broker)))
+        self._ask(lambda: self._client.delete(zk.broker_path(broker)))
 
-    def partition_state(self, partition: str) -> SeenPartition | None:
+    def partition_state(self, partition: str) -> ObservedPartition | None:
         """Return the state of a partition, None if it has no znode."""
         znode = self._read(zk.state_path(partition))
         return None if znode is None else _partition_state(znode)
@@ -177,17 +179,17 @@ class ZooKeeperState:
     def delete_controller(self) -> None:
         """Delete ``/controller`` if it exists."""
         with contextlib.suppress(NoNodeError):
-            self._asked(lambda: self._client.delete(zk.CONTROLLER))
+            self._ask(lambda: self._client.delete(zk.CONTROLLER))
 
     def _read(self, path: str) -> Any:
         try:
             # Retry: if the connection is lost now, the watch would miss this state.
-            data, _ = self._asked(lambda: self._client.retry(self._client.get, path))
+            data, _ = self._ask(lambda: self._client.retry(self._client.get, path))
         except NoNodeError:
             return None
         return json.loads(data)
 
-    def _asked(self, ask: Callable[[], T]) -> T:
+    def _ask(self, ask: Callable[[], T]) -> T:
         try:
             return ask()
         except (NoNodeError, NodeExistsError):
@@ -196,5 +198,5 @@ class ZooKeeperState:
             raise ZooKeeperError(f"ZooKeeper at {self._address} does not answer: {error!r}") from error
 
 
-def _partition_state(znode: Mapping[str, Any]) -> SeenPartition:
-    return SeenPartition(znode["leader"], znode["leader_epoch"], tuple(znode["isr"]))
+def _partition_state(znode: Mapping[str, Any]) -> ObservedPartition:
+    return ObservedPartition(znode["leader"], znode["leader_epoch"], tuple(znode["isr"]))

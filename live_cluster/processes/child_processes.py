@@ -1,4 +1,4 @@
-"""Processes that harrow starts through `harrow.live_cluster.processes.supervisor`."""
+"""Starts processes through `harrow.live_cluster.processes.supervisor`."""
 
 import json
 import os
@@ -13,8 +13,8 @@ from typing import Any, Final, Self
 from harrow.live_cluster.errors import LiveError
 from harrow.live_cluster.processes import supervisor
 
-_PATIENCE_S: Final = 60
-"""How long an order may take: it waits only for the system."""
+_WAIT_MAX_S: Final = 60
+"""How long an order to the supervisor may take. It waits only for the operating system."""
 
 
 class SupervisorError(LiveError):
@@ -57,13 +57,13 @@ class ChildProcess:
         """Wait for the end of the process; return whether it has ended."""
         return self._ended.wait(timeout_s)
 
-    def has_ended(self, code: int) -> None:
+    def record_end(self, code: int) -> None:
         self.code = code
         self._ended.set()
 
 
 class ChildProcesses:
-    """The processes of a run, which end with this context, and with harrow however it ends.
+    """The processes of a run. They end with this context, and with harrow, even if it is killed.
 
     A thread calls *on_ended* with each process that has ended.
     """
@@ -72,9 +72,9 @@ class ChildProcesses:
         self._on_ended = on_ended
         self._children: dict[int, ChildProcess] = {}
         self._answers: dict[int, dict[str, Any]] = {}
-        self._is_over = False
+        self._supervisor_has_ended = False
         self._orders = 0
-        self._changed = threading.Condition()
+        self._condition = threading.Condition()
         self._supervisor = subprocess.Popen(  # noqa: S603 - this Python, and a module of ours
             # -I ignores the working directory and the environment.
             [sys.executable, "-I", supervisor.__file__],
@@ -129,7 +129,7 @@ class ChildProcesses:
     def _order(self, **order: Any) -> dict[str, Any]:
         stdin = self._supervisor.stdin
         assert stdin is not None
-        with self._changed:
+        with self._condition:
             self._orders += 1
             number = self._orders
             try:
@@ -137,7 +137,9 @@ class ChildProcesses:
                 stdin.flush()
             except (OSError, ValueError) as error:
                 raise SupervisorError("the supervisor of the processes has ended") from error
-            self._changed.wait_for(lambda: number in self._answers or self._is_over, _PATIENCE_S)
+            self._condition.wait_for(
+                lambda: number in self._answers or self._supervisor_has_ended, _WAIT_MAX_S
+            )
             if number not in self._answers:
                 raise SupervisorError("the supervisor of the processes does not answer")
             return self._answers.pop(number)
@@ -148,7 +150,7 @@ class ChildProcesses:
         for line in stdout:
             message = json.loads(line)
             ended = None
-            with self._changed:
+            with self._condition:
                 if "answer" in message:
                     # Create it in this thread, which learns its end: it may end before `start`
                     # returns.
@@ -158,14 +160,14 @@ class ChildProcesses:
                     self._answers[message["answer"]] = message
                 else:
                     ended = self._children.pop(message["ended"])
-                self._changed.notify_all()
+                self._condition.notify_all()
             if ended is not None:
-                ended.has_ended(message["code"])
+                ended.record_end(message["code"])
                 self._on_ended(ended)
         stdout.close()
-        with self._changed:
-            self._is_over = True
+        with self._condition:
+            self._supervisor_has_ended = True
             remaining, self._children = list(self._children.values()), {}
-            self._changed.notify_all()
+            self._condition.notify_all()
         for child in remaining:
-            child.has_ended(-signal.SIGKILL)
+            child.record_end(-signal.SIGKILL)

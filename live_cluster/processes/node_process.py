@@ -1,4 +1,4 @@
-"""The interface of the process of a broker or a controller."""
+"""The interface to the process of a broker or a controller."""
 
 from typing import Protocol
 
@@ -16,7 +16,7 @@ class NodeProcess(Protocol):
     def is_paused(self) -> bool: ...
 
     def poll(self) -> None:
-        """Do the work that is due. The thread that runs the campaign calls this repeatedly."""
+        """Do pending work. The thread that runs the campaign calls this repeatedly."""
 
     def start(self) -> None:
         """Start the process unless it exists."""

@@ -1,4 +1,4 @@
-"""Free ports on this machine's loopback address."""
+"""Reserves free ports on this machine's loopback address."""
 
 import socket
 from contextlib import ExitStack
@@ -18,11 +18,11 @@ class PortError(LiveError):
 
 
 class Ports:
-    """Reserves free ports while this context is open, also against other harrow processes."""
+    """Reserves free ports while this context is open, even against other harrow processes."""
 
     def __init__(self) -> None:
-        self._next = _LOWEST
-        self._held = ExitStack()
+        self._next_port = _LOWEST
+        self._sockets = ExitStack()
 
     def __enter__(self) -> Self:
         return self
@@ -32,21 +32,21 @@ class Ports:
 
     def close(self) -> None:
         """Release all ports."""
-        self._held.close()
+        self._sockets.close()
 
-    def take(self) -> int:
+    def reserve(self) -> int:
         """Return a free port for a server that uses SO_REUSEADDR, as Java does.
 
-        Raise `PortError` if none is.
+        Raise `PortError` if no port is free.
         """
-        while self._next < _HIGHEST:
-            port = self._next
-            self._next += 1
-            if self._holds(port):
+        while self._next_port < _HIGHEST:
+            port = self._next_port
+            self._next_port += 1
+            if self._reserve(port):
                 return port
         raise PortError(f"no port from {_LOWEST} to {_HIGHEST} is free on {LOOPBACK}")
 
-    def _holds(self, port: int) -> bool:
+    def _reserve(self, port: int) -> bool:
         """Reserve a port, and return whether it was free.
 
         A socket that is bound but does not listen blocks only sockets without SO_REUSEADDR.
@@ -58,5 +58,5 @@ class Ports:
             holder.close()
             return False
         holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        self._held.enter_context(holder)
+        self._sockets.enter_context(holder)
         return True

@@ -1,6 +1,6 @@
-"""The parent of every process that harrow starts, which kills them all when harrow ends.
+"""The parent of every process that harrow starts. It kills them all when harrow ends.
 
-It is a process of its own, uses only the standard library, and reads orders as lines of JSON from
+It runs in its own process, uses only the standard library, and reads orders as lines of JSON from
 standard input. When the input ends, because harrow has closed it or was killed, it kills the
 sessions of all processes that it started. It writes a line for each finished order, and for each
 ended process. If it is killed itself, Linux kills its children.
@@ -21,7 +21,7 @@ _ENDED_SIGNALS: Final = tuple(each for each in signal.Signals if each.name in {"
 
 
 def main() -> None:
-    """Carry out orders until there are no more, then end everything."""
+    """Carry out orders until the input ends, then kill all processes."""
     # Ctrl-C is for harrow, which then ends the processes in the right order.
     for number in _ENDED_SIGNALS:
         signal.signal(number, signal.SIG_IGN)
@@ -41,22 +41,22 @@ class _Supervisor:
 
     def run(self) -> None:
         orders = sys.stdin.fileno()
-        rest = b""
+        unread = b""
         try:
             while True:
                 ready, _, _ = select.select([orders, self._wakeup], [], [])
                 if self._wakeup in ready:
                     os.read(self._wakeup, 4096)
-                    self._tell_of_ended()
+                    self._report_ended()
                 if orders in ready:
                     read = os.read(orders, 65536)
                     if not read:
                         return
-                    *lines, rest = (rest + read).split(b"\n")
+                    *lines, unread = (unread + read).split(b"\n")
                     for line in lines:
-                        _tell(self._answer(json.loads(line)))
+                        _write_message(self._answer(json.loads(line)))
         finally:
-            self._end_all()
+            self._kill_all()
 
     def _answer(self, order: dict[str, Any]) -> dict[str, Any]:
         try:
@@ -93,14 +93,14 @@ class _Supervisor:
             os.killpg(order["pid"], order["signal"])
         return {"running": is_running}
 
-    def _tell_of_ended(self) -> None:
+    def _report_ended(self) -> None:
         for pid, process in list(self._running.items()):
             code = process.poll()
             if code is not None:
                 del self._running[pid]
-                _tell({"ended": pid, "code": code})
+                _write_message({"ended": pid, "code": code})
 
-    def _end_all(self) -> None:
+    def _kill_all(self) -> None:
         for pid, process in self._running.items():
             if process.poll() is None:
                 os.killpg(pid, signal.SIGKILL)
@@ -108,7 +108,7 @@ class _Supervisor:
             process.wait()
 
 
-def _tell(message: dict[str, Any]) -> None:
+def _write_message(message: dict[str, Any]) -> None:
     sys.stdout.write(json.dumps(message) + "\n")
     sys.stdout.flush()
 

@@ -1,4 +1,4 @@
-"""Obstacles for campaigns on real brokers, and the behaviours that real brokers have."""
+"""Finds the obstacles for campaigns on real brokers, and the behaviours that real brokers have."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -53,13 +53,13 @@ from harrow.live_cluster.reach.rehearsal import (
     applications_of,
     faults_of,
     lacks_of,
-    rehearsed,
+    rehearse,
 )
-from harrow.live_cluster.reach.small_segments import refuses_small_segments, small_segments_of_one_broker
+from harrow.live_cluster.reach.small_segments import has_broker_with_small_segments, refuses_small_segments
 from harrow.live_cluster.releases.kafka_release import KRAFT, KafkaRelease
 
-SENT: Final = frozenset({DELETE_RECORDS, CREATE_PARTITIONS_API, REASSIGNMENT_API})
-"""The requests that the `Administrator` sends."""
+ADMINISTRATIVE_REQUESTS: Final = frozenset({DELETE_RECORDS, CREATE_PARTITIONS_API, REASSIGNMENT_API})
+"""The requests that the `Administrator` can send."""
 _QUORUM_LEADER: Final = f"leader of {ZOOKEEPER}"
 NO_BROKERS_ADDED: Final = "no brokers join a running cluster of real brokers"
 NO_THROTTLE: Final = "replication is not throttled on real brokers"
@@ -71,10 +71,10 @@ _TRANSACTIONS_V2: Final = "transactions_v2"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reach:
-    """What harrow can do to a cluster of a *release*, and what it can observe.
+    """The faults that are possible on a cluster of a *release*, and the state that is observable.
 
-    ``metadata`` is where the cluster keeps its metadata. ``sight`` determines the events in its
-    trace, and ``unseen`` has the fields of `ReplicaIs` that harrow cannot observe. With
+    ``metadata`` is the store of the cluster's metadata. ``sight`` determines the events in its
+    trace, and ``unobservable`` has the fields of `ReplicaIs` that harrow cannot observe. With
     ``has_controllers``, faults can strike KRaft controllers. ``requests`` are the administrative
     requests that harrow sends.
     """
@@ -82,7 +82,7 @@ class Reach:
     release: KafkaRelease
     metadata: str
     sight: Sight
-    unseen: frozenset[str]
+    unobservable: frozenset[str]
     lack: Lack
     has_controllers: bool = False
     log_dirs_max: int = 1
@@ -90,10 +90,10 @@ class Reach:
 
 
 def obstacles(plan: Plan, reach: Reach) -> Iterator[str]:
-    """Yield the reasons why a campaign cannot run; only one if it is about another release."""
+    """Yield the reasons why a campaign cannot run; a single one if it is for another release."""
     release = reach.release.model_release
     if plan.kafka != release:
-        yield f"it is about Kafka {plan.kafka}: --set kafka={release} runs it as of {reach.release.name}"
+        yield f"the campaign is for Kafka {plan.kafka}: --set kafka={release} runs it on {reach.release.name}"
         return
     yield from obstacles_within(plan, reach)
 
@@ -103,7 +103,7 @@ def obstacles_within(plan: Plan, reach: Reach) -> Iterator[str]:
     yield from _obstacles_of_metadata(plan, reach)
     yield from _obstacles_of_observation(plan, reach)
     if plan.cluster.disk.log_dirs > reach.log_dirs_max:
-        yield "brokers have one log directory here"
+        yield "real brokers have one log directory"
     if len(plan.cluster.initial_brokers()) < len(plan.cluster.brokers):
         yield NO_BROKERS_ADDED
     yield from _obstacles_of_settings(plan)
@@ -117,10 +117,13 @@ def obstacles_within(plan: Plan, reach: Reach) -> Iterator[str]:
     yield from lacks_of(plan, reach.lack)
     faults = list(faults_of(plan))
     applications = {spec.name for spec in applications_of(plan)}
-    # A drawn client is always one that can run twice.
-    doubled = {fault.client for fault in faults if isinstance(fault, ClientZombie)}
-    if any(client not in applications and not (applications and client in (ANY, ALL)) for client in doubled):
-        yield "client_zombie: harrow follows two processes only of an application, not of a producer or another consumer"
+    # A client that the fault chooses can always run twice.
+    zombie_clients = {fault.client for fault in faults if isinstance(fault, ClientZombie)}
+    if any(
+        client not in applications and not (applications and client in (ANY, ALL))
+        for client in zombie_clients
+    ):
+        yield "client_zombie: on real brokers only an application can have two processes, not a producer or another consumer"
     for fault in faults:
         if isinstance(fault, Message):
             yield from _obstacles_of_message(fault)
@@ -129,41 +132,41 @@ def obstacles_within(plan: Plan, reach: Reach) -> Iterator[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Unset:
-    """A switch that a campaign sets and that real brokers cannot have, with its meaning.
+class UnsetSwitch:
+    """A switch that a campaign sets and real brokers cannot have, with its meaning.
 
-    ``is_mended`` says whether a later release of Kafka has it. If none has, the brokers have a flaw
-    that the campaign excludes.
+    ``exists_later`` says whether a later release of Kafka has it. If none has, the brokers have a
+    flaw that the campaign excludes.
     """
 
     switch: str
     meaning: str
-    is_mended: bool
+    exists_later: bool
 
     def __str__(self) -> str:
-        if self.is_mended:
-            return f"brokers are as they are: {self.switch} is not set"
+        if self.exists_later:
+            return f"{self.switch} cannot be set on real brokers of this release"
         return (
-            f"brokers are as they are: {self.switch} is not set, which no release of Kafka does. "
-            f"A finding may come of that where a campaign says: {self.meaning}"
+            f"{self.switch} cannot be set on real brokers of any release. "
+            f"A finding may be due to this, because the campaign assumes: {self.meaning}"
         )
 
 
-def as_real(plan: Plan, release: KafkaRelease) -> tuple[Plan, tuple[Unset, ...]]:
-    """Return a plan as brokers of a release run it, and the switches that they lack.
+def as_run_on_brokers(plan: Plan, release: KafkaRelease) -> tuple[Plan, tuple[UnsetSwitch, ...]]:
+    """Return a plan with the behaviours of a release's brokers, and the switches that they lack.
 
-    Behaviours that came after the model's release are switched on if the brokers have them.
-    Transactions v2 (KIP-890) stay off, because no library here supports them: newer brokers treat
-    such clients as before. A flaw that the plan mends and no release does is stated, so that
-    findings propose to mend it.
+    If the brokers have behaviours that are newer than the model's release, these are switched on.
+    Transactions v2 (KIP-890) stay off, because harrow's client libraries do not support them: newer
+    brokers treat such clients as before. If the plan repairs a flaw that no release repairs, the
+    flaw stays in the plan's behaviours, so that findings propose to repair it.
     """
     modelled, has = RELEASES[plan.kafka].behaviours, behaviours_in(release.name)
     left_out = tuple(
-        Unset(switch, SWITCHES[switch].meaning, _is_in_a_later_release(switch, value, release))
+        UnsetSwitch(switch, SWITCHES[switch].meaning, _is_in_a_later_release(switch, value, release))
         for switch, value in plan.behaviours.items()
         if value != has.value(switch)
     )
-    unmended = {unset.switch for unset in left_out if not unset.is_mended}
+    unmended = {unset.switch for unset in left_out if not unset.exists_later}
     stated = {
         switch: has.value(switch)
         for switch in SWITCHES
@@ -176,7 +179,7 @@ def as_real(plan: Plan, release: KafkaRelease) -> tuple[Plan, tuple[Unset, ...]]
 
 
 def _is_no_worse(switch: str, value: object, release: KafkaRelease) -> bool:
-    """Return whether brokers without a switch behave like the campaign or worse."""
+    """Return whether brokers without a switch behave like the campaign, or less safely."""
     no_worse = (SWITCHES[switch].value_in(release.name), SWITCHES[switch].safe)
     return value in no_worse or _is_in_a_later_release(switch, value, release)
 
@@ -192,13 +195,13 @@ def _is_in_a_later_release(switch: str, value: object, release: KafkaRelease) ->
 def _obstacles_of_settings(plan: Plan) -> Iterator[str]:
     all_settings = [plan.cluster.settings, *(broker.settings for broker in plan.cluster.brokers)]
     if any(settings.get(CONTROL_PLANE_LISTENER) == CONTROL_PLANE for settings in all_settings):
-        yield f"{CONTROL_PLANE_LISTENER}: real brokers have a single listener here"
-    if refuses_small_segments(plan.kafka) and small_segments_of_one_broker(plan.cluster):
-        yield "brokers from 4.0 on have segments of less than 1 MiB by a setting of topics: give all of them the same log.segment.bytes"
+        yield f"{CONTROL_PLANE_LISTENER}: harrow starts real brokers with a single listener"
+    if refuses_small_segments(plan.kafka) and has_broker_with_small_segments(plan.cluster):
+        yield "since 4.0 only topics can have segments of less than 1 MiB: give all brokers the same log.segment.bytes"
     if any(topic.name not in INTERNAL_TOPICS and _compacts(plan, topic) for topic in plan.cluster.topics):
         yield "harrow cannot observe what compaction removes"
     if plan.cluster.quotas:
-        yield "clients have no quotas on real brokers"
+        yield "harrow sets no client quotas on real brokers"
     if any(name in settings for settings in all_settings for name in _THROTTLES):
         # They exist only as dynamic configurations.
         yield NO_THROTTLE
@@ -219,25 +222,25 @@ def _obstacles_of_actions(plan: Plan, reach: Reach) -> Iterator[str]:
         yield NO_THROTTLE
     sends = [action for action in actions_of(plan) if isinstance(action, Send)]
     if any(producer.tombstone_every for producer in plan.producers) or any(send.tombstone for send in sends):
-        yield "harrow cannot tell a record without a value from others, so no tombstones are sent to real brokers"
+        yield "harrow cannot distinguish tombstones on real brokers, so it sends none"
     keyed = {send.producer for send in sends if send.record_key is not None}
     keyed |= {producer.name for producer in plan.producers if producer.keys}
     if any(spec.name in keyed and spec.record_bytes != _RECORD_BYTES for spec in plan.producers):
-        yield "records with keys are as large as key and value: record_bytes does not apply to them"
+        yield "record_bytes does not apply to records with keys on real brokers"
 
 
 def _obstacles_of_clients(plan: Plan) -> Iterator[str]:
     supported = {kind.spec for kind in CLIENTS.values() if LIVE in kind.made_on}
     for spec in plan.clients():
         if type(spec) not in supported:
-            yield f"{spec.name} is of a kind that exists only on the model"
+            yield f"{spec.name} is a kind of client that exists only on the model"
     clients: list[tuple[str, ProducerSpec | ConsumerSpec]] = [
         *((PRODUCER, producer) for producer in plan.producers),
         *((CONSUMER, consumer) for consumer in plan.consumers),
     ]
     for consumer in plan.consumers:
         if consumer.group and consumer.library != CONFLUENT_KAFKA:
-            yield f"{consumer.name} is a member of a group, which takes {CONFLUENT_KAFKA} here"
+            yield f"{consumer.name} is a member of a group, and needs {CONFLUENT_KAFKA} on real brokers"
         elif consumer.group:
             yield from _obstacles_of_assignor(consumer.name, consumer.settings)
     for application in applications_of(plan):
@@ -269,40 +272,40 @@ def _obstacles_of_assignor(client: str, settings: Mapping[str, Value]) -> Iterat
 def _obstacles_of_observation(plan: Plan, reach: Reach) -> Iterator[str]:
     for name in sorted(awaited_events(plan) - events_seen_by(reach.sight)):
         yield f"harrow cannot observe the event {name}"
-    asked = {
+    needed = {
         column
         for condition in conditions_of(plan)
         for fact in condition.facts
         if isinstance(fact, ReplicaIs)
         for column in fact.compared_fields()
     }
-    for column in sorted(asked & reach.unseen):
+    for column in sorted(needed & reach.unobservable):
         yield f"harrow cannot observe {column} of a replica"
 
 
 def _obstacles_of_metadata(plan: Plan, reach: Reach) -> Iterator[str]:
     if plan.cluster.metadata not in (None, reach.metadata):
-        yield f"it is about {plan.cluster.metadata}, and the brokers keep their metadata in {reach.metadata}"
+        yield f"the campaign is for {plan.cluster.metadata}, and the brokers keep their metadata in {reach.metadata}"
     if reach.metadata == KRAFT:
         yield from _obstacles_of_kraft(plan, reach)
         return
     if reach.has_controllers and plan.cluster.zookeeper_servers > 1:
-        yield f"it has {plan.cluster.zookeeper_servers} ZooKeeper servers, and brokers are started with one"
+        yield f"the campaign has {plan.cluster.zookeeper_servers} ZooKeeper servers, and harrow starts one"
     for fault in faults_of(plan):
         if _strikes_zookeeper(fault):
-            yield f"{fault.name} strikes a ZooKeeper server, and its process is not at hand"
+            yield f"{fault.name} strikes a ZooKeeper server, and harrow does not control its process"
 
 
 def _obstacles_of_kraft(plan: Plan, reach: Reach) -> Iterator[str]:
     for fault in faults_of(plan):
-        effects = {type(effect) for effect in rehearsed(fault, plan)}
+        effects = {type(effect) for effect in rehearse(fault, plan)}
         is_about_controller = _strikes_controller(fault)
         if ExpireSession in effects and not is_about_controller:
             yield f"{fault.name} ends a broker's session with ZooKeeper, which KRaft does not have"
         elif LoseDisk in effects and is_about_controller:
-            yield f"{fault.name} strikes a broker's disk, and the controller is none"
+            yield f"{fault.name} strikes a broker's disk, and the controller is not a broker"
         elif is_about_controller and not reach.has_controllers:
-            yield f"{fault.name} strikes a broker, and the controller is none"
+            yield f"{fault.name} strikes a broker, and the controller is not a broker"
     for condition in conditions_of(plan):
         if any(isinstance(fact, ControllerIs) for fact in condition.facts):
             yield "the controller is not a broker"

@@ -1,9 +1,9 @@
-"""A swarm without the choices that are impossible on real brokers.
+"""Removes the choices from a swarm that are impossible on real brokers.
 
 A seed of a swarm draws faults, actions and settings, and most of them work on real brokers. The
-others must not exclude a whole campaign. So each choice is drawn alone and checked beforehand.
-Choices with an obstacle of their own are left out, and the run says so. If a choice has no possible
-value, or the fixed part of the campaign has an obstacle, the drawn plan is skipped.
+others must not exclude the whole campaign. So harrow first draws and checks each choice alone. It
+leaves out choices with obstacles, and the run reports them. If a choice has no possible value, or
+the fixed part of the campaign has an obstacle, the drawn plan is skipped.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -16,11 +16,11 @@ from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.sim.choices import SeededStream
 
 _T = TypeVar("_T")
-_OFTEN_US: Final = 1_000_000
+_MEAN_GAP_US: Final = 1_000_000
 ObstaclesOf = Callable[[Plan], Iterable[str]]
 
 
-def narrowed(plan: Plan, obstacles_of: ObstaclesOf) -> tuple[Plan, tuple[str, ...]]:
+def narrow_swarm(plan: Plan, obstacles_of: ObstaclesOf) -> tuple[Plan, tuple[str, ...]]:
     """Return a plan whose swarm has only possible choices, and the obstacles of the others."""
     if plan.swarm is None:
         return plan, ()
@@ -33,10 +33,10 @@ class _Narrowing:
     plan: Plan
     obstacles_of: ObstaclesOf
     left_out: dict[str, None] = field(default_factory=dict)
-    _always: frozenset[str] = frozenset()
+    _fixed_obstacles: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
-        self._always = frozenset(self._obstacles(Swarm()))
+        self._fixed_obstacles = frozenset(self._obstacles(Swarm()))
 
     def of(self, swarm: Swarm) -> Swarm:
         """Return a swarm without impossible choices; a choice without a possible value stays."""
@@ -61,11 +61,11 @@ class _Narrowing:
     def _aims(self, aims: Aims) -> Aims | None:
         """Return the possible aims, perhaps with only some of their faults."""
         kinds = tuple(
-            replace(aim, instead=self.of(aim.instead)) for aim in aims.kinds if self._can_be_had(aim)
+            replace(aim, instead=self.of(aim.instead)) for aim in aims.kinds if self._is_possible(aim)
         )
         return replace(aims, kinds=kinds) if kinds else None
 
-    def _can_be_had(self, aim: Aim) -> bool:
+    def _is_possible(self, aim: Aim) -> bool:
         swarm = aim.instead
         return (
             (swarm.faults is None or bool(self._possible(swarm.faults.kinds, _with_fault)))
@@ -81,17 +81,19 @@ class _Narrowing:
         )
 
     def _choices(
-        self, choices: Iterable[tuple[str, tuple[Any, ...]]], opened: Callable[[tuple[str, Any]], Swarm]
+        self, choices: Iterable[tuple[str, tuple[Any, ...]]], swarm_with: Callable[[tuple[str, Any]], Swarm]
     ) -> Iterator[tuple[str, tuple[Any, ...]]]:
         for name, values in choices:
-            possible = self._possible([(name, value) for value in values], opened)
+            possible = self._possible([(name, value) for value in values], swarm_with)
             yield name, tuple(value for _, value in possible) or values
 
-    def _possible(self, candidates: Iterable[_T], opened: Callable[[_T], Swarm]) -> tuple[_T, ...]:
+    def _possible(self, candidates: Iterable[_T], swarm_with: Callable[[_T], Swarm]) -> tuple[_T, ...]:
         """Return the possible candidates, and note the obstacles of the others."""
         possible = []
         for candidate in candidates:
-            obstacles = [text for text in self._obstacles(opened(candidate)) if text not in self._always]
+            obstacles = [
+                text for text in self._obstacles(swarm_with(candidate)) if text not in self._fixed_obstacles
+            ]
             self.left_out.update(dict.fromkeys(obstacles))
             if not obstacles:
                 possible.append(candidate)
@@ -103,7 +105,7 @@ class _Narrowing:
 
 
 def _with_fault(fault: Any) -> Swarm:
-    return Swarm(faults=SwarmFaults(in_play=(1, 1), mean_us=(_OFTEN_US, _OFTEN_US), kinds=(fault,)))
+    return Swarm(faults=SwarmFaults(in_play=(1, 1), mean_us=(_MEAN_GAP_US, _MEAN_GAP_US), kinds=(fault,)))
 
 
 def _with_action(action: Any) -> Swarm:

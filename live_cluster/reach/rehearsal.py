@@ -1,4 +1,4 @@
-"""The effects that the faults of a plan would have on a cluster."""
+"""Computes the effects that the faults of a plan would have on a cluster."""
 
 from collections.abc import Callable, Iterator
 from itertools import cycle
@@ -35,19 +35,19 @@ def applications_of(plan: Plan) -> tuple[ApplicationSpec, ...]:
     return tuple(spec for spec in plan.applications if isinstance(spec, ApplicationSpec))
 
 
-def rehearsed(fault: Fault, plan: Plan) -> tuple[FaultEffect, ...]:
+def rehearse(fault: Fault, plan: Plan) -> tuple[FaultEffect, ...]:
     """Return the distinct effects of a fault and of its end.
 
-    Any broker stands for one that it looks up.
+    If the fault looks up a broker, any broker will do.
     """
-    cluster = _Calm(plan)
+    cluster = _HealthyCluster(plan)
     brokers = cluster.broker_ids()
     dynamic = {
         item.attribute: brokers[0]
         for item in all_fields_of(type(fault))
         if item.kind is BrokerMarker and isinstance(item.value_in(fault), (str, tuple))
     }
-    # Choose different brokers for the ends of links: otherwise there would be no link between them.
+    # Choose different brokers for the ends of links; a broker has no link to itself.
     others = cycle((*brokers[1:], brokers[0]))
     concrete = with_link_ends(
         with_fields(fault, dynamic), brokers, cluster.client_names(), lambda _: (next(others),)
@@ -64,13 +64,13 @@ def lacks_of(plan: Plan, lack: Lack) -> list[str]:
     reasons = {
         f"{fault.name}: {reason}"
         for fault in faults_of(plan)
-        for effect in rehearsed(fault, plan)
+        for effect in rehearse(fault, plan)
         if (reason := lack(effect)) is not None
     }
     return sorted(reasons)
 
 
-class _Calm:
+class _HealthyCluster:
     """A healthy cluster where everything is possible (`harrow.faults.fault.Environment`)."""
 
     def __init__(self, plan: Plan) -> None:

@@ -1,7 +1,7 @@
-"""The user's cache of Kafka releases, with a folder of jars for each.
+"""The user's cache of Kafka releases, with a folder of jars for each release.
 
-harrow compares jars with its pinned digests. It trusts the jars of an unknown release on their
-first download, and compares them with that list later.
+harrow compares the jars of pinned releases with its digests. It trusts the jars of other releases
+on their first download, and later checks that they have not changed.
 """
 
 import hashlib
@@ -20,7 +20,7 @@ from harrow.live_cluster.releases.maven import copy_jars
 from harrow.live_cluster.releases.repository import download_jars, repository_path
 
 CACHE_VARIABLE: Final = "HARROW_CACHE"
-_LIST: Final = "jars.txt"
+_JAR_LIST: Final = "jars.txt"
 _DIGEST: Final = re.compile(r"[0-9a-f]{64}")
 
 
@@ -42,11 +42,11 @@ class KafkaCache:
         """Return the cached releases, in the order of their names."""
         if not self._folder.is_dir():
             return []
-        names = sorted(path.parent.name for path in self._folder.glob(f"[0-9]*/{_LIST}"))
+        names = sorted(path.parent.name for path in self._folder.glob(f"[0-9]*/{_JAR_LIST}"))
         return [KafkaRelease(name) for name in names]
 
     def has(self, release: KafkaRelease) -> bool:
-        return (self.folder_of(release) / _LIST).is_file()
+        return (self.folder_of(release) / _JAR_LIST).is_file()
 
     def get(self, release: KafkaRelease, repository: str | None = None) -> Path:
         """Return the folder with the jars of a release; download them first if necessary.
@@ -55,7 +55,7 @@ class KafkaCache:
         wrong, `MavenError` or `DownloadError` if the download fails.
         """
         if not self.has(release):
-            self._get(release, repository)
+            self._download(release, repository)
         self._check(release)
         return self.folder_of(release)
 
@@ -63,7 +63,7 @@ class KafkaCache:
         """Remove a release; raise FileNotFoundError if it is not cached."""
         shutil.rmtree(self.folder_of(release))
 
-    def _get(self, release: KafkaRelease, repository: str | None) -> None:
+    def _download(self, release: KafkaRelease, repository: str | None) -> None:
         pinned = release.jars() if release.is_pinned else {}
         if repository is not None and not pinned:
             raise CacheError(
@@ -86,7 +86,7 @@ class KafkaCache:
                 jar = folder / "repository" / repository_path(artifact)
                 jar.rename(ready / jar_name(artifact))
             lines = [f"{digest}  {artifact}\n" for artifact, digest in digests.items()]
-            (ready / _LIST).write_text("".join(lines), encoding="utf-8")
+            (ready / _JAR_LIST).write_text("".join(lines), encoding="utf-8")
             if target.exists():
                 shutil.rmtree(target)  # An earlier download was interrupted.
             ready.rename(target)
@@ -95,10 +95,10 @@ class KafkaCache:
         """Compare the jars with their list, and the list with the pinned digests."""
         folder = self.folder_of(release)
         listed: dict[str, str] = {}
-        for line in (folder / _LIST).read_text(encoding="utf-8").splitlines():
+        for line in (folder / _JAR_LIST).read_text(encoding="utf-8").splitlines():
             digest, _, artifact = line.partition("  ")
             if not _DIGEST.fullmatch(digest) or artifact.count(":") != 2:
-                raise CacheError(f"{folder / _LIST} is damaged: harrow kafka remove {release.name}")
+                raise CacheError(f"{folder / _JAR_LIST} is damaged: harrow kafka remove {release.name}")
             listed[artifact] = digest
         if release.is_pinned:
             _compare(release, listed, release.jars())
@@ -112,7 +112,7 @@ class KafkaCache:
 
 
 def default_cache() -> KafkaCache:
-    """Return the user's cache: below HARROW_CACHE, or where the system keeps caches."""
+    """Return the user's cache, in HARROW_CACHE or in the system's folder for caches."""
     folder = os.environ.get(CACHE_VARIABLE)
     return KafkaCache((Path(folder) if folder else user_cache_path("harrow", appauthor=False)) / "kafka")
 
@@ -133,12 +133,12 @@ def _digest(file: Path) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
-def _compare(release: KafkaRelease, actual: Mapping[str, str], wanted: Mapping[str, str]) -> None:
-    if missing := wanted.keys() - actual.keys():
+def _compare(release: KafkaRelease, actual: Mapping[str, str], expected: Mapping[str, str]) -> None:
+    if missing := expected.keys() - actual.keys():
         raise CacheError(f"Kafka {release.name} came without {', '.join(sorted(missing))}")
-    if more := actual.keys() - wanted.keys():
+    if more := actual.keys() - expected.keys():
         raise CacheError(f"Kafka {release.name} came with {', '.join(sorted(more))}, which it does not need")
-    for artifact, digest in wanted.items():
+    for artifact, digest in expected.items():
         if actual[artifact] != digest:
             raise CacheError(
                 f"{jar_name(artifact)} of Kafka {release.name} is wrong: its SHA-256 is {actual[artifact]}, "

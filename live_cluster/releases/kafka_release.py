@@ -17,7 +17,7 @@ _PINNED: Final = (
     *("0.10.2.2", "0.11.0.3", "1.1.1", "2.0.1", "2.4.1", "2.8.2"),
     *("3.6.2", "3.9.2", "4.0.2", "4.3.1", "4.4.0"),
 )
-"""The releases that were tested on Java 17, with the jars that the folder ``jars`` lists."""
+"""The releases that were tested on Java 17. The folder ``jars`` lists the jars of each."""
 _FIRST_WITH_KRAFT: Final = (3, 3)
 _FIRST_WITHOUT_ZOOKEEPER: Final = (4, 0)
 _NUMBER: Final = re.compile(r"\d{1,3}(\.\d{1,3}){2,3}")
@@ -40,14 +40,14 @@ class KafkaRelease:
 
     @property
     def modes(self) -> tuple[str, ...]:
-        """The possible homes of its metadata, the default first (KIP-833)."""
+        """The possible stores of its metadata, the default first (KIP-833)."""
         if self.version >= _FIRST_WITHOUT_ZOOKEEPER:
             return (KRAFT,)
         return (KRAFT, ZOOKEEPER) if self.version >= _FIRST_WITH_KRAFT else (ZOOKEEPER,)
 
     @property
     def model_release(self) -> str:
-        """The newest release of the model that is not newer, or else the model's oldest one."""
+        """The model's newest release that is not newer than this one, or else its oldest."""
         older = [name for name in RELEASES if version_of(name) <= self.version]
         return max(older, key=version_of, default=min(RELEASES, key=version_of))
 
@@ -97,7 +97,7 @@ def pinned_releases() -> tuple[KafkaRelease, ...]:
 
 
 def release_of(text: str) -> KafkaRelease:
-    """Return the release with a number; it may be unknown, because it may be newer than harrow."""
+    """Return the release with a number. The release may be newer than this harrow."""
     if not _NUMBER.fullmatch(text):
         hint = suggestion(text, [release.name for release in pinned_releases()])
         raise ReleaseError(f"`{printable(text)}` is not a release of Kafka{hint}")

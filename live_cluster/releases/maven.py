@@ -1,4 +1,4 @@
-"""Downloads by Maven, which has the user's repositories, proxies and credentials."""
+"""Downloads jars with Maven, which knows the user's repositories, proxies and credentials."""
 
 import re
 import shutil

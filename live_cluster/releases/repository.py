@@ -1,4 +1,4 @@
-"""Downloads from a Maven repository without Maven."""
+"""Downloads jars from a Maven repository, without Maven."""
 
 import urllib.error
 import urllib.request
@@ -23,8 +23,8 @@ def download_jars(repository: str, artifacts: Iterable[str], folder: Path) -> No
         file.parent.mkdir(parents=True, exist_ok=True)
         address = f"{repository.rstrip('/')}/{path}"
         try:
-            with urllib.request.urlopen(address, timeout=_TIMEOUT_S) as answer:  # noqa: S310 - see above
-                file.write_bytes(answer.read())
+            with urllib.request.urlopen(address, timeout=_TIMEOUT_S) as response:  # noqa: S310 - see above
+                file.write_bytes(response.read())
         except (urllib.error.URLError, OSError, ValueError) as error:
             raise DownloadError(f"cannot get {address}: {error}") from error
 

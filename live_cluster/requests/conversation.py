@@ -16,7 +16,7 @@ from harrow.live_cluster.requests.answers import NO_ANSWER, Answer, plain_answer
 from harrow.live_cluster.requests.control_requests import ControlRequests
 from harrow.live_cluster.waiting import wait_until
 from harrow.live_cluster.watches.activity import Activity
-from harrow.live_cluster.watches.metadata_seen import MetadataSeen
+from harrow.live_cluster.watches.observed_metadata import ObservedMetadata
 from harrow.live_cluster.wire.codec import MODEL_NAMING, Naming, exchange
 from harrow.live_cluster.wire.connection import BrokerConnection, ConnectionLostError
 
@@ -40,7 +40,7 @@ def lone_cluster(
             jars=started.jars,
             folder=folder,
             proxies=proxies,
-            seen=MetadataSeen(lambda *_: None),
+            observed_metadata=ObservedMetadata(lambda *_: None),
             metadata=started.metadata,
             activity=Activity(),
             shared=started.shared_classes(),

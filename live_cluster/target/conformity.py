@@ -1,4 +1,4 @@
-"""Comparison of runs on real brokers with runs of the same plan on the model."""
+"""Compares runs on real brokers with runs of the same plan on the model."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -23,13 +23,13 @@ Conformity = Literal["agreed", "differs", "skipped"]
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The result of a run, as far as it can be the same on the model and on real brokers.
+    """The part of a run's result that can be equal on the model and on real brokers.
 
-    ``rules`` have the status of each rule that applies to both. If a script sends the records,
-    ``lost`` and ``doubled`` are values, and ``logs`` has the logs of the replicas by partition and
-    broker. If records are generated, they differ between runs: then ``lost`` and ``doubled`` only
-    say whether there were any. Parallel workers write in another order in each run, so ``logs``
-    leaves out their topics. ``in_sync`` has the final ISR of each partition.
+    ``rules`` has the status of each rule that applies to both. If a script sends the records,
+    ``lost`` and ``doubled`` have their values, and ``logs`` has the replicas' logs by partition and
+    broker. Generated records differ between runs, so for them ``lost`` and ``doubled`` only say
+    whether any record was. Parallel workers write in a different order in each run, so ``logs``
+    omits their topics. ``in_sync`` has the final ISR of each partition.
     """
 
     rules: tuple[tuple[str, str], ...]
@@ -44,10 +44,13 @@ class Outcome:
         differences = [
             f"{rule}: {status}, and {rules[rule]}" for rule, status in self.rules if rules[rule] != status
         ]
-        for name, mine, its in (("lost", self.lost, other.lost), ("doubled", self.doubled, other.doubled)):
-            if mine != its:
+        for name, own_values, other_values in (
+            ("lost", self.lost, other.lost),
+            ("doubled", self.doubled, other.doubled),
+        ):
+            if own_values != other_values:
                 differences.append(
-                    f"{name}: {', '.join(mine) or 'nothing'}, and {', '.join(its) or 'nothing'}"
+                    f"{name}: {', '.join(own_values) or 'nothing'}, and {', '.join(other_values) or 'nothing'}"
                 )
         logs = {(partition, broker): values for partition, broker, values in other.logs}
         differences += [
@@ -68,7 +71,7 @@ class Outcome:
 class Service:
     """Throughput and latency of generated workloads.
 
-    Shown but not compared, because times differ.
+    harrow shows them without a comparison, because times differ.
     """
 
     sent: int
@@ -76,12 +79,12 @@ class Service:
     ack_p50_us: int
     ack_p99_us: int
     without_ack_us: int
-    """The longest time in which no producer of a partition got an ack."""
+    """The longest time without an ack for any producer of a partition."""
 
 
 @dataclass(frozen=True, slots=True)
 class ModelledRun:
-    """The compared part of a run on the model; the outcome is None if the run is inconclusive."""
+    """The comparable part of a run on the model. Its outcome is None if the run is inconclusive."""
 
     outcome: Outcome | None
     service: tuple[Service, ...]
@@ -89,11 +92,11 @@ class ModelledRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """A comparison of ``real`` runs with the outcomes on the model, which ``modelled`` counts.
+    """A comparison of ``real`` runs with the outcomes on the model, whose runs ``modelled`` counts.
 
-    ``reasons`` say why nothing was compared, or how the real runs differ from the nearest outcome
-    of the model. ``service`` comes from the conclusive real runs, ``modelled_service`` from the
-    model; scripts have none.
+    ``reasons`` say why there was no comparison, or how the real runs differ from the nearest
+    outcome of the model. ``service`` comes from conclusive real runs, ``modelled_service`` from
+    runs on the model. Scripted workloads have no service levels.
     """
 
     plan: Plan
@@ -104,34 +107,34 @@ class Comparison:
     service: tuple[Service, ...] = ()
     modelled_service: tuple[Service, ...] = ()
 
-    def alike(self, run: RunResult) -> int:
-        """Count the model's runs with the outcome of a real one; 0 if that one was inconclusive."""
+    def count_equal_runs(self, run: RunResult) -> int:
+        """Count the model's runs with the outcome of a real run; 0 if that run is inconclusive."""
         if run.verdict.status in (SKIPPED, INCONCLUSIVE):
             return 0
         outcome = outcome_of(run)
         return sum(count for modelled, count in self.modelled if not outcome.differences(modelled))
 
 
-def modelled_run(plan: Plan, seed: int) -> ModelledRun:
-    """Run a plan on the model, and keep only the compared part: a long trace takes much memory."""
-    return compared_part(run_plan(plan, seed))
+def run_on_model(plan: Plan, seed: int) -> ModelledRun:
+    """Run a plan on the model, and keep only the comparable part, because traces are large."""
+    return comparable_part(run_plan(plan, seed))
 
 
-def compared_part(result: RunResult) -> ModelledRun:
+def comparable_part(result: RunResult) -> ModelledRun:
     if result.verdict.status == INCONCLUSIVE:
         return ModelledRun(None, ())
     return ModelledRun(outcome_of(result), tuple(service_of(result)))
 
 
-def compared(plan: Plan, real: Sequence[RunResult], model: Iterable[ModelledRun]) -> Comparison:
+def compare_runs(plan: Plan, real: Sequence[RunResult], model: Iterable[ModelledRun]) -> Comparison:
     """Compare runs of a plan on real brokers and on the model.
 
-    The runs on the model are taken only if a real one is conclusive.
+    The model runs only if a real run is conclusive.
     """
-    decided = [run for run in real if run.verdict.status not in (SKIPPED, INCONCLUSIVE)]
+    conclusive = [run for run in real if run.verdict.status not in (SKIPPED, INCONCLUSIVE)]
     outcomes: Counter[Outcome] = Counter()
     modelled_service: list[Service] = []
-    for modelled_part in model if decided else ():
+    for modelled_part in model if conclusive else ():
         if modelled_part.outcome is not None:
             outcomes[modelled_part.outcome] += 1
             modelled_service += modelled_part.service
@@ -141,9 +144,9 @@ def compared(plan: Plan, real: Sequence[RunResult], model: Iterable[ModelledRun]
     if not modelled:
         status = NOT_COMPARED
         reasons += dict.fromkeys(reason for run in real for reason in run.verdict.reasons)
-        if decided:
-            reasons.append("the model comes to no verdict")
-    for run in decided if modelled else ():
+        if conclusive:
+            reasons.append("the model reached no verdict")
+    for run in conclusive if modelled else ():
         nearest = min((outcome_of(run).differences(outcome) for outcome, _ in modelled), key=len)
         if nearest:
             status = DIFFERS
@@ -154,7 +157,7 @@ def compared(plan: Plan, real: Sequence[RunResult], model: Iterable[ModelledRun]
         real=tuple(real),
         modelled=tuple(modelled),
         reasons=tuple(reasons),
-        service=tuple(service for run in decided for service in service_of(run)),
+        service=tuple(service for run in conclusive for service in service_of(run)),
         modelled_service=tuple(modelled_service),
     )
 

@@ -1,4 +1,4 @@
-"""The part of a real cluster's control plane that faults and administrators act on."""
+"""The interface of a real cluster's control plane, for faults and administrators."""
 
 from collections.abc import Iterable, Mapping
 from typing import Protocol
@@ -15,13 +15,13 @@ class ControlPlaneAccess(Protocol):
     """ZooKeeper or KRaft controllers."""
 
     process_names: tuple[str, ...]
-    """The names of its processes, as ends of links."""
+    """The names of its processes. Links have these names as ends."""
     controllers: Mapping[int, NodeProcess]
     """The KRaft controllers whose processes harrow can control."""
 
     @property
     def keeps_registrations(self) -> bool:
-        """Whether a killed broker must wait for the end of its registration, which harrow sees."""
+        """Whether a killed broker cannot start before its registration ends, which harrow sees."""
 
     def elect_preferred_leaders(self, partitions: Iterable[str]) -> None:
         """Ask for an election of the preferred leaders."""

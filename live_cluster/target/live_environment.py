@@ -1,4 +1,4 @@
-"""The effects of faults on real brokers, and the life of their processes."""
+"""Applies the effects of faults to real brokers, and controls their processes."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 
@@ -25,14 +25,14 @@ from harrow.live_cluster.processes.node_process import NodeProcess
 from harrow.live_cluster.target.live_observer import LiveObserver
 from harrow.live_cluster.target.real_cluster import RealCluster
 from harrow.live_cluster.watches.broker_watch import BrokerWatch
-from harrow.live_cluster.watches.metadata_seen import NO_BROKER
+from harrow.live_cluster.watches.observed_metadata import NO_BROKER
 
 
 class LiveEnvironment(TargetEnvironment):
     """The processes, links and sessions of real brokers (`TargetEnvironment`).
 
-    In a ``survivable`` run, power losses leave enough copies of every committed record. ``hangs``
-    says that a broker that refuses to truncate never ends by itself.
+    In a ``survivable`` run, power losses leave enough copies of every committed record. With
+    ``hangs``, a broker that refuses to truncate never ends by itself.
     """
 
     def __init__(
@@ -66,17 +66,17 @@ class LiveEnvironment(TargetEnvironment):
         # The nodes that run according to the trace, and those that wait for their start, since
         # when.
         self._running: set[int] = set()
-        self._to_start: dict[int, int] = {}
+        self._waiting_since_us: dict[int, int] = {}
         # Nodes that were paused before they could start.
-        self._paused_early: set[int] = set()
+        self._paused_before_start: set[int] = set()
 
-    def started(self) -> None:
+    def report_start(self) -> None:
         """Report the start of all nodes."""
         for node in self._nodes:
             self._running.add(node)
             self.trace.emit(BrokerStarted, node)
 
-    def look(self) -> None:
+    def check_nodes(self) -> None:
         """Report nodes that have ended by themselves, and start those that can start now.
 
         A killed broker stays registered until its session expires. Up to 1.0 it fails to start
@@ -86,14 +86,18 @@ class LiveEnvironment(TargetEnvironment):
             node.poll()
         for broker in sorted(self._running):
             if not self._nodes[broker].is_running:
-                self._has_stopped(broker, SHUT_DOWN if broker in self._stopping else KILLED)
-        for broker in sorted(self._to_start.keys() - self._paused_early):
-            if broker not in self._running and not self._is_kept(broker) and not self._is_held_back(broker):
-                del self._to_start[broker]
+                self._report_stop(broker, SHUT_DOWN if broker in self._stopping else KILLED)
+        for broker in sorted(self._waiting_since_us.keys() - self._paused_before_start):
+            if (
+                broker not in self._running
+                and not self._is_kept_registered(broker)
+                and not self._is_held_back(broker)
+            ):
+                del self._waiting_since_us[broker]
                 self._start(broker)
 
-    def truncation_refused(self, broker: int, refusal: RefusalLine) -> None:
-        """Report that a broker refuses to truncate; then it shuts down, or hangs."""
+    def report_truncation_refusal(self, broker: int, refusal: RefusalLine) -> None:
+        """Report that a broker refuses to truncate. It then shuts down, or hangs."""
         partition, leader = refusal.partition, refusal.leader
         if leader is None:
             state = self._observer.partition_state(partition)
@@ -109,33 +113,33 @@ class LiveEnvironment(TargetEnvironment):
         return tuple(self.cluster.brokers)
 
     def is_running(self, broker: int) -> bool:
-        return self._nodes[broker].is_running or broker in self._to_start
+        return self._nodes[broker].is_running or broker in self._waiting_since_us
 
     def is_paused(self, broker: int) -> bool:
         process = self._nodes[broker]
-        return broker in self._paused_early or (process.is_running and process.is_paused)
+        return broker in self._paused_before_start or (process.is_running and process.is_paused)
 
     def is_stopping(self, broker: int) -> bool:
         return broker in self._stopping and self._nodes[broker].is_running
 
     def kill_broker(self, broker: int, cause: str = KILLED) -> None:
-        """Kill a process; if it is waiting for its start, only give up the start."""
-        self._give_up_start(broker)
+        """Kill a process; if it waits for its start, only cancel the start."""
+        self._cancel_start(broker)
         if not self._nodes[broker].is_running:
             return
         if broker in self.cluster.control.controllers:
-            # What it has committed is already on disk (``RaftLog.flush``).
+            # The records that it has committed are already on disk (``RaftLog.flush``).
             self._nodes[broker].kill()
             self._take_over()
         else:
             led = self._live_observer.led_by(broker)
             # A broker that is killed while it stops does not close its session.
-            self.cluster.seen.stopping.discard(broker)
+            self.cluster.observed_metadata.stopping.discard(broker)
             self._nodes[broker].kill()
             # Report what it did before it ended.
             self._take_over()
-            self.cluster.logs[broker].look(self.now_us(), led)
-        self._has_stopped(broker, cause)
+            self.cluster.logs[broker].observe(self.now_us(), led)
+        self._report_stop(broker, cause)
 
     def has_logs(self, broker: int) -> bool:
         return broker in self.cluster.logs
@@ -150,7 +154,7 @@ class LiveEnvironment(TargetEnvironment):
         return (offset or 0) < self.cluster.logs[broker].leo(partition)
 
     def partition_names(self) -> Sequence[str]:
-        return self.cluster.seen.assignments.partition_names()
+        return self.cluster.observed_metadata.assignments.partition_names()
 
     def committed_copies(self) -> dict[str, CommittedCopies]:
         by_partition = self._settings().items() if self._survivable else ()
@@ -168,43 +172,43 @@ class LiveEnvironment(TargetEnvironment):
         )
 
     def _is_held_back(self, broker: int) -> bool:
-        return self.now_us() < self._to_start[broker] + HELD_BACK_MAX_US and self.could_lead_incomplete(
+        return self.now_us() < self._waiting_since_us[
             broker
-        )
+        ] + HELD_BACK_MAX_US and self.could_lead_incomplete(broker)
 
-    def _give_up_start(self, broker: int) -> bool:
+    def _cancel_start(self, broker: int) -> bool:
         """Cancel a pending start; return whether there was one.
 
-        The former process may still be stopping.
+        The previous process may still be stopping.
         """
-        self._paused_early.discard(broker)
-        return self._to_start.pop(broker, None) is not None
+        self._paused_before_start.discard(broker)
+        return self._waiting_since_us.pop(broker, None) is not None
 
     def stop_broker(self, broker: int) -> None:
-        if self._give_up_start(broker):
+        if self._cancel_start(broker):
             return
         self._begin_to_stop(broker)
         self._nodes[broker].stop()
 
     def _begin_to_stop(self, broker: int) -> None:
         self._stopping.add(broker)
-        self.cluster.seen.stopping.add(broker)
+        self.cluster.observed_metadata.stopping.add(broker)
         self.trace.emit(BrokerStopping, broker)
 
     def start_broker(self, broker: int) -> None:
-        self._to_start.setdefault(broker, self.now_us())
-        self.look()
+        self._waiting_since_us.setdefault(broker, self.now_us())
+        self.check_nodes()
 
     def pause_broker(self, broker: int) -> None:
-        if broker in self._to_start and not self._nodes[broker].is_running:
-            self._paused_early.add(broker)
+        if broker in self._waiting_since_us and not self._nodes[broker].is_running:
+            self._paused_before_start.add(broker)
         else:
             self._nodes[broker].pause()
         self.trace.emit(BrokerPaused, broker)
 
     def resume_broker(self, broker: int) -> None:
-        if broker in self._paused_early:
-            self._paused_early.discard(broker)
+        if broker in self._paused_before_start:
+            self._paused_before_start.discard(broker)
         else:
             self._nodes[broker].resume()
         self.trace.emit(BrokerResumed, broker)
@@ -216,17 +220,19 @@ class LiveEnvironment(TargetEnvironment):
         """End every fault, kill nodes that hang, and start nodes that are down."""
         self.cluster.links.restore_all()
         for node in self._nodes:
-            self._revive(node)
+            self._heal_node(node)
 
     def heal_core(self, brokers: Collection[int]) -> None:
         """Heal some brokers and all controllers; the other brokers stay down, paused or cut off."""
         self.cluster.links.restore_all_but([broker for broker in self.broker_ids() if broker not in brokers])
         nodes = (*self.cluster.control.controllers, *brokers)
-        self._to_start = {node: since_us for node, since_us in self._to_start.items() if node in nodes}
+        self._waiting_since_us = {
+            node: since_us for node, since_us in self._waiting_since_us.items() if node in nodes
+        }
         for node in nodes:
-            self._revive(node)
+            self._heal_node(node)
 
-    def _revive(self, node: int) -> None:
+    def _heal_node(self, node: int) -> None:
         if node in self._hanging:
             self.kill_broker(node)
         if self.is_paused(node):
@@ -238,20 +244,20 @@ class LiveEnvironment(TargetEnvironment):
         is_broker = broker not in self.cluster.control.controllers
         if is_broker:
             self.cluster.links.forget(broker)
-            self.cluster.seen.stopping.discard(broker)
-            # Report the last writes of its former process before they become its initial log.
-            self.cluster.logs[broker].look(self.now_us(), frozenset())
+            self.cluster.observed_metadata.stopping.discard(broker)
+            # Report the last writes of its previous process before they become its initial log.
+            self.cluster.logs[broker].observe(self.now_us(), frozenset())
         self._running.add(broker)
         self.trace.emit(BrokerStarted, broker)
         if is_broker:
             self.cluster.logs[broker].open()
         self._nodes[broker].start()
 
-    def _is_kept(self, broker: int) -> bool:
-        """Return whether the registration of a broker's former process prevents its start."""
+    def _is_kept_registered(self, broker: int) -> bool:
+        """Return whether the registration of a broker's previous process prevents its start."""
         return self.cluster.control.keeps_registrations and self._live_observer.is_registered(broker)
 
-    def _has_stopped(self, broker: int, cause: str) -> None:
+    def _report_stop(self, broker: int, cause: str) -> None:
         self._running.discard(broker)
         self._stopping.discard(broker)
         self._hanging.discard(broker)

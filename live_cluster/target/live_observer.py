@@ -1,4 +1,4 @@
-"""The observer of a real cluster: the latest from brokers, control plane, disks and clients."""
+"""Observes a real cluster: its brokers, control plane, disks and clients."""
 
 from collections.abc import Callable, Iterator, Mapping
 
@@ -12,7 +12,7 @@ from harrow.live_cluster.watches.broker_watch import BrokerWatch
 from harrow.live_cluster.wire.replicas import ReplicaOffsets
 
 
-class SeenReplica:
+class ObservedReplica:
     """The last observation of a replica (`harrow.faults.observer.ReplicaView`)."""
 
     __slots__ = ("_broker", "_observer", "_offsets", "_partition")
@@ -78,14 +78,14 @@ class SeenReplica:
 
     @property
     def records(self) -> Iterator[tuple[int, str]]:
-        begin = self.log_start
+        log_start = self.log_start
         for batch in self._readable():
-            yield from ((offset, value) for offset, value in batch.records() if offset >= begin)
+            yield from ((offset, value) for offset, value in batch.records() if offset >= log_start)
 
     def _readable(self) -> Iterator[RecordBatch]:
         """Return the batches that are not completely deleted."""
-        begin = self.log_start
-        return (batch for batch in self._logs.batches(self._partition) if batch.next_offset > begin)
+        log_start = self.log_start
+        return (batch for batch in self._logs.batches(self._partition) if batch.next_offset > log_start)
 
     @property
     def _logs(self) -> ReplicaLogs:
@@ -112,9 +112,9 @@ class LiveObserver:
         scan = DelayedTraceScan(trace.events)
         self.step_taken = scan.step_taken
         self.first_match = scan.first_match
-        self.controller = cluster.seen.controller
-        self.partition_state = cluster.seen.partition_state
-        self.electable = cluster.seen.electable
+        self.controller = cluster.observed_metadata.controller
+        self.partition_state = cluster.observed_metadata.partition_state
+        self.electable = cluster.observed_metadata.electable
         self.replicas_of = cluster.replicas_of
         self.is_acked = reports.is_acked
         self.is_failed = reports.is_failed
@@ -127,10 +127,10 @@ class LiveObserver:
         leader = self.controller()
         return leader if leader in self._cluster.control.controllers else None
 
-    def replica(self, partition: str, broker: int) -> SeenReplica | None:
+    def replica(self, partition: str, broker: int) -> ObservedReplica | None:
         # The leader may be -1, which has no watch.
         offsets = self._watches[broker].offsets().get(partition) if broker in self._watches else None
-        return None if offsets is None else SeenReplica(self, partition, broker, offsets)
+        return None if offsets is None else ObservedReplica(self, partition, broker, offsets)
 
     def leader_epoch(self, partition: str, broker: int) -> int:
         """Return the latest leader epoch of a broker; up to 2.0 only its log has it."""
@@ -143,15 +143,16 @@ class LiveObserver:
         offsets = self._watches[broker].offsets()
         return frozenset(
             partition
-            for partition in self._cluster.seen.assignments.partition_names()
+            for partition in self._cluster.observed_metadata.assignments.partition_names()
             if (offsets[partition].leads if partition in offsets else self._is_leader(partition, broker))
         )
 
     def recovery_sets(self, partition: str) -> tuple[tuple[int, ...], ...]:
-        """With an empty ISR, return the eligible replicas that run.
+        """Return the sets of brokers that can recover a partition.
 
-        If none runs, each of them may be the one that can lead: a kill may have cost it its
-        eligibility.
+        With an empty ISR these are the eligible replicas that run. If none of them runs, any single
+        one may be able to lead, because others may have lost their eligibility when they were
+        killed.
         """
         electable = self.electable(partition)
         state = self.partition_state(partition)
@@ -161,10 +162,10 @@ class LiveObserver:
         return (running,) if running else tuple((broker,) for broker in electable) or ((),)
 
     def is_registered(self, broker: int) -> bool:
-        return broker in self._cluster.seen.registered()
+        return broker in self._cluster.observed_metadata.registered()
 
     def assignment(self, partition: str) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]] | None:
-        return self._cluster.seen.assignments.of(partition)
+        return self._cluster.observed_metadata.assignments.of(partition)
 
     def broker_state(self, broker: int) -> str:
         control = self._cluster.control

@@ -1,4 +1,4 @@
-"""Runs of campaigns on real brokers."""
+"""Runs campaigns on real brokers."""
 
 import time
 from abc import ABC, abstractmethod
@@ -22,24 +22,24 @@ from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.sim.choices import Choices
 from harrow.faults.handlers import Handlers
 from harrow.live_cluster.errors import LiveError
-from harrow.live_cluster.reach.feasible import as_real
-from harrow.live_cluster.reach.narrowed_swarm import narrowed
+from harrow.live_cluster.reach.feasible import as_run_on_brokers
+from harrow.live_cluster.reach.narrowed_swarm import narrow_swarm
 from harrow.live_cluster.releases.kafka_release import KafkaRelease
 from harrow.live_cluster.target.live_environment import LiveEnvironment
 from harrow.live_cluster.target.live_target import LiveTarget
-from harrow.live_cluster.target.real_cluster import RealCluster, Surroundings
+from harrow.live_cluster.target.real_cluster import ClusterContext, RealCluster
 
-_BEGAN: Final = "%Y%m%dT%H%M%S.%fZ"
-Tell = Callable[[Callable[[], str]], None]
+_START_FORMAT: Final = "%Y%m%dT%H%M%S.%fZ"
+ShowWait = Callable[[Callable[[], str]], None]
 
 
-class NotAwaitedError(LiveError):
+class StoppedWaitingError(LiveError):
     """The run was stopped before the cluster was ready; the message says what it waited for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Brokers(ABC):
-    """Brokers on which campaigns run, one after the other. ``metadata`` is where they keep it."""
+    """Brokers on which campaigns run, one after the other. ``metadata`` is zookeeper or kraft."""
 
     kind: ClassVar[str]
     """The kind of target in the results of runs."""
@@ -53,16 +53,16 @@ class Brokers(ABC):
         """Yield the reasons why a plan cannot run on these brokers."""
 
     @abstractmethod
-    def cluster(self, surroundings: Surroundings) -> AbstractContextManager[RealCluster]:
+    def cluster(self, context: ClusterContext) -> AbstractContextManager[RealCluster]:
         """Return the cluster for a run."""
 
-    def as_modelled(self, plan: Plan) -> Plan:
-        """Return a plan with which the model behaves like these brokers."""
-        return as_real(plan, self.release)[0]
+    def modelled_plan(self, plan: Plan) -> Plan:
+        """Return the plan with the behaviours of these brokers, for the model."""
+        return as_run_on_brokers(plan, self.release)[0]
 
     def drawn(self, plan: Plan, seed: int) -> Plan:
-        """Return what a seed draws from the part of an open plan that these brokers support."""
-        return draw_for_seed(narrowed(plan, self.obstacles)[0], seed).plan
+        """Return the plan that a seed draws from the choices that these brokers support."""
+        return draw_for_seed(narrow_swarm(plan, self.obstacles)[0], seed).plan
 
     def run(
         self,
@@ -70,23 +70,25 @@ class Brokers(ABC):
         seed: int,
         results: Path | None,
         check: Callable[[], None] = lambda: None,
-        tell: Tell = lambda _: None,
+        tell: ShowWait = lambda _: None,
     ) -> RunResult:
         """Run a plan, or skip it if there are obstacles.
 
-        Files of brokers and clients go to *results*. The run is inconclusive if the brokers do not
-        come up or fail, or if *check* raises `RunStopped`. It calls *tell* from time to time with a
-        function that says what it waits for.
+        The files of brokers and clients go to *results*. The run is inconclusive if the brokers do
+        not start, or if they fail, or if *check* raises `RunStopped`. It regularly calls *tell*
+        with a function that returns the condition that it waits for.
         """
-        began_s = time.monotonic()
-        began = datetime.now(UTC).strftime(_BEGAN)
-        target = RealTarget(kind=self.kind, release=self.release.name, metadata=self.metadata, began=began)
-        possible, not_drawn = narrowed(plan, self.obstacles)
+        start_s = time.monotonic()
+        start_time = datetime.now(UTC).strftime(_START_FORMAT)
+        target = RealTarget(
+            kind=self.kind, release=self.release.name, metadata=self.metadata, began=start_time
+        )
+        possible, impossible_choices = narrow_swarm(plan, self.obstacles)
         drawn = draw_for_seed(possible, seed)
         reasons = tuple(self.obstacles(drawn.plan))
         if reasons:
-            return _without(plan, seed, SKIPPED, reasons, target)
-        real, left_out = as_real(drawn.plan, self.release)
+            return _result_without_run(plan, seed, SKIPPED, reasons, target)
+        real, unset_switches = as_run_on_brokers(drawn.plan, self.release)
         choices = Choices.from_seed(seed)
 
         def wait(what: str) -> None:
@@ -94,19 +96,22 @@ class Brokers(ABC):
             try:
                 check()
             except RunStopped as stopped:
-                raise NotAwaitedError(f"{stopped} came while the run waited for {what}") from stopped
+                raise StoppedWaitingError(f"{stopped} came while the run waited for {what}") from stopped
 
         try:
             with (
-                _folder(possible, seed, target, results) as folder,
+                _cluster_folder(possible, seed, target, results) as folder,
                 LiveTarget(real, choices, folder, self.cluster, self.handlers, wait) as cluster,
             ):
                 result = Run(real, seed, choices, cluster, check=check, tell=tell).result()
         except LiveError as error:
-            return _without(plan, seed, INCONCLUSIVE, (str(error),), target)
-        unseen = [*map(str, left_out), *(f"no seed draws this here: {reason}" for reason in not_drawn)]
+            return _result_without_run(plan, seed, INCONCLUSIVE, (str(error),), target)
+        unseen = [
+            *map(str, unset_switches),
+            *(f"no seed draws this on these brokers: {reason}" for reason in impossible_choices),
+        ]
         if result.probes_missed:
-            unseen.append(f"not reached, or not to be seen: {', '.join(result.probes_missed)}")
+            unseen.append(f"not reached, or not observable: {', '.join(result.probes_missed)}")
         result = replace(
             result,
             plan=drawn.plan,
@@ -118,7 +123,7 @@ class Brokers(ABC):
             ),
             probes_missed=(),
             target=target,
-            wall_ms=round((time.monotonic() - began_s) * 1_000),
+            wall_ms=round((time.monotonic() - start_s) * 1_000),
         )
         if switches := repaired_flaws(result):
             written_for = f"brokers with {', '.join(switches)}"
@@ -127,7 +132,7 @@ class Brokers(ABC):
 
 
 @contextmanager
-def _folder(plan: Plan, seed: int, target: RealTarget, results: Path | None) -> Iterator[Path]:
+def _cluster_folder(plan: Plan, seed: int, target: RealTarget, results: Path | None) -> Iterator[Path]:
     """Yield the folder of the brokers: with the run's other files, or a temporary one."""
     if results is not None:
         folder = results / plan.campaign / run_name_of(plan.digest(), seed, target) / CLUSTER
@@ -138,8 +143,10 @@ def _folder(plan: Plan, seed: int, target: RealTarget, results: Path | None) -> 
         yield folder
 
 
-def _without(plan: Plan, seed: int, status: str, reasons: tuple[str, ...], target: RealTarget) -> RunResult:
-    """Return the result of a run that did not happen."""
+def _result_without_run(
+    plan: Plan, seed: int, status: str, reasons: tuple[str, ...], target: RealTarget
+) -> RunResult:
+    """Return the result of a run that was skipped or failed to start."""
     nothing = Evidence(
         release=plan.kafka,
         operations=(),

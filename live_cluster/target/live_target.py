@@ -1,4 +1,4 @@
-"""A cluster of real brokers as a target."""
+"""Runs a campaign on a cluster of real brokers."""
 
 import heapq
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -32,18 +32,18 @@ from harrow.live_cluster.target.administrator import Administrator
 from harrow.live_cluster.target.live_environment import LiveEnvironment
 from harrow.live_cluster.target.live_observer import LiveObserver
 from harrow.live_cluster.target.log_starts import LogStarts
-from harrow.live_cluster.target.real_cluster import MakeCluster, Surroundings
+from harrow.live_cluster.target.real_cluster import ClusterContext, MakeCluster
 from harrow.live_cluster.target.thread_failures import ThreadFailures
-from harrow.live_cluster.watches.activity import QUIET_LOOK_S, Activity
+from harrow.live_cluster.watches.activity import QUIET_POLL_INTERVAL_S, Activity
 from harrow.live_cluster.watches.broker_watch import BrokerWatch
+from harrow.live_cluster.watches.event_queue import EventQueue, WallClock
 from harrow.live_cluster.watches.group_watch import GroupWatch
-from harrow.live_cluster.watches.happenings import Happenings, WallClock
 from harrow.live_cluster.watches.internal_topic_watch import InternalTopicWatch
 from harrow.live_cluster.watches.transaction_watch import TransactionWatch
 
-_LOOK_US: Final = 30 * US_PER_MS
-"""How often to look at brokers if nothing else happens; without any `Activity`, less often."""
-_QUIET_LOOK_US: Final = round(QUIET_LOOK_S * US_PER_SECOND)
+_POLL_INTERVAL_US: Final = 30 * US_PER_MS
+"""The interval between observations of brokers. Without any `Activity` it is longer."""
+_QUIET_POLL_INTERVAL_US: Final = round(QUIET_POLL_INTERVAL_S * US_PER_SECOND)
 _PATIENCE: Final = Patience(transient_us=3 * US_PER_SECOND, step_us=180 * US_PER_SECOND)
 """A failover takes up to half a minute, and a checkpoint is written once a minute."""
 
@@ -51,8 +51,8 @@ _PATIENCE: Final = Patience(transient_us=3 * US_PER_SECOND, step_us=180 * US_PER
 class LiveTarget:
     """Real brokers with the clients of a run (`harrow.campaigns.run.targets.target.Target`).
 
-    One thread runs the campaign. Other threads notice what brokers, clients and links do, and each
-    step takes over their reports.
+    One thread runs the campaign. Other threads observe brokers, clients and links, and each
+    step of the campaign adds their reports to the trace.
     """
 
     kind = LIVE
@@ -76,8 +76,8 @@ class LiveTarget:
         self._open = ExitStack()
         self._timers: list[tuple[int, int, Callable[[Any], None], Any]] = []
         self._numbers = count()
-        self._noted = 0
-        # What is open ends also where something that follows cannot be had.
+        self._events_noted = 0
+        # If a later step fails, close all that earlier steps have opened.
         with ExitStack() as opened:
             self._make(opened, plan, choices, folder, make, handlers, wait)
             self._open = opened.pop_all()
@@ -105,14 +105,14 @@ class LiveTarget:
         self._clock = WallClock()
         self.trace = Trace(self._clock)
         self._activity = activity = Activity()
-        self._happenings = Happenings(self._clock, self.trace, activity)
-        report = self._happenings.report
-        self._reports = ClientReports(self._happenings.wake)
+        self._event_queue = EventQueue(self._clock, self.trace, activity)
+        report = self._event_queue.report
+        self._reports = ClientReports(self._event_queue.wake)
         self._configs = {
             broker.id: broker_config(plan.kafka, {**spec.settings, **broker.settings})
             for broker in spec.brokers
         }
-        given = Surroundings(
+        context = ClusterContext(
             plan=plan,
             folder=folder,
             choices=choices,
@@ -122,8 +122,8 @@ class LiveTarget:
             activity=activity,
             wait=wait_for,
         )
-        cluster = self._cluster = opened.enter_context(make(given))
-        cluster.seen.elected_cleanly = frozenset(
+        cluster = self._cluster = opened.enter_context(make(context))
+        cluster.observed_metadata.elected_cleanly = frozenset(
             name.rpartition("-")[0]
             for name, settings in self.partition_settings().items()
             if not settings.unclean_leader_election
@@ -132,8 +132,8 @@ class LiveTarget:
             broker: BrokerWatch(
                 process,
                 cluster.connect(broker),
-                partial(cluster.seen.assignments.owned_by, broker),
-                cluster.seen,
+                partial(cluster.observed_metadata.assignments.owned_by, broker),
+                cluster.observed_metadata,
                 report,
                 activity,
                 cluster.names,
@@ -173,9 +173,9 @@ class LiveTarget:
             Administrator(
                 cluster.connect,
                 report,
-                leader_of=self._live_leader,
-                controller=self._live_controller,
-                seen=cluster.seen,
+                leader_of=self._running_leader,
+                controller=self._running_controller,
+                observed_metadata=cluster.observed_metadata,
                 racks={each.id: each.rack for each in spec.brokers if each.rack is not None},
                 names=cluster.names,
             )
@@ -184,14 +184,14 @@ class LiveTarget:
             self.trace,
             cluster.logs,
             lambda broker: self._watches[broker].log_starts(),
-            cluster.seen.partition_state,
+            cluster.observed_metadata.partition_state,
             self._administrator.deleted_below,
         )
         self._client_processes = host.processes
         self._supervised = host.supervised
         self.clients = Clients(plan.clients(), LIVE, host)
         self.observer = LiveObserver(
-            cluster, self.clients, self._reports, self.trace, self._watches, self._log_starts.of
+            cluster, self.clients, self._reports, self.trace, self._watches, self._log_starts.log_start_of
         )
         self.environment = LiveEnvironment(
             cluster,
@@ -201,7 +201,7 @@ class LiveTarget:
             self.trace,
             self._watches,
             self._clock.tick,
-            self._happenings.take_over,
+            self._event_queue.take_over,
             self.partition_settings,
             survivable=plan.survivable,
             hangs=RELEASES[plan.kafka].behaviours.replication.out_of_range_follower == HANGS,
@@ -230,8 +230,8 @@ class LiveTarget:
         for watch_of_topic in self._coordination:
             self._open.enter_context(watch_of_topic)
         self._clock.set_ready()
-        self.environment.started()
-        self._look()
+        self.environment.report_start()
+        self._observe()
 
     def advance(self, until_us: int) -> None:
         while self.step(until_us):
@@ -246,12 +246,12 @@ class LiveTarget:
             callback(argument)
         next_us = self._timers[0][0] if self._timers else until_us
         limit_us = min(until_us - now_us, max(next_us - now_us, 0))
-        busy_us, quiet_us = min(_LOOK_US, limit_us), min(_QUIET_LOOK_US, limit_us)
-        self._happenings.wait(busy_us / US_PER_SECOND, quiet_us / US_PER_SECOND)
-        if len(self.trace.events) > self._noted:
+        busy_us, quiet_us = min(_POLL_INTERVAL_US, limit_us), min(_QUIET_POLL_INTERVAL_US, limit_us)
+        self._event_queue.wait(busy_us / US_PER_SECOND, quiet_us / US_PER_SECOND)
+        if len(self.trace.events) > self._events_noted:
             self._activity.note()
-        self._look()
-        self._noted = len(self.trace.events)
+        self._observe()
+        self._events_noted = len(self.trace.events)
         for process in self._client_processes:
             process.check()
         for supervise in self._supervised:
@@ -274,7 +274,7 @@ class LiveTarget:
         self._administrator.create_partitions(topic, total)
 
     def add_broker(self, broker: int) -> None:
-        """Refuse: all real brokers start at the beginning."""
+        """Refuse: all real brokers start when the run starts."""
         raise CannotDoError(NO_BROKERS_ADDED)
 
     def throttle_replication(self, rate: int | None) -> None:
@@ -285,7 +285,7 @@ class LiveTarget:
         return self.environment.committed_copies()
 
     def partition_names(self) -> Sequence[str]:
-        return self._cluster.seen.assignments.partition_names()
+        return self._cluster.observed_metadata.assignments.partition_names()
 
     def delete_records(self, partition: str, offset: int) -> None:
         self._administrator.delete_records(partition, offset)
@@ -322,12 +322,12 @@ class LiveTarget:
     def evidence(self) -> Evidence:
         """Return the evidence for the rules.
 
-        Stop clients first, so that logs are as new as the history.
+        It stops the clients first, so that the logs are not older than the history.
         """
         self.clients.stop()
         for process in self._client_processes:
             process.kill()
-        self._look()
+        self._observe()
         for logs in self._cluster.logs.values():
             logs.reread(self._clock.now_us)
         return Evidence(
@@ -350,38 +350,38 @@ class LiveTarget:
         settings = next(spec.settings for spec in self._cluster.spec.topics if spec.name == topic)
         return topic_config(settings, self._configs[broker])
 
-    def _look(self) -> None:
-        """Take over the reports of other threads, and look at logs and processes."""
+    def _observe(self) -> None:
+        """Add the reports of other threads to the trace, and observe logs and processes."""
         self._check_threads()
-        self._happenings.take_over()
+        self._event_queue.take_over()
         for broker, refusal in self._cluster.refusals():
-            self.environment.truncation_refused(broker, refusal)
+            self.environment.report_truncation_refusal(broker, refusal)
         for broker, controller_epoch in self._cluster.resignations():
             self.trace.emit(ControllerResigned, broker, controller_epoch)
-        self.environment.look()
+        self.environment.check_nodes()
         # Leaders first: followers append what leaders have.
         logs = self._cluster.logs
         led = {broker: self.observer.led_by(broker) for broker in logs}
         for broker in sorted(logs, key=lambda broker: not led[broker]):
-            logs[broker].look(self._clock.now_us, led[broker])
+            logs[broker].observe(self._clock.now_us, led[broker])
             if self._cluster.follows_logs:
-                owned = self._cluster.seen.assignments.owned_by(broker)
-                self._log_starts.look(broker, filter(logs[broker].knows, owned))
+                owned = self._cluster.observed_metadata.assignments.owned_by(broker)
+                self._log_starts.observe(broker, filter(logs[broker].has_log, owned))
 
-    def _live_leader(self, partition: str) -> int | None:
-        """Return the leader of a partition by the control plane, None unless its process runs."""
-        state = self._cluster.seen.partition_state(partition)
-        return None if state is None or not self._answers(state.leader) else state.leader
+    def _running_leader(self, partition: str) -> int | None:
+        """Return the leader that the control plane names, None unless its process runs."""
+        state = self._cluster.observed_metadata.partition_state(partition)
+        return None if state is None or not self._can_answer(state.leader) else state.leader
 
-    def _live_controller(self) -> int | None:
+    def _running_controller(self) -> int | None:
         """Return the broker for controller requests: the controller, or with KRaft any broker."""
-        controller = self._cluster.seen.controller()
+        controller = self._cluster.observed_metadata.controller()
         if controller is not None and controller in self._cluster.brokers:
-            return controller if self._answers(controller) else None
-        has_brokers_alone = self._cluster.control.keeps_registrations
-        return None if has_brokers_alone else next(filter(self._answers, self._cluster.brokers), None)
+            return controller if self._can_answer(controller) else None
+        has_zookeeper = self._cluster.control.keeps_registrations
+        return None if has_zookeeper else next(filter(self._can_answer, self._cluster.brokers), None)
 
-    def _answers(self, broker: int) -> bool:
+    def _can_answer(self, broker: int) -> bool:
         process = self._cluster.brokers.get(broker)
         return process is not None and process.is_running and not process.is_paused
 
@@ -390,9 +390,9 @@ class LiveTarget:
         state = self.observer.partition_state(partition)
         for broker in self._cluster.replicas_of(partition):
             logs, seen = self._cluster.logs[broker], self.observer.replica(partition, broker)
-            if not logs.knows(partition):
+            if not logs.has_log(partition):
                 continue
-            begin = self._log_starts.of(broker, partition)
+            begin = self._log_starts.log_start_of(broker, partition)
             final[broker] = FinalLog(
                 leo=logs.leo(partition),
                 hw=0 if seen is None else seen.hw,

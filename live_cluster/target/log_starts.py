@@ -1,4 +1,4 @@
-"""Log start offsets of replicas: from brokers since 0.11, and from the first segment on disk."""
+"""Follows the log start offsets of replicas, as brokers report them and as disks have them."""
 
 from collections.abc import Callable, Iterable, Mapping
 
@@ -12,11 +12,11 @@ from harrow.cluster_model.events import (
 from harrow.cluster_model.log.unified_log import DELETE_RECORDS, LEADER_LOG_START, RETENTION_MS
 from harrow.cluster_model.trace import Trace
 from harrow.live_cluster.target.real_cluster import ReplicaLogs
-from harrow.live_cluster.watches.metadata_seen import SeenPartition
+from harrow.live_cluster.watches.observed_metadata import ObservedPartition
 
 
 class LogStarts:
-    """Reports rises and reversions of log start offsets, and keeps those that the trace implies.
+    """Reports log start offsets that rise or fall back, and keeps the last reported ones.
 
     *reported* returns the log starts that a broker has reported, *deleted_below* the offset below
     which requests may have deleted records. Brokers do not log why they delete a segment: the rules
@@ -28,7 +28,7 @@ class LogStarts:
         trace: Trace,
         logs: Mapping[int, ReplicaLogs],
         reported: Callable[[int], Mapping[str, int]],
-        partition_state: Callable[[str], SeenPartition | None],
+        partition_state: Callable[[str], ObservedPartition | None],
         deleted_below: Callable[[str], int],
     ) -> None:
         self._trace = trace
@@ -38,18 +38,18 @@ class LogStarts:
         self._deleted_below = deleted_below
         self._starts: dict[tuple[int, str], int] = {}
         # The offsets up to which leaders have deleted on request.
-        self._obeyed: dict[str, int] = {}
-        trace.subscribe(LogLost, self._is_lost)
-        trace.subscribe(LogDeleted, self._is_lost)
+        self._deleted_up_to: dict[str, int] = {}
+        trace.subscribe(LogLost, self._forget)
+        trace.subscribe(LogDeleted, self._forget)
 
-    def of(self, broker: int, partition: str) -> int:
+    def log_start_of(self, broker: int, partition: str) -> int:
         return self._starts.get((broker, partition), 0)
 
-    def look(self, broker: int, partitions: Iterable[str]) -> None:
+    def observe(self, broker: int, partitions: Iterable[str]) -> None:
         """Report changes of a broker's log starts."""
         reported, logs = self._reported(broker), self._logs[broker]
         for partition in partitions:
-            before, on_disk = self.of(broker, partition), logs.begin(partition)
+            before, on_disk = self.log_start_of(broker, partition), logs.log_start(partition)
             start = reported.get(partition)
             if start is not None and start < before and start >= on_disk:
                 self._trace.emit(LogStartReverted, broker, partition, before, start)
@@ -64,11 +64,11 @@ class LogStarts:
         reason = RETENTION_MS
         if start <= self._deleted_below(partition):
             reason = DELETE_RECORDS if broker == leader else LEADER_LOG_START
-            if start > self._obeyed.get(partition, 0):
-                self._obeyed[partition] = start
+            if start > self._deleted_up_to.get(partition, 0):
+                self._deleted_up_to[partition] = start
                 self._trace.emit(DeleteRecordsObeyed, leader, partition, start)
         self._starts[broker, partition] = start
         self._trace.emit(LogStartRaised, broker, partition, start, reason, bytes_left)
 
-    def _is_lost(self, _at_us: int, broker: int, partition: str, *_: object) -> None:
+    def _forget(self, _at_us: int, broker: int, partition: str, *_: object) -> None:
         self._starts.pop((broker, partition), None)

@@ -1,4 +1,4 @@
-"""The interface of a cluster of real brokers, whether harrow started it or not."""
+"""The interface of a cluster of real brokers, started by harrow or by the user."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -13,14 +13,14 @@ from harrow.cluster_model.sim.choices import Choices
 from harrow.cluster_model.topology import ClusterSpec
 from harrow.cluster_model.trace import Trace
 from harrow.live_cluster.broker_logs.log_lines import RefusalLine
-from harrow.live_cluster.links.requests_seen import Report
+from harrow.live_cluster.links.observed_requests import Report
 from harrow.live_cluster.names import Names
 from harrow.live_cluster.processes.child_processes import ChildProcesses
 from harrow.live_cluster.processes.node_process import NodeProcess
 from harrow.live_cluster.target.control_plane import ControlPlaneAccess
 from harrow.live_cluster.watches.activity import Activity
-from harrow.live_cluster.watches.happenings import WallClock
-from harrow.live_cluster.watches.metadata_seen import MetadataSeen
+from harrow.live_cluster.watches.event_queue import WallClock
+from harrow.live_cluster.watches.observed_metadata import ObservedMetadata
 from harrow.live_cluster.wire.connection import BrokerConnection
 
 
@@ -40,23 +40,23 @@ class Links(Wires, Protocol):
         """Return a follower's LEO as its leader knows it."""
 
     def forget(self, broker: int) -> None:
-        """Forget what the former process of a broker has sent."""
+        """Forget the requests of a broker's previous process."""
         return
 
     def watch_messages(self) -> None:
-        """Report each message from now on."""
+        """Start to report each message."""
         return
 
     def watch_fetches(self) -> None:
-        """Report fetches that wait from now on."""
+        """Start to report fetches that wait."""
         return
 
 
 class ReplicaLogs(Protocol):
-    """A broker's logs of a campaign's partitions, as far as harrow can read them."""
+    """The part of a broker's logs that harrow can read."""
 
-    def look(self, now_us: int, led: frozenset[str]) -> None:
-        """Report changes since the last look; the broker leads the partitions in *led*."""
+    def observe(self, now_us: int, led: frozenset[str]) -> None:
+        """Report changes since the last call; the broker leads the partitions in *led*."""
         return
 
     def reread(self, now_us: int) -> None:
@@ -66,11 +66,11 @@ class ReplicaLogs(Protocol):
         """Report that the broker starts with these logs."""
         return
 
-    def knows(self, partition: str) -> bool:
+    def has_log(self, partition: str) -> bool:
         """Return whether the log of a partition could be read."""
 
-    def begin(self, partition: str) -> int:
-        """Return the offset at which the stored log begins."""
+    def log_start(self, partition: str) -> int:
+        """Return the start offset of the stored log."""
 
     def size_bytes(self, partition: str) -> int:
         """Return the size of a log, 0 if it is unknown."""
@@ -80,7 +80,7 @@ class ReplicaLogs(Protocol):
         """Return the log end offset."""
 
     def batches(self, partition: str) -> tuple[RecordBatch, ...]:
-        """Return the batches of a log, up to where they are known."""
+        """Return the known batches of a log, from its start."""
 
     def epochs(self, partition: str) -> tuple[tuple[int, int], ...]:
         """Return the leader epoch cache, empty if it is unknown."""
@@ -101,7 +101,7 @@ class RealCluster(Protocol):
     follows_logs: bool
     spec: ClusterSpec
     names: Names
-    seen: MetadataSeen
+    observed_metadata: ObservedMetadata
     brokers: Mapping[int, NodeProcess]
     servers: Mapping[int, tuple[str, int]]
     security: Mapping[str, str]
@@ -117,13 +117,13 @@ class RealCluster(Protocol):
         """
 
     def refusals(self) -> Iterable[tuple[int, RefusalLine]]:
-        """Return the truncations that brokers have refused since the last call, as far as known."""
+        """Return the known truncations that brokers have refused since the last call."""
 
     def logged_epoch(self, broker: int, partition: str) -> int:
         """Return the leader epoch in a broker's log, -1 if there is none or no log."""
 
     def resignations(self) -> Iterable[tuple[int, int]]:
-        """Return the controllers that resigned since the last call, each with its former epoch."""
+        """Return the controllers that resigned since the last call, each with its last epoch."""
 
     def replicas_of(self, partition: str) -> tuple[int, ...]: ...
 
@@ -132,11 +132,12 @@ class RealCluster(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Surroundings:
+class ClusterContext:
     """The context of a cluster in a run.
 
-    A cluster that notes all of its activity begins ``activity``. While it starts, it calls ``wait``
-    with the reason from time to time, which raises if the run ends.
+    A cluster that reports all of its activity calls ``activity.begin``. While it starts, it
+    regularly calls ``wait`` with the condition that it waits for; ``wait`` raises if the run must
+    end.
     """
 
     plan: Plan
@@ -152,4 +153,4 @@ class Surroundings:
         return tuple(name for name in self.plan.cluster.partition_names() if broker in replicas_of(name))
 
 
-MakeCluster = Callable[[Surroundings], AbstractContextManager[RealCluster]]
+MakeCluster = Callable[[ClusterContext], AbstractContextManager[RealCluster]]

@@ -1,4 +1,4 @@
-"""Threads that fail end the run with a message instead of printing a traceback."""
+"""Ends the run with a message if one of its threads fails, instead of printing a traceback."""
 
 import threading
 import traceback
@@ -15,29 +15,29 @@ class ThreadFailedError(LiveError):
 class ThreadFailures:
     """Collects exceptions of threads; `check` raises the first one in the run's own thread.
 
-    Without this, a run would continue without its watches and be judged by incomplete evidence.
+    Otherwise a run would continue without its watches, and incomplete evidence would be judged.
     """
 
     def __init__(self) -> None:
         self._first: str | None = None
 
     def __enter__(self) -> Self:
-        self._before = threading.excepthook
-        threading.excepthook = self._note
+        self._previous_hook = threading.excepthook
+        threading.excepthook = self._record
         return self
 
     def __exit__(self, *_: object) -> None:
-        threading.excepthook = self._before
+        threading.excepthook = self._previous_hook
 
     def check(self) -> None:
         """Raise `ThreadFailedError` if a thread has ended with an exception."""
         if self._first is not None:
             raise ThreadFailedError(self._first)
 
-    def _note(self, ended: threading.ExceptHookArgs) -> None:
+    def _record(self, ended: threading.ExceptHookArgs) -> None:
         if self._first is not None or issubclass(ended.exc_type, SystemExit):
             return
-        name = "of harrow's" if ended.thread is None else f"`{ended.thread.name}`"
+        name = "without a name" if ended.thread is None else f"`{ended.thread.name}`"
         stack = traceback.extract_tb(ended.exc_traceback)
         place = f" ({Path(stack[-1].filename).name}:{stack[-1].lineno})" if stack else ""
         error = traceback.format_exception_only(ended.exc_type, ended.exc_value)[-1].strip()

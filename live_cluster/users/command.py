@@ -1,4 +1,4 @@
-"""The user's commands that act on brokers, with placeholders, and their processes."""
+"""Runs the user's commands for brokers, after it has filled in their placeholders."""
 
 import os
 import re
@@ -27,7 +27,7 @@ _POLL_INTERVAL_S: Final = 0.02
 _OUTPUT_EXCERPT_BYTES: Final = 500
 
 
-_own: Final[dict[int, "subprocess.Popen[bytes]"]] = {}
+_started: Final[dict[int, "subprocess.Popen[bytes]"]] = {}
 """The commands that this process has started, by process id, until their exit code is known."""
 
 
@@ -49,7 +49,7 @@ class CommandError(LiveError):
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A program with its arguments, or a line for ``/bin/sh -c``, with placeholders."""
+    """A program with its arguments, or a line for ``/bin/sh -c``. Both may have placeholders."""
 
     run: tuple[str, ...] | str
     limit_s: float
@@ -81,7 +81,7 @@ class FilledCommand:
     ) -> "RunningCommand":
         """Start the command, and append its output to *log*.
 
-        It does nothing before *note* has its process id.
+        The command does nothing until *note* has been called with its process id.
         """
         try:
             with log.open("ab") as output:
@@ -102,7 +102,7 @@ class FilledCommand:
         running = RunningCommand(self, process, log, begin)
         try:
             note(running.pid)
-            running.go()
+            running.release()
         except BaseException:
             running.end()
             raise
@@ -121,7 +121,7 @@ class FilledCommand:
 
 
 class RunningCommand:
-    """A started command. After its time limit it is killed with its whole session."""
+    """A started command. When its time limit has passed, its whole session is killed."""
 
     def __init__(
         self, command: FilledCommand, process: "subprocess.Popen[bytes]", log: Path, begin: int
@@ -132,16 +132,16 @@ class RunningCommand:
         self._log = log
         self._begin = begin
         self._until_s = time.monotonic() + command.limit_s
-        _own[self.pid] = process
+        _started[self.pid] = process
 
-    def go(self) -> None:
-        """Open the gate, so that the command runs."""
+    def release(self) -> None:
+        """Let the waiting process run the command."""
         assert self._process.stdin is not None
         with suppress(BrokenPipeError), self._process.stdin as stdin:
             stdin.write(b"\n")
 
     def has_ended(self) -> bool:
-        """Return whether it has succeeded; raise `CommandError` if it failed or takes too long."""
+        """Return whether it has succeeded. Raise `CommandError` if it failed or takes too long."""
         code = self._process.poll()
         if code is None and time.monotonic() < self._until_s:
             return False
@@ -150,7 +150,7 @@ class RunningCommand:
             raise CommandError(
                 f"{self._command} took longer than {self._command.limit_s:g} s{self._last_line()}"
             )
-        _own.pop(self.pid, None)
+        _started.pop(self.pid, None)
         if code:
             raise CommandError(f"{self._command} failed with {code}{self._last_line()}")
         return True
@@ -165,7 +165,7 @@ class RunningCommand:
         with self._process:
             if self._process.poll() is None:
                 os.killpg(self.pid, signal.SIGKILL)
-        _own.pop(self.pid, None)
+        _started.pop(self.pid, None)
 
     def _last_line(self) -> str:
         with self._log.open("rb") as log:
@@ -175,12 +175,12 @@ class RunningCommand:
 
 
 def is_running(pid: int) -> bool:
-    """Return whether a command is running that this process started, or one that was killed.
+    """Return whether a command runs, started by this process or by an earlier one that was killed.
 
     Each command is the leader of a session. An ended process keeps its session until its
     `RunningCommand` asks for the exit code.
     """
-    own = _own.get(pid)
+    own = _started.get(pid)
     if own is not None:
         return own.poll() is None
     try:

@@ -1,4 +1,4 @@
-"""Values that are safe anywhere in a user's command line."""
+"""Checks that values are safe anywhere in a user's command line."""
 
 import re
 from collections.abc import Collection
@@ -14,7 +14,7 @@ _FILE_WORD: Final = re.compile(r"[A-Za-z0-9._:/@][A-Za-z0-9._:/@-]*")
 BROKER_PLACEHOLDERS: Final = ("broker", "host", "port", "rack")
 PEER_PLACEHOLDERS: Final = ("peer", "peer_host", "peer_port")
 
-_NOUNS: Final = ("id", "host", "port", "rack")
+_VALUE_NAMES: Final = ("id", "host", "port", "rack")
 
 
 class UnsafeWordError(LiveError):
@@ -34,12 +34,12 @@ class CommandWord(str):
 
     def __new__(cls, text: str) -> Self:
         """Check a value that the cluster reports; raise `UnsafeWordError` if it is not safe."""
-        return super().__new__(cls, _checked(text, _WORD, "._:-"))
+        return super().__new__(cls, _check(text, _WORD, "._:-"))
 
     @classmethod
     def of_file(cls, text: str) -> Self:
         """Check a value of the target file; paths (`/`) and systemd units (`@`) are allowed."""
-        return super().__new__(cls, _checked(text, _FILE_WORD, "._:/@-"))
+        return super().__new__(cls, _check(text, _FILE_WORD, "._:/@-"))
 
 
 def broker_words(
@@ -55,7 +55,7 @@ def broker_words(
             continue
         values = (str(node.id), node.host, str(node.port), node.rack or "")
         # A peer has no placeholder for its rack.
-        for name, noun, value in zip(placeholders, _NOUNS, values, strict=False):
+        for name, noun, value in zip(placeholders, _VALUE_NAMES, values, strict=False):
             if name not in names:
                 continue
             try:
@@ -65,11 +65,11 @@ def broker_words(
     return words
 
 
-def _checked(text: str, pattern: re.Pattern[str], marks: str) -> str:
+def _check(text: str, pattern: re.Pattern[str], punctuation: str) -> str:
     if not text:
         raise UnsafeWordError("it is missing, and a command needs it")
     if not pattern.fullmatch(text):
         raise UnsafeWordError(
-            f"{quoted(text)} is not safe in a command: only letters, digits and {marks} are, and no - at the beginning"
+            f"{quoted(text)} is not safe in a command: only letters, digits and {punctuation} are safe, and it must not begin with -"
         )
     return text

@@ -1,9 +1,8 @@
-"""Which fault is possible on which target.
+"""Finds out which fault is possible on which target.
 
-Each target is asked about small campaigns that consist of one fault: with only its required fields,
-with every other choice of a field, with links between brokers, and on a producer and an
-application. So the table of faults and targets follows from `harrow.live_cluster.reach.feasible`,
-also for a new fault.
+It checks small campaigns with one fault each: with only the required fields, with each choice of a
+field, with links between brokers, and on a producer and an application. So the table of faults and
+targets follows from `harrow.live_cluster.reach.feasible`, even for a new fault.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -42,7 +41,7 @@ _EXAMPLES: Final[Mapping[type[Any], Any]] = {
     kinds.PartitionMarker: "t-0",
 }
 _ENDS: Final = (1, 2)
-"""Ends of links that are brokers, and differ from the end in `_EXAMPLES`."""
+"""Brokers as ends of links, different from the end in `_EXAMPLES`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,16 +70,16 @@ def _reach(plans: list[Plan], obstacles_of: Callable[[Plan], Iterable[str]]) -> 
 
 
 def _targets() -> dict[str, Callable[[Plan], Iterable[str]]]:
-    """Return a function for the obstacles of a plan, by target.
+    """Return, for each target, a function that yields the obstacles of a plan.
 
-    The newest release represents its mode.
+    The newest release of each mode represents the mode.
     """
     newest = {mode: release for release in pinned_releases() for mode in release.modes}
     users = Reach(
         release=newest[ZOOKEEPER],
         metadata=ZOOKEEPER,
         sight=Sight.ANY_BROKERS,
-        unseen=UNOBSERVABLE_COLUMNS,
+        unobservable=UNOBSERVABLE_COLUMNS,
         lack=USERS.lack,
     )
     return {

@@ -1,4 +1,4 @@
-"""The logs of a broker without access to its disk: harrow fetches them at the end of the run."""
+"""The logs of a broker whose disk harrow cannot read: it fetches them at the end of the run."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -13,10 +13,10 @@ from harrow.live_cluster.wire.connection import BrokerConnection, ConnectionLost
 from harrow.live_cluster.wire.replicas import DEBUGGING, replica_offsets
 from harrow.live_cluster.wire.stored_batches import as_batches, next_offset
 
-_PATIENCE_S: Final = 3.0
-"""How long a follower may take to learn the last high watermark.
+_WAIT_MAX_S: Final = 3.0
+"""How long harrow waits until a follower has learned the last high watermark.
 
-Without more writes it never does.
+Without further writes, a follower may never learn it.
 """
 _POLL_INTERVAL_S: Final = 0.25
 _VERSIONS: Final = (4, 11)
@@ -26,7 +26,7 @@ _BYTES: Final = 1 << 20
 
 
 class FetchedLogs(ReplicaLogs):
-    """A broker's logs up to their high watermarks, which is what it lets clients read."""
+    """A broker's logs up to their high watermarks, where the broker stops serving clients."""
 
     def __init__(self, connection: BrokerConnection, partitions: Sequence[str], names: Names) -> None:
         self._connection = connection
@@ -36,12 +36,12 @@ class FetchedLogs(ReplicaLogs):
         self._batches: dict[str, tuple[RecordBatch, ...]] = {}
 
     def reread(self, now_us: int) -> None:
-        wait_until(self._read, _PATIENCE_S, _POLL_INTERVAL_S)
+        wait_until(self._read, _WAIT_MAX_S, _POLL_INTERVAL_S)
 
-    def knows(self, partition: str) -> bool:
+    def has_log(self, partition: str) -> bool:
         return partition in self._batches
 
-    def begin(self, partition: str) -> int:
+    def log_start(self, partition: str) -> int:
         batches = self._batches[partition]
         return batches[0].base_offset if batches else self._ends[partition]
 
@@ -57,7 +57,7 @@ class FetchedLogs(ReplicaLogs):
             replicas = replica_offsets(self._connection, self._partitions, names=self._names)
             self._ends = {partition: offsets.leo for partition, offsets in replicas.items()}
             self._batches = {
-                partition: fetched_log(self._connection, self._names.partition(partition))
+                partition: fetched_log(self._connection, self._names.cluster_partition(partition))
                 for partition in replicas
             }
         except ConnectionLostError:

@@ -1,4 +1,4 @@
-"""Healing of the user's cluster, at the end of a run or after harrow was killed."""
+"""Heals the user's cluster, at the end of a run or after harrow was killed."""
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -17,14 +17,14 @@ from harrow.live_cluster.wire.security import PLAINTEXT
 from harrow.live_cluster.wire.survey import Survey, survey_cluster
 
 _POLL_INTERVAL_S: Final = 0.2
-_REGISTRATION_TIMEOUT_S: Final = 45.0
+_REGISTRATION_MAX_S: Final = 45.0
 """How long the registration of a dead broker may last; ``zookeeper.session.timeout.ms`` is up to 18
 s by default."""
 _ANSWER_TIMEOUT_S: Final = 30.0
-_STARTS: Final = 4
+_START_ATTEMPTS: Final = 4
 _SURVEY_TIMEOUT_S: Final = 2.0
-_DELETION_TIMEOUT_S: Final = 60.0
-_RETURN_TIMEOUT_S: Final = 3.0
+_DELETION_MAX_S: Final = 60.0
+_ABSENCE_S: Final = 3.0
 
 
 class HealingError(LiveError):
@@ -34,7 +34,7 @@ class HealingError(LiveError):
 class Healing:
     """Undoes the faults in a *journal*.
 
-    *file* is the cluster's, None if it is no longer readable.
+    *file* is the target file; None if it is no longer readable.
     """
 
     def __init__(self, journal: Journal, file: TargetFile | None, log: Path, say: Notify) -> None:
@@ -55,20 +55,20 @@ class Healing:
         down = {fault.broker for fault in faults if fault.command in (CommandName.KILL, CommandName.STOP)}
         for fault in faults:
             if fault.command is CommandName.CUT:
-                self._try(fault, self._cure)
+                self._undo(fault, self._run_cure)
         for fault in faults:
             if fault.command is CommandName.PAUSE:
                 # If it was about to be killed, its process may be gone.
-                self._try(fault, self._resume if fault.broker in down else self._resume_or_start)
+                self._undo(fault, self._resume if fault.broker in down else self._resume_or_start)
         for fault in faults:
             if fault.command in (CommandName.KILL, CommandName.STOP):
-                self._try(fault, lambda fault: self._start(fault, fault.cure))
+                self._undo(fault, lambda fault: self._start(fault, fault.cure))
         end_clients()
         self._delete_topics()
         if self._problems:
             raise HealingError("; ".join(self._problems))
 
-    def _try(self, fault: JournalledFault, undo: Callable[[JournalledFault], None]) -> None:
+    def _undo(self, fault: JournalledFault, undo: Callable[[JournalledFault], None]) -> None:
         try:
             # Wait here and not for all commands at first: a paused broker stops only after it is
             # resumed.
@@ -79,18 +79,18 @@ class Healing:
         else:
             self._journal.record_end(fault)
 
-    def _cure(self, fault: JournalledFault) -> None:
+    def _run_cure(self, fault: JournalledFault) -> None:
         self._say(f"undoing {fault}")
         fault.cure.run(self._journal.folder, self._log)
 
     def _resume(self, fault: JournalledFault) -> None:
         with suppress(CommandError):
-            self._cure(fault)
+            self._run_cure(fault)
 
     def _resume_or_start(self, fault: JournalledFault) -> None:
         """Resume a broker, or start it if it has died while it was paused."""
         try:
-            self._cure(fault)
+            self._run_cure(fault)
         except CommandError as error:
             if self._answers(fault):
                 return
@@ -108,9 +108,9 @@ class Healing:
         if self._answers(fault):
             return
         # With ZooKeeper a broker does not start while its former process is registered.
-        _wait(lambda: not self._is_registered(fault.broker), _REGISTRATION_TIMEOUT_S)
+        _wait(lambda: not self._is_registered(fault.broker), _REGISTRATION_MAX_S)
         # Try again if it ended at once because its former process was still in the way.
-        for _ in range(_STARTS):
+        for _ in range(_START_ATTEMPTS):
             self._say(f"starting broker {fault.broker}")
             start.run(self._journal.folder, self._log)
             if _wait(lambda: self._answers(fault), _ANSWER_TIMEOUT_S):
@@ -142,26 +142,24 @@ class Healing:
             except LiveError:
                 continue
 
-    def _connect(self, address: tuple[str, int], timeout_s: float = _DELETION_TIMEOUT_S) -> BrokerConnection:
+    def _connect(self, address: tuple[str, int], timeout_s: float = _DELETION_MAX_S) -> BrokerConnection:
         return BrokerConnection(address, timeout_s=timeout_s, security=self._security)
 
     def _wait_for_command(self, fault: JournalledFault) -> None:
-        """Wait for the end of the command that caused a fault, which outlives harrow."""
+        """Wait for the end of the command that caused a fault: it may outlive harrow."""
         pid = fault.pid
         if pid is not None and not _wait(lambda: not is_running(pid), fault.cure.limit_s):
             raise HealingError(f"the command that caused it is still running (process {pid})")
 
     def _delete_topics(self) -> None:
         topics = self._journal.topics()
-        if topics and not _wait(
-            lambda: self._delete(topics) and self._stay_away(topics), _DELETION_TIMEOUT_S
-        ):
+        if topics and not _wait(lambda: self._delete(topics) and self._stay_deleted(topics), _DELETION_MAX_S):
             self._problems.append(f"these topics were not deleted: {', '.join(topics)}")
             return
         for topic in topics:
             self._journal.record_deletion(topic)
 
-    def _stay_away(self, topics: list[str]) -> bool:
+    def _stay_deleted(self, topics: list[str]) -> bool:
         """Return whether deleted topics do not come back for a while.
 
         A broker that was paused handles earlier requests of clients when it continues, and may
@@ -172,7 +170,7 @@ class Healing:
             cluster = next(self._surveys(), None)
             return cluster is None or not cluster.assignments.keys().isdisjoint(topics)
 
-        return not _wait(came_back, _RETURN_TIMEOUT_S)
+        return not _wait(came_back, _ABSENCE_S)
 
     def _delete(self, topics: list[str]) -> bool:
         cluster = next(self._surveys(), None)

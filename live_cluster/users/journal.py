@@ -1,6 +1,6 @@
-"""The faults in force on the user's cluster, written to disk before they strike.
+"""Records the faults in force on the user's cluster, on disk, before they strike.
 
-So the faults to undo are known whatever happens to harrow.
+So harrow knows which faults to undo, even after it was killed.
 """
 
 import hashlib
@@ -21,7 +21,7 @@ from harrow.live_cluster.users.command import CommandName, FilledCommand
 
 STATE_VARIABLE: Final = "HARROW_STATE"
 _SUFFIX: Final = ".journal"
-_ONLY_MINE: Final = 0o600
+_OWNER_ONLY: Final = 0o600
 
 
 class JournalError(LiveError):
@@ -30,10 +30,10 @@ class JournalError(LiveError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JournalledFault:
-    """A fault of a broker, or of its link from a *peer*, that strikes or is about to.
+    """A fault of a broker, or of its link from a *peer*, that has struck or is about to strike.
 
-    ``cure`` undoes it; ``start`` is for a paused broker that turns out to be dead. The broker
-    listens at ``address``. ``pid`` is the process of the command, once it is known.
+    ``cure`` is the command that undoes it; ``start`` starts a paused broker that has died. The
+    broker listens at ``address``. ``pid`` is the process of the command, once it is known.
     """
 
     number: int
@@ -52,7 +52,7 @@ class JournalledFault:
 
 
 def state_folder() -> Path:
-    """Return the folder of journals: below HARROW_STATE or the system's state folder."""
+    """Return the folder of journals, in HARROW_STATE or the system's folder for program state."""
     folder = os.environ.get(STATE_VARIABLE)
     return (Path(folder) if folder else user_state_path("harrow", appauthor=False)) / "faults"
 
@@ -68,14 +68,14 @@ class Journal:
     def __init__(self, path: Path, cluster_file: Path, folder: Path) -> None:
         """Open the journal; write the *cluster_file* and the *folder* of commands into a new one.
 
-        Raise `JournalError` if another process has it open or it is damaged.
+        Raise `JournalError` if another process has it open, or if it is damaged.
         """
         self.path = path
         self.cluster_file = cluster_file
         self.folder = folder
         self._in_force: dict[int, JournalledFault] = {}
         self._topics: dict[str, None] = {}
-        self._next = 1
+        self._next_number = 1
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         with ExitStack() as opened:
             # The lock is another file, because the journal is deleted when no fault is in force.
@@ -83,7 +83,7 @@ class Journal:
                 opened.enter_context(FileLock(path.with_suffix(".lock")).acquire(blocking=False))
             except Timeout:
                 raise JournalError("another harrow process uses this cluster") from None
-            self._file: TextIO = opened.enter_context(open(path, "a+", opener=_opened))
+            self._file: TextIO = opened.enter_context(open(path, "a+", opener=_open_private))
             self._read()
             if not self._file.tell():
                 self._write(cluster_file=str(cluster_file.absolute()), folder=str(folder.absolute()))
@@ -126,7 +126,7 @@ class Journal:
     ) -> JournalledFault:
         """Record a fault on disk before it strikes."""
         fault = JournalledFault(
-            number=self._next,
+            number=self._next_number,
             command=command,
             broker=broker,
             peer=peer,
@@ -134,7 +134,7 @@ class Journal:
             cure=cure,
             start=start,
         )
-        self._next += 1
+        self._next_number += 1
         self._in_force[fault.number] = fault
         entry = asdict(fault)
         self._write(in_force={"deed": entry.pop("command"), **entry})
@@ -169,22 +169,22 @@ class Journal:
         self._file.seek(0)
         number = 0
         try:
-            whole, _, torn = self._file.read().rpartition("\n")
-            for line in whole.splitlines():
+            complete, _, incomplete = self._file.read().rpartition("\n")
+            for line in complete.splitlines():
                 number += 1
-                self._take(json.loads(line))
+                self._apply(json.loads(line))
         except (KeyError, TypeError, ValueError):
             raise JournalError(
-                f"{self.path}:{number}: the journal is damaged; the lines before show the faults in force: undo them, "
+                f"{self.path}:{number}: the journal is damaged here; the lines above show the faults in force: undo them, "
                 "and delete the file"
             ) from None
-        if torn:
+        if incomplete:
             # harrow was killed while it wrote, before the fault struck. The next entry begins a
             # line.
-            self._file.truncate(len(whole) + 1 if whole else 0)
+            self._file.truncate(len(complete) + 1 if complete else 0)
             self._file.seek(0, os.SEEK_END)
 
-    def _take(self, entry: Any) -> None:
+    def _apply(self, entry: Any) -> None:
         match entry:
             case {"cluster_file": file, "folder": folder}:
                 self.cluster_file, self.folder = Path(file), Path(folder)
@@ -199,7 +199,7 @@ class Journal:
                     "start": _command(fault["start"]) if fault.get("start") else None,
                 }
                 self._in_force[fault["number"]] = JournalledFault(**fields)
-                self._next = fault["number"] + 1
+                self._next_number = fault["number"] + 1
             case {"number": number, "pid": pid}:
                 self._in_force[number] = replace(self._in_force[number], pid=pid)
             case {"over": number}:
@@ -216,5 +216,5 @@ def _command(entry: Any) -> FilledCommand:
     return FilledCommand(tuple(entry["argv"]), entry["limit_s"])
 
 
-def _opened(path: str, flags: int) -> int:
-    return os.open(path, flags, _ONLY_MINE)
+def _open_private(path: str, flags: int) -> int:
+    return os.open(path, flags, _OWNER_ONLY)

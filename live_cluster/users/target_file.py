@@ -1,4 +1,4 @@
-"""The file that describes the user's cluster: addresses, and commands for its brokers."""
+"""Reads the file that describes the user's cluster: addresses, and commands for its brokers."""
 
 import os
 import re
@@ -51,7 +51,7 @@ HEALED_BY: Final[Mapping[CommandName, CommandName]] = {
 TOPICS: Final = "topics"
 """The permission to create topics, write to them, and delete them."""
 ALLOWED: Final = (TOPICS, *HEALED_BY)
-"""Everything that a file can allow."""
+"""Every permission that a file can give."""
 _LINK_COMMANDS: Final = frozenset({CommandName.CUT, CommandName.RESTORE})
 _LIMIT_US: Final = 60 * US_PER_SECOND
 _BROKER_MAX: Final = 2**31 - 1
@@ -59,7 +59,7 @@ _ADDRESS: Final = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^\s:,/\[\]]+):([0-9]{1,5})")
 _VARIABLE: Final = re.compile(r"\$\{([A-Za-z_]\w*)\}", re.ASCII)
 _NAME: Final = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 _PORT_MAX: Final = 65_535
-_FOR_CLIENTS: Final = ("security.", "sasl.", "ssl.", "enable.ssl.")
+_SECURITY_PREFIXES: Final = ("security.", "sasl.", "ssl.", "enable.ssl.")
 
 
 class TargetFileError(FileError):
@@ -77,10 +77,7 @@ class ListedBroker:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TargetFile:
-    """A target file. ``brokers`` are listed in the order of the file.
-
-    None stands for all brokers.
-    """
+    """A target file. ``brokers`` are in the order of the file; none means all brokers."""
 
     path: Path
     bootstrap: tuple[tuple[str, int], ...]
@@ -91,7 +88,7 @@ class TargetFile:
     allowed: frozenset[str]
 
     def command(self, name: CommandName, broker: int) -> Command | None:
-        """Return a command for a broker, its own or the common one; None if there is neither."""
+        """Return a broker's own command, or else the common one, or else None."""
         listed = self.brokers.get(broker)
         own = None if listed is None else listed.commands.get(name)
         return own or self.commands.get(name)
@@ -141,7 +138,7 @@ def _name(text: str) -> str:
     return text
 
 
-class _Run(OneOrListShape):
+class _CommandLine(OneOrListShape):
     """A line for the shell, or a list of arguments."""
 
     def read(self, node: nodes.Node, key: str, key_mark: nodes.Mark, reading: Reading) -> Part | None:
@@ -160,14 +157,14 @@ _ARGUMENT: Final = ValueShape(_argument, TEXT.json_schema)
 _LIMIT: Final = ValueShape(literals.positive_duration, {"type": "string", "examples": ["30s"]})
 _COMMAND: Final = SectionShape(
     title="CommandSection",
-    doc="A command: a program with its arguments, or a line for the shell, and how long it may take.",
+    doc="A command: a program with its arguments, or a line for the shell, and its time limit.",
     keys={
         "run": Key(
-            _Run(_argument, TEXT.json_schema),
+            _CommandLine(_argument, TEXT.json_schema),
             "The program and its arguments, or a line for the shell, with {broker}, {host}, {port} and {rack}.",
             required=True,
         ),
-        "timeout": Key(_LIMIT, "How long it may take; `timeout` of the file by default."),
+        "timeout": Key(_LIMIT, "The time limit of the command; by default `timeout` of the file."),
     },
     short="run",
 )
@@ -175,13 +172,13 @@ _COMMANDS: Final = SectionShape(
     title="CommandsSection",
     doc="Commands that act on a broker.",
     keys={
-        CommandName.KILL: Key(_COMMAND, "Kills the process; returns when it is gone."),
+        CommandName.KILL: Key(_COMMAND, "Kills the process, and returns when it has ended."),
         CommandName.STOP: Key(_COMMAND, "Shuts the broker down; returns when it has stopped."),
-        CommandName.START: Key(_COMMAND, "Starts the broker, and returns; harmless if it runs."),
+        CommandName.START: Key(_COMMAND, "Starts the broker, and returns. Has no effect if the broker runs."),
         CommandName.PAUSE: Key(_COMMAND, "Pauses the process."),
-        CommandName.RESUME: Key(_COMMAND, "Resumes the process; harmless if it is not paused."),
+        CommandName.RESUME: Key(_COMMAND, "Resumes the process. Has no effect if it is not paused."),
         CommandName.CUT: Key(_COMMAND, "Drops everything that {peer} (at {peer_host}) sends to {broker}."),
-        CommandName.RESTORE: Key(_COMMAND, "Restores the link; harmless if it is not cut."),
+        CommandName.RESTORE: Key(_COMMAND, "Restores the link. Has no effect if it is not cut."),
     },
 )
 _BROKER: Final = SectionShape(
@@ -217,8 +214,11 @@ _FILE: Final = SectionShape(
         ),
         "brokers": Key(ListShape(_BROKER), "The brokers that campaigns may use; by default all."),
         "commands": Key(_COMMANDS, "Commands for every broker."),
-        "timeout": Key(_LIMIT, "How long a command may take; by default 60s."),
-        "allow": Key(ListShape(one_of(*ALLOWED), accepts_single=True), "What harrow may do without asking."),
+        "timeout": Key(_LIMIT, "The time limit of each command; by default 60s."),
+        "allow": Key(
+            ListShape(one_of(*ALLOWED), accepts_single=True),
+            "The actions that harrow may take without --yes.",
+        ),
     },
 )
 
@@ -264,7 +264,7 @@ def _unknown_key(section: SectionShape, key: str) -> str:
 
 
 class _TargetFileReader:
-    """Turns a file of the right shape into a cluster, and reports what does not fit together."""
+    """Turns a well-formed file into a cluster, and reports keys that contradict each other."""
 
     def __init__(self, path: Path, body: Section, environ: Mapping[str, str], reading: Reading) -> None:
         self._path = path
@@ -321,7 +321,7 @@ class _TargetFileReader:
     def _check_healing(
         self, commands: Mapping[CommandName, Command], brokers: Mapping[int, ListedBroker]
     ) -> None:
-        """Report commands without one that undoes them, and allowed commands that are missing."""
+        """Report commands that no command undoes, and allowed commands that are missing."""
         for name, cure in HEALED_BY.items():
             message = f"{name} needs `{cure}`, which undoes it"
             if name in commands and cure not in commands:
@@ -337,7 +337,7 @@ class _TargetFileReader:
     def _security(self, section: Part) -> dict[str, str]:
         settings = {}
         for key, part in section.parts.items():
-            if not key.startswith(_FOR_CLIENTS):
+            if not key.startswith(_SECURITY_PREFIXES):
                 self._problem(part, f"{quoted(key)} is not a security setting", at_key=True)
                 continue
             settings[key] = self._from_environment(part)
@@ -347,7 +347,7 @@ class _TargetFileReader:
         if protocol not in PROTOCOLS:
             self._problem(section / "security.protocol", f"expected {', '.join(PROTOCOLS)}")
         if mechanism not in (None, *MECHANISMS) or (protocol.startswith("SASL") and mechanism is None):
-            message = f"harrow authenticates by {', '.join(MECHANISMS)}: set sasl.mechanism to one of them"
+            message = f"harrow authenticates with {', '.join(MECHANISMS)}: set sasl.mechanism to one of them"
             self._problem(section, message, at_key=True)
         return settings
 
@@ -362,7 +362,7 @@ class _TargetFileReader:
 
 
 Notify = Callable[[str], None]
-"""Takes a line for the user."""
+"""Prints a line for the user."""
 
 
 def described_permissions(file: TargetFile, permissions: Sequence[str]) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Brokers and links of the user's cluster; every command has an entry in the journal first."""
+"""Controls brokers and links of the user's cluster; each command first goes to the journal."""
 
 import time
 from collections import Counter
@@ -18,15 +18,15 @@ from harrow.live_cluster.wire.connection import BrokerConnection
 from harrow.live_cluster.wire.survey import BrokerNode
 
 _POLL_INTERVAL_S: Final = 0.5
-_ANSWER_TIMEOUT_S: Final = 1.0
-_START_TIMEOUT_S: Final = 30.0
+_POLL_TIMEOUT_S: Final = 1.0
+_START_MAX_S: Final = 30.0
 """A broker that does not answer for this long after its start is started again."""
 
 
 class FaultCommands:
-    """Runs the commands of a *file* that are *permitted*, and keeps the journal.
+    """Runs the *permitted* commands of a *file*, and keeps the journal.
 
-    *brokers* are the cluster's, by their ids there. The output of commands goes to *log*.
+    *brokers* are the cluster's brokers, by the cluster's ids. The output of commands goes to *log*.
     """
 
     def __init__(
@@ -50,19 +50,19 @@ class FaultCommands:
         """
         if name not in self._permitted:
             raise CannotBeDoneError(f"{name} is not allowed on this cluster")
-        command = self._filled(name, broker, peer)
+        command = self._filled_command(name, broker, peer)
         fault = self._record_fault(name, broker, peer)
         return command.begin(self._journal.folder, self._log, partial(self._journal.record_pid, fault))
 
     def do(self, name: CommandName, broker: int, peer: int | None = None) -> None:
         """Run a command to its end (`begin`)."""
-        with self._explained(name, broker):
+        with self._explain_errors(name, broker):
             self.begin(name, broker, peer).wait()
 
     def cure(self, name: CommandName, broker: int, peer: int | None = None) -> None:
         """Run the command that undoes another; the journal keeps the fault."""
-        with self._explained(HEALED_BY[name], broker):
-            self._filled(HEALED_BY[name], broker, peer).run(self._journal.folder, self._log)
+        with self._explain_errors(HEALED_BY[name], broker):
+            self._filled_command(HEALED_BY[name], broker, peer).run(self._journal.folder, self._log)
 
     def undo(self, name: CommandName, broker: int, peer: int | None = None) -> None:
         """Undo a fault, and remove it from the journal."""
@@ -70,7 +70,7 @@ class FaultCommands:
         self.record_end((name,), broker, peer)
 
     def is_dead(self, broker: int) -> bool:
-        """Return whether a paused broker is dead; then note that healing must start it.
+        """Return whether a paused broker is dead. If so, record that healing must start it.
 
         No command asks for the state of a process, so only its silence shows it. Without a command
         that starts the broker, the pause stays in the journal, and healing tells the user what to
@@ -84,7 +84,7 @@ class FaultCommands:
 
     def answers(self, broker: int) -> bool:
         with BrokerConnection(
-            self.address(broker), timeout_s=_ANSWER_TIMEOUT_S, security=self._file.security
+            self.address(broker), timeout_s=_POLL_TIMEOUT_S, security=self._file.security
         ) as connection:
             return connection.answers()
 
@@ -99,22 +99,22 @@ class FaultCommands:
         return node.host, node.port
 
     def _record_fault(self, name: CommandName, broker: int, peer: int | None = None) -> JournalledFault:
-        cure = self._filled(HEALED_BY[name], broker, peer)
+        cure = self._filled_command(HEALED_BY[name], broker, peer)
         start = None
         if name is CommandName.PAUSE and self._file.command(CommandName.START, broker) is not None:
-            start = self._filled(CommandName.START, broker, None)
+            start = self._filled_command(CommandName.START, broker, None)
         return self._journal.record_fault(name, broker, self.address(broker), cure, peer, start=start)
 
     @contextmanager
-    def _explained(self, name: CommandName, broker: int) -> Iterator[None]:
-        """Add the purpose of a failed command to its error, and whether the broker answers."""
+    def _explain_errors(self, name: CommandName, broker: int) -> Iterator[None]:
+        """Add to the error of a failed command its purpose, and whether the broker answers."""
         try:
             yield
         except CommandError as error:
             state = "" if self.answers(broker) else f"; broker {broker} does not answer"
             raise CommandError(f"{name} of broker {broker}: {error}{state}") from error
 
-    def _filled(self, name: CommandName, broker: int, peer: int | None) -> FilledCommand:
+    def _filled_command(self, name: CommandName, broker: int, peer: int | None) -> FilledCommand:
         command = self._file.command(name, broker)
         if command is None:
             raise CannotBeDoneError(f"there is no command {name} for broker {broker}")
@@ -125,9 +125,9 @@ class FaultCommands:
 
 
 class UserBroker:
-    """The process of a broker, as harrow's own commands have left it (`NodeProcess`).
+    """The process of a broker, in the state that harrow's commands have left it (`NodeProcess`).
 
-    ``id`` is the campaign's; *cluster_id* is the broker's id on the cluster.
+    ``id`` is the broker's id in the campaign, *cluster_id* its id on the cluster.
     """
 
     def __init__(self, broker: int, cluster_id: int, commands: FaultCommands) -> None:
@@ -137,9 +137,9 @@ class UserBroker:
         self._commands = commands
         self._is_up = True
         self._stopping: RunningCommand | None = None
-        # The times of the last start and of the last poll, until the broker answers.
+        # The times of the last start and of the last check, until the broker answers.
         self._started_s: float | None = None
-        self._polled_s = 0.0
+        self._last_check_s = 0.0
 
     @property
     def is_running(self) -> bool:
@@ -147,7 +147,7 @@ class UserBroker:
         return self._is_up
 
     def poll(self) -> None:
-        """Note the end of a stop, and restart a broker that has not come up.
+        """Notice the end of a stop, and restart a broker that has not come up.
 
         With ZooKeeper a broker ends at once while its former process is registered. That is
         invisible if no broker answers.
@@ -155,13 +155,13 @@ class UserBroker:
         if self._stopping is not None and self._stopping.has_ended():
             self._stopping = None
             self._is_up = False
-        if self._started_s is None or time.monotonic() < self._polled_s + _POLL_INTERVAL_S:
+        if self._started_s is None or time.monotonic() < self._last_check_s + _POLL_INTERVAL_S:
             return
-        self._polled_s = time.monotonic()
+        self._last_check_s = time.monotonic()
         if self._commands.answers(self._cluster_id):
             self._started_s = None
             self._commands.record_end((CommandName.KILL, CommandName.STOP), self._cluster_id)
-        elif self._polled_s > self._started_s + _START_TIMEOUT_S and not self.is_paused:
+        elif self._last_check_s > self._started_s + _START_MAX_S and not self.is_paused:
             self._commands.cure(CommandName.KILL, self._cluster_id)
             self._started_s = time.monotonic()
 
@@ -198,7 +198,7 @@ class UserBroker:
 
 
 class UserLinks(Links):
-    """The links between brokers, which the user's commands cut; messages are not visible.
+    """The links between brokers, which the user's commands cut. harrow sees no messages.
 
     *cluster_id* returns the id of a broker on the cluster.
     """

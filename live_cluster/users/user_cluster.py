@@ -1,4 +1,4 @@
-"""The user's own cluster in a run."""
+"""The user's own cluster during a run."""
 
 import secrets
 from collections.abc import Callable, Iterable, Mapping
@@ -18,24 +18,24 @@ from harrow.live_cluster.processes.child_processes import ChildProcesses
 from harrow.live_cluster.processes.node_process import NodeProcess
 from harrow.live_cluster.releases.kafka_release import ZOOKEEPER
 from harrow.live_cluster.target.control_plane import CannotBeDoneError, ControlPlaneAccess
-from harrow.live_cluster.target.real_cluster import Links, ReplicaLogs, Surroundings
+from harrow.live_cluster.target.real_cluster import ClusterContext, Links, ReplicaLogs
 from harrow.live_cluster.users.fetched_logs import FetchedLogs
 from harrow.live_cluster.users.healing import Healing, HealingError
 from harrow.live_cluster.users.journal import Journal
 from harrow.live_cluster.users.target_file import TOPICS, Notify, TargetFile
 from harrow.live_cluster.users.user_broker import FaultCommands, UserBroker, UserLinks
 from harrow.live_cluster.waiting import wait_until
-from harrow.live_cluster.watches.metadata_seen import MetadataSeen
 from harrow.live_cluster.watches.metadata_watch import MetadataWatch
+from harrow.live_cluster.watches.observed_metadata import ObservedMetadata
 from harrow.live_cluster.wire.administration import create_topic, elect_preferred_leaders
 from harrow.live_cluster.wire.connection import BrokerConnection, ConnectionLostError
 from harrow.live_cluster.wire.survey import BrokerNode, Survey, survey_cluster
 
 PREFIX: Final = "harrow-"
 """The prefix of all topics that harrow creates on a user's cluster."""
-_LOOK_TIMEOUT_S: Final = 2.0
+_POLL_TIMEOUT_S: Final = 2.0
 _ADMIN_TIMEOUT_S: Final = 60.0
-_PATIENCE_S: Final = 120.0
+_WAIT_MAX_S: Final = 120.0
 _POLL_INTERVAL_S: Final = 0.1
 
 
@@ -43,10 +43,10 @@ class NotReadyError(LiveError):
     """The cluster is not ready for a campaign; the message says what is missing."""
 
 
-def mapped_brokers(plan: Plan, present: Iterable[int]) -> dict[int, int] | None:
-    """Map a campaign's brokers to those with the same ids, or else to the first ones.
+def map_brokers(plan: Plan, present: Iterable[int]) -> dict[int, int] | None:
+    """Map a campaign's brokers to brokers with the same ids, or else to the first brokers.
 
-    None if too few.
+    Return None if the cluster has too few brokers.
     """
     wanted, available = [broker.id for broker in plan.cluster.brokers], sorted(present)
     if set(wanted) <= set(available):
@@ -54,14 +54,14 @@ def mapped_brokers(plan: Plan, present: Iterable[int]) -> dict[int, int] | None:
     return dict(zip(sorted(wanted), available, strict=False)) if len(wanted) <= len(available) else None
 
 
-OF_TOPICS: Final = frozenset(
+OVERRIDABLE_BY_TOPICS: Final = frozenset(
     {"min.insync.replicas", "unclean.leader.election.enable", "log.flush.interval.messages"}
 )
-"""Settings of brokers that a topic can override, some under another name."""
+"""Settings of brokers that a topic can override, some of them under another name."""
 
 
 def settings_of_topic(plan: Plan, topic: TopicSpec) -> dict[str, Value]:
-    """Return the settings of a topic that override the brokers' (`OF_TOPICS`)."""
+    """Return the settings of a topic that override the brokers' (`OVERRIDABLE_BY_TOPICS`)."""
     config = topic_config(topic.settings, broker_config(plan.kafka, plan.cluster.settings))
     return {
         "min.insync.replicas": config.min_insync_replicas,
@@ -71,7 +71,7 @@ def settings_of_topic(plan: Plan, topic: TopicSpec) -> dict[str, Value]:
 
 
 class _ControlPlane:
-    """The part of the cluster's control plane that is accessible (`ControlPlaneAccess`)."""
+    """The accessible part of the cluster's control plane (`ControlPlaneAccess`)."""
 
     process_names: tuple[str, ...] = (link_ends.ZOOKEEPER,)
 
@@ -90,28 +90,28 @@ class _ControlPlane:
 class UserCluster:
     """Brokers that harrow did not start (`harrow.live_cluster.target.real_cluster.RealCluster`).
 
-    Its exit heals the cluster, and deletes the topics. *survey* describes it before the run;
-    *permitted* are the permissions.
+    On exit it heals the cluster and deletes the topics. *survey* describes the cluster before the
+    run; *permitted* has the permissions.
     """
 
     follows_logs = False
 
     def __init__(
         self,
-        surroundings: Surroundings,
+        context: ClusterContext,
         file: TargetFile,
         survey: Survey,
         journal: Journal,
         permitted: frozenset[str],
         say: Notify,
     ) -> None:
-        plan = surroundings.plan
-        self._say_wait = surroundings.wait
+        plan = context.plan
+        self._report_wait = context.wait
         self._file = file
         self._plan = plan
         self._nodes: Mapping[int, BrokerNode] = {node.id: node for node in survey.brokers}
         present = list(filter(file.has_broker, self._nodes))
-        brokers = mapped_brokers(plan, present)
+        brokers = map_brokers(plan, present)
         if brokers is None:
             raise NotReadyError(
                 f"the campaign has {len(plan.cluster.brokers)} brokers, the cluster {len(present)}"
@@ -122,18 +122,18 @@ class UserCluster:
         self.spec: ClusterSpec = plan.cluster
         uses_zookeeper = survey.metadata == ZOOKEEPER
         # The reasons of elections are in logs that harrow cannot read.
-        self.seen = MetadataSeen(surroundings.report, has_znodes=uses_zookeeper)
+        self.observed_metadata = ObservedMetadata(context.report, has_znodes=uses_zookeeper)
         self._assignments = topic_assignments(self.spec)
-        self.seen.assignments.begin(self._assignments)
+        self.observed_metadata.assignments.begin(self._assignments)
         self._journal = journal
         self._permitted = permitted
-        log = surroundings.folder / "commands.log"
+        log = context.folder / "commands.log"
         commands = FaultCommands(file, self._nodes, journal, log, permitted)
         self._healing = Healing(journal, file, log, say)
         self.brokers: Mapping[int, NodeProcess] = {
             broker: UserBroker(broker, cluster_id, commands) for broker, cluster_id in brokers.items()
         }
-        self.links: Links = UserLinks(commands, self.names.broker)
+        self.links: Links = UserLinks(commands, self.names.cluster_broker)
         self.servers: Mapping[int, tuple[str, int]] = {
             broker: commands.address(cluster_id) for broker, cluster_id in brokers.items()
         }
@@ -145,7 +145,7 @@ class UserCluster:
             elect=self._elect,
         )
         self._watch = MetadataWatch(
-            self.seen, topics, surroundings.activity, self.names, tells_controller=uses_zookeeper
+            self.observed_metadata, topics, context.activity, self.names, tells_controller=uses_zookeeper
         )
         self._open = ExitStack()
         with ExitStack() as opened:
@@ -154,7 +154,7 @@ class UserCluster:
             self.logs: Mapping[int, ReplicaLogs] = {
                 broker: FetchedLogs(
                     opened.enter_context(self._connect(broker, _ADMIN_TIMEOUT_S)),
-                    surroundings.partitions_of(broker, self.replicas_of),
+                    context.partitions_of(broker, self.replicas_of),
                     self.names,
                 )
                 for broker in brokers
@@ -183,23 +183,26 @@ class UserCluster:
         for broker, (host, port) in self.servers.items():
             with self.connect(broker) as connection:
                 if not connection.answers():
-                    raise NotReadyError(f"broker {self.names.broker(broker)} ({host}:{port}) does not answer")
+                    raise NotReadyError(
+                        f"broker {self.names.cluster_broker(broker)} ({host}:{port}) does not answer"
+                    )
         self._watch.start({broker: self.connect(broker) for broker in self.brokers}, self._is_alive)
         with self._controller() as connection:
             for topic in self.spec.topics:
-                name = self.names.topic(topic.name)
+                name = self.names.cluster_topic(topic.name)
                 self._journal.record_topic(name)
                 assignment = [
-                    list(map(self.names.broker, replicas)) for replicas in self._assignments[topic.name]
+                    list(map(self.names.cluster_broker, replicas))
+                    for replicas in self._assignments[topic.name]
                 ]
                 create_topic(connection, name, assignment, settings_of_topic(self._plan, topic))
 
         def is_in_sync() -> bool:
-            self._say_wait("all replicas to be in sync")
+            self._report_wait("all replicas to be in sync")
             return self._is_in_sync()
 
-        if not wait_until(is_in_sync, _PATIENCE_S, _POLL_INTERVAL_S):
-            raise NotReadyError(f"waited {_PATIENCE_S:.0f} s in vain for all replicas to be in sync")
+        if not wait_until(is_in_sync, _WAIT_MAX_S, _POLL_INTERVAL_S):
+            raise NotReadyError(f"waited {_WAIT_MAX_S:.0f} s in vain for all replicas to be in sync")
 
     def logged_epoch(self, broker: int, partition: str) -> int:
         return -1
@@ -211,10 +214,10 @@ class UserCluster:
         return ()
 
     def replicas_of(self, partition: str) -> tuple[int, ...]:
-        return self.seen.assignments.replicas_of(partition)
+        return self.observed_metadata.assignments.replicas_of(partition)
 
     def connect(self, broker: int) -> BrokerConnection:
-        return self._connect(broker, _LOOK_TIMEOUT_S)
+        return self._connect(broker, _POLL_TIMEOUT_S)
 
     def _connect(self, broker: int, timeout_s: float) -> BrokerConnection:
         return BrokerConnection(self.servers[broker], timeout_s=timeout_s, security=self._file.security)
@@ -236,7 +239,7 @@ class UserCluster:
 
     def _elect(self, partitions: Iterable[str]) -> None:
         with self._controller() as connection:
-            elect_preferred_leaders(connection, map(self.names.partition, partitions))
+            elect_preferred_leaders(connection, map(self.names.cluster_partition, partitions))
 
     def _is_alive(self, broker: int) -> bool:
         process = self.brokers[broker]
@@ -244,7 +247,7 @@ class UserCluster:
 
     def _is_in_sync(self) -> bool:
         for partition in self.spec.partition_names():
-            state = self.seen.partition_state(partition)
+            state = self.observed_metadata.partition_state(partition)
             if state is None or len(state[2]) < len(self.replicas_of(partition)):
                 return False
         return True

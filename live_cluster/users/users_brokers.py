@@ -1,4 +1,4 @@
-"""Runs of campaigns on the user's own cluster."""
+"""Runs campaigns on the user's own cluster."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -7,7 +7,7 @@ from typing import Final
 from harrow.campaigns.language.plan import Plan
 from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.live_cluster.target.live_run import Brokers
-from harrow.live_cluster.target.real_cluster import Surroundings
+from harrow.live_cluster.target.real_cluster import ClusterContext
 from harrow.live_cluster.users.command_word import PEER_PLACEHOLDERS, broker_words
 from harrow.live_cluster.users.journal import Journal, JournalError, state_folder
 from harrow.live_cluster.users.target_file import ALLOWED, Notify, TargetFile
@@ -29,7 +29,7 @@ def _connect(file: TargetFile, address: tuple[str, int]) -> BrokerConnection:
 def survey_of(file: TargetFile) -> Survey:
     """Return the survey of the first bootstrap server that answers.
 
-    Raise `ConnectionLostError` if none answers, `UnsafeWordError` if a value is unsafe in a
+    Raise `ConnectionLostError` if no server answers, `UnsafeWordError` if a value is unsafe in a
     command.
     """
     reasons = []
@@ -65,7 +65,7 @@ def settings_of_brokers(file: TargetFile, survey: Survey) -> Settings:
 
 
 def settings_of_topics(file: TargetFile, survey: Survey) -> dict[str, dict[str, str]]:
-    """Return the settings made for each topic."""
+    """Return the settings that each topic overrides."""
     if not survey.brokers:
         return {}
     node = survey.brokers[0]
@@ -91,8 +91,8 @@ class UserBrokers(Brokers):
         """Describe the faults that are still in force, and the topics that still exist."""
         return [*map(str, self.journal.in_force()), *(f"topic {name}" for name in self.journal.topics())]
 
-    def cluster(self, surroundings: Surroundings) -> UserCluster:
-        return UserCluster(surroundings, self.file, self.survey, self.journal, self.permitted, self.say)
+    def cluster(self, context: ClusterContext) -> UserCluster:
+        return UserCluster(context, self.file, self.survey, self.journal, self.permitted, self.say)
 
     def obstacles(self, plan: Plan) -> Iterator[str]:
         return obstacles_on(plan, self.file, self.survey, self.settings)
@@ -100,17 +100,17 @@ class UserBrokers(Brokers):
 
 @contextmanager
 def user_brokers(file: TargetFile, *, everything: bool, say: Notify) -> Iterator[UserBrokers]:
-    """Open a user's cluster for one process.
+    """Open a user's cluster for this process alone.
 
-    *everything* permits all commands, whatever its file allows. Raise `ConnectionLostError` if it
-    does not answer, `UnsafeWordError` if a value is unsafe in a command, and `JournalError` if
-    another run uses it or has left faults in force.
+    *everything* permits all commands, even those that its file does not allow. Raise
+    `ConnectionLostError` if it does not answer, `UnsafeWordError` if a value is unsafe in a
+    command, and `JournalError` if another run uses it or has left faults in force.
     """
     survey = survey_of(file)
     with Journal.of(state_folder(), survey.cluster_id, file.path) as journal:
         if journal.in_force() or journal.topics():
             faults = ", ".join(map(str, journal.in_force())) or "topics"
-            raise JournalError(f"an earlier run has left there: {faults}")
+            raise JournalError(f"an earlier run left these in force: {faults}")
         yield UserBrokers(
             release=survey.release,
             metadata=survey.metadata,
@@ -124,7 +124,7 @@ def user_brokers(file: TargetFile, *, everything: bool, say: Notify) -> Iterator
 
 
 def missing_permissions(brokers: UserBrokers, plans: Iterable[Plan]) -> list[str]:
-    """Return the permissions that campaigns lack that can run there, in the order of `ALLOWED`."""
+    """Return the missing permissions of campaigns that could run, in the order of `ALLOWED`."""
     needed = {
         permission
         for plan in plans

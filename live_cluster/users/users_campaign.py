@@ -1,4 +1,4 @@
-"""A campaign that reproduces the brokers, racks, topics and settings of the user's cluster."""
+"""Writes a campaign with the brokers, racks, topics and settings of the user's cluster."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -38,9 +38,9 @@ def users_campaign(
 ) -> str:
     """Return the text of a campaign about a cluster with these *settings* and *topics*.
 
-    It leaves out the defaults of the model's release; workload and faults are those of `harrow
-    new`. Raise `TooLargeError` if the cluster is too large, `UnwritablePlanError` if no campaign
-    can express it, and `SurveyError` if a setting has an invalid value.
+    It omits settings with the default of the model's release. Its workload and faults are those of
+    `harrow new`. Raise `TooLargeError` if the cluster is too large, `UnwritablePlanError` if no
+    campaign can express it, and `SurveyError` if a setting has an invalid value.
     """
     plan = load_text(new_campaign(name), name).plans[0]
     release = survey.release.model_release
@@ -56,18 +56,18 @@ def users_campaign(
     }
     if (partitions := sum(map(len, assignments.values()))) > PARTITIONS_MAX:
         raise TooLargeError(f"{partitions} partitions: a campaign has at most {PARTITIONS_MAX}")
-    own = {
-        broker: _modelled(BROKER, release, of_broker, with_zookeeper=survey.metadata == ZOOKEEPER)
+    by_broker = {
+        broker: _model_settings(BROKER, release, of_broker, with_zookeeper=survey.metadata == ZOOKEEPER)
         for broker, of_broker in settings.items()
     }
-    first, *others = own.values()
+    first, *others = by_broker.values()
     shared = {key: value for key, value in first.items() if all(other.get(key) == value for other in others)}
     cluster = ClusterSpec(
         brokers=tuple(
             BrokerSpec(
                 id=node.id,
                 rack=node.rack,
-                settings={key: value for key, value in own[node.id].items() if key not in shared},
+                settings={key: value for key, value in by_broker[node.id].items() if key not in shared},
             )
             for node in brokers
         ),
@@ -77,7 +77,7 @@ def users_campaign(
                 partitions=len(assignment),
                 replication_factor=len(assignment[0]),
                 assignment=assignment,
-                settings=_modelled(TOPIC, release, topics.get(topic, {}), with_zookeeper=False),
+                settings=_model_settings(TOPIC, release, topics.get(topic, {}), with_zookeeper=False),
             )
             for topic, assignment in sorted(assignments.items())
         )
@@ -94,7 +94,7 @@ def users_campaign(
     return campaign_text(plan, comments=[f"{origin} Adapt the workload, the faults and the expectations."])
 
 
-def _modelled(
+def _model_settings(
     scope: str, release: str, settings: Mapping[str, str], *, with_zookeeper: bool
 ) -> dict[str, Value]:
     """Return the settings that the model supports and that differ from its defaults."""
@@ -106,7 +106,7 @@ def _modelled(
         if name.startswith("zookeeper.") and not with_zookeeper:
             continue
         value = _value(setting, text)
-        # A topic's settings were made on purpose, even if they equal the default.
+        # Keep a topic's settings even if they equal the default: somebody set them.
         if scope == TOPIC or value != setting.default(release):
             values[name] = value
     return values

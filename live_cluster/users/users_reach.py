@@ -1,4 +1,4 @@
-"""Obstacles for a campaign on the user's own cluster."""
+"""Finds the obstacles for a campaign on the user's own cluster."""
 
 from collections.abc import Iterator, Mapping
 from functools import partial
@@ -17,16 +17,16 @@ from harrow.faults.fault import Fault
 from harrow.faults.handlers import Handlers
 from harrow.live_cluster.clients.client_settings import LIBRARIES
 from harrow.live_cluster.reach.feasible import Reach, obstacles
-from harrow.live_cluster.reach.rehearsal import applications_of, faults_of, rehearsed
+from harrow.live_cluster.reach.rehearsal import applications_of, faults_of, rehearse
 from harrow.live_cluster.releases.kafka_release import ZOOKEEPER
 from harrow.live_cluster.target.live_effects import LIVE_EFFECTS
 from harrow.live_cluster.target.live_environment import LiveEnvironment
 from harrow.live_cluster.users.command import CommandName
 from harrow.live_cluster.users.target_file import HEALED_BY, TOPICS, TargetFile
-from harrow.live_cluster.users.user_cluster import OF_TOPICS, mapped_brokers
+from harrow.live_cluster.users.user_cluster import OVERRIDABLE_BY_TOPICS, map_brokers
 from harrow.live_cluster.wire.survey import Survey
 
-OLDEST: Final = (2, 1)
+FIRST_WITH_LEADER_EPOCHS: Final = (2, 1)
 """The first release whose brokers report leader epochs (KIP-320)."""
 _FIRST_WITH_ELECTIONS: Final = (2, 4)
 
@@ -79,19 +79,19 @@ USERS.register_impossible(
 def obstacles_on(plan: Plan, file: TargetFile, survey: Survey, settings: Settings) -> Iterator[str]:
     """Yield the reasons why a campaign cannot run on a cluster."""
     release = survey.release
-    if version_of(release.name) < OLDEST:
+    if version_of(release.name) < FIRST_WITH_LEADER_EPOCHS:
         yield f"brokers of {release.name} do not report leader epochs: harrow needs 2.1 or newer"
         return
     present = [node.id for node in survey.brokers if file.has_broker(node.id)]
-    brokers = mapped_brokers(plan, present)
+    brokers = map_brokers(plan, present)
     if brokers is None:
-        yield f"it has {len(plan.cluster.brokers)} brokers, and the cluster {len(present)}"
+        yield f"the campaign has {len(plan.cluster.brokers)} brokers, the cluster has {len(present)}"
         return
     reach = Reach(
         release=release,
         metadata=survey.metadata,
         sight=Sight.ANY_BROKERS,
-        unseen=UNOBSERVABLE_COLUMNS,
+        unobservable=UNOBSERVABLE_COLUMNS,
         lack=partial(_lack, file, brokers),
     )
     yield from obstacles(plan, reach)
@@ -117,7 +117,7 @@ def permissions_for(plan: Plan) -> frozenset[str]:
         *faults_of(plan),
         *(action for action in (plan.swarm.all_actions() if plan.swarm else ()) if isinstance(action, Fault)),
     ]
-    commands = {_COMMANDS.get(type(effect)) for fault in faults for effect in rehearsed(fault, plan)}
+    commands = {_COMMANDS.get(type(effect)) for fault in faults for effect in rehearse(fault, plan)}
     return frozenset({TOPICS, *(command for command in HEALED_BY if command in commands)})
 
 
@@ -140,19 +140,19 @@ def _lack(file: TargetFile, brokers: Mapping[int, int], effect: FaultEffect) -> 
 def _obstacles_of_settings(
     plan: Plan, brokers: Mapping[int, int], survey: Survey, settings: Settings
 ) -> Iterator[str]:
-    """Yield the settings of the campaign that brokers lack.
+    """Yield the campaign's settings that differ from the brokers'.
 
-    Topics can override those of `OF_TOPICS`.
+    Settings in `OVERRIDABLE_BY_TOPICS` are no obstacle.
     """
     differences: dict[str, list[int]] = {}
     for broker in plan.cluster.brokers:
-        own = sorted(OF_TOPICS & broker.settings.keys())
+        own = sorted(OVERRIDABLE_BY_TOPICS & broker.settings.keys())
         if own:
             yield f"{', '.join(own)} cannot differ on broker {broker.id}"
         actual = settings[brokers[broker.id]]
         for name, value in {**plan.cluster.settings, **broker.settings}.items():
             is_about_zookeeper = name.startswith("zookeeper.")
-            if name in OF_TOPICS or (is_about_zookeeper and survey.metadata != ZOOKEEPER):
+            if name in OVERRIDABLE_BY_TOPICS or (is_about_zookeeper and survey.metadata != ZOOKEEPER):
                 continue
             here = f"{name} is {actual[name]}" if name in actual else f"{name} is unknown"
             if actual.get(name, "").lower() != _text(value):

@@ -6,9 +6,9 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-_LASTS_S: Final = 0.3
+_ACTIVITY_S: Final = 0.3
 """How long watches look for the consequences of an activity."""
-QUIET_LOOK_S: Final = 0.25
+QUIET_POLL_INTERVAL_S: Final = 0.25
 """How often watches look without activity: on a busy machine consequences may be late."""
 
 
@@ -27,15 +27,15 @@ class Activity:
 
     def begin(self) -> None:
         """Rely on `note` from now on."""
-        self._until_s = time.monotonic() + _LASTS_S
+        self._until_s = time.monotonic() + _ACTIVITY_S
 
     def note(self) -> None:
         """Note an activity, in any thread."""
         with self._changed:
             if not self.is_quiet():
-                self._until_s = max(self._until_s, time.monotonic() + _LASTS_S)
+                self._until_s = max(self._until_s, time.monotonic() + _ACTIVITY_S)
                 return
-            self._until_s = time.monotonic() + _LASTS_S
+            self._until_s = time.monotonic() + _ACTIVITY_S
             self._changed.notify_all()
 
     def is_quiet(self) -> bool:

@@ -6,12 +6,12 @@ from contextlib import suppress
 from typing import Self
 
 from harrow.cluster_model.events import BecameFollower, BecameLeader, HighWatermarkSet
-from harrow.live_cluster.links.requests_seen import Report
-from harrow.live_cluster.names import SAME, Names
+from harrow.live_cluster.links.observed_requests import Report
+from harrow.live_cluster.names import SAME_NAMES, Names
 from harrow.live_cluster.processes.node_process import NodeProcess
 from harrow.live_cluster.watches.activity import Activity
-from harrow.live_cluster.watches.metadata_seen import MetadataSeen
-from harrow.live_cluster.watches.repeated_look import RepeatedLook
+from harrow.live_cluster.watches.observed_metadata import ObservedMetadata
+from harrow.live_cluster.watches.polling_thread import PollingThread
 from harrow.live_cluster.wire.connection import BrokerConnection, ConnectionLostError
 from harrow.live_cluster.wire.replicas import ReplicaOffsets, replica_offsets
 
@@ -28,10 +28,10 @@ class BrokerWatch:
         broker: NodeProcess,
         connection: BrokerConnection,
         partitions: Callable[[], Iterable[str]],
-        metadata: MetadataSeen,
+        metadata: ObservedMetadata,
         report: Report,
         activity: Activity,
-        names: Names = SAME,
+        names: Names = SAME_NAMES,
     ) -> None:
         self._names = names
         self._broker = broker
@@ -44,7 +44,7 @@ class BrokerWatch:
         self._epochs: dict[str, int] = {}
         self._life = 0
         self._lock = threading.Lock()
-        self._watch = RepeatedLook(f"watch broker {broker.id}", self._look, activity)
+        self._watch = PollingThread(f"watch broker {broker.id}", self._look, activity)
 
     def __enter__(self) -> Self:
         self._watch.start()

@@ -14,8 +14,8 @@ from harrow.cluster_model.coordinators.groups.group import (
 from harrow.cluster_model.coordinators.internal_topics import partition_for
 from harrow.cluster_model.events import GroupStateChanged, OffsetsCommitted
 from harrow.cluster_model.topology import CONSUMER_OFFSETS
-from harrow.live_cluster.links.requests_seen import Report
-from harrow.live_cluster.names import SAME, Names
+from harrow.live_cluster.links.observed_requests import Report
+from harrow.live_cluster.names import SAME_NAMES, Names
 from harrow.live_cluster.watches.activity import Activity
 from harrow.live_cluster.watches.internal_topic_watch import InternalTopicWatch
 from harrow.live_cluster.wire.connection import BrokerConnection, ConnectionLostError, only
@@ -39,7 +39,7 @@ class GroupWatch(InternalTopicWatch):
         connections: Mapping[int, BrokerConnection],
         report: Report,
         activity: Activity,
-        names: Names = SAME,
+        names: Names = SAME_NAMES,
     ) -> None:
         super().__init__(CONSUMER_OFFSETS, connections, activity, names)
         self._groups = groups
@@ -123,7 +123,7 @@ class GroupWatch(InternalTopicWatch):
 
     def _commit(self, coordinator: int, commits: list[GroupRecord], generation: int, present: int) -> None:
         offsets = tuple(
-            (self._names.own_partition(record.partition), record.offset)
+            (self._names.campaign_partition(record.partition), record.offset)
             for record in commits
             if record.partition is not None
         )

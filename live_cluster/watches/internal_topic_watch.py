@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from typing import Any, Final, Self
 
 from harrow.cluster_model import errors, protocol
-from harrow.live_cluster.names import SAME, Names
+from harrow.live_cluster.names import SAME_NAMES, Names
 from harrow.live_cluster.watches.activity import Activity
-from harrow.live_cluster.watches.repeated_look import RepeatedLook
+from harrow.live_cluster.watches.polling_thread import PollingThread
 from harrow.live_cluster.wire.codec import fetched_batches
 from harrow.live_cluster.wire.connection import BrokerConnection, ConnectionLostError
 from harrow.live_cluster.wire.metadata import broker_metadata
@@ -26,14 +26,14 @@ class InternalTopicWatch:
         topic: str,
         connections: Mapping[int, BrokerConnection],
         activity: Activity,
-        names: Names = SAME,
+        names: Names = SAME_NAMES,
     ) -> None:
         self._topic = topic
         self._connections = connections
         self._names = names
         self._leaders: dict[str, int] = {}
         self._offsets: dict[str, int] = {}
-        self._watch = RepeatedLook(f"watch {topic}", self._look, activity)
+        self._watch = PollingThread(f"watch {topic}", self._look, activity)
 
     def __enter__(self) -> Self:
         self._watch.start()

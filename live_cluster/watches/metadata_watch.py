@@ -3,10 +3,10 @@
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 
-from harrow.live_cluster.names import SAME, Names
+from harrow.live_cluster.names import SAME_NAMES, Names
 from harrow.live_cluster.watches.activity import Activity
-from harrow.live_cluster.watches.metadata_seen import MetadataSeen, SeenPartition
-from harrow.live_cluster.watches.repeated_look import RepeatedLook
+from harrow.live_cluster.watches.observed_metadata import ObservedMetadata, ObservedPartition
+from harrow.live_cluster.watches.polling_thread import PollingThread
 from harrow.live_cluster.wire.administration import Assignment, reassignments
 from harrow.live_cluster.wire.connection import BrokerConnection, ConnectionLostError
 from harrow.live_cluster.wire.metadata import BrokerMetadata, broker_metadata, eligible_leaders
@@ -16,7 +16,7 @@ UNKNOWN_EPOCH = -1
 
 
 class MetadataWatch:
-    """Updates *seen* with the brokers' metadata of some topics, since 2.1.
+    """Updates *observed_metadata* with the brokers' metadata of some topics, since 2.1.
 
     For each partition the newest leader epoch counts, and within it the leader's own view, because
     it decides the ISR. While no broker answers, the controller's log counts. With
@@ -26,21 +26,21 @@ class MetadataWatch:
 
     def __init__(
         self,
-        seen: MetadataSeen,
+        observed_metadata: ObservedMetadata,
         topics: Iterable[str],
         activity: Activity,
-        names: Names = SAME,
+        names: Names = SAME_NAMES,
         *,
         tells_controller: bool = False,
     ) -> None:
-        self._seen = seen
+        self._observed_metadata = observed_metadata
         self._topics = tuple(topics)
         self._names = names
         self._tells_controller = tells_controller
         self._connections: Mapping[int, BrokerConnection] = {}
         # The replicas in the views that count.
         self._replicas: dict[str, tuple[int, ...]] = {}
-        self._watch = RepeatedLook("metadata", self._look, activity)
+        self._watch = PollingThread("metadata", self._look, activity)
 
     def start(self, connections: Mapping[int, BrokerConnection], alive: Callable[[int], bool]) -> None:
         """Start to ask live brokers; `close` closes the connections."""
@@ -57,14 +57,14 @@ class MetadataWatch:
             with suppress(ConnectionLostError):
                 views[broker] = broker_metadata(self._connections[broker], self._topics, self._names)
         if not views:
-            self._seen.take_logged()
+            self._observed_metadata.update_from_log()
             return
         # Ask for reassignments after the metadata, which lag behind the controller: the answer
         # lists each reassignment in the metadata that is not over.
-        moving = self._reassignments(views) if self._seen.assignments.may_move else {}
+        moving = self._reassignments(views) if self._observed_metadata.assignments.may_move else {}
         self._take(views, self._eligible_leaders(views))
         if moving is not None:
-            self._seen.assignments.take_views(self._replicas, moving)
+            self._observed_metadata.assignments.update_from_broker(self._replicas, moving)
 
     def _reassignments(self, brokers: Iterable[int]) -> Mapping[str, Assignment] | None:
         """Return the ongoing reassignments, None if no broker answers."""
@@ -93,24 +93,24 @@ class MetadataWatch:
         claims = [broker for broker, metadata in views.items() if metadata.controller == broker]
         # If two brokers claim to be the controller, one of them does not know yet that it is not.
         if self._tells_controller and len(claims) < 2:
-            self._seen.set_controller(claims[0] if claims else None, UNKNOWN_EPOCH)
+            self._observed_metadata.set_controller(claims[0] if claims else None, UNKNOWN_EPOCH)
         if self._tells_controller and len(claims) == 1:
             registered = views[claims[0]].brokers
         else:
             # A broker that has just started or is cut off may know fewer.
             registered = max((metadata.brokers for metadata in views.values()), key=len)
-        self._seen.set_registered(registered, {})
-        newest: dict[str, tuple[int, bool, SeenPartition]] = {}
+        self._observed_metadata.set_registered(registered, {})
+        newest: dict[str, tuple[int, bool, ObservedPartition]] = {}
         replicas: dict[str, tuple[int, ...]] = {}
         for broker, metadata in views.items():
             for partition, (leader, epoch, isr) in metadata.partitions.items():
-                view = (epoch, leader == broker, SeenPartition(leader, epoch, isr))
+                view = (epoch, leader == broker, ObservedPartition(leader, epoch, isr))
                 if partition not in newest or view[:2] > newest[partition][:2]:
                     newest[partition] = view
                     replicas[partition] = metadata.replicas.get(partition, ())
         for partition, (epoch, is_leaders, state) in newest.items():
-            before = self._seen.partition_state(partition)
+            before = self._observed_metadata.partition_state(partition)
             if before is None or epoch > before.leader_epoch or (epoch == before.leader_epoch and is_leaders):
-                self._seen.set_partition(partition, state, eligible.get(partition, ()))
+                self._observed_metadata.set_partition(partition, state, eligible.get(partition, ()))
                 if replicas[partition]:
                     self._replicas[partition] = replicas[partition]

@@ -6,8 +6,8 @@ from typing import Final
 
 from harrow.live_cluster.processes.node_process import NodeProcess
 from harrow.live_cluster.watches.activity import Activity
-from harrow.live_cluster.watches.metadata_seen import MetadataSeen
-from harrow.live_cluster.watches.repeated_look import RepeatedLook
+from harrow.live_cluster.watches.observed_metadata import ObservedMetadata
+from harrow.live_cluster.watches.polling_thread import PollingThread
 from harrow.live_cluster.wire.connection import BrokerConnection, ConnectionLostError
 from harrow.live_cluster.wire.quorum import QuorumLeader, quorum_leader
 
@@ -15,7 +15,7 @@ _NO_LEADER: Final = QuorumLeader(-1, -1)
 
 
 class QuorumWatch:
-    """Updates *seen* with the leader of the quorum.
+    """Updates *observed_metadata* with the leader of the quorum.
 
     Only leaders claim to lead, and the highest epoch counts: a leader that is cut off believes for
     a while that it still leads. The last leader counts while it is paused or silent, but not after
@@ -24,16 +24,16 @@ class QuorumWatch:
 
     def __init__(
         self,
-        seen: MetadataSeen,
+        observed_metadata: ObservedMetadata,
         controllers: Mapping[int, NodeProcess],
         connections: Mapping[int, BrokerConnection],
         activity: Activity,
     ) -> None:
-        self._seen = seen
+        self._observed_metadata = observed_metadata
         self._controllers = controllers
         self._connections = connections
         self._last = _NO_LEADER
-        self._watch = RepeatedLook("quorum", self._look, activity)
+        self._watch = PollingThread("quorum", self._look, activity)
 
     def start(self) -> None:
         self._watch.start()
@@ -56,6 +56,6 @@ class QuorumWatch:
                         leaders.append(leader)
         if leaders:
             self._last = max(leaders, key=lambda leader: leader.epoch)
-            self._seen.set_controller(*self._last)
+            self._observed_metadata.set_controller(*self._last)
         elif self._last.id not in silent:
-            self._seen.set_controller(None, self._last.epoch)
+            self._observed_metadata.set_controller(None, self._last.epoch)

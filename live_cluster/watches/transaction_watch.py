@@ -6,8 +6,8 @@ from typing import Any, Final
 
 from harrow.cluster_model.events import ProducerInitialized, TransactionStateChanged
 from harrow.cluster_model.topology import TRANSACTION_STATE
-from harrow.live_cluster.links.requests_seen import Report
-from harrow.live_cluster.names import SAME, Names
+from harrow.live_cluster.links.observed_requests import Report
+from harrow.live_cluster.names import SAME_NAMES, Names
 from harrow.live_cluster.watches.activity import Activity
 from harrow.live_cluster.watches.internal_topic_watch import InternalTopicWatch
 from harrow.live_cluster.wire.connection import BrokerConnection
@@ -24,7 +24,7 @@ class TransactionWatch(InternalTopicWatch):
         connections: Mapping[int, BrokerConnection],
         report: Report,
         activity: Activity,
-        names: Names = SAME,
+        names: Names = SAME_NAMES,
     ) -> None:
         super().__init__(TRANSACTION_STATE, connections, activity, names)
         self._report = report
@@ -55,5 +55,5 @@ class TransactionWatch(InternalTopicWatch):
                 record.producer_id,
                 record.producer_epoch,
                 record.state,
-                tuple(map(self._names.own_partition, record.partitions)),
+                tuple(map(self._names.campaign_partition, record.partitions)),
             )

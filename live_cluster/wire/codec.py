@@ -28,7 +28,7 @@ from harrow.cluster_model.kraft import protocol as kraft
 from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.sim.virtual_time import US_PER_MS
 from harrow.cluster_model.topology import CONSUMER_OFFSETS, TRANSACTION_STATE
-from harrow.live_cluster.names import SAME, Names
+from harrow.live_cluster.names import SAME_NAMES, Names
 from harrow.live_cluster.wire.connection import BrokerConnection, only
 from harrow.live_cluster.wire.coordinator_messages import (
     assigned_partitions,
@@ -70,7 +70,7 @@ class Naming:
     cluster.
     """
 
-    names: Names = SAME
+    names: Names = SAME_NAMES
     suffix: str = ""
     ids: Mapping[str, UUID] = field(default_factory=lambda: MappingProxyType({}))
     cluster_id: str = ""
@@ -81,11 +81,11 @@ class Naming:
         if name is None:
             names = {id_: name for name, id_ in self.ids.items()}
             name = names.get(topic.topic_id, str(topic.topic_id))
-        return self.names.own_topic(name)
+        return self.names.campaign_topic(name)
 
-    def own_broker(self, broker: int) -> int:
+    def campaign_broker(self, broker: int) -> int:
         """Return the model's id of a broker, or the same id if the model has none, as for -1."""
-        own = self.names.own_broker(broker)
+        own = self.names.campaign_broker(broker)
         return broker if own is None else own
 
 
@@ -115,11 +115,11 @@ _ID: Final = _Conversion(
     lambda name, naming: (name or "").removesuffix(naming.suffix),
 )
 _BROKER: Final = _Conversion(
-    lambda own, naming: naming.names.broker(own), lambda id_, naming: naming.own_broker(id_)
+    lambda own, naming: naming.names.cluster_broker(own), lambda id_, naming: naming.campaign_broker(id_)
 )
 _BROKER_IF_ANY: Final = _Conversion(
-    lambda own, naming: -1 if own is None else naming.names.broker(own),
-    lambda id_, naming: None if id_ < 0 else naming.own_broker(id_),
+    lambda own, naming: -1 if own is None else naming.names.cluster_broker(own),
+    lambda id_, naming: None if id_ < 0 else naming.campaign_broker(id_),
 )
 _RACK: Final = _Conversion(lambda rack, _: rack or "", lambda rack, _: rack)
 _KEY_TYPE: Final = _Conversion(
@@ -294,7 +294,7 @@ class _Partitions(NamedTuple):
                     **_write_all(self.parts, partitions[name], inner.fields, naming),
                     **{extra.wire: _extra_value(extra, message, name) for extra in self.extras},
                 )
-            by_topic.setdefault(naming.names.topic(topic), []).append(entry)
+            by_topic.setdefault(naming.names.cluster_topic(topic), []).append(entry)
         return {
             self.wire: [
                 kind(
@@ -369,13 +369,15 @@ class _MetadataBrokers:
         racks, names = message.racks, naming.names
         return {
             "brokers": [
-                fields["brokers"](node_id=names.broker(broker), host="", port=0, rack=racks.get(broker))
+                fields["brokers"](
+                    node_id=names.cluster_broker(broker), host="", port=0, rack=racks.get(broker)
+                )
                 for broker in message.brokers
             ]
         }
 
     def read(self, wire: Any, fields: Mapping[str, Any], naming: Naming) -> dict[Any, Any]:
-        racks = {naming.names.own_broker(broker.node_id): broker.rack for broker in wire.brokers}
+        racks = {naming.names.campaign_broker(broker.node_id): broker.rack for broker in wire.brokers}
         return {
             "brokers": tuple(sorted(broker for broker in racks if broker is not None)),
             "racks": {broker: rack for broker, rack in racks.items() if rack and broker is not None},
@@ -397,7 +399,7 @@ class _RegistrationFields:
     """The registration of a process without listeners that supports every feature level."""
 
     def write(self, message: Any, fields: Mapping[str, Any], naming: Naming) -> dict[str, Any]:
-        broker = naming.names.broker(message.broker)
+        broker = naming.names.cluster_broker(message.broker)
         return {
             "broker_id": broker,
             "cluster_id": naming.cluster_id,
@@ -418,7 +420,7 @@ class _RegistrationFields:
 
     def read(self, wire: Any, fields: Mapping[str, Any], naming: Naming) -> dict[Any, Any]:
         return {
-            "broker": naming.own_broker(wire.broker_id),
+            "broker": naming.campaign_broker(wire.broker_id),
             "incarnation": wire.incarnation_id.int & _NUMBER_MASK,
         }
 

@@ -9,7 +9,7 @@ from kafka.protocol.admin import DescribeTopicPartitionsRequest
 from kafka.protocol.metadata import MetadataRequest
 
 from harrow.cluster_model.lazy_dataclass import dataclass
-from harrow.live_cluster.names import SAME, Names
+from harrow.live_cluster.names import SAME_NAMES, Names
 from harrow.live_cluster.wire.connection import BrokerConnection, ConnectionLostError
 
 _WITH_EPOCHS: Final = 7
@@ -37,7 +37,7 @@ class BrokerMetadata:
 
 
 def broker_metadata(
-    connection: BrokerConnection, topics: Iterable[str], names: Names = SAME
+    connection: BrokerConnection, topics: Iterable[str], names: Names = SAME_NAMES
 ) -> BrokerMetadata:
     """Return a broker's metadata of some topics.
 
@@ -47,44 +47,48 @@ def broker_metadata(
     version = connection.version_of(MetadataRequest, _WITH_EPOCHS, WITH_TOPIC_IDS)
     topic_type = MetadataRequest.MetadataRequestTopic
     request = MetadataRequest[version](
-        topics=[topic_type(name=names.topic(name)) for name in topics], allow_auto_topic_creation=False
+        topics=[topic_type(name=names.cluster_topic(name)) for name in topics],
+        allow_auto_topic_creation=False,
     )
     answer = connection.ask(request)
     # A topic without an error has a name, though the schema of version 12 allows null.
     described = [topic for topic in answer.topics if not topic.error_code and topic.name is not None]
     partitions = {
-        f"{names.own_topic(topic.name)}-{partition.partition_index}": partition
+        f"{names.campaign_topic(topic.name)}-{partition.partition_index}": partition
         for topic in described
         for partition in topic.partitions
     }
     return BrokerMetadata(
-        frozenset(names.own_brokers(tuple(broker.node_id for broker in answer.brokers))),
+        frozenset(names.campaign_brokers(tuple(broker.node_id for broker in answer.brokers))),
         {
             name: (
                 _leader(names, partition.leader_id),
                 partition.leader_epoch,
-                names.own_brokers(tuple(partition.isr_nodes)),
+                names.campaign_brokers(tuple(partition.isr_nodes)),
             )
             for name, partition in partitions.items()
         },
         {topic.topic_id: topic.name for topic in described} if version >= WITH_TOPIC_IDS else {},
-        names.own_broker(answer.controller_id),
+        names.campaign_broker(answer.controller_id),
         frozenset(
             name
             for name, partition in partitions.items()
             if len(partition.isr_nodes) < len(partition.replica_nodes)
         ),
-        {name: names.own_brokers(tuple(partition.replica_nodes)) for name, partition in partitions.items()},
+        {
+            name: names.campaign_brokers(tuple(partition.replica_nodes))
+            for name, partition in partitions.items()
+        },
     )
 
 
 def _leader(names: Names, broker: int) -> int:
-    own = names.own_broker(broker)
+    own = names.campaign_broker(broker)
     return _NO_LEADER if own is None else own
 
 
 def eligible_leaders(
-    connection: BrokerConnection, topics: Iterable[str], names: Names = SAME
+    connection: BrokerConnection, topics: Iterable[str], names: Names = SAME_NAMES
 ) -> dict[str, tuple[int, ...]]:
     """Return the eligible leader replicas of each partition that has any (KIP-966).
 
@@ -98,15 +102,15 @@ def eligible_leaders(
     cursor, is_first = None, True
     while is_first or cursor is not None:
         request = DescribeTopicPartitionsRequest[0](
-            topics=[topic_type(name=names.topic(name)) for name in topics],
+            topics=[topic_type(name=names.cluster_topic(name)) for name in topics],
             response_partition_limit=_PARTITIONS_MAX,
             cursor=cursor,
         )
         answer = connection.ask(request)
         for topic in (topic for topic in answer.topics if topic.name is not None):
             for partition in topic.partitions:
-                if replicas := names.own_brokers(tuple(partition.eligible_leader_replicas or ())):
-                    eligible[f"{names.own_topic(topic.name)}-{partition.partition_index}"] = replicas
+                if replicas := names.campaign_brokers(tuple(partition.eligible_leader_replicas or ())):
+                    eligible[f"{names.campaign_topic(topic.name)}-{partition.partition_index}"] = replicas
         before, cursor, is_first = cursor, _next_cursor(answer), False
         if cursor is not None and cursor == before:
             raise ConnectionLostError("a broker describes the same page of topics again and again")

@@ -12,7 +12,7 @@ from kafka.protocol.consumer import ListOffsetsRequest
 
 from harrow.cluster_model import errors, protocol
 from harrow.cluster_model.lazy_dataclass import dataclass
-from harrow.live_cluster.names import SAME, Names
+from harrow.live_cluster.names import SAME_NAMES, Names
 from harrow.live_cluster.wire.codec import exchange
 from harrow.live_cluster.wire.connection import BrokerConnection
 
@@ -55,16 +55,18 @@ def replica_offsets(
     connection: BrokerConnection,
     partitions: Iterable[str],
     epochs: Mapping[str, int] = MappingProxyType({}),
-    names: Names = SAME,
+    names: Names = SAME_NAMES,
 ) -> dict[str, ReplicaOffsets]:
     """Return the offsets of a broker's replicas.
 
     Partitions that it does not have, or not yet, are left out. *epochs* are leader epochs to
     compare with the broker's. *names* translates from and to the cluster's names.
     """
-    on_cluster = {names.partition(name): epoch for name, epoch in epochs.items()}
-    offsets_there = _offsets_on_cluster(connection, sorted(map(names.partition, partitions)), on_cluster)
-    return {names.own_partition(name): offsets for name, offsets in offsets_there.items()}
+    on_cluster = {names.cluster_partition(name): epoch for name, epoch in epochs.items()}
+    offsets_there = _offsets_on_cluster(
+        connection, sorted(map(names.cluster_partition, partitions)), on_cluster
+    )
+    return {names.campaign_partition(name): offsets for name, offsets in offsets_there.items()}
 
 
 def _offsets_on_cluster(

@@ -68,7 +68,7 @@ class PlayedBrokers:
     def drawn(self, plan: Plan, seed: int) -> Plan:
         return draw_for_seed(plan, seed).plan
 
-    def as_modelled(self, plan: Plan) -> Plan:
+    def modelled_plan(self, plan: Plan) -> Plan:
         assert plan.swarm is None, "the model runs the drawn plan"
         return plan
 

@@ -46,7 +46,7 @@ def test_a_campaign_about_another_release_is_skipped_without_java_or_download(
     ended = harrow(*words, HARROW_CACHE=str(tmp_path / "cache"), PATH="", JAVA_HOME="")
     assert ended.returncode == 3, ended.stderr
     assert "- skipped" in ended.stdout
-    assert "it is about Kafka 2.4: --set kafka=3.9 runs it as of 3.9.2" in ended.stdout
+    assert "the campaign is for Kafka 2.4: --set kafka=3.9 runs it on 3.9.2" in ended.stdout
     assert "downloading Kafka" not in ended.stderr
     assert not (tmp_path / "cache").exists()
 

@@ -16,8 +16,8 @@ import pytest
 from harrow.campaigns.language.loader import load_text
 from harrow.cluster_model.sim.choices import SeededStream
 from harrow.live_cluster.links.link_faults import LinkFaults
+from harrow.live_cluster.links.observed_requests import ObservedRequests
 from harrow.live_cluster.links.proxy import Proxies
-from harrow.live_cluster.links.requests_seen import RequestsSeen
 from harrow.live_cluster.local.local_cluster import LocalCluster
 from harrow.live_cluster.local.shared_classes import SharedClasses
 from harrow.live_cluster.local.started_brokers import StartedBrokers
@@ -26,14 +26,14 @@ from harrow.live_cluster.releases.kafka_cache import default_cache
 from harrow.live_cluster.releases.kafka_release import ZOOKEEPER, pinned_releases, release_of
 from harrow.live_cluster.releases.maven import MavenError
 from harrow.live_cluster.watches.activity import Activity
-from harrow.live_cluster.watches.metadata_seen import MetadataSeen
+from harrow.live_cluster.watches.observed_metadata import ObservedMetadata
 
 TRIED: Final = "HARROW_LIVE"
 """The variable with the releases: ``all``, or names such as ``2.4.1 3.9.2-kraft``."""
 REQUIRED: Final = "HARROW_REQUIRE_KAFKA"
 KILLS: Final = int(os.environ.get("HARROW_LIVE_KILLS", "4"))
 """How often a process is killed in the middle of a run."""
-_PATIENCE_S: Final = 300.0
+_WAIT_MAX_S: Final = 300.0
 """When something that is waited for counts as stuck: a quiet machine takes seconds for each."""
 
 _NOT_TRIED: Final = pytest.mark.skip(reason="`make live` runs it")
@@ -82,7 +82,7 @@ def wait_until() -> Wait:
     """Return a function that waits until a condition holds."""
 
     def wait(holds: Callable[[], bool]) -> None:
-        until = time.monotonic() + _PATIENCE_S
+        until = time.monotonic() + _WAIT_MAX_S
         while not holds():
             assert time.monotonic() < until
             time.sleep(0.05)
@@ -118,7 +118,9 @@ def started(tmp_path: Path) -> Iterator[StartedCluster]:
             (plan,) = load_text(text, "live.yaml").plans
             faults = LinkFaults(SeededStream(0, "network"), lambda *_: None)
             activity = Activity()
-            proxies = clusters.enter_context(Proxies(faults, RequestsSeen(lambda *_: None), activity.note))
+            proxies = clusters.enter_context(
+                Proxies(faults, ObservedRequests(lambda *_: None), activity.note)
+            )
             activity.begin()
             cluster = LocalCluster(
                 plan.cluster,
@@ -127,7 +129,7 @@ def started(tmp_path: Path) -> Iterator[StartedCluster]:
                 jars=jars,
                 folder=tmp_path,
                 proxies=proxies,
-                seen=MetadataSeen(lambda *_: None),
+                observed_metadata=ObservedMetadata(lambda *_: None),
                 metadata=ZOOKEEPER,
                 activity=activity,
                 shared=SharedClasses(jars, java, ZOOKEEPER),

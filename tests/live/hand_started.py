@@ -79,8 +79,8 @@ class HandStarted:
             (folder / name).chmod(0o755)
         # A port stays reserved before its broker binds it and while the broker is down.
         self._held = Ports()
-        self.ports = {broker: self._held.take() for broker in BROKERS}
-        self._control_port = self._held.take()
+        self.ports = {broker: self._held.reserve() for broker in BROKERS}
+        self._control_port = self._held.reserve()
         self._hosts: dict[int, str] = {}
 
     def __enter__(self) -> Self:

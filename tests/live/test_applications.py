@@ -9,7 +9,7 @@ from harrow.checks.finding import HELD, PERMITTED
 from harrow.cluster_model.events import ClientStopped
 from harrow.cluster_model.history import origin_of
 from harrow.live_cluster.local.started_brokers import StartedBrokers
-from harrow.live_cluster.target.conformity import AGREED, compared, modelled_run
+from harrow.live_cluster.target.conformity import AGREED, compare_runs, run_on_model
 
 # The last step waits for the restart, because on real brokers a commit during the previous step
 # would count for it.
@@ -61,7 +61,7 @@ def test_an_application_killed_before_its_commit_repeats_work_only_without_trans
     assert stopped == ["repeating", "exact"]
     log = next(iter(result.evidence.replicas["again-0"].values()))
     assert [origin_of(str(value)) for value in log.values()] == ["a-0", "a-1", "a-0", "a-1", "b-0", "b-1"]
-    comparison = compared(
-        plan, [result], (modelled_run(brokers.as_modelled(plan), seed) for seed in range(5))
+    comparison = compare_runs(
+        plan, [result], (run_on_model(brokers.modelled_plan(plan), seed) for seed in range(5))
     )
     assert (comparison.status, comparison.reasons) == (AGREED, ())

@@ -11,7 +11,7 @@ from harrow.cluster_model.events import KILLED, BrokerStopped, ControllerElected
 from harrow.cluster_model.topology import FIRST_CONTROLLER_ID, KAFKA_PYTHON
 from harrow.live_cluster.local.started_brokers import StartedBrokers
 from harrow.live_cluster.releases.kafka_release import KRAFT
-from harrow.live_cluster.target.conformity import AGREED, compared, modelled_run
+from harrow.live_cluster.target.conformity import AGREED, compare_runs, run_on_model
 
 LIBRARY = Path(__file__).parents[2] / "campaigns" / "library"
 EVERYWHERE = (("ack-lost", None), ("ack-lost", "idempotent"), ("acks-1-leader-crash", None))
@@ -83,7 +83,7 @@ def test_a_campaign_has_the_same_outcome_on_brokers_and_in_the_model(
     (plan,) = (plan for plan in campaign.plans if plan.variant == variant)
     result = brokers.run(plan, 0, tmp_path)
     assert result.verdict.reasons == ()
-    comparison = compared(plan, [result], (modelled_run(plan, seed) for seed in range(20)))
+    comparison = compare_runs(plan, [result], (run_on_model(plan, seed) for seed in range(20)))
     assert (comparison.status, comparison.reasons) == (AGREED, ())
 
 
@@ -120,7 +120,7 @@ def test_a_campaign_chooses_the_library_of_its_clients(brokers: StartedBrokers, 
     )
     result = brokers.run(chosen, 0, tmp_path)
     assert result.verdict.reasons == ()
-    comparison = compared(chosen, [result], (modelled_run(plan, seed) for seed in range(20)))
+    comparison = compare_runs(chosen, [result], (run_on_model(plan, seed) for seed in range(20)))
     assert (comparison.status, comparison.reasons) == (AGREED, ())
 
 

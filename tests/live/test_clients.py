@@ -58,7 +58,7 @@ def test_acked_records_are_read_and_stored_once_although_a_leader_dies(
         reader = ClientProcess(children, tmp_path / "c", consumer, read.append)
         wait_until(lambda: sum(r["type"] == "ok" for r in sent) > 50)
         cluster.brokers[0].kill()
-        wait_until(lambda: (cluster.seen.partition_state("t-0") or (0,))[0] == 1)
+        wait_until(lambda: (cluster.observed_metadata.partition_state("t-0") or (0,))[0] == 1)
         acked = len(sent)
         wait_until(lambda: sum(r["type"] == "ok" for r in sent[acked:]) > 50)
         sender.kill()

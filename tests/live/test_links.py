@@ -16,7 +16,7 @@ from harrow.live_cluster.local.started_brokers import StartedBrokers
 from harrow.live_cluster.releases.kafka_release import KRAFT
 from tests.live.sockets import command_of, connections_among, count_connections, descendants
 
-_LOOK_S: Final = 0.1
+_POLL_INTERVAL_S: Final = 0.1
 
 # After a cut or a missing answer a process tries another route, after two seconds in Kafka 4.3.
 DISTURBED: Final = """
@@ -91,7 +91,7 @@ def watched_sockets() -> Iterator[WatchedSockets]:
     watched, over = WatchedSockets(), threading.Event()
 
     def repeat() -> None:
-        while not over.wait(_LOOK_S):
+        while not over.wait(_POLL_INTERVAL_S):
             watched.look()
 
     thread = threading.Thread(target=repeat, name="sockets")

@@ -32,10 +32,10 @@ def test_a_started_cluster_matches_its_campaign(
     release: str, started: StartedCluster, wait_until: Wait
 ) -> None:
     cluster = started(release, CLUSTER)
-    assert cluster.seen.controller() == 5
-    assert cluster.seen.registered() == {1, 2, 5}
-    assert cluster.seen.partition_state("t-0") == (2, 0, (2, 1, 5))
-    assert cluster.seen.partition_state("t-2") is None
+    assert cluster.observed_metadata.controller() == 5
+    assert cluster.observed_metadata.registered() == {1, 2, 5}
+    assert cluster.observed_metadata.partition_state("t-0") == (2, 0, (2, 1, 5))
+    assert cluster.observed_metadata.partition_state("t-2") is None
     produce(cluster, "t", 0, "a", "b", "c")
 
     def has_copied(broker: int) -> bool:
@@ -54,24 +54,24 @@ def test_a_started_cluster_matches_its_campaign(
     # A killed broker leaves the ISR, and returns to it after its restart.
     cluster.brokers[2].kill()
     assert cluster.offsets(2) == {}
-    wait_until(lambda: cluster.seen.partition_state("t-0") == (1, 1, (1, 5)))
-    wait_until(lambda: 2 not in cluster.seen.registered())
+    wait_until(lambda: cluster.observed_metadata.partition_state("t-0") == (1, 1, (1, 5)))
+    wait_until(lambda: 2 not in cluster.observed_metadata.registered())
     cluster.brokers[2].start()
-    wait_until(lambda: cluster.seen.partition_state("t-0") == (1, 1, (1, 5, 2)))
+    wait_until(lambda: cluster.observed_metadata.partition_state("t-0") == (1, 1, (1, 5, 2)))
     # A paused broker falls behind.
     cluster.brokers[5].pause()
     assert (cluster.brokers[5].is_running, cluster.brokers[5].is_paused) == (True, True)
-    wait_until(lambda: 5 not in cluster.seen.registered())
+    wait_until(lambda: 5 not in cluster.observed_metadata.registered())
     cluster.brokers[5].resume()
-    wait_until(lambda: 5 in cluster.seen.registered())
-    wait_until(lambda: len((cluster.seen.partition_state("t-0") or (0, 0, ()))[2]) == 3)
+    wait_until(lambda: 5 in cluster.observed_metadata.registered())
+    wait_until(lambda: len((cluster.observed_metadata.partition_state("t-0") or (0, 0, ()))[2]) == 3)
     # A controlled shutdown takes a while, and the broker returns in the same state.
     cluster.brokers[1].stop()
     wait_until(lambda: not cluster.brokers[1].is_running)
     assert cluster.brokers[1].process is not None
     assert cluster.brokers[1].process.code == 143
-    before = cluster.seen.controller()
+    before = cluster.observed_metadata.controller()
     cluster.control.delete_controller()
-    wait_until(lambda: cluster.seen.controller() is not None)
+    wait_until(lambda: cluster.observed_metadata.controller() is not None)
     assert before is not None
-    wait_until(lambda: (cluster.seen.partition_state("t-0") or (1,))[0] in (2, 5))
+    wait_until(lambda: (cluster.observed_metadata.partition_state("t-0") or (1,))[0] in (2, 5))

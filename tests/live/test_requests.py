@@ -9,7 +9,7 @@ from harrow.checks.finding import PERMITTED
 from harrow.cluster_model.events import DeleteRecordsAnswered, LogDeleted, LogStartRaised
 from harrow.faults.actions import ReassignPartition
 from harrow.live_cluster.local.started_brokers import StartedBrokers
-from harrow.live_cluster.target.conformity import AGREED, compared, modelled_run
+from harrow.live_cluster.target.conformity import AGREED, compare_runs, run_on_model
 
 REQUESTS = """
 name: requests
@@ -50,5 +50,5 @@ def test_requests_of_administrators_have_the_same_outcome_as_in_the_model(
     assert [event[4] for event in events if event[0] == DeleteRecordsAnswered.name] == ["NONE"]
     assert {event[1] for event in events if event[0] == LogStartRaised.name} == {0, 1, 2}
     assert (LogDeleted.name, 1, "t-1") in {event[:3] for event in events}
-    comparison = compared(plan, [result], (modelled_run(plan, seed) for seed in range(5)))
+    comparison = compare_runs(plan, [result], (run_on_model(plan, seed) for seed in range(5)))
     assert (comparison.status, comparison.reasons) == (AGREED, ())

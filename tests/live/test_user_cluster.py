@@ -19,7 +19,7 @@ from harrow.live_cluster.local.started_brokers import StartedBrokers
 from harrow.live_cluster.users.journal import STATE_VARIABLE, journals
 from harrow.live_cluster.users.target_file import load_target_file
 from harrow.live_cluster.users.users_brokers import survey_of
-from harrow.live_cluster.users.users_reach import OLDEST
+from harrow.live_cluster.users.users_reach import FIRST_WITH_LEADER_EPOCHS
 from harrow.live_cluster.wire.connection import ConnectionLostError
 from tests.conftest import kill_after_test
 from tests.live.conftest import KILLS, Wait
@@ -112,7 +112,7 @@ def password(monkeypatch: pytest.MonkeyPatch) -> None:
 def clusters(
     request: pytest.FixtureRequest, brokers: StartedBrokers, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Clusters]:
-    if version_of(brokers.release.name) < OLDEST:
+    if version_of(brokers.release.name) < FIRST_WITH_LEADER_EPOCHS:
         pytest.skip("brokers report leader epochs from 2.1 on")
     shared = Clusters(tmp_path_factory, brokers, request.param)
     yield shared

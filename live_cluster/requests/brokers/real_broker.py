@@ -250,7 +250,7 @@ class RealBroker:
             else [leader, epoch, isr]
             for name, (leader, epoch, isr) in before.items()
         }
-        self._zookeeper.ask_for_preferred_leaders(f"{self._topic}-{number}" for number in PARTITIONS)
+        self._zookeeper.request_preferred_leaders(f"{self._topic}-{number}" for number in PARTITIONS)
         self._until("the end of an election", self._zookeeper.has_no_preferred_election)
         self._until("an election", lambda: self._states() == expected)
         self._await_metadata(expected)
@@ -279,9 +279,9 @@ class RealBroker:
             if state is not None:
                 leader, epoch, isr = state
                 states[partition_name(number)] = [
-                    self._naming.own_broker(leader),
+                    self._naming.campaign_broker(leader),
                     epoch,
-                    sorted(self._naming.own_broker(broker) for broker in isr),
+                    sorted(self._naming.campaign_broker(broker) for broker in isr),
                 ]
         return states
 

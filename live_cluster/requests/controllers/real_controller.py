@@ -28,7 +28,7 @@ within half an interval (`ControllerApis`), so the interval is long enough for a
 VIEWER_SETTINGS: Final = {"broker.heartbeat.interval.ms": 10}
 """The running broker sends heartbeats often, because each step waits for its metadata offset."""
 
-_PATIENCE_S: Final = 5.0
+_WAIT_MAX_S: Final = 5.0
 
 
 class RealController:
@@ -65,7 +65,7 @@ class RealController:
 
         Raise `LiveError` if it takes too long.
         """
-        brokers = self._conversation.naming.names.broker
+        brokers = self._conversation.naming.names.cluster_broker
         assignment = [[brokers(broker) for broker in replicas] for replicas in ASSIGNMENT]
         create_topic(self._viewer, self._topic, assignment, {})
         holds_in_time(lambda: len(self._view()) == len(ASSIGNMENT))
@@ -83,9 +83,9 @@ class RealController:
         if not self._conversation.naming.ids:
             return {}
         if expected is not None:
-            holds_in_time(lambda: self._view() == expected, _PATIENCE_S)
+            holds_in_time(lambda: self._view() == expected, _WAIT_MAX_S)
         sent = self._control_requests.heartbeats_sent
-        holds_in_time(lambda: self._control_requests.heartbeat_answered > sent, _PATIENCE_S)
+        holds_in_time(lambda: self._control_requests.heartbeat_answered > sent, _WAIT_MAX_S)
         return self._view()
 
     def fence_all(self) -> None:
@@ -98,7 +98,7 @@ class RealController:
         eligible = eligible_leaders(self._viewer, [self._topic])
         return {
             partition_name(int(name.rpartition("-")[2])): [
-                self._conversation.naming.own_broker(leader),
+                self._conversation.naming.campaign_broker(leader),
                 epoch,
                 self._model_ids(isr),
                 self._model_ids(eligible.get(name, ())),
@@ -107,4 +107,4 @@ class RealController:
         }
 
     def _model_ids(self, brokers: Iterable[int]) -> list[int]:
-        return sorted(map(self._conversation.naming.own_broker, brokers))
+        return sorted(map(self._conversation.naming.campaign_broker, brokers))

@@ -323,7 +323,7 @@ def _transactions(draw: st.DrawFn, *, adds: bool) -> tuple[TransactionStep, ...]
     return tuple(parts)
 
 
-_STARTS: Final = st.sampled_from(((0, 2), (0, 2), (0, 1, 2), (1, 2), (0,), (2, 1, 0), ())).map(
+_START_ATTEMPTS: Final = st.sampled_from(((0, 2), (0, 2), (0, 1, 2), (1, 2), (0,), (2, 1, 0), ())).map(
     lambda instances: tuple(InitStep(instance=instance) for instance in instances)
 )
 """The beginning of most sequences: applications initialize their producers, or all else would fail.
@@ -363,7 +363,7 @@ def transaction_sequences(*, adds: bool, assigns: bool) -> st.SearchStrategy[tup
     )
     return st.builds(
         lambda starts, joins, rest: (*starts, *joins, *chain.from_iterable(rest), *CLOSING),
-        _STARTS,
+        _START_ATTEMPTS,
         group,
         st.lists(parts, min_size=LENGTH // 2, max_size=LENGTH),
     )

@@ -59,11 +59,11 @@ def test_variants_are_listed_under_their_campaign() -> None:
 
 def test_verbose_lists_expectations_that_brokers_could_not_show() -> None:
     unseen = (
-        MissedExpectation(line=0, message="brokers are as they are: maximal_isr is not set"),
+        MissedExpectation(line=0, message="maximal_isr cannot be set on real brokers of this release"),
         MissedExpectation(line=42, message="LEO is 1, expected 2"),
     )
     shown = rendered(run_result(lost_record("m1"), unseen=unseen), verbose=True)
-    assert "unseen brokers are as they are: maximal_isr is not set\n" in shown
+    assert "unseen maximal_isr cannot be set on real brokers of this release\n" in shown
     assert "unseen loss.yaml:42: LEO is 1, expected 2\n" in shown
     assert "unseen" not in rendered(run_result(lost_record("m1"), unseen=unseen))
 

@@ -23,7 +23,7 @@ from harrow.live_cluster.clients.client_host import ClientHost
 from harrow.live_cluster.clients.live_clients import LiveConsumer, LiveProducer
 from harrow.live_cluster.clients.reports import ClientReports
 from harrow.live_cluster.processes.child_processes import ChildProcesses
-from harrow.live_cluster.watches.happenings import WallClock
+from harrow.live_cluster.watches.event_queue import WallClock
 from tests.recorded_choices import recorded_choices
 
 SECOND = 1_000_000

@@ -21,7 +21,7 @@ _UNKNOWN_TOPIC_OR_PARTITION: Final = 3
 _TOPIC: Final = "t"
 _PROPAGATION: Final = "topic.metadata.propagation.max.ms"
 _WATCHED_S: Final = 1.5
-_PATIENCE_S: Final = 60.0
+_WAIT_MAX_S: Final = 60.0
 
 
 class MetadataServer(socketserver.ThreadingTCPServer):
@@ -89,7 +89,7 @@ def errors_once_unknown(server: MetadataServer, watched_s: float, **settings: An
     host, port = server.server_address[:2]
     connection = LIBRARIES[CONFLUENT_KAFKA].connection([f"{host!s}:{port}"], "p")
     # The producer lingers, because a record in a request ends with the request.
-    producer = Producer({**connection, "linger.ms": 1_000 * _PATIENCE_S, **settings})
+    producer = Producer({**connection, "linger.ms": 1_000 * _WAIT_MAX_S, **settings})
     errors: list[str] = []
 
     def ended(error: KafkaError | None, _: Any) -> None:
@@ -113,4 +113,4 @@ def test_records_wait_for_a_new_topic(server: MetadataServer) -> None:
 
 
 def test_librdkafka_without_propagation_time_gives_records_up(server: MetadataServer) -> None:
-    assert errors_once_unknown(server, _PATIENCE_S, **{_PROPAGATION: 0}) != []
+    assert errors_once_unknown(server, _WAIT_MAX_S, **{_PROPAGATION: 0}) != []

@@ -173,13 +173,13 @@ class Network:
     def __init__(self, stack: ExitStack) -> None:
         self._open = stack
         self.ports = stack.enter_context(Ports())
-        self.upstream = (LOOPBACK, self.ports.take())
+        self.upstream = (LOOPBACK, self.ports.reserve())
         self.server = stack.enter_context(Server(self.upstream[1]))
         self.passed = RecordedMessages()
         self.met: list[tuple[str, str, str, str]] = []
         faults = LinkFaults(SeededStream(1, "network"), lambda _, *message: self.met.append(message))
         self.proxies = stack.enter_context(Proxies(faults, self.passed))
-        self.port = self.ports.take()
+        self.port = self.ports.reserve()
         self.proxies.listen_for_broker(SERVER, self.port, self.upstream)
         self._other: Client | None = None
         self._others = 0
@@ -399,8 +399,8 @@ def test_a_cut_affects_one_client(network: Network) -> None:
 
 
 def test_a_connection_ends_without_a_server(network: Network) -> None:
-    port = network.ports.take()
-    network.proxies.listen_for_broker("broker-2", port, (LOOPBACK, network.ports.take()))
+    port = network.ports.reserve()
+    network.proxies.listen_for_broker("broker-2", port, (LOOPBACK, network.ports.reserve()))
     client = network.client(port=port)
     with suppress(ConnectionError):
         client.send(1)
@@ -463,7 +463,7 @@ class ByteLink:
 
     def __init__(self, network: Network) -> None:
         self.first: list[bytes] = []
-        self.port = network.ports.take()
+        self.port = network.ports.reserve()
         network.proxies.listen_for_bytes("zookeeper", "p", self.port, network.upstream, self.first.append)
 
 

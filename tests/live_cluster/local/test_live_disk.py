@@ -66,7 +66,7 @@ def test_a_leader_appends_and_a_follower_replicates(make_folder: Callable[..., F
     folder = make_folder()
     folder.write(stored_batch(0, "a", "b", epoch=3, id=7, producer_epoch=0, sequence=5))
     folder.write(stored_batch(0, "x"), partition="t-1")
-    folder.disk.look(0, frozenset({"t-0"}))
+    folder.disk.observe(0, frozenset({"t-0"}))
     assert folder.traced() == [
         ("append", "t-0", 0, 3, 7, 5, ("a", "b")),
         ("replicate", "t-1", 0, 0, -1, -1, ("x",)),
@@ -79,24 +79,24 @@ def test_a_shortened_log_is_truncated(make_folder: Callable[..., Folder]) -> Non
     folder = make_folder()
     folder.reasons["t-0", 1] = "leader epoch"
     folder.write(*ABC)
-    folder.disk.look(0, NO_PARTITIONS)
+    folder.disk.observe(0, NO_PARTITIONS)
     folder.write(ABC[0])
-    folder.disk.look(0, NO_PARTITIONS)
+    folder.disk.observe(0, NO_PARTITIONS)
     assert folder.traced(events.LogTruncated) == [("truncate", "t-0", 3, 1, "leader epoch")]
 
 
 def test_old_records_are_written_back(make_folder: Callable[..., Folder]) -> None:
     folder = make_folder(writeback_us=WRITEBACK_US)
     folder.write(ABC[0])
-    folder.disk.look(0, NO_PARTITIONS)
+    folder.disk.observe(0, NO_PARTITIONS)
     folder.write(*ABC[:2])
-    folder.disk.look(500, NO_PARTITIONS)
-    folder.disk.look(WRITEBACK_US - 1, NO_PARTITIONS)
+    folder.disk.observe(500, NO_PARTITIONS)
+    folder.disk.observe(WRITEBACK_US - 1, NO_PARTITIONS)
     assert (folder.traced(events.LogFlushed), folder.disk.flushed("t-0")) == ([], 0)
-    folder.disk.look(WRITEBACK_US, NO_PARTITIONS)
-    folder.disk.look(WRITEBACK_US + 1, NO_PARTITIONS)
+    folder.disk.observe(WRITEBACK_US, NO_PARTITIONS)
+    folder.disk.observe(WRITEBACK_US + 1, NO_PARTITIONS)
     assert (folder.traced(events.LogFlushed), folder.disk.flushed("t-0")) == ([("flush", "t-0", 1)], 1)
-    folder.disk.look(WRITEBACK_US + 500, NO_PARTITIONS)
+    folder.disk.observe(WRITEBACK_US + 500, NO_PARTITIONS)
     assert folder.traced(events.LogFlushed)[1:] == [("flush", "t-0", 2)]
 
 
@@ -104,7 +104,7 @@ def test_without_writeback_the_system_flushes_no_record(make_folder: Callable[..
     folder = make_folder()
     folder.write(*ABC)
     for now_us in (0, 10**12):
-        folder.disk.look(now_us, NO_PARTITIONS)
+        folder.disk.observe(now_us, NO_PARTITIONS)
     assert (folder.traced(events.LogFlushed), folder.disk.flushed("t-0")) == ([], 0)
 
 
@@ -114,28 +114,28 @@ def test_a_lost_disk_keeps_only_the_ids(make_folder: Callable[..., Folder]) -> N
     folder.checkpoint(HIGH_WATERMARKS, t_0_0=3)
     (folder.root / "meta.properties").write_text("broker.id=1")
     (folder.root / "__cluster_metadata-0").mkdir()
-    folder.disk.look(0, NO_PARTITIONS)
+    folder.disk.observe(0, NO_PARTITIONS)
     folder.disk.lose()
     assert [file.name for file in folder.root.iterdir()] == ["meta.properties"]
     assert folder.traced(events.LogLost) == [("log_lost", "t-0", 0, 3)]
     assert folder.disk.leo("t-0") == 0
-    folder.disk.look(2 * WRITEBACK_US, NO_PARTITIONS)
+    folder.disk.observe(2 * WRITEBACK_US, NO_PARTITIONS)
     assert folder.traced(events.LogTruncated, events.LogFlushed) == []
     folder.write(stored_batch(0, "x"))
-    folder.disk.look(3 * WRITEBACK_US, NO_PARTITIONS)
+    folder.disk.observe(3 * WRITEBACK_US, NO_PARTITIONS)
     assert [batch.values for batch in folder.disk.batches("t-0")] == [("x",)]
 
 
 def test_a_truncation_lowers_the_flushed_offset(make_folder: Callable[..., Folder]) -> None:
     folder = make_folder(writeback_us=WRITEBACK_US)
     folder.write(*ABC)
-    folder.disk.look(0, NO_PARTITIONS)
-    folder.disk.look(WRITEBACK_US, NO_PARTITIONS)
+    folder.disk.observe(0, NO_PARTITIONS)
+    folder.disk.observe(WRITEBACK_US, NO_PARTITIONS)
     folder.write(ABC[0])
-    folder.disk.look(WRITEBACK_US, NO_PARTITIONS)
+    folder.disk.observe(WRITEBACK_US, NO_PARTITIONS)
     assert folder.disk.flushed("t-0") == 1
     folder.write(ABC[0], stored_batch(1, "d", epoch=1))
-    folder.disk.look(WRITEBACK_US, NO_PARTITIONS)
+    folder.disk.observe(WRITEBACK_US, NO_PARTITIONS)
     assert folder.disk.flushed("t-0") == 1
 
 
@@ -146,14 +146,14 @@ def lost(folder: Folder) -> list[tuple[Any, ...]]:
 def test_the_age_of_a_rewritten_record_counts_from_its_last_write(make_folder: Callable[..., Folder]) -> None:
     folder = make_folder(writeback_us=WRITEBACK_US)
     folder.write(*ABC)
-    folder.disk.look(0, NO_PARTITIONS)
+    folder.disk.observe(0, NO_PARTITIONS)
     folder.write(ABC[0])
-    folder.disk.look(500, NO_PARTITIONS)
+    folder.disk.observe(500, NO_PARTITIONS)
     folder.write(*ABC)
-    folder.disk.look(900, NO_PARTITIONS)
-    folder.disk.look(WRITEBACK_US, NO_PARTITIONS)
+    folder.disk.observe(900, NO_PARTITIONS)
+    folder.disk.observe(WRITEBACK_US, NO_PARTITIONS)
     assert folder.disk.flushed("t-0") == 1
-    folder.disk.look(WRITEBACK_US + 900, NO_PARTITIONS)
+    folder.disk.observe(WRITEBACK_US + 900, NO_PARTITIONS)
     assert folder.disk.flushed("t-0") == 3
 
 
@@ -165,7 +165,7 @@ def test_a_power_loss_removes_unflushed_records(make_folder: Callable[..., Folde
     assert (stored_log(folder.root / "t-0").leo, folder.disk.leo("t-0")) == (0, 0)
     # The loss is not a truncation by the broker.
     assert folder.traced(events.LogTruncated) == []
-    folder.disk.look(0, NO_PARTITIONS)
+    folder.disk.observe(0, NO_PARTITIONS)
     assert folder.traced(events.LogTruncated) == []
 
 
@@ -173,7 +173,7 @@ def test_a_power_loss_keeps_records_below_the_recovery_point(make_folder: Callab
     folder = make_folder()
     folder.write(*ABC)
     folder.checkpoint(RECOVERY_POINTS, t_0=2)
-    folder.disk.look(0, NO_PARTITIONS)
+    folder.disk.observe(0, NO_PARTITIONS)
     assert folder.disk.flushed("t-0") == 2
     folder.disk.lose_power(0)
     assert lost(folder) == [("unflushed_lost", "t-0", 2, 3)]
@@ -184,7 +184,7 @@ def test_a_power_loss_keeps_records_written_back(make_folder: Callable[..., Fold
     folder = make_folder(writeback_us=WRITEBACK_US)
     folder.write(ABC[0])
     folder.checkpoint(RECOVERY_POINTS, t_0=0)
-    folder.disk.look(0, NO_PARTITIONS)
+    folder.disk.observe(0, NO_PARTITIONS)
     folder.write(*ABC)
     folder.disk.lose_power(WRITEBACK_US)
     assert lost(folder) == [("unflushed_lost", "t-0", 1, 3)]
@@ -206,12 +206,12 @@ def test_an_added_partition_is_followed(
     make_folder: Callable[..., Folder],
 ) -> None:
     folder = make_folder()
-    folder.disk.look(0, NO_PARTITIONS)
-    assert not folder.disk.knows("t-2")
+    folder.disk.observe(0, NO_PARTITIONS)
+    assert not folder.disk.has_log("t-2")
     assert folder.disk.leo("t-2") == 0
     folder.write(stored_batch(0, "a"), partition="t-2")
     folder.owned.append("t-2")
-    folder.disk.look(0, frozenset({"t-2"}))
+    folder.disk.observe(0, frozenset({"t-2"}))
     assert folder.traced(events.BatchAppended) == [("append", "t-2", 0, 0, -1, -1, ("a",))]
 
 
@@ -220,14 +220,14 @@ def test_a_replica_moved_to_another_broker_is_deleted_and_may_return(
 ) -> None:
     folder = make_folder()
     folder.write(*ABC)
-    folder.disk.look(0, NO_PARTITIONS)
+    folder.disk.observe(0, NO_PARTITIONS)
     (folder.root / "t-0").rename(folder.root / "t-0.0123-delete")
-    folder.disk.look(0, NO_PARTITIONS)
-    folder.disk.look(0, NO_PARTITIONS)
+    folder.disk.observe(0, NO_PARTITIONS)
+    folder.disk.observe(0, NO_PARTITIONS)
     assert folder.traced(events.LogDeleted, events.LogTruncated) == [("log_deleted", "t-0", 3)]
     assert (folder.disk.leo("t-0"), folder.disk.batches("t-0")) == (0, ())
     folder.write(ABC[0])
-    folder.disk.look(0, NO_PARTITIONS)
+    folder.disk.observe(0, NO_PARTITIONS)
     assert folder.disk.leo("t-0") == 1
 
 
@@ -236,10 +236,10 @@ def test_lost_records_are_not_written_back(make_folder: Callable[..., Folder]) -
     folder.write(*ABC)
     folder.disk.lose_power(0)
     folder.write(stored_batch(0, "d", epoch=1))
-    folder.disk.look(500, NO_PARTITIONS)
-    folder.disk.look(WRITEBACK_US, NO_PARTITIONS)
+    folder.disk.observe(500, NO_PARTITIONS)
+    folder.disk.observe(WRITEBACK_US, NO_PARTITIONS)
     assert folder.disk.flushed("t-0") == 0
-    folder.disk.look(WRITEBACK_US + 500, NO_PARTITIONS)
+    folder.disk.observe(WRITEBACK_US + 500, NO_PARTITIONS)
     assert folder.disk.flushed("t-0") == 1
 
 
@@ -261,19 +261,19 @@ def test_a_damaged_recovery_checkpoint_is_ignored(make_folder: Callable[..., Fol
     folder = make_folder()
     folder.write(*ABC)
     (folder.root / RECOVERY_POINTS).write_text("0\n2\nt 0 3\n")
-    folder.disk.look(0, NO_PARTITIONS)
+    folder.disk.observe(0, NO_PARTITIONS)
     assert folder.disk.flushed("t-0") == 0
 
 
 def test_a_checkpoint_reports_only_changed_offsets(make_folder: Callable[..., Folder]) -> None:
     folder = make_folder()
-    folder.disk.look(0, NO_PARTITIONS)
+    folder.disk.observe(0, NO_PARTITIONS)
     assert folder.traced() == []
     folder.checkpoint(HIGH_WATERMARKS, 1, t_0=0, t_1=4, other_0=9)
-    folder.disk.look(0, NO_PARTITIONS)
-    folder.disk.look(0, NO_PARTITIONS)
+    folder.disk.observe(0, NO_PARTITIONS)
+    folder.disk.observe(0, NO_PARTITIONS)
     folder.checkpoint(HIGH_WATERMARKS, 2, t_0=0, t_1=5, other_0=10)
-    folder.disk.look(0, NO_PARTITIONS)
+    folder.disk.observe(0, NO_PARTITIONS)
     assert folder.traced() == [
         ("checkpoint", HIGH_WATERMARKS, (("t-0", 0), ("t-1", 4))),
         ("checkpoint", HIGH_WATERMARKS, (("t-1", 5),)),
@@ -285,10 +285,10 @@ def test_an_incomplete_checkpoint_is_read_again(make_folder: Callable[..., Folde
     file = folder.root / HIGH_WATERMARKS
     file.write_text("0\n2\nt 0 3\n")
     os.utime(file, ns=(1, 1))
-    folder.disk.look(0, NO_PARTITIONS)
+    folder.disk.observe(0, NO_PARTITIONS)
     assert folder.traced() == []
     folder.checkpoint(HIGH_WATERMARKS, 1, t_0=3, t_1=0)
-    folder.disk.look(0, NO_PARTITIONS)
+    folder.disk.observe(0, NO_PARTITIONS)
     assert folder.traced() == [("checkpoint", HIGH_WATERMARKS, (("t-0", 3), ("t-1", 0)))]
 
 
@@ -296,7 +296,7 @@ def test_a_starting_broker_opens_its_logs(make_folder: Callable[..., Folder]) ->
     folder = make_folder()
     folder.write(*ABC)
     folder.checkpoint(HIGH_WATERMARKS, t_0=2, t_1=8)
-    folder.disk.look(0, NO_PARTITIONS)
+    folder.disk.observe(0, NO_PARTITIONS)
     folder.disk.open()
     assert folder.traced(events.LogOpened) == [("recover", "t-0", 3, 2)]
 
@@ -309,7 +309,7 @@ def test_a_log_without_a_checkpointed_high_watermark_opens_with_0(
     folder.write(*ABC)
     if checkpoint is not None:
         (folder.root / HIGH_WATERMARKS).write_text(checkpoint)
-    folder.disk.look(0, NO_PARTITIONS)
+    folder.disk.observe(0, NO_PARTITIONS)
     folder.disk.open()
     assert folder.traced(events.LogOpened) == [("recover", "t-0", 3, 0)]
 
@@ -344,7 +344,7 @@ def test_each_log_is_in_one_of_several_log_directories(tmp_path: Path) -> None:
     first.checkpoint(HIGH_WATERMARKS, t_0=3)
     second.checkpoint(HIGH_WATERMARKS, t_1=2)
     second.checkpoint(RECOVERY_POINTS, t_1=1)
-    both.look(0, NO_PARTITIONS)
+    both.observe(0, NO_PARTITIONS)
     assert (both.leo("t-0"), both.leo("t-1"), both.flushed("t-1")) == (3, 2, 1)
     assert first.traced(events.CheckpointWritten) == [
         ("checkpoint", HIGH_WATERMARKS, (("t-0", 3),)),
@@ -363,7 +363,7 @@ def test_a_removed_checkpoint_is_traced_with_the_offsets_that_it_had(
     folder.write(*ABC)
     folder.checkpoint(HIGH_WATERMARKS, t_0=3, t_1=0, other_0=4)
     folder.checkpoint("t-0/leader-epoch-checkpoint", **{"0": 1, "2": 2})
-    folder.disk.look(0, NO_PARTITIONS)
+    folder.disk.observe(0, NO_PARTITIONS)
     folder.disk.remove_checkpoint(HIGH_WATERMARKS)
     folder.disk.remove_checkpoint(LEADER_EPOCHS)
     assert folder.traced(events.CheckpointReverted) == [

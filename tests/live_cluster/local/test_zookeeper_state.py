@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from harrow.live_cluster.local.zookeeper_state import ControllerTermsSeen, assignments_in
+from harrow.live_cluster.local.zookeeper_state import ObservedControllerTerms, assignments_in
 from harrow.live_cluster.wire.administration import Assignment
 
 Terms = list[tuple[int | None, int]]
@@ -16,15 +16,15 @@ def reported() -> Terms:
 
 
 @pytest.fixture
-def terms(reported: Terms) -> ControllerTermsSeen:
+def terms(reported: Terms) -> ObservedControllerTerms:
     def set_controller(*term: Any) -> None:
         reported.append(term)
 
-    return ControllerTermsSeen(set_controller)
+    return ObservedControllerTerms(set_controller)
 
 
 def test_a_term_begins_when_the_controller_raises_the_epoch(
-    terms: ControllerTermsSeen, reported: Terms
+    terms: ObservedControllerTerms, reported: Terms
 ) -> None:
     """Up to 2.1 the controller writes its znode before the epoch."""
     terms.look(2, -1)
@@ -37,14 +37,14 @@ def test_a_term_begins_when_the_controller_raises_the_epoch(
     assert reported == [(2, 1), (None, 1), (3, 2)]
 
 
-def test_the_same_broker_may_begin_another_term(terms: ControllerTermsSeen, reported: Terms) -> None:
+def test_the_same_broker_may_begin_another_term(terms: ObservedControllerTerms, reported: Terms) -> None:
     for controller, epoch in ((2, 1), (None, 1), (2, 1), (2, 2)):
         terms.look(controller, epoch)
     assert reported == [(2, 1), (None, 1), (2, 2)]
 
 
 def test_a_successor_is_reported_without_a_gap_between_the_terms(
-    terms: ControllerTermsSeen, reported: Terms
+    terms: ObservedControllerTerms, reported: Terms
 ) -> None:
     for controller, epoch in ((2, 1), (3, 1), (3, 2)):
         terms.look(controller, epoch)
@@ -52,7 +52,7 @@ def test_a_successor_is_reported_without_a_gap_between_the_terms(
 
 
 def test_a_controller_is_reported_if_its_epoch_was_seen_first(
-    terms: ControllerTermsSeen, reported: Terms
+    terms: ObservedControllerTerms, reported: Terms
 ) -> None:
     """Both znodes were written between the two reads."""
     for controller, epoch in ((None, 0), (None, 1), (0, 1)):

@@ -14,7 +14,7 @@ from harrow.cluster_model.topology import KAFKA_PYTHON
 from harrow.live_cluster.clients.client_settings import LIBRARIES
 from harrow.live_cluster.local.started_effects import started_reach
 from harrow.live_cluster.reach import feasible
-from harrow.live_cluster.reach.feasible import as_real, obstacles_within, voters_of
+from harrow.live_cluster.reach.feasible import as_run_on_brokers, obstacles_within, voters_of
 from harrow.live_cluster.releases.kafka_release import (
     KRAFT,
     ZOOKEEPER,
@@ -89,15 +89,15 @@ def test_a_plain_campaign_has_no_obstacles() -> None:
         ),
         (
             action("send: {value: m0, key: k, tombstone: true}"),
-            "harrow cannot tell a record without a value from others, so no tombstones are sent to real brokers",
+            "harrow cannot distinguish tombstones on real brokers, so it sends none",
         ),
         (
             "workload: {duration: 5s, producers: [{name: p, rate: 1/s, keys: 3, tombstone_every: 2}]}",
-            "harrow cannot tell a record without a value from others, so no tombstones are sent to real brokers",
+            "harrow cannot distinguish tombstones on real brokers, so it sends none",
         ),
         (
             "workload: {duration: 5s, producers: [{name: p, rate: 1/s, keys: 3, record_bytes: 1000}]}",
-            "records with keys are as large as key and value: record_bytes does not apply to them",
+            "record_bytes does not apply to records with keys on real brokers",
         ),
         (
             "cluster: {brokers: 1, topics: [{name: t, settings: {cleanup.policy: compact}}]}",
@@ -109,7 +109,7 @@ def test_a_plain_campaign_has_no_obstacles() -> None:
         ),
         (
             "workload: {duration: 5s, consumers: [{name: c, library: kafka-python, settings: {group.id: g}}]}",
-            "c is a member of a group, which takes confluent-kafka here",
+            "c is a member of a group, and needs confluent-kafka on real brokers",
         ),
         (
             "workload: {duration: 5s, consumers: [{name: c, settings: {group.id: g, partition.assignment.strategy: sticky}}]}",
@@ -198,14 +198,14 @@ def test_a_behaviour_of_the_release_cannot_be_switched_off() -> None:
 
 def test_repairs_of_later_releases_are_left_out_on_real_brokers() -> None:
     original = plan("behaviours: {maximal_isr: true, truncation_drops_empty_last_epoch: true}")
-    real, without = as_real(original, R241)
+    real, without = as_run_on_brokers(original, R241)
     assert [unset.switch for unset in without] == ["maximal_isr", "truncation_drops_empty_last_epoch"]
     assert [str(unset) for unset in without] == [
-        "brokers are as they are: maximal_isr is not set",
-        "brokers are as they are: truncation_drops_empty_last_epoch is not set",
+        "maximal_isr cannot be set on real brokers of this release",
+        "truncation_drops_empty_last_epoch cannot be set on real brokers of this release",
     ]
     assert (real.behaviours, real.kafka, real.cluster) == ({}, "2.4", original.cluster)
-    assert as_real(real, R241) == (real, ())
+    assert as_run_on_brokers(real, R241) == (real, ())
 
 
 APPLIED = """
@@ -232,7 +232,7 @@ def test_every_fault_of_applications_can_be_done_on_brokers(fault: str) -> None:
 
 
 def test_a_zombie_of_another_client_than_an_application_is_an_obstacle() -> None:
-    reason = "client_zombie: harrow follows two processes only of an application, not of a producer or another consumer"
+    reason = "client_zombie: on real brokers only an application can have two processes, not a producer or another consumer"
     for text in (
         APPLIED % ("", "client_zombie: {client: p}"),
         CLUSTER + "workload: {producers: [{name: p}]}\n" + action("client_zombie: {client: any}"),
@@ -269,22 +269,22 @@ def test_conditions_on_applications_are_supported() -> None:
 
 def test_transactional_applications_run_without_transactions_v2() -> None:
     original = plan("kafka: '4.3'\n" + APPLIED % ("", "send: m"))
-    assert as_real(original, release_of("4.3.1"))[0].behaviours == {"transactions_v2": False}
+    assert as_run_on_brokers(original, release_of("4.3.1"))[0].behaviours == {"transactions_v2": False}
     without = plan("kafka: '4.3'\n" + APPLIED % (", delivery: at_least_once", "send: m"))
-    assert as_real(without, release_of("4.3.1"))[0].behaviours == {}
+    assert as_run_on_brokers(without, release_of("4.3.1"))[0].behaviours == {}
 
 
 def test_transactional_producers_run_without_transactions_v2() -> None:
     text = "kafka: '4.3'\nworkload: {duration: 5s, producers: [{name: p, rate: 1/s%s}]}"
     with_transactions = plan(text % ", settings: {transactional.id: app}")
-    real, without = as_real(with_transactions, release_of("4.3.1"))
+    real, without = as_run_on_brokers(with_transactions, release_of("4.3.1"))
     assert (real.behaviours, without) == ({"transactions_v2": False}, ())
-    assert as_real(plan(text % ""), release_of("4.3.1"))[0].behaviours == {}
+    assert as_run_on_brokers(plan(text % ""), release_of("4.3.1"))[0].behaviours == {}
 
 
 def test_behaviours_newer_than_the_plans_release_follow_the_brokers() -> None:
     original = plan("behaviours: {maximal_isr: true}")
-    real, without = as_real(original, release_of("2.8.2"))
+    real, without = as_run_on_brokers(original, release_of("2.8.2"))
     assert without == ()
     assert real.behaviours == {
         "fetch_at_lso_returns_aborted_transactions": False,
@@ -322,15 +322,15 @@ NO_RELEASE_DOES: Final = (
 def test_a_campaign_with_a_repair_of_no_release_runs_on_brokers_without_it(release: KafkaRelease) -> None:
     original = plan(f'kafka: "{release.model_release}"\n{NO_RELEASE_DOES}')
     assert list(obstacles_within(original, started_reach(release, release.modes[0]))) == []
-    real, without = as_real(original, release)
+    real, without = as_run_on_brokers(original, release)
     # The behaviours are stated, so that findings can propose the repair.
     assert {name: real.behaviours[name] for name in original.behaviours} == dict.fromkeys(
         original.behaviours, False
     )
-    assert [unset.is_mended for unset in without] == [False, False]
+    assert [unset.exists_later for unset in without] == [False, False]
     assert str(without[0]) == (
-        "brokers are as they are: abandoned_batch_keeps_sequence is not set, which no release of Kafka does. A finding may come of that where a "
-        f"campaign says: {SWITCHES['abandoned_batch_keeps_sequence'].meaning}"
+        "abandoned_batch_keeps_sequence cannot be set on real brokers of any release. A finding may be due to this, because "
+        f"the campaign assumes: {SWITCHES['abandoned_batch_keeps_sequence'].meaning}"
     )
 
 
@@ -363,7 +363,7 @@ def test_clients_without_processes_are_an_obstacle() -> None:
     original = plan("")
     object.__setattr__(original, "applications", (Spec(),))
     assert list(obstacles_within(original, started_reach(R241, ZOOKEEPER))) == [
-        "heartbeat-0 is of a kind that exists only on the model"
+        "heartbeat-0 is a kind of client that exists only on the model"
     ]
 
 
@@ -376,7 +376,7 @@ def test_clients_without_processes_are_an_obstacle() -> None:
         ),
         (
             action("disk_loss: {broker: controller}"),
-            "disk_loss strikes a broker's disk, and the controller is none",
+            "disk_loss strikes a broker's disk, and the controller is not a broker",
         ),
         ("expect: {final: {controller: 0}}", "the controller is not a broker"),
     ],
@@ -392,7 +392,7 @@ def test_a_separate_controller_can_be_struck_only_if_harrow_started_it(how: str)
     started = started_reach(R241, KRAFT)
     assert list(obstacles_within(failover, started)) == []
     assert list(obstacles_within(failover, replace(started, has_controllers=False))) == [
-        "controller_failover strikes a broker, and the controller is none"
+        "controller_failover strikes a broker, and the controller is not a broker"
     ]
 
 
@@ -439,18 +439,18 @@ ENSEMBLE = "cluster: {zookeeper: {servers: 3}}\n"
 @pytest.mark.parametrize(
     ("text", "obstacles"),
     [
-        (ENSEMBLE, ["it has 3 ZooKeeper servers, and brokers are started with one"]),
+        (ENSEMBLE, ["the campaign has 3 ZooKeeper servers, and harrow starts one"]),
         (
             action("broker_crash: {broker: zookeeper-1}"),
-            ["broker_crash strikes a ZooKeeper server, and its process is not at hand"],
+            ["broker_crash strikes a ZooKeeper server, and harrow does not control its process"],
         ),
         (
             action("broker_pause: {broker: leader of zookeeper}"),
-            ["broker_pause strikes a ZooKeeper server, and its process is not at hand"],
+            ["broker_pause strikes a ZooKeeper server, and harrow does not control its process"],
         ),
         (
             action("partition: {between: [zookeeper-1], and: [0]}"),
-            ["partition strikes a ZooKeeper server, and its process is not at hand"],
+            ["partition strikes a ZooKeeper server, and harrow does not control its process"],
         ),
         (action("partition: {between: [zookeeper], and: [0]}"), []),
     ],

@@ -9,7 +9,7 @@ from harrow.campaigns.record.campaign_copy import campaign_copy
 from harrow.campaigns.run.swarm import draw_for_seed
 from harrow.live_cluster.local.started_effects import started_reach
 from harrow.live_cluster.reach.feasible import obstacles
-from harrow.live_cluster.reach.narrowed_swarm import narrowed
+from harrow.live_cluster.reach.narrowed_swarm import narrow_swarm
 from harrow.live_cluster.releases.kafka_release import KRAFT, ZOOKEEPER, pinned_releases, release_of
 
 SEEDS = range(20)
@@ -35,13 +35,15 @@ LEFT_OUT = (
     "bit_rot: a running broker serves a batch from memory, so damage on disk has its effect at an unknown time",
     "disk_slow: all brokers share one disk, which is slow for all of them or for none",
     "harrow cannot observe what compaction removes",
-    "harrow cannot tell a record without a value from others, so no tombstones are sent to real brokers",
+    "harrow cannot distinguish tombstones on real brokers, so it sends none",
 )
 
 
 def on_241(text: str) -> tuple[Plan, Swarm, tuple[str, ...]]:
     reach = started_reach(release_of("2.4.1"), ZOOKEEPER)
-    plan, left_out = narrowed(load_text(text, "c.yaml").plans[0], lambda made: list(obstacles(made, reach)))
+    plan, left_out = narrow_swarm(
+        load_text(text, "c.yaml").plans[0], lambda made: list(obstacles(made, reach))
+    )
     assert plan.swarm is not None
     return plan, plan.swarm, left_out
 
@@ -78,7 +80,7 @@ def test_a_campaign_without_a_swarm_is_unchanged() -> None:
     plan = load_text(
         'name: c\nkafka: "2.4"\nscript: [{do: {bit_rot: {broker: 0, partition: t-0}}}]\n', "c"
     ).plans[0]
-    assert narrowed(plan, lambda _: ["anything"]) == (plan, ())
+    assert narrow_swarm(plan, lambda _: ["anything"]) == (plan, ())
 
 
 @pytest.mark.parametrize("name", ["swarm", "swarm-kraft", "swarm-disks", "swarm-eos"])
@@ -97,7 +99,7 @@ def test_no_seed_of_a_library_swarm_is_skipped_on_its_releases(name: str) -> Non
             def against(made: Plan) -> list[str]:
                 return list(obstacles(made, reach))  # noqa: B023 - it is called within the loop
 
-            possible, _ = narrowed(plan, against)
+            possible, _ = narrow_swarm(plan, against)
             for seed in SEEDS:
                 assert against(draw_for_seed(possible, seed).plan) == [], (release.name, mode, seed)
 

@@ -20,12 +20,12 @@ from harrow.faults.effects import (
     Stop,
     Undo,
 )
-from harrow.live_cluster.reach.rehearsal import faults_of, rehearsed
+from harrow.live_cluster.reach.rehearsal import faults_of, rehearse
 
 
 def effects(text: str) -> list[type[FaultEffect]]:
     plan = load_text(f"name: c\nscript: [{{do: {{{text}}}}}]\n", "c.yaml").plans[0]
-    return [type(each) for fault in faults_of(plan) for each in rehearsed(fault, plan)]
+    return [type(each) for fault in faults_of(plan) for each in rehearse(fault, plan)]
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_a_rehearsed_link_may_end_at_zookeeper() -> None:
         "name: c\nscript: [{do: {broker_isolation: {broker: controller, from: zookeeper}}}]\n", "c.yaml"
     ).plans[0]
     (fault,) = faults_of(plan)
-    assert rehearsed(fault, plan) == (
+    assert rehearse(fault, plan) == (
         *(Cut(0, "zookeeper"), Cut("zookeeper", 0)),
         *(Restore(0, "zookeeper"), Restore("zookeeper", 0)),
     )
@@ -66,4 +66,4 @@ def test_every_fault_of_the_catalogue_can_be_rehearsed() -> None:
     for kind in FAULTS.values():
         if not any(item.required for item in all_fields_of(kind)):
             # A fault that ends others has no effect without them.
-            assert isinstance(rehearsed(kind(), plan), tuple)
+            assert isinstance(rehearse(kind(), plan), tuple)

@@ -5,10 +5,10 @@ import pytest
 from harrow.cluster_model.settings import Value
 from harrow.cluster_model.topology import BrokerSpec, ClusterSpec, TopicSpec
 from harrow.live_cluster.reach.small_segments import (
-    accepted_of_broker,
-    accepted_of_topic,
+    accepted_broker_settings,
+    accepted_topic_settings,
+    has_broker_with_small_segments,
     refuses_small_segments,
-    small_segments_of_one_broker,
 )
 
 BROKERS = (BrokerSpec(id=0), BrokerSpec(id=1))
@@ -33,17 +33,17 @@ def test_small_segments_are_set_by_an_internal_setting_of_topics(
     of_brokers: dict[str, Value], of_topic: dict[str, Value], accepted: dict[str, Value]
 ) -> None:
     cluster = ClusterSpec(topics=(), brokers=BROKERS, settings=of_brokers)
-    assert accepted_of_topic(cluster, TopicSpec(name="t", settings=of_topic)) == accepted
+    assert accepted_topic_settings(cluster, TopicSpec(name="t", settings=of_topic)) == accepted
 
 
 def test_small_segments_are_left_out_of_broker_settings() -> None:
-    assert accepted_of_broker({"log.segment.bytes": 300, "num.io.threads": 2}) == {"num.io.threads": 2}
-    assert accepted_of_broker({"log.segment.bytes": 1 << 20}) == {"log.segment.bytes": 1 << 20}
+    assert accepted_broker_settings({"log.segment.bytes": 300, "num.io.threads": 2}) == {"num.io.threads": 2}
+    assert accepted_broker_settings({"log.segment.bytes": 1 << 20}) == {"log.segment.bytes": 1 << 20}
 
 
 def test_only_all_brokers_together_can_have_small_segments() -> None:
     own = BrokerSpec(id=2, settings={"log.segment.bytes": 300})
-    assert small_segments_of_one_broker(ClusterSpec(topics=(), brokers=(*BROKERS, own)))
-    assert not small_segments_of_one_broker(
+    assert has_broker_with_small_segments(ClusterSpec(topics=(), brokers=(*BROKERS, own)))
+    assert not has_broker_with_small_segments(
         ClusterSpec(topics=(), brokers=BROKERS, settings={"log.segment.bytes": 300})
     )

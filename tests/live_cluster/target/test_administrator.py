@@ -9,10 +9,10 @@ import pytest
 
 from harrow.cluster_model.events import BrokerRegistered, DeleteRecordsAnswered, RequestRejected
 from harrow.cluster_model.settings import LONG_MAX
-from harrow.live_cluster.links.requests_seen import Report
-from harrow.live_cluster.names import SAME, Names
+from harrow.live_cluster.links.observed_requests import Report
+from harrow.live_cluster.names import SAME_NAMES, Names
 from harrow.live_cluster.target.administrator import Administrator
-from harrow.live_cluster.watches.metadata_seen import MetadataSeen
+from harrow.live_cluster.watches.observed_metadata import ObservedMetadata
 from harrow.live_cluster.wire.connection import BrokerConnection, ConnectionLostError
 from tests.patience import PATIENCE_S
 
@@ -66,14 +66,14 @@ class Reports:
 def administrator(
     brokers: Mapping[int, BrokerConnection],
     report: Report,
-    names: Names = SAME,
+    names: Names = SAME_NAMES,
     *,
     leader_of: Callable[[str], int] = lambda _: 1,
 ) -> Administrator:
     """Return an administrator of a topic t with one partition on brokers 1 and 2, whose controller
     is 2.
     """
-    metadata = MetadataSeen(report)
+    metadata = ObservedMetadata(report)
     metadata.assignments.begin({"t": [(1, 2)]})
     metadata.set_registered([1, 2], {})
     return Administrator(
@@ -81,7 +81,7 @@ def administrator(
         report,
         leader_of=leader_of,
         controller=lambda: 2,
-        seen=metadata,
+        observed_metadata=metadata,
         names=names,
     )
 

@@ -16,7 +16,7 @@ from harrow.live_cluster.target.conformity import (
     DIFFERS,
     NOT_COMPARED,
     Comparison,
-    compared_part,
+    comparable_part,
     outcome_of,
 )
 
@@ -48,19 +48,19 @@ def runs(text: str, seeds: range) -> list[RunResult]:
     return [run_plan(plan, seed) for seed in seeds]
 
 
-def compared(plan: Plan, real: Sequence[RunResult], model: Iterable[RunResult]) -> Comparison:
-    return conformity.compared(plan, real, map(compared_part, model))
+def compare_runs(plan: Plan, real: Sequence[RunResult], model: Iterable[RunResult]) -> Comparison:
+    return conformity.compare_runs(plan, real, map(comparable_part, model))
 
 
 def test_model_runs_equal_to_a_real_run_are_counted() -> None:
     (real,) = runs(LOST, range(1))
-    comparison = compared(real.plan, [real], [*runs(LOST, range(3)), *runs(KEPT, range(2))])
-    assert comparison.alike(real) == 3
+    comparison = compare_runs(real.plan, [real], [*runs(LOST, range(3)), *runs(KEPT, range(2))])
+    assert comparison.count_equal_runs(real) == 3
 
 
 def test_a_run_with_an_outcome_of_the_model_agrees() -> None:
     model = runs(LOST, range(3))
-    comparison = compared(model[0].plan, runs(LOST, range(7, 8)), model)
+    comparison = compare_runs(model[0].plan, runs(LOST, range(7, 8)), model)
     assert (comparison.status, comparison.reasons) == (AGREED, ())
     assert [count for _, count in comparison.modelled] == [3]
     assert outcome_of(model[0]).lost == ("m0",)
@@ -69,7 +69,7 @@ def test_a_run_with_an_outcome_of_the_model_agrees() -> None:
 def test_a_record_that_only_the_brokers_kept_is_described_as_a_difference() -> None:
     model = runs(LOST, range(2))
     kept = runs(KEPT, range(1))
-    comparison = compared(model[0].plan, kept, model)
+    comparison = compare_runs(model[0].plan, kept, model)
     assert comparison.status == DIFFERS
     assert "lost: nothing, and m0" in comparison.reasons
     assert "lost-write: held, and permitted" in comparison.reasons
@@ -81,7 +81,7 @@ def test_a_different_final_isr_is_a_difference() -> None:
     evidence = model[0].evidence
     logs = {broker: replace(log, in_sync=broker == 1) for broker, log in evidence.replicas["t-0"].items()}
     real = replace(model[0], evidence=replace(evidence, replicas={"t-0": logs}))
-    assert compared(real.plan, [real], model).reasons == ("ISR of t-0: [1], and [0, 1]",)
+    assert compare_runs(real.plan, [real], model).reasons == ("ISR of t-0: [1], and [0, 1]",)
 
 
 def test_runs_of_generated_records_are_compared_by_verdict_only() -> None:
@@ -93,17 +93,17 @@ def test_runs_of_generated_records_are_compared_by_verdict_only() -> None:
 def test_one_differing_run_is_a_difference() -> None:
     model = runs(LOST, range(2))
     kept = runs(KEPT, range(1))
-    assert compared(model[0].plan, [*model, *kept], model).status == DIFFERS
+    assert compare_runs(model[0].plan, [*model, *kept], model).status == DIFFERS
 
 
 def test_a_skipped_run_is_not_compared() -> None:
     (run,) = runs(LOST, range(1))
     skipped = replace(run, verdict=Verdict(status=SKIPPED, rules={}, reasons=("it cannot be seen",)))
-    comparison = compared(run.plan, [skipped], [run])
+    comparison = compare_runs(run.plan, [skipped], [run])
     assert (comparison.status, comparison.reasons) == (NOT_COMPARED, ("it cannot be seen",))
-    assert comparison.alike(skipped) == 0
-    comparison = compared(run.plan, [run], [])
-    assert (comparison.status, comparison.reasons) == (NOT_COMPARED, ("the model comes to no verdict",))
+    assert comparison.count_equal_runs(skipped) == 0
+    comparison = compare_runs(run.plan, [run], [])
+    assert (comparison.status, comparison.reasons) == (NOT_COMPARED, ("the model reached no verdict",))
 
 
 @pytest.mark.parametrize("status", [SKIPPED, INCONCLUSIVE])
@@ -111,13 +111,13 @@ def test_the_model_does_not_run_without_a_decided_run_on_brokers(status: str) ->
     (run,) = runs(LOST, range(1))
     undecided = replace(run, verdict=Verdict(status=status, rules={}, reasons=("unknown",)))
     model = iter(runs(LOST, range(2)))
-    assert compared(run.plan, [undecided], model).reasons == ("unknown",)
+    assert compare_runs(run.plan, [undecided], model).reasons == ("unknown",)
     assert len(list(model)) == 2
 
 
 def test_service_levels_of_workloads_are_shown_but_are_no_difference() -> None:
     real, *model = runs(GENERATED, range(4))
-    comparison = compared(real.plan, [real], model)
+    comparison = compare_runs(real.plan, [real], model)
     assert (comparison.status, len(comparison.modelled_service)) == (AGREED, 3)
     (service,) = comparison.service
     assert service.sent == service.acked == real.service.total.sent > 0
@@ -126,7 +126,7 @@ def test_service_levels_of_workloads_are_shown_but_are_no_difference() -> None:
 
 def test_a_script_has_no_service_levels() -> None:
     (real,) = runs(LOST, range(1))
-    comparison = compared(real.plan, [real], runs(LOST, range(1)))
+    comparison = compare_runs(real.plan, [real], runs(LOST, range(1)))
     assert (comparison.service, comparison.modelled_service) == ((), ())
 
 
@@ -143,10 +143,10 @@ faults: [{{at: 2s, do: {{broker_crash: {{broker: leader of t-0, restart_after: 2
 def test_a_different_order_of_retries_is_no_difference_if_order_is_not_promised() -> None:
     (java,), (kept,) = (runs(REORDERED.format(in_flight=number), range(1)) for number in (5, 1))
     assert [run.verdict.rules["nonmonotonic-send"].status for run in (java, kept)] == [PERMITTED, HELD]
-    assert compared(java.plan, [kept], [java]).status == AGREED
+    assert compare_runs(java.plan, [kept], [java]).status == AGREED
     broken = replace(kept.verdict.rules["nonmonotonic-send"], status=VIOLATED)
     verdict = replace(kept.verdict, rules={**kept.verdict.rules, "nonmonotonic-send": broken})
-    assert compared(java.plan, [replace(kept, verdict=verdict)], [java]).status == DIFFERS
+    assert compare_runs(java.plan, [replace(kept, verdict=verdict)], [java]).status == DIFFERS
 
 
 WORKERS = """
@@ -166,7 +166,7 @@ def test_the_order_of_parallel_workers_is_not_compared(delivery: str) -> None:
     one, *others = runs(WORKERS.replace("DELIVERY", delivery), range(3))
     logs = [list(next(iter(run.evidence.replicas["results-0"].values())).values()) for run in (one, *others)]
     assert len({tuple(log) for log in logs}) == len(logs)
-    compared_with = compared(one.plan, [one], others)
+    compared_with = compare_runs(one.plan, [one], others)
     assert (compared_with.status, compared_with.reasons) == (AGREED, ())
     # The input that they read is compared.
     assert {partition for partition, _, _ in outcome_of(one).logs} == {"jobs-0"}

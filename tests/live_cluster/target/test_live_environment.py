@@ -83,17 +83,20 @@ class Cluster:
         self.rules: list[MessageRule] = []
         self.outside: list[int] = []
         self.is_registered = True
-        self.seen: Any = None
+        self.observed_metadata: Any = None
         self.power_losses = 0
         disk = SimpleNamespace(
-            look=lambda *_: None, open=lambda: None, leo=lambda _: 5, lose_power=lambda _: self._lose_power()
+            observe=lambda *_: None,
+            open=lambda: None,
+            leo=lambda _: 5,
+            lose_power=lambda _: self._lose_power(),
         )
         observer: Any = SimpleNamespace(
             controller=lambda: None,
             led_by=lambda _: frozenset(),
             partition_state=lambda _: (4, 1, (4,)),
             replicas_of=lambda _: (0, 1),
-            replica=lambda *_: self.seen,
+            replica=lambda *_: self.observed_metadata,
             electable=lambda _: (0, 1),
             is_registered=lambda _: self.is_registered,
         )
@@ -105,7 +108,7 @@ class Cluster:
                 process_names=tuple(map(process_name, controllers)) or ("zookeeper",),
                 expire_session=self.expired.append,
             ),
-            seen=SimpleNamespace(stopping=self.stopping),
+            observed_metadata=SimpleNamespace(stopping=self.stopping),
             links=SimpleNamespace(
                 restore_all=self.cuts.clear,
                 restore_all_but=lambda outside: setattr(self, "outside", outside),
@@ -130,7 +133,7 @@ class Cluster:
             survivable=settings is not None,
             hangs=hangs,
         )
-        self.environment.started()
+        self.environment.report_start()
 
     def _lose_power(self) -> None:
         self.power_losses += 1
@@ -142,19 +145,19 @@ class Cluster:
 @pytest.mark.parametrize(("leader", "shown"), [(1, 1), (None, 4)])
 def test_a_broker_that_refuses_to_truncate_is_stopping(leader: int | None, shown: int) -> None:
     cluster = Cluster(hangs=False)
-    cluster.environment.truncation_refused(0, RefusalLine("t-0", leader, 1, 2))
+    cluster.environment.report_truncation_refusal(0, RefusalLine("t-0", leader, 1, 2))
     assert cluster.events("truncation_refused") == [(0, "t-0", shown, 1, 2)]
     assert cluster.events("broker_stopping") == [(0,)]
     assert cluster.environment.is_stopping(0)
     cluster.broker.is_running = False
-    cluster.environment.look()
+    cluster.environment.check_nodes()
     assert cluster.events("broker_stopped") == [(0, SHUT_DOWN)]
 
 
 def test_healing_kills_and_restarts_a_broker_that_hangs_while_it_stops() -> None:
     cluster = Cluster(hangs=True)
-    cluster.environment.truncation_refused(0, RefusalLine("t-0", 1, 1, 2))
-    cluster.environment.look()
+    cluster.environment.report_truncation_refusal(0, RefusalLine("t-0", 1, 1, 2))
+    cluster.environment.check_nodes()
     assert (cluster.environment.is_stopping(0), cluster.broker.starts) == (True, 0)
     cluster.environment.heal()
     assert cluster.events("broker_stopped") == [(0, KILLED)]
@@ -178,7 +181,7 @@ def test_healing_a_core_does_not_start_a_waiting_broker_outside_it() -> None:
     cluster.environment.perform(Start(0))
     cluster.environment.heal_core([])
     cluster.is_registered = False
-    cluster.environment.look()
+    cluster.environment.check_nodes()
     assert cluster.broker.starts == 0
     cluster.environment.heal()
     assert cluster.broker.starts == 1
@@ -197,7 +200,7 @@ def test_a_broker_stopped_before_it_could_start_stays_down() -> None:
     cluster = waiting()
     cluster.environment.perform(Stop(0))
     cluster.is_registered = False
-    cluster.environment.look()
+    cluster.environment.check_nodes()
     assert (cluster.environment.is_running(0), cluster.broker.starts) == (False, 0)
     cluster.environment.perform(Start(0))
     assert (cluster.environment.is_stopping(0), cluster.broker.starts) == (False, 1)
@@ -211,7 +214,7 @@ def test_a_power_loss_cancels_the_restart_of_a_stopping_broker() -> None:
     assert (environment.is_stopping(0), cluster.broker.starts) == (True, 0)
     environment.perform(LosePower(0))
     assert cluster.events("broker_stopped") == [(0, POWER_LOSS)]
-    environment.look()
+    environment.check_nodes()
     assert (environment.is_running(0), cluster.broker.starts, cluster.power_losses) == (False, 0, 1)
 
 
@@ -219,7 +222,7 @@ def test_a_power_loss_cancels_the_start_of_a_waiting_broker() -> None:
     cluster = waiting()
     cluster.environment.perform(LosePower(0))
     cluster.is_registered = False
-    cluster.environment.look()
+    cluster.environment.check_nodes()
     assert (cluster.environment.is_running(0), cluster.broker.starts, cluster.power_losses) == (False, 0, 1)
 
 
@@ -227,24 +230,24 @@ def test_a_broker_paused_before_it_could_start_starts_when_it_is_resumed() -> No
     cluster = waiting()
     cluster.environment.perform(Pause(0))
     cluster.is_registered = False
-    cluster.environment.look()
+    cluster.environment.check_nodes()
     assert (cluster.environment.is_paused(0), cluster.broker.starts) == (True, 0)
     cluster.environment.perform(Resume(0))
-    cluster.environment.look()
+    cluster.environment.check_nodes()
     assert (cluster.environment.is_paused(0), cluster.broker.starts) == (False, 1)
 
 
 def test_a_broker_that_refuses_several_truncations_stops_once() -> None:
     cluster = Cluster(hangs=False)
     for partition in ("t-0", "t-1"):
-        cluster.environment.truncation_refused(0, RefusalLine(partition, 1, 1, 2))
+        cluster.environment.report_truncation_refusal(0, RefusalLine(partition, 1, 1, 2))
     assert len(cluster.events("truncation_refused")) == 2
     assert cluster.events("broker_stopping") == [(0,)]
 
 
 def test_a_broker_killed_while_it_stops_closes_no_session() -> None:
     cluster = Cluster(hangs=True)
-    cluster.environment.truncation_refused(0, RefusalLine("t-0", 1, 1, 2))
+    cluster.environment.report_truncation_refusal(0, RefusalLine("t-0", 1, 1, 2))
     assert cluster.stopping == {0}
     cluster.environment.perform(Kill(0))
     assert cluster.stopping == set()
@@ -252,11 +255,11 @@ def test_a_broker_killed_while_it_stops_closes_no_session() -> None:
 
 def test_healing_waits_for_a_broker_that_is_shutting_down() -> None:
     cluster = Cluster(hangs=False)
-    cluster.environment.truncation_refused(0, RefusalLine("t-0", 1, 1, 2))
+    cluster.environment.report_truncation_refusal(0, RefusalLine("t-0", 1, 1, 2))
     cluster.environment.heal()
     assert (cluster.events("broker_stopped"), cluster.broker.starts) == ([], 0)
     cluster.broker.is_running = False
-    cluster.environment.look()
+    cluster.environment.check_nodes()
     assert (cluster.events("broker_stopped"), cluster.broker.starts) == ([(0, SHUT_DOWN)], 1)
 
 
@@ -276,7 +279,7 @@ def test_a_separate_controller_is_killed_and_started_like_a_broker() -> None:
 def test_healing_starts_a_controller_that_ended_by_itself() -> None:
     cluster = Cluster(controllers=(3000,))
     cluster.controllers[3000].is_running = False
-    cluster.environment.look()
+    cluster.environment.check_nodes()
     assert cluster.events("broker_stopped") == [(3000, KILLED)]
     cluster.environment.heal()
     assert cluster.controllers[3000].starts == 1
@@ -306,7 +309,7 @@ def test_a_survivable_run_allows_no_power_loss_before_a_high_watermark_is_known(
     )
     cluster = Cluster(settings={"t-0": settings})
     assert not cluster.environment.may_lose_power(0)
-    cluster.seen = SimpleNamespace(hw=5)
+    cluster.observed_metadata = SimpleNamespace(hw=5)
     assert cluster.environment.may_lose_power(0)
 
 

@@ -11,7 +11,7 @@ from harrow.live_cluster.wire.replicas import ReplicaOffsets
 
 def test_a_partition_without_a_leader_has_no_leading_replica() -> None:
     metadata: Any = SimpleNamespace(controller=None, partition_state=None, electable=None)
-    cluster: Any = SimpleNamespace(links=None, logs={}, seen=metadata, replicas_of=None)
+    cluster: Any = SimpleNamespace(links=None, logs={}, observed_metadata=metadata, replicas_of=None)
     about: Any = SimpleNamespace(is_acked=None, is_failed=None, is_consumed=None)
     watch: Any = SimpleNamespace(offsets=lambda: {"t-0": ReplicaOffsets(3, 2, leads=True)})
     observer = LiveObserver(cluster, about, about, Trace(Clock()), {0: watch}, lambda *_: 0)
@@ -28,7 +28,7 @@ def test_only_records_from_the_log_start_on_are_readable() -> None:
     batches = (batch(0, "a"), batch(1, "b", "c"), batch(3, "d"))
     metadata: Any = SimpleNamespace(controller=None, partition_state=None, electable=None)
     logs: Any = {0: SimpleNamespace(batches=lambda _: batches)}
-    cluster: Any = SimpleNamespace(links=None, logs=logs, seen=metadata, replicas_of=None)
+    cluster: Any = SimpleNamespace(links=None, logs=logs, observed_metadata=metadata, replicas_of=None)
     about: Any = SimpleNamespace(is_acked=None, is_failed=None, is_consumed=None)
     watch: Any = SimpleNamespace(offsets=lambda: {"t-0": ReplicaOffsets(4, 4, leads=True)})
     observer = LiveObserver(cluster, about, about, Trace(Clock()), {0: watch}, lambda *_: 2)

@@ -6,7 +6,7 @@ from typing import Any, cast
 from harrow.cluster_model.events import LogLost
 from harrow.cluster_model.trace import Clock, Trace
 from harrow.live_cluster.target.log_starts import LogStarts
-from harrow.live_cluster.watches.metadata_seen import SeenPartition
+from harrow.live_cluster.watches.observed_metadata import ObservedPartition
 
 
 class Replicas:
@@ -20,7 +20,7 @@ class Replicas:
         self.on_disk = {1: 0, 2: 0}
         logs = {
             broker: SimpleNamespace(
-                begin=lambda _, broker=broker: self.on_disk[broker], size_bytes=lambda _: 70
+                log_start=lambda _, broker=broker: self.on_disk[broker], size_bytes=lambda _: 70
             )
             for broker in (1, 2)
         }
@@ -28,7 +28,7 @@ class Replicas:
             self.trace,
             cast("Any", logs),
             lambda broker: self.reported[broker],
-            lambda _: SeenPartition(1, 3, (1, 2)),
+            lambda _: ObservedPartition(1, 3, (1, 2)),
             lambda _: deleted_below,
         )
 
@@ -36,7 +36,7 @@ class Replicas:
         """Look at both replicas and return the new events of the trace."""
         before = len(self.trace.events)
         for broker in (1, 2):
-            self.starts.look(broker, ["t-0"])
+            self.starts.observe(broker, ["t-0"])
         return [event[1:] for event in self.trace.events[before:]]
 
 
@@ -50,7 +50,7 @@ def test_a_leader_obeys_a_deletion_before_any_log_start_advances() -> None:
     replicas.reported[2] = {"t-0": 2}
     assert replicas.look() == [("log_start", 2, "t-0", 2, "log start offset", 70)]
     assert replicas.look() == []
-    assert (replicas.starts.of(1, "t-0"), replicas.starts.of(2, "t-0")) == (2, 2)
+    assert (replicas.starts.log_start_of(1, "t-0"), replicas.starts.log_start_of(2, "t-0")) == (2, 2)
 
 
 def test_a_follower_observed_first_shows_that_its_leader_obeyed_a_deletion() -> None:
@@ -85,7 +85,7 @@ def test_an_earlier_log_start_after_a_restart_has_reverted() -> None:
     assert replicas.look() == []
     replicas.reported[1] = {"t-0": 0}
     assert replicas.look() == [("log_start_reverted", 1, "t-0", 2, 0)]
-    assert replicas.starts.of(1, "t-0") == 0
+    assert replicas.starts.log_start_of(1, "t-0") == 0
 
 
 def test_a_log_lost_with_its_disk_starts_at_0_without_an_event() -> None:

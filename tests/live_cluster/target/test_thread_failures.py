@@ -6,7 +6,7 @@ import pytest
 
 from harrow.live_cluster.target.thread_failures import ThreadFailedError, ThreadFailures
 from harrow.live_cluster.watches.activity import Activity
-from harrow.live_cluster.watches.repeated_look import RepeatedLook
+from harrow.live_cluster.watches.polling_thread import PollingThread
 
 
 def look_at_null() -> None:
@@ -15,7 +15,7 @@ def look_at_null() -> None:
 
 def ended(failures: ThreadFailures, *names: str) -> None:
     for name in names:
-        watch = RepeatedLook(name, look_at_null, Activity())
+        watch = PollingThread(name, look_at_null, Activity())
         watch.start()
         watch.close()
 

@@ -234,7 +234,7 @@ def test_a_refusal_names_the_broker_and_the_value_on_one_line(
         look_at(file, (NODES[0], replace(NODES[1], rack="\x1b[2J\n::error::")), monkeypatch)
     assert str(refused.value) == (
         r"rack of the cluster's broker 2: `\x1b[2J\n::error::` is not safe in a command: "
-        "only letters, digits and ._:- are, and no - at the beginning"
+        "only letters, digits and ._:- are safe, and it must not begin with -"
     )
 
 

@@ -70,6 +70,6 @@ def test_a_separate_controller_is_an_obstacle_for_any_reference_to_the_controlle
     plan = load_text(f"name: c\nscript: [{{do: {{{text}}}}}]\n", "c.yaml").plans[0]
     started = started_reach(release_of("4.3.1"), KRAFT)
     kraft = list(obstacles_within(plan, replace(started, has_controllers=False)))
-    assert any("the controller is none" in obstacle for obstacle in kraft)
+    assert any("the controller is not a broker" in obstacle for obstacle in kraft)
     assert not list(obstacles_within(plan, started))
     assert not list(obstacles_within(plan, started_reach(release_of("2.4.1"), ZOOKEEPER)))

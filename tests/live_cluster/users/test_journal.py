@@ -392,7 +392,7 @@ def test_a_broker_that_does_not_come_up_is_started_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(user_broker, "_POLL_INTERVAL_S", 0.0)
-    monkeypatch.setattr(user_broker, "_START_TIMEOUT_S", 0.0)
+    monkeypatch.setattr(user_broker, "_START_MAX_S", 0.0)
     with journal_in(tmp_path) as journal:
         broker = UserBroker(0, 1, commands_in(tmp_path, journal))
         broker.kill()

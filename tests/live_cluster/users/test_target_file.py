@@ -91,11 +91,11 @@ def test_secrets_are_never_shown(tmp_path: Path) -> None:
         ),
         (
             "bootstrap: a:1\nbrokers: [{id: 1, vars: {unit: '$(id)'}}]",
-            "2:32: unit: `$(id)` is not safe in a command: only letters, digits and ._:/@- are, and no - at the beginning",
+            "2:32: unit: `$(id)` is not safe in a command: only letters, digits and ._:/@- are safe, and it must not begin with -",
         ),
         (
             "bootstrap: a:1\nbrokers: [{id: 1, vars: {unit: -v}}]",
-            "2:32: unit: `-v` is not safe in a command: only letters, digits and ._:/@- are, and no - at the beginning",
+            "2:32: unit: `-v` is not safe in a command: only letters, digits and ._:/@- are safe, and it must not begin with -",
         ),
         ("bootstrap: a:1\nsecurity: {acks: all}", "2:12: `acks` is not a security setting"),
         (
@@ -104,7 +104,7 @@ def test_secrets_are_never_shown(tmp_path: Path) -> None:
         ),
         (
             "bootstrap: a:1\nsecurity: {security.protocol: SASL_SSL, sasl.mechanism: GSSAPI}",
-            "2:1: harrow authenticates by PLAIN, SCRAM-SHA-256, SCRAM-SHA-512: set sasl.mechanism to one of them",
+            "2:1: harrow authenticates with PLAIN, SCRAM-SHA-256, SCRAM-SHA-512: set sasl.mechanism to one of them",
         ),
         ("[a]", "1:1: a cluster is a mapping (`key: value`)"),
         ("bootstrap: a:1\ntimeout: 0s", "2:10: timeout: 0s is too short: it must be more than 0"),

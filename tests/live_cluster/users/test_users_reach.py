@@ -10,7 +10,7 @@ from harrow.campaigns.language.plan import Plan
 from harrow.live_cluster.releases.kafka_release import KRAFT, ZOOKEEPER, KafkaRelease
 from harrow.live_cluster.users.journal import Journal
 from harrow.live_cluster.users.target_file import load_target_file
-from harrow.live_cluster.users.user_cluster import mapped_brokers, settings_of_topic
+from harrow.live_cluster.users.user_cluster import map_brokers, settings_of_topic
 from harrow.live_cluster.users.users_brokers import UserBrokers
 from harrow.live_cluster.users.users_campaign import users_campaign
 from harrow.live_cluster.users.users_reach import obstacles_on, permissions_for
@@ -84,7 +84,7 @@ def test_a_plain_campaign_has_no_obstacles_and_names_its_permissions(tmp_path: P
             "script: [{do: {session_expiry: {broker: 0}}}]",
             "session_expiry: harrow has no access to ZooKeeper",
         ),
-        ("cluster: {brokers: 4}", "it has 4 brokers, and the cluster 3"),
+        ("cluster: {brokers: 4}", "the campaign has 4 brokers, the cluster has 3"),
         ("cluster: {brokers: 3, controller: 1}", "harrow cannot choose the controller"),
     ],
 )
@@ -137,7 +137,7 @@ def test_the_modelled_plan_has_the_behaviours_of_the_clusters_release(
         journal=cast("Journal", None),
         say=print,
     )
-    modelled_plan = brokers.as_modelled(plan("behaviours: {isr_expansion_checks_epoch_start: true}"))
+    modelled_plan = brokers.modelled_plan(plan("behaviours: {isr_expansion_checks_epoch_start: true}"))
     assert modelled_plan.kafka == model_release
     assert modelled.items() <= modelled_plan.behaviours.items()
 
@@ -150,9 +150,9 @@ def test_a_release_without_leader_epochs_is_too_old(tmp_path: Path) -> None:
 
 def test_brokers_are_mapped_by_equal_ids_or_in_order() -> None:
     three = plan("cluster: {brokers: 3}")
-    assert mapped_brokers(three, [0, 1, 2, 7]) == {0: 0, 1: 1, 2: 2}
-    assert mapped_brokers(three, [9, 4, 7, 5]) == {0: 4, 1: 5, 2: 7}
-    assert mapped_brokers(three, [1, 2]) is None
+    assert map_brokers(three, [0, 1, 2, 7]) == {0: 0, 1: 1, 2: 2}
+    assert map_brokers(three, [9, 4, 7, 5]) == {0: 4, 1: 5, 2: 7}
+    assert map_brokers(three, [1, 2]) is None
 
 
 @pytest.mark.parametrize("metadata", [ZOOKEEPER, KRAFT])
@@ -193,6 +193,6 @@ def test_every_campaign_of_the_library_can_be_checked_for_obstacles(
 def test_a_fault_on_a_zookeeper_server_is_an_obstacle(tmp_path: Path) -> None:
     text = "script: [{do: {broker_crash: {broker: zookeeper-1}}}]"
     assert obstacles(tmp_path, text, survey_of()) == [
-        "broker_crash strikes a ZooKeeper server, and its process is not at hand",
+        "broker_crash strikes a ZooKeeper server, and harrow does not control its process",
         "broker_crash: there are no commands for servers of the control plane",
     ]

@@ -5,8 +5,8 @@ import time
 
 import pytest
 
-from harrow.live_cluster.watches.activity import QUIET_LOOK_S, Activity
-from harrow.live_cluster.watches.repeated_look import RepeatedLook
+from harrow.live_cluster.watches.activity import QUIET_POLL_INTERVAL_S, Activity
+from harrow.live_cluster.watches.polling_thread import PollingThread
 from tests.patience import PATIENCE_S
 
 
@@ -67,7 +67,7 @@ def test_activity_wakes_a_waiting_watch(monkeypatch: pytest.MonkeyPatch) -> None
 def test_a_watch_looks_rarely_without_activity() -> None:
     activity, looked = Activity(), threading.Semaphore(0)
     activity.begin()
-    watch = RepeatedLook("watch", looked.release, activity)
+    watch = PollingThread("watch", looked.release, activity)
     watch.start()
     assert looked.acquire(timeout=PATIENCE_S)
     while not activity.is_quiet():
@@ -77,17 +77,19 @@ def test_a_watch_looks_rarely_without_activity() -> None:
     began_s = time.monotonic()
     for _ in range(3):
         assert looked.acquire(timeout=PATIENCE_S)
-    assert time.monotonic() - began_s > QUIET_LOOK_S
+    assert time.monotonic() - began_s > QUIET_POLL_INTERVAL_S
     activity.note()
     assert looked.acquire(timeout=PATIENCE_S)
     watch.close()
 
 
 def test_a_waiting_watch_can_be_closed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("harrow.live_cluster.watches.repeated_look.QUIET_LOOK_S", 1_000 * PATIENCE_S)
+    monkeypatch.setattr(
+        "harrow.live_cluster.watches.polling_thread.QUIET_POLL_INTERVAL_S", 1_000 * PATIENCE_S
+    )
     activity, looked = Activity(), threading.Event()
     activity.begin()
-    watch = RepeatedLook("watch", looked.set, activity)
+    watch = PollingThread("watch", looked.set, activity)
     watch.start()
     assert looked.wait(PATIENCE_S)
     while not activity.is_quiet():

@@ -7,8 +7,8 @@ from typing import Any, cast
 
 from harrow.cluster_model.sim.choices import SeededStream
 from harrow.live_cluster.links.link_faults import LinkFaults
+from harrow.live_cluster.links.observed_requests import ObservedRequests
 from harrow.live_cluster.links.proxy import Proxies
-from harrow.live_cluster.links.requests_seen import RequestsSeen
 from harrow.live_cluster.local.java_program import JavaPrograms
 from harrow.live_cluster.local.kraft_control_plane import KRaftControlPlane
 from harrow.live_cluster.local.local_node import LocalNode
@@ -17,7 +17,7 @@ from harrow.live_cluster.processes.ports import Ports
 from harrow.live_cluster.releases.kafka_release import KafkaRelease
 from harrow.live_cluster.watches.activity import Activity
 from harrow.live_cluster.watches.broker_watch import BrokerWatch
-from harrow.live_cluster.watches.metadata_seen import MetadataSeen
+from harrow.live_cluster.watches.observed_metadata import ObservedMetadata
 from harrow.live_cluster.wire.connection import BrokerConnection, ConnectionLostError
 
 
@@ -50,7 +50,7 @@ def test_the_control_plane_closes_connections_after_its_last_request(tmp_path: P
     with (
         ChildProcesses() as children,
         Ports() as ports,
-        Proxies(faults, RequestsSeen(lambda *_: None)) as proxies,
+        Proxies(faults, ObservedRequests(lambda *_: None)) as proxies,
     ):
         programs = JavaPrograms(tmp_path / "java", tmp_path / "jars", children)
         control = KRaftControlPlane(
@@ -61,7 +61,7 @@ def test_the_control_plane_closes_connections_after_its_last_request(tmp_path: P
             voters=[3_000],
             brokers=[0, 1],
             topics=["t"],
-            seen=MetadataSeen(lambda *_: None),
+            observed_metadata=ObservedMetadata(lambda *_: None),
             activity=Activity(),
             settings={},
             release=KafkaRelease("4.4.0"),
@@ -76,7 +76,7 @@ def test_the_control_plane_closes_connections_after_its_last_request(tmp_path: P
 def test_a_broker_watch_closes_its_connection_after_its_last_request() -> None:
     connection = WatchedConnection()
     broker = cast("LocalNode", SimpleNamespace(id=0, is_running=True, is_paused=False))
-    metadata = MetadataSeen(lambda *_: None)
+    metadata = ObservedMetadata(lambda *_: None)
     with BrokerWatch(broker, connection, lambda: ["t-0"], metadata, lambda *_: None, Activity()):
         assert connection.was_requested.wait(60)
     assert connection.was_closed_last()

@@ -11,8 +11,8 @@ from harrow.live_cluster.broker_logs.broker_log import LoggedPartition
 from harrow.live_cluster.names import Names
 from harrow.live_cluster.watches import metadata_watch
 from harrow.live_cluster.watches.activity import Activity
-from harrow.live_cluster.watches.metadata_seen import MetadataSeen, SeenPartition
 from harrow.live_cluster.watches.metadata_watch import MetadataWatch
+from harrow.live_cluster.watches.observed_metadata import ObservedMetadata, ObservedPartition
 from harrow.live_cluster.wire.connection import BrokerConnection
 from harrow.live_cluster.wire.metadata import BrokerMetadata
 
@@ -53,7 +53,7 @@ def test_eligible_leaders_are_requested_with_the_names_on_the_cluster(
 
     monkeypatch.setattr(metadata_watch, "broker_metadata", broker_metadata)
     monkeypatch.setattr(metadata_watch, "eligible_leaders", eligible_leaders)
-    observed = MetadataSeen(lambda kind, *fields: events.append((kind.name, *fields)))
+    observed = ObservedMetadata(lambda kind, *fields: events.append((kind.name, *fields)))
     watch = MetadataWatch(observed, ["t", "u"], Activity(), NAMES)
     watch.start({0: cast("Any", SimpleNamespace(close=lambda: None))}, lambda _: True)
     assert was_taken.wait(60)
@@ -71,18 +71,21 @@ def test_the_controller_log_is_used_without_running_brokers() -> None:
             was_requested.set()
         return {"t-0": LoggedPartition(-1, 3, (), (1,)), "other-0": LoggedPartition(0, 0, (0,), ())}
 
-    observed = MetadataSeen(lambda kind, *fields: events.append((kind.name, *fields)), logged=logged)
-    observed.set_partition("t-0", SeenPartition(0, 2, (0,)))
+    observed = ObservedMetadata(lambda kind, *fields: events.append((kind.name, *fields)), logged=logged)
+    observed.set_partition("t-0", ObservedPartition(0, 2, (0,)))
     watch = MetadataWatch(observed, ["t"], Activity())
     watch.start({0: cast("Any", SimpleNamespace(close=lambda: None))}, lambda _: False)
     assert was_requested.wait(60)
     watch.close()
-    assert (observed.partition_state("t-0"), observed.electable("t-0")) == (SeenPartition(-1, 3, ()), (1,))
+    assert (observed.partition_state("t-0"), observed.electable("t-0")) == (
+        ObservedPartition(-1, 3, ()),
+        (1,),
+    )
     assert observed.partition_state("other-0") is None
 
 
 def test_an_older_state_in_the_controller_log_is_ignored() -> None:
-    observed = MetadataSeen(lambda *_: None, logged=lambda: {"t-0": LoggedPartition(-1, 3, (), ())})
-    observed.set_partition("t-0", SeenPartition(0, 4, (0,)))
-    observed.take_logged()
-    assert observed.partition_state("t-0") == SeenPartition(0, 4, (0,))
+    observed = ObservedMetadata(lambda *_: None, logged=lambda: {"t-0": LoggedPartition(-1, 3, (), ())})
+    observed.set_partition("t-0", ObservedPartition(0, 4, (0,)))
+    observed.update_from_log()
+    assert observed.partition_state("t-0") == ObservedPartition(0, 4, (0,))

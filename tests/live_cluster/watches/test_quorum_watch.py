@@ -9,7 +9,7 @@ import pytest
 from harrow.live_cluster.processes.node_process import NodeProcess
 from harrow.live_cluster.watches import quorum_watch
 from harrow.live_cluster.watches.activity import Activity
-from harrow.live_cluster.watches.metadata_seen import MetadataSeen
+from harrow.live_cluster.watches.observed_metadata import ObservedMetadata
 from harrow.live_cluster.watches.quorum_watch import QuorumWatch
 from harrow.live_cluster.wire.connection import BrokerConnection, ConnectionLostError
 from harrow.live_cluster.wire.quorum import QuorumLeader
@@ -54,7 +54,7 @@ def events_of(
         return None if voter.state == "resigned" else QuorumLeader(*map(int, voter.state.split()))
 
     monkeypatch.setattr(quorum_watch, "quorum_leader", quorum_leader)
-    metadata = MetadataSeen(lambda kind, *fields: events.append((kind.name, *fields)))
+    metadata = ObservedMetadata(lambda kind, *fields: events.append((kind.name, *fields)))
     connections = [
         cast("BrokerConnection", SimpleNamespace(number=number, close=lambda: None))
         for number in range(len(voters))

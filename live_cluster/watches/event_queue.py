@@ -38,7 +38,7 @@ class WallClock(Clock):
         return self._zero_ns + at_us * _NS_PER_US
 
 
-class Happenings:
+class EventQueue:
     """Events on their way into the trace: any thread reports, one takes them over."""
 
     def __init__(self, clock: WallClock, trace: Trace, activity: Activity) -> None:

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 
 from harrow.cluster_model.events import ReplicasAssigned
 from harrow.cluster_model.topology import is_internal
-from harrow.live_cluster.links.requests_seen import Report
+from harrow.live_cluster.links.observed_requests import Report
 from harrow.live_cluster.wire.administration import Assignment
 
 
-class AssignmentsSeen:
+class ObservedAssignments:
     """The assignments of all partitions, new ones included.
 
     Watches update it; any thread may read it.
@@ -53,7 +53,9 @@ class AssignmentsSeen:
                 self._of = {**self._of, partition: assignment}
                 self._report(ReplicasAssigned, partition, *assignment)
 
-    def take_views(self, replicas: Mapping[str, tuple[int, ...]], moving: Mapping[str, Assignment]) -> None:
+    def update_from_broker(
+        self, replicas: Mapping[str, tuple[int, ...]], moving: Mapping[str, Assignment]
+    ) -> None:
         """Update assignments from a broker's *replicas* and a later list of reassignments.
 
         During a reassignment, a broker lists both the old and the new replicas. It may still do so

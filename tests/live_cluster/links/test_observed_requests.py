@@ -29,8 +29,8 @@ from harrow.cluster_model.events import (
     RequestRejected,
 )
 from harrow.live_cluster.links.frame import RequestHeader, client_id_of, request_header
+from harrow.live_cluster.links.observed_requests import ObservedRequests
 from harrow.live_cluster.links.proxy import ProxiedLink
-from harrow.live_cluster.links.requests_seen import RequestsSeen
 from tests.patience import PATIENCE_S
 
 FETCHER = "broker-2-fetcher-0"
@@ -45,7 +45,7 @@ class ObservedLink:
     def __init__(self) -> None:
         self.reported: list[tuple[Any, ...]] = []
         self.news = asyncio.Event()
-        self.seen = RequestsSeen(self._report)
+        self.seen = ObservedRequests(self._report)
         self._correlation_ids: Counter[tuple[str, str]] = Counter()
 
     def ask(self, request: Any, client_id: str, sender: str, server: str = "broker-1") -> RequestHeader:

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from harrow.live_cluster.watches.activity import QUIET_LOOK_S, Activity
+from harrow.live_cluster.watches.activity import QUIET_POLL_INTERVAL_S, Activity
 from harrow.live_cluster.wire.connection import BrokerConnection
 
 _INTERVAL_S: Final = 0.03
@@ -13,7 +13,7 @@ _SHARE: Final = 4
 _REST_MAX_S: Final = 0.5
 
 
-class RepeatedLook:
+class PollingThread:
     """A thread that calls *look* until it is closed, less often without *activity*."""
 
     def __init__(self, name: str, look: Callable[[], None], activity: Activity) -> None:
@@ -40,7 +40,7 @@ class RepeatedLook:
             self._look()
             rest_s = _rest_s(time.monotonic() - began_s)
             self._over.wait(rest_s)
-            self._activity.wait_while_quiet(QUIET_LOOK_S - rest_s, self._over.is_set)
+            self._activity.wait_while_quiet(QUIET_POLL_INTERVAL_S - rest_s, self._over.is_set)
 
 
 def _rest_s(took_s: float) -> float:

@@ -8,7 +8,7 @@ import pytest
 from harrow.cluster_model.events import BrokerPaused, BrokerResumed
 from harrow.cluster_model.trace import Trace
 from harrow.live_cluster.watches.activity import Activity
-from harrow.live_cluster.watches.happenings import Happenings, WallClock
+from harrow.live_cluster.watches.event_queue import EventQueue, WallClock
 from tests.patience import PATIENCE_S
 
 MS = 1_000_000
@@ -38,8 +38,8 @@ def trace(clock: WallClock) -> Trace:
 
 
 @pytest.fixture
-def happenings(clock: WallClock, trace: Trace) -> Happenings:
-    return Happenings(clock, trace, Activity())
+def event_queue(clock: WallClock, trace: Trace) -> EventQueue:
+    return EventQueue(clock, trace, Activity())
 
 
 def test_times_count_from_the_ready_cluster(system: Monotonic, clock: WallClock) -> None:
@@ -66,65 +66,65 @@ def test_times_convert_to_the_monotonic_clock_and_back(system: Monotonic, clock:
 
 
 def test_events_have_the_time_of_observation(
-    system: Monotonic, clock: WallClock, trace: Trace, happenings: Happenings
+    system: Monotonic, clock: WallClock, trace: Trace, event_queue: EventQueue
 ) -> None:
     system.now_ns += MS
-    happenings.report(BrokerPaused, 1)
+    event_queue.report(BrokerPaused, 1)
     system.now_ns += MS
-    happenings.report(BrokerResumed, 1)
+    event_queue.report(BrokerResumed, 1)
     system.now_ns += MS
     assert list(trace.events) == []
-    happenings.take_over()
-    happenings.take_over()
+    event_queue.take_over()
+    event_queue.take_over()
     assert list(trace.events) == [(1_000, BrokerPaused.name, 1), (2_000, BrokerResumed.name, 1)]
     assert clock.now_us == 3_000
 
 
 def test_the_trace_never_goes_back(
-    system: Monotonic, clock: WallClock, trace: Trace, happenings: Happenings
+    system: Monotonic, clock: WallClock, trace: Trace, event_queue: EventQueue
 ) -> None:
     system.now_ns += MS
-    happenings.report(BrokerPaused, 1)
+    event_queue.report(BrokerPaused, 1)
     system.now_ns += MS
     clock.tick()
     trace.emit(BrokerPaused, 2)
-    happenings.take_over()
+    event_queue.take_over()
     assert list(trace.events) == [(2_000, BrokerPaused.name, 2), (2_000, BrokerPaused.name, 1)]
 
 
-def test_wait_returns_at_once_after_a_report(happenings: Happenings) -> None:
-    happenings.report(BrokerPaused, 1)
-    happenings.wait(PATIENCE_S, PATIENCE_S)
+def test_wait_returns_at_once_after_a_report(event_queue: EventQueue) -> None:
+    event_queue.report(BrokerPaused, 1)
+    event_queue.wait(PATIENCE_S, PATIENCE_S)
 
 
 @pytest.mark.parametrize("is_event", [True, False])
-def test_a_report_of_another_thread_ends_the_wait(happenings: Happenings, is_event: bool) -> None:
+def test_a_report_of_another_thread_ends_the_wait(event_queue: EventQueue, is_event: bool) -> None:
     waits, is_over = threading.Event(), threading.Event()
 
     def wait() -> None:
         waits.set()
-        happenings.wait(PATIENCE_S, PATIENCE_S)
+        event_queue.wait(PATIENCE_S, PATIENCE_S)
         is_over.set()
 
     thread = threading.Thread(target=wait)
     thread.start()
     assert waits.wait(PATIENCE_S)
     if is_event:
-        happenings.report(BrokerPaused, 1)
+        event_queue.report(BrokerPaused, 1)
     while not is_over.wait(0.01):  # it may have been woken before it waited
-        happenings.wake()
+        event_queue.wake()
     thread.join()
 
 
-def test_no_report_of_any_thread_is_lost(trace: Trace, happenings: Happenings) -> None:
+def test_no_report_of_any_thread_is_lost(trace: Trace, event_queue: EventQueue) -> None:
     def report_often(broker: int) -> None:
         for _ in range(200):
-            happenings.report(BrokerPaused, broker)
+            event_queue.report(BrokerPaused, broker)
 
     threads = [threading.Thread(target=report_often, args=(broker,)) for broker in range(4)]
     for thread in threads:
         thread.start()
     while any(thread.is_alive() for thread in threads):
-        happenings.take_over()
-    happenings.take_over()
+        event_queue.take_over()
+    event_queue.take_over()
     assert sorted(event[2] for event in trace.events) == [broker for broker in range(4) for _ in range(200)]

@@ -45,7 +45,7 @@ _WAITS_S: Final = 0.05
 """A fetch without an answer for this long has found no data and waits in the purgatory."""
 
 
-class RequestsSeen(MessageObserver):
+class ObservedRequests(MessageObserver):
     """Observes requests and answers, and reports their events."""
 
     def __init__(self, report: Report) -> None:

@@ -19,13 +19,13 @@ from harrow.cluster_model.events import (
 )
 from harrow.cluster_model.zookeeper.service.protocol import BROKER_IDS
 from harrow.live_cluster.broker_logs.broker_log import LoggedPartition
-from harrow.live_cluster.links.requests_seen import Report
-from harrow.live_cluster.watches.assignments_seen import AssignmentsSeen
+from harrow.live_cluster.links.observed_requests import Report
+from harrow.live_cluster.watches.observed_assignments import ObservedAssignments
 
 NO_BROKER: Final = -1
 
 
-class SeenPartition(NamedTuple):
+class ObservedPartition(NamedTuple):
     """A partition's leader (-1 for none), leader epoch and ISR."""
 
     leader: int
@@ -37,7 +37,7 @@ def _no_reason(_controller: int, _partition: str) -> str:
     return ""
 
 
-class MetadataSeen:
+class ObservedMetadata:
     """The last known controller, registrations and partitions, which the watches update.
 
     *election_reason* returns why a controller (-1 for one that is not a broker) has just changed a
@@ -60,9 +60,9 @@ class MetadataSeen:
         self._controller: int | None = None
         self._controller_epoch = -1
         self._registered: frozenset[int] = frozenset()
-        self._partitions: dict[str, SeenPartition] = {}
+        self._partitions: dict[str, ObservedPartition] = {}
         self._eligible: dict[str, tuple[int, ...]] = {}
-        self.assignments = AssignmentsSeen(report)
+        self.assignments = ObservedAssignments(report)
         self.stopping: set[int] = set()
         """Brokers that are shutting down: they close their sessions themselves."""
         self.elected_cleanly: frozenset[str] = frozenset()
@@ -75,7 +75,7 @@ class MetadataSeen:
     def registered(self) -> frozenset[int]:
         return self._registered
 
-    def partition_state(self, partition: str) -> SeenPartition | None:
+    def partition_state(self, partition: str) -> ObservedPartition | None:
         return self._partitions.get(partition)
 
     def electable(self, partition: str) -> tuple[int, ...]:
@@ -102,16 +102,16 @@ class MetadataSeen:
             for broker in sorted(self._registered - before):
                 self._report(BrokerRegistered, broker, epochs.get(broker, -1))
 
-    def take_logged(self) -> None:
+    def update_from_log(self) -> None:
         """Update partitions from the controller's log, the only source while no broker runs."""
         for partition, logged in self._logged().items():
             before = self._partitions.get(partition)
             # Ignore topics that are not the campaign's.
             if before is not None and logged.leader_epoch >= before.leader_epoch:
-                state = SeenPartition(logged.leader, logged.leader_epoch, logged.isr)
+                state = ObservedPartition(logged.leader, logged.leader_epoch, logged.isr)
                 self.set_partition(partition, state, logged.eligible)
 
-    def set_partition(self, partition: str, state: SeenPartition, eligible: tuple[int, ...] = ()) -> None:
+    def set_partition(self, partition: str, state: ObservedPartition, eligible: tuple[int, ...] = ()) -> None:
         """Update a partition: a leader changes the ISR, a controller begins a new leader epoch.
 
         *eligible* replicas outside the ISR have all committed records (KIP-966): their election is
