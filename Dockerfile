@@ -1,6 +1,6 @@
 # docker build -t harrow . && docker run --rm -v "$PWD:/work" --user "$(id -u):$(id -g)" harrow run campaigns/
 FROM python:3.13-slim AS build
-# The version of harrow is read from git; that of git does not matter.
+# harrow reads its version from git. Any version of git will do.
 # hadolint ignore=DL3008
 RUN apt-get update \
     && apt-get install --yes --no-install-recommends git \

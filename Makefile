@@ -1,5 +1,5 @@
-# Everything a newcomer or a CI job needs. Each target sets up .venv by itself, once, and again when
-# pyproject.toml or requirements/ have changed. PYTHON=... names the interpreter to make it with.
+# The commands that a newcomer or a CI job needs. Each target sets up .venv when it is missing or when
+# pyproject.toml or requirements/ have changed. PYTHON=... names the interpreter for it.
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -21,26 +21,26 @@ demo: $(VENV)/installed ## run every campaign that ships with harrow
 	$(BIN)/harrow run $(CAMPAIGNS)
 	@echo
 	@echo 'Next, in this shell:'
-	@echo '  . $(VENV)/bin/activate              # it finds harrow from then on'
-	@echo '  harrow run loss-by-hw-truncation   # a record that was acknowledged, and is gone'
-	@echo '  harrow run standard --verbose      # how well clients are served while brokers crash'
+	@echo '  . $(VENV)/bin/activate              # from now on the shell finds harrow'
+	@echo '  harrow run loss-by-hw-truncation   # an acknowledged record is lost'
+	@echo '  harrow run standard --verbose      # how available the cluster is while brokers crash'
 
 # Tests start hundreds of processes; with PYTHONDONTWRITEBYTECODE set, each would compile harrow again.
 PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest
 
-test: $(VENV)/installed-for-tests ## run the tests, in minutes; PYTEST_ARGS="-k shrink" picks some
+test: $(VENV)/installed-for-tests ## run the tests, in minutes; PYTEST_ARGS="-k shrink" chooses some
 	$(PYTEST) -n auto $(PYTEST_ARGS)
 
-# A round that has begun is finished, so it takes a little longer than SOAK_SECONDS.
+# The last round is completed, so this takes a little longer than SOAK_SECONDS.
 soak: $(VENV)/installed-for-tests ## try many more seeds and examples, for hours or SOAK_SECONDS=600
 	HARROW_SOAK_SECONDS=$(SOAK_SECONDS) $(PYTEST) -n auto -m soak $(PYTEST_ARGS)
 
-# One cluster after the other: what is waited for takes its time where brokers have to share two cores.
+# One cluster at a time: tests wait for brokers, which are slow when several clusters share two cores.
 RELEASES ?= all
 live: $(VENV)/installed-for-tests ## run on real brokers: RELEASES="2.4.1 3.9.2-kraft", or all
 	HARROW_LIVE="$(RELEASES)" $(PYTEST) -n 0 tests/live $(PYTEST_ARGS)
 
-regress: $(VENV)/installed ## run the campaigns that failed once
+regress: $(VENV)/installed ## run the campaigns of failures that were found
 	$(BIN)/harrow regress $(if $(GITHUB_ACTIONS),--format github)
 
 check: $(VENV)/installed-for-tests ## run ruff, mypy --strict and the import contracts
@@ -49,7 +49,7 @@ check: $(VENV)/installed-for-tests ## run ruff, mypy --strict and the import con
 	$(BIN)/mypy --strict
 	$(BIN)/lint-imports
 
-format: $(VENV)/installed-for-tests ## format the code and repair what ruff can
+format: $(VENV)/installed-for-tests ## format the code and make the repairs that ruff can make
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
@@ -57,13 +57,13 @@ docs: $(VENV)/installed-for-tests ## write the generated tables and pictures int
 	$(BIN)/python -m docs.generate
 	$(BIN)/python -m docs.terminal_pictures
 
-# Strict: zensical fails at a link that leads nowhere. The second command fails when a page would load something from elsewhere.
+# With --strict a broken link is an error. The second command fails if a page loads anything from another site.
 site: $(DOCS_TOOLS)/installed ## build the site of docs/ into build/site; a broken link fails
 	$(DOCS_TOOLS)/bin/zensical build --clean --strict
 	@! grep -rnoE '<(script|img|iframe)[^>]*src="?https?://[^ >]*|<link[^>]*(stylesheet|icon|preconnect)[^>]*https?://[^ >]*' \
 		build/site --include='*.html'
 
-snapshots: $(VENV)/installed-for-tests ## rewrite the output that tests compare with
+snapshots: $(VENV)/installed-for-tests ## rewrite the outputs that tests compare with
 	HARROW_WRITE_SNAPSHOTS=1 $(PYTEST) -n auto -q -k snapshots tests/cli tests/scenarios
 
 bench: $(VENV)/installed-for-tests ## measure the speed
@@ -71,12 +71,12 @@ bench: $(VENV)/installed-for-tests ## measure the speed
 		$(BIN)/python -m "benchmarks.$$(basename "$$benchmark" .py)" || exit 1; \
 	done
 
-# It measures beside a commit, so it is not one of `make bench`.
+# `make bench` leaves it out, because it needs a commit to compare with.
 COMMIT ?= HEAD
 compare: $(VENV)/installed-for-tests ## compare the cost of runs with a commit: COMMIT=HEAD~5
 	$(BIN)/python -m benchmarks.compare $(COMMIT)
 
-# Sources that change make it plain Python again, until the next `make compiled`.
+# When a source changes, harrow runs as plain Python again until the next `make compiled`.
 compiled: $(VENV)/installed-for-tests ## compile the core with mypyc, in minutes; needs a C compiler
 	$(BIN)/python hatch_build.py
 	$(BIN)/harrow --version
@@ -88,7 +88,7 @@ clean: pure ## remove .venv, builds and caches; results/ stays
 	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-# Exactly the versions of requirements/, each with its hash, and none that a build would fetch by itself: what builds comes first.
+# Exactly the versions of requirements/, checked by hash. The build tools come first, so that no build downloads others.
 LOCKED := install --require-hashes --no-deps --no-build-isolation --requirement
 HERE := install --no-deps --no-build-isolation --editable .
 
@@ -100,13 +100,13 @@ $(VENV)/installed: pyproject.toml requirements/build.txt requirements/run.txt | 
 	@touch $@
 
 $(VENV)/installed-for-tests: pyproject.toml requirements/build.txt requirements/tests.txt | $(BIN)/python
-	@echo 'Installing harrow and what its tests need into $(VENV) ...'
+	@echo 'Installing harrow and the requirements of its tests into $(VENV) ...'
 	@$(PIP) $(LOCKED) requirements/build.txt
 	@$(PIP) $(LOCKED) requirements/tests.txt
 	@$(PIP) $(HERE)
 	@touch $@ $(VENV)/installed
 
-# Tools have environments of their own: what they need is no part of what they look at.
+# Tools have their own environments, so that their requirements are not among those that they inspect.
 $(TOOLS)/installed: requirements/tools.txt | $(BIN)/python
 $(DOCS_TOOLS)/installed: requirements/docs.txt | $(BIN)/python
 $(TOOLS)/installed $(DOCS_TOOLS)/installed:
@@ -114,7 +114,7 @@ $(TOOLS)/installed $(DOCS_TOOLS)/installed:
 	@$(@D)/bin/python -m pip --disable-pip-version-check --quiet install --require-hashes --no-deps --requirement $<
 	@touch $@
 
-# For all platforms and every Python that harrow runs on. The same versions everywhere, so tests.txt comes first.
+# For all platforms and every supported Python. tests.txt comes first, because it constrains the versions in the others.
 RESOLVE := $(TOOLS)/bin/uv pip compile --quiet --upgrade --universal --generate-hashes --no-header --python-version 3.11
 lock: $(TOOLS)/installed ## lock the newest versions that pyproject.toml allows
 	$(RESOLVE) pyproject.toml --extra test --group build --output-file requirements/tests.txt
@@ -129,9 +129,9 @@ sbom: $(TOOLS)/installed ## write build/sbom.json: the libraries, as CycloneDX
 news: $(TOOLS)/installed ## print the changelog of the files in news/
 	$(TOOLS)/bin/towncrier build --draft --version next
 
-# The wheel that runs everywhere; wheels.yml compiles those for one platform. It is tried as users get it: in an environment of its own, in a folder without the checkout.
+# The wheel for every platform; wheels.yml compiles one for each. It is tested as users install it: in a new environment, in a folder outside the checkout.
 FRESH := build/fresh
-dist: $(VENV)/installed-for-tests $(TOOLS)/installed ## build the wheel and the sdist into dist/, check and try them
+dist: $(VENV)/installed-for-tests $(TOOLS)/installed ## build the wheel and the sdist into dist/, and test them
 	rm -rf dist $(FRESH)
 	HARROW_PURE=1 $(BIN)/python -m hatchling build --directory dist
 	$(TOOLS)/bin/twine check --strict dist/*
@@ -140,7 +140,7 @@ dist: $(VENV)/installed-for-tests $(TOOLS)/installed ## build the wheel and the 
 	cd "$$(mktemp -d)" && PATH="$(CURDIR)/$(FRESH)/bin:$$PATH" && harrow --version && \
 		harrow new first && harrow run first.yaml && harrow run loss-by-hw-truncation --no-results
 
-# An interpreter counts when it is recent enough and can make a virtual environment: some systems
+# Use the first interpreter that is recent enough and can make a virtual environment: some systems
 # ship python3 without ensurepip.
 $(BIN)/python:
 	@for python in $(PYTHON) python3.13 python3.12 python3.11 python3; do \

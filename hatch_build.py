@@ -1,7 +1,7 @@
-"""Compiles the core with mypyc, for ``make compiled`` and for a wheel where there is a compiler.
+"""Compiles the core with mypyc, for ``make compiled`` and for wheels where there is a C compiler.
 
-All modules go into one library, with a function for each that `harrow.compilation` calls. An
-extension for each module is what mypyc makes, and takes longer to build than the library itself.
+All modules go into one library, which has for each module a function that `harrow.compilation`
+calls. mypyc by itself would make an extension for each module, which takes longer to build.
 """
 
 import argparse
@@ -25,7 +25,7 @@ from hatchling.metadata.plugin.interface import MetadataHookInterface
 ROOT: Final = Path(__file__).parent
 sys.path.insert(0, str(ROOT / "src"))
 
-from harrow import compilation  # noqa: E402 - it need not be installed to be built
+from harrow import compilation  # noqa: E402 - harrow is built before it is installed
 
 ROOMS: Final = ("cluster_model", "faults", "checks", "campaigns")
 
@@ -45,9 +45,10 @@ CORE: Final = (
     ),
     *("campaigns/probes/probe_counter.py", "campaigns/probes/probe_memory.py"),
 )
-"""What takes time.
+"""The modules to compile: those where runs spend their time.
 
-Faults, plans and evidence are data that is pickled, and what tells of findings runs seldom.
+Faults, plans and evidence stay plain: they are data that is pickled. So does the code that reports
+findings: it seldom runs.
 """
 
 _PLAIN: Final = re.compile(r"^# Plain Python: \S", re.MULTILINE)
@@ -58,7 +59,7 @@ In an ``__init__.py`` it marks the folder.
 
 
 def stays_plain(path: Path) -> bool:
-    """Return whether a file of the core is left out: it is marked, or it defines kinds of links.
+    """Return whether a file of the core stays plain: it is marked, or it defines kinds of links.
 
     harrow reads the operands of a link from the annotations of its function, and compiled functions
     have none.
@@ -90,12 +91,12 @@ def _defines_links(module: ast.Module) -> bool:
 
 def compile_core(optimisation: str) -> None:
     """Build the library and the list of its sources in the checkout."""
-    from mypyc.build import mypycify  # noqa: PLC0415 - needed by those who compile alone
+    from mypyc.build import mypycify  # noqa: PLC0415 - only compiling needs it
     from setuptools import Distribution  # noqa: PLC0415 - see above
 
     paths = [file.relative_to(ROOT).as_posix() for pattern in CORE for file in sorted(ROOT.glob(pattern))]
     compiled = {path: _module(path) for path in paths if not stays_plain(ROOT / path)}
-    # Before anything is compiled: what changes meanwhile is not what was compiled.
+    # Before compiling, because a source that changes meanwhile is not the one that was compiled.
     lines = [
         compilation.source_line(ROOT, path, compiled.get(path, "")) for path in _with_imports(set(compiled))
     ]
@@ -118,7 +119,7 @@ def compile_core(optimisation: str) -> None:
         names = "".join(f"MODULE({compilation.mangled(module)})\n" for module in compiled.values())
         entries.write_text(_ENTRY + names, encoding="utf-8")
         library.sources.append(str(entries))
-        # Of code like this -Wall, which many a Python asks for, takes four fifths of gcc's time.
+        # Many Pythons ask for -Wall, which would take four fifths of gcc's time for code like this.
         library.extra_compile_args.append("-Wno-all")
         builder: Any = Distribution({"ext_modules": [library]}).get_command_obj("build_ext")
         builder.build_lib = builder.build_temp = folder
@@ -126,26 +127,26 @@ def compile_core(optimisation: str) -> None:
         build_extensions = builder.build_extensions
 
         def build() -> None:
-            # It has a compiler by now.
+            # The builder has a compiler only now.
             _compile_side_by_side(builder)
             build_extensions()
 
         builder.build_extensions = build
         builder.run()
-        # A process may run the old one: it keeps its file.
+        # A process that runs the old library keeps its file.
         compilation.LIBRARY.unlink(missing_ok=True)
         shutil.copyfile(Path(folder) / compilation.LIBRARY.name, compilation.LIBRARY)
     compilation.SOURCES.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
 def _compile_side_by_side(builder: Any) -> None:
-    """Compile as many files at once as there are cores; setuptools compiles one at a time."""
-    one_after_the_other = builder.compiler.compile
+    """Make *builder* compile as many files at once as there are cores, not one at a time."""
+    compile_in_sequence = builder.compiler.compile
 
     def compile_all(sources: Sequence[str], *args: Any, **kwargs: Any) -> list[str]:
         with ThreadPoolExecutor(os.cpu_count()) as pool:
-            made = pool.map(lambda source: one_after_the_other([source], *args, **kwargs), sources)
-            return [file for files in made for file in files]
+            objects = pool.map(lambda source: compile_in_sequence([source], *args, **kwargs), sources)
+            return [file for files in objects for file in files]
 
     builder.compiler.compile = compile_all
 
@@ -153,11 +154,11 @@ def _compile_side_by_side(builder: Any) -> None:
 def with_initialisers(source: str) -> str:
     """Return a module with the ``__init__`` of its dataclasses written out.
 
-    Else it is made when the class is, by ``dataclasses``, and interpreted: making an object of a
-    compiled class would be slower than in plain Python. A class variable becomes the default of an
-    attribute, for mypyc tells `dataclasses` of both as of fields, and is one of the class again
-    when that is made. Nothing can be assigned to a frozen class, which mypy has made sure of; at
-    run time it is hashable alone.
+    Otherwise ``dataclasses`` would generate it when the class is created, and it would be
+    interpreted: creating an object of a compiled class would be slower than in plain Python. A
+    class variable becomes the default of an attribute, because mypyc presents both to
+    ``dataclasses`` as fields; after the class it is set on the class again. A frozen class is only
+    hashable at run time: mypy has checked that nothing is assigned to its fields.
     """
     classes = {node.name: node for node in ast.parse(source).body if isinstance(node, ast.ClassDef)}
     lines = source.splitlines(keepends=True)
@@ -173,17 +174,17 @@ def with_initialisers(source: str) -> str:
             continue
         assert decorator.lineno == decorator.end_lineno
         options = {keyword.arg: ast.unparse(keyword.value) for keyword in decorator.keywords}
-        # mypyc gives the class its slots. `dataclasses` would make a second class, in vain.
+        # mypyc gives the class its slots. `dataclasses` would create a second class for nothing.
         options.pop("slots", None)
         if fields is None or any(
             isinstance(item, ast.FunctionDef) and item.name == "__init__" for item in node.body
         ):
-            lines[decorator.lineno - 1] = _written_decorator(options)
+            lines[decorator.lineno - 1] = _decorator_line(options)
             continue
-        of_class = [
+        class_variables = [
             f"setattr({node.name}, '{name}', {value})\n" for name, value in _class_variables(node).items()
         ]
-        lines.insert(node.end_lineno or 0, _initialiser(node, fields) + "".join(of_class))
+        lines.insert(node.end_lineno or 0, _initialiser(node, fields) + "".join(class_variables))
         for item in filter(_is_class_variable, node.body):
             line = item.lineno - 1
             lines[line] = re.sub(
@@ -191,14 +192,14 @@ def with_initialisers(source: str) -> str:
             )
         if options.pop("frozen", None) and options.get("eq") != "False":
             options["unsafe_hash"] = "True"
-        lines[decorator.lineno - 1] = _written_decorator(options)
+        lines[decorator.lineno - 1] = _decorator_line(options)
     return "".join(lines).replace(_DATACLASS, f"from dataclasses import field\n{_DATACLASS}", 1)
 
 
 _DATACLASS: Final = "from harrow.cluster_model.lazy_dataclass import dataclass\n"
 
 
-def _written_decorator(options: Mapping[str | None, str]) -> str:
+def _decorator_line(options: Mapping[str | None, str]) -> str:
     return f"@dataclass({', '.join(f'{name}={value}' for name, value in options.items())})\n"
 
 
@@ -214,7 +215,7 @@ def _is_class_variable(item: ast.stmt) -> TypeGuard[ast.AnnAssign]:
 
 
 def _class_variables(node: ast.ClassDef) -> dict[str, str]:
-    """Return the class variables that have a value, with what is written of it."""
+    """Return the class variables that have a value, with the source of the value."""
     return {
         ast.unparse(item.target): ast.unparse(item.value)
         for item in node.body
@@ -229,29 +230,29 @@ def _fields(
 
     Return None if a base is unknown.
     """
-    found: list[tuple[ast.AnnAssign, bool]] = []
+    fields: list[tuple[ast.AnnAssign, bool]] = []
     for base in map(ast.unparse, node.bases):
         name = base.partition("[")[0]
         if name in classes:
             inherited = _fields(classes[name], classes)
             if inherited is None:
                 return None
-            found += inherited
+            fields += inherited
         elif name not in {"Protocol", "Generic", "Request", "ClientEndpoint"}:  # These have no fields.
             return None
     decorator = _dataclass_decorator(node)
     if decorator is None:
-        return found
-    named = any(keyword.arg == "kw_only" for keyword in decorator.keywords)
+        return fields
+    keyword_only = any(keyword.arg == "kw_only" for keyword in decorator.keywords)
     for item in node.body:
         if isinstance(item, ast.AnnAssign) and not _is_class_variable(item):
-            found = [known for known in found if ast.unparse(known[0].target) != ast.unparse(item.target)]
-            found.append((item, named or "kw_only" in _field_options(item)))
-    return found
+            fields = [field for field in fields if ast.unparse(field[0].target) != ast.unparse(item.target)]
+            fields.append((item, keyword_only or "kw_only" in _field_options(item)))
+    return fields
 
 
 def _field_options(item: ast.AnnAssign) -> dict[str, str]:
-    """Return what ``field(...)`` says of a field; without one its default, if it has one."""
+    """Return the arguments of a field's ``field(...)``, or else its default, if it has one."""
     if isinstance(item.value, ast.Call) and ast.unparse(item.value.func) == "field":
         return {str(keyword.arg): ast.unparse(keyword.value) for keyword in item.value.keywords}
     return {} if item.value is None else {"default": ast.unparse(item.value)}
@@ -262,14 +263,14 @@ def _initialiser(node: ast.ClassDef, fields: Sequence[tuple[ast.AnnAssign, bool]
     body = [f"        self.{name} = {value}\n" for name, value in _class_variables(node).items()]
     for item, is_named in fields:
         name, kind, options = ast.unparse(item.target), ast.unparse(item.annotation), _field_options(item)
-        value, made = name, options.get("default_factory")
+        value, factory = name, options.get("default_factory")
         if options.get("init") == "False":
-            if made is None and "default" not in options:
+            if factory is None and "default" not in options:
                 continue  # ``__post_init__`` sets it.
-            value = f"({made})()" if made else options["default"]
-        elif made:
-            assert not kind.endswith("| None"), f"{node.name}.{name}: None would be taken for nothing given"
-            value = f"({made})() if {name} is None else {name}"
+            value = f"({factory})()" if factory else options["default"]
+        elif factory:
+            assert not kind.endswith("| None"), f"{node.name}.{name}: None would mean that no value was given"
+            value = f"({factory})() if {name} is None else {name}"
             (named if is_named else positional).append(f"{name}: {kind} | None = None")
         else:
             default = f" = {options['default']}" if "default" in options else ""
@@ -293,12 +294,12 @@ def _module(path: str) -> str:
 
 
 def _with_imports(paths: set[str]) -> list[str]:
-    """Return sources and all of harrow that they import, whose constants and types they contain."""
-    found: set[str] = set()
-    while paths := paths - found:
-        found |= paths
+    """Return sources with all of harrow that they import, whose constants they contain."""
+    sources: set[str] = set()
+    while paths := paths - sources:
+        sources |= paths
         paths = {imported for path in paths for imported in _imports((ROOT / path).read_bytes())}
-    return sorted(found)
+    return sorted(sources)
 
 
 def _imports(source: bytes) -> list[str]:
@@ -313,8 +314,8 @@ def _imports(source: bytes) -> list[str]:
 def with_absolute_links(page: str, repository: str, ref: str) -> str:
     """Return a Markdown page whose relative links and images lead to *ref* of the repository.
 
-    GitHub and a package index show README.md; only GitHub has the files beside it. Code keeps its
-    brackets.
+    GitHub and package indexes show README.md, but only GitHub has the files beside it. Brackets in
+    code are left alone.
     """
     raw = repository.replace("//github.com/", "//raw.githubusercontent.com/")
     code, relative = r"^```.*?^```$|`[^`\n]*`", r"(?![a-z]+:|#)"
@@ -325,8 +326,8 @@ def with_absolute_links(page: str, repository: str, ref: str) -> str:
 
 
 def missing_compiler() -> str | None:
-    """Return what this machine lacks to compile C for this Python, None if it has all."""
-    if os.name != "nt":  # There setuptools looks for the compiler.
+    """Return why this machine cannot compile C for this Python, None if it can."""
+    if os.name != "nt":  # On Windows setuptools finds the compiler.
         compiler = (sysconfig.get_config_var("CC") or "cc").split()[0]
         if shutil.which(compiler) is None:
             return f"there is no C compiler {compiler}"
@@ -336,7 +337,7 @@ def missing_compiler() -> str | None:
 
 
 class PackageReadme(MetadataHookInterface):
-    """Gives the package README.md with absolute links: to the tag of a release, else to main."""
+    """Makes the links of the package's README.md absolute: to a release's tag, or else to main."""
 
     PLUGIN_NAME = "custom"
 
@@ -351,9 +352,9 @@ class PackageReadme(MetadataHookInterface):
 class BuiltHarrow(BuildHookInterface[Any]):
     """Writes the version into a distribution, and compiles the core of a wheel.
 
-    A distribution has no repository to read its version from. A compiled wheel is for this Python
-    and this platform. The wheel is plain with HARROW_PURE=1, and where compiling is impossible.
-    With HARROW_COMPILE=1 the wheel is compiled, or the build fails.
+    A distribution has no repository to read its version from. A compiled wheel is for one version
+    of Python and one platform. The wheel stays plain Python with HARROW_PURE=1, and on a machine
+    that cannot compile. With HARROW_COMPILE=1 the build fails if it cannot compile.
     """
 
     PLUGIN_NAME = "custom"
@@ -371,16 +372,16 @@ class BuiltHarrow(BuildHookInterface[Any]):
         return None if os.environ.get("HARROW_COMPILE") else missing_compiler()
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        self.made = False
+        self.has_compiled = False
         self.folder: tempfile.TemporaryDirectory[str] | None = None
         if version != "standard":
             return  # An editable installation; `make compiled` compiles the checkout.
-        self._write_version_down(build_data)
+        self._include_version(build_data)
         if self.target_name != "wheel":
             return
         why = self._why_plain() or self._why_not_compiled()
         if why is not None:
-            self.app.display_info(f"harrow: the core of this wheel stays plain Python, for {why}")
+            self.app.display_info(f"harrow: the core of this wheel stays plain Python: {why}")
             return
         self.app.display_info("harrow: the core of this wheel is compiled")
         build_data.update(pure_python=False, infer_tag=True)
@@ -388,41 +389,41 @@ class BuiltHarrow(BuildHookInterface[Any]):
             build_data["force_include"][str(file)] = f"harrow/{file.name}"
 
     def _why_not_compiled(self) -> str | None:
-        """Compile the core unless it is, and return why that failed, None if it did not."""
+        """Compile the core if it is not compiled; return why that failed, None if it succeeded."""
         if compilation.compilation()[0] == compilation.COMPILED:
             return None
         self.app.display_info(
-            "harrow: compiling the core with mypyc, which takes minutes; HARROW_PURE=1 builds without"
+            "harrow: compiling the core with mypyc, in minutes; HARROW_PURE=1 builds without that"
         )
         try:
             compile_core("2")
-        except (Exception, SystemExit) as error:  # mypyc exits, and setuptools has many errors
+        except (Exception, SystemExit) as error:  # mypyc exits, and setuptools raises many kinds of errors
             if os.environ.get("HARROW_COMPILE"):
                 raise
             return f"it could not be compiled: {str(error) or type(error).__name__}"
-        self.made = True
+        self.has_compiled = True
         return None
 
-    def _write_version_down(self, build_data: dict[str, Any]) -> None:
+    def _include_version(self, build_data: dict[str, Any]) -> None:
         name = "campaigns/built.json"
         if (ROOT / name).exists():
-            return  # of a source distribution
+            return  # A source distribution already has it.
         self.folder = tempfile.TemporaryDirectory()
         file = Path(self.folder.name) / "built.json"
         file.write_text(json.dumps({"version": self.metadata.version}) + "\n", encoding="utf-8")
         build_data["force_include"][str(file)] = name if self.target_name == "sdist" else f"harrow/{name}"
 
     def finalize(self, *_: object) -> None:
-        """Leave the checkout as plain as it was."""
+        """Remove what was built in the checkout."""
         if self.folder is not None:
             self.folder.cleanup()
-        if self.made:
+        if self.has_compiled:
             for file in (compilation.SOURCES, compilation.LIBRARY):
                 file.unlink()
 
 
 def main() -> None:
-    """Compile the core unless it is current: same sources, same version of this file."""
+    """Compile the core, unless neither its sources nor this file have changed since."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--optimisation", choices=["0", "1", "2", "3"], default="2", help="gcc's -O")
     optimisation = parser.parse_args().optimisation

@@ -1,8 +1,8 @@
-"""Makes the pictures of docs/pictures/ from real runs: ``make docs``.
+"""Draws the pictures of docs/pictures/ from real runs: ``make docs``.
 
-Each shows what a terminal of that width prints for some commands, as SVG by Rich. No picture loads
-a font: every viewer has a monospaced one. The page of a trace is photographed in Chromium, if that
-is installed.
+Each picture shows some commands and what they print in a terminal, as an SVG that Rich draws. No
+picture loads a font, because every viewer has a monospaced one. Chromium takes the picture of a
+trace's page, if it is installed.
 """
 
 import io
@@ -32,25 +32,25 @@ from harrow.cli.watch.run_screen import frame
 
 FOLDER: Final = Path(__file__).parent / "pictures"
 COLUMNS: Final = 96
-_FOUND: Final = "{found}"
-"""Stands for the run that the first command says to look at."""
+_SUGGESTED: Final = "{suggested}"
+"""Stands for the run that the first command suggests to look at."""
 
 PICTURES: Final = {
-    "loss": ("harrow run loss-by-hw-truncation", f"harrow diff {_FOUND}"),
-    "trace": (f"harrow trace {_FOUND} --around lost-write",),
+    "loss": ("harrow run loss-by-hw-truncation", f"harrow diff {_SUGGESTED}"),
+    "trace": (f"harrow trace {_SUGGESTED} --around lost-write",),
 }
 """Commands by the name of their picture, in the order in which they are run in one folder."""
 
-WATCHED: Final = "watch"
-"""The picture of one moment of the first campaign, as `--watch` plays it."""
-_WATCHED_AT_US: Final = 32_040_100
+WATCH: Final = "watch"
+"""The picture of one moment of the first campaign as `--watch` shows it."""
+_MOMENT_US: Final = 32_040_100
 
 PAGE: Final = "page"
-"""The picture of a page: PNG, because only a browser can draw it."""
+"""The picture of a page, as PNG because only a browser can draw it."""
 _PAGE_SIZE: Final = "1200,800"
 
-MEASURED: Final = ("speed",)
-"""Pictures of measurements, which differ by machine: `python -m benchmarks.compare --growth`."""
+MEASUREMENTS: Final = ("speed",)
+"""Pictures of measurements, which vary by machine: `python -m benchmarks.compare --growth`."""
 
 _WALL_TIME: Final = "of cluster time in"
 _FONT: Final = "ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', monospace"
@@ -81,19 +81,19 @@ _FORMAT: Final = f"""\
 def pictures() -> dict[str, str]:
     """Return the pictures as SVG, by name."""
     with TemporaryDirectory() as folder, _terminal(Path(folder)):
-        found: list[str] = []
-        drawn = {name: _picture(name, commands, found) for name, commands in PICTURES.items()}
-        return {**drawn, WATCHED: _moment()}
+        suggested: list[str] = []
+        svgs = {name: _picture(name, commands, suggested) for name, commands in PICTURES.items()}
+        return {**svgs, WATCH: _moment()}
 
 
-def said(svg: str) -> list[str]:
-    """Return the texts of a picture: what it says, whatever version of Rich drew it."""
+def texts(svg: str) -> list[str]:
+    """Return the texts in a picture, which are the same for every version of Rich."""
     return re.findall(r"<text[^>]*>(.*?)</text>", svg)
 
 
 @contextmanager
 def _terminal(folder: Path) -> Iterator[None]:
-    """Work in a folder, on what looks like a terminal."""
+    """Change to a folder, and make the output look like a terminal's."""
     before, environment = Path.cwd(), dict(os.environ)
     arguments = sys.argv
     for name in ("NO_COLOR", "COLORTERM", "TTY_COMPATIBLE", "TTY_INTERACTIVE"):
@@ -109,31 +109,31 @@ def _terminal(folder: Path) -> Iterator[None]:
         sys.argv = arguments
 
 
-def _shown(command: str) -> str:
-    """Run a command and return what it prints, control codes and all; messages aside."""
+def _output(command: str) -> str:
+    """Run a command and return its standard output, with control codes."""
     sys.argv = shlex.split(command)
-    seen = io.StringIO()
+    output = io.StringIO()
     try:
-        with redirect_stdout(seen), redirect_stderr(io.StringIO()):
+        with redirect_stdout(output), redirect_stderr(io.StringIO()):
             harrow()
-    except SystemExit as ended:
-        if ended.code:
-            raise RuntimeError(f"{command}: exit code {ended.code}") from ended
-    return seen.getvalue()
+    except SystemExit as error:
+        if error.code:
+            raise RuntimeError(f"{command}: exit code {error.code}") from error
+    return output.getvalue()
 
 
-def _picture(name: str, commands: Sequence[str], found: list[str]) -> str:
-    """Draw what commands print; *found* collects the runs that they say to look at."""
+def _picture(name: str, commands: Sequence[str], suggested: list[str]) -> str:
+    """Draw what commands print; *suggested* collects the runs that they suggest to look at."""
     console = Console(file=io.StringIO(), record=True, width=COLUMNS, force_terminal=True, highlight=False)
     for number, template in enumerate(commands):
-        command = template.replace(_FOUND, found[0] if found else "")
+        command = template.replace(_SUGGESTED, suggested[0] if suggested else "")
         if number:
             console.print()
         console.print(Text.assemble(("$ ", "green"), (command, "bold")))
-        lines = [line for line in _shown(command).rstrip().splitlines() if _WALL_TIME not in line]
-        shown = Text.from_ansi("\n".join(lines))
-        found += re.findall(r"^look at it: harrow diff (\S+)", shown.plain, re.MULTILINE)
-        console.print(shown)
+        lines = [line for line in _output(command).rstrip().splitlines() if _WALL_TIME not in line]
+        text = Text.from_ansi("\n".join(lines))
+        suggested += re.findall(r"^look at it: harrow diff (\S+)", text.plain, re.MULTILINE)
+        console.print(text)
     return _svg(console, name)
 
 
@@ -147,28 +147,26 @@ def _moment() -> str:
     (file,) = resolve("loss-by-hw-truncation")
     (plan,) = (plan for plan in load_campaign(file).plans if plan.variant is None)
     playback = Playback(run_plan(plan, 0))
-    playback.advance(sum(event.at_us <= _WATCHED_AT_US for event in playback.events) - 1)
-    shown: RenderableType = frame(
-        playback.scene(_WATCHED_AT_US), Canvas(width=COLUMNS, height=24), speed=", 5x"
-    )
+    playback.advance(sum(event.at_us <= _MOMENT_US for event in playback.events) - 1)
+    screen: RenderableType = frame(playback.scene(_MOMENT_US), Canvas(width=COLUMNS, height=24), speed=", 5x")
     console = Console(file=io.StringIO(), record=True, width=COLUMNS, force_terminal=True, highlight=False)
     console.print(
         Text.assemble(("$ ", "green"), ("harrow run loss-by-hw-truncation --variant base --watch", "bold"))
     )
-    console.print(shown)
-    return _svg(console, WATCHED)
+    console.print(screen)
+    return _svg(console, WATCH)
 
 
 def _photograph_page() -> None:
-    """Write the picture of the page of the first campaign's trace, unless there is no Chromium."""
+    """Write the picture of the page of the first campaign's trace, if Chromium is installed."""
     browser = shutil.which("chromium") or shutil.which("google-chrome")
     if browser is None:
-        print("no Chromium: the picture of the page stays as it is", file=sys.stderr)
+        print("the picture of the page was not drawn again, because there is no Chromium", file=sys.stderr)
         return
     with TemporaryDirectory() as folder, _terminal(Path(folder)):
-        _shown("harrow run loss-by-hw-truncation --variant base")
-        _shown("harrow trace results/latest --format html --output page.html")
-        subprocess.run(  # noqa: S603 - a page of ours
+        _output("harrow run loss-by-hw-truncation --variant base")
+        _output("harrow trace results/latest --format html --output page.html")
+        subprocess.run(  # noqa: S603 - our own page
             [
                 *(browser, "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"),
                 *("--virtual-time-budget=3000", f"--window-size={_PAGE_SIZE}"),

@@ -2,7 +2,7 @@
 
 import pytest
 
-from docs.terminal_pictures import FOLDER, MEASURED, PAGE, PICTURES, WATCHED, pictures, said
+from docs.terminal_pictures import FOLDER, MEASUREMENTS, PAGE, PICTURES, WATCH, pictures, texts
 from tests.cli.conftest import ROOT
 
 BYTES_MAX = 60_000
@@ -13,14 +13,14 @@ def test_the_pictures_are_up_to_date() -> None:
     stored = {
         path.stem: path.read_text(encoding="utf-8")
         for path in FOLDER.glob("*.svg")
-        if path.stem not in MEASURED
+        if path.stem not in MEASUREMENTS
     }
-    assert {name: said(svg) for name, svg in stored.items()} == {
-        name: said(svg) for name, svg in current.items()
+    assert {name: texts(svg) for name, svg in stored.items()} == {
+        name: texts(svg) for name, svg in current.items()
     }, "make docs"
 
 
-@pytest.mark.parametrize("name", [*PICTURES, WATCHED, *MEASURED])
+@pytest.mark.parametrize("name", [*PICTURES, WATCH, *MEASUREMENTS])
 def test_a_picture_is_small_and_loads_nothing(name: str) -> None:
     svg = (FOLDER / f"{name}.svg").read_text(encoding="utf-8")
     assert len(svg.encode()) <= BYTES_MAX
@@ -28,7 +28,7 @@ def test_a_picture_is_small_and_loads_nothing(name: str) -> None:
     assert "@font-face" not in svg
 
 
-@pytest.mark.parametrize("name", [*PICTURES, WATCHED, *MEASURED])
+@pytest.mark.parametrize("name", [*PICTURES, WATCH, *MEASUREMENTS])
 def test_every_picture_is_shown_on_a_page(name: str) -> None:
     pages = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
     assert any(f"pictures/{name}.svg)" in page.read_text(encoding="utf-8") for page in pages)
