@@ -68,7 +68,7 @@ def test_a_wheel_stays_plain_without_a_compiler_and_says_why(monkeypatch: pytest
     needs, data, messages = built()
     assert needs == []
     assert not is_compiled(data)
-    assert messages == "harrow: the core of this wheel stays plain Python, for there is no C compiler cc"
+    assert messages == "harrow: the core of this wheel stays plain Python: there is no C compiler cc"
 
 
 def test_a_wheel_stays_plain_when_the_builder_asks_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
