@@ -3,7 +3,7 @@
 Run ``python -m benchmarks.aims [--seconds S] [CAMPAIGN ...]``. An aim that reaches its state no
 more often than seeds without one is of no use. A second table has the states that few seeds without
 an aim reach, or none, of those that the campaign can reach at all, each with what the seeds that
-did had drawn more often than all: what an aim at it may be made of. ``--probe NAME`` tells more of
+did had drawn more often than all seeds: an aim at it may use these. ``--probe NAME`` shows more of
 that.
 """
 
@@ -119,9 +119,9 @@ def main() -> None:
     parser.add_argument(
         "campaigns", nargs="*", metavar="CAMPAIGN", default=["swarm", "swarm-kraft", "swarm-eos"]
     )
-    parser.add_argument("--probe", choices=PROBES, help="tell what reaches this state")
+    parser.add_argument("--probe", choices=PROBES, help="show what reaches this state")
     parser.add_argument(
-        "--seconds", type=float, default=30, help="of CPU time for each aim, and for the seeds without one"
+        "--seconds", type=float, default=30, help="CPU time for each aim, and for the seeds without one"
     )
     arguments = parser.parse_args()
     for name in arguments.campaigns:

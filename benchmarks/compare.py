@@ -41,16 +41,16 @@ from benchmarks.speed.measurement import (
 
 _CLUSTERS = (*TABLE, *CAMPAIGNS)
 _COUNTED_RUN_MAX_S = 1.5
-"""Of CPU time: valgrind takes fifty times that."""
+"""CPU time of the longest run whose instructions are counted: valgrind takes 50 times that."""
 _PICTURE = WORK_TREE / "docs" / "pictures" / "speed.svg"
 
 
 def main() -> None:
-    """Print what was asked for."""
+    """Print the comparison, the costs by size, or the list of clusters."""
     signal.signal(signal.SIGTERM, _terminated)
     signal.signal(
         signal.SIGINT, signal.default_int_handler
-    )  # a shell ignores it for what runs in the background
+    )  # a shell makes its background processes ignore it
     parser = _parser()
     options = parser.parse_args()
     if not options.growth and not options.list and options.commit is None:
@@ -83,21 +83,23 @@ def _parser() -> argparse.ArgumentParser:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("commit", nargs="?", metavar="COMMIT", help="what to compare the work tree with")
-    parser.add_argument("--rounds", type=_positive, default=5, help="how often each is run; default 5")
+    parser.add_argument(
+        "commit", nargs="?", metavar="COMMIT", help="the commit to compare the work tree with"
+    )
+    parser.add_argument("--rounds", type=_positive, default=5, help="the number of runs of each; default 5")
     parser.add_argument(
         "--limit",
         type=_positive,
         default=60,
         metavar="SECONDS",
-        help="of a core, for a measurement; default 60",
+        help="CPU time that a measurement may take; default 60",
     )
     parser.add_argument(
         "--only",
         nargs="+",
         metavar="NAME",
         choices=[cluster.name for cluster in _CLUSTERS],
-        help="some clusters alone",
+        help="only these clusters",
     )
     parser.add_argument(
         "--compiled", action="store_true", help="compile the commit, in minutes; after `make compiled`"
@@ -106,7 +108,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--json", action="store_true", help="print every measurement, as JSON")
     parser.add_argument("--growth", action="store_true", help="measure the work tree at growing sizes")
     parser.add_argument(
-        "--picture", type=Path, default=_PICTURE, help="where --growth draws; default %(default)s"
+        "--picture", type=Path, default=_PICTURE, help="the picture that --growth draws; default %(default)s"
     )
     return parser
 
@@ -119,7 +121,7 @@ def _positive(text: str) -> int:
 
 
 def _terminated(_signal: int, _frame: object) -> NoReturn:
-    """End by way of every `finally`, so that what was checked out goes away."""
+    """Exit by an exception, so that `finally` removes the checkout."""
     sys.exit(128 + signal.SIGTERM)
 
 
@@ -187,7 +189,7 @@ def _run_rounds(row: CostComparison, root: Path, rounds: int, *, compiled: bool)
             checkout = WORK_TREE if side is row.work_tree else root
             side.append(measure(checkout, row.cluster, row.limit_s, compiled=compiled))
         if row.is_over():
-            return  # no round would tell more: the limit is the same
+            return  # every further round would reach the same limit
     if max(row.work_tree[0].cpu_s, row.commit[0].cpu_s) / row.cluster.seeds <= _COUNTED_RUN_MAX_S:
         counts = [instructions(checkout, row.cluster, compiled=compiled) for checkout in (WORK_TREE, root)]
         row.instructions.extend(count for count in counts if count is not None)

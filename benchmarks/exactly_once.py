@@ -108,7 +108,7 @@ _DROPPED: Final = """
 
 
 def was_struck(result: RunResult, step: str) -> bool:
-    """Return whether an application died when it had come to a step."""
+    """Return whether an application died at a step."""
     at: dict[str, str] = {}
     for event in select(result.evidence.trace, ApplicationStep, ClientStopped):
         if isinstance(event, ApplicationStep):
@@ -120,7 +120,7 @@ def was_struck(result: RunResult, step: str) -> bool:
 
 @dataclass(slots=True)
 class EffectTally:
-    """What became of runs; those that were ``not_struck`` do not count."""
+    """The results of runs; those that were ``not_struck`` do not count."""
 
     runs: int = 0
     not_struck: int = 0
@@ -188,7 +188,7 @@ def runs_of(
 
 
 def main() -> None:
-    """Print what came of it."""
+    """Print the share of runs with lost and doubled effects."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("seeds", nargs="?", type=int, default=1)
     parser.add_argument("--release", default="3.9")

@@ -1,4 +1,4 @@
-"""How long a partition takes no writes after its leader or the active controller fails.
+"""How long a partition accepts no writes after its leader or the active controller fails.
 
 Either dies or is stopped, or both at once.
 
@@ -6,8 +6,8 @@ Run ``python -m benchmarks.failover [SEEDS]`` for the model; the table is that o
 docs/evidence/failover.md. With ``--target kafka:RELEASE`` real brokers do the same as often, and
 the table has both. Settings are the defaults, with min.insync.replicas of two. A process that is
 killed comes back after half a minute, but where a case says otherwise. To start real brokers takes
-longer than to watch a failover, so with ``--strikes N`` each run has N of them, a minute apart;
-what is told is of each alone.
+longer than a failover, so with ``--strikes N`` each run has N failovers, a minute apart;
+the table counts each by itself.
 """
 
 import argparse
@@ -83,13 +83,13 @@ def outages_s(result: RunResult, at_ms: Sequence[int]) -> list[float]:
     There is none for a strike within a second of the next.
 
     Raises:
-        SystemExit: the run came to no end, or a fault found nothing to strike.
+        SystemExit: the run did not end, or a fault had no target.
 
     """
     if result.verdict.reasons:
         raise SystemExit("; ".join(result.verdict.reasons))
     if len(result.faults) != sum(len(step.actions) for step in result.plan.script):
-        raise SystemExit("a fault found nothing to strike")
+        raise SystemExit("a fault had no target")
     if len(at_ms) == 1:
         return [result.service.longest_us / US_PER_SECOND]
     found = []
@@ -105,7 +105,7 @@ def outages_s(result: RunResult, at_ms: Sequence[int]) -> list[float]:
 
 
 def cell(lengths: Sequence[float]) -> str:
-    """Return the median and the worst, as the table has them."""
+    """Return the median and the maximum as a cell of the table."""
     return f"{statistics.median(lengths):.1f} s, {max(lengths):.1f} s"
 
 
@@ -156,7 +156,7 @@ def main() -> None:
     parser.add_argument("seeds", nargs="?", type=int, default=20)
     parser.add_argument("--target", help="kafka:RELEASE")
     parser.add_argument("--strikes", type=int, default=1, help="failovers in each run on real brokers")
-    parser.add_argument("--case", action="append", choices=CASES, help="this case alone; may be repeated")
+    parser.add_argument("--case", action="append", choices=CASES, help="only this case; may be repeated")
     given = parser.parse_args()
     if given.target is None:
         modelled(given.seeds)

@@ -17,7 +17,7 @@ from harrow.campaigns.run.runner import run_plan
 from harrow.cluster_model.invariants.catalogue import INVARIANTS
 
 REPEATS = 3
-"""How often each seed is run in each way; the fastest counts, the others were disturbed."""
+"""The number of runs of each seed in each way. The fastest counts; the others were disturbed."""
 
 
 def main() -> None:
@@ -27,7 +27,7 @@ def main() -> None:
     seeds = parser.parse_args().seeds
     watched = load_campaign(resolve("standard")[0]).plans[0]
     unwatched = replace(watched, invariants=())
-    run_plan(watched, 0)  # Imports and caches are not what is measured.
+    run_plan(watched, 0)  # Do not measure imports and the filling of caches.
     run_plan(unwatched, 0)
     gc.freeze()  # As `harrow run` does: what was imported is not garbage.
     with_s, without_s = [], []

@@ -1,4 +1,4 @@
-"""What each part of harrow costs of a run: shares of CPU time, by folder.
+"""How much of a run's CPU time each folder of harrow takes.
 
 Run ``python -m benchmarks.parts [NAME...]``, with names of ``python -m benchmarks.compare --list``.
 The processor's time interrupts a run a thousand times a second, and the part whose function is at
@@ -48,9 +48,9 @@ def main() -> None:
 
 
 def _shares(cluster: MeasuredCluster) -> defaultdict[str, float]:
-    """Return the share of each part; the smallest are put together."""
+    """Return the share of each part; the smallest are added together."""
     plan = load_text(cluster.text(), "benchmark.yaml").plans[0]
-    run_plan(plan, 0)  # Imports and caches are not what is measured.
+    run_plan(plan, 0)  # Do not measure imports and the filling of caches.
     gc.freeze()
     samples: Counter[str] = Counter()
     parts: dict[str, str | None] = {}
@@ -87,7 +87,7 @@ def _part(file: str) -> str | None:
     if file.startswith("<") or not path.is_relative_to(_ROOT):
         return None
     folder = str(path.relative_to(_ROOT).parent)
-    # What a run leaves is freed where nothing refers to it any more, which is here.
+    # A run's memory is freed when the last reference to it goes away, which is here.
     return _FREEING if folder == "benchmarks" else f"`{folder}/`"
 
 

@@ -1,8 +1,8 @@
-"""How fast commands answer: CPU and wall time, next to the time that Python itself takes.
+"""How fast commands answer: CPU and wall time, beside the time that Python itself takes.
 
 Run ``python -m benchmarks.startup [ROUNDS]``. The commands take turns, so that a machine that is
-busy for a while is so for all of them; the least of each is shown. Instructions do not depend on
-what else the machine does: perf counts them, or valgrind where the kernel does not let perf, each
+busy for a while slows all of them; the table has the minimum of each. Instructions do not depend on
+what else the machine does: perf counts them, or valgrind where the kernel forbids perf, each
 command once.
 """
 
@@ -94,8 +94,7 @@ def _run(before: tuple[str, ...], name: str, folder: str) -> str:
     """Run a command, as an argument of another if given, and return its standard error."""
     arguments = COMMANDS[name]
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "PYTHONHASHSEED": "0"}
-    # Without the files that Python keeps of compiled modules, compiling them would be all that is
-    # measured.
+    # Let Python use its files of compiled modules: otherwise most of the time would be compiling.
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
     if name.startswith("completion"):
         *arguments_before, line = arguments

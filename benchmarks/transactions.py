@@ -21,7 +21,7 @@ _GOAL = 2.5
 
 
 def main() -> None:
-    """Print the figures, and how often as much a record costs."""
+    """Print the figures, and the ratio of the costs of a record."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("seeds", nargs="?", type=int, default=10)
     seeds = range(parser.parse_args().seeds)
@@ -48,7 +48,7 @@ def _measure(plans: list[Plan], seeds: range) -> list[tuple[int, float, int]]:
     """Return records, seconds and events of each plan, while the plans take turns."""
     found = [(0, 0.0, 0) for _ in plans]
     for plan in plans:
-        run_plan(plan, 0)  # Imports and caches are not what is measured.
+        run_plan(plan, 0)  # Do not measure imports and the filling of caches.
     gc.freeze()  # As `harrow run` does.
     for seed in seeds:
         for number, plan in enumerate(plans):
