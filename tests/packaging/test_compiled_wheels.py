@@ -88,7 +88,7 @@ def test_a_wheel_stays_plain_when_compiling_fails_unless_it_must_be_compiled(
     monkeypatch.setattr(hatch_build, "compile_core", fail)
     _, data, messages = built()
     assert not is_compiled(data)
-    assert messages.endswith("for it could not be compiled: there is no mypyc")
+    assert messages.endswith("plain Python: it could not be compiled: there is no mypyc")
     monkeypatch.setenv("HARROW_COMPILE", "1")
     with pytest.raises(ImportError):
         built()
