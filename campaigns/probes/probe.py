@@ -5,16 +5,19 @@ state it is meant to test shows nothing, so a campaign can require probes.
 
 A probe is a function. Its name, with hyphens, is the name of the probe. Its docstring describes the
 state and, after an empty line, explains what it means. A function decorated with `probe` returns
-how often an event reached the state; the annotation of ``event`` selects the kinds of events. One
-decorated with `at_each` has no body: the fields of the event decide. Which runs can reach a probe
-follows from the declarations of its events and requests; further conditions are arguments of the
-decorator.
+how often an event reached the state; the annotation of ``event`` selects the kinds of events. With
+a kind of event as argument of the decorator, the function takes fields of the event instead, by
+their names. That is for frequent events, because an object for each would cost too much time. A
+function decorated with `at_each` has no body: the fields of the event decide. Which runs can reach
+a probe follows from the declarations of its events and requests; further conditions are arguments
+of the decorator.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields
 from itertools import product
-from typing import Any, Final, TypeVar, get_args, get_type_hints
+from operator import itemgetter
+from typing import Any, Final, NamedTuple, TypeVar, get_args, get_type_hints
 
 from harrow.campaigns.probes.reach import ProbeReach
 from harrow.cluster_model.apis import APIS
@@ -23,9 +26,11 @@ from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.registry import Registry, derived
 from harrow.cluster_model.release.profiles import SWITCHES
 from harrow.cluster_model.topology import CONSUMER_OFFSETS, CONTROL_PLANES, TRANSACTION_STATE
+from harrow.cluster_model.trace import TraceEvent
 
-Condition = Callable[[Any, Any], int]
-"""Takes the run so far (`harrow.campaigns.probes.probe_memory.ProbeMemory`) and an event."""
+Condition = Callable[..., int]
+"""Takes the run so far (`harrow.campaigns.probes.probe_memory.ProbeMemory`), and an event or some
+of its fields."""
 F = TypeVar("F", bound=Callable[..., int | None])
 
 _WHY_TOPIC_IS_MISSING: Final[Mapping[str, str]] = {
@@ -39,15 +44,17 @@ class Probe:
     """A rare state, as declared.
 
     At each event of a kind in ``at``, either ``condition`` decides, or ``where`` does: it lists the
-    values that fields of the event must have. ``at_end`` counts states that last until the end of
-    the run. ``subsystems`` names the control plane and the internal topics that the probe needs
-    beyond those of its events. ``switch`` is a behaviour that has to be on, and ``protocol`` the
+    values that fields of the event must have. A condition takes ``fields`` of the event, or the
+    event if that is None. ``at_end`` counts states that last until the end of the run.
+    ``subsystems`` names the control plane and the internal topics that the probe needs beyond those
+    of its events. ``switch`` is a behaviour that has to be on, and ``protocol`` the
     ``group.protocol`` that a client has to have.
     """
 
     doc: str
     at: tuple[type[Event], ...]
     condition: Condition | None = None
+    fields: tuple[str, ...] | None = None
     where: Mapping[str, tuple[Any, ...]]
     at_end: Condition | None = None
     subsystems: tuple[str, ...] = ()
@@ -101,6 +108,7 @@ PROBES: Final[Registry[str, Probe]] = Registry()
 
 
 def probe(
+    of_fields: type[Event] | None = None,
     *,
     subsystems: tuple[str, ...] = (),
     switch: str | None = None,
@@ -109,19 +117,24 @@ def probe(
 ) -> Callable[[F], F]:
     """Declare a probe whose condition is the decorated function.
 
-    *at_end* is called with the memory and the time of the last event, and counts states that lasted
-    until then.
+    With *of_fields* it takes fields of such an event, otherwise the event. *at_end* is called with
+    the memory and the time of the last event, and counts states that lasted until then.
 
     Raises:
         TypeError: traces do not have one of its events. Only subscribers see it, and they have no
-            memory.
+            memory. Or the event has no such field.
 
     """
 
     def declare(function: F) -> F:
-        kind = function.__annotations__["event"]
-        kind = get_type_hints(function)["event"] if isinstance(kind, str) else kind
-        at = get_args(kind) or (kind,)
+        if of_fields is None:
+            kind = function.__annotations__["event"]
+            kind = get_type_hints(function)["event"] if isinstance(kind, str) else kind
+            at, names = get_args(kind) or (kind,), None
+        else:
+            kind, at = of_fields, (of_fields,)
+            names = tuple(name for name in function.__annotations__ if name != "return")[1:]
+            _require_fields(function, kind, names)
         if not all(event.name in EVENTS for event in at):
             raise TypeError(
                 f"{function.__name__}: traces do not have {kind}; declare the probe with `at_each`"
@@ -130,6 +143,7 @@ def probe(
             function,
             at,
             condition=function,
+            fields=names,
             at_end=at_end,
             subsystems=subsystems,
             switch=switch,
@@ -159,14 +173,18 @@ def at_each(
     """
 
     def declare(function: F) -> F:
-        unknown = where.keys() - set(_fields_of(kind))
-        if unknown:
-            raise TypeError(f"{function.__name__}: {kind.__name__} has no field {', '.join(sorted(unknown))}")
+        _require_fields(function, kind, where)
         values = {name: value if isinstance(value, tuple) else (value,) for name, value in where.items()}
         _declare(function, (kind,), subsystems=subsystems, switch=switch, protocol=protocol, where=values)
         return function
 
     return declare
+
+
+def _require_fields(function: Callable[..., object], kind: type[Event], names: Iterable[str]) -> None:
+    unknown = set(names) - set(_fields_of(kind))
+    if unknown:
+        raise TypeError(f"{function.__name__}: {kind.__name__} has no field {', '.join(sorted(unknown))}")
 
 
 def _declare(function: Callable[..., int | None], at: tuple[type[Event], ...], **options: Any) -> None:
@@ -209,12 +227,40 @@ def lookups() -> Mapping[type[Event], tuple[Lookup, ...]]:
     }
 
 
+class FieldCondition(NamedTuple):
+    """A condition on fields of an event; ``pick`` takes these from the event's row in a trace."""
+
+    probe: str
+    condition: Condition
+    pick: Callable[[TraceEvent], tuple[Any, ...]]
+
+
 @derived
 def conditions() -> Mapping[str, tuple[tuple[str, Condition], ...]]:
-    """Return the probes with a condition, by the names of the events that may reach them."""
+    """Return the probes whose condition takes an event, by the names of these events."""
     by_event: dict[str, tuple[tuple[str, Condition], ...]] = {}
     for name, declared in PROBES.items():
-        if (condition := declared.condition) is not None:
+        if (condition := declared.condition) is not None and declared.fields is None:
             for kind in declared.at:
                 by_event[kind.name] = (*by_event.get(kind.name, ()), (name, condition))
     return by_event
+
+
+@derived
+def field_conditions() -> Mapping[str, tuple[FieldCondition, ...]]:
+    """Return the probes whose condition takes fields, by the names of their events."""
+    by_event: dict[str, tuple[FieldCondition, ...]] = {}
+    for name, declared in PROBES.items():
+        if (condition := declared.condition) is not None and declared.fields is not None:
+            for kind in declared.at:
+                pick = _picked([_fields_of(kind).index(field) + 2 for field in declared.fields])
+                by_event[kind.name] = (*by_event.get(kind.name, ()), FieldCondition(name, condition, pick))
+    return by_event
+
+
+def _picked(positions: Sequence[int]) -> Callable[[TraceEvent], tuple[Any, ...]]:
+    """Return what takes the items at some positions of a tuple, as a tuple."""
+    if len(positions) > 1:
+        return itemgetter(*positions)
+    begin = positions[0] if positions else 0
+    return itemgetter(slice(begin, begin + len(positions)))

@@ -4,13 +4,17 @@ Most are counted from the trace after the run. Traces leave out what a controlle
 refuses, and what happens in the quorum; a `NoticeCounter` subscribes to these events instead.
 """
 
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from itertools import compress
-from operator import itemgetter
 from typing import Any
 
-from harrow.campaigns.probes.probe import Lookup, conditions, lookups
+from harrow.campaigns.probes.probe import (
+    Condition,
+    FieldCondition,
+    Lookup,
+    conditions,
+    field_conditions,
+    lookups,
+)
 from harrow.campaigns.probes.probe_memory import FREQUENT, REMEMBERED, ProbeMemory
 from harrow.campaigns.probes.probes import PROBES
 from harrow.cluster_model.events import EVENTS, Event
@@ -21,17 +25,35 @@ from harrow.cluster_model.trace import Trace, TraceEvent, decode
 def count_probes(trace: Sequence[TraceEvent], noticed: Mapping[str, int] | None = None) -> dict[str, int]:
     """Return how often each reached probe was reached; *noticed* are a `NoticeCounter`'s counts."""
     counter = _Counter(noticed or {})
-    relevant = counter.relevant
-    by_name: Counter[str] = Counter()
     end_us = 0
     for rows in blocks_of(trace):
-        names = list(map(itemgetter(1), rows))
-        by_name.update(names)
-        for row in compress(rows, map(relevant.__contains__, names)):
-            counter.take(row)
+        counter.take(rows)
         end_us = rows[-1][0]
-    counter.end(by_name, end_us)
+    counter.end(end_us)
     return {probe: counter.counts[probe] for probe in PROBES if probe in counter.counts}
+
+
+class _Kind:
+    """What to do at each event of a kind, and how many there were.
+
+    Only if an event ``needs_object``, one is made of its row.
+    """
+
+    __slots__ = ("by_event", "by_fields", "by_values", "count", "is_relevant", "needs_object", "remember")
+
+    def __init__(self, name: str) -> None:
+        self.count = 0
+        self.by_values: list[Lookup] = [lookup for lookup in _lookups_of(name) if lookup.positions]
+        self.by_fields: Sequence[FieldCondition] = field_conditions().get(name, ())
+        self.by_event: Sequence[tuple[str, Condition]] = conditions().get(name, ())
+        self.remember: Callable[..., None] | None = FREQUENT.get(name)
+        self.needs_object = bool(self.by_event) or (name in REMEMBERED and self.remember is None)
+        self.is_relevant = bool(self.by_values or self.by_fields or self.remember or self.needs_object)
+
+
+def _lookups_of(name: str) -> Sequence[Lookup]:
+    kind = EVENTS.get(name)
+    return () if kind is None else lookups().get(kind, ())
 
 
 class _Counter:
@@ -40,38 +62,45 @@ class _Counter:
     def __init__(self, noticed: Mapping[str, int]) -> None:
         self.counts: dict[str, int] = dict(noticed)
         self._memory = ProbeMemory()
-        self._conditions = conditions()
-        self._by_values = {
-            kind.name: [lookup for lookup in of_kind if lookup.positions]
-            for kind, of_kind in lookups().items()
-        }
-        by_values = [name for name, lookups_by_value in self._by_values.items() if lookups_by_value]
-        self.relevant = frozenset((*REMEMBERED, *self._conditions, *by_values))
+        self._kinds: dict[str, _Kind] = {}
 
-    def take(self, row: TraceEvent) -> None:
+    def take(self, rows: Sequence[TraceEvent]) -> None:
+        """Count the probes that events reach."""
+        kinds = self._kinds
+        for row in rows:
+            kind = kinds.get(row[1])
+            if kind is None:
+                kind = kinds[row[1]] = _Kind(row[1])
+            kind.count += 1
+            if kind.is_relevant:
+                self._take(kind, row)
+
+    def _take(self, kind: _Kind, row: TraceEvent) -> None:
         """Count the probes that an event reaches, and then remember the event."""
-        name = row[1]
-        for lookup in self._by_values.get(name, ()):
+        memory, remember = self._memory, kind.remember
+        for lookup in kind.by_values:
             _count(lookup, row[2:], self.counts)
-        conditional, remember = self._conditions.get(name), FREQUENT.get(name)
-        if remember is None or conditional is not None:
+        for probe, decide, pick in kind.by_fields:
+            hits = decide(memory, *pick(row))
+            if hits:
+                self._hit(probe, hits)
+        if kind.needs_object:
             event = decode(row)
-            for probe, condition in conditional or ():
-                hits = condition(self._memory, event)
+            for probe, condition in kind.by_event:
+                hits = condition(memory, event)
                 if hits:
                     self._hit(probe, hits)
             if remember is None:
-                self._memory.take(event)
+                memory.take(event)
         if remember is not None:
-            remember(self._memory, *row[2:])
+            remember(memory, *row[2:])
 
-    def end(self, by_name: Mapping[str, int], at_us: int) -> None:
+    def end(self, at_us: int) -> None:
         """Count the probes that every event of a kind reaches, and the states at the end."""
-        for kind, of_kind in lookups().items():
-            for lookup in of_kind:
+        for name, kind in self._kinds.items():
+            for lookup in _lookups_of(name):
                 for probe in () if lookup.positions else lookup.probes[()]:
-                    if kind.name in by_name:
-                        self._hit(probe, by_name[kind.name])
+                    self._hit(probe, kind.count)
         for probe, declared in PROBES.items():
             if declared.at_end is not None and (hits := declared.at_end(self._memory, at_us)):
                 self._hit(probe, hits)

@@ -179,9 +179,6 @@ class ProbeMemory:
     def log_truncated(self, event: events.LogTruncated) -> None:
         self.truncated.add((event.broker, event.partition))
 
-    def send_failed(self, event: events.SendFailed) -> None:
-        self.failed_leader[event.values] = event.leader
-
     def group_state_changed(self, event: events.GroupStateChanged) -> None:
         # A former coordinator reports the group as dead when another broker takes over.
         if event.state != DEAD:
@@ -227,6 +224,11 @@ class ProbeMemory:
         if end_offset > self.read_end.get(partition, 0):
             self.read_end[partition] = end_offset
 
+    def send_failed(
+        self, _client: str, _partition: str, leader: int, _attempt: int, _error: str, values: Any
+    ) -> None:
+        self.failed_leader[values] = leader
+
     def batch_acknowledged(self, _broker: int, _partition: str, _: int, _acks: int, values: Any) -> None:
         self._batches[values] = self._batches.get(values, 0) | _ACKNOWLEDGED
 
@@ -236,6 +238,7 @@ FREQUENT: Final[Mapping[str, Callable[..., None]]] = {
     events.BatchAppended.name: ProbeMemory.batch_appended,
     events.RecordsServed.name: ProbeMemory.records_served,
     events.BatchAcknowledged.name: ProbeMemory.batch_acknowledged,
+    events.SendFailed.name: ProbeMemory.send_failed,
 }
 """The handlers that take the fields of an event."""
 _HANDLERS: Final[Mapping[str, Callable[..., None]]] = {
@@ -248,7 +251,6 @@ _HANDLERS: Final[Mapping[str, Callable[..., None]]] = {
     events.IsrRefused.name: ProbeMemory.isr_refused,
     events.IsrChanged.name: ProbeMemory.isr_changed,
     events.LogTruncated.name: ProbeMemory.log_truncated,
-    events.SendFailed.name: ProbeMemory.send_failed,
     events.GroupStateChanged.name: ProbeMemory.group_state_changed,
     events.GroupAssigned.name: ProbeMemory.group_assigned,
     events.TargetAssigned.name: ProbeMemory.target_assigned,

@@ -427,31 +427,31 @@ def leader_missed_its_deposition(run: ProbeMemory, event: events.BecameLeader) -
 # Leaders that have been succeeded
 
 
-@probe()
-def zombie_leader_accepted_write(run: ProbeMemory, event: events.BatchAppended) -> bool:
+@probe(events.BatchAppended)
+def zombie_leader_accepted_write(run: ProbeMemory, partition: str, leader_epoch: int) -> bool:
     """A broker appended in a leader epoch that had ended.
 
     The record will be truncated; with acks=1 it was acknowledged.
     """
-    return event.leader_epoch < run.elected_epoch.get(event.partition, 0)
+    return leader_epoch < run.elected_epoch.get(partition, 0)
 
 
-@probe()
-def zombie_leader_acknowledged(run: ProbeMemory, event: events.BatchAcknowledged) -> bool:
+@probe(events.BatchAcknowledged)
+def zombie_leader_acknowledged(run: ProbeMemory, broker: int, partition: str) -> bool:
     """A broker acknowledged a record after another leader had been elected.
 
     With acks=1 the record is lost; with acks=all every member of the new ISR must have it.
     """
-    return run.is_zombie(event.broker, event.partition)
+    return run.is_zombie(broker, partition)
 
 
-@probe()
-def zombie_leader_served_read(run: ProbeMemory, event: events.RecordsServed) -> bool:
+@probe(events.RecordsServed)
+def zombie_leader_served_read(run: ProbeMemory, broker: int, partition: str) -> bool:
     """A consumer read from a broker after another leader had been elected.
 
     It must not see records that the new leader does not have.
     """
-    return run.is_zombie(event.broker, event.partition) and not run.follows(event.broker, event.partition)
+    return run.is_zombie(broker, partition) and not run.follows(broker, partition)
 
 
 @probe()
@@ -870,14 +870,14 @@ def duplicate_batch_suppressed() -> None:
     """
 
 
-@probe()
-def batch_appended_again(run: ProbeMemory, event: events.BatchAppended) -> bool:
+@probe(events.BatchAppended)
+def batch_appended_again(run: ProbeMemory, values: events.Values) -> bool:
     """A batch that had been appended before was appended again.
 
     The first copy was truncated or lost, or the leader did not recognise the batch, which is then
     in the log twice.
     """
-    return run.is_appended(event.values)
+    return run.is_appended(values)
 
 
 @at_each(
@@ -916,22 +916,22 @@ def produce_timed_out() -> None:
     """
 
 
-@probe()
-def ack_lost_after_append(run: ProbeMemory, event: events.SendFailed) -> bool:
+@probe(events.SendFailed)
+def ack_lost_after_append(run: ProbeMemory, error: str, values: events.Values) -> bool:
     """An ack was lost on its way to the producer.
 
     The producer cannot know that the record was appended, and sends it again.
     """
-    return event.error == errors.NETWORK_EXCEPTION and run.is_acknowledged(event.values)
+    return error == errors.NETWORK_EXCEPTION and run.is_acknowledged(values)
 
 
-@probe()
-def retried_after_append(run: ProbeMemory, event: events.SentAgain) -> bool:
+@probe(events.SentAgain)
+def retried_after_append(run: ProbeMemory, values: events.Values) -> bool:
     """A producer resent a batch that had been appended.
 
     Only a leader that remembers the batch prevents a duplicate.
     """
-    return run.is_appended(event.values)
+    return run.is_appended(values)
 
 
 @at_each(events.AppendedBatchGivenUp)
@@ -944,13 +944,13 @@ def appended_batch_given_up() -> None:
     """
 
 
-@probe()
-def producer_retried_to_new_leader(run: ProbeMemory, event: events.SentAgain) -> bool:
+@probe(events.SentAgain)
+def producer_retried_to_new_leader(run: ProbeMemory, leader: int, values: events.Values) -> bool:
     """A producer resent a batch to another leader than before.
 
     The new leader recognises the batch only if it had copied it.
     """
-    return run.failed_leader.get(event.values, event.leader) != event.leader
+    return run.failed_leader.get(values, leader) != leader
 
 
 @at_each(events.RequestRejected, api="Produce", error=errors.NOT_LEADER_FOR_PARTITION)

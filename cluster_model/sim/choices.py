@@ -20,12 +20,10 @@ T = TypeVar("T")
 STREAM_NAMES: Final = ("network", "disk", "schedule", "workload")
 
 _BLOCK_DRAWS: Final = 512
-_BLOCK_FORMAT: Final = f"<{_BLOCK_DRAWS}q"
+_BLOCK_FORMAT: Final = f"<{2 * _BLOCK_DRAWS}I"
 _BLOCK_BYTES: Final = struct.calcsize(_BLOCK_FORMAT)
 
-
 _HALF: Final = 32
-_LOW_HALF: Final = (1 << _HALF) - 1
 _BOUND_MAX: Final = 1 << 31
 """Up to this bound, all products of a draw's halves fit into 64 bits."""
 
@@ -56,30 +54,34 @@ class SeededStream(Stream):
     def below(self, bound: int) -> int:
         # 64-bit multiply-shift, ``draw * bound >> 64``: no division, and a bias below 2**-40 for
         # any bound in use. In halves, compiled code needs no long integers.
-        draw: i64
-        for draw in self._draws:
+        low: i64
+        high: i64
+        for low, high in self._draws:
             if bound > _BOUND_MAX:
-                return _product(draw, bound)
+                return _product(low, high, bound)
             factor: i64 = bound
-            high = (draw >> _HALF) & _LOW_HALF
-            return (high * factor + ((draw & _LOW_HALF) * factor >> _HALF)) >> _HALF
+            return (high * factor + (low * factor >> _HALF)) >> _HALF
         raise AssertionError("the draws never end")
 
 
-def _product(draw: Any, bound: int) -> int:
-    # Python checks for signals when it multiplies long integers. If the draw were typed as int,
+def _product(low: Any, high: Any, bound: int) -> int:
+    # Python checks for signals when it multiplies long integers. If the halves were typed as int,
     # compiled code would swallow an interrupt that is raised there.
-    product: int = (draw % (1 << 64) * bound) >> 64
+    product: int = ((high << _HALF) + low) * bound >> 64
     return product
 
 
-def _draws(key: str) -> Iterator[int]:
-    """Return an endless iterator of 64-bit integers. A chain costs a third of an index."""
+def _draws(key: str) -> Iterator[tuple[int, int]]:
+    """Return an endless iterator of draws: 64 bits, as the lower half and the upper half.
+
+    A chain costs a third of an index.
+    """
     return chain.from_iterable(map(partial(_block, key), count()))
 
 
-def _block(key: str, number: int) -> tuple[int, ...]:
-    return struct.unpack(_BLOCK_FORMAT, hashlib.shake_128(f"{key}/{number}".encode()).digest(_BLOCK_BYTES))
+def _block(key: str, number: int) -> Iterator[tuple[int, int]]:
+    halves = struct.unpack(_BLOCK_FORMAT, hashlib.shake_128(f"{key}/{number}".encode()).digest(_BLOCK_BYTES))
+    return zip(halves[::2], halves[1::2], strict=True)
 
 
 @dataclass(slots=True, eq=False)

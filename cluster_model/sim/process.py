@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from dataclasses import field
 
-from harrow.cluster_model.compiling import i64
 from harrow.cluster_model.lazy_dataclass import dataclass
 
 
@@ -15,14 +14,14 @@ class ScheduledEvent:
     """Something that happens to a process at a time: a message arrives, or a timer fires.
 
     The simulator sets all attributes when it schedules the event, so an event is in its queue at
-    most once. ``order`` is twice the time, and odd unless the event precedes others of its time.
+    most once.
     """
 
-    __slots__ = ("incarnation", "order", "process")
+    __slots__ = ("at_us", "incarnation", "process")
 
     process: "Process"
     incarnation: int
-    order: i64
+    at_us: int
 
     def run(self) -> None:
         """Let it happen."""

@@ -5,19 +5,17 @@ delayed while the process is paused. A timer that was cancelled stays in the que
 the code that set it checks whether it still matters.
 """
 
+from bisect import bisect_left
 from collections.abc import Callable
 from typing import Any, Final, final
 
-from harrow.cluster_model.compiling import i64
 from harrow.cluster_model.sim.process import Process, ScheduledEvent
 from harrow.cluster_model.trace import Clock
 
 Callback = Callable[[Any], None]
 
-_NEVER_US: Final = 1 << 60
-"""Later than any run ends. Settings have times that do not fit into 64 bits."""
 _SCANNED: Final = 8
-"""How many events a new one is compared with before the search halves the rest of the queue."""
+"""How many ranks compiled code compares before it searches the rest of the queue by halves."""
 
 
 class StepLimitExceeded(Exception):
@@ -44,47 +42,45 @@ class Simulator(Clock):
     Events happen in the order of their times, and at one time in the order of scheduling. The queue
     is a sorted list with the next event at its end. Most events are due soon: four in five belong
     among the last eight, so inserting one compares it with few others and moves as few, and taking
-    the next compares nothing.
+    the next compares nothing. The rank of an event is its time in microseconds, negative so that
+    the ranks rise, and half of one higher if it precedes others of its time.
     """
 
-    __slots__ = ("_queue", "events_handled", "events_limit")
+    __slots__ = ("_queue", "_ranks", "events_handled", "events_limit")
 
     def __init__(self, start_us: int = 0, events_limit: int = 50_000_000) -> None:
         self.now_us = start_us
         self.events_handled = 0
         self.events_limit = events_limit
         self._queue: list[ScheduledEvent] = []
+        self._ranks: list[float] = []
 
     def schedule(self, at_us: int, process: Process, callback: Callback, argument: Any) -> None:
         """Have ``callback(argument)`` happen to *process* at *at_us* of virtual time."""
-        self.add(min(at_us, _NEVER_US), process, Timer(callback, argument))
+        self.add(at_us, process, Timer(callback, argument))
 
     def schedule_first(self, at_us: int, process: Process, callback: Callback, argument: Any) -> None:
         """Schedule a call before all events of its time, except those of earlier calls."""
-        self._insert(2 * at_us, process, Timer(callback, argument))
+        self.add(at_us, process, Timer(callback, argument), 0.5)
 
-    def add(self, at_us: i64, process: Process, event: ScheduledEvent) -> None:
+    def add(self, at_us: int, process: Process, event: ScheduledEvent, precedence: float = 0.0) -> None:
         """Have *event* happen to *process* at *at_us* of virtual time."""
-        self._insert(2 * at_us + 1, process, event)
-
-    def _insert(self, order: i64, process: Process, event: ScheduledEvent) -> None:
         event.process = process
         event.incarnation = process.incarnation
-        event.order = order
-        queue = self._queue
-        position: i64 = len(queue)
-        scanned: i64 = max(position - _SCANNED, 0)
-        while position > scanned and queue[position - 1].order <= order:
-            position -= 1
-        if position == scanned:
-            low: i64 = 0
-            while low < position:
-                middle = (low + position) >> 1
-                if queue[middle].order > order:
-                    low = middle + 1
-                else:
-                    position = middle
-        queue.insert(position, event)
+        event.at_us = at_us
+        rank = precedence - at_us
+        place = Simulator._place(self._ranks, rank)
+        self._ranks.insert(place, rank)
+        self._queue.insert(place, event)
+
+    @staticmethod
+    def _place(ranks: list[float], rank: float) -> int:
+        """Return how many of the rising *ranks* are below *rank*."""
+        place = len(ranks)
+        scanned = place - _SCANNED if place > _SCANNED else 0
+        while place > scanned and ranks[place - 1] >= rank:
+            place -= 1
+        return place if place > scanned or not place else bisect_left(ranks, rank, 0, place)
 
     def run_until(self, end_us: int) -> None:
         """Handle every event up to and at *end_us*, and set the clock to it."""
@@ -97,21 +93,21 @@ class Simulator(Clock):
 
     def _handle(self, end_us: int, events_max: int) -> int:
         """Handle at most *events_max* events up to and at *end_us*; return how many there were."""
-        queue = self._queue
-        last: i64 = 2 * end_us + 1
+        queue, ranks = self._queue, self._ranks
+        last = float(-end_us)
         handled = 0
         while queue and handled < events_max:
-            event = queue[-1]
-            if event.order > last:
+            if ranks[-1] < last:
                 break
-            queue.pop()
+            ranks.pop()
+            event = queue.pop()
             process = event.process
             if process.incarnation != event.incarnation:
                 continue
             if process.paused:
                 process.backlog.append(event)
                 continue
-            self.now_us = event.order >> 1
+            self.now_us = event.at_us
             event.run()
             handled += 1
         self.events_handled += handled
@@ -125,3 +121,8 @@ class Simulator(Clock):
         backlog, process.backlog = process.backlog, []
         for event in backlog:
             self.add(self.now_us, process, event)
+
+
+# Compiled code calls the method above, whatever its name stands for. In plain Python comparing
+# costs more than a call, so there the name stands for a function that is in C.
+setattr(Simulator, "_place", staticmethod(bisect_left))  # noqa: B010 - mypy refuses an assignment

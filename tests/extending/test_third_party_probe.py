@@ -8,6 +8,7 @@ from typer.testing import CliRunner
 
 from harrow.campaigns.language.loader import CampaignError, load_text
 from harrow.campaigns.probes.probe import at_each, probe
+from harrow.campaigns.probes.probe_counter import count_probes
 from harrow.campaigns.probes.probe_memory import ProbeMemory
 from harrow.campaigns.probes.probes import PROBES
 from harrow.campaigns.run.runner import run_plan
@@ -55,6 +56,38 @@ def test_a_field_that_its_event_lacks_is_an_error() -> None:
 
         @at_each(events.LogDeleted, reason="reassignment")
         def log_deleted_for_a_reason() -> None: ...
+
+
+def test_a_condition_on_a_field_that_its_event_lacks_is_an_error() -> None:
+    with pytest.raises(TypeError, match="HighWatermarkSet has no field offset"):
+
+        @probe(events.HighWatermarkSet)
+        def high_watermark_rose(run: ProbeMemory, offset: int) -> bool:
+            return offset > run.committed.get("t-0", 0)
+
+
+def test_a_condition_takes_the_fields_that_it_names() -> None:
+    @probe(events.HighWatermarkSet)
+    def replica_on_zero(_: ProbeMemory, broker: int) -> bool:
+        return broker == 0
+
+    @probe(events.HighWatermarkSet)
+    def committed_much(run: ProbeMemory, hw: int, partition: str) -> bool:
+        return hw > run.committed.get(partition, 0) + 10
+
+    @probe(events.HighWatermarkSet)
+    def high_watermark_set(_: ProbeMemory) -> bool:
+        return True
+
+    rows = [(20, "hw", 0, "t-0", 11), (21, "hw", 1, "t-0", 20), (22, "hw", 1, "t-0", 40)]
+    try:
+        counts = count_probes(rows)
+    finally:
+        for name in ("replica-on-zero", "committed-much", "high-watermark-set"):
+            del PROBES[name]
+    assert counts["replica-on-zero"] == 1
+    assert counts["committed-much"] == 2
+    assert counts["high-watermark-set"] == 3
 
 
 def test_a_condition_at_a_notice_is_an_error() -> None:

@@ -157,8 +157,8 @@ class LeaderAndFollower:
             # But for timers that find nothing any more, and those are set again when they are
             # missing.
             "due": sorted(
-                (event.order, event.process.name, event.correlation_id, content_of(event))
-                for event in self.simulator._queue
+                (rank, event.process.name, event.correlation_id, content_of(event))
+                for rank, event in zip(self.simulator._ranks, self.simulator._queue, strict=True)
                 if isinstance(event, Exchange | Reply)
             ),
         }
