@@ -6,7 +6,9 @@ import typer
 
 from harrow.campaigns.language.cluster_import import Fate, described, import_properties
 from harrow.campaigns.language.loader import read_file
+from harrow.campaigns.language.problem import FileError, Problem
 from harrow.campaigns.language.spelling import printable
+from harrow.campaigns.language.yaml_positions import MAX_BYTES
 from harrow.cli import exit_code
 from harrow.cli.console import message_console, say
 from harrow.cli.requests.authoring import ImportRequest
@@ -15,6 +17,9 @@ from harrow.cli.session import write_new
 
 def session(request: ImportRequest) -> int:
     files = [(str(path), read_file(path)) for path in request.sources]
+    too_large = [Problem(file, 0, 0, "larger than 1 MiB") for file, text in files if len(text) > MAX_BYTES]
+    if too_large:
+        raise FileError(too_large)
     imported = import_properties(files, release=request.kafka, brokers=request.brokers)
     write_new(request.cluster, imported.text)
     typer.echo(f"Kafka {imported.release}; {len(imported.lines)} lines")

@@ -43,6 +43,7 @@ SAMPLES: Final = {
     **dict.fromkeys(("CAMPAIGN", "PATH"), "calm.yaml"),
     "RUN": "run",
     "DIR": "corpus",
+    "SOURCE": "server.properties",
     "HISTORY": "run/history.jsonl",
     "FILE": "cluster.yaml",
     "KIND": "faults",
@@ -350,6 +351,7 @@ def template_in(folder: Path) -> Path:
     from tests.written_runs import written_run
 
     (folder / "corpus").mkdir(parents=True)
+    (folder / "server.properties").write_text("broker.id=1\n", encoding="utf-8")
     for path in (folder / "calm.yaml", folder / "corpus" / "calm.yaml"):
         path.write_text(f"name: calm{CAMPAIGNS['calm']}", encoding="utf-8")
     (folder / "cluster.yaml").write_text("bootstrap: 127.0.0.1:1\n", encoding="utf-8")
