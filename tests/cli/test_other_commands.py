@@ -214,5 +214,5 @@ def test_a_cluster_file_is_no_campaign_but_may_lie_beside_one(harrow: Harrow, fo
         ended.stderr
         == "clusters/shop.yaml:1:1: this is a cluster file: run a campaign on it with --cluster\n"
     )
-    assert harrow("validate", "clusters").stdout == "1 campaign and 1 target file are valid\n"
+    assert harrow("validate", "clusters").stdout == "1 campaign and 1 cluster file are valid\n"
     assert "1 run of 1 campaign" in harrow("run", "clusters").stdout
