@@ -71,6 +71,7 @@ def folder(tmp_path: Path) -> Path:
     (tmp_path / "calm.yaml").write_text(CAMPAIGN, encoding="utf-8")
     (tmp_path / "cluster.yaml").write_text('bootstrap: "127.0.0.1:1"\n', encoding="utf-8")
     (tmp_path / "history.jsonl").write_text(HISTORY, encoding="utf-8")
+    (tmp_path / "server.properties").write_text("broker.id=1\n", encoding="utf-8")
     (tmp_path / "corpus").mkdir()
     return tmp_path
 
@@ -126,6 +127,7 @@ WORKS = (
     "list campaigns",
     "explain broker_crash",
     "new mine",
+    "import server.properties -o imported.yaml",
     "schema",
     "kafka list",
     "clean --keep 1",
