@@ -17,11 +17,11 @@ from harrow.cluster_model.trace import TraceEvent
 class FinalLog:
     """A replica's log after healing. ``epochs`` are (leader epoch, start offset) pairs.
 
-    A replica that is not ``in_sync`` has not rejoined the ISR, and may have any records. For a
-    broker that harrow observes only through its answers, ``flushed`` is None, and ``batches`` end
+    A replica that is not ``in_sync`` has not rejoined the ISR, and may have any records. If harrow
+    observes a broker only through its answers to clients, ``flushed`` is None, and ``batches`` end
     at the high watermark. ``damaged`` has the base offsets of batches that have a wrong CRC and
-    cannot be read. If ``begins_at`` is inside a batch, DeleteRecords deleted the batch's records
-    before it.
+    cannot be read. ``begins_at`` is the log start offset. If it is inside a batch, DeleteRecords
+    deleted the batch's records below it.
     """
 
     leo: int
@@ -44,7 +44,7 @@ class FinalLog:
         return self.batches[0].base_offset if self.batches else self.leo
 
     def values(self) -> list[str | None]:
-        """Return values by offset."""
+        """Return the value at each offset from 0 on, None where the log has no readable record."""
         values: list[str | None] = [None] * self.first_offset if self.batches else []
         for batch in self.batches:
             if batch.base_offset > len(values):
@@ -81,10 +81,11 @@ class ProducerSettings:
 class ConsumerSettings:
     """The settings on which promises to a consumer depend.
 
-    ``group`` is empty for a consumer without a group. The consumer reads its ``partitions``, or
-    else those of its ``topics``, or else everything. An undisturbed group reads new records within
-    ``patience_us``, the sum of the timeouts that can follow one another. After a poll, a member may
-    stay away for ``max_poll_interval_us``, and a rebalancing group waits for it.
+    ``group`` is empty for a consumer without a group. The consumer reads its ``partitions``; if
+    there are none, the partitions of its ``topics``; without either, every partition. An
+    undisturbed group reads new records within ``patience_us``, the sum of the timeouts that can
+    follow one another. A member may take up to ``max_poll_interval_us`` between two polls, and a
+    rebalancing group waits for it.
     """
 
     name: str
@@ -97,7 +98,7 @@ class ConsumerSettings:
     max_poll_interval_us: int = 0
 
     def is_to_read(self, partition: str) -> bool:
-        """Return whether the consumer subscribes to the topic, or assigns itself the partition."""
+        """Return whether the consumer subscribes to the partition's topic, or is assigned to it."""
         if self.partitions:
             return partition in self.partitions
         return not self.topics or partition.rpartition("-")[0] in self.topics
@@ -108,7 +109,8 @@ class ApplicationSettings:
     """The settings on which promises to an application depend, and its processes in the history.
 
     ``delivery`` is one of `harrow.cluster_model.topology.Delivery`. An application without a
-    ``target`` topic stores its results outside of Kafka.
+    ``target`` topic stores its results outside of Kafka. ``consumers`` and ``producers`` are the
+    processes.
     """
 
     name: str
@@ -126,9 +128,9 @@ class ApplicationSettings:
 class PartitionSettings:
     """The settings on which promises about a partition depend.
 
-    Settings that the topic leaves unset come from each broker's own settings; ``on_broker`` has the
-    result. ``min_insync_replicas`` is the smallest value of any leader, and
-    ``unclean_leader_election`` says whether any controller would elect uncleanly.
+    A setting that the topic leaves unset can differ between brokers, so ``on_broker`` has the
+    settings in force on each broker. ``min_insync_replicas`` is the smallest value of any leader,
+    and ``unclean_leader_election`` says whether any controller would elect uncleanly.
     """
 
     replicas: tuple[int, ...]
@@ -143,7 +145,7 @@ class PartitionSettings:
         return self.min_insync_replicas if own is None else own.min_insync_replicas
 
     def allows_unclean_election(self, controller: int | None) -> bool:
-        """Return whether a controller elects uncleanly; None: whether every controller does."""
+        """Return whether a controller elects uncleanly; for None, whether every controller does."""
         if controller is not None and controller in self.on_broker:
             return self.on_broker[controller].unclean_leader_election
         return self.unclean_leader_election and all(
@@ -160,15 +162,15 @@ NO_BROKER: Final = -1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionService:
-    """How a partition served clients while only a core of the brokers had been healed.
+    """How a partition served clients after only a core of the brokers had been healed.
 
     ``leader``, ``leader_epoch`` and ``isr`` are those of the control plane. To elect a leader, one
     broker of each of the ``recovery_sets`` has to be alive: the ISR, or the sets of KIP-966.
     ``leader_state`` says whether the leader's broker ``LEADS``, is ``UNAWARE`` that it should, or
-    is ``PAUSED`` or ``DOWN``. ``high_watermark`` is that of its log. ``unread`` are records, as
-    (offset, value), that the leader had when it was first observed to lead in this epoch, and that
-    a consumer that read from the beginning did not get. ``isr_end`` is the smallest LEO in the ISR,
-    as the leader knew it.
+    is ``PAUSED`` or ``DOWN``. ``high_watermark`` is that of its log. ``unread`` are the (offset,
+    value) pairs of records that the leader had when it was first observed to lead in this epoch,
+    but that a consumer did not get although it read from the beginning. ``isr_end`` is the smallest
+    LEO in the ISR, as far as the leader knew.
     """
 
     leader: int = NO_BROKER
@@ -183,12 +185,14 @@ class PartitionService:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HealedCore:
-    """A sufficient core of brokers was healed, and the others stayed as the faults had left them.
+    """What a run observed after it had healed only a core of its brokers.
 
-    ``partitions`` is the state at ``looked_us``: when all partitions served, or when ``within_us``
-    had passed since ``healed_us``. It is empty if the run ended earlier. ``impaired`` are the
-    brokers outside the core that Kafka takes for healthy: they ran and could keep their sessions,
-    although some fault against them was in force. ``controller`` is the one in ``/controller``.
+    The core, ``brokers``, is large enough to serve all partitions; the other brokers stayed as the
+    faults had left them. ``partitions`` has the state at ``looked_us``, which is when all
+    partitions served, or when ``within_us`` had passed since ``healed_us``. It is empty if the run
+    ended earlier. ``impaired`` are the brokers outside the core that Kafka takes for healthy: they
+    ran and could keep their sessions, although some fault against them was in force. ``controller``
+    is the broker that ``/controller`` names.
     """
 
     brokers: tuple[int, ...] = ()
@@ -205,24 +209,25 @@ class Evidence:
     """The evidence of one run.
 
     ``producers`` and ``consumers`` are by history process; a restarted client has a process for
-    each session. Of the consumers with which harrow reads everything back, only those with
-    read_committed are listed. ``read_back`` names the partitions that were read to their end after
-    the cluster had healed. ``held_up`` has the partitions that read_committed could not read beyond
-    an offset although every transaction had to have ended; they were read back up to that offset.
+    each session. harrow reads everything back with consumers of its own; of these, only the
+    consumers with read_committed are listed. ``read_back`` names the partitions that were read to
+    their end after the cluster had healed. ``held_up`` maps a partition to the offset beyond which
+    read_committed consumers got no record, although every transaction must have ended by then; the
+    partition was read back up to that offset.
 
     ``unfinished`` says why a run ended too early to decide, such as a script that waited in vain.
-    ``not_struck`` has a line for each fault of the schedule that says why it did not strike; it is
-    empty if any fault struck.
+    If no fault of the schedule struck, ``not_struck`` has a line for each of them that says why.
 
-    ``behaviours`` are the switches that differ from the release. ``invariants`` names the
-    invariants that were checked, by default those that the trace alone shows. No anomaly of a
-    ``demanded`` rule is permitted, whatever Kafka promises. ``core`` is None if everything was
-    healed at once. ``metadata`` is the control plane: ``zookeeper`` or ``kraft``.
+    ``behaviours`` are the switches whose values differ from those of the release. ``invariants``
+    names the invariants that were checked, by default those that the trace alone shows. No setting
+    permits an anomaly of a ``demanded`` rule, whatever Kafka promises. ``core`` is None if
+    everything was healed at once. ``metadata`` is the control plane: ``zookeeper`` or ``kraft``.
 
-    The trace of a real cluster is not ``in_order``: events of one moment may be in another order
-    than they happened. Without ``follows_logs`` no log could be watched, so the trace has neither
-    appends nor truncations. ``offset_replicas`` are the logs of ``__consumer_offsets``, if
-    applications commit offsets in transactions and the logs could be read.
+    The trace of a real cluster is not ``in_order``: it may list events of one moment in a different
+    order than they happened. If ``follows_logs`` is false, harrow could not watch any log, so the
+    trace has neither appends nor truncations. ``offset_replicas`` are the logs of
+    ``__consumer_offsets``, if applications commit offsets in transactions and the logs could be
+    read.
     """
 
     release: str

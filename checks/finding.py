@@ -32,9 +32,9 @@ class Finding:
     """One anomaly.
 
     ``chain`` explains how it came about, in the order of the events, with the conclusions at the
-    end. ``permitted_by`` names the setting that allows it, None if it breaks a promise.
-    ``prevented_by`` lists what would have prevented it. ``details`` are data for JSON that only
-    some kinds of anomaly have (offsets, operations of the history).
+    end. ``permitted_by`` names the setting that allows it, None if the anomaly breaks a promise.
+    ``prevented_by`` lists what would have prevented the anomaly. ``details`` are further data for
+    JSON, such as offsets or operations of the history, which only some kinds of anomaly have.
     """
 
     partition: str
@@ -47,12 +47,12 @@ class Finding:
 
     @property
     def causes(self) -> tuple[Link, ...]:
-        """The causes of the anomaly: one, or one for each of its records."""
+        """The causes of the anomaly: one cause, or one for each record of the anomaly."""
         return tuple(link for link in self.chain if link.kind.is_cause)
 
     @property
     def no_remedy(self) -> tuple[str, ...]:
-        """Why nothing that harrow can set prevents it, with a reason for each cause."""
+        """Why no setting that harrow can change prevents the anomaly: one reason for each cause."""
         if any(way.held or (way.held is None and way.kind != RELEASE) for way in self.prevented_by):
             return ()
         return tuple(dict.fromkeys(cause.kind.no_remedy for cause in self.causes if cause.kind.no_remedy))
@@ -60,10 +60,10 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleResult:
-    """The result of one rule in a run. ``promise`` names the settings that make its promise.
+    """The result of one rule in a run. ``promise`` names the settings that make the rule's promise.
 
     A history can have millions of anomalies of a kind. Then ``findings`` has the first ones, and
-    ``beyond`` counts the others by the setting that permits them.
+    ``beyond`` counts the others by the setting that permits them, or None if they break a promise.
     """
 
     status: str
@@ -83,7 +83,7 @@ class RuleResult:
 
 
 def worst_first(rules: Mapping[str, RuleResult]) -> dict[str, RuleResult]:
-    """Return results with broken promises first, and otherwise in their order."""
+    """Return the results with the worst status first, and otherwise in their order."""
     return dict(sorted(rules.items(), key=lambda rule: -_BETTER_FIRST.index(rule[1].status)))
 
 

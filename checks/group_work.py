@@ -34,9 +34,9 @@ class MemberCommit(NamedTuple):
 
 
 class Effect(NamedTuple):
-    """A result of a record that counts: it was acknowledged, or can be read.
+    """A result of an input record. It was acknowledged or can be read, so it counts.
 
-    ``row`` is the row of its send; a result that is stored outside of Kafka has none.
+    ``row`` is the row of the result's send; a result that is stored outside of Kafka has none.
     """
 
     at_us: int
@@ -49,7 +49,7 @@ class Effect(NamedTuple):
 class GroupPartition:
     """The polls and commits of a group's members in a partition, each in order.
 
-    ``passed`` is the position up to which the group is done with the partition.
+    ``passed`` is the highest committed position, below which the group is done.
     """
 
     polls: list[MemberPoll] = field(default_factory=list)
@@ -68,8 +68,12 @@ class GroupWork:
     """The work of all groups by partition, and the results of applications by value.
 
     *logs* returns the values in the last leader's log of a partition, by offset. *fate* returns the
-    fate of a transactional value in a partition. *offset_fate* returns the fate of a commit in a
-    transaction, given the group, the partition and the position.
+    fate of a transactional value in a partition. *offset_fate* returns the fate of a commit of
+    offsets in a transaction, given the group, the partition and the position.
+
+    ``partitions`` has the polls and commits of each group by partition, ``applications`` the
+    applications of each group, and ``effects`` their results, by group and by the value of the
+    input record.
     """
 
     def __init__(
@@ -107,7 +111,7 @@ class GroupWork:
         return tuple(dict.fromkeys(self._groups.values()))
 
     def reading_since(self, group: str, topic: str) -> int | None:
-        """Return when a member first polled or committed a topic, None if none did."""
+        """Return when a member first polled a topic or committed for it, None if none did."""
         first_us = (
             work[0].at_us
             for name, done in self.partitions.get(group, {}).items()
@@ -159,9 +163,9 @@ class GroupWork:
             self._note_stored(process, value, at_us)
 
     def offsets_of(self, transaction: Transaction) -> Iterator[tuple[int, tuple[str, str, int]]]:
-        """Yield an application's commits in a transaction: time, group, partition and position.
+        """Yield the commits of offsets in a transaction: time, group, partition and position.
 
-        The application sends them after the first record, and before it ends the transaction.
+        The application commits them after its first record, and before it ends the transaction.
         """
         process = self._committers.get(transaction.process, UNKNOWN)
         begin = self._history.records.invoked[transaction.sends[0][1]]
@@ -175,7 +179,10 @@ class GroupWork:
     def _note_in_transaction(
         self, process: int, value: Sequence[tuple[str, str, int]], at_us: int, *, is_acked: bool
     ) -> None:
-        """Add those commits of a transaction that count. Markers decide, not the application."""
+        """Add the commits of a transaction that took effect.
+
+        The marker decides; only if the log has none, the answer to the application decides.
+        """
         for _, name, offset in value:
             fate = self._offset_fate(self._groups[process], name, offset)
             if fate == COMMITTED or (fate != ABORTED and is_acked):
@@ -212,11 +219,12 @@ class GroupWork:
                         self._note_effect(application.group, Effect(at_us, session.process, value, row))
 
     def counts(self, partition: PartitionHistory, row: int) -> bool:
-        """Return whether a sent record is there for good.
+        """Return whether a sent record was certainly written, and not aborted.
 
-        A marker decides about a record that the log has in a transaction. Any other record counts
-        if it was acknowledged, or if its outcome is unknown and a consumer has read it: a
-        read_committed one, or any for a record outside of transactions.
+        If the log has the record in a transaction with a marker, the marker decides. Any other
+        record counts if it was acknowledged. It also counts if its outcome is unknown and a
+        consumer has read it; a record of a transactional producer counts only if that consumer was
+        read_committed.
         """
         records, history = self._history.records, self._history
         fate = self._fate(partition.name, records.values[row])
@@ -250,7 +258,7 @@ class GroupWork:
         return [name for name in self._evidence.replicas if name.rpartition("-")[0] in topics]
 
     def copies(self, group: str) -> Mapping[Value, int]:
-        """Return the number of copies of each record that its producer duplicated."""
+        """Return the number of copies of each input record that has several."""
         if group not in self._copies:
             counts = Counter(
                 value for partition in self.sources(group) for value in self.records_of(partition).values()

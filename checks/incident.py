@@ -1,4 +1,4 @@
-"""Groups findings of one cause: thirty records lost in one truncation are one incident."""
+"""Groups findings with one cause: thirty records lost in one truncation are one incident."""
 
 from collections.abc import Hashable, Iterable
 
@@ -11,7 +11,7 @@ from harrow.cluster_model.lazy_dataclass import dataclass
 class Incident:
     """Findings of a rule with the same cause and the same last deciding link.
 
-    The first one represents all.
+    Output shows the first finding for all of them.
     """
 
     findings: tuple[Finding, ...]
@@ -31,7 +31,7 @@ def incidents(findings: Iterable[Finding]) -> list[Incident]:
 
 
 def _incident_key(finding: Finding, number: int) -> Hashable:
-    """Return a key that the findings of one cause share.
+    """Return a key that is equal for findings with one cause.
 
     A finding without a deciding link is an incident of its own.
     """

@@ -68,10 +68,10 @@ def _numbers(trace: Sequence[TraceEvent]) -> tuple[_Numbers, "array[int]", "arra
     return dict(numbers), begins, times_us
 
 
-def _is_of_power(event: events.BecameLeader | Loss) -> bool | None:
-    """Return whether a log lost its end in a power loss (True) or with its disk (False).
+def _was_power_loss(event: events.BecameLeader | Loss) -> bool | None:
+    """Return whether a log lost its end in a power loss (True) or in a disk failure (False).
 
-    None if the event is no loss.
+    None if the event is not a loss.
     """
     if isinstance(event, events.BecameLeader):
         return None
@@ -79,7 +79,7 @@ def _is_of_power(event: events.BecameLeader | Loss) -> bool | None:
 
 
 def detail_values(fault: events.FaultStruck) -> list[Any]:
-    """Return all values in the details of a fault, with the items of those that are lists."""
+    """Return all values in the details of a fault, and the items of the values that are lists."""
     values = [value for _, value in fault.details]
     return [*values, *(item for value in values if isinstance(value, list | tuple) for item in value)]
 
@@ -97,8 +97,8 @@ class Index:
     ``history`` and ``orders`` come from the history alone. ``sessions`` has the sends by process
     and partition, ``acked`` the acknowledged sends by partition, and ``polled`` the (offset, value)
     pairs that consumers read. ``logs`` has the final values of each replica by offset. A run has
-    millions of events and sends, so only their numbers are stored, and objects are created on
-    access.
+    millions of events and sends, so only line and row numbers are stored, and objects are created
+    on access.
     """
 
     def __init__(self, evidence: Evidence) -> None:
@@ -162,7 +162,7 @@ class Index:
         return by_partition.get(partition, ())
 
     def has(self, *kinds: type[Event]) -> bool:
-        """Return whether any such event happened; without it a rule need not read the trace."""
+        """Return whether an event of one of these kinds happened, which is cheap to ask."""
         return any(kind.name in self._numbers for kind in kinds)
 
     def raw_events(self, *kinds: type[Event]) -> Iterator[tuple[int, TraceEvent]]:
@@ -215,7 +215,7 @@ class Index:
         return bisect_left(self.evidence.trace, at_us, low, high, key=itemgetter(0))
 
     def partition(self, name: str) -> PartitionState:
-        """Return a partition with every record that was ever in its logs.
+        """Return the state of a partition, with every record that was ever in its logs.
 
         A short trace is replayed once for all partitions. In a long trace, the copies of all
         records would take as much memory as the run, but few partitions have findings. So the first
@@ -223,7 +223,7 @@ class Index:
         """
         state = self._partitions.get(name)
         if state is None and self._replays == _REPLAYS_MAX:
-            state = PartitionState(name)  # nothing happened to it
+            state = PartitionState(name)  # No event of the trace concerns it.
         if state is None:
             alone = len(self.evidence.trace) > _REPLAYED_AT_ONCE and self._replays < _REPLAYS_MAX - 1
             self._replays = self._replays + 1 if alone else _REPLAYS_MAX
@@ -249,9 +249,9 @@ class Index:
         return by_offset.get(offset, [])
 
     def copies_of_key(self, partition: str, value: str) -> Sequence[LogEntry]:
-        """Return all copies of the records with the key of a record, by rising offset.
+        """Return all copies of all records with the same key as a record, by rising offset.
 
-        They include the copies of the record itself. Without a key there are none.
+        They include the copies of the record itself. If it has no key, there are none.
         """
         state = self.partition(partition)
         keyed = state.keys.get(value)
@@ -310,7 +310,7 @@ class Index:
 
     @cached_property
     def undecided_reads(self) -> Mapping[tuple[str, Value], UndecidedRead]:
-        """One read of each record that may not be committed, by partition and value."""
+        """For each record that may not be committed, one read of it, by partition and value."""
         return undecided_reads(self.evidence, self.history)
 
     @cached_property
@@ -397,17 +397,17 @@ class Index:
         lines: Sequence[TraceLine[events.BecameLeader | Loss]]
         lines = self.events(events.BecameLeader, events.UnflushedLost, events.CorruptionCut, events.LogLost)
         led = [event for _, event in lines]
-        forgotten = dict(resumed_epochs(event for event in led if not _is_of_power(event)))
+        forgotten = dict(resumed_epochs(event for event in led if not _was_power_loss(event)))
         for _, reverted in self.events(events.CheckpointReverted):
             for partition, offset in reverted.offsets if reverted.kind == LEADER_EPOCH_CHECKPOINT else ():
                 forgotten[partition] = min(offset, forgotten.get(partition, offset))
         return (
-            (BY_RESUMED_EPOCH, resumed_epochs(event for event in led if _is_of_power(event) is not False)),
+            (BY_RESUMED_EPOCH, resumed_epochs(event for event in led if _was_power_loss(event) is not False)),
             (BY_FORGOTTEN_EPOCH, forgotten),
         )
 
     def excuse(self, partition: str, offset: int | None) -> Permission | None:
-        """Return the permission for an anomaly behind a resumed or forgotten epoch, or None.
+        """Return the permission for an anomaly that a resumed or forgotten epoch caused, or None.
 
         Without an *offset*, any lost offset of the partition counts.
         """
@@ -420,8 +420,8 @@ class Index:
     def readable(self, partition: str) -> frozenset[Value]:
         """Return every value that consumers can still read: the last leader's, except aborted ones.
 
-        If the leader is unknown, the values of all logs count. Without logs, all values count that
-        were read.
+        If the leader is unknown, the values of all logs count. Without logs, the values that
+        consumers have read count.
         """
         if self._readable is None or self._readable[0] != partition:
             logs = self.logs.get(partition)
@@ -431,7 +431,7 @@ class Index:
                 values: frozenset[Value] = frozenset(value for value in stored if value is not None)
             else:
                 values = self.orders.read(partition)
-            # Rules visit one partition after another, so caching one is enough.
+            # Rules visit one partition after another, so it is enough to cache the result for one.
             self._readable = partition, values
         return self._readable[1]
 
@@ -485,8 +485,8 @@ class Index:
     def offset_parts(self) -> Mapping[tuple[str, str, int], list[tuple[int, TransactionPart]]]:
         """The commits of groups in transactions, each with its append time.
 
-        They are by group, partition and position. A commit is a part of its transaction like any
-        record.
+        A key is the group, the partition and the position. A commit is a part of its transaction,
+        as a record is.
         """
         commits: dict[tuple[str, str, int], list[tuple[int, TransactionPart]]] = {}
         appended = {
@@ -527,5 +527,5 @@ class Index:
         return [partition for partition in self.acked if partition not in self.evidence.read_back]
 
     def has_unread(self) -> bool:
-        """Return whether the loss of some acked records cannot be decided."""
+        """Return whether some acked records were not read back, so their loss is undecided."""
         return bool(self.unread_partitions())

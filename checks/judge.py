@@ -19,16 +19,16 @@ def judge(evidence: Evidence, index: Index | None = None) -> Verdict:
     rules = rules_for(evidence.invariants, core=evidence.core is not None, in_order=evidence.in_order)
     results = {name: rule.judge(index) for name, rule in rules.items()}
     for name in evidence.demanded.intersection(results):
-        results[name] = _demanded(results[name], rules[name].promise.orders)
-    reasons = _reasons(index)
+        results[name] = _with_demand(results[name], rules[name].promise.orders)
+    reasons = _inconclusive_because(index)
     if not any(result.findings for result in results.values()):
         reasons = (*(f"nothing was tried: {line}" for line in evidence.not_struck), *reasons)
     statuses = [result.status for result in results.values()] + [INCONCLUSIVE] * bool(reasons)
     return Verdict(status=worst(statuses), rules=results, reasons=reasons)
 
 
-def _demanded(result: RuleResult, orders: frozenset[str]) -> RuleResult:
-    """Return the result of a demanded rule: only an administrator's orders permit anomalies."""
+def _with_demand(result: RuleResult, orders: frozenset[str]) -> RuleResult:
+    """Return the result of a demanded rule: only an administrator's *orders* permit anomalies."""
     findings = tuple(
         finding if finding.permitted_by in orders else replace(finding, permitted_by=None)
         for finding in sorted(result.findings, key=lambda finding: finding.permitted_by in orders)
@@ -37,7 +37,8 @@ def _demanded(result: RuleResult, orders: frozenset[str]) -> RuleResult:
     return RuleResult(status=VIOLATED if has_broken else result.status, promise=DEMANDED, findings=findings)
 
 
-def _reasons(index: Index) -> tuple[str, ...]:
+def _inconclusive_because(index: Index) -> tuple[str, ...]:
+    """Return the reasons why a run proves nothing, unless it broke a promise."""
     reasons: list[str] = []
     if not index.history.sends_total:
         reasons.append("nothing was tried: no record was sent")

@@ -1,21 +1,21 @@
-"""Defines the links of the chain that leads to a finding, and the kinds of link.
+"""Defines the links of the chain of events that leads to a finding, and the kinds of link.
 
 A kind of link is declared by a function. Its keyword arguments, with the types of
-`harrow.cluster_model.events`, are the operands of its links, and it returns their words. So a
+`harrow.cluster_model.events`, are the operands of its links, and it returns a link's words. So a
 plugin's rule can define a kind of its own, which harrow can show, record and compare. Rules only
-create data; output turns them into words (`harrow.campaigns.record.phrases`).
+create links; output turns them into words (`harrow.campaigns.record.phrases`).
 
-The law of chains: each link after the first is a fault, or an earlier link made it possible. A link
-decides if the next one could not have happened without it. A kind declares both sides as data:
-``needs`` must hold before such a link, ``makes`` holds after it. Each is a `ChainCondition`: a
-`ChainFact`, its subject, and whether the fact holds. Every kind declares its side of the law: a
-kind without needs is a fault, or says in ``free_because`` why it may stand without an earlier link.
-For example, an election needs the former leader to be out of service, which a crash, an expired
-session or a shutdown establishes. A broker that comes back must have been down. An acknowledgement
-by the ISR needs the copies that it claims, so it contradicts a link that truncated one of them.
-`unmet` walks a chain and reports every need that no earlier link has established. Stories look up
-such a need in the trace, and add the event that meets it (`harrow.checks.causes.background`). A
-test checks every finding of the library: a need that remains unmet breaks the law.
+The law of chains: an earlier link of the chain made each link possible, unless the link is the
+first, is a fault, or needs nothing. A kind declares both sides of the law as data: the ``needs``
+must hold before a link of this kind, and what it ``makes`` true holds afterwards. Each entry is a
+`ChainCondition`: a `ChainFact`, its subject, and whether the fact holds. A kind without needs is a
+fault, or says in ``needs_nothing_because`` why no earlier link has to make it possible. For
+example, an election needs the former leader to be out of service, which a crash, an expired session
+or a shutdown establishes. A broker that comes back must have been down. An acknowledgement by the
+ISR needs a copy on each member, so it contradicts a link that truncated one of the copies. `unmet`
+walks a chain and reports every need that no earlier link has established. A story looks up such a
+need in the trace, and adds the event that meets it (`harrow.checks.causes.background`). A test
+checks every finding of the library: a need that remains unmet breaks the law.
 
 Faults are data as well. A kind ``is_fault`` if nothing in the cluster caused its links. If a fault
 of the campaign caused a link, ``strike`` is the number of that fault: the ``strike`` of its
@@ -47,9 +47,9 @@ KINDS: Final[dict[str, "LinkKind[...]"]] = {}
 """Every kind of link by its name; `link` and `cause` register them."""
 
 
-# Why a kind of link may stand without an earlier link
+# Reasons why a kind of link needs no earlier link
 
-OWN_DEED: Final = "a client or an application does this by itself"
+OWN_ACTION: Final = "a client or an application does this by itself"
 IN_HISTORY: Final = "it is an operation of the history, which may be the only evidence"
 NOTHING_HAPPENED: Final = "it says that something did not happen"
 FORBIDDEN: Final = "the rule forbids it, so nothing lawful leads to it"
@@ -59,14 +59,14 @@ FROM_TRACE: Final = "its evidence comes from the trace of other partitions or of
 
 
 ACTOR: Final = "actor"
-"""The name of the actor as the subject of a condition."""
+"""Stands for a link's actor where a condition names operands."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChainFact:
-    """A fact that holds for a subject, or does not.
+    """A fact that holds for a subject, such as a broker, or does not.
 
-    Until a link establishes it, a fact does not hold. If it ``is_open``, it is unknown until then.
+    Until a link establishes the fact, it does not hold; a fact that ``is_open`` is unknown instead.
     """
 
     name: str
@@ -81,7 +81,7 @@ class ChainFact:
     ) -> "ChainCondition":
         """Return the condition that the fact holds for a subject.
 
-        *subject* names operands, or `ACTOR`.
+        The parameters are the fields of `ChainCondition`.
         """
         return ChainCondition(self, subject, then, where, unless)
 
@@ -90,9 +90,10 @@ class ChainCondition(NamedTuple):
     """A condition that a kind of link needs, or makes true.
 
     ``subject`` names operands, or `ACTOR`. An operand with several brokers stands for each of them.
-    ``then`` is whether the fact holds, the name of the operand that has its value, or None if such
-    a link leaves it unknown. The condition applies only ``where`` an operand has a value, and not
-    if one of the operands ``unless`` is true.
+    ``then`` is whether the fact holds, or the name of the operand with the fact's value, or None if
+    the fact is unknown after such a link. ``where`` is an operand and a value: the condition
+    applies only to links with this value. It does not apply if one of the operands ``unless`` is
+    true.
     """
 
     fact: ChainFact
@@ -116,16 +117,16 @@ class LinkKind(Generic[P]):
 
     ``phrase`` makes the words from the operands: the predicate of a sentence about the actor (in
     its ``role``, if any), or a whole sentence if the kind is ``impersonal``. ``stems_from`` names
-    the trace events that such a link may be about. ``event`` is the name of the link's event, for
-    programs. If it is about another broker than the actor, ``about`` is the operand with that
-    broker's id.
+    the trace events that such a link may be about. ``event`` is the name under which recorded
+    findings list the link. If the link is about another broker than the actor, ``about`` names the
+    operand with that broker's id.
 
     A kind that ``is_cause`` says why an anomaly came about. ``needs`` and ``makes`` are the two
-    sides of the law of chains. A kind without needs ``is_fault``, which comes from outside, or
-    ``free_because`` says why it needs no earlier link. A kind that ``is_turn`` is an election, a
-    truncation or a change of an ISR; output never hides such a link. ``no_remedy`` says why nothing
-    that harrow can set prevents a cause. A cause that ``is_of_client`` lies with a client, so no
-    switch of brokers guards against it.
+    sides of the law of chains. A kind without needs ``is_fault``, that is, comes from outside the
+    cluster, or ``needs_nothing_because`` says why it needs no earlier link. A kind that ``is_turn``
+    is an election, a truncation or a change of an ISR; output never hides such a link.
+    ``no_remedy`` says why no setting that harrow can change prevents a cause. A cause that
+    ``is_of_client`` lies with a client, so no switch of brokers guards against it.
     """
 
     name: str
@@ -140,14 +141,14 @@ class LinkKind(Generic[P]):
     is_turn: bool = False
     needs: tuple[ChainCondition, ...] = ()
     makes: tuple[ChainCondition, ...] = ()
-    free_because: str = ""
+    needs_nothing_because: str = ""
     no_remedy: str = ""
     is_of_client: bool = False
 
     def __post_init__(self) -> None:
-        if (self.is_fault, bool(self.needs), bool(self.free_because)).count(True) != 1:
+        if (self.is_fault, bool(self.needs), bool(self.needs_nothing_because)).count(True) != 1:
             raise ValueError(
-                f"the kind of link {self.name} is a fault, or has needs, or says in free_because why it has none"
+                f"the kind of link {self.name} is a fault, or has needs, or says in needs_nothing_because why it has none"
             )
 
     def __call__(self, at_us: int | None, actor: Actor, /, *_: P.args, **operands: P.kwargs) -> "Link":
@@ -163,7 +164,7 @@ class LinkKind(Generic[P]):
         return Link(kind=self, at_us=at_us, actor=actor, operands=operands)
 
     def __reduce__(self) -> tuple[Callable[[str], Any], tuple[str]]:
-        """Pickle by name, because the function can only be found by the kind's name."""
+        """Pickle the kind as its name, because pickle cannot find a decorated function."""
         return kind_named, (self.name,)
 
 
@@ -175,8 +176,9 @@ def kind_named(name: str) -> LinkKind[...]:
 class Link:
     """One event of the chain that led to a finding, or a conclusion from the other links.
 
-    ``at_us`` is its virtual time in microseconds, None for a conclusion. Without a link that
-    ``decides``, the finding would not exist. ``strike`` is the number of the fault that caused it.
+    ``at_us`` is the virtual time of the event in microseconds, None for a conclusion. Without a
+    link that ``decides``, the finding would not exist. ``strike`` is the number of the fault of the
+    campaign that caused the event, if one did.
     """
 
     kind: LinkKind[...]
@@ -222,14 +224,15 @@ def link(
     is_turn: bool = False,
     needs: tuple[ChainCondition, ...] = (),
     makes: tuple[ChainCondition, ...] = (),
-    free_because: str = "",
+    needs_nothing_because: str = "",
     no_remedy: str = "",
     is_of_client: bool = False,
 ) -> Callable[[Callable[P, str]], LinkKind[P]]:
     """Declare a kind of link by the function that makes its words.
 
     Raises:
-        ValueError: another kind has this name, or this one declares neither needs nor a reason.
+        ValueError: another kind has this name, or this kind is not exactly one of a fault, a kind
+            with needs, and a kind with a reason to need nothing.
 
     """
 
@@ -247,7 +250,7 @@ def link(
             is_turn=is_turn,
             needs=needs,
             makes=makes,
-            free_because=free_because,
+            needs_nothing_because=needs_nothing_because,
             no_remedy=no_remedy,
             is_of_client=is_of_client,
         )
@@ -260,14 +263,14 @@ def link(
 
 def claim(name: str) -> Callable[[Callable[P, str]], LinkKind[P]]:
     """Declare a conclusion that says what is wrong, but not why."""
-    return link(name, event=CONCLUSION, impersonal=True, free_because="the chain has to explain it")
+    return link(name, event=CONCLUSION, impersonal=True, needs_nothing_because="the chain has to explain it")
 
 
 def cause(
     name: str,
     *,
     needs: tuple[ChainCondition, ...] = (),
-    free_because: str = "",
+    needs_nothing_because: str = "",
     no_remedy: str = "",
     is_of_client: bool = False,
 ) -> Callable[[Callable[P, str]], LinkKind[P]]:
@@ -281,7 +284,7 @@ def cause(
         impersonal=True,
         is_cause=True,
         needs=needs,
-        free_because=free_because,
+        needs_nothing_because=needs_nothing_because,
         no_remedy=no_remedy,
         is_of_client=is_of_client,
     )
@@ -291,7 +294,7 @@ def cause(
 
 
 class Gap(NamedTuple):
-    """A need that no earlier link has met, its link, and the link's place in the chain."""
+    """A need that no earlier link has met, the link with the need, and its place in the chain."""
 
     place: int
     link: Link
@@ -301,7 +304,7 @@ class Gap(NamedTuple):
 def unmet(chain: Iterable[Link], *, of_first: bool = False) -> Iterator[Gap]:
     """Yield the needs that no earlier link has met.
 
-    The first link needs nothing, unless *of_first*.
+    The needs of the first link are left out, unless *of_first*.
     """
     facts: dict[tuple[ChainFact, tuple[Any, ...]], Any] = {}
     for place, each in enumerate(chain):
@@ -336,13 +339,13 @@ def fact_values(link: Link, conditions: Iterable[ChainCondition]) -> Iterator[Fa
 
 
 def strikes(chain: Iterable[Link]) -> tuple[int, ...]:
-    """Return the ascending numbers of the faults that struck in a chain."""
+    """Return the numbers of the faults that caused links of a chain, in ascending order."""
     return tuple(sorted({each.strike for each in chain if each.strike is not None}))
 
 
 @cache
 def operand_kinds(name: str) -> Mapping[str, FieldKind]:
-    """Return the operands of a kind of link, each with its kind.
+    """Return the operands of a kind of link, each with the kind of its values.
 
     Raises:
         TypeError: an operand has a type without a kind.
@@ -368,9 +371,9 @@ def _annotations(hint: Any) -> Iterator[Any]:
 
 
 def cause_key(link: Link) -> tuple[str | bool, ...]:
-    """Return a key that equal causes share: their kind, and operands that are flags or texts.
+    """Return a key that is equal for equal causes: the kind and the operands of flags and texts.
 
-    Brokers, records, offsets, epochs and counts differ from run to run, so the key has none.
+    Brokers, records, offsets, epochs and counts differ from run to run, so the key excludes them.
     """
     kinds = operand_kinds(link.kind.name)
     return (
@@ -387,7 +390,9 @@ def cause_key(link: Link) -> tuple[str | bool, ...]:
 _COMPARED: Final = frozenset({FieldKind.FLAG, FieldKind.TEXT})
 
 
-@link("recorded", impersonal=True, free_because="another release of harrow recorded it, in words only")
+@link(
+    "recorded", impersonal=True, needs_nothing_because="another release of harrow recorded it, in words only"
+)
 def recorded(*, text: Text) -> str:
-    """A link of an unknown kind, in the words in which it was recorded."""
+    """A link whose kind this release does not know, in the words that the recording has."""
     return text

@@ -17,20 +17,20 @@ SETTING: Final = "setting"
 REPAIR: Final = "repair"
 BEHAVIOUR: Final = "behaviour"
 FIELD: Final = "field"
-"""A field of a campaign that is not a setting of Kafka, such as how an application commits or the
-number of replicas."""
+"""A field of a campaign that is not a setting of Kafka, such as the number of replicas."""
 RELEASE: Final = "release"
 TOGETHER: Final = "together"
-"""Several remedies that only help together."""
+"""Several remedies that help only if all are applied."""
 
 TRIED_HELD: Final = "held"
 REFUTED: Final = "refuted"
 NOT_TRIED: Final = "not tried"
+"""The outcomes of a trial."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Remedy:
-    """Changes to a plan: Kafka settings, a later release, switches, fields by path."""
+    """Changes to the plan of a run: Kafka settings, a later release, switches, fields by path."""
 
     settings: tuple[tuple[str, Value], ...] = ()
     release: str | None = None
@@ -54,8 +54,8 @@ class Remedy:
 class Refutation:
     """A finding of a trial that refutes the remedy: what broke, and where.
 
-    ``causes`` are the names of its causes. ``is_new`` is true if the run without the remedy had no
-    such finding. Otherwise the finding that the remedy should prevent happened again.
+    ``causes`` are the names of the finding's causes. ``is_new`` is true if the run without the
+    remedy had no such finding. Otherwise the remedy did not prevent the finding that it was for.
     """
 
     rule: str
@@ -72,11 +72,11 @@ class Trial:
     """A run with a remedy, and its result.
 
     ``outcome`` is `TRIED_HELD`, `REFUTED` (``refuted_by`` says what broke) or `NOT_TRIED`
-    (``reason`` says why the trial proves nothing). ``verdict`` is the verdict of the trial.
-    ``struck`` are the faults that struck before the damage in the run, and struck in the trial too;
-    ``missing`` did not strike in the trial. ``is_finished`` says whether the script came to its
-    end. ``options`` repeat the trial, each after ``--set``; after ``--then`` if ``is_drawn``,
-    because the seed had drawn the values that they override.
+    (``reason`` says why the trial proves nothing). ``verdict`` is the verdict of the trial. Of the
+    faults that struck before the damage in the run, ``struck`` also struck in the trial, and
+    ``missing`` did not. ``is_finished`` says whether the trial's script came to its end.
+    ``options`` are the arguments of ``--set`` that repeat the trial. If ``is_drawn``, they are
+    arguments of ``--then``, because they override values that the seed drew.
     """
 
     outcome: str
@@ -97,8 +97,8 @@ class Prevention:
 
     ``kind`` is `SETTING`, `REPAIR`, `BEHAVIOUR`, `FIELD`, `RELEASE` or `TOGETHER`. ``value`` is the
     safe value, or the release with the repair, or None if any value will do. ``text`` is for
-    people, and ``meaning`` explains a switch. Without a ``remedy`` the model cannot try it.
-    ``trial`` is None until it has been tried.
+    people, and ``meaning`` explains a switch. Without a ``remedy``, the model cannot try the
+    prevention. ``trial`` is None until a command has tried the remedy.
     """
 
     kind: str
@@ -111,14 +111,14 @@ class Prevention:
 
     @property
     def held(self) -> bool | None:
-        """Whether a trial showed that it prevents the finding, None if that is unknown."""
+        """Whether a trial showed that this way prevents the finding, None if no trial decided."""
         if self.trial is None or self.trial.outcome == NOT_TRIED:
             return None
         return self.trial.outcome == TRIED_HELD
 
 
 def _setting(name: str, value: str | None = None, more: str = "", **tried: Value) -> Prevention:
-    """Return the prevention by a setting; *tried* are the settings of a trial, ``_`` for dots."""
+    """Return the prevention by a setting; *tried* are the settings to try, with ``_`` for dots."""
     text = f"{name}{'' if value is None else f'={value}'}{more}"
     settings = tuple((key.replace("_", "."), chosen) for key, chosen in tried.items())
     return Prevention(SETTING, name, value, text, Remedy(settings=settings))
@@ -184,10 +184,10 @@ def _plain(value: str | int | bool) -> str:
 
 
 def by_switches(evidence: Evidence, rule: str, causes: Iterable[str]) -> tuple[Prevention, ...]:
-    """Return the switches that guard against a broken promise and are not safe in this run.
+    """Return the switches that guard against a broken promise and are not at their safe value.
 
-    A switch that names one of the causes guards against the finding. If none does, those that name
-    the rule do.
+    A switch guards against the finding if it names one of the causes. If no switch does, the
+    switches that name the rule count.
     """
     return _unsafe(evidence, _guarding(frozenset(causes)) or _guarding(frozenset({rule})))
 
@@ -198,8 +198,8 @@ def other_switches(evidence: Evidence, proposed: Iterable[Prevention]) -> tuple[
     If the preventions that were *proposed* for the finding have no switch, all later repairs are
     tried as well.
     """
-    is_open = not any(way.remedy.switches for way in proposed)
-    return tuple(way for way in _unsafe(evidence, SWITCHES) if is_open or way.kind == BEHAVIOUR)
+    with_repairs = not any(way.remedy.switches for way in proposed)
+    return tuple(way for way in _unsafe(evidence, SWITCHES) if with_repairs or way.kind == BEHAVIOUR)
 
 
 def _guarding(kinds: frozenset[str]) -> list[str]:
@@ -207,7 +207,7 @@ def _guarding(kinds: frozenset[str]) -> list[str]:
 
 
 def _unsafe(evidence: Evidence, wanted: Collection[str]) -> tuple[Prevention, ...]:
-    """Return the *wanted* switches that are unsafe in this run.
+    """Return the *wanted* switches whose value in this run is unsafe.
 
     Flaws that the campaign switched on come first, because they are the likelier reason. Repairs of
     later releases follow, in Kafka's order.

@@ -16,6 +16,8 @@ from harrow.checks.permission import Permission, Promise
 from harrow.cluster_model.log.unified_log import DELETE_RECORDS, RETENTION_BYTES, RETENTION_MS
 from harrow.cluster_model.settings import AUTO_OFFSET_RESET, IN_FLIGHT
 
+# The names of rules
+
 LOST_WRITE: Final = "lost-write"
 DUPLICATE: Final = "duplicate"
 NONMONOTONIC_SEND: Final = "nonmonotonic-send"
@@ -48,6 +50,8 @@ LOST_EFFECT: Final = "lost-effect"
 DOUBLED_EFFECT: Final = "doubled-effect"
 REBALANCE_SKIP: Final = "rebalance-skip"
 ACKED_BELOW_MIN_ISR: Final = "acked-below-min-isr"
+
+# The words of output for what promises or permits something
 
 ACKS_0: Final = "acks=0"
 ACKS_1: Final = "acks=1"
@@ -262,7 +266,7 @@ LOSSES_OF_LOGS = (BY_UNCLEAN_ELECTION, BY_POWER_LOSS, BY_DISK_FAILURE)
 
 
 def restricted(when: str, permissions: Iterable[Permission]) -> tuple[Permission, ...]:
-    """Return permissions that apply only in one case, which no stated setting reveals."""
+    """Return permissions that apply only in the case *when*, which no stated setting reveals."""
     return tuple(
         Permission(setting=each.setting, when=when, prevented_by=each.prevented_by) for each in permissions
     )
@@ -316,7 +320,7 @@ def committed_reads(_: Evidence) -> str:
 
 
 def prevention(promise: Promise, setting: str) -> tuple[preventions.Prevention, ...]:
-    """Return what prevents an anomaly that a setting permits, directly or through a loss."""
+    """Return what prevents an anomaly that a setting permits, itself or as part of a loss."""
     for permitted in (*promise.permissions, *BY_LOSS):
         if permitted.setting == setting:
             return permitted.prevented_by

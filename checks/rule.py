@@ -15,26 +15,28 @@ from harrow.cluster_model.lazy_dataclass import dataclass
 SEEN_BY_CLIENTS: Final = 0
 SEEN_IN_LOGS: Final = 1
 SEEN_IN_CLUSTER: Final = 2
-"""Where an anomaly can be observed. A lower number is worse for the users of the cluster."""
+"""Who can observe an anomaly: clients, readers of the logs, or only an observer of the cluster. A
+lower number is worse for the users of the cluster."""
 
 LOST: Final = "lost"
 DOUBLED: Final = "doubled"
 REORDERED: Final = "reordered"
 DIVERGED: Final = "diverged"
-"""The fates of records in logs."""
+"""What an anomaly did to the records of a finding."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """A rule.
+    """A rule, which looks for one kind of anomaly.
 
     ``definition`` defines the anomaly, ``source`` is its origin in Kafka or Jepsen, and ``promise``
     says which settings promise that it never happens. ``find`` yields the anomalies of a run.
     ``is_undecided`` says whether a run without anomalies ended too early to decide. ``verb`` says
-    what happened to the records of the findings, or, if the rule ``is_about_place``, to an offset.
-    A rule that ``goes_by_order`` compares events of one moment, so it needs a trace in the order in
-    which they happened. ``fate`` is the fate of the records of its findings (`LOST` and so on),
-    empty if the findings are not about records.
+    what happened to the records of the findings; if the rule ``is_about_place``, it says what
+    happened at an offset. A rule that ``goes_by_order`` compares events with equal timestamps, so
+    it needs a trace that lists them in the order in which they happened. ``fate`` is what the
+    anomaly did to the records of the findings (`LOST` and so on), empty if the findings are not
+    about records.
     """
 
     name: str
@@ -61,7 +63,7 @@ class Rule:
         return "\n".join([*lines, f"Source: {self.source}"])
 
     def judge(self, index: Index) -> RuleResult:
-        """Return the result of the rule. Findings that break a promise come first."""
+        """Judge a run by the rule. In the result, findings that break a promise come first."""
         judged = [
             self._with_guards(index, _excused_by_metadata_loss(index, finding))
             for finding in self.find(index)
@@ -87,9 +89,9 @@ class Rule:
 def _excused_by_metadata_loss(index: Index, finding: Finding) -> Finding:
     """Permit a finding that came about after the KRaft quorum had lost committed metadata.
 
-    Brokers return to an older cluster state: replicas are back in ISRs that they had left, former
-    leaders lead, and epochs are assigned twice. Kafka promises nothing then, because a quorum
-    relies on the disks of its majority. So disk failure permits every finding.
+    Brokers then return to an older cluster state: replicas are back in ISRs that they had left,
+    former leaders lead again, and epochs are assigned twice. Kafka promises nothing after such a
+    loss, because a quorum relies on the disks of its majority. So the permission is disk failure.
     """
     lost_us = index.metadata_lost_us
     if lost_us is None or finding.permitted_by is not None:
@@ -97,7 +99,7 @@ def _excused_by_metadata_loss(index: Index, finding: Finding) -> Finding:
     latest_us = max((link.at_us for link in finding.chain if link.at_us is not None), default=lost_us)
     if latest_us < lost_us:
         return finding
-    # The conclusion that nothing permits the loss is wrong now.
+    # This conclusion says that no setting permits the loss, but disk failure does.
     kept_links = (link for link in finding.chain if link.kind is not catalogue.committed_record_lost)
     chain = (*kept_links, catalogue.metadata_lost.conclude())
     return replace(finding, chain=chain, permitted_by=promise.DISK_FAILURE, prevented_by=())

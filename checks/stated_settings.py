@@ -1,4 +1,4 @@
-"""Reads the settings that a user states for a history, which has no other evidence of them."""
+"""Reads the settings that a user states for a history, because a history does not show them."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import fields, replace
@@ -33,7 +33,10 @@ class StatedSettings:
 
 
 def _choice(changes: Mapping[str, dict[str, Any]]) -> _Reader:
-    """Return the reader of a setting with a few values, each with its implications."""
+    """Return the reader of a setting that has few values.
+
+    *changes* maps each valid text to the fields that it implies.
+    """
     *first, last = changes
 
     def read(text: str) -> dict[str, Any]:
@@ -49,6 +52,8 @@ def _boolean(name: str) -> _Reader:
 
 
 def _number(change: Callable[[int], dict[str, Any]]) -> _Reader:
+    """Return the reader of a number of at least 1; *change* returns the fields that it implies."""
+
     def read(text: str) -> dict[str, Any]:
         if not text.isascii() or not text.isdigit() or int(text) < 1:
             raise ValueError("a whole number of at least 1")
@@ -76,21 +81,21 @@ _READERS: Final[Mapping[str, _Reader]] = {
     "log.flush.interval.messages": _number(lambda messages: {"flushed": messages == 1}),
     "kafka": _release,
     "max.in.flight.requests.per.connection": _number(lambda requests: {"max_in_flight": requests}),
-    # It permits nothing by itself, so it implies nothing.
+    # This setting permits no anomaly by itself, so it implies no field.
     "min.insync.replicas": _number(lambda _: {}),
     "transactional.id": lambda text: {"transactional": text not in ("", "null", "none")},
     "unclean.leader.election.enable": _boolean("unclean_leader_election"),
 }
 
 STATABLE: Final = tuple(_READERS)
-"""The Kafka settings that can be stated, and the release as `kafka`."""
+"""The keys that a user can state: Kafka settings, and `kafka` for the release."""
 
 
 def state(settings: StatedSettings, key: str, text: str) -> StatedSettings:
     """Return *settings* with one stated Kafka setting.
 
-    Raises ``KeyError`` for a setting on which no promise depends, and ``ValueError``, naming the
-    valid values, for an invalid value.
+    Raises ``KeyError`` for a setting on which no promise depends. For an invalid value, raises
+    ``ValueError`` with the valid values.
     """
     changes = _READERS[key](text.strip())
     assert changes.keys() <= {item.name for item in fields(settings)}

@@ -16,7 +16,7 @@ OPEN: Final = "open"
 
 @dataclass(frozen=True, slots=True)
 class TransactionFate:
-    """The fate of a record in a transaction: the producer, and the marker that decided.
+    """The fate of a record in a transaction: its state, its producer, and the marker that decided.
 
     ``marker_offset`` is None while the transaction is `OPEN`. ``leader_epoch`` is the epoch of the
     leader that appended the record.
@@ -30,7 +30,7 @@ class TransactionFate:
 
 
 class TransactionPart(NamedTuple):
-    """A record of a transaction, with its place and its fate there."""
+    """A record of a transaction in a log, with its fate in this log."""
 
     partition: str
     offset: int

@@ -25,7 +25,7 @@ def idle_links(chain: tuple[Link, ...]) -> Iterator[Link]:
     """
     needed = set(_followed(chain))
     for place, link in enumerate(chain):
-        stands_alone = bool(link.kind.free_because) and not link.kind.makes
+        stands_alone = bool(link.kind.needs_nothing_because) and not link.kind.makes
         if not (
             place in needed or link.decides or link.at_us is None or stands_alone or _is_about_record(link)
         ):

@@ -1,9 +1,9 @@
 """Looks up in the trace what made a link of a chain possible.
 
 Rules add the links about a record. The sources in this file add the background: why there was an
-election, how a broker was cut off, who wrote the ISR from which a leader was elected. Each source
-finds the event behind one fact of `harrow.checks.causes.facts`. `Story.chain` calls it where a link
-needs the fact and no earlier link has established it.
+election, how a broker was cut off, or which ISR a leader was elected from. Each source finds the
+event behind one fact of `harrow.checks.causes.facts`. `Story.chain` calls it where a link needs the
+fact and no earlier link has established it.
 """
 
 from collections.abc import Iterator, Sequence
@@ -33,18 +33,18 @@ PREFERRED: Final = "preferred leader"
 _AT_ONCE_US: Final = 10 * US_PER_MS
 """How soon the control plane gives up on a broker after a fault has ended its session."""
 _SESSION_US: Final = 30 * US_PER_SECOND
-"""How long after its cause a session may still expire."""
+"""How long after the end of a cut-off a session may still expire because of it."""
 _LAG_US: Final = 40 * US_PER_SECOND
-"""How long before a replica leaves the ISR its disturbance may have ended."""
+"""How long before a replica leaves the ISR the disturbance that caused this may have ended."""
 _AFTERMATH_US: Final = 10 * US_PER_SECOND
 """How long after a disturbance a request may still fail because of it: a broker that was down has
 to catch up."""
 _LATE_UPDATES_MAX: Final = 2
-"""How many late updates to a leader a story shows: the update with the ISR in question, and its
-predecessor."""
+"""How many late updates to a leader a story shows: the update with the ISR in question, and the
+update before it."""
 
 Leadership = events.LeaderElected | events.BecameLeader
-End = (
+LeadershipEnd = (
     events.BrokerRegistered
     | events.BrokerStopped
     | events.BrokerStopping
@@ -54,7 +54,7 @@ End = (
     | events.ReplicasAssigned
 )
 Cut = events.BrokerStopped | events.BrokerPaused | events.FaultStruck | events.MessageRuleApplied
-Back = events.FaultEnded | events.BrokerStarted | events.BrokerResumed
+CutEnd = events.FaultEnded | events.BrokerStarted | events.BrokerResumed
 Disturbance = Cut | events.ClientThrottled
 IsrEvent = events.IsrWritten | events.IsrReduced | events.LeaderElected
 
@@ -100,7 +100,7 @@ def _tell_election(story: Story, line: float, gap: Gap) -> None:
 
 
 def is_shared_epoch(story: Story, leader: int, epoch: int, *, before: float = END) -> bool:
-    """Return whether another broker led in the same epoch, a bug in any cluster."""
+    """Return whether another broker led in the same epoch, which is a bug in any cluster."""
     return any(
         number < before and start.leader_epoch == epoch and start.broker != leader
         for number, start in story.events(events.BecameLeader)
@@ -123,11 +123,15 @@ def tell_leadership(story: Story, line: TraceLine[events.BecameLeader], *, decid
 def tell_election(
     story: Story, line: TraceLine[events.LeaderElected], *, decides: bool = False, **operands: Any
 ) -> None:
-    """Tell an election; *operands* say whether the new leader has the record."""
+    """Tell an election; *operands* say, for example, whether the new leader has the record."""
     event = line.event
     kind = links.elected_uncleanly if event.unclean else links.elected
     election = kind(
-        event.at_us, event.leader, leader_epoch=event.leader_epoch, **operands, **reason(story, line)
+        event.at_us,
+        event.leader,
+        leader_epoch=event.leader_epoch,
+        **operands,
+        **election_operands(story, line),
     )
     story.tell(line.number, election, decides=decides)
 
@@ -148,7 +152,7 @@ def producer_epoch(story: Story, copy: LogEntry) -> int | None:
     return None
 
 
-def reason(story: Story, line: TraceLine[events.LeaderElected]) -> dict[str, Any]:
+def election_operands(story: Story, line: TraceLine[events.LeaderElected]) -> dict[str, Any]:
     """Return the operands of an election that name the former leader or the preferred replica."""
     if line.event.reason == PREFERRED:
         return {"is_preferred": True}
@@ -176,12 +180,12 @@ def _tell_unclean_election(story: Story, line: float, gap: Gap) -> None:
 def _tell_end_of_leader(story: Story, line: float, gap: Gap) -> None:
     """Tell the first event of a leadership that took the leader out of service.
 
-    A broker that returns before the control plane notices is replaced when it registers. If nothing
-    else ended its leadership since then, an event before its registration counts. An event before
-    it began to lead never counts.
+    If a broker stops and comes back before the control plane notices, the control plane replaces it
+    only when it registers. So an event before the registration counts, unless a later event ended
+    the leadership. An event before the broker began to lead never counts.
     """
     (broker,) = gap.need.subject
-    ends: Sequence[TraceLine[End]] = story.events(
+    ends: Sequence[TraceLine[LeadershipEnd]] = story.events(
         events.BrokerRegistered,
         events.BrokerStopped,
         events.BrokerStopping,
@@ -220,7 +224,7 @@ def _start_of_leadership(story: Story, broker: int, line: float) -> int:
     return begin
 
 
-def _end_link(story: Story, event: End, leader: int) -> Link | None:
+def _end_link(story: Story, event: LeadershipEnd, leader: int) -> Link | None:
     """Return the link for an event that ended a broker's leadership, None for any other event."""
     match event:
         case events.MetadataLogLost(node=node, is_kept=False):
@@ -243,7 +247,7 @@ def _end_link(story: Story, event: End, leader: int) -> Link | None:
 
 
 def _stop_link(story: Story, event: events.BrokerStopped) -> Link:
-    """Return how a broker stopped: by itself after a refused truncation, else from outside."""
+    """Return how a broker stopped: by itself if it had refused a truncation, else from outside."""
     history: Sequence[TraceLine[events.TruncationRefused | events.BrokerStarted]] = story.events(
         events.TruncationRefused, events.BrokerStarted
     )
@@ -342,20 +346,20 @@ def _nodes(fault: events.FaultStruck) -> Iterator[int]:
     return (value for value in detail_values(fault) if type(value) is int)
 
 
-def _end_of_cut(story: Story, cut: TraceLine[Cut]) -> TraceLine[Back] | None:
-    ends: Sequence[TraceLine[Back]]
+def _end_of_cut(story: Story, cut: TraceLine[Cut]) -> TraceLine[CutEnd] | None:
+    ends: Sequence[TraceLine[CutEnd]]
     ends = story.index.events(events.FaultEnded, events.BrokerStarted, events.BrokerResumed)
-    return next((end for end in ends if end.number > cut.number and _has_ended(end.event, cut.event)), None)
+    return next((end for end in ends if end.number > cut.number and _is_end_of(end.event, cut.event)), None)
 
 
-def _has_ended(end: Back, cut: Cut) -> bool:
+def _is_end_of(end: CutEnd, cut: Cut) -> bool:
     if isinstance(end, events.FaultEnded):
         return isinstance(cut, events.FaultStruck) and cut.strike == end.strike
     return isinstance(cut, events.BrokerStopped | events.BrokerPaused) and cut.broker == end.broker
 
 
 def _brings_back(story: Story, number: int) -> bool:
-    """Return whether a fault started or resumed a broker."""
+    """Return whether the fault at a line started or resumed a broker."""
     after = story.evidence.trace[number : number + 1]
     return any(event[1] in (events.BrokerStarted.name, events.BrokerResumed.name) for event in after)
 
@@ -375,7 +379,7 @@ def _tell_cut_by(story: Story, number: int, event: Cut, broker: int) -> None:
 def _is_message_fault(event: events.FaultStruck) -> bool:
     """Return whether a fault is a rule for messages.
 
-    Each message that it strikes has an event of its own.
+    Each message that such a rule matches has an event of its own.
     """
     return any(name == "api" for name, _ in event.details) or event.fault == _RELEASE
 
@@ -400,13 +404,13 @@ def _tell_message(
 ) -> None:
     """Tell what a fault did to a message.
 
-    *operands* name the brokers that were cut off or hindered by it.
+    *operands* name the brokers that were cut off or hindered because of this.
     """
     story.tell_event(line, links.request_held, decides=decides, fault=line.event.rule, **operands)
 
 
 def fault_end(story: Story, strike: int) -> float:
-    """Return the line at which a fault ended; a fault that does not last ended as it struck."""
+    """Return the line at which a fault ended, 0 for a fault that did not last."""
     return next((number for number, end in story.index.events(events.FaultEnded) if end.strike == strike), 0)
 
 
@@ -423,7 +427,7 @@ def tell_disturbed_messages(story: Story, api: str, process: str, begin: float, 
 
 
 def tell_late_updates(story: Story, leader: int, line: int) -> None:
-    """Tell the last messages from the control plane to a leader that a fault struck."""
+    """Tell what faults did to the last messages from the control plane to a leader."""
     process = process_name(leader)
     updates = [
         each
@@ -440,7 +444,8 @@ def tell_late_updates(story: Story, leader: int, line: int) -> None:
 def written_isr(story: Story, line: float) -> tuple[int, ...] | None:
     """Return the ISR that the control plane had before a line, even if the leader did not know it.
 
-    The trace of a real cluster may lack these writes. Then the ISRs count that leaders learned.
+    The trace of a real cluster may lack the writes. In that case, the ISRs that leaders learned
+    count.
     """
     change: TraceLine[IsrEvent | events.IsrChanged] | None
     written = events.IsrWritten if story.index.has(events.IsrWritten) else events.IsrChanged
@@ -450,11 +455,11 @@ def written_isr(story: Story, line: float) -> tuple[int, ...] | None:
 
 @source(facts.ISR)
 def _tell_isr(story: Story, line: float, gap: Gap) -> None:
-    """Tell the changes that gave the ISR the members that a link needs."""
+    """Tell the changes that led to the ISR that a link needs."""
     changes: Sequence[TraceLine[IsrEvent]] = story.events(
         events.IsrWritten, events.IsrReduced, events.LeaderElected
     )
-    # Go back to the leader's last request: the controller has removed members since then.
+    # Go back to the last ISR that a leader wrote; the controller has removed members since then.
     begin = story.last_link_for(facts.ISR, line)
     for number, event in reversed(changes):
         if number >= line or number <= begin:
@@ -482,7 +487,7 @@ def _tell_isr(story: Story, line: float, gap: Gap) -> None:
 
 
 def tell_written(story: Story, number: int, written: events.IsrWritten, *, decides: bool = False) -> None:
-    """Tell that a leader had an ISR written: a smaller one, or one that it had requested."""
+    """Tell that the control plane adopted a leader's ISR, which is smaller or was requested."""
     departed = _departed(story, number, written)
     if departed:
         before = written_isr(story, number) or ()
@@ -508,7 +513,7 @@ def _departed(story: Story, number: int, change: IsrEvent) -> tuple[int, ...]:
 
 
 def _tell_requested_change(story: Story, number: int, written: events.IsrWritten) -> bool:
-    """Tell that a leader had requested an ISR with another member, and return whether it had."""
+    """If a leader had requested this ISR, tell the request. Return whether it had."""
     request = story.last(events.IsrPending, before=number, broker=written.broker)
     if request is None or set(request.event.isr) != set(written.isr):
         return False
@@ -594,13 +599,13 @@ def tell_failure(story: Story, line: TraceLine[events.SendFailed], value: Value)
 
 
 def _tell_disturbance(story: Story, line: int, failure: events.SendFailed, value: Value) -> tuple[int, ...]:
-    """Tell what kept a request or its answer from arriving, and return the broker that it hindered.
+    """Tell what kept a request or its answer from arriving, and return the hindered broker.
 
     Disturbances in force between the send and the failure come first, then those that ended shortly
-    before. The likeliest of these counts: first a message that a fault struck, then a stop or pause
-    of the leader, a quota, a fault of the link. If the answer waits for the ISR, the disturbance
-    may also have hindered a follower. If the trace has no such event, this adds no link and returns
-    the leader.
+    before. The likeliest of these is told, in this order: a fault that struck the message, a stop
+    or pause of the leader, a quota, a fault of the link. If the answer waits for the ISR, the
+    disturbance may also have hindered a follower. If the trace has no such event, this adds no link
+    and returns the leader.
     """
     begin = _line_of_send(story, line, failure, value)
     client, leader = failure.client, failure.leader
@@ -633,7 +638,7 @@ def _disturbances(story: Story, line: float) -> list[TraceLine[Disturbance]]:
         if each.number < line
         and not (
             isinstance(each.event, events.FaultStruck)
-            # Each message that such a fault strikes has an event of its own.
+            # Each message that such a fault matches has an event of its own.
             and (_is_message_fault(each.event) or each.event.strike in message_strikes)
         )
     ]
@@ -650,7 +655,7 @@ def _line_of_send(story: Story, line: int, failure: events.SendFailed, value: Va
 
 
 def _is_in_force(story: Story, cause: TraceLine[Disturbance], begin: float) -> bool:
-    """Return whether a disturbance began after a line, or lasted until after it."""
+    """Return whether a disturbance began after the line *begin*, or lasted beyond it."""
     if cause.number > begin:
         return True
     if isinstance(cause.event, events.ClientThrottled):
@@ -675,7 +680,7 @@ def _release_of(story: Story, strike: int | None) -> float:
 def _disturbance_of_link(
     causes: Sequence[TraceLine[Disturbance]], client: str, leader: int, begin: float
 ) -> tuple[TraceLine[Disturbance], int] | None:
-    """Return the disturbance between a client and a leader, and the leader."""
+    """Return the likeliest disturbance between a client and a leader, and the leader, or None."""
     ends = {client, process_name(leader)}
     ranks: list[list[TraceLine[Disturbance]]] = [[], [], [], []]
     for cause in causes:
@@ -689,13 +694,13 @@ def _disturbance_of_link(
                 ranks[1].append(cause)
             case events.ClientThrottled(broker=broker) if broker == leader and cause.event.client == client:
                 ranks[2].append(cause)
-            case events.FaultStruck() if _lies_between(cause.event, client, leader):
+            case events.FaultStruck() if _disturbs_link(cause.event, client, leader):
                 ranks[3].append(cause)
     return next(((cause, leader) for rank in ranks for cause in rank), None)
 
 
-def _lies_between(fault: events.FaultStruck, client: str, leader: int) -> bool:
-    """Return whether a fault struck the link or the client alone, or slowed the leader down."""
+def _disturbs_link(fault: events.FaultStruck, client: str, leader: int) -> bool:
+    """Return whether a fault struck the link or only the client, or slowed the leader down."""
     if names(fault, client):
         return names(fault, leader) or not (any(_nodes(fault)) or _names_control(fault))
     return names(fault, leader) and _is_delay(fault)
@@ -708,6 +713,7 @@ def _is_delay(fault: events.FaultStruck) -> bool:
 def _disturbance_of_followers(
     causes: Sequence[TraceLine[Disturbance]], leader: int, followers: Sequence[int]
 ) -> tuple[TraceLine[Disturbance], int] | None:
+    """Return the latest disturbance between a leader and one of its followers, and the follower."""
     for cause in causes:
         event = cause.event
         for follower in followers:

@@ -13,7 +13,7 @@ from harrow.cluster_model.settings import AUTO_OFFSET_RESET, TRANSACTIONAL_ID
 _FLUSHING: Final = f"Kafka leaves flushing to the operating system ({promise.FLUSH_INTERVAL})"
 
 
-@cause("no-ack-awaited", free_because=BY_SETTING)
+@cause("no-ack-awaited", needs_nothing_because=BY_SETTING)
 def no_ack_awaited() -> str:
     """A producer with acks=0 counts a record as acked although it may never have arrived."""
     return f"{promise.ACKS_0} waits for no answer"
@@ -21,7 +21,7 @@ def no_ack_awaited() -> str:
 
 @cause("acked-before-replication", needs=(ACKED.of("value"),))
 def acked_before_replication(*, value: RecordValue) -> str:
-    """A leader acknowledged a record that it alone had (acks=1), and lost it."""
+    """A leader acknowledged a record that no other replica had (acks=1), and lost the record."""
     return f"{promise.ACKS_1} does not wait for followers, and {value} was never committed"
 
 
@@ -42,9 +42,9 @@ def unclean_election_below_log_start(
     )
 
 
-@cause("unclean-election-broke-invariant", free_because=FROM_TRACE)
+@cause("unclean-election-broke-invariant", needs_nothing_because=FROM_TRACE)
 def unclean_election_broke_invariant() -> str:
-    """A leader from outside the ISR lacked committed records, and broke an invariant."""
+    """A leader from outside the ISR lacked committed records, so an invariant did not hold."""
     return f"an unclean election chose a leader that lacks committed records ({promise.UNCLEAN_ELECTION})"
 
 
@@ -67,9 +67,9 @@ def last_in_isr_lost_power(*, isr: Brokers, value: RecordValue, having: Brokers)
 def in_isr_after_power_loss(
     *, leader: BrokerId, value: RecordValue, having: Brokers, rejoined: Flag = False
 ) -> str:
-    """A replica lost the record in a power loss, and counted as in sync without it.
+    """A replica lost the record in a power loss, and still counted as in sync.
 
-    ``rejoined`` says that it had left the ISR and was let in again.
+    ``rejoined``: the replica had left the ISR, and was let in again without the record.
     """
     how = "was let into the ISR again without it" if rejoined else "was still in the ISR when it came back"
     return (
@@ -78,7 +78,7 @@ def in_isr_after_power_loss(
     )
 
 
-@cause("power-loss-in-isr", free_because=FROM_TRACE)
+@cause("power-loss-in-isr", needs_nothing_because=FROM_TRACE)
 def power_loss_in_isr() -> str:
     """A member of the ISR lost records in a power loss, and stayed a member."""
     return f"{_FLUSHING}, and a replica that comes back without its unflushed records is still in the ISR"
@@ -96,7 +96,7 @@ def disk_failure(*, value: RecordValue, lost: Brokers) -> str:
     no_remedy="no setting or release makes a leader compare its log with the logs of its followers, or repair a batch with a bad CRC",
 )
 def damaged_on_leader(*, leader: BrokerId, value: RecordValue, having: Brokers) -> str:
-    """A leader goes on leading with a record that cannot be read, although others have it."""
+    """A broker stays leader with a record that cannot be read, although other replicas have it."""
     others = f" although {brokers(having)} had it" if having else ""
     return f"broker {leader}, the leader, has {value} in a batch with a bad CRC: Kafka never repairs that, and the broker goes on leading{others}"
 
@@ -114,9 +114,9 @@ def last_in_isr_lost_disk(*, isr: Brokers, value: RecordValue, having: Brokers) 
 def in_isr_after_disk_loss(
     *, leader: BrokerId, value: RecordValue, having: Brokers, rejoined: Flag = False
 ) -> str:
-    """A replica lost the record with its disk, and counted as in sync without it.
+    """A replica lost the record with its disk, and still counted as in sync.
 
-    ``rejoined`` says that it had left the ISR and was let in again.
+    ``rejoined``: the replica had left the ISR, and was let in again without the record.
     """
     how = "was let into the ISR again without it" if rejoined else "was still in the ISR when it came back"
     return (
@@ -125,13 +125,13 @@ def in_isr_after_disk_loss(
     )
 
 
-@cause("disk-loss-in-isr", free_because=FROM_TRACE)
+@cause("disk-loss-in-isr", needs_nothing_because=FROM_TRACE)
 def disk_loss_in_isr() -> str:
     """A member of the ISR lost records with its disk, and stayed a member."""
     return "a replica that comes back with an empty disk is still in the ISR"
 
 
-@cause("metadata-lost", free_because=FROM_TRACE)
+@cause("metadata-lost", needs_nothing_because=FROM_TRACE)
 def metadata_lost() -> str:
     """A majority of the controllers lost the metadata log with their disks."""
     return "the quorum lost committed metadata with the disks of its controllers, so brokers went back to an older state"
@@ -203,31 +203,31 @@ def tombstone_removed_too_early(*, value: RecordValue, setting: Text) -> str:
     return f"the tombstone {value} was removed although {setting} promised to keep it longer"
 
 
-@cause("reset-past-records", free_because=FROM_TRACE)
+@cause("reset-past-records", needs_nothing_because=FROM_TRACE)
 def reset_past_records(*, client: Text, policy: Text) -> str:
-    """A slow consumer was sent past records that are still there."""
+    """A slow consumer was sent to the end of the log, past records that were still in it."""
     return f"the next record for {client} had been deleted, and {AUTO_OFFSET_RESET}={policy} sent it to the end of the log"
 
 
-@cause("forgotten-epoch", free_because=FROM_TRACE)
+@cause("forgotten-epoch", needs_nothing_because=FROM_TRACE)
 def forgotten_epoch() -> str:
     """A replica no longer knows where leader epochs start, because its disk lost the entries."""
     return "a disk failure removed a leader epoch from a log or its leader-epoch-checkpoint, so replicas cannot use that epoch to compare their logs"
 
 
-@cause("old-checkpoint", free_because=FROM_TRACE)
+@cause("old-checkpoint", needs_nothing_because=FROM_TRACE)
 def old_checkpoint(*, file: Text) -> str:
     """A disk returned a checkpoint that is older than its log."""
     return f"the disk returned an old {file}"
 
 
-@cause("damaged-below-checkpoint", free_because=FROM_TRACE)
+@cause("damaged-below-checkpoint", needs_nothing_because=FROM_TRACE)
 def damaged_below_checkpoint(*, offset: Offset) -> str:
     """A disk damaged a batch that had been flushed, and recovery truncated the log there."""
     return f"the disk damaged the flushed batch at offset {offset}, and recovery cut the log there"
 
 
-@cause("resumed-epoch", free_because=FROM_TRACE)
+@cause("resumed-epoch", needs_nothing_because=FROM_TRACE)
 def resumed_epoch(*, logs_parted: Flag = False, forgot_producers: Flag = False) -> str:
     """A leader lost the end of its log and resumed its epoch (see `causes.resumed_epoch`)."""
     text = f"a leader lost what it had not flushed ({promise.FLUSH_INTERVAL}) and resumed its epoch"
@@ -243,26 +243,26 @@ def by_excuse(permission: Permission, *, logs_parted: bool = False, forgot_produ
     return resumed_epoch.conclude(logs_parted=logs_parted, forgot_producers=forgot_producers)
 
 
-@cause("acked-by-deposed-leader", free_because=FORBIDDEN)
+@cause("acked-by-deposed-leader", needs_nothing_because=FORBIDDEN)
 def acked_by_deposed_leader(*, value: RecordValue) -> str:
-    """A leader acknowledged a record after another one had been elected."""
+    """A leader acknowledged a record after another leader had been elected."""
     return f"{value} was acked by a leader after another one had been elected"
 
 
-@cause("committed-record-lost", free_because=FORBIDDEN)
+@cause("committed-record-lost", needs_nothing_because=FORBIDDEN)
 def committed_record_lost(*, value: RecordValue) -> str:
     """A record was lost although the high watermark had passed it."""
     return f"{value} was committed, and no setting permits its loss"
 
 
-@cause("acked-before-commit", free_because=FORBIDDEN)
+@cause("acked-before-commit", needs_nothing_because=FORBIDDEN)
 def acked_before_commit(*, value: RecordValue) -> str:
     return f"{value} was acked although it was never committed"
 
 
 @cause(
     "resent-by-application",
-    free_because=FROM_TRACE,
+    needs_nothing_because=FROM_TRACE,
     no_remedy=f"the application has to send within transactions of one {TRANSACTIONAL_ID}, or must not send the record again",
 )
 def resent_by_application(*, times: Number) -> str:
@@ -273,9 +273,9 @@ def resent_by_application(*, times: Number) -> str:
     )
 
 
-@cause("sender-unknown", free_because=FROM_LOGS)
+@cause("sender-unknown", needs_nothing_because=FROM_LOGS)
 def sender_unknown() -> str:
-    """The log has a record twice, and no producer in the history sent it."""
+    """The log has a record twice, but no producer of the history sent the record."""
     return "no producer is known to have sent it"
 
 
@@ -290,7 +290,7 @@ def retry_not_recognised(*, value: RecordValue) -> str:
     return "the leader did not recognise the retry"
 
 
-@cause("retry-renumbered", free_because=FROM_TRACE, is_of_client=True)
+@cause("retry-renumbered", needs_nothing_because=FROM_TRACE, is_of_client=True)
 def retry_renumbered(
     *,
     value: RecordValue,
@@ -302,7 +302,7 @@ def retry_renumbered(
     """A producer raised its epoch and began at sequence 0 with a record that was already stored.
 
     ``refused_by`` is the broker that had refused another batch of the producer, if the trace shows
-    it. librdkafka then renumbers its batches for every partition
+    it. librdkafka reacts by renumbering its batches for every partition
     (``rd_kafka_idemp_drain_epoch_bump``, ``rd_kafka_toppar_pid_change``), which its issue 4953
     reports as a defect. The Java client only renumbers the partition of the refused batch.
     """
@@ -317,14 +317,14 @@ def retry_renumbered(
 
 @cause("renumbered-after-unclean-election", needs=(UNCLEAN.of("leader"),))
 def renumbered_after_unclean_election(*, leader: BrokerId, value: RecordValue, before: RecordValue) -> str:
-    """A leader from outside the ISR lacked a record, so the next one was out of order."""
+    """A leader from outside the ISR lacked a record, so the next record was out of order."""
     return (
         f"broker {leader}, elected uncleanly ({promise.UNCLEAN_ELECTION}), did not have {before}, the record before {value}: "
         f"the producer gave {value} a new sequence number (KIP-360), so no leader recognises it as a retry"
     )
 
 
-@cause("renumbered-after-giving-up", free_because=FROM_TRACE)
+@cause("renumbered-after-giving-up", needs_nothing_because=FROM_TRACE)
 def renumbered_after_giving_up(*, value: RecordValue, before: RecordValue, setting: Text) -> str:
     """A producer gave up on a record in flight, so the next record was out of order."""
     return (

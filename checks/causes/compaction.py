@@ -1,10 +1,10 @@
 """Decides whether compaction removed a record, and whether a later record replaces it.
 
-``cleanup.policy=compact`` promises to keep the latest record of each key, and nothing else. A
-record that is gone because a later one of its key is in the same log is not a loss. It is a loss if
-there was no later record, or if that was lost too. A tombstone stays for ``delete.retention.ms``,
-so that slow readers see it. The keys of the records and the logs decide. The reason that a broker
-states is not trusted.
+``cleanup.policy=compact`` promises to keep the latest record of each key, and nothing else. If
+compaction removed a record because the same log has a later record of its key, the record is not
+lost. It is lost if there was no later record, or if the later record was lost too. A tombstone
+stays for ``delete.retention.ms``, so that slow readers see it. This module decides by the keys of
+the records and by the logs, and does not trust the reason that a broker states.
 """
 
 from bisect import bisect_left, bisect_right
@@ -35,8 +35,8 @@ class Compaction:
     """The removal of a record by compaction, with the later record of its key, if there was one.
 
     ``was_due`` is true for a tombstone without a later record if ``delete.retention.ms`` had
-    passed. If it had passed only because clocks were wrong, ``lead_us`` is how much older they made
-    the tombstone look.
+    passed. If the time had passed only by wrong clocks, ``lead_us`` is how much older the clocks
+    made the tombstone look.
     """
 
     copy: LogEntry
@@ -47,7 +47,7 @@ class Compaction:
 
 
 def compaction_of(index: Index, partition: str, copies: Sequence[LogEntry]) -> Compaction | None:
-    """Return how compaction removed a record, with these *copies*, from the leader's log."""
+    """Return how compaction removed a record, given its *copies*, from a leader's log, or None."""
     if not any(copy.removed is not None and copy.removed.cause == COMPACTION for copy in copies):
         return None
     copy = last_copy_of_leaders(index, partition, copies)
@@ -61,7 +61,7 @@ def compaction_of(index: Index, partition: str, copies: Sequence[LogEntry]) -> C
 def _compacted_before_fetch(index: Index, partition: str, copies: Sequence[LogEntry]) -> LogEntry | None:
     """Return the copy that was compacted before the next leader could fetch it.
 
-    The next leader fetched the record that replaced it, and has a hole at its offset.
+    The next leader fetched the record that replaced the copy, and has a hole at the copy's offset.
     """
     state = index.partition(partition)
     _, _, leader = last_leader_with(index, partition, copies)
@@ -84,8 +84,8 @@ def _compacted_before_fetch(index: Index, partition: str, copies: Sequence[LogEn
 def _compacted_before_election(index: Index, partition: str, copies: Sequence[LogEntry]) -> LogEntry | None:
     """Return the copy that a broker compacted before it led with the replacement, or None.
 
-    A leader that does not know of its successor stores records that belong to no leadership until
-    it is elected again.
+    A leader that does not know of its successor still appends records. They belong to no leadership
+    until the broker is elected again.
     """
     for begin, leader in reversed(leaders(index, partition)):
         for copy in copies:
@@ -149,8 +149,8 @@ def later_in_log(index: Index, partition: str, copy: LogEntry) -> LogEntry | Non
 def is_superseded(index: Index, partition: str, value: Value, offset: int | None = None) -> bool:
     """Return whether compaction replaced a record by a later one that is readable or expired.
 
-    If the record was lost, sent again and acked at an *offset*, it is enough if this holds for the
-    copies at that offset: a log that had the record earlier, and led meanwhile, does not matter.
+    If the record was lost, sent again and acked at an *offset*, it is enough if compaction replaced
+    the copies at that offset. A leader's log that had the record earlier does not matter then.
     """
     copies = index.partition(partition).by_value.get(str(value), ())
     acked = [copy for copy in copies if copy.offset == offset]
@@ -194,7 +194,7 @@ def is_read_and_expired(index: Index, partition: str, value: Value) -> bool:
 
 
 def holes(index: Index, partition: str, between: range, until_us: int) -> set[int]:
-    """Return the offsets of holes: until a time, some log had compacted a record there away.
+    """Return the offsets at which compaction had removed a record from some log by a time.
 
     It does not matter which record was removed. Another record may be at the offset now, and the
     removed record may be unknown.
@@ -212,7 +212,7 @@ def holes(index: Index, partition: str, between: range, until_us: int) -> set[in
 
 
 def was_compacted_away(index: Index, partition: str, value: Value) -> bool:
-    """Return whether some log has compacted a record away, so that readers of that log miss it."""
+    """Return whether compaction removed a record from some log, so readers of that log miss it."""
     state = index.partition(partition)
     copies = state.by_value.get(str(value), ())
     was_superseded = any(next(_replacements(index, partition, copy), None) is not None for copy in copies)
@@ -222,8 +222,8 @@ def was_compacted_away(index: Index, partition: str, value: Value) -> bool:
 def is_replaced(index: Index, partition: str, copies: Sequence[LogEntry]) -> bool:
     """Return whether a later record replaces one of *copies*, which a log has compacted.
 
-    The later record can still be read, or a policy removed it. If it was lost, the copy was lost
-    with it.
+    A later record replaces the copy if it can still be read, or if a policy removed it. If the
+    later record was lost, the copy is lost with it.
     """
     state = index.partition(partition)
     readable = index.readable(partition)

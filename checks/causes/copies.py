@@ -24,7 +24,7 @@ from harrow.cluster_model.trace import TraceLine, decode
 _NO_LEADER: Final = -1
 _STOPPED_BY_POWER_LOSS: Final = "power_loss"
 _LINES_OF_A_FETCH: Final = 4
-"""The trace shows the commit that a fetch caused within so many lines of the fetch."""
+"""If a fetch causes a commit, the trace shows the commit within this many lines after the fetch."""
 _EXPAND: Final = "expand"
 _DISK_LINKS: Final[Mapping[type[events.Event], LinkKind[...]]] = {
     events.UnflushedLost: links.unflushed_lost,
@@ -32,7 +32,7 @@ _DISK_LINKS: Final[Mapping[type[events.Event], LinkKind[...]]] = {
     events.CorruptionCut: links.corruption_cut,
     events.LogDeleted: links.log_deleted,
 }
-"""The links of events that remove the unflushed or damaged records of a log, or all of them."""
+"""The links of events that remove records from a log: unflushed records, damaged ones, or all."""
 
 
 def disk_link(event: events.Event) -> LinkKind[...] | None:
@@ -112,7 +112,10 @@ def tell_stored(story: Story, copy: LogEntry, *, again: bool = False, with_produ
 
 
 def _tell_removal(story: Story, copy: LogEntry, removed: RemovedEntry) -> None:
-    """Tell how a copy was removed, and the outdated answer that the follower wrongly used."""
+    """Tell how a copy was removed.
+
+    If the follower removed it because it used an outdated answer, also tell this answer.
+    """
     outdated = story.last(events.OutdatedFetchAnswered, before=removed.number, broker=copy.broker, taken=True)
     if outdated is not None and outdated.event.at_us == removed.at_us:
         story.tell_event(outdated, links.took_outdated, decides=True, asked=outdated.event.leader)
@@ -231,7 +234,7 @@ def tell_elections(story: Story, group: Sequence[LogEntry], begin: float, end: f
 
 
 def tell_misjudged_replicas(story: Story, group: Sequence[LogEntry], end: float) -> None:
-    """Tell where a leader took a follower's log for its own, though only one had the record."""
+    """Tell where a leader took a follower's log to equal its own, but only one had the record."""
     begin, does = group[0].number, story.evidence.does().replication
     if not does.isr_expansion_checks_epoch_start:
         for number, event in story.events(events.IsrChanged):
@@ -282,7 +285,10 @@ def _tell_early_join(story: Story, group: Sequence[LogEntry], number: int, event
 def _tell_unfenced_fetch(
     story: Story, group: Sequence[LogEntry], number: int, fetch: events.FollowerFetched
 ) -> bool:
-    """Tell that a leader accepted a fetch of another epoch (KIP-320), and return whether it did."""
+    """Tell that a leader accepted a fetch of another epoch (KIP-320).
+
+    Return whether the fetch was of another epoch.
+    """
     leading = story.last(events.BecameLeader, before=number, broker=fetch.broker)
     following = story.last(events.BecameFollower, before=number, broker=fetch.replica)
     led_itself = story.last(events.BecameLeader, before=number, broker=fetch.replica)
@@ -310,7 +316,7 @@ def newer_election(
 ) -> TraceLine[events.LeaderElected] | None:
     """Return the last election that deposed a leader before it appended a record.
 
-    With *before*, the last one before that line; None if there is none.
+    With *before*, the election has to precede that line instead. None if there is no such election.
     """
     end = copy.number if before is None else before
     newer = [
@@ -363,7 +369,7 @@ def _tell_late_election(story: Story, number: int, led: events.BecameLeader) -> 
 def _tell_deposed_controller(story: Story, controller: int, end: int) -> int:
     """Tell how a broker acted as controller after its successor's election.
 
-    Return the successor, or -1 if there was none.
+    Return the successor, or -1 if no other broker was elected controller.
     """
     others = [
         line
@@ -386,7 +392,7 @@ def tell_stops(story: Story, group: Sequence[LogEntry], end: int = END) -> None:
     """Tell which brokers stopped before a line while they had the only copy of the record."""
     for number, event in story.events(events.BrokerStopped):
         copies = [copy for copy in group if copy.broker == event.broker and copy.is_there(number)]
-        # `tell_copies` tells a power loss that removed the copy.
+        # If a power loss removed the copy, `tell_copies` tells the power loss.
         removed_copy = event.cause == _STOPPED_BY_POWER_LOSS and bool(copies) and copies[0].lost_with_power
         if copies and number < end and not removed_copy:
             stop = _stop_link_of_copy(story, group, number, event)
@@ -397,7 +403,7 @@ def tell_stops(story: Story, group: Sequence[LogEntry], end: int = END) -> None:
 def _stop_link_of_copy(
     story: Story, group: Sequence[LogEntry], number: int, event: events.BrokerStopped
 ) -> Link | None:
-    """Return the link for a stop that left no copy of the record on a running broker."""
+    """Return the link for a stop after which no running broker had the record, else None."""
     others = [copy for copy in group if copy.broker != event.broker and copy.number < number]
     if any(copy.is_there(number) for copy in others):
         return None
@@ -445,7 +451,7 @@ def _tell_copy_kept(story: Story, copy: LogEntry, group: Sequence[LogEntry]) -> 
 
 
 def tell_place(story: Story, offset: int, value: Value, epoch: int | None = None) -> None:
-    """Tell how a value got to an offset, in each log that had it there.
+    """Tell how a value got to an offset, for each log that had the value there.
 
     With *epoch*, only copies that were appended in that leader epoch count.
     """

@@ -1,4 +1,8 @@
-"""Explains what applications did with records: their polls, results, commits and promises."""
+"""Explains findings about applications: who polled a record, what results it had, who committed.
+
+An *effect* is a result that an application derived from a record, as a new record or outside of
+Kafka. Rules compare the effects of a record with what the application's settings promise.
+"""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple, TypeVar
@@ -13,7 +17,7 @@ from harrow.checks.finding import Finding
 from harrow.checks.group_work import Effect, GroupPartition
 from harrow.checks.history.records import Value
 from harrow.checks.index import Index, names
-from harrow.checks.link import ACTOR, FORBIDDEN, FROM_TRACE, OWN_DEED, Gap, Link, RecordValue, cause, link
+from harrow.checks.link import ACTOR, FORBIDDEN, FROM_TRACE, OWN_ACTION, Gap, Link, RecordValue, cause, link
 from harrow.checks.permission import Permission
 from harrow.cluster_model import events
 from harrow.cluster_model.settings import AUTO_OFFSET_RESET
@@ -54,7 +58,7 @@ _SHOWN_MAX: Final = 3
     makes=(DELIVERED.of(ACTOR), INTERRUPTED.of(ACTOR, then=False)),
 )
 def handed_out(*, value: RecordValue, offset: events.Offset, former: events.ClientName | None = None) -> str:
-    """A poll returned a record; ``former``: the client that had polled it before."""
+    """A poll returned a record. ``former`` is the client that had polled the record before."""
     return f"polled {value} at offset {offset}{'' if former is None else ' again'}"
 
 
@@ -68,7 +72,7 @@ def effect_stored(*, value: RecordValue) -> str:
     return f"stored {value}"
 
 
-@link("group-committed", free_because=OWN_DEED)
+@link("group-committed", needs_nothing_because=OWN_ACTION)
 def group_committed(*, offset: events.Offset) -> str:
     return f"had committed up to offset {offset}"
 
@@ -83,7 +87,7 @@ def application_died() -> str:
 @link(
     "member-lost",
     events.MembershipLost,
-    free_because="an application that is slow is enough for it",
+    needs_nothing_because="a slow application is enough to lose its membership",
     makes=(INTERRUPTED.of(ACTOR),),
 )
 def member_lost(*, group: events.Text, reason: events.Text) -> str:
@@ -94,7 +98,7 @@ def member_lost(*, group: events.Text, reason: events.Text) -> str:
     "rebalanced",
     events.GroupStateChanged,
     role="as coordinator",
-    free_because="members join and leave by themselves",
+    needs_nothing_because="members join and leave by themselves",
     makes=(INTERRUPTED.of("members"),),
 )
 def rebalanced(*, group: events.Text, reason: events.Text, members: events.Texts = ()) -> str:
@@ -115,7 +119,7 @@ def transaction_given_up(*, producer_id: events.Number | None = None) -> str:
 @link(
     "position-reset",
     events.OffsetReset,
-    free_because="settings say where a consumer goes that has no position",
+    needs_nothing_because="a setting decides where a consumer without a position starts",
     makes=(INTERRUPTED.of(ACTOR),),
 )
 def position_reset(*, position: events.Offset, offset: events.Offset, policy: events.Text) -> str:
@@ -124,7 +128,7 @@ def position_reset(*, position: events.Offset, offset: events.Offset, policy: ev
     return f"moved from offset {position} to {offset} ({AUTO_OFFSET_RESET}={policy})"
 
 
-@cause("position-was-reset", free_because=FROM_TRACE)
+@cause("position-was-reset", needs_nothing_because=FROM_TRACE)
 def position_was_reset(*, policy: events.Text) -> str:
     """A setting decides where a consumer without a valid position continues.
 
@@ -133,7 +137,7 @@ def position_was_reset(*, policy: events.Text) -> str:
     return f"a consumer without a record at its position continues at the {policy} offset"
 
 
-@cause("log-lost-records", free_because=FROM_TRACE)
+@cause("log-lost-records", needs_nothing_because=FROM_TRACE)
 def log_lost_records(*, partition: events.PartitionName, setting: events.Text) -> str:
     return f"the log of {partition} lost committed data ({setting})"
 
@@ -159,34 +163,37 @@ def tell_work(
 
 
 @source(INTERRUPTED)
-def _tell_interruption(story: Story, line: float, gap: Gap) -> None:
+def _tell_interruption(story: Story, before: float, gap: Gap) -> None:
     """Tell what kept a client from finishing a record, or why another member polled it again.
 
-    Its process ended, its transaction failed, its position was reset, or a fault delayed it until
-    its group continued without it.
+    The client's process ended, its transaction failed, it lost its membership, or a fault delayed
+    it until its group continued without it. Only events *before* a line of the trace count.
     """
     (client,) = gap.need.subject
     since = max(
-        (number for number, link in story.links_of("handed-out") if number < line and link.actor == client),
+        (number for number, link in story.links_of("handed-out") if number < before and link.actor == client),
         default=0,
     )
     for end in _work_ends(story.index):
-        if since < end.number < line and end.event.client == client:
+        if since < end.number < before and end.event.client == client:
             _tell_work_end(story, end)
             return
     for number, fault in story.index.events(events.FaultStruck):
-        if number < line and fault_end(story, fault.strike) > since and names(fault, client):
+        if number < before and fault_end(story, fault.strike) > since and names(fault, client):
             tell_fault(story, number, fault, stalled=(client,), decides=True)
     for rebalance in story.index.events(events.GroupStateChanged):
         number, change = rebalance
         is_of_client = client in story.index.group_work.members(change.group)
-        if since < number < line and change.reason and change.state == _PREPARING and is_of_client:
+        if since < number < before and change.reason and change.state == _PREPARING and is_of_client:
             story.tell_event(rebalance, rebalanced, members=(client,))
             break
 
 
-def interrupted_client(story: Story) -> str | None:
-    """Return the last client that polled a record, or else that committed an offset beyond it."""
+def last_client_of(story: Story) -> str | None:
+    """Return the last client that polled the record; if none did, the last to commit beyond it.
+
+    None if the story has neither.
+    """
     for kind in ("handed-out", "group-committed"):
         for _, work in reversed(story.links_of(kind)):
             return str(work.actor)
@@ -215,12 +222,15 @@ def _tell_work_end(story: Story, line: TraceLine[_WorkEnd]) -> None:
 
 
 def _shortened(items: Sequence[T]) -> Sequence[T]:
-    """Return the first items and the last one, if there are too many to show."""
+    """Return all items or, if there are too many to show, the first ones and the last one."""
     return items if len(items) <= _SHOWN_MAX else [*items[: _SHOWN_MAX - 1], items[-1]]
 
 
 def by_reset(story: Story, members: frozenset[str], offset: int, *, twice: bool) -> Cause | None:
-    """Explain a record that members polled *twice*, or skipped, by the reset of a position."""
+    """Explain by the reset of a position why members polled a record *twice*, or skipped it.
+
+    None if no reset explains it.
+    """
     for reset in story.events(events.OffsetReset):
         event = reset.event
         if event.client not in members:
@@ -236,7 +246,7 @@ def by_reset(story: Story, members: frozenset[str], offset: int, *, twice: bool)
 
 
 def by_lost_log(index: Index, partition: str) -> Cause | None:
-    """Explain an effect: the log of the partition, or of a coordinator, lost committed data."""
+    """Explain an effect by a log that lost committed data: the partition's, or a coordinator's."""
     for name in index.forgetful_partitions:
         if name == partition or is_internal(name):
             for permission, happened in _LOSSES:
@@ -266,8 +276,8 @@ _LOSSES: Final[tuple[tuple[Permission, Callable[[Index, str], Iterator[bool]]], 
 )
 
 
-@cause("commit-of-anybody", free_because="settings of the application let any member commit")
-def commit_of_anybody() -> str:
+@cause("commit-of-anybody", needs_nothing_because="settings of the application let any member commit")
+def unfenced_commit() -> str:
     return "commits in transactions did not name the member of the group, so a former member could commit"
 
 
@@ -278,13 +288,13 @@ def lacks_group_metadata(index: Index, applications: Iterable[ApplicationSetting
     )
 
 
-@cause("effect-unexplained", free_because=FORBIDDEN)
+@cause("effect-unexplained", needs_nothing_because=FORBIDDEN)
 def effect_unexplained(*, promised: events.Text) -> str:
-    return f"nothing permits it: {promised}"
+    return f"nothing permits it: the applications were promised {promised}"
 
 
 class GroupInput(NamedTuple):
-    """A committed record that a group was to process, with the results of that record."""
+    """A committed record that a group had to process, with the results that the group derived."""
 
     group: str
     partition: str
@@ -307,12 +317,12 @@ def work_of(index: Index, group: str, partition: str) -> GroupPartition:
 
 
 def effect_finding(
-    index: Index, record: GroupInput, claimed: Link, explain: Callable[[Story, str, int], Cause]
+    index: Index, record: GroupInput, claim_link: Link, explain: Callable[[Story, str, int], Cause]
 ) -> Finding:
     group, partition, offset, value, results = record
     story = Story(index, partition)
     tell_work(story, work_of(index, group, partition), offset, value, results)
-    story.tell(END, claimed)
+    story.tell(END, claim_link)
     return explain(story, group, offset).finding(
         story,
         offset=offset,
@@ -322,7 +332,10 @@ def effect_finding(
 
 
 def explain_otherwise(story: Story, applications: list[ApplicationSettings]) -> Cause:
-    """Explain an effect by a lost log, or else as a broken promise of its applications."""
+    """Explain an effect that no setting permits.
+
+    The cause is a log that lost committed data, or else a broken promise to the applications.
+    """
     promised = ", ".join(dict.fromkeys(PROMISED[application.delivery] for application in applications))
     return by_lost_log(story.index, story.partition) or Cause(
         (effect_unexplained.conclude(promised=promised),)
@@ -338,12 +351,13 @@ PROMISED: Final = {
     AUTO_COMMITTED: COMMIT_AUTOMATIC,
     HIGHEST_FINISHED: COMMIT_HIGHEST,
 }
+"""The promise to an application by its kind of delivery, named by how it commits offsets."""
 
 
 def application_promises(permitting: Mapping[str, str]) -> Callable[[Evidence], str]:
     """Return a function that names what the applications of a run were promised.
 
-    *permitting* has the setting that permits the anomaly, by the delivery that it belongs to.
+    *permitting* maps a kind of delivery to the setting that permits the anomaly for it.
     """
 
     def in_run(evidence: Evidence) -> str:

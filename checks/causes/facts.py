@@ -1,8 +1,8 @@
 """Defines the facts that connect the links of a chain: links need facts, and make facts true.
 
 A fact that is true or false has a subject, so that an event of one broker, client or record never
-counts as an event of another. Facts with a value, such as the leader, have no subject, because a
-chain is about one partition.
+counts as an event of another one. Facts with a value, such as the leader, have no subject, because
+a chain is about one partition.
 """
 
 from typing import Final
@@ -44,11 +44,13 @@ LOST: Final = ChainFact("lost")
 UNCLEAN: Final = ChainFact("unclean leader")
 """A broker was elected uncleanly. Subject: the broker."""
 AHEAD: Final = ChainFact("ahead of its leader")
-"""A broker has more records than its leader and must not truncate. Subject: the broker."""
+"""A broker has more records than its leader, and is not allowed to truncate them. Subject: the
+broker."""
 CHANGE_ASKED: Final = ChainFact("change of the ISR asked")
 """A leader has requested an ISR with another member. Subject: the leader."""
 CHANGE_PENDING: Final = ChainFact("change of the ISR pending")
-"""A leader waits for the followers that it has requested for the ISR. Subject: the leader."""
+"""A leader has requested a larger ISR, and its commits wait for the new members. Subject: the
+leader."""
 
 # Clients
 
@@ -57,8 +59,8 @@ SEND_FAILED: Final = ChainFact("send failed")
 ACKED: Final = ChainFact("acked")
 """A producer has an acknowledgement for a record. Subject: the record."""
 DISTURBED: Final = ChainFact("disturbed")
-"""Something keeps a broker from answering, or from fetching what an answer waits for. Subject: the
-broker."""
+"""Something keeps a broker from answering a request, or from fetching the records for which an
+answer waits. Subject: the broker."""
 RESENT: Final = ChainFact("resent")
 """A producer or its application has sent a record again. Subject: the record."""
 INTERRUPTED: Final = ChainFact("interrupted")

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from harrow.checks.causes.copies import tell_stored
 from harrow.checks.causes.loss import Cause
 from harrow.checks.causes.story import AFTER, Story
-from harrow.checks.causes.transactions import lost_decision, partitions_deciding, tell_marker, tell_states
+from harrow.checks.causes.transactions import deciding_partitions, lost_decision, tell_marker, tell_states
 from harrow.checks.history.records import Transaction, Value
 from harrow.checks.index import Index
 from harrow.checks.link import FROM_LOGS, Link, RecordValue, cause
@@ -13,9 +13,9 @@ from harrow.checks.transaction_fates import ABORTED, COMMITTED, OPEN, Transactio
 from harrow.cluster_model.events import Flag, PartitionName
 
 
-@cause("aborted-although-acked", free_because=FROM_LOGS)
+@cause("aborted-although-acked", needs_nothing_because=FROM_LOGS)
 def aborted_although_acked(*, value: RecordValue, place: PartitionName, is_open: Flag = False) -> str:
-    """A transaction was reported as committed, but the log does not show that it committed."""
+    """An application was told that its transaction had committed, but the log does not show it."""
     how = "was never committed or aborted" if is_open else "was aborted"
     return f"{value} in {place} {how}, although the application was told that the transaction had committed"
 
@@ -23,8 +23,9 @@ def aborted_although_acked(*, value: RecordValue, place: PartitionName, is_open:
 def parts_of(index: Index, transaction: Transaction) -> list[TransactionPart]:
     """Return the records of a transaction in the logs, and the group offsets that it committed.
 
-    A record that was sent in several transactions is ambiguous, so it is excluded. An open
-    transaction may still end, so its records count only if the run waited in vain for its end.
+    A record that was sent in several transactions is excluded, because its transaction is
+    ambiguous. An open transaction may still end, so its records count only if the run waited in
+    vain for the end.
     """
     values = index.history.records.values
     parts: list[TransactionPart] = []
@@ -51,13 +52,16 @@ def is_torn(parts: Sequence[TransactionPart]) -> bool:
 
 
 def aborted_parts(index: Index, partition: str, value: Value) -> Sequence[TransactionPart]:
-    """Return the places of a record if all of its transactions are aborted, otherwise nothing."""
+    """Return the copies of a record if the transactions of all copies are aborted, else nothing."""
     parts = index.transaction_parts(partition).get(value, ())
     return parts if all(part.fate.state == ABORTED for part in parts) else ()
 
 
 def explain_parts(story: Story, parts: Sequence[TransactionPart], *conclusions: Link) -> Cause:
-    """Tell how transactions ended in the logs, and return the cause: a lost decision, if any."""
+    """Tell how transactions ended in the logs, and return the cause.
+
+    If a log lost a decision about a transaction, this loss is part of the cause.
+    """
     index = story.index
     starts, ends = [], []
     for part in parts:
@@ -74,7 +78,7 @@ def explain_parts(story: Story, parts: Sequence[TransactionPart], *conclusions: 
         tell_states(story, producer_id, since, max(ends, default=since) + AFTER)
     places = [part.partition for part in parts]
     decision_partitions = [
-        name for part in parts for name in partitions_deciding(index, part.fate.producer_id, places)
+        name for part in parts for name in deciding_partitions(index, part.fate.producer_id, places)
     ]
     lost = lost_decision(index, decision_partitions, since)
     if lost is not None:

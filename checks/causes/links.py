@@ -31,7 +31,7 @@ from harrow.checks.causes.facts import (
     UNCLEAN,
 )
 from harrow.checks.causes.story import brokers, seconds, words
-from harrow.checks.link import ACTOR, IN_HISTORY, NOTHING_HAPPENED, OWN_DEED, RecordValue, link
+from harrow.checks.link import ACTOR, IN_HISTORY, NOTHING_HAPPENED, OWN_ACTION, RecordValue, link
 from harrow.cluster_model import events
 from harrow.cluster_model.log.unified_log import (
     HIGH_WATERMARK_TRUNCATION,
@@ -48,7 +48,7 @@ def isr_text(isr: events.Brokers) -> str:
 # Records in logs
 
 
-@link("not-appended", impersonal=True, free_because=NOTHING_HAPPENED)
+@link("not-appended", impersonal=True, needs_nothing_because=NOTHING_HAPPENED)
 def not_appended() -> str:
     return "no broker appended it"
 
@@ -80,7 +80,8 @@ def appended(
 ) -> str:
     """A leader appended a record.
 
-    ``is_deposed``: its epoch had ended. ``is_shared``: another broker led in the same epoch.
+    ``is_deposed``: the leader's epoch had ended. ``is_shared``: another broker led in the same
+    epoch.
     """
     ended = (
         ", which had ended" if is_deposed else ", in which another broker led as well" if is_shared else ""
@@ -102,7 +103,7 @@ def copied(
     return f"copied {value}{_again(again)}{place}"
 
 
-_POWER_LOST: Final = (
+_LOST_WITH_MACHINE: Final = (
     COPY.of("value", ACTOR, then=False),
     DOWN.of(ACTOR),
     OUT_OF_SERVICE.of(ACTOR),
@@ -112,7 +113,7 @@ _POWER_LOST: Final = (
 )
 
 
-@link("unflushed-lost", events.UnflushedLost, is_fault=True, makes=_POWER_LOST)
+@link("unflushed-lost", events.UnflushedLost, is_fault=True, makes=_LOST_WITH_MACHINE)
 def unflushed_lost(*, leo: events.Offset, offset: events.Offset, value: RecordValue | None = None) -> str:
     return f"lost power, and all that it had not flushed, from offset {leo} on{_with(value)}"
 
@@ -149,7 +150,7 @@ def corruption_cut(*, leo: events.Offset, offset: events.Offset, value: RecordVa
 def retention_deleted(
     *, log_start: events.Offset, reason: events.Text, offset: events.Offset, value: RecordValue | None = None
 ) -> str:
-    """A replica deleted the start of its log, by its own settings or because its leader did."""
+    """A replica deleted the start of its log, by its own settings or because its leader had."""
     if reason == LEADER_LOG_START:
         return f"deleted its log below offset {log_start}, where its leader's log begins{_with(value)}"
     if words(reason) == "log-start-offset-checkpoint":
@@ -194,7 +195,7 @@ def damaged(*, value: RecordValue, offset: events.Offset) -> str:
     return f"has damaged bytes in {value}, at offset {offset}"
 
 
-@link("disk-lost", events.LogLost, is_fault=True, makes=_POWER_LOST)
+@link("disk-lost", events.LogLost, is_fault=True, makes=_LOST_WITH_MACHINE)
 def disk_lost(*, leo: events.Offset, offset: events.Offset, value: RecordValue | None = None) -> str:
     return f"lost its disk, and its log{_with(value)}"
 
@@ -229,7 +230,8 @@ def truncated(
 ) -> str:
     """A follower truncated its log.
 
-    ``asked`` is the leader that had answered where an epoch ends.
+    ``asked`` is the leader that told the follower where the epoch ``asked_epoch`` ends: at
+    ``answer``.
     """
     how = f"truncated to {leo} ({words(reason)})"
     if value is None:
@@ -280,7 +282,7 @@ def gone(*, value: RecordValue, offset: events.Offset) -> str:
     events.LogOpened,
     event="truncated",
     is_turn=True,
-    free_because="the trace does not show why the log was truncated",
+    needs_nothing_because="the trace does not show why the log was truncated",
 )
 def cut_back(*, offset: events.Offset) -> str:
     return f"truncated its log to {offset}"
@@ -312,7 +314,7 @@ def not_truncated(
 ) -> str:
     """A follower kept a record that its new leader lacks.
 
-    ``hw``: its high watermark, if that was above the record.
+    ``hw``: the follower's high watermark, if it was above the record.
     """
     above = "" if hw is None else f"with a high watermark of {hw} "
     return f"followed broker {leader} and {above}truncated nothing: it still has {value}"
@@ -321,12 +323,12 @@ def not_truncated(
 # Leaders and controllers
 
 
-_OF_ELECTION: Final = (
+_ELECTION_NEEDS: Final = (
     COPY.of("value", ACTOR, then="has_it"),
     ISR.of(then="isr"),
     OUT_OF_SERVICE.of("former"),
 )
-_BY_ELECTION: Final = (
+_ELECTION_MAKES: Final = (
     COPY.of("value", ACTOR, then="has_it"),
     ISR.of(then=None),
     LEADER.of(then=ACTOR),
@@ -335,7 +337,7 @@ _BY_ELECTION: Final = (
 )
 
 
-@link("elected", events.LeaderElected, is_turn=True, needs=_OF_ELECTION, makes=_BY_ELECTION)
+@link("elected", events.LeaderElected, is_turn=True, needs=_ELECTION_NEEDS, makes=_ELECTION_MAKES)
 def elected(
     *,
     leader_epoch: events.Epoch,
@@ -347,8 +349,8 @@ def elected(
 ) -> str:
     """A replica of the ISR was elected, with or without a record.
 
-    ``former`` led before it, None if the controller returned the leadership to the preferred
-    replica.
+    ``former`` led before the replica, None if the controller returned the leadership to the
+    preferred replica.
     """
     among = "" if isr is None else f" from the ISR {isr_text(isr)}"
     how = " as the preferred leader" if is_preferred else ""
@@ -359,8 +361,8 @@ def elected(
     "elected-uncleanly",
     events.LeaderElected,
     is_turn=True,
-    needs=_OF_ELECTION,
-    makes=(*_BY_ELECTION, UNCLEAN.of(ACTOR)),
+    needs=_ELECTION_NEEDS,
+    makes=(*_ELECTION_MAKES, UNCLEAN.of(ACTOR)),
 )
 def elected_uncleanly(
     *,
@@ -373,8 +375,8 @@ def elected_uncleanly(
 ) -> str:
     """A replica was elected that may lack committed records.
 
-    ``isr``: the ISR, if it was not a member. ``former`` led before it, None if the controller
-    returned the leadership to the preferred replica.
+    ``isr``: the ISR, if the replica was not a member. ``former`` led before the replica, None if
+    the controller returned the leadership to the preferred replica.
     """
     outside = "" if isr is None else f", from outside the ISR {isr_text(isr)}"
     how = " as the preferred leader" if is_preferred else ""
@@ -477,7 +479,7 @@ def isr_shrank(
 def isr_asked(*, isr: events.Brokers, is_shared: events.Flag = False) -> str:
     """A leader requested another member for its ISR (KIP-497).
 
-    ``is_shared``: another broker led in its epoch too.
+    ``is_shared``: another broker led in the leader's epoch too.
     """
     return f"requested the ISR {isr_text(isr)}, which counts from now on"
 
@@ -508,14 +510,14 @@ def committed_alone(*, offset: events.Offset, hw: events.Offset, without: events
 def isr_written(*, isr: events.Brokers, was_asked: events.Flag = False) -> str:
     """The control plane adopted a leader's ISR.
 
-    ``was_asked``: a larger one, which the leader had requested.
+    ``was_asked``: the leader had requested this ISR, which is larger than the one before.
     """
     return f"had the ISR {isr_text(isr)} written"
 
 
 @link("isr-refused", events.IsrRefused, is_turn=True, needs=(ISR.of(then="written"),))
 def isr_refused(*, isr: events.Brokers, written: events.Brokers | None = None) -> str:
-    """The control plane refused a leader's ISR; ``written`` is the ISR that it had."""
+    """The control plane refused a leader's ISR and kept its own, ``written``."""
     also = ", although that was written" if written is not None and set(written) == set(isr) else ""
     return f"was refused the ISR {isr_text(isr)}{also}"
 
@@ -563,7 +565,10 @@ def unfenced_fetch(
     fetch_epoch: events.Epoch,
     has_it: events.Flag = False,
 ) -> str:
-    """A leader accepted a fetch of another epoch, from a follower with a different log."""
+    """A leader accepted a fetch of another epoch, from a follower with a different log.
+
+    ``has_it``: the follower has the record.
+    """
     taken = "and left it there" if has_it else "and took it as having"
     return (
         f"accepted a fetch of broker {follower} at offset {offset}, of epoch {fetch_epoch} instead of {leader_epoch}, "
@@ -601,7 +606,11 @@ def stopped(
     is_only: events.Flag = False,
     is_last: events.Flag = False,
 ) -> str:
-    """A broker that had a record stopped; this matters if no other broker had the record."""
+    """A broker stopped.
+
+    If it had a record: ``is_only``: no other broker had ever had the record. ``is_last``: the
+    others had lost it; those in ``before_fetching`` had not fetched it again.
+    """
     how = {events.POWER_LOSS: "lost power", events.SHUT_DOWN: "was stopped"}.get(cause, "crashed")
     if before_fetching:
         return f"{how} before {brokers(before_fetching)} had fetched {value} again"
@@ -646,7 +655,7 @@ def paused() -> str:
     makes=(OUT_OF_SERVICE.of(ACTOR),),
 )
 def session_expired(*, is_fenced: events.Flag = False) -> str:
-    """The control plane gave up on a broker; ``is_fenced``: in KRaft."""
+    """The control plane gave up on a broker; ``is_fenced``: it did so by fencing, in KRaft."""
     return "was fenced by the controller" if is_fenced else "lost its session"
 
 
@@ -679,9 +688,10 @@ def fault_struck(
 ) -> str:
     """A fault struck.
 
-    ``struck`` are brokers that it cut off from the control plane, ``ends`` deposed leaders.
-    ``hindered`` are brokers that it kept from answering, or from fetching what an answer waits for.
-    ``stalled`` are clients that it kept from their work.
+    ``struck`` are the brokers that the fault cut off from the control plane, and ``ends`` the
+    leaders that it deposed. ``hindered`` are the brokers that it kept from answering, or from
+    fetching the records for which an answer waits. ``stalled`` are the clients that it kept from
+    their work.
     """
     text = ", ".join(f"{name} {_detail(value)}" for name, value in details if value is not None)
     return f"the fault {fault} struck{f' ({text})' if text else ''}"
@@ -711,8 +721,8 @@ def request_held(
 ) -> str:
     """A fault delayed or removed a message.
 
-    ``struck`` are brokers that this cut off from the control plane. ``hindered`` are brokers that
-    this kept from fetching what an answer waits for.
+    ``struck`` are the brokers that this cut off from the control plane. ``hindered`` are the
+    brokers that this kept from fetching the records for which an answer waits.
     """
     return f"the fault {fault} {_action(action)} the {api} {kind} from {sender} to {receiver}"
 
@@ -720,7 +730,7 @@ def request_held(
 @link(
     "throttled",
     events.ClientThrottled,
-    free_because="a quota is a setting, and the client's own traffic exceeds it",
+    needs_nothing_because="a quota is a setting, and the client's own traffic exceeds it",
     makes=(DISTURBED.of(ACTOR),),
 )
 def throttled(*, client: events.ClientName, wait_us: events.Number) -> str:
@@ -739,7 +749,7 @@ def replicas_assigned(
 ) -> str:
     """An administrator moved a partition.
 
-    ``former`` may no longer lead it, ``left`` are no longer its replicas.
+    ``former`` may no longer lead the partition, and ``left`` are no longer its replicas.
     """
     return f"the replicas became {isr_text(replicas)}"
 
@@ -781,11 +791,17 @@ def client_stopped() -> str:
 # Sends and answers
 
 
-@link("sent", events.ClientSent, free_because=OWN_DEED, makes=(RESENT.of("value", where=("again", True)),))
+@link(
+    "sent",
+    events.ClientSent,
+    needs_nothing_because=OWN_ACTION,
+    makes=(RESENT.of("value", where=("again", True)),),
+)
 def sent(*, value: RecordValue, again: events.Flag = False, in_session: events.Flag = False) -> str:
     """A producer sent a record.
 
-    ``again``: its application had sent it before, ``in_session``: by the same producer.
+    ``again``: the producer's application had sent the record before. ``in_session``: it did so with
+    the same producer.
     """
     return (
         f"sent {value}{' again' if again else ''}{', in a new session' if again and not in_session else ''}"
@@ -798,7 +814,7 @@ def sent(*, value: RecordValue, again: events.Flag = False, in_session: events.F
     events.ClientEnded,
     event="acked",
     impersonal=True,
-    free_because=IN_HISTORY,
+    needs_nothing_because=IN_HISTORY,
     makes=(ACKED.of("value"),),
 )
 def answer_heard(*, value: RecordValue, offset: events.Offset | None = None) -> str:
@@ -834,12 +850,12 @@ def acked(
     has_shrunk: events.Flag = False,
     min_isr: events.Number | None = None,
 ) -> str:
-    """A leader acknowledged a record, with acks of 0 or 1, or with the ISR of that moment.
+    """A leader acknowledged a record: with acks of 0 or 1, or by the ISR of that moment.
 
-    ``alone``: no follower had the record yet. ``having`` and ``missing``: members of the ISR with
-    and without it. ``counted``: the ISR that the leader used, if another one was written.
-    ``is_deposed``: another leader had been elected. ``min_isr``: the setting that allowed such a
-    small ISR.
+    ``alone``: no follower had the record yet. ``having`` and ``missing``: the members of the ISR
+    that had the record, and those that did not. ``counted``: the ISR that the leader used, if the
+    control plane had another one. ``is_deposed``: another leader had been elected. ``has_shrunk``
+    and ``min_isr``: the ISR was only the leader, and the setting that allowed this.
     """
     text = f"acked {value}"
     if acks >= 0:
@@ -874,7 +890,8 @@ def no_answer(
 ) -> str:
     """A request got no answer.
 
-    ``hindered``: the brokers that could not answer, or could not fetch what the answer waits for.
+    ``hindered``: the brokers that could not answer, or could not fetch the records for which the
+    answer waited.
     """
     return f"got no answer from broker {leader} ({error})"
 
@@ -889,9 +906,9 @@ def no_answer(
 def refused(
     *, value: RecordValue, values: events.Values, error: events.Text, isr: events.Brokers | None = None
 ) -> str:
-    """A leader refused the batch of ``values`` with a record.
+    """A leader refused a batch of ``values``, among them the record.
 
-    ``isr``: its ISR, if that was too small.
+    ``isr``: the leader's ISR, if it was too small.
     """
     return f"refused {value}: {error}{f', its ISR was {isr_text(isr)}' if isr else ''}"
 
@@ -945,7 +962,7 @@ def _action(action: str) -> str:
 # Consumers
 
 
-@link("seen", impersonal=True, free_because=IN_HISTORY)
+@link("seen", impersonal=True, needs_nothing_because=IN_HISTORY)
 def seen(*, value: RecordValue, offset: events.Offset) -> str:
     return f"{value} was seen at offset {offset}"
 
@@ -972,14 +989,14 @@ def out_of_range(
     newer_epoch: events.Epoch,
     setting: events.Text,
 ) -> str:
-    """A deposed leader sent a consumer to another offset; ``newer_epoch`` had begun."""
+    """A deposed leader made a consumer reset its position, although ``newer_epoch`` had begun."""
     return (
         f"told {client} that its position was out of range: "
         f"it still took itself for the leader, in epoch {leader_epoch} ({setting})"
     )
 
 
-@link("out-of-range-at-follower", free_because="a consumer chooses by itself which replica it reads")
+@link("out-of-range-at-follower", needs_nothing_because="a consumer chooses by itself which replica it reads")
 def out_of_range_at_follower(*, client: events.ClientName, setting: events.Text) -> str:
     return f"told {client}, which no longer read from it, that its position was out of range: it follows ({setting})"
 

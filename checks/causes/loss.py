@@ -1,4 +1,4 @@
-"""Explains why a record is no longer where it was, and which setting permits that.
+"""Explains why a record is no longer where it was stored, and which setting permits the loss.
 
 A loss is judged by its actual cause, not by what the settings would have permitted. If a truncation
 removed a record below the high watermark, the promise is broken even if unclean elections were on.
@@ -38,15 +38,15 @@ from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
 from harrow.cluster_model.trace import TraceLine
 
 _ON_THE_WAY_US: Final = US_PER_SECOND
-"""How long after a send its request may still be affected by faults."""
+"""How long after a send faults may still affect its request."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cause:
     """Why an anomaly happened, the setting that permits it, if any, and what prevents it.
 
-    ``links`` are the conclusions alone or the whole chain. They are empty if the trace does not
-    show a cause.
+    ``links`` are the conclusions that end the chain, or the whole chain. They are empty if the
+    trace does not show a cause.
     """
 
     links: tuple[Link, ...]
@@ -61,9 +61,9 @@ class Cause:
         value: Value | None = None,
         details: tuple[tuple[str, Any], ...] = (),
     ) -> Finding:
-        """Return the anomaly that this cause explains, on a story's partition.
+        """Return the anomaly that this cause explains, in a story's partition.
 
-        *conclusions* end its chain.
+        *conclusions* end the finding's chain.
         """
         return Finding(
             partition=story.partition,
@@ -87,13 +87,17 @@ def explain_replaced(index: Index, partition: str, value: Value, offset: int) ->
 
 
 def tell_replaced(story: Story, value: Value, offset: int) -> Cause:
+    """Tell how a record left its offset, and return the cause."""
     group = story.copies(value, offset)
     tell_copies_and_leaders(story, group)
     return _cause(story, group, value)
 
 
 def tell_lost_send(story: Story, send: SendRecord) -> Cause:
-    """Tell how an acked record was lost, and return the cause, given its producer's promise."""
+    """Tell how an acked record was lost, and return the cause.
+
+    The acks setting of the producer decides what Kafka promised about the record.
+    """
     ack = _ack_of(story, send)
     group = _copies_of_append(story, send, ack)
     producer = story.evidence.producers[send.process]
@@ -119,6 +123,7 @@ def tell_lost_send(story: Story, send: SendRecord) -> Cause:
 
 
 def tell_acknowledgement(story: Story, send: SendRecord) -> None:
+    """Tell the ack that completed a send."""
     ack = _ack_of(story, send)
     tell_ack(story, send, ack, _copies_of_append(story, send, ack))
 
@@ -168,7 +173,7 @@ def _cause(
 
 
 def _by_storage(story: Story, group: Sequence[LogEntry], *, alone: bool) -> Cause | None:
-    """Return the cause if copies were lost with their disks or their power, otherwise None."""
+    """Return the cause if copies were lost in disk failures or power losses, otherwise None."""
     # The last copy of each broker counts: a broker may have fetched a lost record again.
     last = list({copy.broker: copy for copy in group}.values())
     if any(copy.lost_with_disk or copy.damaged for copy in last):
@@ -244,8 +249,9 @@ def _by_power_loss(story: Story, group: Sequence[LogEntry], copies: Sequence[Log
 
     Kafka promises to keep a committed record while one in-sync replica is alive. If the only
     in-sync replica loses power, the partition waits for it, even if another replica has the record
-    (KIP-966). A replica that returns without its unflushed end before the control plane notices
-    stays in the ISR (KIP-966 removes it), or an outdated request lets it in again (KIP-903).
+    (KIP-966). A replica that comes back without the unflushed end of its log, before the control
+    plane notices, stays in the ISR (KIP-966 removes it), or an outdated request lets it in again
+    (KIP-903).
     """
     value = group[0].value
     lost = {copy.broker: copy.removed.number for copy in copies if copy.removed and copy.lost_with_power}
@@ -271,8 +277,9 @@ def _by_disk_failure(
     """Return why a record was lost, if some of the last *copies* were lost with disks.
 
     This works like `_by_power_loss`, but a lost disk alone is not a cause, because replication
-    protects against it: either every replica lost the record, or a replica led that had lost it
-    with its disk. None means that the record was lost for another reason.
+    protects against disk failures. It is a cause only if every replica lost the record, or if a
+    replica that had lost the record with its disk became leader. None means that the record was
+    lost for another reason.
     """
     value = group[0].value
     struck = [copy for copy in copies if copy.lost_with_machine]
@@ -309,6 +316,10 @@ def _by_disk_failure(
 def _first_led_without(
     story: Story, group: Sequence[LogEntry], lost: Mapping[int, int]
 ) -> tuple[int, int] | None:
+    """Return the line and the broker of the first leadership without the record, after a loss.
+
+    *lost* maps a broker to the line at which it lost the record.
+    """
     leaderships = (
         (number, event.broker)
         for number, event in story.events(events.BecameLeader)
@@ -358,7 +369,7 @@ def _ack_of(story: Story, send: SendRecord) -> Ack | None:
 
 
 def _copies_of_append(story: Story, send: SendRecord, ack: Ack | None) -> Sequence[LogEntry]:
-    """Return the copies of the record that was acked.
+    """Return the copies that belong to the append that was acked.
 
     A value can be appended, truncated and appended again. Copies of one append share their offset
     and their leader epoch.
@@ -372,7 +383,7 @@ def _copies_of_append(story: Story, send: SendRecord, ack: Ack | None) -> Sequen
 
 
 def _by_log_start_above_offset(story: Story, group: Sequence[LogEntry]) -> Cause | None:
-    """Return the cause if a later leader's log already started above the stored offset, or None.
+    """Return the cause if the log of a later leader already started above the record, or None.
 
     Only an unclean election assigns an offset twice. A replica that had deleted its log beyond the
     offset before that election never fetches the new record, and joins the ISR without it.
@@ -414,7 +425,7 @@ def _by_log_start_above_offset(story: Story, group: Sequence[LogEntry]) -> Cause
 def _unclean_election_since(story: Story, since_us: int) -> events.LeaderElected | None:
     """Return the first unclean election after a time.
 
-    If the run cannot watch logs, any earlier record may have been lost in it.
+    If the run cannot watch logs, this election may have lost any record that is older.
     """
     later = (event for _, event in story.elections if event.unclean and event.at_us >= since_us)
     return next(later, None)
@@ -423,8 +434,8 @@ def _unclean_election_since(story: Story, since_us: int) -> events.LeaderElected
 def unclean_election_without(story: Story, group: Sequence[LogEntry]) -> events.LeaderElected | None:
     """Return the first unclean election, in a later epoch, of a leader without the record.
 
-    The epoch decides, not the time. A leader that does not know of the election continues to
-    append, and commits records if it is alone in the ISR. An election after the last copy was
+    "Later" is decided by epochs, not by time: a leader that does not know of the election continues
+    to append, and commits records if it is alone in the ISR. An election after the last copy was
     removed is not the cause.
     """
     if not group:

@@ -1,4 +1,4 @@
-"""Explains the loss of a log position without a record: a marker, or a hole left by compaction.
+"""Explains the loss of a log position that has no record, only a marker or a compaction hole.
 
 The copies of a record explain its loss. A position without copies is explained by the events that
 shorten logs: an unclean election, a power loss, a lost or damaged disk.
@@ -22,7 +22,7 @@ from harrow.cluster_model.trace import TraceLine, decode
 
 @dataclass(frozen=True, slots=True)
 class LostPlace:
-    """The event that removed a position from a log, and what permits it."""
+    """The event that removed a position from a log, its line in the trace, and the cause."""
 
     cause: Cause
     line: int
@@ -38,10 +38,10 @@ def explain_lost_place(
 ) -> LostPlace | None:
     """Return the event before a line that explains why a position was lost, or None.
 
-    ``stored_at`` maps the brokers that stored the position to the line at which they did. An
-    unclean election counts if the leader's log did not reach the position. A broker that lost the
-    position with its power or disk counts if it then led without the position, or if it is the
-    broker *lacking* it.
+    ``stored_at`` maps each broker that stored the position to the line of the trace at which it
+    did. An unclean election counts if the leader's log did not reach the position. A broker that
+    lost the position with its power or disk counts if it then led without the position, or if it is
+    the broker *lacking* it.
     """
     place = _Place(story, offset, stored_at)
     first = min(stored_at.values(), default=until)
@@ -73,7 +73,7 @@ def explain_lost_place(
 
 
 class _Place:
-    """A position in a log. A broker has it if it has a record at this or a higher offset."""
+    """A position in a log. A log reaches the position if it has a record there or beyond."""
 
     __slots__ = ("_copies", "_stored_at")
 
@@ -90,6 +90,7 @@ class _Place:
         }
 
     def is_reached(self, broker: int, line: int) -> bool:
+        """Return whether a broker's log reaches the position at a line of the trace."""
         earlier = self._copies_before(line)
         return any(
             copy.broker == broker and copy.is_there(line) and _identity(copy) in earlier
@@ -111,7 +112,7 @@ def _identity(copy: LogEntry) -> tuple[int, int, str]:
 
 @source(LOST)
 def _tell_loss(story: Story, line: float, gap: Gap) -> None:
-    """Tell how a broker lost records with its power or its disk."""
+    """Tell how a broker lost records in a power loss or a disk failure."""
     (broker,) = gap.need.subject
     loss = story.last(events.UnflushedLost, events.CorruptionCut, events.LogLost, before=line, broker=broker)
     if loss is not None:

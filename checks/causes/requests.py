@@ -48,7 +48,7 @@ def tell_sent(story: Story, send: SendRecord, client: str, before: SendRecord | 
 
 
 def tell_ack(story: Story, send: SendRecord, ack: Ack | None, group: Sequence[LogEntry]) -> None:
-    """Tell which broker acked a record, and which members of the ISR had it then."""
+    """Tell which broker acked a record, and which members of the ISR had the record then."""
     if ack is None:
         at_us = send.completed_us or 0
         stored = max((copy.number + AFTER for copy in group if not copy.is_copy), default=0.0)
@@ -87,7 +87,7 @@ def tell_ack(story: Story, send: SendRecord, ack: Ack | None, group: Sequence[Lo
 
 
 def _had_copy_until_removed(copy: LogEntry, line: int) -> bool:
-    """Return whether a broker had a record at a line, or until its policy removed it."""
+    """Return whether a broker had a record at a line, or had it until a policy removed it."""
     if copy.is_there(line):
         return True
     return copy.number < line and copy.removed is not None and copy.removed.cause in (RETENTION, COMPACTION)
@@ -96,10 +96,10 @@ def _had_copy_until_removed(copy: LogEntry, line: int) -> bool:
 def _written_beyond(
     story: Story, ack: Ack, isr: tuple[int, ...] | None, having: Collection[int]
 ) -> tuple[int, ...] | None:
-    """Return the control plane's ISR at an ack, if it had a member that lacked the record.
+    """Return the control plane's ISR at an ack, if the leader ignored a member without the record.
 
-    The leader did not wait for that member. This also tells why: the leader had requested an ISR,
-    and forgot its request when it was sent an older ISR.
+    None otherwise. If a leader ignores a member, it had requested a larger ISR and forgot the
+    request when it received an older ISR. This function tells these events too.
     """
     written = written_isr(story, ack.number)
     if isr is None or written is None or not having or set(written) - set(isr) <= set(having):
@@ -164,7 +164,7 @@ def _attempts(
 
 
 def tell_disturbance(story: Story, client: str, leader: int, begin: float, end: float) -> None:
-    """Tell what faults did to Produce requests to a leader, and its answers, between two lines."""
+    """Tell what faults did, between two lines, to Produce requests to a leader and its answers."""
     server = f"broker-{leader}"
     for number, event in story.events(events.MessageRuleApplied):
         between = {event.sender, event.receiver} == {client, server}
@@ -173,7 +173,7 @@ def tell_disturbance(story: Story, client: str, leader: int, begin: float, end: 
 
 
 def tell_client_stop(story: Story, client: str, begin: float, end: float) -> None:
-    """Tell that a producer's application died, and what happened to its requests in flight."""
+    """Tell that a producer's application died, and what faults did to its requests in flight."""
     for stop in story.events(events.ClientStopped):
         if begin < stop.number < end and stop.event.client == client:
             for broker in dict.fromkeys(story.settings.replicas):

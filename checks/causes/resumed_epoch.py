@@ -1,10 +1,10 @@
-"""Finds leaders that lost power and resumed their epoch, which Kafka cannot detect.
+"""Finds leaders that lost records and resumed their epoch, which Kafka cannot detect.
 
 A broker that returns while there is no controller is still the leader, in the same epoch. If its
 machine lost power, its log now ends earlier. It gives its next records offsets that its followers
 already have, in the same epoch, so a truncation cannot tell the records apart. Leader epochs guard
-against other leaders, not against a leader that lost records. Whether it loses any depends on
-flushing and on its disk.
+against other leaders, not against a leader that lost records. Whether a leader loses records
+depends on flushing and on its disk.
 """
 
 from collections.abc import Iterable, Mapping

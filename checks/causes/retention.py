@@ -1,10 +1,10 @@
 """Decides whether retention deleted a record, and whether the settings promised to keep it.
 
 Retention is not a loss. Kafka keeps a record for ``retention.ms``, or until the log without it has
-``retention.bytes``, even if no consumer has read it. The settings, the time of the send and the
-size of the log after the deletion decide whether a deletion was due; the reason that a broker
-states is not trusted. Records that an administrator deleted (DeleteRecords) are not lost either, up
-to the offset of the request.
+``retention.bytes``, even if no consumer has read it. From the settings, the time of the send and
+the size of the log after the deletion, this module decides whether a deletion was due. It does not
+trust the reason that a broker states. Records that an administrator deleted (DeleteRecords) are not
+lost either, up to the offset of the request.
 """
 
 from collections.abc import Sequence
@@ -30,10 +30,11 @@ from harrow.cluster_model.trace import TraceLine, decode
 
 @dataclass(frozen=True, slots=True)
 class Deletion:
-    """A deletion from the start of a log: the setting, or `DELETE_RECORDS`, and whether it was due.
+    """A deletion from the start of a log, and whether it was due.
 
-    ``lead_us`` is how much older wrong clocks made the record look. If the deletion was due only
-    because of wrong clocks, the setting is `CLOCK_SKEW`.
+    ``setting`` is the setting that caused the deletion, or `DELETE_RECORDS`. ``lead_us`` is how
+    much older wrong clocks made the record look. If the deletion was due only because of wrong
+    clocks, the setting is `CLOCK_SKEW`.
     """
 
     setting: str
@@ -45,7 +46,7 @@ class Deletion:
 def deletion_of(
     index: Index, partition: str, copies: Sequence[LogEntry], sent_us: int | None
 ) -> Deletion | None:
-    """Return how retention deleted a record, with these *copies*, or None if it did not.
+    """Return how retention deleted a record, given its *copies*, or None if it did not.
 
     The log of the leader with the latest epoch counts. Deletions by a deposed or out-of-sync
     replica do not matter to consumers. If the leader had lost the record before, it stays lost,
@@ -58,7 +59,7 @@ def deletion_of(
 
 
 def was_deleted(index: Index, partition: str, value: Value, until_us: int) -> bool:
-    """Return whether some log had deleted a record by a time, and the deletion was due.
+    """Return whether some log had, by a time, deleted a record whose deletion was due.
 
     The record may return: without a checkpoint of its start, a log starts at an earlier offset
     again.
@@ -73,7 +74,7 @@ def was_deleted(index: Index, partition: str, value: Value, until_us: int) -> bo
 
 
 def _deletion(index: Index, partition: str, copy: LogEntry, sent_us: int | None) -> Deletion | None:
-    """Return how a broker deleted a copy by its own settings, or for an administrator."""
+    """Return how a broker deleted a copy, by its own settings or at an administrator's request."""
     removed = copy.removed
     if removed is None:
         return None
@@ -127,7 +128,7 @@ def last_leader_with(
 ) -> tuple[LogEntry | None, int, int | None]:
     """Return the last copy that a leader had while it led.
 
-    With it, return the line at which that leadership ended, and the next leader.
+    Also return the line at which that leadership ended, and the next leader.
     """
     successor: int | None = None
     end = END
@@ -145,12 +146,12 @@ def last_leader_with(
 def _decision(copies: Sequence[LogEntry], copy: LogEntry | None) -> LogEntry | None:
     """Return the copy that a broker deleted by its own settings.
 
-    A follower only follows the log start of its leader, so the leader's copy counts.
+    If a follower deleted its copy because its leader's log starts later, the leader's copy counts.
     """
     while copy is not None and copy.removed is not None and copy.removed.cause == RETENTION:
         removed = copy.removed
         if removed.reason == LOG_START_OFFSET_CHECKPOINT:
-            return None  # It was stored after a truncation that the checkpoint does not reflect.
+            return None  # The log was truncated after the checkpoint; the copy was stored later.
         if removed.reason != LEADER_LOG_START:
             return copy
         copy = _last_before(copies, removed.leader, removed.number)
@@ -160,9 +161,9 @@ def _decision(copies: Sequence[LogEntry], copy: LogEntry | None) -> LogEntry | N
 def _decision_before_successor(index: Index, partition: str, copies: Sequence[LogEntry]) -> LogEntry | None:
     """Return the deleted copy of a record that came back, but that the next leader lacks.
 
-    If a log start was not checkpointed, the log starts earlier again. A follower that had started
-    its own log at the later offset lacks the earlier records. When it leads, it removes them from
-    all other logs.
+    If a log start was not checkpointed, the log starts at an earlier offset after a restart. A
+    follower that had started its own log at the later offset lacks the earlier records. When it
+    leads, it removes them from all other logs.
     """
     last, end, successor = last_leader_with(index, partition, copies)
     if last is None or successor is None or end_of(last) < end:
@@ -183,6 +184,7 @@ def _decision_before_successor(index: Index, partition: str, copies: Sequence[Lo
 
 
 def _last_before(copies: Sequence[LogEntry], broker: int, line: int) -> LogEntry | None:
+    """Return the last copy that a broker removed before a line, or None."""
     removed = [copy for copy in copies if copy.broker == broker and end_of(copy) < line]
     return max(removed, key=end_of, default=None)
 
@@ -206,7 +208,7 @@ def leaders(index: Index, partition: str) -> Sequence[tuple[int, int]]:
 
 
 def end_of(copy: LogEntry) -> int:
-    """Return the line at which a copy was removed."""
+    """Return the line at which a copy was removed, `END` if it still exists."""
     return END if copy.removed is None else copy.removed.number
 
 

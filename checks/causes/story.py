@@ -1,6 +1,6 @@
-"""Builds the chain of a finding: its links in the order of the trace, with what they need.
+"""Builds the chain of a finding: links in the order of the trace, with what made them possible.
 
-To *tell* an event means to add its link to a `Story`.
+To *tell* an event means to add a link about the event to a `Story`.
 """
 
 from bisect import bisect_left, insort
@@ -21,13 +21,14 @@ from harrow.cluster_model.trace import TraceLine
 E = TypeVar("E", bound=Event)
 
 _ROUNDS_MAX: Final = 6
-"""How many times a story looks up what made its newest links possible."""
+"""How many rounds of look-ups a story makes. Each round looks up what made the newest links
+possible."""
 
 END: Final = 2**63 - 1
 """A line after every event of a trace."""
 
 AFTER: Final = 0.5
-"""Added to the line of an event: after it, and before the next."""
+"""Added to the line of an event to get a place after this event and before the next one."""
 
 _UNKNOWN: Final = PartitionSettings(
     replicas=(), min_insync_replicas=1, unclean_leader_election=False, flush_messages=0
@@ -52,14 +53,14 @@ def brokers(numbers: Iterable[int]) -> str:
     return f"brokers {', '.join(names[:-1])} and {names[-1]}"
 
 
-@link("folded", impersonal=True, free_because="it counts links that are not shown")
+@link("folded", impersonal=True, needs_nothing_because="it counts links that are not shown")
 def folded(*, count: Number) -> str:
-    """A long chain hides some of its links."""
+    """Stands for the links that a long chain does not show."""
     return f"({count} more events)"
 
 
 def _targets(strike_link: Link) -> dict[str, tuple[int, ...]]:
-    """Return the operands of a fault that name its targets, which may be several brokers."""
+    """Return the operands of a fault that list its targets, each with the listed targets."""
     if not strike_link.kind.is_fault:
         return {}
     names = [name for made in strike_link.kind.makes for name in made.subject]
@@ -71,14 +72,15 @@ def _targets(strike_link: Link) -> dict[str, tuple[int, ...]]:
 
 
 Source = Callable[["Story", float, Gap], None]
-"""A function that tells the event before a line that meets the need of a link. It adds nothing if
-the trace has no such event."""
+"""A function that meets the need of a link: it looks before a line of the trace for the event that
+established the fact, and tells it. If the trace has no such event, it tells nothing."""
 
 SOURCES: Final[dict[ChainFact, Source]] = {}
 """The source of each fact. The decorator `source` registers it."""
 
 
 def source(fact: ChainFact) -> Callable[[Source], Source]:
+    """Register a function as the source of a fact."""
 
     def declare(tell: Source) -> Source:
         SOURCES[fact] = tell
@@ -104,7 +106,7 @@ class Story:
     # Looking up
 
     def copies(self, value: Value, offset: int | None = None) -> list[LogEntry]:
-        """Return all copies of a value, or only those at an offset, in the order of storing."""
+        """Return all copies of a value, or only those at one *offset*, in the order of storing."""
         stored = self.index.partition(self.partition).by_value.get(str(value), ())
         return [copy for copy in stored if offset in (None, copy.offset)]
 
@@ -121,7 +123,7 @@ class Story:
         return self.index.events(*kinds, partition=self.partition)
 
     def last(self, *kinds: type[E], before: float = END, **fields: Any) -> TraceLine[E] | None:
-        """Return the last event of some kinds before a line whose *fields* have these values."""
+        """Return the last event of some kinds before a line, among those with these *fields*."""
         for line in reversed(self.events(*kinds)):
             if line.number < before and all(getattr(line.event, name) == fields[name] for name in fields):
                 return line
@@ -134,7 +136,7 @@ class Story:
         return None if change is None else change.event.isr
 
     def start(self, at_us: int) -> float:
-        """Return the position before all events of an instant, for operations of the history."""
+        """Return a place before all events of an instant, for links about operations."""
         return self.index.position_at(at_us) + AFTER
 
     # Telling
@@ -156,8 +158,9 @@ class Story:
     def tell(self, number: float, chain_link: Link, *, decides: bool = False) -> None:
         """Add a link at a line.
 
-        If the story already has this link about the event, only their operands are merged. Without
-        a link that *decides*, the finding would not exist. A fault gets the number of its strike.
+        If the story already has this link about the event, and it is a fault, the fault's new
+        targets are added to the link. Without a link that *decides*, the finding would not exist. A
+        link about a fault gets the fault's number (``strike``).
         """
         if chain_link.kind.is_fault:
             chain_link = replace(chain_link, strike=self.index.strike_at(number, chain_link.actor))
@@ -184,7 +187,7 @@ class Story:
         return sorted((each for each in self._links.values() if each[1].kind.name == kind), key=itemgetter(0))
 
     def last_link_for(self, fact: ChainFact, line: float) -> float:
-        """Return the line of the last link before a line that establishes a fact."""
+        """Return the line of the last link before *line* that establishes a fact, 0 without one."""
         return max(
             (
                 number
@@ -199,11 +202,11 @@ class Story:
         )
 
     def chain(self, *conclusions: Link) -> tuple[Link, ...]:
-        """Return the links of the story, with what made them possible, if the trace shows it.
+        """Return the story's links with those that made them possible, and then the *conclusions*.
 
         A need that no earlier link meets is looked up in the trace, and so are the needs of the
-        links found there: from an election to the expired session, and from that to the fault. See
-        the law of chains in `harrow.checks.link`.
+        links that this adds: from an election back to the expired session, and from the session
+        back to the fault. See the law of chains in `harrow.checks.link`.
         """
         facts = _ChainFacts()
         for order, conclusion in enumerate(conclusions):
@@ -234,11 +237,11 @@ class Story:
 
 
 _AFTER_ALL: Final = 2**31
-"""The order of the first conclusion, after all links of the last line."""
+"""The order of the first conclusion, higher than the order of any link."""
 
 
 class _LinkPlace(NamedTuple):
-    """The place of a link in a story: its line, then the order of telling."""
+    """The place of a link in a story: its line and, within a line, the order of telling."""
 
     line: float
     order: int

@@ -15,7 +15,7 @@ from harrow.checks.causes.loss import Cause, explain_replaced
 from harrow.checks.causes.story import AFTER, Story, source
 from harrow.checks.history.records import Value
 from harrow.checks.index import Index
-from harrow.checks.link import FROM_TRACE, OWN_DEED, Gap, cause, link
+from harrow.checks.link import FROM_TRACE, OWN_ACTION, Gap, cause, link
 from harrow.checks.promise import DISK_FAILURE, FLUSH_INTERVAL, UNCLEAN_ELECTION
 from harrow.checks.replay.partition_state import LogEntry, has_copy
 from harrow.checks.transaction_fates import TransactionFate
@@ -31,9 +31,10 @@ from harrow.cluster_model.topology import TRANSACTION_STATE
 from harrow.cluster_model.trace import TraceLine
 
 ENDS: Final = {True: "committed", False: "aborted"}
+"""How a transaction ended, as a word, by whether it was committed."""
 
 
-@link("transaction-opened", events.TransactionOpened, free_because=OWN_DEED)
+@link("transaction-opened", events.TransactionOpened, needs_nothing_because=OWN_ACTION)
 def transaction_opened(*, producer_id: events.Number, producer_epoch: events.Number) -> str:
     return f"began a transaction (producer id {producer_id}, epoch {producer_epoch})"
 
@@ -41,7 +42,7 @@ def transaction_opened(*, producer_id: events.Number, producer_epoch: events.Num
 @link(
     "transaction-end-asked",
     events.TransactionEnding,
-    free_because=OWN_DEED,
+    needs_nothing_because=OWN_ACTION,
     makes=(
         COMMIT_ASKED.of("producer_id", where=("committed", True)),
         ABORT_ASKED.of("producer_id", where=("committed", False)),
@@ -92,9 +93,9 @@ def transaction_marked(
     producer_id: events.Number,
     is_undecided: events.Flag = False,
 ) -> str:
-    """A log got the marker that ends a transaction there.
+    """A log got the marker that ends a transaction in this log.
 
-    ``is_undecided``: no coordinator had written that decision.
+    ``is_undecided``: no coordinator had written the decision that the marker carries out.
     """
     although = ", although no coordinator had decided that" if is_undecided else ""
     return f"marked the transaction of producer id {producer_id} as {ENDS[committed]}, at offset {offset} of {place}{although}"
@@ -103,29 +104,29 @@ def transaction_marked(
 @link(
     "producer-initialized",
     events.ProducerInitialized,
-    free_because=OWN_DEED,
+    needs_nothing_because=OWN_ACTION,
     makes=(ABORT_ASKED.of("producer_id"),),
 )
 def producer_initialized(*, producer_id: events.Number, producer_epoch: events.Number) -> str:
     return f"got epoch {producer_epoch} of producer id {producer_id}"
 
 
-@cause("transaction-log-led-uncleanly", free_because=FROM_TRACE)
+@cause("transaction-log-led-uncleanly", needs_nothing_because=FROM_TRACE)
 def log_led_uncleanly(*, place: events.PartitionName) -> str:
     return f"{place} was led uncleanly ({UNCLEAN_ELECTION}), by a leader that may lack the decision about the transaction"
 
 
-@cause("transaction-log-lost-power", free_because=FROM_TRACE)
+@cause("transaction-log-lost-power", needs_nothing_because=FROM_TRACE)
 def log_lost_power(*, place: events.PartitionName) -> str:
     return f"a replica of {place} lost power before it had flushed its records of the transaction ({FLUSH_INTERVAL})"
 
 
-@cause("transaction-log-lost-disk", free_because=FROM_TRACE)
+@cause("transaction-log-lost-disk", needs_nothing_because=FROM_TRACE)
 def log_lost_disk(*, place: events.PartitionName) -> str:
     return f"a replica of {place} lost its disk, or the data on it"
 
 
-@cause("commit-forgotten", free_because=FROM_TRACE)
+@cause("commit-forgotten", needs_nothing_because=FROM_TRACE)
 def commit_forgotten(
     *, transactional_id: events.Text, place: events.PartitionName, setting: events.Text
 ) -> str:
@@ -141,7 +142,7 @@ def coordinator_partition(index: Index, transactional_id: str) -> str | None:
 def lost_decision(
     index: Index, partitions: Iterable[str], since: int, until: int | None = None
 ) -> Cause | None:
-    """Return what permits a loss in these partitions between the lines *since* and *until*."""
+    """Return what permits that these partitions lost records between lines *since* and *until*."""
     for name in dict.fromkeys(partitions):
         excuse = index.excuse(name, None)
         if excuse is not None:
@@ -169,14 +170,14 @@ def lost_decision(
 
 
 def forgotten_commit(story: Story, value: Value, offset: int, until_us: int) -> Cause | None:
-    """Return what permits that an application got the answer "aborted" after a commit.
+    """Return what permits that an application was told "aborted" although its record is committed.
 
-    A marker has committed the record at *offset*, but the log of the coordinator lost the commit:
-    its leader no longer has the decision when it answers the application. A producer whose
-    coordinator has lost its id can only abort (``TransactionManager.EndTxnHandler``).
+    A marker has committed the record at *offset*, but the log of the coordinator lost the decision
+    to commit: the partition's leader no longer has it when it answers the application. A producer
+    whose coordinator has lost its id can only abort (``TransactionManager.EndTxnHandler``).
     """
     index, until = story.index, story.index.position_at(until_us)
-    commit = _committed_with(story, value, offset)
+    commit = _record_and_commit(story, value, offset)
     if commit is None:
         return None
     stored, line, marker = commit
@@ -198,12 +199,12 @@ def forgotten_commit(story: Story, value: Value, offset: int, until_us: int) -> 
 
 
 def lost_abort(story: Story, value: Value, offset: int) -> Cause | None:
-    """Return what permits that a later transaction commits an aborted record: a lost marker.
+    """Return what permits that a later transaction commits an aborted record: a lost abort marker.
 
-    A leader had marked the transaction as aborted. The leader that wrote the later marker lacks the
-    first marker, so its log has one transaction instead of two.
+    A leader had marked the first transaction as aborted. The leader that wrote the later marker
+    lacks this first marker, so its log has one transaction instead of two.
     """
-    commit = _committed_with(story, value, offset)
+    commit = _record_and_commit(story, value, offset)
     if commit is None:
         return None
     stored, line, marker = commit
@@ -237,10 +238,10 @@ def _was_marker_lost(story: Story, marker: events.TransactionMarkerWritten, begi
     return False
 
 
-def _committed_with(
+def _record_and_commit(
     story: Story, value: Value, offset: int
 ) -> tuple[LogEntry, int, events.TransactionMarkerWritten] | None:
-    """Return a record as its leader appended it, and the line and marker that committed it."""
+    """Return the leader's copy of a record, and the line and marker that committed the record."""
     stored = next((copy for copy in story.copies(value, offset) if not copy.is_copy), None)
     if stored is None:
         return None
@@ -256,7 +257,7 @@ def _committed_with(
 def _commit_records(
     index: Index, place: str, transactional_id: str, marker: events.TransactionMarkerWritten
 ) -> Sequence[LogEntry]:
-    """Return the copies of a decision that its coordinator wrote, in the order of storing."""
+    """Return the copies of a coordinator's decision to commit, in the order of storing."""
     records = [
         entry
         for text, entries in index.partition(place).by_value.items()
@@ -290,9 +291,9 @@ def _has_latest_leader(story: Story, copies: Sequence[LogEntry], until: int) -> 
 def lost_marker(index: Index, partition: str, offset: int, until_us: int, position: int = 0) -> Cause | None:
     """Return what permits a jump of a consumer's position after *offset*: a lost marker.
 
-    Markers take offsets that no client wrote. If one was lost, records may stand at the offsets
-    that the consumer has already passed. If its *position* is known, the consumer has passed all
-    offsets below it, including those of aborted records.
+    A marker takes an offset in the log. If a marker was lost, a record may get its offset, which
+    the consumer has already passed. If the consumer's *position* is known, it has passed all
+    offsets below, including those of aborted records.
     """
     markers: dict[int, int] = {}
     for number, event in index.events(events.TransactionMarkerWritten, partition=partition):
@@ -314,8 +315,8 @@ def transactional_ids(index: Index, producer_id: int) -> list[str]:
     )
 
 
-def partitions_deciding(index: Index, producer_id: int, partitions: Iterable[str]) -> Iterator[str]:
-    """Yield *partitions*, then the partitions of the coordinators that decided for a producer."""
+def deciding_partitions(index: Index, producer_id: int, partitions: Iterable[str]) -> Iterator[str]:
+    """Yield *partitions*, and those of `__transaction_state` that decide for a producer."""
     yield from partitions
     for transactional_id in transactional_ids(index, producer_id):
         coordinator = coordinator_partition(index, transactional_id)
@@ -350,7 +351,7 @@ def _tell_decision(story: Story, line: float, gap: Gap) -> None:
 def _decision(
     story: Story, line: float, producer_id: int, *, committed: bool
 ) -> TraceLine[events.TransactionStateChanged] | None:
-    """Return the last event before a line that decided a producer's transaction in this way."""
+    """Return the last event before a line that decided to commit, or to abort, a transaction."""
     state = PREPARE_COMMIT if committed else PREPARE_ABORT
     for each in reversed(story.index.events(events.TransactionStateChanged)):
         if each.number < line and (each.event.producer_id, each.event.state) == (producer_id, state):
@@ -373,7 +374,7 @@ def _tell_commit_asked(story: Story, line: float, gap: Gap) -> None:
 
 @source(ABORT_ASKED)
 def _tell_abort_asked(story: Story, line: float, gap: Gap) -> None:
-    """Tell who requested an abort: the application, or another that began with the same id."""
+    """Tell who requested an abort: the application, or one that started with the same id later."""
     (producer_id,) = gap.need.subject
     clients = _clients(story.index, producer_id)
     requests: Sequence[TraceLine[events.TransactionEnding | events.ProducerInitialized]]

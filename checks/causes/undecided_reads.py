@@ -1,6 +1,6 @@
 """Finds reads of records that were aborted or never decided.
 
-``isolation.level`` decides whether they are permitted.
+``isolation.level`` decides whether such a read is permitted.
 """
 
 from collections.abc import Mapping
@@ -14,7 +14,10 @@ from harrow.cluster_model.lazy_dataclass import dataclass
 
 @dataclass(frozen=True, slots=True)
 class UndecidedRead:
-    """A read of an aborted or undecided record: its offset, and the operation's position."""
+    """A read of an aborted or undecided record.
+
+    ``position`` is the place of the reading operation in the history.
+    """
 
     offset: int
     position: int
@@ -24,7 +27,7 @@ class UndecidedRead:
 def undecided_reads(evidence: Evidence, history: HistoryIndex) -> Mapping[tuple[str, Value], UndecidedRead]:
     """Return one read of each record that may not be committed.
 
-    A read with ``read_committed`` is preferred.
+    If a consumer with ``read_committed`` read the record, its read is returned.
     """
     values = history.records.values
     wanted = {

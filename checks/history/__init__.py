@@ -1,1 +1,1 @@
-"""Rules over the history alone: the anomalies of Jepsen's Kafka workload, in linear time."""
+"""Finds the anomalies of Jepsen's Kafka workload in a history alone, in linear time."""

@@ -17,7 +17,7 @@ def aborted_reads(orders: VersionOrders) -> Iterator[Sighting]:
     values = records.values
     for name, partition in history.partitions.items():
         aborted = {values[row]: row for row in partition.failed if orders.is_read(name, values[row])}
-        # A value that was sent again may be read, because it may have committed then.
+        # If the value was sent again and that send committed, polls may return the value.
         for sent_again in orders.of(name).committed if aborted else ():
             aborted.pop(values[sent_again], None)
         for row in partition.polled if aborted else ():
@@ -27,7 +27,7 @@ def aborted_reads(orders: VersionOrders) -> Iterator[Sighting]:
 
 
 def precommitted_reads(orders: VersionOrders) -> Iterator[Sighting]:
-    """Find operations that polled what they had sent themselves."""
+    """Find operations that polled a record that they had sent themselves."""
     history = orders.history
     for transaction in history.transactions:
         if not transaction.reads:

@@ -1,9 +1,9 @@
 """Indexes a history once for all rules: sends, polled records, and the jumps of consumers.
 
 Operations are added one by one and not stored, so that a stream of many hours can be judged. Of a
-poll, only its records are stored. If a consumer continues at the very next offset, nothing else is
-stored. Otherwise the two records of its jump are stored, because only at the end is it known which
-offsets the partition has.
+poll, only the records are stored. If a consumer continues at the very next offset, nothing else is
+stored. Otherwise it jumped, and the records before and after the jump are stored, because the
+offsets that the partition has are known only at the end of the history.
 
 The cost of an operation does not depend on the number of partitions and processes. The cost of a
 poll depends on the partitions of the records that it returned, not on the assigned partitions.
@@ -76,20 +76,20 @@ _third: Final = itemgetter(2)
 
 _Pairs = Sequence[Sequence[Any]]
 _Place = tuple[int, int, int]
-"""The position of a process: the next offset, the row of the last record, the position of the
-operation."""
+"""Where a process is in a partition: the next offset, the row of the last record, and the position
+of the operation that polled this record."""
 _Step = tuple[int, str, Sequence[Any], int]
-"""The only micro-operation of an operation: process, type, micro-operation, position."""
+"""An operation with one micro-operation: its process, type, micro-operation and position."""
 
 
 @dataclass(slots=True, eq=False)
 class _Client:
     """The state of a process.
 
-    ``positions`` are its last reads, by partition. ``unnamed`` is true from an assignment to the
-    next ok poll: until then the assigned partitions are not in the index. ``invoked`` is its last
-    invocation, ``polled`` its last ok poll since its last assignment, ``polled_invoked`` the
-    invocation of that poll.
+    ``positions`` has its place in each partition that it has read. ``unnamed`` is true from an
+    assignment to the next ok poll; until this poll, the index does not contain the assigned
+    partitions. ``invoked`` is its last invocation, ``polled`` its last ok poll since its last
+    assignment, ``polled_invoked`` the invocation of that poll.
     """
 
     positions: dict[str, _Place] = field(default_factory=dict)
@@ -106,7 +106,7 @@ class HistoryIndex:
     """The indexes of a history. Partitions are in the order in which the history first names them.
 
     ``processes``, ``times_us`` and ``numbers`` have an entry for each operation, by its position;
-    a number is the index that the history itself gives to the operation. If
+    ``numbers`` has the index that the history itself gives to the operation. If
     ``names_transactions_sends`` is true, the history calls a transaction without polls `send`, as
     Jepsen does. ``transactions`` are the transactions with sends, and ``transaction_of`` has them
     by the rows of their sends. ``passed_over`` counts the lines of processes that are not clients.
@@ -154,7 +154,8 @@ class HistoryIndex:
 
         The micro-operations are those of `harrow.cluster_model.history`, as lists or tuples.
         *numbers* are the indices that the history gives to the operations. *rebalances* has the
-        partitions that a consumer lost or got during an operation, by its place in the columns.
+        partitions that a consumer lost or got during an operation, by the operation's place in the
+        columns.
         """
         begin = len(self.processes)
         self.processes.extend(processes)
@@ -277,8 +278,8 @@ class HistoryIndex:
     def _add_single(self, fs: Sequence[str], steps: Sequence[_Step]) -> None:
         """Add operations with one micro-operation each: first the sends, then the polls.
 
-        Sends and polls are independent, except that the first of either kind that names a partition
-        decides its place in the order of partitions.
+        Sends and polls are independent of each other, except for the order of partitions, in which
+        the first operation that names a partition decides the partition's place.
         """
         are_sends = list(map(eq, fs, repeat(SEND)))
         sends = list(compress(steps, are_sends))
@@ -435,12 +436,12 @@ class HistoryIndex:
             before = positions.get(name)
             if before is None:
                 self._entries += 1
-                following, last, came = pairs[0][0], UNKNOWN, position
+                following, last, last_operation = pairs[0][0], UNKNOWN, position
                 if name in client.assigned:
                     self._note_dry(client, partition)
             else:
-                following, last, came = before
-                if client.polled > came:
+                following, last, last_operation = before
+                if client.polled > last_operation:
                     self._note_dry(client, partition)
             for offset, value in pairs:
                 row = rows.get(value)
@@ -449,9 +450,11 @@ class HistoryIndex:
                     if polled_by[row] == UNKNOWN:
                         partition.polled.append(row)
                 polled_by[row] = position
-                if offset != following and not (came == position and name in rebalanced):
-                    partition.jumps.extend((last, row, came, ~position if client.subscribed else position))
-                last, came, following = row, position, offset + 1
+                if offset != following and not (last_operation == position and name in rebalanced):
+                    partition.jumps.extend(
+                        (last, row, last_operation, ~position if client.subscribed else position)
+                    )
+                last, last_operation, following = row, position, offset + 1
             positions[name] = (following, last, position)
 
     def _read_in_vain(
@@ -471,13 +474,13 @@ class HistoryIndex:
                 partition = self._partition(name)
                 place = ends.get(name) or client.positions.get(name) or (pairs[0][0], UNKNOWN, position)
                 for offset, value in pairs:
-                    following, last, came = place
+                    following, last, last_operation = place
                     row = self._row_at(partition, offset, value)
                     self._entries += 1
                     partition.polled_in_vain[row] = position
-                    if offset != following and not (came == position and name in rebalanced):
+                    if offset != following and not (last_operation == position and name in rebalanced):
                         partition.jumps.extend(
-                            (last, row, came, ~position if client.subscribed else position)
+                            (last, row, last_operation, ~position if client.subscribed else position)
                         )
                     place = offset + 1, row, position
                 ends[name] = place

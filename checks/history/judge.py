@@ -1,6 +1,6 @@
 """Judges a history without a trace, given the settings that a user states."""
 
-# Plain Python: it runs once for each history.
+# Plain Python: this code runs once for each history, so compiling it gains nothing.
 
 from collections import Counter
 from collections.abc import Collection, Iterable
@@ -20,7 +20,7 @@ ALLOWED: Final = "--allow"
 """The permission for an anomaly that the user accepts."""
 
 FINDINGS_MAX: Final = 1_000
-"""The maximal number of findings of one rule that are permitted by the same setting."""
+"""The maximal number of findings that a rule keeps for each setting that permits them."""
 
 _STRICTEST: Final = StatedSettings()
 
@@ -35,10 +35,10 @@ def judge_history(
 ) -> Verdict:
     """Judge a history by the rules of all anomalies.
 
-    Anomalies that *settings* do not rule out are permitted, and so are *allowed* ones. *demanded*
-    anomalies are never permitted, whatever Kafka promises. A history without sends or without
-    answers is inconclusive. The first *findings_max* findings of each kind are kept, the others are
-    only counted.
+    Anomalies that *settings* do not rule out are permitted, and so are the *allowed* anomalies.
+    *demanded* anomalies are never permitted, whatever Kafka promises. A history without sends or
+    without answers is inconclusive. The first *findings_max* findings of each kind are kept, the
+    others are only counted.
     """
     orders = VersionOrders(history)
     rules = {
@@ -52,7 +52,7 @@ def judge_history(
         )
         for name, anomaly in ANOMALIES.items()
     }
-    reasons = _reasons(history, rules[UNSEEN])
+    reasons = _inconclusive_because(history, rules[UNSEEN])
     statuses = [result.status for result in rules.values()] + [INCONCLUSIVE] * bool(reasons)
     return Verdict(status=worst(statuses), rules=rules, reasons=reasons)
 
@@ -115,7 +115,7 @@ def _promise(rule: str, permitted_by: str | None, *, demanded: bool) -> str:
     return RULES[rule].promise.in_short
 
 
-def _reasons(history: HistoryIndex, unseen: RuleResult) -> tuple[str, ...]:
+def _inconclusive_because(history: HistoryIndex, unseen: RuleResult) -> tuple[str, ...]:
     reasons = []
     if not history.sends_total:
         named = f", and {history.passed_over} lines are of named processes" if history.passed_over else ""

@@ -1,4 +1,4 @@
-"""Finds records that were read in a partition to which they were not sent: misrouted.
+"""Finds records that were polled from a partition to which they were not sent: misrouted.
 
 Up to 4.1.1, Kafka's Java producer sent such records (KAFKA-19012): it reused the memory of an
 expired batch for a batch of another partition while the request was still being written. The broker
@@ -77,6 +77,7 @@ def _polled_but_not_sent(history: HistoryIndex, name: str) -> list[int]:
 
 
 def _values_repeat(history: HistoryIndex) -> bool:
+    """Return whether some value was sent to several partitions."""
     outcomes = history.records.outcomes
     sent = Counter(
         value

@@ -22,17 +22,17 @@ from harrow.checks.link import NOTHING_HAPPENED, Link, RecordValue, cause
 from harrow.cluster_model.events import Flag, Offset
 
 
-@cause("never-polled", free_because=NOTHING_HAPPENED)
+@cause("never-polled", needs_nothing_because=NOTHING_HAPPENED)
 def never_polled(*, value: RecordValue) -> str:
     return f"no ok poll returned {record_text(value)}"
 
 
-@cause("partition-never-polled", free_because=NOTHING_HAPPENED)
+@cause("partition-never-polled", needs_nothing_because=NOTHING_HAPPENED)
 def partition_never_polled() -> str:
     return "no ok poll ever returned a record of this partition"
 
 
-@cause("polled-so-far", free_because=NOTHING_HAPPENED)
+@cause("polled-so-far", needs_nothing_because=NOTHING_HAPPENED)
 def polled_so_far(*, highest: Offset, operation: OperationId, read_dry: Flag) -> str:
     """The highest polled offset, and whether a later poll returned nothing more."""
     end = "" if read_dry else ", and no process that reads the partition polled it empty after the ack"
@@ -55,8 +55,9 @@ def lost_writes(orders: VersionOrders) -> Iterator[Sighting]:
 def unseen(orders: VersionOrders) -> Iterator[Sighting]:
     """Find acked records that no poll returned, beyond the highest offset that was read.
 
-    ``read_dry`` is true if, after the ack, a process that reads the partition polled and got no
-    record of it. Otherwise the recording may have ended before a consumer could read the record.
+    The detail ``read_dry`` is true if, after the ack, a process that reads the partition polled and
+    got no record of it. Otherwise the recording may have ended before a consumer could read the
+    record.
     """
     history, records = orders.history, orders.history.records
     for name, partition in history.partitions.items():
@@ -78,7 +79,7 @@ def is_lost(orders: VersionOrders, partition: str, value: Value) -> bool:
 
 
 def _unread(orders: VersionOrders, partition: str) -> list[int]:
-    """Return the committed sends whose values no ok poll returned, one for each value."""
+    """Return the rows of committed sends whose values no ok poll returned, one for each value."""
     records = orders.history.records
     values, polled_by = records.values, records.polled_by
     unread = [

@@ -21,7 +21,7 @@ def inconsistent_offsets(orders: VersionOrders) -> Iterator[Sighting]:
         order = orders.of(name)
         if order.is_plain:
             continue
-        for offset, values in order.standing():
+        for offset, values in order.values_by_offset():
             if len(values) > 1:
                 yield Sighting(partial(_conflict, orders.history, partition, offset, values))
 
@@ -33,7 +33,7 @@ def duplicates(orders: VersionOrders) -> Iterator[Sighting]:
         if order.is_plain:
             continue
         offsets_of: dict[Value, list[int]] = {}
-        for offset, values in order.standing():
+        for offset, values in order.values_by_offset():
             for value in values:
                 offsets_of.setdefault(value, []).append(offset)
         for value, offsets in offsets_of.items():

@@ -23,7 +23,8 @@ def skips(orders: VersionOrders, *, internal: bool) -> Iterator[Sighting]:
             first, end = order.between(here, there)
             if first < end and not _were_aborted(order, first, end):
                 values = order.first_values(first, min(end, first + SKIPPED_SHOWN))
-                # A record that no poll returned was lost, so the skip adds nothing.
+                # If no poll returned the skipped records, they were lost, and the skip tells
+                # nothing more.
                 after_loss = end - first <= SKIPPED_SHOWN and not any(
                     orders.is_read(name, value) for value in values
                 )
@@ -33,10 +34,10 @@ def skips(orders: VersionOrders, *, internal: bool) -> Iterator[Sighting]:
 
 def _were_aborted(order: VersionOrder, first: int, end: int) -> bool:
     """Return whether all records between two indices were aborted, so that none has to be read."""
-    return bisect_left(order.kept, first) == bisect_left(order.kept, end)
+    return bisect_left(order.required, first) == bisect_left(order.required, end)
 
 
-def falls(orders: VersionOrders, *, internal: bool) -> Iterator[Sighting]:
+def backward_polls(orders: VersionOrders, *, internal: bool) -> Iterator[Sighting]:
     """Find consecutive polls of a process, or of one operation, that went back or stood still."""
     for name, partition in orders.history.partitions.items():
         for jump in orders.of(name).jumps(internal=internal):
@@ -74,11 +75,14 @@ def _finding(
         partition=partition.name,
         offset=jump.next[0],
         value=jump.next[1],
-        chain=(polled_pair(history, jump.came, jump.last), polled_pair(history, jump.went, jump.next)),
+        chain=(
+            polled_pair(history, jump.last_operation, jump.last),
+            polled_pair(history, jump.next_operation, jump.next),
+        ),
         permitted_by=permitted_by,
         details=(
             ("process", jump.process),
-            ("operations", numbers(history, *dict.fromkeys((jump.came, jump.went)))),
+            ("operations", numbers(history, *dict.fromkeys((jump.last_operation, jump.next_operation)))),
             ("offsets", [jump.last[0], jump.next[0]]),
             ("values", [jump.last[1], jump.next[1]]),
             *details,

@@ -19,14 +19,14 @@ Pair = tuple[int, Value]
 """An offset and the value at it."""
 
 UNKNOWN: Final = -1
-"""No position, or no offset."""
+"""Stands for a position or an offset that does not exist."""
 
 NEVER_SENT: Final = 0
 PENDING: Final = 1
 ACKED: Final = 2
 FAILED: Final = 3
 UNSURE: Final = 4
-"""The outcome of a row's send, in the column ``outcomes``."""
+"""The outcomes of sends, in the column ``outcomes``."""
 
 OUTCOMES: Final = {OK: ACKED, FAIL: FAILED, INFO: UNSURE}
 
@@ -34,16 +34,15 @@ _ROWS_AT_ONCE: Final = 1024
 
 
 class Records:
-    """All records of a history, by row. A row has one value of a partition: its send and its poll.
+    """All records of a history, by row. A row is one value of a partition: its send and its poll.
 
     Usually a value is sent once and is at one offset. Each further send and each further offset of
     the value gets another row.
 
     ``invoked`` and ``completed`` are positions in the history, ``acked_at`` is the offset in the
-    ack. ``named_at`` has the offsets that completions with other outcomes named. ``polled_at`` is
-    the offset at which polls returned the value, ``polled_by`` the position of the last ok
-    operation that polled it. Columns are longer than ``values``, because they grow by many rows at
-    once.
+    ack. ``named_at`` has the offsets that other completions named. ``polled_at`` is the offset at
+    which polls returned the value, ``polled_by`` the position of the last ok operation that polled
+    it. Columns are longer than ``values``, because they grow by many rows at once.
     """
 
     __slots__ = (
@@ -74,6 +73,7 @@ class Records:
         return row
 
     def offset(self, row: int) -> int | None:
+        """Return the offset that the completion of a send named, None if it named none."""
         return self.acked_at[row] if self.acked_at[row] != UNKNOWN else self.named_at.get(row)
 
     def pair(self, row: int) -> Pair:
@@ -81,7 +81,7 @@ class Records:
         return self.polled_at[row], self.values[row]
 
     def take_any_offset(self) -> None:
-        """Make room for offsets of more than 64 bits, which no Kafka has, but a history may."""
+        """Make room for offsets of more than 64 bits: Kafka has none, but a history may."""
         if not isinstance(self.acked_at, list):
             self.acked_at = list(self.acked_at)
             self.polled_at = list(self.polled_at)
@@ -109,7 +109,7 @@ class SendRecord:
 
 @dataclass(slots=True, eq=False)
 class Transaction:
-    """A completed operation with sends that is a transaction, by its name or by its parts.
+    """A completed operation with sends that is a transaction, by its name or its several parts.
 
     ``sends`` are (partition, row) pairs. ``reads`` has the (offset, value) pairs that it polled, by
     partition, in the order of reading. ``committed`` is None until a rule has computed it.
@@ -124,22 +124,23 @@ class Transaction:
 
 
 class Jump(NamedTuple):
-    """A process continued at an offset other than the next one: from one pair to another.
+    """A process did not continue at the next offset, but jumped from one pair to another.
 
-    ``came`` and ``went`` are the positions of the operations, equal for a jump within one
-    operation. ``subscribed`` distinguishes a consumer of a group from one with assigned partitions.
+    ``last_operation`` and ``next_operation`` are the positions of the operations that polled the
+    pairs, equal for a jump within one operation. ``subscribed`` distinguishes a consumer of a group
+    from one with assigned partitions.
     """
 
     process: int
     last: Pair
     next: Pair
-    came: int
-    went: int
+    last_operation: int
+    next_operation: int
     subscribed: bool
 
     @property
     def internal(self) -> bool:
-        return self.came == self.went
+        return self.last_operation == self.next_operation
 
 
 @dataclass(slots=True, eq=False)
@@ -163,13 +164,15 @@ class PartitionHistory:
     the records of ok polls, in the order in which they were first polled. ``polled_in_vain`` has,
     for a row, the position of the last poll in an operation that failed or has an unknown outcome.
 
-    ``jumps`` has four numbers for each jump: the rows of two consecutive polled records, and the
-    positions of their operations; the second position is inverted for a subscribed consumer. At the
-    time of a jump it is unknown whether there are records between the two.
+    ``jumps`` has four numbers for each jump: the rows of two records that a process polled one
+    after the other, and the positions of their operations; for a subscribed consumer, the second
+    position is inverted (``~``). When a jump is stored, it is unknown whether there are records
+    between the two.
 
-    ``read_dry`` is the position at which the last ok poll was invoked that returned nothing of the
-    partition to a process that reads it (-1: none). ``read_dry_by`` is the position at which that
-    poll completed. ``aborted`` are the rows of the sends of failed transactions.
+    The partition was read dry if an ok poll of a process that reads it returned nothing of it. For
+    the last such poll, ``read_dry`` is the position at which the poll was invoked, and
+    ``read_dry_by`` the position at which it completed (-1: there is no such poll). ``aborted`` are
+    the rows of the sends of failed transactions.
     """
 
     name: str
@@ -194,6 +197,7 @@ class PartitionHistory:
             yield from self.moved.get(value, {}).values()
 
     def row_polled_at(self, offset: int, value: Value, polled_at: Sequence[int]) -> int | None:
+        """Return the row of a value that was polled at an offset, given the column *polled_at*."""
         row = self.rows.get(value)
         if row is None or polled_at[row] == offset:
             return row

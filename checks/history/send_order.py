@@ -1,4 +1,4 @@
-"""Finds sends of one process that are in another order in the log: nonmonotonic-send."""
+"""Finds sends of one process that the log has in a different order: nonmonotonic-send."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -19,20 +19,20 @@ _Place = tuple[int, int]
 
 @cause(
     "sent-later-stands-earlier",
-    free_because=FROM_LOGS,
+    needs_nothing_because=FROM_LOGS,
     no_remedy="Kafka keeps the order of one producer in a partition; concurrent producers have none",
 )
 def sent_later_stands_earlier(
     *, value: RecordValue, stands_at: Offset, earlier: RecordValue, earlier_at: Offset
 ) -> str:
-    """Records are in another order than their operations sent them."""
+    """The log has two records in a different order than their operations sent them."""
     return f"{record_text(value)} was sent after {record_text(earlier)}, which is at offset {earlier_at}, but is at {stands_at}"
 
 
 def internal_skips(orders: VersionOrders) -> Iterator[Sighting]:
-    """Find operations with records of other operations between their own records.
+    """Find operations between whose records the log has records of other operations.
 
-    A send with an unknown offset is excluded.
+    Sends with an unknown offset are excluded.
     """
     transaction_of = orders.history.transaction_of
     for session in _sessions(orders) if transaction_of else ():
@@ -49,8 +49,8 @@ def internal_skips(orders: VersionOrders) -> Iterator[Sighting]:
             before = (offset, row)
 
 
-def falls(orders: VersionOrders, *, internal: bool) -> Iterator[Sighting]:
-    """Find consecutive sends of a process, or of an operation, in the wrong order in the log.
+def reordered_sends(orders: VersionOrders, *, internal: bool) -> Iterator[Sighting]:
+    """Find consecutive sends of a process, or of an operation, that are reordered in the log.
 
     Each send is compared with the last send before it whose offset is known.
     """

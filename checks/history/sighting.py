@@ -1,4 +1,4 @@
-"""An anomaly that a rule of histories found, whose `Finding` is computed on demand."""
+"""An anomaly that a search found in a history. Its `Finding` is computed on demand."""
 
 from collections.abc import Callable
 
@@ -8,10 +8,10 @@ from harrow.cluster_model.lazy_dataclass import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Sighting:
-    """An anomaly: what decides its verdict, and ``finding``, which computes the rest.
+    """An anomaly: the facts that decide its verdict, and ``finding``, which computes the rest.
 
-    A history can have millions of anomalies of a kind. The first ones are reported and the others
-    only counted, because a chain costs ten times as much as a sighting.
+    A history can have millions of anomalies of a kind. The first ones are reported, and the others
+    only counted, because the chain of a finding costs ten times as much as a sighting.
     """
 
     finding: Callable[[], Finding]

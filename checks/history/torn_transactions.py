@@ -1,4 +1,4 @@
-"""Finds transactions of which only some records took effect: torn-transaction."""
+"""Finds transactions that took effect for some of their records only: torn-transaction."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -23,7 +23,7 @@ from harrow.checks.link import NOTHING_HAPPENED, RecordValue, cause
 from harrow.cluster_model.events import PartitionName
 
 
-@cause("half-polled", free_because=NOTHING_HAPPENED)
+@cause("half-polled", needs_nothing_because=NOTHING_HAPPENED)
 def half_polled(*, value: RecordValue, partition: PartitionName, operation: OperationId) -> str:
     return (
         f"{record_text(value)} of the same operation ({operation_text(operation)}) was never polled, although {partition_text(partition)} "
@@ -32,12 +32,12 @@ def half_polled(*, value: RecordValue, partition: PartitionName, operation: Oper
 
 
 def torn_transactions(orders: VersionOrders) -> Iterator[Sighting]:
-    """Find operations with an unknown outcome of whose records polls returned only some.
+    """Find operations with an unknown outcome if polls returned some of their records, not all.
 
-    Other rules find the other cases. An unread record of an acknowledged operation is a lost write
-    or unseen, and so is a record below others that were read. A read record of a failed operation
-    is an aborted read. A partition counts only if it was read to the end after the other records
-    were read, because the operation may take effect late.
+    Other rules find the other cases. If no poll returned a record of an acknowledged operation, or
+    a record below others that were read, the record is a lost write or unseen. If a poll returned a
+    record of a failed operation, this is an aborted read. A partition counts only if it was read to
+    the end after the other records were read, because the operation may take effect late.
     """
     history, records = orders.history, orders.history.records
     for transaction in history.transactions:

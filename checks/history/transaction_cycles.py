@@ -1,10 +1,10 @@
 """Finds cycles of transactions: G0 (only writes) and G1c (writes and reads).
 
-An operation depends on another if its record is directly behind the other's record in a partition
-(write-write), or if it polled a record of the other (write-read). An operation that only polls
-precedes no other operation, and single sends are in the order of their partition. So every cycle
-has an operation with several micro-operations; a history without such operations needs no search.
-The definitions are those of Adya, Weak Consistency (1999), as in Jepsen's Elle.
+An operation depends on another one if one of its records directly follows a record of the other in
+a partition (write-write), or if it polled a record of the other (write-read). No operation depends
+on an operation that only polls, and single sends are in the order of their partition. So every
+cycle has an operation with several micro-operations; a history without such operations needs no
+search. The definitions are those of Adya, Weak Consistency (1999), as in Jepsen's Elle.
 """
 
 from collections import defaultdict, deque
@@ -20,7 +20,7 @@ from harrow.checks.history.sighting import Sighting
 from harrow.checks.history.version_order import VersionOrders
 from harrow.checks.history.witness import (
     OperationId,
-    ended,
+    end_of_send,
     numbers,
     operation,
     operation_text,
@@ -36,12 +36,13 @@ _WW: Final = "ww"
 _WR: Final = "wr"
 _SHARED: Final = "dependencies"
 _EDGES_TRIED: Final = 16
-"""A component can have many cycles. The shortest cycle through one of so many edges is reported."""
+"""How many edges of a component are tried. A component can have many cycles, of which the shortest
+one through one of these edges is reported."""
 
 
 @cause(
     "writes-interleaved",
-    free_because=FROM_LOGS,
+    needs_nothing_because=FROM_LOGS,
     no_remedy="Kafka isolates what consumers read of transactions, but not what transactions write",
 )
 def writes_interleaved() -> str:
@@ -49,7 +50,7 @@ def writes_interleaved() -> str:
     return "Kafka does not keep the writes of open transactions apart"
 
 
-@link("write-write", event="ww", impersonal=True, free_because=IN_HISTORY)
+@link("write-write", event="ww", impersonal=True, needs_nothing_because=IN_HISTORY)
 def write_write(
     *,
     earlier: OperationId,
@@ -58,17 +59,17 @@ def write_write(
     value: RecordValue,
     then: RecordValue,
 ) -> str:
-    """A record of one operation is right before a record of another."""
+    """A record of one operation is right before a record of another operation."""
     sent = f"sent {record_text(value)} to {partition_text(partition)}"
     before = f"right before {record_text(then)}, which came from {operation_text(later)}"
     return f"{operation_text(earlier)} {sent} {before}"
 
 
-@link("write-read", event="wr", impersonal=True, free_because=IN_HISTORY)
+@link("write-read", event="wr", impersonal=True, needs_nothing_because=IN_HISTORY)
 def write_read(
     *, earlier: OperationId, later: OperationId, partition: PartitionName, value: RecordValue
 ) -> str:
-    """One operation polled a record that another sent."""
+    """One operation polled a record that another operation sent."""
     sent = f"sent {record_text(value)} to {partition_text(partition)}"
     return f"{operation_text(earlier)} {sent}, which was polled by {operation_text(later)}"
 
@@ -156,7 +157,7 @@ class _Graphs:
             self._add_reads(node, transaction)
 
     def both(self) -> Graph:
-        """Return all dependencies; between two operations, a read replaces a write."""
+        """Return all dependencies; a read replaces a write between the same two operations."""
         union: Graph = {}
         for graph in (self.writes, self.reads):
             for earlier, edges in graph.items():
@@ -168,13 +169,13 @@ class _Graphs:
         if node < len(self.transactions):
             return self.transactions[node].position
         history = self._orders.history
-        return ended(history, history.partitions[partition].rows[value])
+        return end_of_send(history, history.partitions[partition].rows[value])
 
     def _add_writes(self, partition: str) -> None:
         """Connect operations whose records in a partition are adjacent.
 
-        A record with an unknown sender has no neighbours, nor has an offset with several records.
-        If a value is at two offsets, the first counts.
+        A record whose sender is unknown connects nothing, and neither does an offset with several
+        records. If a value is at two offsets, the first one counts.
         """
         if partition not in self._orders.history.partitions:
             return
@@ -183,7 +184,7 @@ class _Graphs:
         # A failed send orders nothing, even if a poll returned its record.
         possible = {values_of[row] for row in chain(order.partition.acked, order.partition.unsure)}
         before: tuple[int, Value] | None = None
-        for offset, values in order.standing():
+        for offset, values in order.values_by_offset():
             value = values[0]
             node = self._node(partition, value, before, possible)
             if len(values) > 1 or node is None or order.first_offset(value) != offset:
@@ -220,6 +221,7 @@ def _add(graph: Graph, edge: Dependency) -> None:
 
 
 def _cycles(graph: Graph, required: Graph) -> Iterator[list[Dependency]]:
+    """Yield a short cycle of each component, with at least one edge of *required*."""
     for component in _components(graph):
         best: list[Dependency] | None = None
         edges = [
@@ -288,10 +290,10 @@ def _shortest_path(graph: Graph, component: frozenset[int], start: int, end: int
     if end not in edges:
         return None
     path: list[Dependency] = []
-    place = end
-    while place != start:
-        path.append(edges[place])
-        place = edges[place].earlier
+    node = end
+    while node != start:
+        path.append(edges[node])
+        node = edges[node].earlier
     return path[::-1]
 
 

@@ -1,6 +1,6 @@
-"""Computes the version order of a partition: the values at each offset, from the whole history."""
+"""Computes the version order of a partition: the values that a history shows at each offset."""
 
-# Plain Python: mypyc compiles `cached_property` to a property, which would compute again each time.
+# Plain Python: mypyc would compile `cached_property` to a property that computes at each access.
 
 from array import array
 from bisect import bisect_left, bisect_right
@@ -40,13 +40,14 @@ class VersionOrders:
         self._highest: dict[str, int | None] = {}
 
     def of(self, partition: str) -> "VersionOrder":
+        """Return the version order of a partition."""
         order = self._orders.get(partition)
         if order is None:
             order = self._orders[partition] = VersionOrder(self, self.history.partitions[partition])
         return order
 
     def read(self, partition: str) -> frozenset[Value]:
-        """Return every value that an ok poll returned."""
+        """Return every value of a partition that an ok poll returned."""
         values = self._read.get(partition)
         if values is None:
             partition_history = self.history.partitions.get(partition)
@@ -55,6 +56,7 @@ class VersionOrders:
         return values
 
     def is_read(self, partition: str, value: Value) -> bool:
+        """Return whether an ok poll returned a value."""
         history = self.history.partitions[partition]
         if value in history.moved:
             return value in self.read(partition)
@@ -72,8 +74,8 @@ class VersionOrders:
     def has_committed(self, partition: str, row: int) -> bool:
         """Return whether a send has certainly committed.
 
-        It has if it was acked. If its outcome is unknown, it has if an ok poll returned one of the
-        records of its operation, because an operation commits as a whole.
+        An acked send has committed. A send with an unknown outcome has committed if an ok poll
+        returned a record of its operation, because an operation commits as a whole.
         """
         records = self.history.records
         if records.outcomes[row] != UNSURE:
@@ -114,7 +116,7 @@ class VersionOrder:
     def is_plain(self) -> bool:
         """Whether every value is at one offset, and every offset has one value.
 
-        This compares rows, not values, which would cost several times as much.
+        This compares rows, because comparing values would cost several times as much.
         """
         if self.partition.moved or self.partition.sent_again:
             return False
@@ -144,12 +146,12 @@ class VersionOrder:
         return self._places[0]
 
     def jumps(self, *, internal: bool) -> Iterator[Jump]:
-        """Yield the jumps, internal or between operations, that skipped an offset or fell back."""
+        """Yield the jumps that skipped or went back, either *internal* or between operations."""
         jumps = self.partition.jumps
         for number in self._real_jumps:
-            last, following, came, went = jumps[4 * number : 4 * number + 4]
-            if (came in (went, ~went)) == internal:
-                yield self._jump(last, following, came, went)
+            last, following, last_operation, next_operation = jumps[4 * number : 4 * number + 4]
+            if (last_operation in (next_operation, ~next_operation)) == internal:
+                yield self._jump(last, following, last_operation, next_operation)
 
     def values_at(self, offset: int) -> list[Value]:
         """Return the values at an offset, numbers first."""
@@ -161,15 +163,15 @@ class VersionOrder:
         """Return the first value at each of some indices, excluding *end*."""
         return [self._values(index)[0] for index in range(first, end)]
 
-    def standing(self) -> Iterator[tuple[int, list[Value]]]:
+    def values_by_offset(self) -> Iterator[tuple[int, list[Value]]]:
         """Yield every known offset with its values, numbers first."""
         return zip(self.offsets, map(self._values, count()))  # noqa: B905 - numbers have no end
 
     @cached_property
-    def kept(self) -> Sequence[int]:
-        """The indices of offsets that consumers have to read: their value was not aborted.
+    def required(self) -> Sequence[int]:
+        """The indices of offsets that consumers have to read, because the value was not aborted.
 
-        If the history calls transactions without polls `send`, every failed send was aborted.
+        If the history calls a transaction without polls `send`, every failed send was aborted.
         """
         partition = self.partition
         aborted = partition.failed if self._history.names_transactions_sends else partition.aborted
@@ -180,14 +182,17 @@ class VersionOrder:
             "Q",
             [
                 index
-                for index, (_, values) in enumerate(self.standing())
+                for index, (_, values) in enumerate(self.values_by_offset())
                 if any(partition.rows.get(value) not in rows for value in values)
             ],
         )
 
     @cached_property
     def _places(self) -> tuple[Sequence[int], "array[int]", "array[int]"]:
-        """The known offsets, the rows of their values without repetition, and the rows' ends."""
+        """The known offsets, the rows of their values, and where the rows of each offset end.
+
+        A value has only one row for each offset.
+        """
         records, values = self._records, self._records.values
         polled_at, acked_at = records.polled_at, records.acked_at
         # One number for offset and row takes a third of the memory of a pair.
@@ -217,7 +222,7 @@ class VersionOrder:
 
     @cached_property
     def _real_jumps(self) -> "array[int]":
-        """The numbers of the partition's jumps that skipped a known offset or fell back."""
+        """The numbers of the partition's jumps that skipped a known offset or went back."""
         jumps, polled_at = self.partition.jumps, self._records.polled_at
         if not jumps:
             return array("I")
@@ -227,7 +232,7 @@ class VersionOrder:
         return array("I", compress(count(), map(ne, after, there)))
 
     def offsets_of(self, value: Value) -> list[int]:
-        """Return the offsets of a value, computed once for a value with several."""
+        """Return the offsets of a value; they are kept for a value with several rows."""
         if value in self._offsets_of:
             return self._offsets_of[value]
         if value in self.partition.moved or value in self.partition.sent_again:
@@ -237,7 +242,7 @@ class VersionOrder:
         return [] if row is None else self._offsets_of_row(row)
 
     def _offsets_of_row(self, row: int) -> list[int]:
-        """Return the offsets of a value with one row, the usual case: polled and acked."""
+        """Return the offsets at which a value with one row (as usual) was polled and acked."""
         records = self._records
         polled = records.polled_at[row]
         offset = None if records.outcomes[row] == NEVER_SENT else records.offset(row)
@@ -273,21 +278,21 @@ class VersionOrder:
         return [self._records.values[row] for row in rows[begin : ends[index]]]
 
     def _named(self) -> Iterator[tuple[int, int]]:
-        """Yield the offsets and rows of committed sends whose unknown outcome named an offset."""
+        """Yield the offsets that unacked completions of committed sends named, with rows."""
         named_at = self._records.named_at
         if named_at:
             for row in self.committed:
                 if row in named_at:
                     yield named_at[row], row
 
-    def _jump(self, last: int, following: int, came: int, went: int) -> Jump:
-        subscribed = went < 0
+    def _jump(self, last: int, following: int, last_operation: int, next_operation: int) -> Jump:
+        subscribed = next_operation < 0
         return Jump(
-            process=self._history.processes[~went if subscribed else went],
+            process=self._history.processes[~next_operation if subscribed else next_operation],
             last=self._records.pair(last),
             next=self._records.pair(following),
-            came=came,
-            went=~went if subscribed else went,
+            last_operation=last_operation,
+            next_operation=~next_operation if subscribed else next_operation,
             subscribed=subscribed,
         )
 

@@ -16,15 +16,17 @@ SKIPPED_SHOWN: Final = 8
 """The maximal number of skipped records that a finding names."""
 
 AFTER_LOSS: Final = "after_loss"
-"""The detail that the anomaly's record was lost, so what permits the loss permits the anomaly."""
+"""The key of a detail: whether the record was lost, so that what permits the loss permits the
+anomaly."""
 
 READ_DRY: Final = "read_dry"
-"""The detail of an unseen record: after its ack, a process polled the partition to its end."""
+"""The key of a detail: whether a process polled the partition to its end after the ack."""
 
 _CLAIMS_SHOWN: Final = 10
 _TEXT_MAX: Final = 200
+
 OperationId = Annotated[tuple[int, int], events.FieldKind.OBJECT]
-"""An operand with the number of an operation in its history, and its process."""
+"""An operand for an operation: its number in the history, and its process."""
 
 
 def operation_text(operation: OperationId) -> str:
@@ -60,28 +62,28 @@ def _send_text(value: Value, outcome: str, offset: int | None, operation: Operat
     events.ClientEnded,
     event="acked",
     impersonal=True,
-    free_because=IN_HISTORY,
+    needs_nothing_because=IN_HISTORY,
 )
 def send_acked(*, value: RecordValue, operation: OperationId, offset: events.Offset | None = None) -> str:
     return _send_text(value, "acked", offset, operation)
 
 
-@link("send-failed", impersonal=True, free_because=IN_HISTORY)
+@link("send-failed", impersonal=True, needs_nothing_because=IN_HISTORY)
 def send_failed(*, value: RecordValue, operation: OperationId, offset: events.Offset | None = None) -> str:
     return _send_text(value, "sent in vain", offset, operation)
 
 
-@link("send-unsure", impersonal=True, free_because=IN_HISTORY)
+@link("send-unsure", impersonal=True, needs_nothing_because=IN_HISTORY)
 def send_unsure(*, value: RecordValue, operation: OperationId, offset: events.Offset | None = None) -> str:
     return _send_text(value, "sent, with an unknown outcome,", offset, operation)
 
 
-@link("polled", events.ClientPolled, impersonal=True, free_because=IN_HISTORY)
+@link("polled", events.ClientPolled, impersonal=True, needs_nothing_because=IN_HISTORY)
 def polled_by(*, value: RecordValue, offset: events.Offset, operation: OperationId) -> str:
     return f"{record_text(value)} polled at offset {offset} ({operation_text(operation)})"
 
 
-@link("claims-folded", event="folded", impersonal=True, free_because=IN_HISTORY)
+@link("claims-folded", event="folded", impersonal=True, needs_nothing_because=IN_HISTORY)
 def claims_folded(*, count: events.Number) -> str:
     return f"({count} more)"
 
@@ -93,14 +95,14 @@ def operation(history: HistoryIndex, position: int) -> OperationId:
     return history.numbers[position], history.processes[position]
 
 
-def ended(history: HistoryIndex, row: int) -> int:
-    """Return the position at which a send ended, or else began."""
+def end_of_send(history: HistoryIndex, row: int) -> int:
+    """Return the position at which a send ended; if it did not end, where it began."""
     records = history.records
     return records.invoked[row] if records.completed[row] == UNKNOWN else records.completed[row]
 
 
 def sent(history: HistoryIndex, row: int) -> Link:
-    records, position = history.records, ended(history, row)
+    records, position = history.records, end_of_send(history, row)
     kind = _OUTCOMES.get(records.outcomes[row], send_unsure)
     return kind(
         history.times_us[position],

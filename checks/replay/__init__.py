@@ -1,1 +1,1 @@
-"""Replays the events of a run into the state of its cluster at any moment."""
+"""Replays the events of a run, so that rules and tools know its state at any moment."""

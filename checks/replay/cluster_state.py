@@ -1,7 +1,7 @@
 """Replays the events of a trace into the state of the cluster at any moment of the run.
 
-`ClusterState` advances event by event. It simulates nothing, so it has only what events show. This
-is the only replay: rules, probes, `harrow diff`, `--watch` and HTML pages use it, and
+`ClusterState` advances event by event. It simulates nothing, so it has only the state that events
+show. This is the only replay: rules, probes, `harrow diff`, `--watch` and HTML pages use it, and
 tests/scenarios/test_every_moment.py compares it with the model after every step.
 """
 
@@ -24,9 +24,9 @@ class BrokerState:
 
     ``is_registered`` says whether the control plane has a session of the broker. ``stopped_by`` is
     ``process``, ``power_loss`` or ``shutdown`` while the process is down, otherwise empty.
-    ``is_stopping`` says whether it was asked to stop and still runs. ``is_active_controller`` says
-    whether it considers itself the controller (``KafkaController.isActive``), even if the control
-    plane has another.
+    ``is_stopping`` says whether the broker was asked to stop and still runs.
+    ``is_active_controller`` says whether the broker considers itself the controller
+    (``KafkaController.isActive``), even if the control plane has another controller.
     """
 
     broker: int
@@ -42,9 +42,10 @@ class BrokerState:
 class ClusterState:
     """A cluster at one moment.
 
-    ``number`` is the line of the last event in ``trace.jsonl``, 0 before the first event, and
-    ``at_us`` is its time. ``controller`` is the controller according to the control plane,
-    `NO_CONTROLLER` if there is none. ``controller_epoch`` is the epoch of the last controller.
+    ``number`` is the line of the last applied event in ``trace.jsonl``, 0 before the first event,
+    and ``at_us`` is the time of this event. ``controller`` is the controller according to the
+    control plane, `NO_CONTROLLER` if there is none. ``controller_epoch`` is the epoch of the last
+    controller.
     """
 
     __slots__ = (
@@ -64,7 +65,11 @@ class ClusterState:
         *,
         reelection_forgets_remote: bool = False,
     ) -> None:
-        """Start before the first event, with the assignments and the processes of the plan."""
+        """Start before the first event, with the assignments and the processes of the plan.
+
+        *replicas* has the assigned brokers of each partition. For *reelection_forgets_remote* see
+        `PartitionState`.
+        """
         self.at_us = 0
         self.number = 0
         self.controller = NO_CONTROLLER
@@ -85,6 +90,7 @@ class ClusterState:
             self.take(decode(event))
 
     def take(self, event: events.Event) -> None:
+        """Apply an event at the present line."""
         of_partition = _OF_PARTITION.get(event.name)
         if of_partition is not None:
             partition_event: Any = event
@@ -98,6 +104,7 @@ class ClusterState:
         return name in _OF_CLUSTER or (name in _PARTITION_AT and event[_PARTITION_AT[name]] == partition)
 
     def partitions_of(self, event: TraceEvent) -> Iterable[str]:
+        """Return the partitions that an event can change."""
         if event[1] in _OF_PARTITION:
             return (event[_PARTITION_AT[event[1]]],)
         return tuple(self.partitions) if event[1] in _OF_CLUSTER else ()
@@ -133,7 +140,7 @@ class ClusterState:
             if event.broker in partition.replicas:
                 partition.replicas[event.broker].close()
 
-    def stopping(self, event: events.BrokerStopping) -> None:
+    def begin_stop(self, event: events.BrokerStopping) -> None:
         self.broker(event.broker).is_stopping = True
 
     def pause(self, event: events.BrokerPaused) -> None:
@@ -146,7 +153,7 @@ class ClusterState:
         self.broker(event.broker).is_registered = True
 
     def expire(self, event: events.SessionExpired | events.SessionClosed) -> None:
-        """End the registration with its session, even if the broker does not know that yet."""
+        """End a broker's registration with its session, even if the broker does not know yet."""
         if events.ends_registration(event.broker, event.ephemerals):
             self.broker(event.broker).is_registered = False
 
@@ -177,7 +184,7 @@ class ClusterState:
 CLUSTER_HANDLERS: Final[Mapping[type[events.Event], Callable[..., None]]] = {
     events.BrokerStarted: ClusterState.start,
     events.BrokerStopped: ClusterState.stop,
-    events.BrokerStopping: ClusterState.stopping,
+    events.BrokerStopping: ClusterState.begin_stop,
     events.BrokerPaused: ClusterState.pause,
     events.BrokerResumed: ClusterState.resume,
     events.BrokerRegistered: ClusterState.register,
@@ -190,9 +197,9 @@ CLUSTER_HANDLERS: Final[Mapping[type[events.Event], Callable[..., None]]] = {
     events.CheckpointReverted: ClusterState.checkpoint,
     events.LogDirFailed: ClusterState.fail_log_dir,
 }
-"""The method that applies each kind of event, which takes the event."""
+"""For each kind of event, the method that applies it, given the event."""
 
 _OF_CLUSTER: Final = {kind.name: handler for kind, handler in CLUSTER_HANDLERS.items()}
 _OF_PARTITION: Final = {kind.name: handler for kind, handler in PARTITION_HANDLERS.items()}
 _PARTITION_AT: Final = {name: 2 + [*events.event_fields(name)].index("partition") for name in _OF_PARTITION}
-"""The position of the partition's name in an event, as a tuple."""
+"""The position of the partition's name in the tuple that the trace stores for an event."""

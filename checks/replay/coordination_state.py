@@ -27,7 +27,7 @@ class GroupState:
 
     ``assignments`` has the partitions of each member in the last stable generation, ``committed``
     the committed position of each partition. ``reading`` has the partitions that each client reads,
-    by its name; former members may still read theirs.
+    by the client's name; a former member may still read its partitions.
     """
 
     coordinator: int = -1
@@ -81,16 +81,16 @@ class CoordinationState:
         for partition, _ in event.offsets:
             self._group(event.group).committed.pop(partition, None)
 
-    def read(self, event: events.PartitionsAssigned) -> None:
+    def start_reading(self, event: events.PartitionsAssigned) -> None:
         reading = self._group(event.group).reading.setdefault(event.client, {})
         reading.update(dict.fromkeys(event.partitions))
 
-    def give_up(self, event: events.PartitionsRevoked) -> None:
+    def stop_reading(self, event: events.PartitionsRevoked) -> None:
         reading = self._group(event.group).reading.get(event.client, {})
         for partition in event.partitions:
             reading.pop(partition, None)
 
-    def stop(self, event: events.ClientStopped) -> None:
+    def stop_client(self, event: events.ClientStopped) -> None:
         for group in self.groups.values():
             group.reading.pop(event.client, None)
 
@@ -101,10 +101,10 @@ HANDLERS: Final[Mapping[type[events.Event], Callable[..., None]]] = {
     events.GroupAssigned: CoordinationState.assign,
     events.OffsetsCommitted: CoordinationState.commit,
     events.OffsetsExpired: CoordinationState.expire,
-    events.PartitionsAssigned: CoordinationState.read,
-    events.PartitionsRevoked: CoordinationState.give_up,
-    events.ClientStopped: CoordinationState.stop,
+    events.PartitionsAssigned: CoordinationState.start_reading,
+    events.PartitionsRevoked: CoordinationState.stop_reading,
+    events.ClientStopped: CoordinationState.stop_client,
 }
-"""The method that applies each kind of event, which takes the event."""
+"""For each kind of event, the method that applies it, given the event."""
 
 _HANDLERS: Final = {kind.name: handler for kind, handler in HANDLERS.items()}

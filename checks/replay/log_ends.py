@@ -1,4 +1,4 @@
-"""Follows the transactions and high watermarks of logs, event by event and at little cost."""
+"""Follows the transactions and high watermarks of all logs through a trace, cheaply."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Final, NamedTuple
@@ -11,8 +11,9 @@ from harrow.cluster_model.trace import TraceEvent
 class ReadAboveLso(NamedTuple):
     """An answer to a read_committed consumer that went beyond the last stable offset.
 
-    ``number`` is the line of the answer, ``row`` the event as the trace stores it. ``holding`` is
-    the transaction at the last stable offset, None if the high watermark limits that offset.
+    ``number`` is the line of the answer, ``row`` the event as the trace stores it. ``lso`` is the
+    last stable offset, and ``holding`` the transaction that begins there, None if the high
+    watermark is the limit.
     """
 
     number: int
@@ -24,10 +25,10 @@ class ReadAboveLso(NamedTuple):
 class LogEnds:
     """The transactions and high watermarks of logs, without their records.
 
-    `harrow.checks.replay.cluster_state` replays everything, but takes as long as the run did. This
-    class is for rules that examine every run; it reads the events once. ``partitions`` are the
-    partitions that had transactions, in the order of the trace. ``reads`` are the answers to
-    *readers* that went beyond the last stable offset.
+    `harrow.checks.replay.cluster_state` replays everything, but takes as long as the run. This
+    class is for rules that examine every run: it reads each event of a few kinds once.
+    ``partitions`` are the partitions that had transactions, in the order of the trace. ``reads``
+    are the answers to *readers* that went beyond the last stable offset.
     """
 
     __slots__ = ("_replicas", "partitions", "reads")
@@ -54,6 +55,7 @@ class LogEnds:
                 _HANDLERS[name](replica, row)
 
     def of(self, broker: int, partition: str) -> ReplicaState:
+        """Return the final state of a log, which has no records here."""
         return self._replicas.get((broker, partition)) or ReplicaState(broker)
 
 
@@ -97,7 +99,7 @@ def _begin(replica: ReplicaState, row: TraceEvent) -> None:
 
 
 def _end(replica: ReplicaState, row: TraceEvent) -> None:
-    """Record the end of a transaction, and drop those that the high watermark has passed."""
+    """Set the end of a transaction, and drop transactions that the high watermark has passed."""
     producer_id, offset = row[4], row[7]
     for transaction in replica.transactions:
         if transaction.producer_id == producer_id and transaction.marker_offset is None:

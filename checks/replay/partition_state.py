@@ -1,7 +1,7 @@
 """Replays one partition: the logs of its replicas, and what its clients sent and read.
 
-`harrow.checks.replay.cluster_state` has the rest of the cluster, and passes the events of the
-partition to it one by one.
+`harrow.checks.replay.cluster_state` has the rest of the cluster, and passes the events of each
+partition to its `PartitionState` one by one.
 """
 
 from bisect import bisect_left
@@ -38,7 +38,7 @@ SENDING: Final = "sending"
 ACKED: Final = "acked"
 FAILED: Final = "failed"
 UNKNOWN: Final = "unknown"
-"""A send that ended with an error although its record may be in a log."""
+"""The status of a send that ended with an error although its record may be in a log."""
 
 
 @dataclass(slots=True, unsafe_hash=True)
@@ -46,12 +46,13 @@ class LogEntry:
     """A copy of a record in a replica's log.
 
     ``producer_id`` and ``sequence`` are -1 without idempotence. Two entries are equal if they are
-    copies of the same record. ``broker`` stores this copy; ``is_copy`` says whether it was fetched
-    from a leader. ``number`` and ``at_us`` are the line and the time at which it was stored.
-    ``committed`` is the line at which this replica's high watermark first passed it, 0 if it never
-    did. ``removed`` says how it was removed, None while it is in the log. ``damaged`` is the line
-    at which its batch was damaged, None while it is intact. ``batch`` is the line at which its
-    batch was stored.
+    copies of the same record. ``broker`` is the broker whose log has this copy. ``is_copy`` is true
+    if the broker fetched the record from a leader, and false if it appended the record as leader.
+    ``number`` and ``at_us`` are the line and the time at which the copy was stored. ``committed``
+    is the line at which this replica's high watermark first passed the copy, 0 if it never did.
+    ``removed`` says how the copy was removed, None while it is in the log. ``damaged`` is the line
+    at which the copy's batch was damaged, None while it is intact, and ``batch`` the line at which
+    the batch was stored.
     """
 
     offset: int
@@ -75,26 +76,26 @@ class LogEntry:
 
     @property
     def lost_with_power(self) -> bool:
-        """Whether the copy was not flushed, and was lost with its broker's power."""
+        """Whether the copy had not been flushed, and was lost when its broker lost power."""
         return self.removed is not None and self.removed.cause == POWER_LOSS
 
     @property
     def lost_with_disk(self) -> bool:
-        """Whether the copy was lost with its broker's disk, or behind a damaged batch."""
+        """Whether the copy was lost with its broker's disk, or because of a damaged batch."""
         return self.removed is not None and self.removed.cause in (DISK_LOSS, CORRUPTION)
 
     @property
     def lost_with_machine(self) -> bool:
-        """Whether the copy was lost with its broker's power or disk."""
+        """Whether the copy was lost in a power loss or a disk failure of its broker."""
         return self.lost_with_power or self.lost_with_disk
 
     def is_there(self, number: int) -> bool:
-        """Return whether the copy is in its log between the event *number* and the next."""
+        """Return whether the copy is in its log just after the event at line *number*."""
         return self.number <= number and (self.removed is None or self.removed.number > number)
 
 
 def has_copy(copies: Iterable[LogEntry], broker: int, number: int) -> bool:
-    """Return whether a broker's log had one of some copies at an event."""
+    """Return whether a broker's log had one of *copies* at a line of the trace."""
     return any(copy.broker == broker and copy.is_there(number) for copy in copies)
 
 
@@ -105,8 +106,9 @@ class RemovedEntry:
     ``cause`` is one of `REMOVAL_CAUSES`. ``reason`` is the rule of a truncation ("high watermark",
     "leader epoch", "out of range"), or why the log start was raised. ``committed`` says whether the
     replica's own high watermark had passed the record. ``leo`` and ``high_watermark`` are those of
-    the replica before the removal, ``to_offset`` is its LEO afterwards, ``leader`` the broker that
-    it followed. ``number`` is the line of the event in ``trace.jsonl``, counted from 1.
+    the replica before the removal, ``to_offset`` is the replica's LEO afterwards, and ``leader`` is
+    the broker that it followed. ``number`` is the line of the event in ``trace.jsonl``, counted
+    from 1.
     """
 
     entry: LogEntry
@@ -125,7 +127,7 @@ class RemovedEntry:
 class Ack:
     """An answer to a producer that a record is stored at ``offset``.
 
-    ``acks`` is -1 for all, else 1. ``isr`` is the ISR that the broker knew then.
+    ``acks`` is -1 for ``acks=all``, else 1. ``isr`` is the ISR that the broker knew at this moment.
     """
 
     number: int
@@ -158,8 +160,8 @@ class Read:
 class SendState:
     """The state of a record that was sent, according to its producer's application.
 
-    ``status`` is `SENDING`, `ACKED`, `FAILED` (it is in no log) or `UNKNOWN`. ``offset`` comes from
-    the answer, None without one (acks=0, or a lost answer).
+    ``status`` is `SENDING`, `ACKED`, `FAILED` (no log has the record) or `UNKNOWN`. ``offset``
+    comes from the answer, None without one (acks=0, or a lost answer).
     """
 
     client: str
@@ -187,17 +189,18 @@ class ReplicaState:
     """A replica of a partition on one broker.
 
     ``log`` has the records by offset. ``leo``, the log end offset, is the offset of the next
-    record. A log that is not ``is_open`` belongs to a broker that is down, or has not learned of
-    the partition since it started. Then ``high_watermark`` and ``role`` mean nothing; the records
-    are still on the disk, and the replica will start with ``checkpointed_high_watermark``. A power
-    loss removes no record below ``flushed``.
+    record. If a log is not ``is_open``, its broker is down, or has not learned of the partition
+    since it started. In that case, ``high_watermark`` and ``role`` mean nothing; the records are
+    still on the disk, and the replica will start with ``checkpointed_high_watermark``. A power loss
+    removes no record below ``flushed``.
 
-    ``leader`` is the broker that the replica follows. While it leads, ``isr`` is the ISR that it
-    knows, and ``remote`` has the log end of each follower, from its last fetch. ``removed`` are the
-    records that it no longer has, in the order of their removal. ``transactions`` are the
-    transactions in its log, in order. ``stable_offset`` is the highest high watermark since the log
-    was opened or truncated. A marker below it is committed, even if the high watermark then fell,
-    as a follower's does when it learns that of its leader.
+    ``leader`` is the broker that the replica follows. While the replica leads, ``isr`` is the ISR
+    that it knows, and ``remote`` has the log end of each follower, from the follower's last fetch.
+    ``removed`` are the records that the replica no longer has, in the order of their removal.
+    ``transactions`` are the transactions in its log, in order. ``stable_offset`` is the highest
+    high watermark since the log was opened or truncated. A marker below ``stable_offset`` is
+    committed, even if the high watermark has fallen since, as it does when a follower adopts the
+    lower high watermark of its leader.
     """
 
     broker: int
@@ -219,11 +222,11 @@ class ReplicaState:
     _committed: int = 0
     # Deleted records by offset. They are still on the disk until their segment is deleted.
     _deleted: list[LogEntry] = field(default_factory=list)
-    # When its high watermark was last checkpointed.
+    # The line at which the high watermark was last checkpointed.
     _checkpointed: int = 0
-    # Records that a high watermark has passed without vouching for them: stored after the
-    # checkpoint was written, or below the log start of the leader that reported it. They stay so
-    # when the log is opened again.
+    # Records below a high watermark that does not prove that they are committed: they were stored
+    # after the checkpoint was written, or are below the log start of the leader that reported the
+    # high watermark. They stay unvouched when the log is opened again.
     _unvouched: list[LogEntry] = field(default_factory=list)
 
     @property
@@ -274,9 +277,9 @@ class ReplicaState:
     def open(self, high_watermark: int, number: int) -> None:
         """Start with the checkpointed high watermark, which vouches only for earlier records.
 
-        If the log lost its end in a power loss, or was truncated, it may have other records below
-        the checkpoint now. Ended transactions are read again, and no marker above the checkpoint
-        counts as committed.
+        If the log lost its end in a power loss, or was truncated, it may now have other records
+        below the checkpointed high watermark. Ended transactions are read again, and no marker
+        above the checkpointed high watermark counts as committed.
         """
         self.is_open = True
         self.high_watermark = self.stable_offset = high_watermark
@@ -292,10 +295,10 @@ class ReplicaState:
     def raise_high_watermark(self, high_watermark: int, number: int, leader_log_start: int = 0) -> None:
         """Set the high watermark, and mark the records that it has passed.
 
-        A leader's high watermark vouches only for records in the leader's log, so for nothing below
-        *leader_log_start*. A former leader may still have other records there: a leader that
-        deleted its records cannot tell where the logs diverged, and the follower truncates no
-        further than the leader's log start.
+        A leader's high watermark vouches only for records in the leader's log, so for no record
+        below *leader_log_start*. A former leader that now follows may still have other records
+        there: the leader has deleted its own records and cannot tell where the logs diverged, so
+        the follower truncates only down to the leader's log start.
         """
         self.pass_to(high_watermark)
         if self._unvouched:
@@ -310,7 +313,7 @@ class ReplicaState:
             self.stable_offset = high_watermark
 
     def commit_unvouched(self, number: int, leader_log_start: int = 0) -> None:
-        """Mark unvouched records below the high watermark as committed: a leader has them."""
+        """Mark unvouched records below the high watermark as committed: the leader has them."""
         remaining: list[LogEntry] = []
         for entry in self._unvouched:
             if entry.removed is not None:
@@ -322,7 +325,11 @@ class ReplicaState:
         self._unvouched = remaining
 
     def commit(self, number: int, leader_log_start: int = 0) -> None:
-        """Mark the records below the high watermark, which may be above records of later events."""
+        """Mark the records below the high watermark as committed.
+
+        The high watermark may be above the log end. Records that are stored below it later are
+        marked by the next call.
+        """
         log, count = self.log, self._committed
         while count < len(log) and log[count].offset < self.high_watermark:
             if log[count].offset < leader_log_start:
@@ -333,6 +340,7 @@ class ReplicaState:
         self._committed = count
 
     def cut(self, leo: int, number: int, at_us: int, cause: str, reason: str) -> None:
+        """Remove the records from *leo* on, the new log end, and add them to ``removed``."""
         kept = bisect_left(self.log, leo, key=_offset_of)
         self._remove(self.log[kept:], leo, number, at_us, cause, reason)
         del self.log[kept:]
@@ -342,7 +350,8 @@ class ReplicaState:
         if self.transactions:
             self._cut_transactions(leo)
         if cause == TRUNCATED:
-            # After a loss of power or disk no process runs, so the watermark keeps its value.
+            # After a power loss or a disk loss, the broker is down, so the watermark keeps its
+            # value.
             self.high_watermark = min(self.high_watermark, leo)
         # The rest of the log is read again (``ProducerStateManager.truncateAndReload``).
         self.stable_offset = min(self.high_watermark, leo)
@@ -394,13 +403,13 @@ class ReplicaState:
         self._committed -= committed
 
     def forget_deleted(self) -> None:
-        """Forget deleted records, because the log was dropped with them."""
+        """Forget the deleted records, because the disk no longer has them either."""
         self._deleted.clear()
 
     def restore_from(self, log_start: int, number: int, at_us: int) -> list[LogEntry]:
         """Restore the deleted records from *log_start* on that are still on the disk.
 
-        Return these copies.
+        Return the restored copies.
         """
         again = [
             replace(entry, number=number, at_us=at_us, is_copy=True, removed=None)
@@ -433,7 +442,7 @@ class PartitionState:
 
     ``leader``, ``leader_epoch`` and ``isr`` are those of the control plane. ``assigned`` are the
     brokers that should have a replica, in the order of the assignment. ``acks`` and ``sends`` are
-    by value, in the order of sending. ``by_value`` has every copy that was ever in a log, in the
+    by value, in the order of the trace. ``by_value`` has every copy that was ever in a log, in the
     order of storing. ``reads`` are by (offset, value), then by the name of the consumer. ``keys``
     has the keys of records, and ``by_key`` the records of each key. With
     ``reelection_forgets_remote``, which no release does, a leader that is elected again without
@@ -466,7 +475,7 @@ class PartitionState:
         return replica
 
     def leading(self) -> ReplicaState | None:
-        """Return the elected leader; until it knows, the last broker that led."""
+        """Return the elected leader; until it knows its election, the last broker that led."""
         elected = self.replicas.get(self.leader)
         if elected is not None and elected.role == LEADER:
             return elected
@@ -474,7 +483,7 @@ class PartitionState:
         return max(leaders, key=attrgetter("leader_epoch"), default=None)
 
     def remote_leo(self, broker: int) -> int | None:
-        """Return a follower's log end according to the leader, None if the leader has none."""
+        """Return a follower's log end according to the leader, None if the leader knows none."""
         leading = self.leading()
         return None if leading is None else leading.remote.get(broker)
 
@@ -533,11 +542,12 @@ class PartitionState:
         added = [broker for broker in event.replicas if broker not in self.assigned]
         self.assigned = event.replicas
         for replica in self.replicas.values():
-            # A leader knows nothing of a new replica, even if it knew that broker's former one.
+            # A leader forgets the log end of a broker's former replica when the broker is added
+            # again.
             replica.remote = {broker: leo for broker, leo in replica.remote.items() if broker not in added}
 
     def damage(self, number: int, event: events.BatchDamaged) -> None:
-        """Mark all records of a batch as damaged: they were stored with one event."""
+        """Mark all records of a batch as damaged: those that were stored by the same event."""
         replica = self.replica(event.broker)
         entry = replica.entry(event.offset)
         for other in replica.log if entry is not None else ():
@@ -683,4 +693,4 @@ PARTITION_HANDLERS: Final[Mapping[type[events.Event], Callable[..., None]]] = {
     events.ClientEnded: PartitionState.end_send,
     events.ClientPolled: PartitionState.read,
 }
-"""The method that applies each kind of event, which takes its line and the event."""
+"""For each kind of event, the method that applies it, given the line and the event."""

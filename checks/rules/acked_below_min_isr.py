@@ -1,4 +1,4 @@
-"""acked-below-min-isr: a leader acknowledged acks=all although its ISR was too small."""
+"""acked-below-min-isr: a leader acked a send with acks=all although its ISR was too small."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import field
@@ -44,7 +44,7 @@ def acknowledged(*, values: events.Values, offset: events.Offset) -> str:
     return f"acknowledged {', '.join(values)} at offset {offset} to {ACKS_ALL}"
 
 
-@cause("isr-below-minimum", free_because=BY_SETTING)
+@cause("isr-below-minimum", needs_nothing_because=BY_SETTING)
 def isr_below_minimum(*, minimum: events.Number, members: events.Number) -> str:
     return f"{MIN_ISR} is {minimum}, the ISR had {members}"
 
@@ -56,10 +56,11 @@ _Isr = TraceLine[events.BecameLeader | events.IsrChanged]
 class _Leader:
     """A broker as leader of a partition: its ISR, and the batches that it appended and committed.
 
-    ``small_isr`` is the event that made its ISR too small, None while the ISR is large enough.
-    ``may_suffice`` says whether the maximal ISR is large enough nevertheless (KIP-497).
-    ``appended`` has, by base offset, the value of ``small_isr`` at the append, ``ends`` the end of
-    each uncommitted batch, and ``committed`` the line at which the high watermark passed a batch.
+    ``small_isr`` is the event that made the ISR too small, None while the ISR is large enough.
+    ``may_suffice`` says whether the maximal ISR, which includes requested members, is large enough
+    nevertheless (KIP-497). The others are by the base offset of a batch: ``appended`` has the value
+    of ``small_isr`` at the append, ``ends`` the end of the batch until it is committed, and
+    ``committed`` the line at which the high watermark passed the batch.
     """
 
     small_isr: _Isr | None = None
@@ -71,7 +72,7 @@ class _Leader:
     def change_isr(
         self, number: int, event: events.BecameLeader | events.IsrChanged | events.IsrPending, minimum: int
     ) -> None:
-        """Apply a change of the ISR, or the request for a member.
+        """Apply a change of the ISR, or a leader's request for another member.
 
         A requested member (KIP-497) counts for an answer but not yet for an append:
         ``appendRecordsToLeader`` uses the ISR, ``checkEnoughReplicasReachOffset`` the maximal ISR.
@@ -86,7 +87,7 @@ class _Leader:
         self.may_suffice = False
 
     def append(self, base_offset: int, records: int) -> None:
-        """Apply the append of a batch, which is new or already in the log."""
+        """Apply the append of a batch, which is new or was already in the log."""
         self.appended[base_offset] = self.small_isr
         self.ends[base_offset] = base_offset + records
         self.committed.pop(base_offset, None)
@@ -100,7 +101,7 @@ class _Leader:
         """Return the event that made the ISR too small for a batch that is acknowledged now.
 
         The ISR has to be large enough at the append, and at some moment between the commit and the
-        answer: a leader checks its ISR some time after the high watermark has risen.
+        answer, because a leader checks its ISR some time after the high watermark has risen.
         """
         at_append = self.appended.get(base_offset)
         if at_append is not None or self.small_isr is None or self.may_suffice:
@@ -111,11 +112,13 @@ class _Leader:
 def find(index: Index) -> Iterator[Finding]:
     """Check each leader whose ISR was ever too small."""
     isrs: Sequence[_Isr] = index.events(events.BecameLeader, events.IsrChanged)
-    thin = {number for number, event in isrs if len(event.isr) < _minimum(index, number, event)}
-    leaders = {(event.broker, event.partition): _Leader() for number, event in isrs if number in thin}
+    small_isr_lines = {number for number, event in isrs if len(event.isr) < _minimum(index, number, event)}
+    leaders = {
+        (event.broker, event.partition): _Leader() for number, event in isrs if number in small_isr_lines
+    }
     if not leaders:
         return
-    # Most events are appends, acknowledgements and high watermarks: no objects are made of those.
+    # Most events are appends, acknowledgements and high watermarks, so these stay raw tuples.
     for number, raw in index.raw_events(*_LEADERSHIP):
         leader = leaders.get((raw[2], raw[3]))
         if leader is None:
@@ -146,9 +149,9 @@ def _minimum(
 ) -> int:
     """Return the ``min.insync.replicas`` of a leader, 0 for an unknown partition.
 
-    Since 3.7 it is at most the number of replicas (KAFKA-15583). A leader may learn late of a
-    reassignment, so the smaller of the numbers before and after the last reassignment counts, and
-    replicas that are being removed do not count.
+    Since 3.7 the setting is limited to the number of replicas (KAFKA-15583). A leader may learn
+    late of a reassignment, so the smaller number, before or after the last reassignment, counts.
+    Replicas that are being removed do not count.
     """
     evidence = index.evidence
     settings = evidence.partitions.get(event.partition)
@@ -166,12 +169,12 @@ def _minimum(
     return min(least, *counts[-2:])
 
 
-def _finding(index: Index, thin: _Isr, ack: TraceLine[events.BatchAcknowledged]) -> Finding:
-    event, isr = ack.event, thin.event.isr
+def _finding(index: Index, small_isr: _Isr, ack: TraceLine[events.BatchAcknowledged]) -> Finding:
+    event, isr = ack.event, small_isr.event.isr
     partition, offset = event.partition, event.base_offset
     minimum = _minimum(index, ack.number, event)
     story = Story(index, partition)
-    story.tell(thin.number, led_with_isr(thin.event.at_us, event.broker, isr=isr), decides=True)
+    story.tell(small_isr.number, led_with_isr(small_isr.event.at_us, event.broker, isr=isr), decides=True)
     story.tell(ack.number, acknowledged(event.at_us, event.broker, values=event.values, offset=offset))
     return Finding(
         partition=partition,

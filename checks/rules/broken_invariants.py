@@ -1,9 +1,9 @@
 """Turns each invariant into a rule: a finding for each break, with its cause and its permission.
 
-The trace has an event for each break (`invariant_broken`), and the cause in the trace decides the
-verdict. After an unclean election the leader may lack committed records, and after a power loss a
-replica may lack records that it had not flushed. Then Kafka does not promise that replicas agree.
-Any other broken invariant is a flaw.
+The trace has an event for each break (`invariant_broken`), and the cause of the break in the trace
+decides the verdict. After an unclean election the leader may lack committed records, and after a
+power loss a replica may lack records that it had not flushed. In these cases, Kafka does not
+promise that replicas agree. A break with any other cause is a flaw.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -31,21 +31,21 @@ from harrow.cluster_model.topology import KRAFT, node_text
 from harrow.cluster_model.trace import TraceLine, decode
 
 _BETWEEN_REPLICAS: Final = (invariants.ISR_HOLDS_COMMITTED, invariants.LOG_MATCHING)
-"""A replica that lacks records of the others breaks these invariants."""
+"""These invariants do not hold if a replica lacks records that the other replicas have."""
 
-_LEAVING_PLACE: Final = (COMPACTION, RETENTION)
-"""These causes remove a record without moving the end of the log."""
+_LEAVING_HOLE: Final = (COMPACTION, RETENTION)
+"""These causes remove a record, but do not move the end of the log."""
 
 _RECORDS_SHOWN: Final = 3
 _NO_BROKER: Final = -1
 _NO_EPOCH: Final = -1
-_WITHIN_LOGS: Final = (invariants.EPOCH_CACHE_MONOTONIC, invariants.PRODUCER_STATE_MATCHES_LOG)
-"""A log with records of two leaders that did not know of each other breaks these invariants."""
+_WITHIN_LOG: Final = (invariants.EPOCH_CACHE_MONOTONIC, invariants.PRODUCER_STATE_MATCHES_LOG)
+"""These invariants do not hold if a log has records of two leaders that did not know each other."""
 
 _Broken = TraceLine[events.InvariantBroken]
 
 
-@link("invariant-broken", events.InvariantBroken, impersonal=True, free_because=FORBIDDEN)
+@link("invariant-broken", events.InvariantBroken, impersonal=True, needs_nothing_because=FORBIDDEN)
 def invariant_broken(*, broker_id: events.BrokerId, details: events.Text, offset: events.Offset) -> str:
     return f"{node_text(broker_id)}: {details}"
 
@@ -78,12 +78,12 @@ def _finding(index: Index, broken: _Broken) -> Finding:
 
 
 def _cause(story: Story, broken: _Broken) -> tuple[Cause, int | None]:
-    """Return what permits a break, and the line of the event that caused it, if known."""
+    """Return the cause of a break, and the line of the event that caused the break, if known."""
     event = broken.event
     between = _between_replicas(story, broken) if event.invariant in _BETWEEN_REPLICAS else None
     if between is not None:
         return between
-    is_of_logs = event.invariant in (*_BETWEEN_REPLICAS, *_WITHIN_LOGS)
+    is_of_logs = event.invariant in (*_BETWEEN_REPLICAS, *_WITHIN_LOG)
     excuse = story.index.excuse(event.partition, event.offset) if is_of_logs else None
     if excuse is not None:
         return Cause((catalogue.by_excuse(excuse),), excuse.setting, excuse.prevented_by), None
@@ -101,9 +101,9 @@ def _cause(story: Story, broken: _Broken) -> tuple[Cause, int | None]:
 
 
 def _between_replicas(story: Story, broken: _Broken) -> tuple[Cause, int | None] | None:
-    """Return what permits that replicas differ in committed records, and the line of its event.
+    """Return what permits that replicas differ in committed records, and the line of this event.
 
-    None if nothing does.
+    None if nothing permits the difference.
     """
     for group in _committed_records(story, broken):
         election = _unclean_election(story, broken, group)
@@ -125,8 +125,8 @@ def _between_replicas(story: Story, broken: _Broken) -> tuple[Cause, int | None]
 def _cause_of_lost_place(story: Story, broken: _Broken) -> tuple[Cause, int] | None:
     """Return what permits the loss of an offset without a record: a marker, or a hole.
 
-    Several leaders may have written at the offset, one of them without knowing of its successor. A
-    member of the ISR lacks the latest leader's record there, unless only that leader has it.
+    Several leaders may have written at the offset, if one did not know of its successor. A member
+    of the ISR is taken to lack what the latest leader wrote, unless only the member itself has it.
     """
     number, event = broken
     histories = [stored for _, stored in sorted(_stored_places(story, broken).items(), reverse=True)]
@@ -147,14 +147,14 @@ def _stored_places(story: Story, broken: _Broken) -> dict[int, dict[int, int]]:
         if line < number and marked.offset == event.offset:
             stored.setdefault(_leader_epoch(story, line, marked), {})[marked.broker] = line
     for copy in story.copies_at(event.offset):
-        if copy.removed is not None and copy.removed.cause in _LEAVING_PLACE and copy.removed.number < number:
+        if copy.removed is not None and copy.removed.cause in _LEAVING_HOLE and copy.removed.number < number:
             of_epoch = stored.setdefault(copy.leader_epoch, {})
             of_epoch[copy.broker] = min(copy.number, of_epoch.get(copy.broker, copy.number))
     return stored
 
 
 def _leader_epoch(story: Story, line: int, marked: events.TransactionMarkerWritten) -> int:
-    """Return the leader epoch of a marker's batch, which is stored just before its event."""
+    """Return the leader epoch of a marker's batch, whose event is just before the marker's."""
     trace = story.evidence.trace
     for place in range(line - 2, -1, -1):
         event = decode(trace[place])
@@ -168,11 +168,11 @@ def _leader_epoch(story: Story, line: int, marked: events.TransactionMarkerWritt
 
 
 def _committed_records(story: Story, broken: _Broken) -> list[list[LogEntry]]:
-    """Return the committed records at the offset before the break, each as its copies.
+    """Return the copies of each record that was committed at the offset before the break.
 
-    For a member of the ISR only the latest record that it lacks counts, because the loss of an
-    earlier record at the offset does not explain why it lacks the present one. If a leader has just
-    committed a record there, even a deposed leader, that record counts.
+    If a member of the ISR broke the invariant, only the latest record that it lacks counts, because
+    the loss of an earlier record at the offset does not explain why it lacks the present record. If
+    a leader, even a deposed one, has just committed a record at the offset, this record counts.
     """
     number, event = broken
     groups: dict[tuple[str, int], list[LogEntry]] = {}
@@ -185,7 +185,7 @@ def _committed_records(story: Story, broken: _Broken) -> list[list[LogEntry]]:
     lacking = [group for group in committed if not has_copy(group, event.broker, number)]
     committer = _committer(story, broken)
     of_committer = [group for group in lacking if has_copy(group, committer, number)]
-    # A later record may have been truncated while an earlier record is still in a log.
+    # The latest record may have been truncated, and an earlier record may still be in a log.
     present = [group for group in lacking if any(copy.is_there(number) for copy in group)]
     return sorted(of_committer or present or lacking, key=lambda group: group[0].leader_epoch)[-1:]
 
@@ -213,7 +213,7 @@ def _unclean_election(story: Story, broken: _Broken, group: list[LogEntry]) -> i
 
 
 def _lost_copy(story: Story, broken: _Broken, group: list[LogEntry]) -> LogEntry | None:
-    """Return a copy that was lost with power or disk, and that its broker did not regain."""
+    """Return a copy lost in a power loss or disk failure that its broker did not get back."""
     for copy in {copy.broker: copy for copy in group}.values():
         if (
             copy.lost_with_machine
@@ -228,10 +228,10 @@ def _lost_copy(story: Story, broken: _Broken, group: list[LogEntry]) -> LogEntry
 def _joined_after_restart(story: Story, broken: _Broken, broker: int, lost: int) -> bool:
     """Return whether an ISR member lost a record, restarted, and then joined the ISR without it.
 
-    With KIP-903 (`isr_expansion_checks_broker_epoch`) a replica joins only with a fetch of its
-    present incarnation, so it must have all committed records, and its earlier loss permits
-    nothing. If the replica was a member when it lost the record, or joined before it registered
-    again, the loss counts.
+    With KIP-903 (`isr_expansion_checks_broker_epoch`) a replica joins only by a fetch that it sent
+    after its restart. So it must have all committed records, and its earlier loss permits nothing.
+    If the replica was a member when it lost the record, or joined before it registered again, the
+    loss counts.
     """
     evidence = story.evidence
     is_promised = (
@@ -265,19 +265,19 @@ def _line_of(loss: LogEntry) -> int | None:
 
 
 def _last_cut(story: Story, broken: _Broken) -> int | None:
-    """Return the line at which the broker last lost the record at the offset, except by policy."""
+    """Return the line at which the broker's log last lost its end at the offset, or None."""
     number, event = broken
     removed = [copy.removed for copy in story.copies_at(event.offset) if copy.broker == event.broker]
     cuts = [
         entry.number
         for entry in removed
-        if entry is not None and entry.cause not in _LEAVING_PLACE and entry.number < number
+        if entry is not None and entry.cause not in _LEAVING_HOLE and entry.number < number
     ]
     return max(cuts, default=None)
 
 
 def _tell_stored_records(story: Story, broken: _Broken) -> None:
-    """Tell which records are at the offset, each record once, and only the last ones."""
+    """Tell the last records that were stored at the offset, each record once."""
     stored: dict[tuple[str, int], LogEntry] = {}
     for copy in story.copies_at(broken.event.offset):
         if copy.is_there(broken.number):
@@ -288,7 +288,7 @@ def _tell_stored_records(story: Story, broken: _Broken) -> None:
 
 
 def _tell_joined_isr(story: Story, broken: _Broken) -> None:
-    """Tell the change that let a broker into the ISR after the record that it lacks was stored."""
+    """Tell the change that let the broker into the ISR although it lacked a stored record."""
     number, event = broken
     stored = min((copy.number for copy in story.copies_at(event.offset)), default=number)
     for line, written in reversed(story.events(events.IsrWritten)):
@@ -392,7 +392,7 @@ _PROMISES: Final[Mapping[str, Promise]] = {
         promised_by=(promise.IN_SYNC_REPLICAS,), releases="since 4.1 (KIP-966)"
     ),
 }
-"""What promises each invariant."""
+"""The promise of each invariant."""
 
 
 def _rule(invariant: invariants.Invariant) -> Rule:

@@ -70,8 +70,8 @@ RULE_OF_INVARIANT: Final[dict[str, str]] = {
     **{name: name for name in INVARIANTS if name in RULES},
     ONE_LEADER_PER_EPOCH: two_leaders.RULE.name,
 }
-"""The rule that judges each invariant. Only one-leader-per-epoch, an older rule, has another
-name."""
+"""The name of the rule that judges each invariant. The two names differ only for
+one-leader-per-epoch."""
 
 _INVARIANT_OF_RULE: Final = {rule: invariant for invariant, rule in RULE_OF_INVARIANT.items()}
 

@@ -29,7 +29,7 @@ _DOUBLES: Final[Mapping[str, str]] = {
     HIGHEST_FINISHED: effects.COMMIT_AFTER,
     AUTO_COMMITTED: effects.COMMIT_AUTOMATIC,
 }
-"""The settings that promise nothing, by how an application commits."""
+"""The setting that permits doubled effects, by kind of delivery."""
 
 
 @claim("several-effects")
@@ -37,25 +37,25 @@ def several_effects(*, value: RecordValue, group: Text, times: Number) -> str:
     return f"group {group} has {times} results of {value} that count"
 
 
-@cause("processed-uncommitted", free_because="the second poll of the record needs the interruption")
+@cause("processed-uncommitted", needs_nothing_because="the second poll of the record needs the interruption")
 def processed_uncommitted(*, setting: Text) -> str:
     return f"a record may have its effect before its offset is committed, and is then processed again ({setting})"
 
 
-@cause("unstable-offset", free_because=BY_SETTING)
+@cause("unstable-offset", needs_nothing_because=BY_SETTING)
 def unstable_offset() -> str:
     return "a member got an offset that a pending transaction was about to advance"
 
 
 def find(index: Index) -> Iterator[Finding]:
-    """Find records with more results than there are copies of the record."""
+    """Find records of which an application has more results than the input has copies."""
     reported: set[tuple[str, Value]] = set()
     for record in effects.inputs_of_groups(index):
         group, value, times = record.group, record.value, len(record.results)
         if times > index.group_work.copies(group).get(value, 1) and (group, value) not in reported:
             reported.add((group, value))
-            claimed = several_effects.conclude(value=value, group=group, times=times)
-            yield effects.effect_finding(index, record, claimed, _cause)
+            claim_link = several_effects.conclude(value=value, group=group, times=times)
+            yield effects.effect_finding(index, record, claim_link, _cause)
 
 
 def _cause(story: Story, group: str, offset: int) -> Cause:
@@ -70,7 +70,7 @@ def _cause(story: Story, group: str, offset: int) -> Cause:
         return reset
     if any(application.delivery == EXACTLY_ONCE for application in applications):
         if effects.lacks_group_metadata(index, applications):
-            return Cause((effects.commit_of_anybody.conclude(),), effects.NO_GROUP_METADATA)
+            return Cause((effects.unfenced_commit.conclude(),), effects.NO_GROUP_METADATA)
         if not index.behaviours.groups.stable_offset_fetch:
             return Cause((unstable_offset.conclude(),), effects.NO_GROUP_METADATA)
     return effects.explain_otherwise(story, applications)

@@ -29,7 +29,7 @@ from harrow.cluster_model.clients.producer_sequences import FATAL_SEQUENCE_ERROR
 from harrow.cluster_model.history import INFO
 from harrow.cluster_model.settings import DELIVERY_TIMEOUT
 
-_GAPS_SHOWN: Final = 2
+_PAIRS_SHOWN_MAX: Final = 2
 
 _Pair = tuple[LogEntry, LogEntry]
 """Two appends of one record, one after the other."""
@@ -43,7 +43,7 @@ def find(index: Index) -> Iterator[Finding]:
 
 
 def _repeated(index: Index, partition: str) -> dict[Value, list[int]]:
-    """Return the values with several offsets, and these offsets; aborted copies do not count."""
+    """Return the values with several offsets, with these offsets; aborted copies do not count."""
     offsets: dict[Value, set[int]] = {}
     for broker, values in index.logs.get(partition, {}).items():
         if len(set(values)) != len(values):
@@ -51,7 +51,7 @@ def _repeated(index: Index, partition: str) -> dict[Value, list[int]]:
             _collect(offsets, ((at, value) for at, value in enumerate(values) if value is not None), fates)
     history = index.history.partitions.get(partition)
     if history is not None and history.moved:
-        # Something was polled at several offsets, though perhaps only by operations that failed.
+        # Some value was polled at several offsets, though perhaps only by operations that failed.
         _collect(offsets, index.polled.get(partition, ()), index.fates(partition))
     several = [(sorted(places), str(value), value) for value, places in offsets.items() if len(places) > 1]
     return {value: places for places, _, value in sorted(several)}
@@ -60,6 +60,7 @@ def _repeated(index: Index, partition: str) -> dict[Value, list[int]]:
 def _collect(
     offsets: dict[Value, set[int]], pairs: Iterable[Pair], fates: Mapping[int, TransactionFate]
 ) -> None:
+    """Add the values that *pairs* have at several offsets, except aborted copies, to *offsets*."""
     here: dict[Value, set[int]] = {}
     for offset, value in pairs:
         fate = fates.get(offset)
@@ -83,8 +84,8 @@ def _finding(index: Index, partition: str, value: Value, offsets: list[int]) -> 
         tell_sent(story, send, story.evidence.producers[send.process].name, before)
     pairs = list(pairwise(appended.values()))
     # If a record has twenty copies, the second and the last explain enough.
-    gaps = pairs if len(pairs) <= _GAPS_SHOWN else [pairs[0], pairs[-1]]
-    stored = {copy.number: copy for pair in gaps for copy in pair} or {
+    shown_pairs = pairs if len(pairs) <= _PAIRS_SHOWN_MAX else [pairs[0], pairs[-1]]
+    stored = {copy.number: copy for pair in shown_pairs for copy in pair} or {
         copy.number: copy for copy in appended.values()
     }
     for number, copy in enumerate(stored.values()):
@@ -92,14 +93,14 @@ def _finding(index: Index, partition: str, value: Value, offsets: list[int]) -> 
     for offset in offsets:
         if offset not in appended:
             story.tell(END, seen.conclude(value=value, offset=offset))
-    for earlier, later in gaps:
+    for earlier, later in shown_pairs:
         _tell_between(story, sends, earlier, later)
     cause = _cause(story, value, offsets, sends, pairs if len(appended) == len(offsets) else [])
     return cause.finding(story, offset=offsets[1], value=value, details=(("offsets", offsets),))
 
 
 def _tell_between(story: Story, sends: Sequence[SendRecord], earlier: LogEntry, later: LogEntry) -> None:
-    """Tell what happened between two appends: copies, stops, elections, the producer's answers."""
+    """Tell what happened between two appends: copies, stops, elections, the producer's retries."""
     begin, end = earlier.number, later.number
     stored = story.copies(earlier.value, earlier.offset)
     group = [copy for copy in stored if copy.leader_epoch == earlier.leader_epoch]
@@ -146,9 +147,9 @@ def _cause(
 def _cause_by_loss(story: Story, value: Value, offsets: list[int]) -> Cause | None:
     """Explain a record that was read, lost, and appended by a retry at another offset.
 
-    A leader recognises a retry thanks to the producer state in its log. So the permission for the
-    loss of the record also permits the loss of that state. A copy that compaction removed is lost
-    only if every later record of its key is lost, too.
+    A leader recognises a retry by the producer state in its log. The state is lost with the record,
+    so what permits the loss of the record permits the second append. A copy that compaction removed
+    is lost only if every later record of its key is lost, too.
     """
     logs = story.index.logs.get(story.partition, {}).values()
     lost = [
@@ -170,9 +171,9 @@ def _cause_by_renumbering(story: Story, pairs: Sequence[_Pair], sends: Sequence[
 
     A leader that lacks the producer's previous records refuses the next record. The producer takes
     this for a permanent gap, raises its epoch and starts again at sequence 0
-    (``TransactionManager.canRetry``). It does so even with a batch that a leader has appended
-    without an answer, or may still append. If an unclean election lost the previous records, or the
-    producer had given up on them in flight, that permits the second copy.
+    (``TransactionManager.canRetry``). It also renumbers a batch that a leader has appended without
+    an answer, or may still append, so the batch is appended twice. This is permitted if an unclean
+    election lost the previous records, or if the producer had given up on them in flight.
     """
     clients = {story.evidence.producers[send.process].name for send in sends}
     if any(_renumbering_cause(Story(story.index, story.partition), *pair, clients) is None for pair in pairs):
@@ -238,9 +239,9 @@ def _cause_of_lacking(
 def _cause_by_producer(story: Story, pairs: Sequence[_Pair], sends: Sequence[SendRecord]) -> Cause | None:
     """Accuse a real producer that gave a record a new sequence number each time.
 
-    Nothing permits that. For the model's producer, the trace shows how it used its answers, which
-    explains more. For a real producer, the trace has at most the refusals of leaders; on a cluster
-    that harrow has not started, it has not even these.
+    No setting permits this. For the model's producer, the trace shows how the producer reacted to
+    answers, which explains more. For a real producer, the trace has at most the refusals of
+    leaders; on a cluster that harrow has not started, it has not even these refusals.
     """
     if not pairs or any(_sequence(earlier) == _sequence(later) for earlier, later in pairs):
         return None
@@ -270,7 +271,7 @@ def _sequence(entry: LogEntry) -> tuple[int, int]:
 
 
 def _sent_before(story: Story, copy: LogEntry) -> LogEntry | None:
-    """Return the producer's previous record, from another batch, in the log at a copy's append."""
+    """Return a record of the producer's previous batch in the log to which a copy was appended."""
     for offset in range(copy.offset - 1, -1, -1):
         for other in story.copies_at(offset):
             is_of_producer = other.producer_id == copy.producer_id and other.batch != copy.batch

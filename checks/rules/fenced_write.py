@@ -1,4 +1,4 @@
-"""fenced-write: a record that a producer wrote after it had been fenced was committed."""
+"""fenced-write: a record was committed although its producer was fenced before it was written."""
 
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping
@@ -9,7 +9,7 @@ from harrow.checks import promise
 from harrow.checks.causes.copies import tell_stored
 from harrow.checks.causes.loss import Cause
 from harrow.checks.causes.story import AFTER, Story
-from harrow.checks.causes.transactions import lost_decision, partitions_deciding, tell_marker, tell_states
+from harrow.checks.causes.transactions import deciding_partitions, lost_decision, tell_marker, tell_states
 from harrow.checks.finding import Finding
 from harrow.checks.index import Index
 from harrow.checks.link import FORBIDDEN, RecordValue, cause
@@ -21,7 +21,7 @@ from harrow.cluster_model import events
 from harrow.cluster_model.settings import TRANSACTIONAL_ID
 
 
-@cause("written-after-fence", free_because=FORBIDDEN)
+@cause("written-after-fence", needs_nothing_because=FORBIDDEN)
 def written_after_fence(
     *,
     value: RecordValue,
@@ -36,13 +36,14 @@ def written_after_fence(
 
 
 _Fences = Mapping[int, list[tuple[int, int]]]
-"""The lines at which coordinators wrote new epochs, each with its epoch, by producer id."""
+"""The fences of each producer id: the lines at which coordinators wrote new epochs, and the
+epochs."""
 
 
 def find(index: Index) -> Iterator[Finding]:
     """Find committed records that were appended after a newer epoch of their producer was written.
 
-    The marker that belongs to the new epoch aborts the records before it, so these do not count.
+    Records that precede the marker of the new epoch do not count, because this marker aborts them.
     """
     if not index.has(events.TransactionStateChanged):
         return
@@ -70,20 +71,20 @@ def _fences(index: Index) -> _Fences:
 
 
 def _fence_of(fences: _Fences, fate: TransactionFate) -> tuple[int, int] | None:
-    """Return the first fence of a record's epoch."""
+    """Return the first fence against a record's epoch: the first newer epoch."""
     of_producer = fences.get(fate.producer_id, [])
     place = bisect_right(of_producer, fate.producer_epoch, key=itemgetter(1))
     return of_producer[place] if place < len(of_producer) else None
 
 
 def _late_writes(index: Index, suspects: Mapping[tuple[str, int], tuple[int, int]]) -> Iterator[Finding]:
-    """Find the suspects that were appended after their fence: the first record of each batch."""
+    """Find the suspects that were appended after their fence, the first record of each batch."""
     late: dict[tuple[str, int], int] = {}
     for number, raw in index.raw_events(events.BatchAppended):
         _, _, _, partition, base_offset, leader_epoch, _, _, values = raw
         for offset in range(base_offset, base_offset + len(values)):
             fence = suspects.get((partition, offset))
-            # A deposed leader's append at this offset is another record.
+            # If a deposed leader appended at this offset, that was another record.
             if fence is not None and index.fates(partition)[offset].leader_epoch == leader_epoch:
                 if number > fence[0]:
                     late[partition, offset] = number
@@ -101,7 +102,7 @@ def _finding(index: Index, partition: str, offset: int, number: int, fence: tupl
         tell_stored(story, copy, with_producer=True)
     marker = tell_marker(story, partition, fate)
     tell_states(story, fate.producer_id, fence[0] - 1, (marker or number) + AFTER)
-    lost = lost_decision(index, partitions_deciding(index, fate.producer_id, (partition,)), fence[0])
+    lost = lost_decision(index, deciding_partitions(index, fate.producer_id, (partition,)), fence[0])
     late = written_after_fence.conclude(
         value="" if value is None else value,
         producer_id=fate.producer_id,

@@ -1,4 +1,4 @@
-"""hanging-transaction: a transaction stays open in a log, and nothing will end it."""
+"""hanging-transaction: a transaction stays open in a log, and no marker will end it."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -7,7 +7,7 @@ from harrow.checks import promise
 from harrow.checks.causes.facts import LEADER
 from harrow.checks.causes.loss import Cause
 from harrow.checks.causes.story import AFTER, Story
-from harrow.checks.causes.transactions import lost_decision, partitions_deciding, tell_states
+from harrow.checks.causes.transactions import deciding_partitions, lost_decision, tell_states
 from harrow.checks.finding import Finding
 from harrow.checks.index import Index
 from harrow.checks.link import ACTOR, NOTHING_HAPPENED, cause, link
@@ -31,9 +31,9 @@ def transaction_begun(
     return f"appended the first batch of a transaction at offset {offset} (producer id {producer_id}, epoch {producer_epoch})"
 
 
-@cause("never-ended", free_because=NOTHING_HAPPENED)
+@cause("never-ended", needs_nothing_because=NOTHING_HAPPENED)
 def never_ended(*, offset: events.Offset, state: events.Text = "") -> str:
-    """A transaction is open after all should have ended; ``state`` is the coordinator's, if any."""
+    """A transaction is open too long; ``state`` is the last one that its coordinator wrote."""
     decision = (
         f"its coordinator has written {state}" if state else "no coordinator knows that it is open there"
     )
@@ -43,8 +43,9 @@ def never_ended(*, offset: events.Offset, state: events.Text = "") -> str:
 def find(index: Index) -> Iterator[Finding]:
     """Find transactions that are open in the last leaders' logs, longer than any may be open.
 
-    The cluster has healed by then; an unfinished run proves nothing. Internal topics count as well,
-    because the offsets of such a transaction are never committed.
+    The logs are those at the end of a run, after the cluster has healed; an unfinished run proves
+    nothing. Internal topics count as well, because a transaction that hangs in __consumer_offsets
+    never commits its offsets.
     """
     evidence = index.evidence
     if evidence.unfinished or not evidence.read_back or not index.has(events.TransactionBegun):
@@ -75,7 +76,7 @@ def _finding(index: Index, partition: str, transaction: LogTransaction) -> Findi
     is_known = (
         bool(states) and states[-1].state in (ONGOING, *PREPARED) and partition in states[-1].partitions
     )
-    lost = lost_decision(index, partitions_deciding(index, transaction.producer_id, (partition,)), number)
+    lost = lost_decision(index, deciding_partitions(index, transaction.producer_id, (partition,)), number)
     first_offset = transaction.first_offset
     return (lost or Cause(())).finding(
         story,

@@ -1,4 +1,4 @@
-"""Judges the anomalies of a history in a run, and adds their causes if the trace shows them."""
+"""Judges the anomalies that a run's history shows, and adds the causes that the trace shows."""
 
 # Plain Python: this table is read only once, so compiling it gains nothing.
 
@@ -45,10 +45,10 @@ from harrow.cluster_model.trace import TraceLine
 
 
 def _by_skip(index: Index, finding: Finding) -> Finding | None:
-    """Permit a skip after excluding the records that the consumer did not have to get.
+    """Permit a skip if the consumer did not have to get the skipped records, or if they were lost.
 
-    These are compacted records, and records that were deleted when its position was reset but came
-    back later.
+    It did not have to get compacted records, or records that were deleted when its position was
+    reset and that came back later. None if no other records were skipped.
     """
     details = dict(finding.details)
     until_us = max((link.at_us for link in finding.chain if link.at_us is not None), default=0)
@@ -89,9 +89,10 @@ def _by_skip(index: Index, finding: Finding) -> Finding | None:
 def _by_fate(index: Index, finding: Finding, due: Mapping[int, Sequence[Value]]) -> Finding | None:
     """Explain why a read_committed consumer passed records that are aborted or open in the log.
 
-    If another record is at a due record's offset now, the due record was lost, and its transaction
-    explains nothing. If there are such records too, the explanation may accuse Kafka, but must not
-    permit the skip, because the loss needs a permission of its own.
+    *due* has the skipped records that the consumer had to get, by offset. If another record is now
+    at the offset of a due record, the due record was lost, and its transaction explains nothing. If
+    some due records were lost like this, the explanation may accuse Kafka, but must not permit the
+    skip, because the loss needs a permission of its own.
     """
     consumer = index.evidence.consumers.get(dict(finding.details)["process"])
     if consumer is None or not consumer.read_committed:
@@ -111,6 +112,7 @@ def _by_fate(index: Index, finding: Finding, due: Mapping[int, Sequence[Value]])
 
 
 def _explained(finding: Finding, story: Story, why: Cause) -> Finding:
+    """Return a finding with its cause, and with the links of the story in its chain."""
     # Links without a time come last.
     chain = sorted(
         (*story.chain(*why.links), *finding.chain), key=lambda link: (link.at_us is None, link.at_us or 0)
@@ -124,7 +126,10 @@ def _explained(finding: Finding, story: Story, why: Cause) -> Finding:
 
 
 def _is_left_out(index: Index, process: int, partition: str, value: Value) -> bool:
-    """Return whether a read_committed consumer may skip a record without ack or committed read."""
+    """Return whether a read_committed consumer may skip a record that may not be committed.
+
+    That is a record without an ack that no read_committed consumer has read.
+    """
     consumer = index.evidence.consumers.get(process)
     if consumer is None or not consumer.read_committed:
         return False
@@ -138,7 +143,7 @@ def _is_left_out(index: Index, process: int, partition: str, value: Value) -> bo
 def _was_missing_at_reset(
     index: Index, process: int, partition: str, offset: int, value: Value, until_us: int
 ) -> bool:
-    """Return whether a consumer was reset past a deleted record that came back later."""
+    """Return whether a consumer was reset past a record that was deleted, but came back later."""
     client = index.evidence.process_names[process]
     return index.standing_at(partition, offset) == value and any(
         event.client == client
@@ -152,7 +157,7 @@ def _was_missing_at_reset(
 def _by_isolation(index: Index, finding: Finding) -> Finding | None:
     """Permit aborted reads by consumers without read_committed.
 
-    The reads with which harrow reads everything back do not count.
+    The consumers with which harrow reads everything back do not count.
     """
     assert finding.value is not None, "an aborted read of nothing"
     partition = index.history.partitions[finding.partition]
@@ -169,7 +174,10 @@ def _by_isolation(index: Index, finding: Finding) -> Finding | None:
 
 
 def _by_lost_end(index: Index, finding: Finding, offset: int) -> Finding:
-    """Permit a committed record to be reported as aborted if its decision was lost as permitted."""
+    """Permit that a committed record was reported as aborted if a setting permits the cause.
+
+    The cause is a lost decision about the transaction.
+    """
     assert finding.value is not None, "an aborted read of nothing"
     story = Story(index, finding.partition)
     ends_us = [send.completed_us for send in index.sends_of(finding.partition, finding.value)]
@@ -180,7 +188,10 @@ def _by_lost_end(index: Index, finding: Finding, offset: int) -> Finding:
 
 
 def _by_loss(index: Index, finding: Finding) -> Finding:
-    """Permit a jump of a consumer if the last record that it had read was lost as permitted."""
+    """Permit a jump of a consumer if a setting permits the loss that caused it.
+
+    The loss is that of the last record before the jump, of a skipped record or of a marker.
+    """
     if finding.permitted_by is not None:
         return finding
     details = dict(finding.details)
@@ -208,7 +219,7 @@ def _by_loss(index: Index, finding: Finding) -> Finding:
         cause = lost_marker(index, finding.partition, offset, until_us, position) or cause
     story = Story(index, finding.partition)
     if cause.permitted_by is None and index.standing_at(finding.partition, offset) == value:
-        # The record before the gap is still in the log, so explain the skipped records instead.
+        # The record before the jump is still in the log, so explain the skipped records instead.
         cause = _by_other_log(index, finding) or Cause((), None)
         for skipped in details.get("skipped", ())[:1] if cause.permitted_by is None else ():
             tell_place(story, index.orders.of(finding.partition).first_offset(skipped) or 0, skipped)
@@ -229,7 +240,7 @@ def _position_of(index: Index, finding: Finding) -> int:
 
 
 def _by_other_log(index: Index, finding: Finding) -> Cause | None:
-    """Explain a consumer that read on in another log: a record of either log was lost as permitted.
+    """Explain a consumer that continued in another log, if a setting permits a loss in either log.
 
     Logs with markers of transactions may have the same records at different offsets.
     """
@@ -247,7 +258,7 @@ def _by_other_log(index: Index, finding: Finding) -> Cause | None:
 
 
 def _by_reset(index: Index, finding: Finding) -> Cause | None:
-    """Explain a reset to the end of the log: the consumer's next record was deleted."""
+    """Explain why a consumer was reset to the end of the log: its next record was deleted."""
     details = dict(finding.details)
     client = index.evidence.process_names[details["process"]]
     end_us = max(link.at_us for link in finding.chain if link.at_us is not None)
@@ -265,7 +276,7 @@ def _by_reset(index: Index, finding: Finding) -> Cause | None:
 
 
 def _by_damage(index: Index, finding: Finding) -> Cause | None:
-    """Explain a seek past records in batches for which the consumer had found a bad CRC."""
+    """Explain a consumer's seek past records: it had found a bad CRC in their batches."""
     details = dict(finding.details)
     client = index.evidence.process_names[details["process"]]
     here, there = details["offsets"]
@@ -291,11 +302,12 @@ def _by_damage(index: Index, finding: Finding) -> Cause | None:
 
 
 def _led_without(story: Story, last: Pair, until_us: int) -> Cause | None:
-    """Explain a consumer that was ahead of a leader without the record, which came back later.
+    """Explain a jump of a consumer by a leader that lacked the record before it.
 
-    None unless the leader had lost the record with its power or its disk, or was elected uncleanly.
-    A leader that returns before the controller notices its stop is not elected. It continues to
-    lead, in a new leader epoch if the controller notices that another replica is down.
+    The record came back later. None unless the leader had lost the record in a power loss or a disk
+    failure, or was elected uncleanly. A leader that stops and returns before the controller notices
+    is not elected. It continues to lead, in a new leader epoch if the controller notices that
+    another replica is down.
     """
     offset, value = last
     group = story.copies(value, offset)
@@ -335,8 +347,8 @@ def _led_without(story: Story, last: Pair, until_us: int) -> Cause | None:
 def _out_of_range(story: Story, process: int, last: Value, until_us: int) -> Cause | None:
     """Explain a consumer whose position a deposed leader rejected as out of range.
 
-    Such a leader never had the records of its successors. Nothing is lost: the consumer's metadata
-    was outdated as well, and it moved to the offset that ``auto.offset.reset`` says.
+    A deposed leader does not have the records of its successors. No record is lost: the consumer's
+    metadata was outdated as well, and the consumer moved to the offset of ``auto.offset.reset``.
     """
     consumer = story.evidence.process_names[process]
     since = min((copy.number for copy in story.copies(last)), default=0)
@@ -369,8 +381,8 @@ def _out_of_range(story: Story, process: int, last: Value, until_us: int) -> Cau
 def _had_left_follower(story: Story, consumer: str, broker: int, refused: int, until_us: int) -> bool:
     """Return whether a consumer took a follower's rejection for a leader's (``Fetcher``).
 
-    A consumer that still reads from the follower asks the leader then (KIP-392). A consumer that no
-    longer reads from the follower, for example because of a new leader, is reset.
+    A consumer that still reads from the follower reacts by asking the leader (KIP-392). A consumer
+    that no longer reads from the follower, for example because of a new leader, is reset.
     """
     role: TraceLine[events.BecameLeader | events.BecameFollower] | None
     role = story.last(events.BecameLeader, events.BecameFollower, before=refused, broker=broker)
@@ -389,11 +401,13 @@ def _had_left_follower(story: Story, consumer: str, broker: int, refused: int, u
 
 
 def _by_producer(index: Index, finding: Finding) -> Finding:
+    """Permit a reordered send if a setting of its producer permits it."""
     producer = index.evidence.producers[dict(finding.details)["process"]]
     return replace(finding, permitted_by=promises.order_permitted_by(producer), prevented_by=(IDEMPOTENCE,))
 
 
 def _interleaved(_: Index, finding: Finding) -> Finding:
+    """Permit a finding, because Kafka does not isolate the writes of transactions."""
     return replace(finding, permitted_by=promises.WRITES_INTERLEAVE)
 
 
@@ -410,7 +424,7 @@ def _rule(
     verb: str,
     judge: Callable[[Index, Finding], Finding | None] = lambda _, finding: finding,
 ) -> Rule:
-    """Return the rule for an anomaly of a history; *judge* permits a finding, or drops it."""
+    """Return the rule for an anomaly of a history; *judge* may permit or drop a finding."""
     return Rule(
         name=name,
         definition=ANOMALIES[name].definition,
@@ -424,7 +438,7 @@ def _rule(
 _POLLED_IN_ORDER: Final = Promise(
     promised_by=(promises.OFFSETS_IN_ORDER,), permissions=(promises.BY_REBALANCE, *promises.BY_CUT_LOG)
 )
-_POLLED_IN_ORDER_AT_ONCE: Final = Promise(
+_POLLED_IN_ORDER_WITHIN_POLL: Final = Promise(
     promised_by=(promises.OFFSETS_IN_ORDER,), permissions=promises.BY_CUT_LOG
 )
 _BY_LOST_END: Final = promises.restricted(
@@ -435,8 +449,8 @@ _BY_LOST_END: Final = promises.restricted(
 HISTORY_RULES: Final = (
     _rule(promises.POLL_SKIP, _POLLED_IN_ORDER, "skipped to", _by_skip),
     _rule(promises.NONMONOTONIC_POLL, _POLLED_IN_ORDER, "read again", _by_loss),
-    _rule(promises.INT_POLL_SKIP, _POLLED_IN_ORDER_AT_ONCE, "skipped to within a poll", _by_skip),
-    _rule(promises.INT_NONMONOTONIC_POLL, _POLLED_IN_ORDER_AT_ONCE, "read again within a poll", _by_loss),
+    _rule(promises.INT_POLL_SKIP, _POLLED_IN_ORDER_WITHIN_POLL, "skipped to within a poll", _by_skip),
+    _rule(promises.INT_NONMONOTONIC_POLL, _POLLED_IN_ORDER_WITHIN_POLL, "read again within a poll", _by_loss),
     _rule(
         promises.INT_NONMONOTONIC_SEND, promises.IN_SEND_ORDER, "reordered within an operation", _by_producer
     ),

@@ -31,7 +31,10 @@ _Claims = Annotated[tuple[tuple[RecordValue, Brokers, Flag, Flag], ...], FieldKi
 
 @declare_claim("claimed")
 def claimed(*, offset_claimed: Offset, claims: _Claims) -> str:
-    """The values at one offset: which logs have each value, and whether polls or acks name it."""
+    """One offset has several values.
+
+    ``claims`` has, for each value, the logs that have it, and whether polls and acks name it.
+    """
     texts = []
     for value, in_logs, polled, acked in claims:
         sources = [f"broker {broker}'s log" for broker in in_logs]
@@ -42,7 +45,7 @@ def claimed(*, offset_claimed: Offset, claims: _Claims) -> str:
 
 @dataclass(slots=True, eq=False)
 class _Claim:
-    """A value at an offset, according to acks, polls, or final logs."""
+    """A value at an offset, with the acks, the polls and the final logs that claim it is there."""
 
     value: Value
     polled: bool
@@ -61,13 +64,14 @@ def find(index: Index) -> Iterator[Finding]:
 
 
 def _conflicts(index: Index, partition: str) -> dict[int, list[_Claim]]:
-    """Return the offsets with several values, and the claims for these."""
+    """Return the claims at each offset that has several values."""
     logs: dict[int, list[str | None]] = {}
     acked: Sequence[SendRecord] = ()
     pairs: set[Pair] = set()
     if partition in index.evidence.read_back:
-        # Before the partition is read back, a missing record may come back, so acks prove nothing.
-        # Above its high watermark nothing is settled, and a replica outside the ISR has not healed.
+        # Before a partition is read back, a missing record may come back, so acks prove nothing.
+        # Above a replica's high watermark nothing is settled, and a replica outside the ISR may
+        # differ.
         replicas = index.evidence.replicas.get(partition, {})
         logs = {
             broker: values[: replicas[broker].hw]
@@ -91,10 +95,10 @@ def _conflicts(index: Index, partition: str) -> dict[int, list[_Claim]]:
 
 
 def _are_consistent(index: Index, partition: str, logs: Sequence[list[str | None]]) -> bool:
-    """Return whether the longest of the *logs* has all that the others, acks and polls name.
+    """Return whether the longest of the *logs* agrees with the others, with acks and with polls.
 
-    This compares whole columns, which costs a fraction of making a pair for each record. It is the
-    usual case, though not the only consistent one: retention, for example, removes records.
+    This compares whole columns, which is much cheaper than making a pair for each record. A false
+    result does not prove a conflict: retention, for example, removes records.
     """
     longest = max(logs, key=len, default=[])
     history = index.history.partitions.get(partition)
@@ -156,11 +160,11 @@ def _finding(index: Index, partition: str, offset: int, claims: list[_Claim]) ->
         for send in claim.sends:
             tell_acknowledgement(story, send)
     if sum(bool(claim.brokers) for claim in claims) > 1 or not causes:
-        # After healing all replicas are equal, except after a replica lost part of its log.
+        # After healing, all replicas are equal, unless a replica lost part of its log.
         excuse = index.excuse(partition, offset)
         permissions.append(excuse.setting if excuse else None)
         prevented += excuse.prevented_by if excuse else ()
-        # Even if the logs were equal, the record that the leader lacks would be lost.
+        # Even if the logs were made equal, the record that the leader lacks would be lost.
         readable = index.readable(partition)
         for claim in claims:
             if claim.brokers and claim.value not in readable:
@@ -184,10 +188,10 @@ def _lost(
 ) -> tuple[list[_Claim], list[_Claim]]:
     """Return the lost values, and the compacted values whose offset was assigned again.
 
-    A value is missing if no log has it at its offset; while the partition is not read back, if it
-    is not the *standing* value, the one in the leader's log. If all values are missing, those that
-    consumers did not read are lost. A value that a later record of its key replaced is not lost. If
-    it was the last value at the offset, it needs no explanation.
+    A value is missing if no log has it at the offset. If the partition is not read back, a value is
+    missing unless it is *standing*, that is, in the leader's log. If all values are missing, the
+    values that consumers did not read are lost. A value that a later record of its key replaced is
+    not lost; if it was the last value at the offset, it needs no explanation.
     """
     gone = [claim for claim in claims if not claim.brokers and claim.value != standing]
     superseded = [
@@ -204,7 +208,7 @@ def _lost(
 def _reassigned_at(story: Story, offset: int, claim: _Claim, claims: list[_Claim]) -> int:
     """Return the line at which the offset of a value got another claimed value, or `END`.
 
-    An append by a deposed leader, which does not know of its successor, does not count.
+    An append by a deposed leader that did not know of its successor does not count.
     """
     stored = story.copies(claim.value, offset)
     return min(
@@ -229,7 +233,7 @@ def _causes_of_lost_place(story: Story, offset: int, claim: _Claim, claims: list
     reassigned_at = _reassigned_at(story, offset, claim, claims)
     if copies and not any(0 < copy.committed < reassigned_at for copy in copies):
         causes = list(_causes_of_uncommitted(story, claim, reassigned_at))
-        # If it was committed later, the loss of the other value returned the offset to it.
+        # If the value was committed later, the offset returned to it because the other was lost.
         others = [other for other in claims if other is not claim]
         return causes or [cause for other in others for cause in _causes(story, offset, other)]
     causes = _causes(story, offset, claim)
@@ -244,9 +248,9 @@ def _causes_of_lost_place(story: Story, offset: int, claim: _Claim, claims: list
 
 
 def _causes_of_uncommitted(story: Story, claim: _Claim, reassigned_at: int) -> Iterator[Cause]:
-    """Yield why a value was acked before it was committed, if its offset was then assigned again.
+    """Yield why a value was acked before it was committed and before its offset was assigned again.
 
-    The next leader did not need to have the value.
+    The next leader did not need to have an uncommitted value.
     """
     until_us = story.evidence.trace[reassigned_at - 1][0] if reassigned_at < END else END
     for send in claim.sends:
@@ -261,7 +265,7 @@ def _causes_of_uncommitted(story: Story, claim: _Claim, reassigned_at: int) -> I
 def _causes(story: Story, offset: int, claim: _Claim) -> list[Cause]:
     """Explain how a value was lost.
 
-    A value that consumers read was committed, whatever its acks.
+    A value that consumers read was committed, whatever the acks setting of its producer.
     """
     if claim.polled:
         return [tell_replaced(story, claim.value, offset)]

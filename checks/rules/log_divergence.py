@@ -22,7 +22,7 @@ _Holders = Annotated[tuple[tuple[RecordValue, Epoch, Brokers], ...], FieldKind.O
 
 @claim("logs-differ")
 def logs_differ(*, first: Offset, last: Offset, holders: _Holders) -> str:
-    """The brokers that have each record at the first differing offset, with its leader epoch."""
+    """Logs differ; ``holders`` are the records at the first such offset, with epoch and brokers."""
     records = " and ".join(
         f"{value} (epoch {epoch}) on {brokers(having)}" for value, epoch, having in holders
     )
@@ -33,7 +33,7 @@ def logs_differ(*, first: Offset, last: Offset, holders: _Holders) -> str:
 def find(index: Index) -> Iterator[Finding]:
     """Compare the final logs from the latest log start to the smallest high watermark or LEO."""
     for partition, logs in index.evidence.replicas.items():
-        # A replica outside the ISR has not healed yet, and the run is inconclusive because of that.
+        # A replica outside the ISR has not healed yet, which makes the run inconclusive.
         replicas = {broker: log for broker, log in logs.items() if log.in_sync}
         if len(replicas) < 2:
             continue
@@ -75,7 +75,7 @@ def _records(log: FinalLog, start: int, end: int) -> list[_Record | None]:
 
 
 def _extents(records: Mapping[int, list[_Record | None]], start: int) -> list[tuple[int, int]]:
-    """Return the ranges of differing offsets, as (first, last); the records begin at *start*."""
+    """Return the ranges of differing offsets, as (first, last); *records* begin at *start*."""
     extents: list[tuple[int, int]] = []
     for offset, column in enumerate(zip(*records.values(), strict=False), start):
         if len({record for record in column if record is not None}) <= 1:

@@ -26,7 +26,7 @@ _LOSES: Final[Mapping[str, str]] = {
     AUTO_COMMITTED: effects.COMMIT_AUTOMATIC,
     HIGHEST_FINISHED: effects.COMMIT_HIGHEST,
 }
-"""The settings that promise nothing, by how an application commits."""
+"""The setting that permits lost effects, by kind of delivery."""
 
 
 @claim("no-effect")
@@ -45,13 +45,13 @@ def read_on_after_abort(*, client: ClientName | None = None) -> str:
 
 
 def find(index: Index) -> Iterator[Finding]:
-    """Find records that a group has passed with fewer results than copies of the record."""
+    """Find records that a group has passed, but with fewer results than the record has copies."""
     for record in effects.inputs_of_groups(index):
         group, partition, offset, value, results = record
         work = effects.work_of(index, group, partition)
         if offset < work.passed and len(results) < index.group_work.copies(group).get(value, 1):
-            claimed = no_effect.conclude(value=value, group=group)
-            yield effects.effect_finding(index, record, claimed, _cause)
+            claim_link = no_effect.conclude(value=value, group=group)
+            yield effects.effect_finding(index, record, claim_link, _cause)
 
 
 def _cause(story: Story, group: str, offset: int) -> Cause:
@@ -65,11 +65,11 @@ def _cause(story: Story, group: str, offset: int) -> Cause:
         if setting is not None:
             prevented_by = (WATERMARKS,) if application.delivery == HIGHEST_FINISHED else (TRANSACTIONS,)
             unprocessed = committed_unprocessed.conclude(
-                setting=setting, client=effects.interrupted_client(story)
+                setting=setting, client=effects.last_client_of(story)
             )
             return Cause((unprocessed,), setting, prevented_by)
     if not all(application.rewinds for application in applications):
-        skipped = read_on_after_abort.conclude(client=effects.interrupted_client(story))
+        skipped = read_on_after_abort.conclude(client=effects.last_client_of(story))
         return Cause((skipped,), effects.NO_REWIND)
     return effects.explain_otherwise(story, applications)
 

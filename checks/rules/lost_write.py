@@ -23,7 +23,7 @@ def find(index: Index) -> Iterable[Finding]:
     not read back is not judged, because a missing record may come back. A record is not lost if it
     was read before retention deleted it on time, or if compaction removed it in favour of a later
     record of its key. A transaction is acknowledged once its coordinator has written PrepareCommit
-    (KIP-98). If a log aborts a record of the transaction after that, the record is lost.
+    (KIP-98). If a marker then aborts a record of the transaction, the record is lost.
     """
     losses: dict[tuple[str, Value], Finding] = {}
     for partition, sends in index.acked.items():
@@ -49,7 +49,8 @@ def find(index: Index) -> Iterable[Finding]:
                 cause = explain_aborted(story, aborted[-1])
             else:
                 cause = tell_lost_send(story, send)
-            # A value acked to two sessions is one loss, and the stronger promise counts.
+            # If a value was acked to two sessions, this is one loss, and the stronger promise
+            # counts.
             finding = losses.get((partition, send.value))
             if finding is None or finding.permitted_by is not None:
                 losses[partition, send.value] = cause.finding(story, offset=send.offset, value=send.value)

@@ -1,4 +1,4 @@
-"""lso-stands-still: read_committed makes no progress although no transaction can still commit."""
+"""lso-stands-still: read_committed makes no progress although every transaction must have ended."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -6,7 +6,7 @@ from typing import Final
 from harrow.checks import promise
 from harrow.checks.causes.loss import Cause
 from harrow.checks.causes.story import Story
-from harrow.checks.causes.transactions import lost_decision, partitions_deciding
+from harrow.checks.causes.transactions import deciding_partitions, lost_decision
 from harrow.checks.finding import Finding
 from harrow.checks.index import Index
 from harrow.checks.link import NOTHING_HAPPENED, cause
@@ -17,11 +17,11 @@ from harrow.cluster_model.events import Flag, Number, Offset
 from harrow.cluster_model.settings import TRANSACTION_TIMEOUT
 
 
-@cause("held-up-at", free_because=NOTHING_HAPPENED)
+@cause("held-up-at", needs_nothing_because=NOTHING_HAPPENED)
 def held_up_at(*, lso: Offset, leo: Offset, is_open: Flag, producer_id: Number = -1) -> str:
-    """A read_committed reader made no progress.
+    """A read_committed reader made no progress beyond ``lso``.
 
-    ``is_open`` says whether a transaction that never ends begins there.
+    ``is_open``: the transaction that begins at this offset never ends.
     """
     why = (
         f"the transaction of producer id {producer_id} that begins there has no end"
@@ -41,7 +41,7 @@ def find(index: Index) -> Iterator[Finding]:
         fate = fates.get(lso)
         is_open = fate is not None and fate.state == OPEN
         producer_id = fate.producer_id if fate is not None and is_open else -1
-        lost = lost_decision(index, partitions_deciding(index, producer_id, (partition,)), 0)
+        lost = lost_decision(index, deciding_partitions(index, producer_id, (partition,)), 0)
         stuck = held_up_at.conclude(lso=lso, leo=log.leo, is_open=is_open, producer_id=producer_id)
         yield (lost or Cause(())).finding(
             Story(index, partition),

@@ -21,14 +21,12 @@ from harrow.checks.rule import Rule
 def find(index: Index) -> Iterator[Finding]:
     """Find records that are in a partition to which they were not sent.
 
-    They were polled there, or are in the last leader's log.
-
-    The history of a run has all sends, so a value identifies a record even if it was also sent to
-    other partitions.
+    Polls returned the records there, or the last leader's log has them. The history of a run has
+    all sends, so a value identifies a record even if it was also sent to other partitions.
     """
     for sighting in misrouted_records(index.orders, is_complete=True):
         finding = sighting.finding()
-        assert finding.value is not None, "it was polled"
+        assert finding.value is not None, "a polled record has a value"
         chain = _chain(index, finding.partition, finding.value, dict(finding.details)["sent_to"])
         yield replace(finding, chain=chain)
     for partition in index.logs:
@@ -75,4 +73,5 @@ RULE: Final = Rule(
     find=find,
     verb="delivered to the wrong partition",
 )
-"""In a run, a finding also shows which leader appended the record, and unread logs count too."""
+"""In a run, unlike in a history alone, a finding shows which leader appended the record, and
+records in logs count even if no poll returned them."""

@@ -1,4 +1,4 @@
-"""nonmonotonic-send: a log has the records of one producer in another order than it sent them."""
+"""nonmonotonic-send: a log has a producer's records in a different order than they were sent."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
@@ -23,7 +23,7 @@ from harrow.cluster_model.trace import TraceLine
 _BY_POLICY: Final = (RETENTION, COMPACTION)
 
 
-@cause("stored-out-of-order", free_because=FROM_LOGS)
+@cause("stored-out-of-order", needs_nothing_because=FROM_LOGS)
 def stored_out_of_order(
     *, value: RecordValue, stands_at: Offset, earlier: RecordValue, earlier_at: Offset
 ) -> str:
@@ -33,7 +33,7 @@ def stored_out_of_order(
 
 
 def find(index: Index) -> Iterator[Finding]:
-    """Find acked records that are in the log before a record that the session sent earlier.
+    """Find acked records that are in the log before a record that the same session sent earlier.
 
     Only records that are still in a final log are compared. The offset of a truncated record proves
     nothing, because it has been assigned again.
@@ -75,11 +75,11 @@ def _first_offsets(index: Index, partition: str) -> dict[Value, int]:
         return {value: offset for offset, value in sorted(index.polled.get(partition, ()), reverse=True)}
     leader = index.last_leader(partition)
     values = logs.get(leader) or max(logs.values(), key=len)
-    # The last assignment wins, so go backwards.
+    # The last entry of a value wins, so go backwards to keep its first offset.
     offsets: dict[Any, int] = dict(zip(reversed(values), range(len(values) - 1, -1, -1), strict=True))
     offsets.pop(None, None)
-    # Retention or compaction may have removed the first copy of a batch that was appended twice.
-    # To find out, the whole log has to be replayed, which costs as much as the run.
+    # Retention or compaction may have removed the first copy of a batch that was appended twice. To
+    # find the first copy, the whole log has to be replayed, which costs as much as the run.
     removals: Sequence[TraceLine[LogStartRaised | LogStartedAnew | LogCleaned]]
     removals = index.events(LogStartRaised, LogStartedAnew, LogCleaned, partition=partition)
     if all(removal.broker != leader for _, removal in removals):

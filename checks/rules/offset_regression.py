@@ -6,14 +6,14 @@ from typing import ClassVar, Final, NamedTuple
 from harrow.checks import prevention as preventions
 from harrow.checks import promise
 from harrow.checks.causes.coordinators import Coordinators
-from harrow.checks.causes.effects import NO_GROUP_METADATA, commit_of_anybody, lacks_group_metadata
+from harrow.checks.causes.effects import NO_GROUP_METADATA, lacks_group_metadata, unfenced_commit
 from harrow.checks.causes.facts import COMMITTED
 from harrow.checks.causes.loss import Cause
 from harrow.checks.causes.story import Story
 from harrow.checks.causes.transactions import lost_decision
 from harrow.checks.finding import Finding
 from harrow.checks.index import Index
-from harrow.checks.link import BY_SETTING, FROM_LOGS, OWN_DEED, cause, link
+from harrow.checks.link import BY_SETTING, FROM_LOGS, OWN_ACTION, cause, link
 from harrow.checks.permission import Permission, Promise
 from harrow.checks.rule import Rule
 from harrow.cluster_model import events
@@ -35,7 +35,7 @@ def _committer(member: str, generation: int) -> str:
     "commit-taken",
     events.OffsetsCommitted,
     role="as coordinator",
-    free_because=OWN_DEED,
+    needs_nothing_because=OWN_ACTION,
     makes=(COMMITTED.of("partition"),),
 )
 def commit_taken(
@@ -60,24 +60,24 @@ def commit_found(*, partition: events.PartitionName, position: events.Offset) ->
     return f"got {where} when it asked for the position in {partition}"
 
 
-@cause("commit-went-back", free_because=FROM_LOGS)
+@cause("commit-went-back", needs_nothing_because=FROM_LOGS)
 def commit_went_back(
     *, group: events.Text, partition: events.PartitionName, before: events.Offset, after: events.Offset
 ) -> str:
     return f"group {group} had committed {partition} up to offset {before}, and then was at {after}: it processes the records between again"
 
 
-@cause("old-generation-committed", free_because=BY_SETTING)
+@cause("old-generation-committed", needs_nothing_because=BY_SETTING)
 def old_generation_committed(*, generation: events.Number, newer: events.Number) -> str:
     return f"a commit of generation {generation} was accepted after one of generation {newer}"
 
 
-@cause("member-committed-out-of-order", free_because=BY_SETTING)
+@cause("member-committed-out-of-order", needs_nothing_because=BY_SETTING)
 def member_committed_out_of_order() -> str:
     return f"one member made both commits, and nothing orders the commits of one member ({promise.ASYNC_COMMITS})"
 
 
-@cause("not-owned-committed", free_because=BY_SETTING)
+@cause("not-owned-committed", needs_nothing_because=BY_SETTING)
 def not_owned_committed(*, member: events.Text, generation: events.Number) -> str:
     return (
         f"{member} of generation {generation} no longer owned the partition; coordinators compare member epochs, not owners "
@@ -85,17 +85,17 @@ def not_owned_committed(*, member: events.Text, generation: events.Number) -> st
     )
 
 
-@cause("no-member-committed", free_because=BY_SETTING)
+@cause("no-member-committed", needs_nothing_because=BY_SETTING)
 def no_member_committed() -> str:
     return f"a consumer that assigns partitions to itself is no member, and is not fenced ({promise.ASSIGN})"
 
 
-@cause("consumer-was-reset", free_because=BY_SETTING)
+@cause("consumer-was-reset", needs_nothing_because=BY_SETTING)
 def consumer_was_reset(*, client: events.ClientName, setting: events.Text) -> str:
     return f"the position of {client} had been reset in between ({setting})"
 
 
-@cause("commits-had-expired", free_because=BY_SETTING)
+@cause("commits-had-expired", needs_nothing_because=BY_SETTING)
 def commits_had_expired(*, setting: events.Text) -> str:
     return f"the commit had expired ({setting})"
 
@@ -103,10 +103,10 @@ def commits_had_expired(*, setting: events.Text) -> str:
 class _Commit(NamedTuple):
     """A group's commit for a partition.
 
-    ``is_owners`` is false if the coordinator has assigned the partition to another member, which
-    can happen with KIP-848. ``is_members`` says whether the coordinator has a member of that epoch,
-    from which it accepts commits for any partition. ``owned_since`` is the epoch in which the
-    coordinator assigned the partition to this member, None if the member does not own it.
+    ``is_by_owner`` is false if the coordinator has assigned the partition to another member, which
+    can happen with KIP-848. ``is_by_member`` says whether the coordinator has the member in this
+    epoch; from such a member it accepts commits for any partition. ``owned_since`` is the epoch in
+    which the coordinator assigned the partition to this member, None if the member does not own it.
     """
 
     position: int
@@ -115,8 +115,8 @@ class _Commit(NamedTuple):
     number: int
     at_us: int
     broker: int
-    is_owners: bool
-    is_members: bool
+    is_by_owner: bool
+    is_by_member: bool
     owned_since: int | None = None
 
 
@@ -124,7 +124,7 @@ def find(index: Index) -> Iterator[Finding]:
     """Compare the commits of groups with the positions that consumers get when they start to read.
 
     A position is compared with the last commit before the partition was assigned to the consumer,
-    because the consumer asks for its position after that.
+    because the consumer asks for its position after the assignment.
     """
     if not index.has(events.OffsetsCommitted):
         return
@@ -134,7 +134,7 @@ def find(index: Index) -> Iterator[Finding]:
 
 
 class _Groups:
-    """The commits of groups, line by line of the trace."""
+    """The commits of groups up to a line of the trace. Its methods take the trace line by line."""
 
     def __init__(self, index: Index) -> None:
         self._index = index
@@ -155,8 +155,8 @@ class _Groups:
             epoch, owned = self._owned.get((event.group, event.member), (event.generation, None))
             commit = _Commit(
                 *(position, event.member, event.generation, number, event.at_us, event.broker),
-                is_owners=owned is None or partition in owned,
-                is_members=event.generation == epoch,
+                is_by_owner=owned is None or partition in owned,
+                is_by_member=event.generation == epoch,
                 owned_since=None if owned is None else owned.get(partition),
             )
             last_commit = self._commits.get(key)
@@ -209,7 +209,7 @@ class _Groups:
         events.OffsetReset: _reset,
         events.GroupOffsetFound: _find,
     }
-    """The method that handles each kind of event, which takes its line and the event."""
+    """For each kind of event, the method that handles it, given the line and the event."""
 
 
 def _offsets_partition(index: Index, group: str) -> str:
@@ -260,13 +260,17 @@ def _why_committed(
     if commit.member == earlier.member and _is_unordered(index, earlier, commit):
         return Cause((member_committed_out_of_order.conclude(),), promise.ASYNC_COMMITS)
     # If a former owner's commit moved the group ahead, the present owner's commit moves it back.
-    # Each member has an epoch of its own, which may lag behind those of others. A coordinator
-    # compares a commit with the epoch of its member.
+    # Each member has an epoch of its own, which may be behind the epochs of other members. A
+    # coordinator compares a commit with the epoch of the member that sent it.
     stray = (
-        commit if not commit.is_owners else None if earlier.is_owners or not earlier.is_members else earlier
+        commit
+        if not commit.is_by_owner
+        else None
+        if earlier.is_by_owner or not earlier.is_by_member
+        else earlier
     )
     if stray is not None and (
-        commit.generation >= earlier.generation or (stray is commit and commit.is_members)
+        commit.generation >= earlier.generation or (stray is commit and commit.is_by_member)
     ):
         by = not_owned_committed.conclude(member=stray.member, generation=stray.generation)
         return Cause((by,), promise.CONSUMER_PROTOCOL)
@@ -277,7 +281,10 @@ def _why_committed(
 
 
 def _is_unordered(index: Index, earlier: _Commit, commit: _Commit) -> bool:
-    """Return whether nothing orders two commits of a member: one generation, or KIP-1251."""
+    """Return whether nothing orders two commits of a member.
+
+    Commits of one generation have no order; with KIP-1251, neither have commits of one assignment.
+    """
     if commit.generation == earlier.generation:
         return True
     since = commit.owned_since
@@ -291,7 +298,7 @@ def _why_without_generation(index: Index, group: str) -> Cause:
     if all(application.delivery != EXACTLY_ONCE for application in applications):
         return Cause((no_member_committed.conclude(),), promise.ASSIGN)
     if lacks_group_metadata(index, applications):
-        return Cause((commit_of_anybody.conclude(),), NO_GROUP_METADATA)
+        return Cause((unfenced_commit.conclude(),), NO_GROUP_METADATA)
     return Cause(())
 
 

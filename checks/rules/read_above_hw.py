@@ -15,19 +15,19 @@ from harrow.checks.rule import Rule
 from harrow.cluster_model import events
 
 
-@link("read", events.ClientPolled, events.RecordsServed, free_because=FORBIDDEN)
+@link("read", events.ClientPolled, events.RecordsServed, needs_nothing_because=FORBIDDEN)
 def read(
     *, client: events.ClientName, end_offset: events.Offset, hw: events.Offset, offset: events.Offset
 ) -> str:
     return f"served {client} up to offset {end_offset} (exclusive), when its high watermark was {hw}"
 
 
-@cause("read-before-commit", free_because=FORBIDDEN)
+@cause("read-before-commit", needs_nothing_because=FORBIDDEN)
 def read_before_commit(*, uncommitted: events.Offset) -> str:
     return f"offset {uncommitted} was not committed"
 
 
-@cause("read-before-replication", free_because=FORBIDDEN)
+@cause("read-before-replication", needs_nothing_because=FORBIDDEN)
 def read_before_replication(
     *, uncommitted: events.Offset, isr: events.Brokers, missing: events.Brokers
 ) -> str:
@@ -37,9 +37,9 @@ def read_before_replication(
 def find(index: Index) -> Iterator[Finding]:
     """Compare each answer to a consumer with the broker's high watermark at that moment.
 
-    The high watermark comes from the trace, not from the answer. For an answer of a follower, the
-    follower's own high watermark counts. It is never above the committed records, and it falls when
-    the log is truncated.
+    The high watermark comes from the trace, not from the answer. If a follower answers, its own
+    high watermark counts. A high watermark never passes uncommitted records, and falls when the log
+    is truncated.
     """
     high_watermarks: dict[tuple[int, str], int] = {}
     for number, event in index.raw_events(

@@ -1,4 +1,4 @@
-"""read-above-lso: a broker served a read_committed consumer records that are not committed yet."""
+"""read-above-lso: a broker served a read_committed consumer records of open transactions."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -17,7 +17,7 @@ from harrow.cluster_model import events
 from harrow.cluster_model.trace import TraceLine
 
 
-@link("served-above-lso", events.RecordsServed, event="read", free_because=FORBIDDEN)
+@link("served-above-lso", events.RecordsServed, event="read", needs_nothing_because=FORBIDDEN)
 def served(
     *,
     client: events.ClientName,
@@ -28,13 +28,13 @@ def served(
     return f"served {client} up to offset {end_offset} (exclusive), when its last stable offset was {lso}"
 
 
-@cause("read-while-open", free_because=FORBIDDEN)
+@cause("read-while-open", needs_nothing_because=FORBIDDEN)
 def read_while_open(*, offset: events.Offset, producer_id: events.Number) -> str:
     return f"offset {offset} is behind the first offset of an open transaction of producer id {producer_id}"
 
 
 def find(index: Index) -> Iterator[Finding]:
-    """Compare each answer to a read_committed consumer with the broker's last stable offset."""
+    """Compare each answer to a read_committed consumer with the last stable offset (LSO)."""
     has_readers = any(each.read_committed for each in index.evidence.consumers.values())
     if has_readers and index.has(events.TransactionBegun):
         for read in index.log_ends.reads:

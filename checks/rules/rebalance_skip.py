@@ -35,12 +35,12 @@ def passed_over(*, value: RecordValue, group: Text) -> str:
     return f"no member of group {group} polled {value}"
 
 
-@cause("began-behind-it", free_because=NOTHING_HAPPENED)
+@cause("began-behind-it", needs_nothing_because=NOTHING_HAPPENED)
 def began_behind_it(*, offset: Offset) -> str:
     return f"the next member began at offset {offset}, beyond it"
 
 
-@cause("committed-behind-it", free_because=NOTHING_HAPPENED)
+@cause("committed-behind-it", needs_nothing_because=NOTHING_HAPPENED)
 def committed_behind_it() -> str:
     return "the group committed an offset beyond it, where the next member will begin"
 
@@ -95,11 +95,11 @@ def _start_of_reading_us(index: Index, group: str, topic: str, resets: Sequence[
 def _should_be_read(
     index: Index, partition: str, offset: int, value: Value, done: GroupPartition, begun_us: int | None
 ) -> bool:
-    """Return whether a record before the group's first position was sent while it read the topic.
+    """Return whether a record below the first position was sent while the group read the topic.
 
-    This happens if producers learn of an added partition before the group does. The group need not
-    read records from before it read the topic at all, because ``auto.offset.reset=latest`` starts
-    behind them.
+    Producers may learn of an added partition before the group does. The group need not read older
+    records, from before it read the topic at all, because ``auto.offset.reset=latest`` starts after
+    them.
     """
     sends = index.sends_of(partition, value)
     return (
@@ -118,8 +118,8 @@ def _topic(partition: str) -> str:
 def _first_position(index: Index, group: str, partition: str, done: GroupPartition) -> int:
     """Return where a group without commits started: with ``latest``, at the end of the partition.
 
-    Real clients do not report that end. For them, return the first offset that a member polled or
-    committed.
+    Real clients do not report this end. For real clients, return the first offset that a member
+    polled or committed.
     """
     for _, event in _resets(index, group, partition):
         return event.offset if event.position < 0 else 0
@@ -133,7 +133,10 @@ def _first_position(index: Index, group: str, partition: str, done: GroupPartiti
 
 
 def _gaps(done: GroupPartition, reached: int) -> Iterator[tuple[int, int]]:
-    """Yield the ranges without polls from where the group began to its last poll or commit."""
+    """Yield the ranges that no poll returned, from *reached* to the last poll or commit.
+
+    *reached* is the offset at which the group began.
+    """
     for first, last in sorted((poll.first, poll.last) for poll in done.polls):
         if first > reached:
             yield reached, first
@@ -166,7 +169,10 @@ def _finding(
 
 
 def _cause(story: Story, group: str, offset: int, next_offset: int | None) -> Cause:
-    """Return why the group passed a record; the next member started at *next_offset*."""
+    """Return why the group passed a record.
+
+    *next_offset* is where the next member started, None if no member polled afterwards.
+    """
     index = story.index
     cause = by_reset(story, index.group_work.members(group), offset, twice=False)
     if cause is None and not any(_resets(index, group, story.partition)):
@@ -179,7 +185,7 @@ def _cause(story: Story, group: str, offset: int, next_offset: int | None) -> Ca
 
 
 def _by_first_position(index: Index, group: str, partition: str, offset: int) -> Cause | None:
-    """Explain a record before the first position of a group whose clients report no resets."""
+    """Explain a record below the first position of a group whose clients report no resets."""
     done = index.group_work.partitions.get(group, {}).get(partition)
     if done is None or offset >= _first_position(index, group, partition, done):
         return None

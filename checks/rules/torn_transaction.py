@@ -19,7 +19,7 @@ from harrow.cluster_model.events import Flag, PartitionName
 from harrow.cluster_model.settings import TRANSACTIONAL_ID
 
 
-@cause("ended-both-ways", free_because=FROM_LOGS)
+@cause("ended-both-ways", needs_nothing_because=FROM_LOGS)
 def ended_both_ways(
     *,
     committed: RecordValue,
@@ -33,10 +33,10 @@ def ended_both_ways(
 
 
 def find(index: Index) -> Iterator[Finding]:
-    """Compare the markers after the records of each transaction, and after its committed offsets.
+    """Compare how the logs ended the parts of each transaction: its records and its offsets.
 
-    The application decides which records belong to one transaction, even if coordinators see
-    several transactions.
+    The application decides which parts belong to one transaction, even if coordinators saw several
+    transactions.
     """
     for transaction in index.history.transactions:
         parts = parts_of(index, transaction)

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Final
 
-from harrow.checks.causes.background import former_controller, reason, tell_leadership
+from harrow.checks.causes.background import election_operands, former_controller, tell_leadership
 from harrow.checks.causes.links import chosen, controller_elected
 from harrow.checks.causes.story import Story, brokers
 from harrow.checks.finding import Finding
@@ -16,13 +16,13 @@ from harrow.cluster_model.events import BecameLeader, Brokers, ControllerElected
 from harrow.cluster_model.trace import TraceLine
 
 
-@cause("one-epoch-two-leaders", free_because=FORBIDDEN)
+@cause("one-epoch-two-leaders", needs_nothing_because=FORBIDDEN)
 def one_epoch_two_leaders(*, leaders: Brokers, leader_epoch: Epoch) -> str:
     return f"{brokers(leaders)} both led in epoch {leader_epoch}"
 
 
 def find(index: Index) -> Iterable[Finding]:
-    """Find leader epochs with two leaders; a leader that restarts in its epoch is one leader."""
+    """Find leader epochs with two leaders; a leader that restarts in its epoch counts once."""
     leaders: dict[tuple[str, int], BecameLeader] = {}
     findings: dict[tuple[str, int, int], Finding] = {}
     for _, second in index.events(BecameLeader):
@@ -45,7 +45,7 @@ def _finding(index: Index, first: BecameLeader, second: BecameLeader) -> Finding
                 election.controller,
                 leader=election.leader,
                 leader_epoch=epoch,
-                **reason(story, TraceLine(number, election)),
+                **election_operands(story, TraceLine(number, election)),
             )
             story.tell(number, choice, decides=True)
     both = [line for line in story.events(BecameLeader) if line.event in (first, second)]

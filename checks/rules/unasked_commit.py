@@ -24,7 +24,7 @@ from harrow.cluster_model.settings import TRANSACTIONAL_ID
 from harrow.cluster_model.trace import TraceLine
 
 
-@cause("commit-unasked", free_because=FORBIDDEN)
+@cause("commit-unasked", needs_nothing_because=FORBIDDEN)
 def commit_unasked(
     *, client: events.ClientName, transactional_id: events.Text, is_to_abort: events.Flag = False
 ) -> str:
@@ -33,7 +33,11 @@ def commit_unasked(
 
 
 class _Open(NamedTuple):
-    """A transaction that an application began, and whether it requested a commit or an abort."""
+    """A transaction that an application began.
+
+    ``commit_requested`` is true if the application requested a commit, false if it requested an
+    abort, and None before either.
+    """
 
     line: TraceLine[events.TransactionOpened]
     commit_requested: bool | None = None
@@ -46,10 +50,11 @@ class _Open(NamedTuple):
 def find(index: Index) -> Iterator[Finding]:
     """Compare what applications request with what coordinators write.
 
-    A commit belongs to the last transaction that began with the producer's id, in the same or an
-    older epoch: with transactions v2, the commit is written with the next epoch. Two sessions of an
-    application may run at once, and a request of one counts for both. A deposed coordinator may
-    report an earlier decision late.
+    A commit belongs to the last transaction that began with the producer's id in the same or an
+    older epoch. The epoch is older with transactions v2, where the commit is written with the next
+    epoch. Two sessions of an application may run at once, and a request of one session counts for
+    both. Commits of a deposed coordinator are ignored, because it may report an earlier decision
+    late.
     """
     if not index.has(events.TransactionStateChanged):
         return
@@ -65,7 +70,7 @@ def find(index: Index) -> Iterator[Finding]:
         elif isinstance(event, events.TransactionEnding):
             of_client = opened.get(event.client, {})
             for key, transaction in of_client.items():
-                # A client that requests a commit, and then an abort, may get either.
+                # If a client requests a commit and then an abort, either outcome is right.
                 if not transaction.commit_requested:
                     of_client[key] = transaction._replace(commit_requested=event.committed)
         elif event.state == PREPARE_COMMIT and not coordinators.is_superseded(
@@ -101,7 +106,7 @@ def _lines(
 
 
 def _begin(of_client: dict[tuple[int, int], _Open], line: TraceLine[events.TransactionOpened]) -> None:
-    """Add a transaction, replacing those for which its session has requested a commit."""
+    """Add a transaction, and drop earlier ones for which the session has requested a commit."""
     transaction = _Open(line)
     epoch = line.event.producer_epoch
     for key in [key for key, other in of_client.items() if other.commit_requested and key[1] <= epoch]:

@@ -1,25 +1,26 @@
 """unavailable: a sufficient core of the brokers was healed, but a partition did not serve clients.
 
-A partition can have a leader while a member of its ISR is alive, and with unclean elections while
-any replica is. With eligible leader replicas (KIP-966) an ISR may be empty, and an unclean shutdown
-disqualifies a member; `PartitionService.recovery_sets` lists the brokers that an election needs
-then. A core that has such a replica of every partition must be sufficient: within the sum of
-Kafka's timeouts, a broker that knows it leads every partition, and the high watermark passes all
-records that the leader had in its log when it was first observed. Its followers fetch these
-records, or leave the ISR after ``replica.lag.time.max.ms``. The rule lost-write judges records that
-are no longer in the leader's log.
+At its end, a run may heal only some of the brokers, its core, and leave the others as the faults
+have left them. A partition can have a leader while a member of its ISR is alive; with unclean
+elections, while any replica is alive. With eligible leader replicas (KIP-966) an ISR may be empty,
+and an unclean shutdown disqualifies a member; in that case, `PartitionService.recovery_sets` lists
+the brokers that an election needs. A core with such a replica of every partition must be
+sufficient: within the sum of Kafka's timeouts, each partition must have a leader that knows that it
+leads, and the high watermark must pass all records that the leader had in its log when it was first
+observed. Followers fetch these records, or leave the ISR after ``replica.lag.time.max.ms``. The
+rule lost-write judges records that are no longer in the leader's log.
 
 Kafka removes a broker from ISRs, leadership and control when its session ends, in ZooKeeper or with
 the KRaft controller. An impaired broker keeps its session although it cannot reach others, so it
-stays. This rule demands nothing of the partitions that such a broker leads; if it is the
-controller, nothing of partitions without a leader either.
+stays in all three. This rule demands nothing of the partitions that such a broker leads, and
+nothing at all if such a broker is the controller.
 """
 
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from harrow.checks import evidence
-from harrow.checks.causes.background import reason, tell_refused_isr
+from harrow.checks.causes.background import election_operands, tell_refused_isr
 from harrow.checks.causes.catalogue import damaged_on_leader
 from harrow.checks.causes.links import chosen, isr_text
 from harrow.checks.causes.story import Story, brokers, seconds
@@ -43,11 +44,12 @@ NO_LEADER: Final = "no-leader"
 LEADER_UNAWARE: Final = "leader-unaware"
 HW_BEHIND: Final = "hw-behind"
 NOT_READABLE: Final = "not-readable"
+"""What a partition lacks."""
 
 
-@link("core-healed", events.CoreHealed, impersonal=True, free_because="harrow heals the core itself")
+@link("core-healed", events.CoreHealed, impersonal=True, needs_nothing_because="harrow heals the core itself")
 def core_healed(*, core: events.Brokers, impaired: events.Brokers) -> str:
-    """A core was healed, and some of the other brokers stayed alive with a fault."""
+    """A core was healed; ``impaired`` are the brokers outside it that ran with a fault in force."""
     verb = "were" if len(core) > 1 else "was"
     text = f"{brokers(core)} {verb} healed, the others left as they were"
     return f"{text}, {brokers(impaired)} alive with a fault still in force" if impaired else text
@@ -70,32 +72,32 @@ def broker_paused() -> str:
     events.LeaderElected,
     events.BecameLeader,
     is_turn=True,
-    free_because="it shows the state at the end of the core's time",
+    needs_nothing_because="it shows the state when the time for the core was over",
 )
 def isr_changed(*, isr: events.Brokers) -> str:
     return f"changed the ISR to {isr_text(isr)}"
 
 
-@cause("still-no-leader", free_because=NOTHING_HAPPENED)
+@cause("still-no-leader", needs_nothing_because=NOTHING_HAPPENED)
 def still_no_leader(*, after_us: events.Number, partition: events.PartitionName, isr: events.Brokers) -> str:
     return f"{seconds(after_us)} later {partition} still had no leader, although its ISR was {isr_text(isr)}"
 
 
-@cause("eligible-not-elected", free_because=NOTHING_HAPPENED)
+@cause("eligible-not-elected", needs_nothing_because=NOTHING_HAPPENED)
 def eligible_not_elected(
     *, after_us: events.Number, partition: events.PartitionName, eligible: events.Brokers
 ) -> str:
     return f"{seconds(after_us)} later {partition} still had no leader, although {brokers(eligible)} could lead it"
 
 
-@cause("leader-not-replaced", free_because=NOTHING_HAPPENED)
+@cause("leader-not-replaced", needs_nothing_because=NOTHING_HAPPENED)
 def leader_not_replaced(
     *, after_us: events.Number, partition: events.PartitionName, leader: events.BrokerId, state: events.Text
 ) -> str:
     return f"{seconds(after_us)} later the leader of {partition} was still broker {leader}, which was {state}"
 
 
-@cause("leader-not-told", free_because=NOTHING_HAPPENED)
+@cause("leader-not-told", needs_nothing_because=NOTHING_HAPPENED)
 def leader_not_told(
     *, after_us: events.Number, partition: events.PartitionName, leader: events.BrokerId
 ) -> str:
@@ -106,7 +108,7 @@ def _unread(partition: str, records: int, acked: int) -> str:
     return f"{records} record{'s' if records > 1 else ''} of {partition}, {acked} of them acked,"
 
 
-@cause("hw-stuck", free_because=NOTHING_HAPPENED)
+@cause("hw-stuck", needs_nothing_because=NOTHING_HAPPENED)
 def hw_stuck(
     *,
     after_us: events.Number,
@@ -123,7 +125,7 @@ def hw_stuck(
     )
 
 
-@cause("committed-not-served", free_because=NOTHING_HAPPENED)
+@cause("committed-not-served", needs_nothing_because=NOTHING_HAPPENED)
 def committed_not_served(
     *,
     after_us: events.Number,
@@ -140,7 +142,7 @@ def committed_not_served(
 
 
 def find(index: Index) -> Iterator[Finding]:
-    """Check what each partition lacked at the end of the core's time."""
+    """Check what each partition lacked when the time for the core was over."""
     core = index.evidence.core
     if core is None or not core.partitions:
         return
@@ -151,7 +153,7 @@ def find(index: Index) -> Iterator[Finding]:
 
 
 def _is_undecided(index: Index) -> bool:
-    """Return whether the run ended before a core served."""
+    """Return whether the run ended before the time for a core was over."""
     return index.evidence.core is None or not index.evidence.core.partitions
 
 
@@ -169,13 +171,14 @@ def demanded_lack(
         else service.recovery_sets or (service.isr,)
     )
     if lack == NO_LEADER and not all(any(broker in core.brokers for broker in each) for each in needed):
-        # A request in flight when the core was chosen removed that broker from the ISR.
+        # The core had a member of the ISR when it was chosen; a request in flight removed this
+        # member.
         return None
     return None if lack == HW_BEHIND and _waits_for_an_append(service, settings) else lack
 
 
 def _waits_for_an_append(service: evidence.PartitionService, settings: evidence.PartitionSettings) -> bool:
-    """Return whether the ISR has all unread records, and another replica held back the watermark.
+    """Return whether the ISR has all unread records, and another replica holds back the watermark.
 
     A replica that has just left the ISR still counts for ``replica.lag.time.max.ms``. The end of
     that time triggers no check: the leader raises its high watermark only when it appends or when a
@@ -186,7 +189,7 @@ def _waits_for_an_append(service: evidence.PartitionService, settings: evidence.
 
 
 def lack_of(service: evidence.PartitionService) -> str | None:
-    """Return what a partition lacks, whether a core has to provide it or not; None if it serves."""
+    """Return what a partition lacks, None if it serves, whether a core must provide it or not."""
     if service.leader == evidence.NO_BROKER or service.leader_state in (evidence.DOWN, evidence.PAUSED):
         return NO_LEADER
     if service.leader_state != evidence.LEADS:
@@ -237,7 +240,7 @@ def _story(index: Index, core: evidence.HealedCore, partition: str) -> Story:
             event.controller,
             leader=event.leader,
             leader_epoch=event.leader_epoch,
-            **reason(story, TraceLine(number, event)),
+            **election_operands(story, TraceLine(number, event)),
         )
         story.tell(number, choice, decides=True)
     changes: Sequence[TraceLine[events.IsrChanged | events.IsrReduced]] = story.events(
@@ -253,9 +256,10 @@ def _story(index: Index, core: evidence.HealedCore, partition: str) -> Story:
 
 
 def _damage(story: Story, core: evidence.HealedCore, leader: int, first_unread: int) -> Link | None:
-    """Return the link about a damaged batch of the leader, up to the first unread record, or None.
+    """Return the link about a damaged batch of the leader that blocks readers, or None.
 
-    The leader sends the batch with its wrong CRC. A reader notices that, and cannot pass the batch.
+    The batch is at or before the first unread record. The leader sends it with a wrong CRC. A
+    reader notices this, and cannot pass the batch.
     """
     state, trace = story.index.partition(story.partition), story.evidence.trace
     damaged = [

@@ -1,16 +1,17 @@
 """unconsumed: a group with running members leaves acked records unread, and nothing explains that.
 
-This rule is for groups what `unavailable` is for brokers. The cluster is healthy and the group is
-stable, but a partition of a subscribed topic has acked records beyond the group's position. Either
-no member has the partition, or the member that has it polls nothing. KAFKA-13435 is such a flaw: a
-static member that led its group returns, and after that no member looks for new partitions.
+This rule demands progress of groups, as `unavailable` demands it of brokers. The cluster is healthy
+and the group is stable, but a partition of a subscribed topic has acked records beyond the group's
+position. Either no member has the partition, or the member that has it polls nothing. KAFKA-13435
+is such a flaw: a static member that led its group returns, and after that no member looks for new
+partitions.
 
 The time of a group starts with the last event that may have disturbed it: a fault or its end, any
-event of a broker or a leader, a rebalance, a poll of the member that has the partition. From then
-on the group has to read the records within the timeouts of its members, whose sum is
-`ConsumerSettings.patience_us`. After a poll that returned records, the member may first stay away
-for ``max.poll.interval.ms``, because histories do not show when the next poll began. A run that
-ends earlier accuses no group.
+event of a broker or a leader, a rebalance, a poll of the member that has the partition. From that
+event on, the group has to read the records within the sum of its members' timeouts,
+`ConsumerSettings.patience_us`. If a poll returned records, the member may take another
+``max.poll.interval.ms``, because histories do not show when its next poll began. The rule accuses
+no group of a run that ends before this time is over.
 """
 
 from collections.abc import Iterator, Sequence
@@ -30,7 +31,7 @@ from harrow.checks.finding import Finding
 from harrow.checks.group_work import GroupPartition
 from harrow.checks.history.records import UNKNOWN, SendRecord
 from harrow.checks.index import Index
-from harrow.checks.link import NOTHING_HAPPENED, OWN_DEED, cause, claim, link
+from harrow.checks.link import NOTHING_HAPPENED, OWN_ACTION, cause, claim, link
 from harrow.checks.permission import Permission, Promise
 from harrow.checks.prevention import EARLIEST_RESET
 from harrow.checks.rule import Rule
@@ -56,11 +57,11 @@ _DISTURBANCES: Final = (
     *(events.MembershipLost, events.CommitFailed, events.ClientStopped, events.ApplicationEnded),
     *(events.TransactionMarkerWritten, events.OffsetReset),
 )
-"""Events that may keep a group from reading for a while, wherever they happen: a slow group is not
-stuck."""
+"""Events that may keep a group from reading for a while, wherever they happen. They restart the
+time of a group, so that a slow group is not taken for a stuck one."""
 
 
-@link("assigned-partitions", events.PartitionsAssigned, free_because=OWN_DEED)
+@link("assigned-partitions", events.PartitionsAssigned, needs_nothing_because=OWN_ACTION)
 def assigned_partitions(*, partitions: events.Texts, generation: events.Number) -> str:
     return f"was assigned {', '.join(partitions) or 'nothing'} (generation {generation})"
 
@@ -73,26 +74,26 @@ def not_consumed(
     return f"{seconds(after_us)} later, group {group} had still not read {count} at offset {offset} or above"
 
 
-@cause("assigned-to-no-member", free_because=NOTHING_HAPPENED)
+@cause("assigned-to-no-member", needs_nothing_because=NOTHING_HAPPENED)
 def assigned_to_no_member(*, partition: events.PartitionName, group: events.Text) -> str:
     return f"no member of group {group} had {partition}, although they subscribe to its topic"
 
 
-@cause("member-does-not-read", free_because=NOTHING_HAPPENED)
+@cause("member-does-not-read", needs_nothing_because=NOTHING_HAPPENED)
 def member_does_not_read(
     *, partition: events.PartitionName, member: events.Text, offset: events.Offset
 ) -> str:
     return f"{member} had {partition}, and none of its polls returned offset {offset}"
 
 
-@cause("no-position", free_because=NOTHING_HAPPENED)
+@cause("no-position", needs_nothing_because=NOTHING_HAPPENED)
 def no_position(*, member: events.Text) -> str:
     return f"nothing was committed, and {member} does not begin by itself ({_NO_POSITION})"
 
 
 @dataclass(frozen=True, slots=True)
 class _Group:
-    """The members of a group that run at the end of a run, by process, and their partitions."""
+    """A group with members that still run at the end of a run, and their partitions, by process."""
 
     name: str
     members: dict[int, ConsumerSettings]
@@ -112,7 +113,7 @@ class _Group:
 
 
 def find(index: Index) -> Iterator[Finding]:
-    """Check each partition that groups with running members are to read."""
+    """Check each partition that groups with running members have to read."""
     groups = _running_groups(index)
     if not groups:
         return
@@ -165,7 +166,7 @@ def _running_groups(index: Index) -> list[_Group]:
 def _last_disturbance(index: Index) -> int:
     """Return the time of the last event that may have kept a group from reading.
 
-    A fault without an end is over when everything is healed.
+    A fault without an end in the trace ends when the run heals the cluster.
     """
     last_us = index.last_us(*_DISTURBANCES) or 0
     open_strikes = {event.strike for _, event in index.events(events.FaultStruck)}
@@ -191,7 +192,7 @@ def _stalled(index: Index, group: _Group, partition: str, quiet_us: int, end_us:
         *(poll.at_us for poll in done.polls[-1:]),
         0 if owner is None else last_polls.get(owner, 0),
     )
-    # Without an owner, the leader of the group has to return, and it may be any member.
+    # If no member has the partition, the group's leader has to return, which may be any member.
     return_us = (
         min(at_us, since_us) + group.may_be_away_us(process)
         for process, at_us in last_polls.items()
@@ -203,6 +204,7 @@ def _stalled(index: Index, group: _Group, partition: str, quiet_us: int, end_us:
 
 
 def _position(index: Index, group: _Group, partition: str, done: GroupPartition) -> int | None:
+    """Return the position of a group in a partition, None if it is unknown."""
     names = index.group_work.members(group.name)
     resets = [
         event.offset
@@ -217,11 +219,11 @@ def _position(index: Index, group: _Group, partition: str, done: GroupPartition)
 
 
 def _unread_sends(index: Index, partition: str, position: int) -> list[SendRecord]:
-    """Return the acked sends that consumers can read from a position on, by ascending offset."""
+    """Return the acked, readable sends at or above a position, by ascending offset."""
     history = index.history.partitions[partition]
     records, readable = index.history.records, index.group_work.records_of(partition)
     held_up = index.evidence.held_up.get(partition, END)
-    # Nearly all acks named an offset before the position, so those are left out first.
+    # Nearly all acks named an offset below the position, so this cheap check comes first.
     acked_at = records.acked_at
     offsets = {
         offset: row
@@ -317,7 +319,7 @@ def _cause(story: Story, group: _Group, offset: int) -> Cause:
 
 
 def _by_damage(story: Story, corrupt: events.CorruptBatchFetched) -> Cause:
-    """Return the cause for a consumer that cannot pass a batch damaged on the leader's disk."""
+    """Return the cause if a consumer cannot pass a batch that is damaged on the leader's disk."""
     intact = [
         copy for copy in story.copies_at(corrupt.offset) if copy.removed is None and copy.damaged is None
     ]

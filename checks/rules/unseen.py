@@ -8,7 +8,7 @@ from harrow.checks.causes import compaction
 from harrow.checks.causes.copies import tell_place
 from harrow.checks.causes.loss import Cause, tell_acknowledgement
 from harrow.checks.causes.story import Story
-from harrow.checks.causes.transactions import lost_decision, partitions_deciding
+from harrow.checks.causes.transactions import deciding_partitions, lost_decision
 from harrow.checks.finding import Finding
 from harrow.checks.history.records import UNKNOWN, SendRecord, Value
 from harrow.checks.index import Index
@@ -31,12 +31,12 @@ def _places_text(places: Pairs) -> str:
     return " and ".join(f"at offset {offset} of broker {broker}" for broker, offset in places)
 
 
-@cause("stands-above-lso", free_because=NOTHING_HAPPENED)
+@cause("stands-above-lso", needs_nothing_because=NOTHING_HAPPENED)
 def stands_above_lso(*, places: Pairs, lso: Offset) -> str:
     return f"it is {_places_text(places)}, but read_committed ends at offset {lso}, long after every transaction had to have ended"
 
 
-@cause("stands-unread", free_because=NOTHING_HAPPENED)
+@cause("stands-unread", needs_nothing_because=NOTHING_HAPPENED)
 def stands_unread(*, places: Pairs) -> str:
     return f"it is {_places_text(places)}, but no poll returned it although the partition was read to its end"
 
@@ -62,9 +62,9 @@ def find(index: Index) -> Iterable[Finding]:
 
 
 def _unread(index: Index, partition: str, rows: Sequence[int]) -> list[int]:
-    """Return the indices in *rows* of sends that no poll returned.
+    """Return the indices in *rows* of sends whose records no poll returned.
 
-    A record of a transaction needs the poll of a read_committed consumer.
+    For a record of a transaction, only the polls of read_committed consumers count.
     """
     history, records = index.history, index.history.records
     polled_by, values = records.polled_by, records.values
@@ -98,7 +98,7 @@ def _finding(index: Index, send: SendRecord, held_up_at: int | None = None) -> F
     if held_up_at is not None:
         fate = index.fates(partition).get(held_up_at)
         producer_id = NO_PRODUCER_ID if fate is None else fate.producer_id
-        lost = lost_decision(index, partitions_deciding(index, producer_id, (partition,)), 0)
+        lost = lost_decision(index, deciding_partitions(index, producer_id, (partition,)), 0)
     tell_place(story, places[0][1], send.value)
     tell_acknowledgement(story, send)
     return (lost or Cause(())).finding(

@@ -1,8 +1,8 @@
 """Measures the service levels of a run: what clients got from the cluster, promised or not.
 
-Everything is counted in the history. Only the reasons why an outage began and ended come from the
-trace. The consumers that read everything back after healing do not belong to the workload, so they
-are excluded.
+All numbers come from the history. Only the reasons why an outage began and ended come from the
+trace. The consumers with which harrow reads everything back after healing do not belong to the
+workload, so they are excluded.
 """
 
 from array import array
@@ -34,8 +34,8 @@ _REBALANCING: Final = frozenset({PREPARING_REBALANCE, ASSIGNING, RECONCILING})
 class Latency:
     """The distribution of durations: half are within ``p50_us``, 99% within ``p99_us``.
 
-    A percentile is the smallest duration that so many others do not exceed (nearest rank), so it
-    always occurred.
+    A percentile is the smallest measured duration that this share of the durations does not exceed
+    (nearest rank).
     """
 
     count: int
@@ -46,9 +46,9 @@ class Latency:
 
 @dataclass(slots=True)
 class Sends:
-    """The outcomes of sends: ``acked``, ``failed`` (in no log), or ``unknown``.
+    """The numbers of sends by outcome: ``acked``, ``failed`` (in no log), or ``unknown``.
 
-    The other sends had not ended. With ``acks=0`` the producer itself acknowledges at once.
+    The remaining sends had not ended. With ``acks=0`` the producer itself acknowledges at once.
     """
 
     sent: int = 0
@@ -67,7 +67,7 @@ class Sends:
         self._latencies_us.extend(latencies_us)
 
     def finish(self) -> None:
-        """Compute the latencies, once everything has been counted."""
+        """Compute the latency, when all sends have been added."""
         self.ack_latency = latency_of(self._latencies_us)
         self._latencies_us = array("q")
 
@@ -85,10 +85,10 @@ class ConsumerLevel:
     """The service level of a consumer of the workload.
 
     ``records`` counts a record each time that a poll returns it. The end-to-end latency is from the
-    first send of a value to the first poll that returns it. ``lag`` is the number of acked records
-    that the consumer had not read at the end, in its worst partition, and ``lag_max`` is the
-    maximum during the run. A partition that was revoked from a member of a group no longer counts
-    for that member.
+    first send of a value to the first poll that returns it. ``lag`` is the number of offsets
+    between the consumer's position and the end of the acked records, at the end of the run and in
+    its worst partition, and ``lag_max`` is the maximum during the run. A partition that was revoked
+    from a member of a group no longer counts for that member.
     """
 
     records: int = 0
@@ -114,11 +114,10 @@ class Unread:
 class ServiceLevels:
     """The service levels of a run. ``acks`` counts acks in each ``bucket_us`` from time zero on.
 
-    ``transactions`` is how long committed transactions took, from the first send to the answer;
-    ``rebalances`` how long groups had no generation in which all members knew their partitions.
-    ``unread`` is the longest time for which no consumer read a partition with unread acked records,
-    among the partitions that consumers of the workload read or should read; None if they read
-    nothing.
+    ``transactions`` is how long committed transactions took, from the first send to the answer, and
+    ``rebalances`` how long groups had no stable generation. ``unread`` is the longest time for
+    which no consumer read a partition with unread acked records, among the partitions that
+    consumers of the workload read or should read; None if there was no such time.
     """
 
     total: Sends
@@ -146,7 +145,7 @@ class ServiceLevels:
 
     @property
     def acked_millionths(self) -> int | None:
-        """The acked millionths of all sends, None without sends."""
+        """How many millionths of all sends were acked, None without sends."""
         return round(self.total.acked / self.total.sent * 1_000_000) if self.total.sent else None
 
 
@@ -159,7 +158,7 @@ def latency_of(latencies_us: Iterable[int]) -> Latency | None:
 
 
 def percentile(ordered: Sequence[int], percent: int) -> int:
-    """Return the smallest of some sorted numbers that *percent* of them do not exceed."""
+    """Return the smallest of sorted numbers that *percent* of the numbers do not exceed."""
     return ordered[max(0, -(-len(ordered) * percent // 100) - 1)]
 
 
@@ -168,8 +167,8 @@ def service_levels(
 ) -> ServiceLevels:
     """Return the service levels of a run; *left_out* names the consumers outside the workload.
 
-    It takes half of the time to find out why each outage began and ended. If outages are not
-    *explained*, their number and lengths are the same.
+    Finding out why each outage began and ended takes half of the time. If outages are not
+    *explained*, the result has the same outages without these reasons.
     """
     names = index.evidence.process_names
     records, times_us = index.history.records, index.history.times_us
@@ -190,7 +189,7 @@ def service_levels(
     for level in (total, *partitions.values(), *producers.values()):
         level.finish()
     _find_outages(index, partitions, explained=explained)
-    readings, reads = _readings(index, left_out)
+    readings, reads = _collected_reads(index, left_out)
     last_us = max(
         [times_us[records.completed[row]] for sends in index.acked.values() for row in sends.rows], default=0
     )
@@ -226,32 +225,34 @@ def _find_outages(index: Index, partitions: Mapping[str, PartitionLevel], *, exp
             level.longest = None if longest is None else disturbances.explained(longest)
 
 
-def _readings(index: Index, left_out: frozenset[str]) -> tuple[dict[str, "_Reading"], dict[str, "_Reads"]]:
+def _collected_reads(
+    index: Index, left_out: frozenset[str]
+) -> tuple[dict[str, "_ConsumerReads"], dict[str, "_PartitionReads"]]:
     """Return the reads of each consumer of the workload, and the reads of each partition.
 
-    A partition that one of the consumers should read has an entry, even if none read it.
+    A partition that one of the consumers should read has an entry, even if no consumer read it.
     """
     names = index.evidence.process_names
-    walk = _Readings(index, left_out)
+    collector = _ReadCollector(index, left_out)
     position = -1
     for _, processes, types, fs, values, times_us, _ in columns_of(index.evidence.operations):
         for process, type_, f, value, at_us in zip(processes, types, fs, values, times_us, strict=True):
             position += 1
             if f != SEND and type_ == OK and names.get(process) not in left_out:
-                walk.note(process, f, value, position, at_us)
-    return walk.finish()
+                collector.note(process, f, value, position, at_us)
+    return collector.finish()
 
 
-class _Readings:
-    """Collects the reads of consumers, operation by operation, and what else they should read."""
+class _ReadCollector:
+    """Collects what consumers read, operation by operation, and what else they should read."""
 
     def __init__(self, index: Index, left_out: frozenset[str]) -> None:
         self._index = index
         self._names = index.evidence.process_names
         self._groups = _GroupReads(index, left_out)
         self._acks = {name: _Acks(index, sends.rows) for name, sends in index.acked.items()}
-        self._by_name: dict[str, _Reading] = {}
-        self._reads: dict[str, _Reads] = {}
+        self._by_name: dict[str, _ConsumerReads] = {}
+        self._reads: dict[str, _PartitionReads] = {}
 
     def note(self, process: int, f: str, value: Iterable[Any], position: int, at_us: int) -> None:
         """Apply a successful operation of a process of the workload."""
@@ -262,7 +263,7 @@ class _Readings:
         reading = self._reading(process)
         if f == ASSIGN:
             partitions = tuple(value)
-            reading.keep(partitions)
+            reading.keep_only(partitions)
             self._groups.assign(process, partitions)
             return
         for partition, pairs in _polled(value):
@@ -271,7 +272,7 @@ class _Readings:
             self._groups.move(process, partition, end)
             self._reads_of(partition).add(position, at_us, end)
 
-    def finish(self) -> tuple[dict[str, "_Reading"], dict[str, "_Reads"]]:
+    def finish(self) -> tuple[dict[str, "_ConsumerReads"], dict[str, "_PartitionReads"]]:
         """Add the resets of positions, and the partitions that consumers failed to read."""
         for event in self._groups.resets:
             if event.partition in self._acks:
@@ -281,28 +282,28 @@ class _Readings:
             self._reads_of(partition)
             reading = self._reading(process)
             if end is not None:
-                reading.is_at(partition, end)
+                reading.set_position(partition, end)
         return self._by_name, self._reads
 
-    def _reading(self, process: int) -> "_Reading":
+    def _reading(self, process: int) -> "_ConsumerReads":
         name = self._names.get(process, f"process {process}")
         reading = self._by_name.get(name)
         if reading is None:
-            reading = self._by_name[name] = _Reading(self._index, self._acks)
+            reading = self._by_name[name] = _ConsumerReads(self._index, self._acks)
         return reading
 
-    def _reads_of(self, partition: str) -> "_Reads":
+    def _reads_of(self, partition: str) -> "_PartitionReads":
         reads = self._reads.get(partition)
         if reads is None:
-            reads = self._reads[partition] = _Reads()
+            reads = self._reads[partition] = _PartitionReads()
         return reads
 
 
 class _GroupReads:
     """The partitions that consumers should read, and the positions of groups and single consumers.
 
-    The last position counts, even if it comes from a commit. A partition without an owner counts
-    for all members of the group that subscribe to its topic.
+    A position comes from the last poll, commit or reset. A partition without an owner counts for
+    all members of the group that subscribe to its topic.
     """
 
     def __init__(self, index: Index, left_out: frozenset[str]) -> None:
@@ -337,7 +338,10 @@ class _GroupReads:
         self._assigned[process] = tuple(partitions)
 
     def not_read(self, acks: Mapping[str, "_Acks"]) -> Iterator[tuple[int, str, int | None]]:
-        """Yield consumers with the partitions that they should read, and their positions."""
+        """Yield each consumer with each partition that it should read, and its position there.
+
+        The position is None if it is unknown.
+        """
         owned = {
             (settings.group, partition)
             for process, settings in self._settings.items()
@@ -362,8 +366,8 @@ def _polled(value: Iterable[Any]) -> Iterator[tuple[str, Sequence[tuple[int, str
                     yield partition, pairs
 
 
-class _Reads:
-    """The polls that returned records of a partition: positions in the history, times, and ends."""
+class _PartitionReads:
+    """The polls that returned records of a partition: positions, times, and next offsets."""
 
     __slots__ = ("ends", "positions", "times_us")
 
@@ -378,7 +382,7 @@ class _Reads:
         self.ends.append(end)
 
 
-def _longest_unread(index: Index, reads: Mapping[str, _Reads]) -> Unread | None:
+def _longest_unread(index: Index, reads: Mapping[str, _PartitionReads]) -> Unread | None:
     """Return the longest time for which no consumer read available records."""
     end_us = index.history.times_us[-1] if index.history.times_us else 0
     spans = (
@@ -390,7 +394,9 @@ def _longest_unread(index: Index, reads: Mapping[str, _Reads]) -> Unread | None:
     return max(spans, key=lambda span: span.length_us, default=None)
 
 
-def _unread(index: Index, acked: Iterable[int], read: _Reads, end_us: int) -> Iterator[tuple[int, int]]:
+def _unread(
+    index: Index, acked: Iterable[int], read: _PartitionReads, end_us: int
+) -> Iterator[tuple[int, int]]:
     """Yield the times for which a partition had unread acked records, from one poll to the next."""
     records, times_us = index.history.records, index.history.times_us
     acks = [
@@ -435,8 +441,9 @@ def _transaction_times(index: Index) -> Iterator[int]:
 def _rebalance_times(index: Index) -> Iterator[int]:
     """Yield how long groups rebalanced: from the preparation of a generation until it is stable.
 
-    If the coordinator assigns (KIP-848), that begins with Assigning, or with Reconciling if the
-    assignment exists already. A restarted rebalance continues, and an emptied group has none.
+    If the coordinator assigns partitions (KIP-848), a rebalance begins with the state Assigning, or
+    with Reconciling if the assignment exists already. A rebalance that starts again before it is
+    over counts as one, and a rebalance of a group that becomes empty does not count.
     """
     since_us: dict[str, int] = {}
     for _, event in index.events(GroupStateChanged):
@@ -450,7 +457,7 @@ def _rebalance_times(index: Index) -> Iterator[int]:
 
 
 class _Acks:
-    """The end of the acked records of a partition, by position in the history."""
+    """The offset after the acked records of a partition, at each position in the history."""
 
     def __init__(self, index: Index, rows: Iterable[int]) -> None:
         records = index.history.records
@@ -467,7 +474,7 @@ class _Acks:
         return self._ends[place - 1] if place else 0
 
 
-class _Reading:
+class _ConsumerReads:
     """The positions of a consumer, its latencies and its lag."""
 
     def __init__(self, index: Index, acks: Mapping[str, _Acks]) -> None:
@@ -495,12 +502,12 @@ class _Reading:
                 self.latencies_us.append(at_us - history.times_us[records.invoked[row]])
             read_rows[row] = True
 
-    def is_at(self, partition: str, end: int) -> None:
+    def set_position(self, partition: str, end: int) -> None:
         """Set the position in a partition that the consumer should read but never polled."""
         self._ends.setdefault(partition, end)
 
-    def keep(self, partitions: Iterable[str]) -> None:
-        """Forget the positions of partitions that it no longer reads."""
+    def keep_only(self, partitions: Iterable[str]) -> None:
+        """Forget the positions in all other partitions, which the consumer no longer reads."""
         kept = set(partitions)
         self._ends = {name: end for name, end in self._ends.items() if name in kept}
 
@@ -511,7 +518,7 @@ class _Reading:
 
 
 def bucket_of(end_us: int) -> int:
-    """Return a round bucket length (1s, 2s, 5s, 10s, ...); `BUCKETS_MAX` buckets cover a time."""
+    """Return the shortest length of 1s, 2s, 5s, 10s ... of which `BUCKETS_MAX` cover a time."""
     decade_us = US_PER_SECOND
     while True:
         for step in _STEPS:

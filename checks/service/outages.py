@@ -1,4 +1,4 @@
-"""Finds outages, times in which no producer got an ack, with their causes and ends."""
+"""Finds outages of partitions, times without an ack, and why they began and ended."""
 
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
@@ -22,7 +22,7 @@ E = TypeVar("E", bound=events.Event)
 OUTAGE_MIN_US: Final = US_PER_SECOND
 """A shorter time without an ack is latency, not an outage."""
 IDLE_US: Final = US_PER_SECOND
-"""If a send failed and no producer sends for longer than this, the outage ends."""
+"""If producers pause for longer than this after an error, the outage ended with the error."""
 
 # What caused an outage
 NO_LEADER_KNOWN: Final = "no leader"
@@ -55,10 +55,11 @@ NOT_OVER: Final = "not over"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outage:
-    """A time without an ack while some producer was sending, in virtual microseconds.
+    """A time without an ack although a producer was sending, in virtual microseconds.
 
-    ``began`` and ``ended`` say why it began and ended, with the constants above. ``began_broker``
-    and ``ended_broker`` are the brokers that caused this, -1 for no particular broker.
+    ``began`` says why the outage began, and ``ended`` why it ended; both are constants of this
+    module. ``began_broker`` and ``ended_broker`` are the brokers that caused the beginning and the
+    end, -1 if no particular broker did.
     """
 
     partition: str
@@ -80,9 +81,9 @@ def outages_of(
     """Return the outages of a partition, and the longest time without an ack.
 
     A time without an ack starts with a send if no other send is in flight, otherwise with the
-    previous ack. It ends with the next ack. Errors are not acks, so they do not end it, unless the
-    producers pause for longer than `IDLE_US` after an error. The history ends at *end_us*, and a
-    time that is not over then ends there.
+    previous ack. It ends with the next ack. An error does not end it, unless the producers pause
+    for longer than `IDLE_US` after the error. A time that is not over when the history ends, at
+    *end_us*, ends there.
     """
     spans = _without_ack(sends, end_us)
 
@@ -100,7 +101,7 @@ def _length_us(span: tuple[int, int, str]) -> int:
 
 
 def _without_ack(sends: Iterable[SendRecord], end_us: int) -> list[tuple[int, int, str]]:
-    """Return the times without an ack: the start, the end, and how each ended."""
+    """Return the times without an ack, each with its start, its end, and how it ended."""
     moments: list[tuple[int, int, str]] = []
     for send in sends:
         moments.append((send.invoked, send.invoked_us, INVOKE))
@@ -187,13 +188,19 @@ class Disturbances:
 
     def _standstill(self, broker: int, outage: Outage) -> _Standstill | None:
         """Return the first standstill of a broker that overlaps an outage."""
-        for stood in self._standstills(broker):
-            if stood.start_us <= outage.end_us and (stood.end_us is None or stood.end_us >= outage.start_us):
-                return stood
+        for standstill in self._standstills(broker):
+            if standstill.start_us <= outage.end_us and (
+                standstill.end_us is None or standstill.end_us >= outage.start_us
+            ):
+                return standstill
         return None
 
     def _cause_of(self, outage: Outage, leader: int) -> tuple[str, int]:
-        """Return the first event that can have prevented acks, if it was early enough."""
+        """Return what caused an outage, and the broker.
+
+        This is the first event that can have prevented acks, if it was early enough. Otherwise it
+        is the place where the first batch waited.
+        """
         candidates = sorted(self._candidates(outage, leader), key=itemgetter(0))
         if candidates and candidates[0][0] <= outage.start_us + _SOON_US:
             return candidates[0][1:]
@@ -201,10 +208,10 @@ class Disturbances:
         return candidates[0][1:] if waited[0] == UNKNOWN and candidates else waited
 
     def _candidates(self, outage: Outage, leader: int) -> Iterator[tuple[int, str, int]]:
-        """Yield the events that can prevent acks, likelier ones first: time, cause and broker."""
-        stood = self._standstill(leader, outage)
-        if stood is not None:
-            yield max(stood.start_us, outage.start_us), stood.began, leader
+        """Yield the time, cause and broker of events that can prevent acks, likelier ones first."""
+        standstill = self._standstill(leader, outage)
+        if standstill is not None:
+            yield max(standstill.start_us, outage.start_us), standstill.began, leader
         if leader == NO_LEADER:
             yield outage.start_us, NO_LEADER_KNOWN, -1
         for election in _within(outage, self._events(outage.partition, *_ELECTIONS)):
@@ -214,9 +221,9 @@ class Disturbances:
             if refused.api == "Produce" and refused.error in _BY_ERROR:
                 yield refused.at_us, _BY_ERROR[refused.error], refused.broker
         for member in self._isr(outage):
-            stood = None if member == leader else self._standstill(member, outage)
-            if stood is not None and self._waits_for_replicas(outage):
-                yield max(stood.start_us, outage.start_us), _MEMBER[stood.began], member
+            standstill = None if member == leader else self._standstill(member, outage)
+            if standstill is not None and self._waits_for_replicas(outage):
+                yield max(standstill.start_us, outage.start_us), _CAUSE_OF_MEMBER[standstill.began], member
 
     def _waits_for_replicas(self, outage: Outage) -> bool:
         """Return whether the missing acks were those of acks=all."""
@@ -238,7 +245,8 @@ class Disturbances:
             return ANSWER_LOST, leader
         if not self._waits_for_replicas(outage):
             return UNKNOWN, -1
-        # A follower's next fetch reports that it has a batch. One that has copied it may still lag.
+        # A follower reports that it has a batch by its next fetch, so copying the batch is not
+        # enough.
         reported: dict[int, int] = {}
         for fetched in self._during(outage, events.FollowerFetched):
             if fetched.offset > offset:
@@ -255,13 +263,16 @@ class Disturbances:
         )
 
     def _held_up(self, outage: Outage, leader: int) -> str | None:
-        """Return why a leader did not append the first batch: unaware, or throttling the client."""
+        """Return why a leader did not append the first batch, or None.
+
+        The leader did not know yet that it leads, or it throttled the client.
+        """
         if self._learned_to_lead(outage, leader):
             return UNAWARE
         return THROTTLED if 2 * self._throttled_us(outage, leader) >= outage.length_us else None
 
     def _throttled_us(self, outage: Outage, leader: int) -> int:
-        """Return for how long of an outage its leader muted producers that exceeded their quota."""
+        """Return how long the leader muted producers during an outage, because of a quota."""
         throttled_us, since_us = 0, outage.start_us
         for throttled in self._events(leader, events.ClientThrottled):
             begin_us, end_us = throttled.at_us, throttled.at_us + throttled.throttle_us
@@ -270,8 +281,8 @@ class Disturbances:
                 since_us = max(since_us, end_us)
         return throttled_us
 
-    def _end_of(self, outage: Outage, leader: int, began: str, blamed: int) -> tuple[str, int]:
-        """Return the last change before the ack that can have caused it."""
+    def _end_of(self, outage: Outage, leader: int, began: str, began_broker: int) -> tuple[str, int]:
+        """Return the last change before the ack that can have caused it, and the broker."""
         changes: list[tuple[int, str, int]] = []
         for election in _within(outage, self._events(outage.partition, *_ELECTIONS)):
             if election.leader not in (leader, NO_LEADER):
@@ -281,10 +292,10 @@ class Disturbances:
             by = event.leader if isinstance(event, events.IsrReduced) else event.broker
             has_grown = isinstance(event, events.IsrChanged) and event.change == "expand"
             changes.append((event.at_us, ISR_GREW if has_grown else ISR_SHRANK, by))
-        for broker in dict.fromkeys((leader, blamed)):
-            for stood in self._standstills(broker):
-                if stood.end_us is not None and outage.start_us <= stood.end_us <= outage.end_us:
-                    changes.append((stood.end_us, stood.ended, broker))
+        for broker in dict.fromkeys((leader, began_broker)):
+            for standstill in self._standstills(broker):
+                if standstill.end_us is not None and outage.start_us <= standstill.end_us <= outage.end_us:
+                    changes.append((standstill.end_us, standstill.ended, broker))
         if began == UNAWARE:
             changes += [(event.at_us, TOLD, leader) for event in self._learned_to_lead(outage, leader)]
         if changes:
@@ -293,7 +304,7 @@ class Disturbances:
         ends = [event for _, event in self._index.events(events.FaultEnded, events.Healed)]
         if any(event.at_us >= outage.end_us - _SOON_US for event in _within(outage, ends)):
             return FAULT_ENDED, -1
-        return (CAUGHT_UP, blamed) if began in _MEMBERS else (ANSWERED, -1)
+        return (CAUGHT_UP, began_broker) if began in _MEMBER_CAUSES else (ANSWERED, -1)
 
 
 _ELECTIONS: Final = (events.LeaderElected, events.IsrReduced)
@@ -304,8 +315,8 @@ _STANDSTILL: Final = {
 }
 """How a standstill of a broker's process begins and ends, by the event that begins it. The next
 event of `_PROCESS` ends it."""
-_MEMBERS: Final = frozenset({MEMBER_DOWN, MEMBER_PAUSED, MEMBER_BEHIND})
-_MEMBER: Final = {LEADER_DOWN: MEMBER_DOWN, LEADER_PAUSED: MEMBER_PAUSED}
+_MEMBER_CAUSES: Final = frozenset({MEMBER_DOWN, MEMBER_PAUSED, MEMBER_BEHIND})
+_CAUSE_OF_MEMBER: Final = {LEADER_DOWN: MEMBER_DOWN, LEADER_PAUSED: MEMBER_PAUSED}
 _BY_ERROR: Final = {
     "NOT_ENOUGH_REPLICAS": ISR_BELOW_MIN,
     "NOT_ENOUGH_REPLICAS_AFTER_APPEND": ISR_BELOW_MIN,
@@ -317,11 +328,13 @@ _ACKS_ALL: Final = -1
 
 
 def _before(outage: Outage, moments: Sequence[E]) -> E | None:
+    """Return the last event up to the start of an outage."""
     place = bisect_right(moments, outage.start_us, key=_at_us)
     return moments[place - 1] if place else None
 
 
 def _within(outage: Outage, moments: Sequence[E]) -> Sequence[E]:
+    """Return the events within an outage, including its ends."""
     first = bisect_left(moments, outage.start_us, key=_at_us)
     return moments[first : bisect_right(moments, outage.end_us, key=_at_us)]
 

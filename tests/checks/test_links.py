@@ -25,7 +25,7 @@ def test_every_kind_of_link_declares_its_operands_and_existing_source_events(nam
 def test_a_second_kind_of_the_same_name_is_refused() -> None:
     with pytest.raises(ValueError, match="two kinds of link are called acked"):
 
-        @link("acked", free_because="it is a test")
+        @link("acked", needs_nothing_because="it is a test")
         def _again() -> str:
             return ""
 
@@ -34,13 +34,13 @@ def test_a_second_kind_of_the_same_name_is_refused() -> None:
     "declared",
     [
         {},
-        {"is_fault": True, "free_because": "an application does it"},
-        {"needs": (OUT_OF_SERVICE.of("broker"),), "free_because": "an application does it"},
+        {"is_fault": True, "needs_nothing_because": "an application does it"},
+        {"needs": (OUT_OF_SERVICE.of("broker"),), "needs_nothing_because": "an application does it"},
         {"needs": (OUT_OF_SERVICE.of("broker"),), "is_fault": True},
     ],
 )
 def test_a_kind_declares_exactly_one_reason_for_its_links(declared: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match="silent is a fault, or has needs, or says in free_because"):
+    with pytest.raises(ValueError, match="silent is a fault, or has needs, or says in needs_nothing_because"):
 
         @link("silent", **declared)
         def _silent() -> str:

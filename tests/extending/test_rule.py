@@ -21,12 +21,12 @@ from harrow.checks.rule import Rule
 from harrow.cluster_model.events import BatchAcknowledged, Brokers, Number, Offset
 
 
-@link("nodded", BatchAcknowledged, role="as leader", free_because="it is a test")
+@link("nodded", BatchAcknowledged, role="as leader", needs_nothing_because="it is a test")
 def nodded(*, value: RecordValue, offset: Offset, having: Brokers = ()) -> str:
     return f"nodded at {value}{f' of {list(having)}' if having else ''}"
 
 
-@cause("too-polite", free_because="it is a test")
+@cause("too-polite", needs_nothing_because="it is a test")
 def too_polite(*, times: Number) -> str:
     return f"a broker nods {times} times"
 
