@@ -1,15 +1,16 @@
 """Models the locks that appends hold while a broker's disk is slow.
 
-An append of a producer's request holds two locks: its partition's ``leaderIsrUpdateLock``, for
-reading and shared with other appends, and its log's exclusive ``lock``. Its result is decided once
-it has both, so a rejected or duplicate batch does not wait for the disk. A fetcher holds its
-``partitionMapLock`` while it appends the records of a response.
+An append of a producer's batch takes two locks: the ``leaderIsrUpdateLock`` of the partition, for
+reading and so shared with other appends, and then the exclusive ``lock`` of the log. Once the
+append has both, the broker validates the batch, so a rejected or duplicate batch does not wait for
+the disk. A fetcher holds its ``partitionMapLock`` while it appends the records of a response.
 
 LeaderAndIsr, StopReplica and the metadata log change partitions one after the other
 (``replicaStateChangeLock``). Such a change removes partitions from the fetchers, so it first waits
-for the current append of each fetcher, in any partition. Then it takes ``leaderIsrUpdateLock`` for
-writing, only for the partitions that it changes: it waits for their appends in progress, and new
-appends wait for it (``ReplicaManager.becomeLeaderOrFollower``, ``Partition.makeLeader``,
+for the current append of each fetcher, whatever the partition. Then it takes the
+``leaderIsrUpdateLock`` of each partition that it changes, for writing: the change waits for the
+partition's appends in progress, and new appends wait for the change
+(``ReplicaManager.becomeLeaderOrFollower``, ``Partition.makeLeader``,
 ``AbstractFetcherManager.removeFetcherForPartitions``).
 """
 
@@ -19,27 +20,28 @@ from harrow.cluster_model.log.disk import Disk
 from harrow.cluster_model.sim.host import Host
 
 Steps = Iterator[int]
-"""The work of a thread.
+"""The work of a thread, as a generator that yields for how many microseconds the thread waits.
 
-It yields each wait in microseconds. 0 lets other events at the same time happen first.
+A wait of 0 lets other events of the same moment happen first.
 """
 
 
 class AppendLocks:
-    """The locks of one broker, and the times when its disks become free."""
+    """The locks of one broker, and the times at which its disks and logs become free."""
 
     def __init__(self, host: Host, disk: Disk) -> None:
         self._clock = host.clock
         self._disk = disk
         # When each log directory will have finished its current writes.
         self._disk_free_us: dict[int, int] = {}
-        # By partition: when its log is unlocked, and how many appends are in progress, including
-        # waiting ones.
+        # By partition: when its log will be unlocked, and how many appends are in progress or wait
+        # for that lock.
         self._log_free_us: dict[str, int] = {}
         self._appends_in_progress: dict[str, int] = {}
-        # When the last fetcher will have finished its append.
+        # When all fetchers will have finished their current appends.
         self._fetchers_free_us: int | None = None
-        # The partitions under change, and the earliest end of the change; None without a change.
+        # The partitions that are being changed, and the earliest possible end of that change; None
+        # if there is no change.
         self._changing_partitions: dict[str, None] = {}
         self._change_end_us: int | None = None
         self._is_closed = False
@@ -69,7 +71,7 @@ class AppendLocks:
     # Appends
 
     def begin_append(self, partition: str) -> Steps:
-        """Wait until a producer's batch may be validated. `write` or `end_append` comes next."""
+        """Wait for the locks of an append. The caller calls `write` or `end_append` next."""
         while partition in self._changing_partitions and not self._is_closed:
             yield self._remaining_us(self._change_end_us)
         self._appends_in_progress[partition] = self._appends_in_progress.get(partition, 0) + 1
@@ -81,17 +83,17 @@ class AppendLocks:
         if self.are_slow:
             self._log_free_us[partition] = self._write([partition])
             yield self._remaining_us(self._log_free_us[partition])
-            # The append happens now, before any other thread continues.
+            # The caller appends now, before any other thread continues.
             self._log_free_us.pop(partition, None)
 
     def end_append(self, partition: str) -> None:
-        """Let other appends to the partition continue, or changes of it."""
+        """Release the locks of an append, so that other appends and changes can continue."""
         self._appends_in_progress[partition] -= 1
         if not self._appends_in_progress[partition]:
             del self._appends_in_progress[partition]
 
     def begin_fetched_appends(self, partitions: Iterable[str]) -> int:
-        """Let a fetcher append to some partitions, one after the other, and return the duration."""
+        """Begin a fetcher's appends to *partitions* in turn; return how long they take."""
         if not self.are_slow:
             return 0
         until_us = self._write(partitions)
@@ -101,7 +103,7 @@ class AppendLocks:
         return until_us - self._clock.now_us
 
     def _write(self, partitions: Iterable[str]) -> int:
-        """Write to some logs from one thread, and return when the last write ends.
+        """Write to the logs of *partitions* from one thread, and return when the last write ends.
 
         A disk handles one write after the other.
         """
@@ -116,12 +118,12 @@ class AppendLocks:
     # Changes of partitions
 
     def begin_change(self) -> Steps:
-        """Wait until partitions may change, and block other changes."""
+        """Wait until no other change is in progress, and then block other changes."""
         yield from self.wait_for_change()
         self._change_end_us = self._clock.now_us
 
     def wait_for_change(self) -> Steps:
-        """Wait until no partition is under change."""
+        """Wait until no change of partitions is in progress."""
         while self._change_end_us is not None and not self._is_closed:
             yield self._remaining_us(self._change_end_us)
 

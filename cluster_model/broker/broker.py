@@ -1,8 +1,8 @@
 """Implements a broker process, which handles requests and takes part in the control plane.
 
-After ``KafkaServer.scala`` and ``KafkaApis.scala``. A broker handles one request of a connection
-after the other, as in ``SocketServer``. Handling takes no time, so requests wait for a thread only
-while the broker or its disk is slow (`request_channel`).
+Modelled on ``KafkaServer.scala`` and ``KafkaApis.scala``. A broker handles the requests of a
+connection one after the other, as ``SocketServer`` does. In the model a request takes no time, so
+requests wait for threads only while the broker or its disk is slow (see `request_channel`).
 """
 
 from collections import deque
@@ -70,7 +70,7 @@ from harrow.cluster_model.topology import CONSUMER_OFFSETS, TRANSACTION_STATE
 
 
 class Broker(ServerEndpoint):
-    """One incarnation of a broker: its process from start to end."""
+    """One incarnation of a broker: its process, from its start to its end."""
 
     def __init__(
         self,
@@ -99,9 +99,9 @@ class Broker(ServerEndpoint):
         self._early_requests: list[Exchange[Body]] = []
         self._is_shut_down = False
         self._disk = disk
-        # The threads and queues, while requests may have to wait for them.
+        # The threads and their queues; None while no request has to wait for them.
         self._channels: RequestChannels | None = None
-        # Changes of the metadata log that wait for appends. The first change is in progress.
+        # Changes of the metadata log that wait for appends. The first of them is in progress.
         self._deltas: deque[MetadataDelta] = deque()
         self.metadata = MetadataCache(racks)
         self._lifecycle = control_plane.join(broker, host, config, topic_config, self)
@@ -133,7 +133,7 @@ class Broker(ServerEndpoint):
         self.replicas.on_leadership_change = self._coordinator_changed
         self.replicas.on_log_dir_failure = self._lifecycle.propagate_log_dir_failure
         self._handlers: Handlers = {**self.groups.handlers}
-        # Handlers that may have to wait, used while requests or the disk are slow.
+        # The handlers that can wait, for use while the broker or its disk is slow.
         self._slow_handlers: dict[type[Body], Callable[[Exchange[Any]], Steps]] = {
             ProduceRequest: self.replicas.produce_steps,
             LeaderAndIsrRequest: self._change_steps,
@@ -168,18 +168,18 @@ class Broker(ServerEndpoint):
 
     @property
     def exit_us(self) -> int | None:
-        """When the broker will exit by itself if nothing changes, None if it will not."""
+        """When the broker will exit by itself unless something changes; None if it will not."""
         return self._lifecycle.exit_us
 
     @property
     def hangs(self) -> bool:
-        """Whether the broker is stopping but will never end by itself."""
+        """Whether the broker is shutting down, but will never finish by itself."""
         return self._is_shut_down and self.replicas.hangs
 
     def start(self, open_sockets: Callable[[], None]) -> None:
         """Start the broker, and register with the control plane.
 
-        No client can connect before *open_sockets*.
+        No client can connect before *open_sockets* is called.
         """
         if self._behaviours.clients.broker_opens_sockets_when_ready:
             self._open_sockets = open_sockets
@@ -223,15 +223,15 @@ class Broker(ServerEndpoint):
     def on_metadata_update(self, delta: MetadataDelta) -> None:
         """Apply changes of the metadata log (``BrokerMetadataPublisher.onMetadataUpdate``).
 
-        A change of a partition waits for current appends to that partition. Later changes wait,
-        too, because one thread applies all changes (``MetadataLoader``'s queue).
+        A change of a partition waits for appends in progress to that partition. Later changes wait
+        as well, because one thread applies all changes (the queue of ``MetadataLoader``).
         """
         if not self._deltas and self.replicas.append_locks.are_free:
             self._apply_metadata(delta)
             return
         self._deltas.append(delta)
         if len(self._deltas) == 1:
-            self._publish(self._metadata_steps())
+            self._apply_deltas(self._metadata_steps())
 
     def _metadata_steps(self) -> Steps:
         while self._deltas:
@@ -242,11 +242,11 @@ class Broker(ServerEndpoint):
             self.replicas.append_locks.end_change()
             self._deltas.popleft()
 
-    def _publish(self, steps: Steps) -> None:
-        """Let the thread of the metadata log continue until it has to wait."""
+    def _apply_deltas(self, steps: Steps) -> None:
+        """Run the thread that applies the metadata log until it has to wait."""
         wait_us = next(steps, None)
         if wait_us is not None:
-            self._host.set_timer(wait_us, self._publish, steps)
+            self._host.set_timer(wait_us, self._apply_deltas, steps)
 
     def _apply_metadata(self, delta: MetadataDelta) -> None:
         if not self._is_shut_down:
@@ -279,8 +279,8 @@ class Broker(ServerEndpoint):
     def _shut_down(self, close_sockets: Callable[[], None], end: Callable[[str], None]) -> None:
         """Stop handling requests, flush the logs, and then leave the cluster.
 
-        So no other leader is elected before the disk has all records. A broker that hangs stays
-        registered.
+        Because the broker leaves last, no other leader is elected before the disk has all records.
+        A broker that hangs stays registered.
         """
         close_sockets()
         self._accepts_requests = False
@@ -296,7 +296,7 @@ class Broker(ServerEndpoint):
     # Requests
 
     def receive_request(self, exchange: Exchange[Body]) -> None:
-        """Handle a request after earlier ones of the same connection."""
+        """Handle a request once earlier requests of its connection are answered."""
         connection = exchange.connection
         if not self._accepts_requests:
             self._early_requests.append(exchange)
@@ -313,9 +313,9 @@ class Broker(ServerEndpoint):
                 self._queue(exchange, self._channels)
 
     def on_clock_step(self, by_us: int) -> None:
-        """Step the machine's wall clock.
+        """Step the machine's wall clock by *by_us*.
 
-        Everything with a time of that clock becomes older or younger by *by_us*.
+        Everything with a timestamp of that clock becomes older or younger.
         """
         self._host.skew_us += by_us
         self.replicas.on_clock_step(by_us)
@@ -324,13 +324,13 @@ class Broker(ServerEndpoint):
         return self._disk.write_us > 0 or self._pace.request_us > 0
 
     def queue_requests(self) -> None:
-        """Queue requests for threads from now on, because threads are slow or wait for the disk."""
+        """Queue requests for threads from now on, because the broker or its disk is slow."""
         if self._channels is None:
             self._channels = RequestChannels(self.id, self._host, self._config, self._steps, self._send)
             self.replicas.fetching.repeats_idle_fetches = False
 
     def _queue(self, exchange: Exchange[Body], channels: RequestChannels) -> None:
-        """Queue a request for a thread. Without delays and waiting requests, handle it at once."""
+        """Queue a request for a thread, or handle it at once if the broker is no longer slow."""
         if self._is_slow() or not channels.are_idle:
             channels.add_request(exchange)
         else:
@@ -345,7 +345,7 @@ class Broker(ServerEndpoint):
             self._queue(exchange, self._channels)
 
     def _steps(self, exchange: Exchange[Body]) -> Steps:
-        """Handle a request as a thread does while requests or the disk are slow."""
+        """Handle a request as a thread does while the broker or its disk is slow."""
         if self._pace.request_us:
             yield self._pace.request_us
         steps = self._slow_handlers.get(type(exchange.request))
@@ -355,13 +355,16 @@ class Broker(ServerEndpoint):
             yield from steps(exchange)
 
     def _update_metadata_steps(self, exchange: Exchange[UpdateMetadataRequest]) -> Steps:
-        """Wait for a change of partitions (``ReplicaManager.replicaStateChangeLock``)."""
+        """Wait until no change of partitions is in progress, then update the metadata.
+
+        In Kafka both need ``ReplicaManager.replicaStateChangeLock``.
+        """
         if self._control_error(exchange.request) == errors.NONE:
             yield from self.replicas.append_locks.wait_for_change()
         self._handle(exchange)
 
     def _change_steps(self, exchange: Exchange[LeaderAndIsrRequest | StopReplicaRequest]) -> Steps:
-        """Wait for the appends to the partitions that change."""
+        """Wait for appends to the partitions that a request changes, then handle the request."""
         if self._control_error(exchange.request) != errors.NONE:
             self._handle(exchange)
             return
@@ -374,7 +377,7 @@ class Broker(ServerEndpoint):
         self.replicas.connection_closed(connection)
 
     def respond(self, exchange: Exchange[Body], body: Body | None) -> None:
-        """Send a response, unless it is None, and handle the next request of the connection."""
+        """Send a response unless *body* is None, and handle the next request of the connection."""
         if not self._accepts_requests or self.replicas.logs.is_halting:
             return  # The sockets are closed, or will close before they send the response.
         if self._channels is None:
@@ -397,8 +400,9 @@ class Broker(ServerEndpoint):
     def _respond_within_quota(self, exchange: Exchange[Body], body: Body | None) -> None:
         """Answer a produce or a fetch, and throttle a client that exceeds its quota.
 
-        Since KIP-219 the response is sent at once with the throttle time, and the connection is
-        muted for as long. Before, the response itself waited, and the connection with it.
+        Since KIP-219 the broker sends the response at once, with the throttle time, and mutes the
+        connection for that time. Before KIP-219 the broker delayed the response itself, and so also
+        the next requests of the connection.
         """
         client = exchange.connection.client.name
         throttle_us = self._throttle_us(client, exchange.request, body)
@@ -427,7 +431,7 @@ class Broker(ServerEndpoint):
         return body.throttle_us if isinstance(body, FetchResponse) else 0
 
     def _mute(self, connection: Connection) -> None:
-        """Read nothing from a client for a while (``SocketServer``, ``ThrottledChannel``)."""
+        """Read nothing from a throttled client for a while (``ThrottledChannel``)."""
         throttle_us, connection.throttle_us = connection.throttle_us, 0
         connection.muted = True
         self._host.set_timer(throttle_us, self._unmute, connection)
@@ -438,7 +442,7 @@ class Broker(ServerEndpoint):
             self._handle_waiting(connection)
 
     def _handle_waiting(self, connection: Connection) -> None:
-        """Handle waiting requests one after the other, until a handler has to wait."""
+        """Handle a connection's waiting requests, until one of them is not answered at once."""
         connection.draining = True
         while connection.waiting and not connection.muted:
             connection.muted = True
@@ -475,7 +479,8 @@ class Broker(ServerEndpoint):
     def _handle_write_txn_markers(self, exchange: Exchange[WriteTxnMarkersRequest]) -> None:
         """End transactions in partitions that this broker leads (``handleWriteTxnMarkersRequest``).
 
-        A group coordinator learns here whether its transactional offsets are committed.
+        If a marker ends a transaction in ``__consumer_offsets``, the group coordinator learns
+        whether the offsets of that transaction are committed.
         """
 
         def complete_in_groups(marker: TxnMarker, outcome: dict[str, str]) -> None:
@@ -495,7 +500,7 @@ class Broker(ServerEndpoint):
         )
 
     def _handle_find_coordinator(self, exchange: Exchange[FindCoordinatorRequest]) -> None:
-        """Return the leader of the internal topic's partition for a key."""
+        """Answer with the coordinator of a key: the leader of the key's internal partition."""
         request = exchange.request
         config = self._config
         count = (
@@ -508,7 +513,7 @@ class Broker(ServerEndpoint):
         self.respond(exchange, FindCoordinatorResponse(error, leader))
 
     def _coordinator_changed(self, partition: Partition, is_leader: bool) -> None:
-        """Tell a coordinator that this broker leads a partition of its topic, or no longer does."""
+        """Tell a coordinator whether this broker now leads a partition of its internal topic."""
         topic, _, number = partition.name.rpartition("-")
         coordinator = self._coordinators.get(topic)
         if coordinator is None:
@@ -548,7 +553,7 @@ class Broker(ServerEndpoint):
         self.replicas.controller_epoch = request.controller_epoch
 
     def _refuse_if_stale(self, exchange: Exchange[ControlRequest]) -> bool:
-        """Reject a request to a previous incarnation or from a deposed controller."""
+        """Reject a request that is for a previous incarnation or from a deposed controller."""
         request = exchange.request
         error = self._control_error(request)
         if error == errors.NONE:

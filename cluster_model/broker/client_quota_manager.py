@@ -1,4 +1,4 @@
-"""Throttles what clients send to a broker and fetch from it (``ClientQuotaManager.scala``)."""
+"""Computes how long to throttle clients that exceed a quota (``ClientQuotaManager.scala``)."""
 
 from collections.abc import Collection, Sequence
 
@@ -12,9 +12,11 @@ from harrow.cluster_model.trace import Clock
 
 
 class ClientQuotaManager:
-    """One kind of quota of a broker: *rates* in bytes per second by client, None for the default.
+    """The quotas of a broker's clients for one kind of request, produces or fetches.
 
-    A restart resets the measured rates. Names in *without_quota* are not clients of the campaign.
+    *rates* has the quota of each client in bytes per second; the key None is the default. Clients
+    in *without_quota* have no quota, not even the default, because they are not clients of the
+    campaign. A restart of the broker resets the measured rates.
     """
 
     def __init__(
@@ -28,18 +30,18 @@ class ClientQuotaManager:
         self._clock = clock
         self._config = config
         self._switches = switches
-        self._bounds = rates
+        self._quotas = rates
         self._without_quota = without_quota
         self._rates: dict[str, SampledRate] = {}
 
     def bound(self, client: str) -> int:
-        """Return the quota of a client in bytes per second: its own quota or the default."""
+        """Return the quota of a client in bytes per second: its own, or the default."""
         if client in self._without_quota:
             return NO_LIMIT
-        return self._bounds.get(client, self._bounds.get(None, NO_LIMIT))
+        return self._quotas.get(client, self._quotas.get(None, NO_LIMIT))
 
     def record(self, client: str, size_bytes: int) -> int:
-        """Count bytes of a client; return its throttle time (``recordAndGetThrottleTimeMs``)."""
+        """Count a client's bytes; return its throttle time (``recordAndGetThrottleTimeMs``)."""
         bound = self.bound(client)
         if bound == NO_LIMIT:
             return 0
@@ -55,13 +57,13 @@ class ClientQuotaManager:
         return rate.time_to(bound, now_us)
 
     def unrecord(self, client: str, size_bytes: int) -> None:
-        """Undo a record of bytes that are not sent (``unrecordQuotaSensor``)."""
+        """Undo `record` for bytes that are not sent after all (``unrecordQuotaSensor``)."""
         self._rates[client].record(-size_bytes, self._clock.now_us)
 
     def largest_response(self, client: str) -> int:
-        """Return the largest response that is not throttled forever.
+        """Return the size of the largest response that the quota does not throttle forever.
 
-        KAFKA-9677, ``getMaxValueInQuotaWindow``.
+        See KAFKA-9677 and ``getMaxValueInQuotaWindow``.
         """
         bound = self.bound(client)
         if bound == NO_LIMIT or not self._switches.fetch_limited_to_quota:
@@ -72,7 +74,10 @@ class ClientQuotaManager:
 
 @dataclass(frozen=True, slots=True)
 class ClientQuotas:
-    """The quotas of a broker's clients (``QuotaFactory.QuotaManagers``), None if there are none."""
+    """The quotas for produces and for fetches; None for a kind without quotas.
+
+    Modelled on ``QuotaFactory.QuotaManagers``.
+    """
 
     produce: ClientQuotaManager | None
     fetch: ClientQuotaManager | None
@@ -86,7 +91,7 @@ class ClientQuotas:
         switches: ReplicationSwitches,
         without_quota: Collection[str],
     ) -> "ClientQuotas | None":
-        """Return the quotas that a campaign sets, None if it sets none."""
+        """Return the quotas that a campaign sets; None if it sets none."""
 
         def manager(rates: dict[str | None, int]) -> ClientQuotaManager | None:
             return ClientQuotaManager(clock, config, switches, rates, without_quota) if rates else None

@@ -1,6 +1,6 @@
-"""Keeps requests in the purgatory: fetches wait for data, produces and deletions for replicas.
+"""Defines the requests in the purgatory: fetches that wait for data, others that wait for replicas.
 
-After ``DelayedFetch.scala``, ``DelayedProduce.scala`` and ``DelayedDeleteRecords.scala``.
+Modelled on ``DelayedFetch.scala``, ``DelayedProduce.scala`` and ``DelayedDeleteRecords.scala``.
 """
 
 from collections.abc import Callable
@@ -22,10 +22,11 @@ from harrow.cluster_model.sim.host import Host
 
 @final
 class DelayedFetch(WaitingFetch):
-    """A fetch that found nothing to read.
+    """A fetch that has found nothing to read, and waits.
 
-    ``complete`` reads again and answers. ``watch`` sets the timer for the deadline. A partition
-    that ``is_withheld`` from its follower counts as empty.
+    ``complete`` reads again and answers. ``watch`` sets the timer for the deadline. ``is_withheld``
+    says whether the throttle of a partition keeps its records from a follower for now; then the
+    partition counts as empty.
     """
 
     __slots__ = ("complete", "exchange", "is_withheld", "redirected", "watch")
@@ -48,12 +49,12 @@ class DelayedFetch(WaitingFetch):
         self.watch = watch
         self.is_withheld = is_withheld
         self.completed = False
-        # The partitions that the consumer should read from another replica. It learns so only at
-        # the deadline, even if the partitions change earlier.
+        # The partitions that the consumer should read from another replica. The consumer learns
+        # about them only at the deadline, even if the partitions change earlier.
         self.redirected: tuple[CachedPartition, ...] = ()
 
     def try_complete(self, cached: CachedPartition) -> bool:
-        """Answer if a partition has records to read, or the broker no longer serves it."""
+        """Answer if a partition has something to read, or this broker no longer serves it."""
         if cached not in self.redirected and self._has_answer(cached, cached.hosted.partition):
             self._complete(expired=False)
             return True
@@ -86,12 +87,12 @@ class DelayedFetch(WaitingFetch):
     # Idle fetches, which repeat themselves (`harrow.cluster_model.sim.idle_fetch`)
 
     def is_repeatable(self) -> bool:
-        """Return whether the answer would be empty and the request names no partitions."""
+        """Return whether the client would repeat this request after an empty answer."""
         session, request = self.session, self.exchange.request
         return session.is_cached and not session.news and not request.partitions and not request.forgotten
 
     def advance(self, cycles: int, since_us: int) -> None:
-        """Become the fetch that has waited since *since_us*, after that many cycles."""
+        """Become the fetch that follows *cycles* empty answers, and waits since *since_us*."""
         self.session.advance(cycles, since_us)
         if cycles:
             exchange = self.exchange
@@ -102,24 +103,24 @@ class DelayedFetch(WaitingFetch):
             self.since_us = since_us
 
     def wait(self) -> None:
-        """Wait for the deadline like any fetch."""
+        """Wait for the deadline, as a fetch that does not repeat itself."""
         self.watch(self)
 
     def take_empty_response(self) -> FetchResponse:
-        """Complete with an empty answer, and return it."""
+        """Complete the fetch, and return its empty answer."""
         self.completed = True
         self.session.delayed = None
         self.exchange.connection.muted = False
         return FetchResponse({}, errors.NONE, self.session.id)
 
     def next_request(self) -> FetchRequest:
-        """Return the next request after an empty answer."""
+        """Return the request that the client sends after an empty answer."""
         return self.exchange.request.repeated(1)
 
 
 @final
 class PendingAck:
-    """A partition of a produce: its result, and the offset that must be committed first."""
+    """One partition of a produce: its result, and the offset that must be committed first."""
 
     __slots__ = ("base_offset", "error", "hosted", "pending", "required_offset")
 
@@ -133,9 +134,10 @@ class PendingAck:
 
 @final
 class DelayedProduce(DelayedOperation):
-    """An acks=all append of a producer or a local coordinator that waits for the high watermark.
+    """An append with acks=all that waits for the high watermark.
 
-    ``complete`` receives the *context*, for example the exchange to answer.
+    It comes from a producer or from a coordinator on this broker. ``complete`` receives the
+    *context*, for example the exchange to answer, and the results.
     """
 
     __slots__ = ("acks", "complete", "context")
@@ -154,7 +156,7 @@ class DelayedProduce(DelayedOperation):
         self.completed = False
 
     def try_complete(self) -> bool:
-        """Answer if no partition is pending."""
+        """Answer if no partition is pending: its records are committed, or there is an error."""
         is_complete = True
         for ack in self.acks.values():
             partition = ack.hosted.partition
@@ -183,8 +185,7 @@ class DelayedProduce(DelayedOperation):
 class DelayedDeleteRecords(DelayedOperation):
     """A DeleteRecords that waits until all live replicas have raised their log start.
 
-    After ``DelayedDeleteRecords.scala``. ``low_watermark`` returns an error or the lowest log
-    start; ``respond`` receives both.
+    ``low_watermark`` returns an error and the lowest log start; ``respond`` receives both.
     """
 
     __slots__ = ("low_watermark", "required_offset", "respond")
@@ -203,7 +204,7 @@ class DelayedDeleteRecords(DelayedOperation):
         self.completed = False
 
     def try_complete(self) -> bool:
-        """Answer if all replicas have deleted the records, or on an error."""
+        """Answer if all live replicas have deleted the records, or if there is an error."""
         error, low_watermark = self.low_watermark()
         if error == errors.NONE and low_watermark < self.required_offset:
             return False
@@ -219,10 +220,10 @@ class DelayedDeleteRecords(DelayedOperation):
 
 @final
 class OperationTimer:
-    """The deadline of the one operation that a connection can have in the purgatory.
+    """The timer for the one operation that a connection can have in the purgatory.
 
-    The timer is set again only after it has fired, so an operation that completes in time causes no
-    event.
+    The timer is set again only after it has fired, so operations that complete in time do not each
+    cause an event.
     """
 
     __slots__ = ("_host", "_is_set", "_operation")

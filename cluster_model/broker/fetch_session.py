@@ -1,14 +1,15 @@
 """Keeps fetch sessions: the broker's state of each follower or consumer that fetches from it.
 
-After ``FetchSession.scala`` (KIP-227). A session has the partitions of its client with their
-positions, and tracks which of them have news: data to read, a new high watermark, an error, or a
-position that has just changed. A fetch looks only at those, so its cost depends on what happens and
-not on the number of partitions.
+Modelled on ``FetchSession.scala`` (KIP-227). A session has the partitions of its client with their
+positions, and tracks which partitions have news: data to read, a new high watermark, an error, or a
+position that has just changed. A fetch checks only partitions with news, so its cost depends on
+what happens and not on the number of partitions.
 
 Since 1.1 sessions have ids and epochs. They live in a cache of bounded size and outlive their
-connection. Before, every fetch named every partition. The model leaves out partitions that are
-unchanged since the previous fetch on the same connection, which has the same outcome: a session
-then belongs to a connection, and a repeated request gets a full answer.
+connection. Before 1.1 every fetch named every partition. For these releases too the model leaves
+out partitions that are unchanged since the previous fetch on the same connection, because the
+outcome is the same. A session then belongs to a connection, and a repeated request gets a full
+answer.
 """
 
 from typing import Final, final
@@ -21,7 +22,10 @@ from harrow.cluster_model.sim.connection import Connection
 from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
 
 _EVICTION_US: Final = 120 * US_PER_SECOND
-"""``KafkaServer.MIN_INCREMENTAL_FETCH_SESSION_EVICTION_MS``."""
+"""How long a session is safe from eviction.
+
+See ``KafkaServer.MIN_INCREMENTAL_FETCH_SESSION_EVICTION_MS``.
+"""
 
 UNKNOWN_HIGH_WATERMARK: Final = -1
 
@@ -36,7 +40,7 @@ class WaitingFetch(TimedOperation):
     since_us: int
 
     def is_older_than(self, other: "WaitingFetch") -> bool:
-        """Return whether it has waited longer. Connections order fetches of the same moment."""
+        """Return whether this fetch came first; the connection ids order simultaneous fetches."""
         if self.since_us == other.since_us:
             return self.connection_id < other.connection_id
         return self.since_us < other.since_us
@@ -52,12 +56,12 @@ class WaitingFetch(TimedOperation):
 
 @final
 class HostedPartition:
-    """A partition of a broker: its replica, and requests that wait for it (``HostedPartition``).
+    """A partition on a broker: its replica, and requests that wait for it (``HostedPartition``).
 
-    It stays when the replica is deleted, and gets the next replica of that name. So a session may
-    refer to it for as long as the broker runs. ``watchers`` are the entries of sessions to notify
-    when something happens to the partition. A session watches its partitions without news, and all
-    of them while one of its fetches waits.
+    The object stays when the replica is deleted, and gets the next replica of that name. So a
+    session may refer to it for as long as the broker runs. ``watchers`` are the entries of sessions
+    to notify when something happens to the partition. A session watches those of its partitions
+    that have no news, and all of them while one of its fetches waits.
     """
 
     __slots__ = ("_deletions", "_produces", "name", "partition", "watchers")
@@ -65,19 +69,19 @@ class HostedPartition:
     def __init__(self, name: str) -> None:
         self.name = name
         self.partition: Partition | None = None
-        # None before the first one waits.
+        # None until the first request waits.
         self._produces: Watchers | None = None
         self._deletions: Watchers | None = None
         self.watchers: dict[CachedPartition, None] = {}
 
     def check(self) -> None:
-        """Try the requests that wait for the partition after it changed."""
+        """Try the requests that wait for the partition, after a change of the partition."""
         self.check_produces()
         self.check_deletions()
         self.check_fetches()
 
     def watch_produce(self, delayed: DelayedOperation) -> None:
-        """Try a produce again whenever followers have more of the partition."""
+        """Try a produce again whenever followers may have fetched more of the partition."""
         if self._produces is None:
             self._produces = Watchers()
         self._produces.watch(delayed)
@@ -99,7 +103,7 @@ class HostedPartition:
             self._deletions.check()
 
     def check_fetches(self) -> None:
-        """Mark the partition as news, and try the fetches that wait for it, oldest first."""
+        """Mark the partition as news for its sessions; try their waiting fetches, oldest first."""
         watching = self.watchers
         if not watching:
             return
@@ -118,13 +122,13 @@ class HostedPartition:
         for delayed, cached in waiting:
             if not delayed.completed and not delayed.try_complete(cached):
                 self.watchers[cached] = None
-        # Idle fetches had no timer.
+        # These fetches were idle, so they had no timer for their deadline.
         for delayed in woken:
             if not delayed.completed:
                 delayed.wait()
 
     def note_news(self) -> None:
-        """Mark the partition as news for the next fetches, without trying the waiting ones."""
+        """Mark the partition as news for the next fetches, but do not try the waiting fetches."""
         watching = self.watchers
         if not watching:
             return
@@ -138,7 +142,7 @@ class HostedPartition:
                 self.watchers[cached] = None
 
     def wake_fetches(self) -> None:
-        """End the idle fetches of the partition, because the next fetch may have to wait first."""
+        """Stop idle fetches of the partition, because the next fetch may be held back."""
         for cached in self.watchers:
             if cached.session.idle is not None:
                 cached.session.idle.wake()
@@ -147,11 +151,11 @@ class HostedPartition:
 def _add_by_age(
     waiting: list[tuple[WaitingFetch, "CachedPartition"]], delayed: WaitingFetch, cached: "CachedPartition"
 ) -> None:
-    """Insert a waiting fetch into the list for its partition, oldest first."""
-    place = len(waiting)
-    while place and delayed.is_older_than(waiting[place - 1][0]):
-        place -= 1
-    waiting.insert(place, (delayed, cached))
+    """Insert a waiting fetch into *waiting*, which has the oldest fetch first."""
+    index = len(waiting)
+    while index and delayed.is_older_than(waiting[index - 1][0]):
+        index -= 1
+    waiting.insert(index, (delayed, cached))
 
 
 @final
@@ -172,7 +176,7 @@ class HostedPartitions:
 
 @final
 class CachedPartition:
-    """A partition of a session: its position, and the last high watermark and log start sent."""
+    """A partition in a session: its position, and the last high watermark and log start sent."""
 
     __slots__ = ("hosted", "hw", "last_epoch", "leader_epoch", "log_start_offset", "offset", "session")
 
@@ -188,7 +192,7 @@ class CachedPartition:
         self.log_start_offset = 0
 
     def update_response_data(self, fetched: protocol.FetchedPartition) -> bool:
-        """Record an answer. Return whether it has news (``maybeUpdateResponseData``)."""
+        """Remember an answer. Return whether it has news (``maybeUpdateResponseData``)."""
         has_records = bool(fetched.batches) or fetched.corrupt_offset >= 0
         has_news = (
             has_records
@@ -208,8 +212,9 @@ class FetchSession(CountedSession):
     """The state of one follower or consumer that fetches from one broker.
 
     ``news`` has the partitions that the next fetch has to check, in the order of their changes. For
-    partitions without news every fetch counts. ``used_us`` is the time of the last fetch, even if
-    it did not count for the ISR. ``received_us`` is the time of the last fetch that was not idle.
+    a partition without news, every fetch of the session counts as a fetch by the follower (see
+    `CountedSession`). ``used_us`` is the time of the last fetch, even if that fetch did not count
+    for the ISR. ``received_us`` is the time of the last fetch that was not idle.
     """
 
     __slots__ = (
@@ -232,7 +237,7 @@ class FetchSession(CountedSession):
         self.replica_id = replica_id
         self.replica_epoch = protocol.NO_EPOCH
         self.is_privileged = replica_id >= 0
-        """Whether a follower opened the session. Sessions of consumers cannot evict it."""
+        """Whether a follower opened the session. A consumer's session cannot evict it."""
         self.created_us = self.received_us = self.counted_us = now_us
         self.is_cached = is_cached
         self.partitions: dict[str, CachedPartition] = {}
@@ -250,7 +255,7 @@ class FetchSession(CountedSession):
             self.news[partition] = cached
 
     def advance(self, fetches: int, at_us: int) -> None:
-        """Count *fetches* further fetches, the last one at *at_us*, and end the idle fetch."""
+        """Count *fetches* repetitions of the idle fetch, the last one at *at_us*, and end it."""
         self.idle = None
         if fetches:
             self.epoch += fetches
@@ -274,12 +279,14 @@ class FetchSession(CountedSession):
         keeps_epoch: bool = True,
         repeats_hw: bool = False,
     ) -> None:
-        """Update the positions of a request, and the epochs of the records before them.
+        """Take over the positions in a request, and the epochs of the records before them.
 
-        Kafka before 2.5 dropped their leader epochs (KAFKA-9338). A session omits a high watermark
-        that it has already sent, even for a partition that the request names. A follower that
-        ignored that answer, because its leader epoch had changed, learns the high watermark only
-        when it changes again. With *repeats_hw* it is sent again, as before sessions existed.
+        With *keeps_epoch* off, the session drops the leader epochs in the request, as Kafka did
+        before 2.5 (KAFKA-9338). An answer omits a high watermark that the session has already sent,
+        even for a partition that the request names. A follower that ignored the earlier answer,
+        because its leader epoch had changed, then learns the high watermark only when that changes
+        again. With *repeats_hw* the session sends the high watermark again, as before sessions
+        existed.
         """
         last_epochs = request.last_epochs
         for name, (offset, leader_epoch) in request.partitions.items():
@@ -296,18 +303,18 @@ class FetchSession(CountedSession):
             self.news[name] = cached
 
     def watch(self) -> None:
-        """Let all partitions with news notify the session, because one of its fetches waits."""
+        """Let partitions with news notify the session too, because one of its fetches waits."""
         for cached in self.news.values():
             cached.hosted.watchers[cached] = None
 
     def unwatch(self) -> None:
-        """Let no partition notify the session any more."""
+        """Stop all partitions from notifying the session."""
         for cached in self.partitions.values():
             cached.hosted.watchers.pop(cached, None)
 
 
 class FetchSessionCache:
-    """The sessions of a broker."""
+    """The fetch sessions of a broker."""
 
     __slots__ = ("_bound_to_connection", "_hosted", "_next_id", "_sessions", "_slots")
 
@@ -317,7 +324,7 @@ class FetchSessionCache:
         self._slots = slots
         self._hosted = hosted
         self._bound_to_connection = bound_to_connection
-        # By session id, or by connection id if bound to connections.
+        # By session id, or by connection id if sessions are bound to connections.
         self._sessions: dict[int, FetchSession] = {}
         self._next_id = first_id
 
@@ -327,7 +334,7 @@ class FetchSessionCache:
     def session_of(
         self, request: protocol.FetchRequest, connection: Connection, now_us: int, *, keeps_epoch: bool
     ) -> FetchSession | str:
-        """Return the updated session of a fetch (``FetchManager.newContext``), or an error."""
+        """Return the session of a fetch after updating it, or an error (``newContext``)."""
         if request.session_epoch <= protocol.INITIAL_SESSION_EPOCH:
             return self._open_session(request, connection, now_us)
         session = self._sessions.get(connection.id if self._bound_to_connection else request.session_id)
@@ -340,12 +347,12 @@ class FetchSessionCache:
                 else errors.INVALID_FETCH_SESSION_EPOCH
             )
         if not keeps_epoch and session.epoch == protocol.INITIAL_SESSION_EPOCH + 1:
-            # Leader epochs counted only for the full fetch that named them.
+            # Before 2.5 leader epochs counted only for the full fetch that contained them.
             for cached in session.partitions.values():
                 cached.leader_epoch = protocol.NO_EPOCH
         session.epoch += 1
         session.received_us = now_us
-        # A session has no owner: each fetch names its replica.
+        # A session has no owner, so each fetch decides which replica fetches.
         session.replica_id = request.replica_id
         session.update(request, self._hosted, keeps_epoch=keeps_epoch, repeats_hw=self._bound_to_connection)
         for name in request.forgotten:
@@ -354,7 +361,7 @@ class FetchSessionCache:
                 session.news.pop(name, None)
                 dropped.hosted.watchers.pop(dropped, None)
         if not session.partitions and not self._bound_to_connection:
-            # A session without partitions ends, and the fetch counts as one without a session
+            # A session without partitions ends, and this fetch counts as a fetch without a session
             # (``FetchManager.newContext``).
             self.remove(session.id)
             last = FetchSession(protocol.NO_SESSION, request.replica_id, now_us, is_cached=False)
@@ -367,10 +374,10 @@ class FetchSessionCache:
     ) -> FetchSession:
         """Return a new session for a full fetch.
 
-        Without room in the cache it lasts for one answer.
+        If the cache has no room, the session lasts for one answer.
         """
         if self._bound_to_connection:
-            # On a connection with a session, a full fetch is a repeated one.
+            # On a connection that has a session, a full fetch is a repetition.
             is_cached = connection.is_open and connection.id not in self._sessions
         else:
             self.remove(request.session_id)
@@ -387,16 +394,16 @@ class FetchSessionCache:
         return session
 
     def connection_closed(self, connection_id: int) -> None:
-        """Close the session that is bound to the connection."""
+        """Close the session that is bound to a closed connection."""
         if self._bound_to_connection:
             self.remove(connection_id)
 
     def forget(self, session: FetchSession, connection: Connection) -> None:
-        """Close a session that a fetch has just opened, because its answer does not mention it."""
+        """Close a session that was just opened, because the answer will not carry its id."""
         self.remove(connection.id if self._bound_to_connection else session.id)
 
     def remove(self, key: int) -> None:
-        """Close a session, if there is one."""
+        """Close the session with this session id or connection id, if there is one."""
         session = self._sessions.pop(key, None)
         if session is None:
             return
@@ -424,12 +431,13 @@ class FetchSessionCache:
         ]
         if not evictable:
             return False
-        victim = min(evictable, key=_worth)
-        if (is_privileged, len(request.partitions), 0) < _worth(victim):
+        victim = min(evictable, key=_eviction_rank)
+        if (is_privileged, len(request.partitions), 0) < _eviction_rank(victim):
             return False
         self.remove(victim.id)
         return True
 
 
-def _worth(session: FetchSession) -> tuple[bool, int, int]:
+def _eviction_rank(session: FetchSession) -> tuple[bool, int, int]:
+    """Return the rank of a session. The one with the lowest rank is evicted (``EvictableKey``)."""
     return (session.is_privileged, len(session.partitions), session.id)

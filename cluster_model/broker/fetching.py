@@ -1,6 +1,6 @@
 """Serves fetches of followers and consumers, and requests for the ends of partitions and epochs.
 
-After ``ReplicaManager.fetchMessages`` and ``readFromLog``, ``FetchSession.scala`` and
+Modelled on ``ReplicaManager.fetchMessages`` and ``readFromLog``, ``FetchSession.scala`` and
 ``Partition.fetchRecords``.
 """
 
@@ -22,10 +22,13 @@ from harrow.cluster_model.settings import NO_SELECTOR, BrokerConfig
 from harrow.cluster_model.sim.connection import Connection, Exchange
 
 _BOOTSTRAP_MAX_US: Final = 10**9
-"""Longer than a cluster takes to start, because it starts before time zero."""
+"""Longer than a cluster takes to start.
+
+Clusters start before time zero, so with this constant added every start time is positive.
+"""
 _EPOCH_ERRORS: Final = (errors.FENCED_LEADER_EPOCH, errors.UNKNOWN_LEADER_EPOCH)
 _LEADER_RESULTS: Final = (errors.NONE, errors.FENCED_LEADER_EPOCH, errors.UNKNOWN_LEADER_EPOCH)
-"""The results of a leader's check of a fetch's leader epoch."""
+"""The possible results of the check of a fetch's leader epoch on a leader."""
 
 
 class Fetching:
@@ -60,14 +63,14 @@ class Fetching:
         self._partitions = hosted.partitions
         self._isr_writes = hosted.isr_writes
         self._fetch_quota = fetch_quota
-        # None until a partition is throttled.
+        # The quota for followers of throttled partitions; None until a partition is throttled.
         self._leader_quota: ReplicationQuotaManager | None = None
         self._leader_throttled_rate = config.leader_throttled_rate
         self._sessions = FetchSessionCache(
             config.fetch_session_slots,
             hosted.hosted,
-            # Kafka draws random ids. The model derives them from the start time, so that two
-            # incarnations have different ids.
+            # Kafka draws random session ids. The model counts from the broker's start time, so that
+            # two incarnations of a broker have different ids.
             first_id=max(host.clock.now_us + _BOOTSTRAP_MAX_US, 1),
             bound_to_connection=not behaviours.replication.fetch_sessions,
         )
@@ -78,14 +81,14 @@ class Fetching:
                 and config.replica_selector != NO_SELECTOR
             )
         )
-        """Whether a waiting follower is answered when the high watermark rises."""
+        """Whether a follower's waiting fetch is answered when the high watermark rises."""
         self._selects_read_replica = (
             behaviours.replication.follower_fetching and config.replica_selector != NO_SELECTOR
         )
         self._sessions_keep_epoch = behaviours.replication.fetch_sessions_keep_epoch
         self._ignores_previous_incarnation = behaviours.replication.previous_incarnation_fetch_ignored
         self.repeats_idle_fetches = True
-        """Whether a waiting fetch may repeat itself. It may not while requests wait for threads."""
+        """Whether waiting fetches may repeat themselves: not while requests wait for threads."""
 
     def connection_closed(self, connection: Connection) -> None:
         """Close the session that is bound to a connection."""
@@ -113,8 +116,8 @@ class Fetching:
     def _fetch(self, exchange: Exchange[protocol.FetchRequest], session: FetchSession) -> None:
         """Read, or wait in the purgatory if there is nothing to read.
 
-        As in Kafka, the high watermark in the answer is older than this fetch, unless the fetch has
-        waited.
+        As in Kafka, an immediate answer has the high watermark from before this fetch, although
+        the fetch may raise it.
         """
         request = exchange.request
         if self._isr_writes and self._hosted.hold_back(session.partitions, self._fetch, exchange, session):
@@ -143,9 +146,9 @@ class Fetching:
         )
         if request.rack and self._selects_read_replica:
             delayed.redirected = self._partitions_to_redirect(session, request.rack)
-        # This fetch may have completed the produce of a batch, after which the producer has sent
-        # the next one. Without another try (``tryCompleteElseWatch``), the fetch would wait until
-        # its deadline although there is a batch to read.
+        # This fetch may have completed a produce, and the producer may then have sent the next
+        # batch. So try again (``tryCompleteElseWatch``): otherwise the fetch would wait until its
+        # deadline although there is a batch to read.
         if hw_rose and any(delayed.try_complete(cached) for cached in list(session.news.values())):
             return
         self._watch_settled(session, request)
@@ -163,7 +166,7 @@ class Fetching:
             self._watch_fetch(delayed)
 
     def _partitions_to_redirect(self, session: FetchSession, rack: str) -> tuple[CachedPartition, ...]:
-        """Return the partitions of a waiting fetch to be read from another replica."""
+        """Return the partitions of a waiting fetch that are to be read from another replica."""
         return tuple(
             [
                 cached
@@ -174,7 +177,7 @@ class Fetching:
         )
 
     def _can_answer(self, session: FetchSession, request: protocol.FetchRequest) -> bool:
-        """Return whether there is data to read, an error, or another replica to read from."""
+        """Return whether there are records to read, an error, or another replica to read from."""
         isolation = protocol.LOG_END if request.replica_id >= 0 else request.isolation_level
         for cached in session.news.values():
             partition = cached.hosted.partition
@@ -205,7 +208,7 @@ class Fetching:
     def _read(
         self, exchange: Exchange[protocol.FetchRequest], session: FetchSession
     ) -> protocol.FetchResponse:
-        """Read every partition with news, or return its error."""
+        """Read every partition with news. Return its records or its error, unless unchanged."""
         request = exchange.request
         is_consumer = request.replica_id < 0
         if is_consumer and self._fetch_quota is not None:
@@ -225,10 +228,11 @@ class Fetching:
     def _read_within_quota(
         self, exchange: Exchange[protocol.FetchRequest], session: FetchSession, quota: ClientQuotaManager
     ) -> protocol.FetchResponse:
-        """Read as much as a consumer's quota allows at once.
+        """Read no more than a consumer's quota allows in one response.
 
-        A consumer that exceeds its quota gets no records yet. Before KIP-219 it gets the records,
-        but later. An answer without records does not count here, while Kafka counts its few bytes.
+        A consumer that exceeds its quota gets no records yet. Before KIP-219 it got the records,
+        but later. In the model an answer without records counts nothing for the quota. Kafka counts
+        its few bytes.
         """
         request = exchange.request
         client = exchange.connection.client.name
@@ -238,7 +242,7 @@ class Fetching:
             fetched = self._read_partition(cached, exchange, min(request.max_bytes, remaining))
             partition_bytes = sum([batch.size_bytes for batch in fetched.batches])
             if partition_bytes > remaining and size_bytes:
-                # Only the very first batch is sent whatever its size (KIP-74).
+                # Only the first batch of a response is sent even if it is too large (KIP-74).
                 fetched.batches, fetched.corrupt_offset, partition_bytes = (), -1, 0
             remaining -= partition_bytes
             size_bytes += partition_bytes
@@ -277,9 +281,9 @@ class Fetching:
         )
 
     def _is_withheld(self, partition: Partition, follower: int) -> bool:
-        """Return whether a follower gets no records of a partition now (``shouldLeaderThrottle``).
+        """Return whether a throttle keeps records from a follower now (``shouldLeaderThrottle``).
 
-        Consumers and followers in the ISR always do.
+        Consumers and followers in the ISR always get records.
         """
         quota = self._leader_quota
         return (
@@ -290,20 +294,20 @@ class Fetching:
             and quota.is_exceeded
         )
 
-    def _withholds(self, partition: Partition, follower: int, offset: int) -> bool:
+    def _report_if_withheld(self, partition: Partition, follower: int, offset: int) -> bool:
         if not self._is_withheld(partition, follower):
             return False
         self._host.emit(events.ReplicaThrottled, self._broker, partition.name, follower, offset)
         return True
 
     def throttle(self, rate: int | None) -> None:
-        """Set the rate for throttled partitions in bytes per second, None for no limit."""
+        """Set the rate for throttled partitions in bytes per second; None means no limit."""
         self._leader_throttled_rate = NO_LIMIT if rate is None else rate
         if self._leader_quota is not None:
             self._leader_quota.bound = self._leader_throttled_rate
 
     def mark_throttled(self, topic: str, replicas: str) -> None:
-        """Set which replicas of a topic are throttled where this broker leads."""
+        """Set which replicas of a topic are throttled when this broker leads their partition."""
         if self._leader_quota is None:
             self._leader_quota = ReplicationQuotaManager(
                 self._broker, self._host.clock, self._config, self._switches
@@ -343,14 +347,14 @@ class Fetching:
         readable_end = partition.readable_end(isolation)
         stable = readable_end if isolation == protocol.READ_COMMITTED else -1
         if offset >= readable_end or (
-            self._leader_quota is not None and self._withholds(partition, request.replica_id, offset)
+            self._leader_quota is not None and self._report_if_withheld(partition, request.replica_id, offset)
         ):
             return protocol.FetchedPartition(
                 errors.NONE,
                 log.high_watermark,
                 log_start_offset=log.log_start_offset,
                 last_stable_offset=stable,
-                aborted=self._aborted_behind(log, offset) if offset == stable else (),
+                aborted=self._aborted_at_end(log, offset) if offset == stable else (),
             )
         batches = log.read(offset, readable_end, max_bytes)
         corrupt_offset = log.corrupt_offset(offset, readable_end, max_bytes)
@@ -368,8 +372,8 @@ class Fetching:
             ),
         )
 
-    def _aborted_behind(self, log: UnifiedLog, offset: int) -> tuple[tuple[int, int], ...]:
-        """Return the aborted transactions for the answer to a fetch at the last stable offset."""
+    def _aborted_at_end(self, log: UnifiedLog, offset: int) -> tuple[tuple[int, int], ...]:
+        """Return the aborted transactions in the answer to a fetch at the last stable offset."""
         if (
             not self._behaviours.transactions.fetch_at_lso_returns_aborted_transactions
             or offset == log.log_end_offset
@@ -380,7 +384,7 @@ class Fetching:
     def _reject(
         self, cached: CachedPartition, exchange: Exchange[protocol.FetchRequest], error: str
     ) -> protocol.FetchedPartition:
-        """Return a partition's answer with an error."""
+        """Report that a fetch of a partition is rejected, and return the answer with the error."""
         name, partition = cached.hosted.name, cached.hosted.partition
         sender = exchange.connection.client.name
         self._hosted.reject("Fetch", name, sender, error)
@@ -392,9 +396,9 @@ class Fetching:
         return protocol.FetchedPartition(error, -1, current_leader=self._hosted.current_leader(name, error))
 
     def _read_replica(self, partition: Partition, offset: int, rack: str) -> int | None:
-        """Return the replica for a consumer in a rack, None for this one.
+        """Return from which other replica a consumer in *rack* should read; None for this replica.
 
-        After ``findPreferredReadReplica``.
+        Modelled on ``findPreferredReadReplica``.
         """
         if not self._selects_read_replica or (
             partition.leader != self._broker and self._switches.only_leader_selects_read_replica
@@ -403,10 +407,10 @@ class Fetching:
         return preferred_read_replica(partition, offset, rack, self._metadata)
 
     def _may_redirect(self, partition: Partition, offset: int, rack: str) -> bool:
-        """Return whether a consumer may later be redirected without an event in this partition.
+        """Return whether a consumer may later be redirected although this partition has no news.
 
-        For example, another replica in its rack may be dead and come back. A follower has no newer
-        positions of other replicas than from its own time as leader.
+        For example, a dead replica in the consumer's rack may come back. If this broker is a
+        follower, its positions of other replicas do not change, so what it would choose now counts.
         """
         if partition.leader != self._broker:
             return self._read_replica(partition, offset, rack) is not None
@@ -415,7 +419,7 @@ class Fetching:
     def _redirect(
         self, partition: Partition, offset: int, rack: str, exchange: Exchange[protocol.FetchRequest]
     ) -> protocol.FetchedPartition | None:
-        """Return the answer that redirects a consumer to another replica, None to serve it here."""
+        """Return the answer that redirects a consumer to another replica; None to serve it here."""
         replica = self._read_replica(partition, offset, rack)
         if replica is None:
             return None
@@ -429,7 +433,7 @@ class Fetching:
         )
 
     def _update_follower(self, session: FetchSession, request: protocol.FetchRequest) -> bool:
-        """Update a follower's positions and log starts from a fetch; return whether a HW rose."""
+        """Update a follower's positions and log starts; return whether a high watermark rose."""
         hw_rose = False
         session.counted_us = self._host.clock.now_us
         for cached in list(session.news.values()):
@@ -445,7 +449,7 @@ class Fetching:
             if error == errors.NONE and cached.last_epoch != protocol.NO_EPOCH:
                 error, diverging = partition.divergence(cached.offset, cached.last_epoch)
                 if diverging is not None and self._switches.diverging_fetch_keeps_follower_leo:
-                    # The follower's LEO means nothing while its records differ from the leader's.
+                    # The follower's log end means nothing while the logs differ.
                     self._hosted.suspect_isr(partition)
                     continue
             if error != errors.NONE or not partition.has_offset(cached.offset):
@@ -470,7 +474,7 @@ class Fetching:
         return hw_rose
 
     def _watch_settled(self, session: FetchSession, request: protocol.FetchRequest) -> None:
-        """Watch partitions without unsent records, instead of checking them on every fetch."""
+        """Watch partitions that have no more news, instead of checking them on every fetch."""
         if not session.is_cached:
             return
         isolation = protocol.LOG_END if request.replica_id >= 0 else request.isolation_level
@@ -517,7 +521,7 @@ class Fetching:
     def handle_offsets_for_leader_epoch(
         self, exchange: Exchange[protocol.OffsetsForLeaderEpochRequest]
     ) -> None:
-        """Return the ends of leader epochs (KIP-101; without the epoch before KIP-279)."""
+        """Return the ends of leader epochs (KIP-101), since KIP-279 together with the epochs."""
         request = exchange.request
         if self._hosted.hold_back(request.partitions, self.handle_offsets_for_leader_epoch, exchange):
             return
@@ -552,7 +556,7 @@ class Fetching:
         )
 
     def handle_list_offsets(self, exchange: Exchange[protocol.ListOffsetsRequest]) -> None:
-        """Return the starts of partitions, or their ends for a follower or an isolation level."""
+        """Return the starts of partitions, or their ends as far as the requester may read."""
         request = exchange.request
         if self._hosted.hold_back(request.partitions, self.handle_list_offsets, exchange):
             return

@@ -1,4 +1,4 @@
-"""Holds the replicas of a broker, and other state that `replica_manager` and `fetching` share."""
+"""Holds a broker's replicas, and other state that `replica_manager` and `fetching` share."""
 
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -21,9 +21,9 @@ _LEADER_CHANGE_ERRORS: Final = (errors.NOT_LEADER_FOR_PARTITION, errors.FENCED_L
 class HostedReplicas:
     """The partitions with a replica on a broker, and the requests that wait for them.
 
-    ``partitions`` has the partitions with a replica. ``hosted`` also has the partitions that only
-    clients have named, and the requests in the purgatory. ``isr_writes`` has the partitions whose
-    ISR is being written.
+    ``partitions`` has the partitions with a replica. ``hosted`` has these and also the partitions
+    that clients have named although the broker has no replica. It also has the requests that wait
+    in the purgatory. ``isr_writes`` has the partitions whose ISR is being written.
     """
 
     __slots__ = (
@@ -56,7 +56,7 @@ class HostedReplicas:
         self.partitions: dict[str, Partition] = {}
         self.hosted = HostedPartitions()
         self.isr_writes: dict[str, None] = {}
-        # The partitions whose ISR may have a member that is behind and falls out of sync.
+        # The partitions in whose ISR a replica may be behind, so that it may fall out of sync.
         self.isr_suspects: dict[Partition, None] = {}
         checks_twice = not behaviours.replication.isr_lag_counts_messages
         self._isr_shrinking = PeriodicTask(
@@ -70,7 +70,7 @@ class HostedReplicas:
         self._isr_shrinking.start()
 
     def stop_timers(self) -> None:
-        """Cancel the deadlines of all waiting requests."""
+        """Cancel the deadlines of all requests that wait in the purgatory."""
         for timer in self._timers.values():
             timer.stop()
 
@@ -90,9 +90,10 @@ class HostedReplicas:
         self.isr_suspects.pop(partition, None)
 
     def hold_back(self, names: Mapping[str, object], handle: Callable[..., None], *request: Any) -> bool:
-        """Hold a request back while the ISR of one of its partitions is being written.
+        """Hold a request back if the ISR of one of its partitions, *names*, is being written.
 
-        Return whether the request has to wait. The broker handles it again after the write.
+        Return whether the request has to wait. After the write the broker calls *handle* with the
+        request again.
         """
         for name in self.isr_writes:
             if name in names:
@@ -111,7 +112,7 @@ class HostedReplicas:
         self.host.emit(events.RequestRejected, self.broker, api, partition, sender, error)
 
     def suspect_isr(self, partition: Partition) -> None:
-        """Check periodically whether all members of an ISR are still in sync."""
+        """Check periodically whether all members of the partition's ISR are still in sync."""
         self.isr_suspects[partition] = None
         self._isr_shrinking.request()
 
@@ -126,9 +127,9 @@ class HostedReplicas:
         return bool(self.isr_suspects)
 
     def current_leader(self, name: str, error: str) -> tuple[int, int] | None:
-        """Return the leader and epoch for a client with a leadership error.
+        """Return the leader and epoch to tell a client that gets a leadership error, or None.
 
-        After ``KafkaApis.getCurrentLeader``.
+        Modelled on ``KafkaApis.getCurrentLeader``.
         """
         if error not in _LEADER_CHANGE_ERRORS or not self.behaviours.clients.current_leader_in_error_response:
             return None
@@ -143,7 +144,8 @@ class HostedReplicas:
     def error_without_replica(self, name: str) -> str:
         """Return the error for a partition without a replica here (``getPartitionOrError``).
 
-        After a reassignment the error makes the client look for the leader again.
+        If another broker leads the partition, for example after a reassignment, the error makes the
+        client look for the leader again.
         """
         exists = self.metadata.leader_and_epoch(name) is not None
         return errors.NOT_LEADER_FOR_PARTITION if exists else errors.UNKNOWN_TOPIC_OR_PARTITION

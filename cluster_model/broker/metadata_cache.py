@@ -1,4 +1,4 @@
-"""Caches a broker's metadata of the cluster: live brokers, leaders (``MetadataCache.scala``)."""
+"""Caches the live brokers and the leaders that a broker knows of (``MetadataCache.scala``)."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -16,7 +16,7 @@ from harrow.cluster_model.topology import is_internal
 
 
 class MetadataCache:
-    """The metadata that a broker has from its controller and returns to clients."""
+    """The metadata that a broker gets from its controller and returns to clients."""
 
     __slots__ = (
         *("active_brokers", "broker_epochs", "controller", "internal_partitions"),
@@ -25,39 +25,39 @@ class MetadataCache:
 
     def __init__(self, racks: Mapping[int, str] = MappingProxyType({})) -> None:
         self.racks = racks
-        """The racks of brokers that have one (``broker.rack``)."""
+        """The rack of each broker that has one (``broker.rack``)."""
         self.live_brokers: tuple[int, ...] = ()
         self.controller = NO_NODE
-        """The controller that sent the last UpdateMetadata."""
-        # In KRaft, the broker epochs of live brokers, and of those that may join ISRs.
+        """The controller that sent the last UpdateMetadata request."""
+        # In KRaft: the broker epochs of all live brokers, and of the brokers that may join ISRs.
         self.broker_epochs: Mapping[int, int] = MappingProxyType({})
         self.active_brokers: Mapping[int, int] | None = None
         self.partitions: dict[str, tuple[int, int]] = {}
         self.internal_partitions: dict[str, tuple[int, int]] = {}
-        """The partitions of internal topics. No client of the workload needs them."""
+        """The partitions of internal topics, which clients of the workload do not need."""
 
     def leader_and_epoch(self, partition: str) -> tuple[int, int] | None:
-        """Return the leader and the leader epoch of a partition, None if it is unknown."""
+        """Return the leader and the leader epoch of a partition; None if it is unknown."""
         return self.partitions.get(partition) or self.internal_partitions.get(partition)
 
     def live_leader(self, partition: str) -> int:
-        """Return the live leader of a partition, `NO_LEADER` without one."""
+        """Return the leader of a partition, or `NO_LEADER` if there is none or it is not alive."""
         leader, _ = self.leader_and_epoch(partition) or (NO_LEADER, NO_EPOCH)
         return leader if leader in self.live_brokers else NO_LEADER
 
     def may_join_isr(self, broker: int, broker_epoch: int) -> bool:
-        """Return whether a broker may join ISRs: registered, not fenced, not shutting down.
+        """Return whether a broker may join ISRs: it is registered, not fenced, not shutting down.
 
-        In KRaft it must also still have the *broker_epoch* of its fetches, if they name one
-        (``isBrokerEpochIsrEligible``). A broker that has not fetched from this leader yet has none
-        (`NOT_FETCHED`).
+        In KRaft the current epoch of the broker must also be the *broker_epoch* that its fetches
+        carry, if they carry one (``isBrokerEpochIsrEligible``). The epoch of a broker that has not
+        fetched from this leader yet is `NOT_FETCHED`, so that broker may not join.
         """
         if self.active_brokers is None:
             return broker in self.live_brokers
         return broker in self.active_brokers and broker_epoch in (NO_EPOCH, self.active_brokers[broker])
 
     def is_of_previous_incarnation(self, broker: int, broker_epoch: int) -> bool:
-        """Return whether the metadata log has a later registration of a broker than this epoch."""
+        """Return whether the broker has registered again since it had *broker_epoch*."""
         return broker_epoch != NO_EPOCH and self.broker_epochs.get(broker, broker_epoch) > broker_epoch
 
     def apply(self, delta: MetadataDelta) -> None:
@@ -66,7 +66,7 @@ class MetadataCache:
         self._replace(tuple(delta.live_brokers), delta.partition_states)
 
     def update(self, request: UpdateMetadataRequest) -> None:
-        """Apply an UpdateMetadata of the controller."""
+        """Apply an UpdateMetadata request of the controller."""
         self.controller = request.controller_id
         self._replace(request.live_brokers, request.partition_states)
 
@@ -81,7 +81,7 @@ class MetadataCache:
     def response(self) -> MetadataResponse:
         """Return the answer for clients.
 
-        A leader that is not alive does not count (LEADER_NOT_AVAILABLE).
+        A partition whose leader is not alive has no leader (LEADER_NOT_AVAILABLE).
         """
         live = self.live_brokers
         return MetadataResponse(

@@ -1,4 +1,7 @@
-"""Implements a partition on one broker, as leader or follower (``Partition.scala``)."""
+"""Implements a partition on one broker, as leader or follower (``Partition.scala``).
+
+HW is the high watermark of a log, and LEO its log end offset.
+"""
 
 from collections.abc import Callable
 from dataclasses import field
@@ -21,12 +24,12 @@ SHRINK: Final = "shrink"
 
 
 class KafkaStorageError(Exception):
-    """A log directory is not writable (``KafkaStorageException``)."""
+    """A log directory cannot be written (``KafkaStorageException``)."""
 
 
 @dataclass(slots=True, eq=False)
 class Partition:
-    """The replica of a partition on this broker and, as leader, its view of the others."""
+    """The replica of a partition on this broker and, if it leads, its view of other replicas."""
 
     name: str
     broker: int
@@ -37,17 +40,17 @@ class Partition:
     on_isr_altered: Callable[["Partition", bool], None]
     lag_time_max_us: int
     min_insync_replicas: int
-    # Whether a broker may join the ISR according to this broker's metadata.
+    # Returns whether a broker with a broker epoch may join ISRs, according to the metadata here.
     may_join_isr: Callable[[int, int], bool]
     unclean_leader_election: bool
-    # The partitions of this broker whose requests wait while their ISR is being written.
+    # The partitions of this broker whose ISR is being written, so that their requests wait.
     isr_writes: dict[str, None] = field(default_factory=dict)
     lag_max_messages: int = 0
     """``replica.lag.max.messages``. It counts only with `isr_lag_counts_messages`."""
     timestamp_before_max_us: int = NO_LIMIT_US
     timestamp_after_max_us: int = NO_LIMIT_US
     limits_timestamps: bool = field(init=False)
-    # The switches that each append, fetch and acknowledgement reads, as attributes for speed.
+    # Switches that each append, fetch and acknowledgement reads. For speed they are attributes.
     checks_min_isr: bool = field(init=False)
     waits_for_min_isr: bool = field(init=False)
     counts_whole_isr: bool = field(init=False)
@@ -62,22 +65,22 @@ class Partition:
     partition_epoch: int = 0
     replicas: tuple[int, ...] = ()
     isr: tuple[int, ...] = ()
-    # The ISR, with followers that an unconfirmed write may have added.
+    # The ISR, plus followers that an unconfirmed write of the ISR may have added.
     maximal_isr: tuple[int, ...] = ()
-    # The requested ISR, until the answer or the next LeaderAndIsr arrives.
+    # The ISR that the leader has requested, until the answer or the next LeaderAndIsr arrives.
     pending_isr: tuple[int, ...] | None = None
     remote_replicas: dict[int, Replica] = field(default_factory=dict)
-    # While the ISR is being written the leader's lock is held: requests for the
-    # partition wait in blocked_requests (each a function that handles the request again).
+    # While the ISR is being written, a thread holds the lock of the partition. Requests for the
+    # partition wait here, each as a function that handles the request again.
     blocked_requests: tuple[Callable[[], None], ...] = ()
     hw_completes_fetches: bool = False
-    """Whether a move of the high watermark completes the waiting fetches of followers."""
+    """Whether waiting fetches of followers are answered when the HW moves."""
     is_deleted: bool = False
-    """Whether this broker no longer has a replica."""
+    """Whether this broker has deleted its replica."""
     is_offline: bool = False
     """Whether the log directory has failed.
 
-    The replica neither leads nor follows before a restart.
+    The replica neither leads nor follows until the broker restarts.
     """
 
     def __post_init__(self) -> None:
@@ -93,12 +96,12 @@ class Partition:
 
     @property
     def has_state(self) -> bool:
-        """Whether the partition has received a state since the broker started."""
+        """Whether the controller has sent a state of the partition since the broker started."""
         return self.leader_epoch != protocol.NO_EPOCH
 
     @property
     def isr_write_in_flight(self) -> bool:
-        """Whether the leader has requested another ISR and has no answer yet."""
+        """Whether the leader has requested a change of the ISR and has no answer yet."""
         return self.pending_isr is not None
 
     def is_leader(self) -> bool:
@@ -146,7 +149,7 @@ class Partition:
         return self.maybe_increment_hw()
 
     def _update_isr(self, state: protocol.LeaderAndIsrPartitionState) -> bool:
-        """Continue as leader with the ISR of the metadata log.
+        """Continue as leader, with the ISR in the metadata log.
 
         In KRaft a change of the ISR does not change the leader epoch.
         """
@@ -175,9 +178,9 @@ class Partition:
         return self.maybe_increment_hw()
 
     def make_follower(self, state: protocol.LeaderAndIsrPartitionState) -> bool:
-        """Follow a leader. Return whether this is a change for the follower.
+        """Follow a leader. Return whether the fetcher must begin again.
 
-        Since KIP-320 a new leader epoch is a change. Before, only a new leader was.
+        Since KIP-320 a new leader epoch requires that. In earlier releases only a new leader did.
         """
         old_leader, old_epoch = self.leader, self.leader_epoch
         self._update_state(state)
@@ -197,7 +200,7 @@ class Partition:
         self._update_replicas(state.replicas)
 
     def _update_replicas(self, replicas: tuple[int, ...]) -> list[Replica]:
-        """Set the replicas, and return added ones (``Partition.updateAssignmentAndIsr``)."""
+        """Set the assigned replicas; return new ones (``Partition.updateAssignmentAndIsr``)."""
         self.replicas = replicas
         for broker in [other for other in self.remote_replicas if other not in replicas]:
             self.remote_replicas.pop(broker).leave_session()
@@ -213,15 +216,16 @@ class Partition:
     def append_as_leader(self, batch: RecordBatch, acks: int) -> tuple[AppendResult, bool]:
         """Append a producer's batch. Return the result and whether the HW rose.
 
-        After ``appendRecordsToLeader``. With acks=all (-1) the result is NOT_ENOUGH_REPLICAS, and
-        the batch is not appended, while the ISR is smaller than ``min.insync.replicas``.
+        Modelled on ``appendRecordsToLeader``. While the ISR is smaller than
+        ``min.insync.replicas``, a batch with acks=all (-1) is not appended, and the result is
+        NOT_ENOUGH_REPLICAS.
         """
         rejection = self._rejection(acks)
         if rejection is None and self.limits_timestamps and self._has_invalid_timestamp(batch):
             rejection = AppendResult(errors.INVALID_TIMESTAMP, None, -1)
         if rejection is not None:
             return rejection, False
-        # The sessions check the partition again, whatever the result of the append is.
+        # From now on each fetch of a follower must be checked, whatever the result of the append.
         for replica in self.remote_replicas.values():
             replica.leave_session()
         outcome = self.log.outcome_without_append(batch, self.leader_epoch)
@@ -248,7 +252,7 @@ class Partition:
         return result, hw_rose
 
     def may_append(self, batch: RecordBatch, acks: int) -> bool:
-        """Return whether a producer's batch would be written: neither rejected nor duplicate."""
+        """Return whether a producer's batch would be written: not rejected, and no duplicate."""
         is_rejected = self._rejection(acks) is not None or (
             self.limits_timestamps and self._has_invalid_timestamp(batch)
         )
@@ -260,7 +264,7 @@ class Partition:
         return age_us > self.timestamp_before_max_us or -age_us > self.timestamp_after_max_us
 
     def _rejection(self, acks: int) -> AppendResult | None:
-        """Return the error for any producer's batch in the current state, None if there is none."""
+        """Return the error for every batch if the partition accepts none now; otherwise None."""
         if self.leader != self.broker:
             return AppendResult(self._not_leader(), None, -1)
         if acks == -1 and self.checks_min_isr and self._is_under_min_isr(self.isr):
@@ -268,10 +272,11 @@ class Partition:
         return None
 
     def maybe_increment_hw(self) -> bool:
-        """Raise the leader's HW if possible. It never falls.
+        """Raise the leader's HW if possible; return whether it moved.
 
-        The HW is the smallest LEO of the leader, the ISR and every caught-up replica that may join
-        the ISR. It does not rise above the LEO of a replica that may soon join.
+        The HW is the smallest LEO among the leader, the members of the maximal ISR, and other
+        replicas that are caught up and so may join the ISR soon. It never falls, unless the switch
+        `hw_never_falls` is off.
         """
         if self.isr_writes and self.name in self.isr_writes:
             return False
@@ -303,7 +308,10 @@ class Partition:
         return 0 <= high_watermark < self.log.high_watermark
 
     def is_committed(self, required_offset: int) -> tuple[bool, str]:
-        """Return whether acks=all can be answered for records below an offset, and the error."""
+        """Return whether a produce with acks=all can be answered now, and with which error.
+
+        The produce has records below *required_offset*.
+        """
         if self.leader != self.broker:
             is_failed = self.switches.deposed_leader_fails_pending_produces
             return True, self._not_leader() if is_failed else errors.NONE
@@ -320,11 +328,11 @@ class Partition:
         return len(isr) < min_isr
 
     def delete_records(self, offset: int) -> tuple[str, int]:
-        """Raise the log start to an offset; return the error and the offset.
+        """Raise the log start to *offset*; return the error and the resolved offset.
 
-        After ``deleteRecordsOnLeader`` (KIP-107). `DELETE_TO_HIGH_WATERMARK` stands for the high
-        watermark. If the offset is within a batch, the batch's earlier records stay in the log, but
-        no client gets them.
+        Modelled on ``deleteRecordsOnLeader`` (KIP-107). `DELETE_TO_HIGH_WATERMARK` stands for the
+        HW. If the offset is in the middle of a batch, the earlier records of that batch stay in the
+        log, but no client gets them.
         """
         if self.leader != self.broker:
             return self._not_leader(), offset
@@ -340,7 +348,7 @@ class Partition:
         return errors.NONE, offset
 
     def low_watermark(self, is_alive: Callable[[int], bool]) -> tuple[str, int]:
-        """Return the lowest log start of live replicas (``lowWatermarkIfLeader``)."""
+        """Return an error and the lowest log start of live replicas (``lowWatermarkIfLeader``)."""
         if self.leader != self.broker:
             return self._not_leader(), NO_OFFSET
         starts = [r.log_start_offset for r in self.remote_replicas.values() if is_alive(r.broker)]
@@ -351,9 +359,9 @@ class Partition:
     def append_as_follower(
         self, batches: tuple[RecordBatch, ...], leader_hw: int, leader_log_start: int = 0
     ) -> bool:
-        """Append fetched batches, and follow the leader's HW and log start.
+        """Append fetched batches, and adopt the leader's HW and log start.
 
-        Return whether consumers may read more or less than before. After
+        Return whether the offset has moved up to which consumers may read here. Modelled on
         ``appendRecordsToFollowerOrFutureReplica``.
 
         Raises:
@@ -393,7 +401,7 @@ class Partition:
         return not (self.limits_consumers_as_follower and self.limits_consumers)
 
     def _report_transaction(self, stored: RecordBatch, opened_at: int) -> None:
-        """Report that a batch has begun or ended a transaction; it was open since *opened_at*."""
+        """Report that a batch began a transaction, or ended the one that began at *opened_at*."""
         about = (self.broker, self.name, stored.producer_id, stored.producer_epoch)
         if isinstance(stored, ControlBatch):
             is_committed, epoch = stored.control_type == COMMIT, stored.coordinator_epoch
@@ -406,8 +414,8 @@ class Partition:
     def _has_to_restart_at(self, batch: RecordBatch) -> bool:
         """Return whether an empty log has to restart at the beginning of a batch (KAFKA-6975).
 
-        After DeleteRecords the leader's log may start in the middle of a batch, and the follower's
-        with it.
+        After DeleteRecords the leader's log may start in the middle of a batch. The log of a new
+        follower then starts there too, but the first batch that it fetches begins earlier.
         """
         log = self.log
         return (
@@ -433,11 +441,11 @@ class Partition:
             self.host.emit(events.HoleReplicated, self.broker, self.name, batch.next_offset)
 
     def truncate_to(self, offset: int, reason: str) -> None:
-        """Cut the log back to *offset*."""
+        """Remove the records from *offset* on."""
         self.logs.truncate(self.name, offset, reason)
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
-        """Drop the log, because it ends before the leader's begins."""
+        """Drop all records, because this log ends before the leader's log starts."""
         self.logs.truncate_fully_and_start_at(self.name, offset)
 
     # As leader of followers
@@ -450,7 +458,7 @@ class Partition:
         broker_epoch: int = protocol.NO_EPOCH,
         log_start: int | None = None,
     ) -> bool:
-        """Record a follower's fetch, and its log start if present; return whether the HW rose."""
+        """Take note of a follower's fetch and log start, if known; return whether the HW rose."""
         previous_leo = replica.log_end_offset
         replica.last_sent_hw = self.log.high_watermark
         replica.update_fetch_state(fetch_offset, leader_leo, self.host.clock.now_us)
@@ -462,38 +470,38 @@ class Partition:
         return previous_leo != fetch_offset and self.maybe_increment_hw()
 
     def replica_of(self, broker: int) -> Replica | None:
-        """Return a follower; None if the leader does not know it.
+        """Return the replica on another broker; None if this broker does not know it.
 
-        In KRaft, a follower that is being added may apply the metadata log before its leader does.
+        In KRaft a new follower may have read further in the metadata log than its leader.
         """
         return self.remote_replicas.get(broker)
 
     def has_unsent_high_watermark(self, broker: int) -> bool:
-        """Return whether the HW has moved since the last fetch (``lastSentHighWatermark``)."""
+        """Return whether a follower has not received the current HW (``lastSentHighWatermark``)."""
         replica = self.remote_replicas.get(broker)
         return replica is not None and self.log.high_watermark > replica.last_sent_hw
 
     def record_failed_fetch(self, replica: Replica) -> None:
-        """Record a follower's fetch outside the log or in another leader epoch."""
+        """Take note of a follower's fetch from outside the log or in another leader epoch."""
         if not self.switches.failed_fetch_keeps_follower_state:
             replica.forget_fetches()
 
     def mark_news_in_other_session(self, replica: Replica, session: CountedSession) -> None:
-        """Mark the partition as news in an older session that still counts its fetches."""
+        """If another session counts fetches for the replica, let it check the partition again."""
         if replica.session is not None and replica.session is not session:
             replica.session.mark_news(self.name)
 
     def leave_session(self, broker: int, session: CountedSession) -> None:
-        """Stop counting the fetches of a session that has dropped the partition."""
+        """Stop counting fetches of a session for a follower, because it dropped the partition."""
         replica = self.remote_replicas.get(broker)
         if replica is not None and replica.session is session:
             replica.leave_session()
 
     def follows_quietly(self, broker: int, offset: int, session: CountedSession) -> bool:
-        """Return whether the next fetch of a follower in the ISR adds no information.
+        """Return whether the next fetch of a follower in the ISR would add no information.
 
-        If so, each fetch of its session counts for this partition, until the session changes or the
-        log grows.
+        If so, from now on each fetch of *session* counts as one from the leader's LEO, until the
+        session changes or the log grows.
         """
         replica = self.remote_replicas.get(broker)
         if (
@@ -517,9 +525,9 @@ class Partition:
         )
 
     def _is_eligible(self, replica: Replica) -> bool:
-        """Return whether a follower may be in the ISR at all.
+        """Return whether a follower may be in the ISR, whatever its position.
 
-        After ``isReplicaIsrEligible`` (KIP-841, KIP-903).
+        Modelled on ``isReplicaIsrEligible`` (KIP-841, KIP-903).
         """
         if not self.switches.isr_expansion_checks_registration:
             return True
@@ -527,13 +535,16 @@ class Partition:
         return self.may_join_isr(replica.broker, epoch)
 
     def _hw_waits_for(self, replica: Replica) -> bool:
-        """Return whether the HW waits for a replica (``shouldWaitForReplicaToJoinIsr``)."""
+        """Return whether the HW waits for a caught-up replica (``shouldWaitForReplicaToJoinIsr``).
+
+        It waits unless the replica may not join the ISR.
+        """
         return not self.switches.hw_ignores_unregistered_followers or self._is_eligible(replica)
 
     def maybe_shrink_isr(self) -> bool:
-        """Drop the followers that have not been caught up for ``replica.lag.time.max.ms``.
+        """Remove followers from the ISR that were not caught up for ``replica.lag.time.max.ms``.
 
-        Return whether a member of the ISR is behind, so the check must run again.
+        Return whether a member of the ISR is behind, so that the check must run again.
         """
         if self.leader != self.broker:
             return False
@@ -542,7 +553,7 @@ class Partition:
         if self.switches.isr_lag_counts_messages:
             return self._shrink_isr_by_messages()
         leo, replicas = self.log.log_end_offset, self.remote_replicas
-        # A reassignment removes a replica before it leaves the ISR (``isFollowerOutOfSync``).
+        # A reassignment may remove a replica that is still in the ISR (``isFollowerOutOfSync``).
         removed = [b for b in self.isr if b != self.broker and b not in replicas]
         behind = [b for b in self.isr if b in replicas and replicas[b].log_end_offset != leo]
         if behind or removed:
@@ -553,10 +564,10 @@ class Partition:
         return bool(behind or removed)
 
     def _shrink_isr_by_messages(self) -> bool:
-        """Drop the followers that are too many records behind or no longer fetch.
+        """Remove followers from the ISR that are too many records behind, or no longer fetch.
 
-        After ``getOutOfSyncReplicas`` of Kafka 0.8. A follower that fetches never falls out of sync
-        by time.
+        Modelled on ``getOutOfSyncReplicas`` of Kafka 0.8. As long as a follower fetches, only the
+        number of records matters.
         """
         leo, fetched_since_us = self.log.log_end_offset, self.host.clock.now_us - self.lag_time_max_us
         members = [self.remote_replicas[b] for b in self.isr if b in self.remote_replicas]
@@ -581,7 +592,7 @@ class Partition:
         state = protocol.LeaderAndIsr(self.broker, self.leader_epoch, new_isr, self.partition_epoch)
 
         def apply_answer(partition_epoch: int | None) -> None:
-            # The answer is stale if a LeaderAndIsr has arrived before it
+            # If a LeaderAndIsr has arrived before the answer, the answer is stale
             # (``handleAlterIsrResponse``).
             if self.pending_isr is new_isr:
                 self.on_isr_altered(self, self.isr_written(new_isr, change, partition_epoch))
@@ -593,14 +604,17 @@ class Partition:
         self.alter_partition_manager.submit(self.name, state, self.controller_epoch, apply_answer, epochs)
 
     def isr_written(self, new_isr: tuple[int, ...], change: str, partition_epoch: int | None) -> bool:
-        """Apply the answer to an ISR write (None: refused); return whether the HW rose.
+        """Apply the answer to an ISR write; return whether the HW rose.
 
-        A refused write does not change the ISR: the controller has changed the partition, and its
-        LeaderAndIsr is on the way. Since KIP-497 a follower that may have joined still counts,
-        unless the controller found it `INELIGIBLE`. After `OUTDATED` the leader requests nothing
-        before the metadata log brings the current state (``handleAlterPartitionError``). In both
-        cases the HW waits for the next fetch. Otherwise it may rise now, because of the fetch that
-        caused the write.
+        *partition_epoch* is the partition epoch after the write. If the write was refused, it is
+        None, `INELIGIBLE` or `OUTDATED`.
+
+        A refused write does not change the ISR. The controller has changed the partition before,
+        and its LeaderAndIsr is on the way. Since KIP-497 the HW still waits for the follower that
+        may have joined, unless the controller found the follower `INELIGIBLE`. After `OUTDATED` the
+        leader requests no change until the metadata log brings the current state
+        (``handleAlterPartitionError``). After `INELIGIBLE` or `OUTDATED` the HW waits for the next
+        fetch. Otherwise the HW may rise now, because of the fetch that caused the write.
         """
         self.isr_writes.pop(self.name, None)
         if partition_epoch == OUTDATED:
@@ -616,7 +630,7 @@ class Partition:
             if not self.switches.leader_discards_refused_isr:
                 self.isr = self.maximal_isr = new_isr
             elif change == EXPAND and self.switches.maximal_isr:
-                # An earlier request may have succeeded and only its answer been lost.
+                # An earlier request may have succeeded, although its answer was lost.
                 self.maximal_isr = tuple(dict.fromkeys((*self.maximal_isr, *new_isr)))
         else:
             self.isr = self.maximal_isr = new_isr
@@ -627,14 +641,14 @@ class Partition:
     # Reading
 
     def check_epoch(self, current_leader_epoch: int) -> str:
-        """Return the error for a reader with another leader epoch, or if this does not lead.
+        """Return the error for a reader with another leader epoch, or if this broker does not lead.
 
-        The epoch comes first (``Partition.getLocalLog``): even a follower reports that it knows a
-        newer one.
+        The epoch is checked first (``Partition.getLocalLog``), so a follower that knows a newer
+        epoch reports that.
         """
         is_current = current_leader_epoch in (self.leader_epoch, protocol.NO_EPOCH)
         if is_current and self.leader == self.broker:
-            return errors.NONE  # The common case.
+            return errors.NONE  # This is the common case.
         if self.is_offline:
             return errors.KAFKA_STORAGE_ERROR
         if is_current:
@@ -645,11 +659,11 @@ class Partition:
     def check_fetch(self, current_leader_epoch: int, request: protocol.FetchRequest) -> str:
         """Return the error for a fetch. Followers also serve consumers that send a rack (KIP-392).
 
-        They check the leader epoch, too (``Partition.readRecords`` with
+        Followers check the leader epoch as well (``Partition.readRecords`` with
         ``fetchOnlyFromLeader=false``).
         """
         if current_leader_epoch == self.leader_epoch and self.leader == self.broker:
-            return errors.NONE  # The common case, checked for each fetch and each waiting one.
+            return errors.NONE  # This is the common case. Each fetch and each waiting fetch checks it.
         if current_leader_epoch == protocol.NO_EPOCH and self.leader == self.broker:
             return errors.NONE
         error = self.check_epoch(current_leader_epoch)
@@ -668,9 +682,10 @@ class Partition:
         return errors.KAFKA_STORAGE_ERROR if self.is_offline else errors.NOT_LEADER_FOR_PARTITION
 
     def divergence(self, offset: int, last_epoch: int) -> tuple[str, tuple[int, int] | None]:
-        """Return the epoch and end offset where a follower's log diverges from this one (KIP-595).
+        """Return an error, and where a follower's log diverges from this log (KIP-595).
 
-        *last_epoch* is the epoch of the follower's last record, which its fetch names.
+        The place is this log's largest epoch up to *last_epoch*, and the end of that epoch; None if
+        the logs do not diverge. *last_epoch* is the epoch of the follower's record before *offset*.
         """
         epoch, end_offset = self.log.epochs.end_offset_for(last_epoch, self.log.log_end_offset)
         if end_offset == UNDEFINED_EPOCH_OFFSET:
@@ -679,11 +694,11 @@ class Partition:
         return errors.NONE, (epoch, end_offset) if diverges else None
 
     def has_diverged(self, offset: int, last_epoch: int) -> bool:
-        """Return whether a follower's log has diverged from this one, even at an unknown offset."""
+        """Return whether a follower's log has diverged from this one, or cannot be compared."""
         return self.divergence(offset, last_epoch) != (errors.NONE, None)
 
     def high_watermark_lags(self) -> bool:
-        """Return whether the end of the partition is not available to consumers yet (KIP-207)."""
+        """Return whether consumers cannot get the end of the partition yet (KIP-207)."""
         return self.switches.end_offset_waits_for_hw and self.leader_epoch_start > self.log.high_watermark
 
     def has_offset(self, offset: int) -> bool:
@@ -691,7 +706,7 @@ class Partition:
         return self.log.log_start_offset <= offset <= self.log.log_end_offset
 
     def is_hole(self, offset: int, isolation: int) -> bool:
-        """Return whether compaction has left no batch from an offset on."""
+        """Return whether compaction has removed all readable batches from *offset* on."""
         return self.log.is_hole(offset, self.readable_end(isolation))
 
     def readable_end(self, isolation: int) -> int:

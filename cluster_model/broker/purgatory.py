@@ -1,7 +1,7 @@
 """Implements the purgatory: requests that wait for replicas, for data, or for their deadline.
 
-After ``DelayedOperation.scala``. The purgatory tries an operation again when one of its partitions
-changes, and completes it by force at its deadline.
+Modelled on ``DelayedOperation.scala``. The purgatory tries an operation again when one of its
+partitions changes, and completes it by force at its deadline.
 """
 
 from harrow.cluster_model.compiling import mypyc_attr
@@ -17,7 +17,7 @@ class TimedOperation:
     deadline_us: int
 
     def expire(self) -> None:
-        """Complete the operation by force."""
+        """Complete the operation by force, because its deadline is over."""
         raise NotImplementedError
 
 
@@ -28,14 +28,14 @@ class DelayedOperation(TimedOperation):
     __slots__ = ()
 
     def try_complete(self) -> bool:
-        """Complete the operation if its condition holds. Return whether it does."""
+        """Complete the operation if its condition holds. Return whether it is complete."""
         raise NotImplementedError
 
 
 class Watchers:
     """The operations that wait for one partition (``DelayedOperationPurgatory.Watchers``).
 
-    The next check drops completed operations.
+    Operations that have completed elsewhere are dropped by the next `check`.
     """
 
     __slots__ = ("_operations",)
@@ -54,5 +54,5 @@ class Watchers:
             return
         self._operations = []
         still_waiting = [o for o in operations if not o.completed and not o.try_complete()]
-        # Operations added in the meantime come after the older ones.
+        # Operations that were added in the meantime come after the older ones.
         self._operations = still_waiting + self._operations

@@ -1,6 +1,6 @@
 """Measures rates in bytes per second over a window of samples.
 
-After ``Rate.java``, ``SimpleRate.java`` and ``SampledStat.java``.
+Modelled on ``Rate.java``, ``SimpleRate.java`` and ``SampledStat.java``.
 """
 
 from typing import Final
@@ -13,13 +13,14 @@ NO_LIMIT: Final = 2**63 - 1
 class SampledRate:
     """The rate of recorded amounts in bytes per second.
 
-    A new sample begins with the first record after the previous sample is full
-    (``quota.window.size.seconds``). A sample expires ``quota.window.num`` samples after its start,
-    or since 3.8 after its last record, so that *overlapping* samples count as a whole. The window
-    reaches back to the start of the oldest sample, but at least over all samples but one. For a
-    *simple* rate, as replication uses it, the minimum is one sample.
+    A sample covers *sample_us* (``quota.window.size.seconds``). After that time the next record
+    begins a new sample. A sample expires *samples* times *sample_us* after its start
+    (``quota.window.num``). Since 3.8 (*overlapping*) it expires that long after its last record, so
+    that a sample which is partly in the window counts as a whole. The window reaches back to the
+    start of the oldest sample. It has a minimum length: all samples but one, or one sample for a
+    *simple* rate, which replication uses.
 
-    Amounts are integers. Kafka's doubles would only add rounding.
+    Amounts are integers, because Kafka's doubles would only add rounding errors.
     """
 
     __slots__ = ("_overlapping", "_sample_us", "_samples", "_samples_max", "_simple")
@@ -29,11 +30,11 @@ class SampledRate:
         self._sample_us = sample_us
         self._overlapping = overlapping
         self._simple = simple
-        # Start, last record and amount of each sample, oldest first.
+        # For each sample its start, the time of its last record, and its amount; oldest first.
         self._samples: list[list[int]] = []
 
     def record(self, amount: int, now_us: int) -> None:
-        """Add an amount. A negative one undoes an earlier record."""
+        """Add an amount. A negative amount undoes an earlier record."""
         samples = self._samples
         if not samples or now_us - samples[-1][0] >= self._sample_us:
             samples.append([now_us, now_us, 0])
@@ -59,10 +60,11 @@ class SampledRate:
         return total * US_PER_SECOND > bound * window_us
 
     def time_to(self, bound: int, now_us: int) -> int:
-        """Return for how many microseconds nothing may be recorded to reach a bound; 0 if below it.
+        """Return for how many microseconds to record nothing, until the rate is down to *bound*.
 
-        After a time X, a rate O over a window W falls to O W / (W + X). That is the bound T if X =
-        W (O - T) / T (``QuotaUtils.throttleTime``).
+        Return 0 if the rate is not above the bound. After a time X without records, a rate O over a
+        window W has fallen to O W / (W + X). That is the bound T if X = W (O - T) / T
+        (``QuotaUtils.throttleTime``).
         """
         total, window_us = self.measure(now_us)
         return max(total * US_PER_SECOND // bound - window_us, 0)

@@ -9,16 +9,16 @@ UNKNOWN_OFFSET: Final = -1
 NOT_FETCHED: Final = -2
 """The broker epoch of a follower that has not fetched yet.
 
-`NO_EPOCH` is the broker epoch of a follower whose fetches do not carry one.
+If a follower's fetches carry no broker epoch, its broker epoch is `NO_EPOCH` instead.
 """
 
 
 class CountedSession:
-    """A fetch session. Each fetch of it may count for a replica.
+    """A fetch session whose fetches count for the follower's replicas, even without news of them.
 
-    ``last_fetch_us`` is the time of the last fetch that counted for the ISR. An ``idle`` fetch,
-    which repeats itself, advances it. ``counted_us`` is the time of the last such fetch that the
-    broker handled itself.
+    ``last_fetch_us`` is the time of the last fetch that counted for the ISR. An ``idle`` fetch
+    advances that time whenever it repeats itself. ``counted_us`` is the time of the last such fetch
+    that the broker handled itself.
     """
 
     __slots__ = ("counted_us", "idle")
@@ -31,14 +31,14 @@ class CountedSession:
         return self.counted_us if self.idle is None else self.idle.since_us
 
     def mark_news(self, partition: str) -> None:
-        """Check a partition with the next fetch."""
+        """Let the next fetch of the session check a partition."""
         raise NotImplementedError
 
 
 @final
 @dataclass(slots=True, eq=False)
 class Replica:
-    """A remote replica: its log start and end, and when it was last caught up."""
+    """A remote replica as its leader sees it: log start and end, and when it was last caught up."""
 
     broker: int
     log_end_offset: int = UNKNOWN_OFFSET
@@ -46,12 +46,12 @@ class Replica:
     last_caught_up_us: int = 0
     last_fetch_leader_leo: int = 0
     last_fetch_us: int = 0
-    # The leader's high watermark at the last fetch, which the follower therefore knows (KIP-392,
-    # 2.4 and 2.5).
+    # The leader's high watermark at the last fetch. The follower knows it from the answer (KIP-392,
+    # used in 2.4 and 2.5).
     last_sent_hw: int = 0
-    # The broker epoch of its last fetch, if fetches name it (KIP-903).
+    # The broker epoch in the last fetch, if fetches carry one (KIP-903).
     broker_epoch: int = NOT_FETCHED
-    # Set while each fetch of this session implies a fetch from the leader's LEO.
+    # The session, while each of its fetches counts as a fetch from the leader's LEO.
     session: CountedSession | None = None
 
     @property
@@ -67,11 +67,11 @@ class Replica:
         return self.last_fetch_us if session is None else session.last_fetch_us
 
     def follow_session(self, session: CountedSession) -> None:
-        """Count each further fetch of a session as a fetch from the leader's LEO."""
+        """From now on, count each fetch of a session as a fetch from the leader's LEO."""
         self.session = session
 
     def leave_session(self) -> None:
-        """Count fetches one by one again. The session's fetches have counted until now."""
+        """Stop counting each fetch of the session. Its fetches until now still count."""
         if self.session is not None:
             self.last_caught_up_us = self.last_fetch_us = self.session.last_fetch_us
             self.session = None
@@ -79,12 +79,12 @@ class Replica:
     def reset(
         self, leader_leo: int, now_us: int, *, in_isr: bool, forgets_positions: bool, counts_as_fetch: bool
     ) -> None:
-        """Begin a leader epoch. Members of the ISR count as caught up now.
+        """Begin a leader epoch. A member of the ISR counts as caught up now.
 
-        With *counts_as_fetch* other replicas count as having fetched now. Kafka's leader drops
-        positions only if it did not lead before (``resetReplicaState``). A leader that missed its
-        deposition therefore keeps the old position of a follower that has truncated its log for
-        another leader in between.
+        With *counts_as_fetch* a replica outside of the ISR counts as having fetched now. Kafka's
+        leader forgets positions only if it did not lead before (``resetReplicaState``). A leader
+        that was deposed and elected again without noticing keeps the old position of a follower,
+        even if the follower has truncated its log for the leader in between.
         """
         self.session = None
         self.last_fetch_leader_leo = leader_leo
@@ -99,12 +99,12 @@ class Replica:
             self.broker_epoch = NOT_FETCHED
 
     def on_clock_step(self, by_us: int) -> None:
-        """Move the times of its fetches back, because the leader's clock has jumped ahead."""
+        """Move the times of fetches back, because the leader's clock has jumped *by_us* ahead."""
         self.last_fetch_us -= by_us
         self.last_caught_up_us -= by_us
 
     def forget_fetches(self) -> None:
-        """Drop the position after a failed fetch. The time when it was last caught up stays."""
+        """Forget the position after a failed fetch, but not when the replica was last caught up."""
         self.leave_session()
         self.log_end_offset = UNKNOWN_OFFSET
         self.last_fetch_leader_leo = UNKNOWN_OFFSET
@@ -126,5 +126,5 @@ class Replica:
         self.last_fetch_us = now_us
 
 
-# Kafka uses time 0 of the epoch; virtual time starts below zero, so this is further back.
+# Kafka uses 0, the start of Unix time. Virtual time starts below zero, so the model uses less.
 _LONG_AGO_US: Final = -(10**15)

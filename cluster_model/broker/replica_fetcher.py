@@ -1,8 +1,9 @@
-"""Copies leaders' logs to a follower: truncates the log, then fetches again and again.
+"""Copies the logs of leaders to a follower: truncates each log, and then fetches continuously.
 
-After ``AbstractFetcherThread.scala``: one fetcher for each leader broker, with one request at a
-time. A partition is truncated before it is fetched (KIP-101, KIP-279), or when the leader answers a
-fetch with the point where the logs diverge (KIP-595).
+Modelled on ``AbstractFetcherThread.scala``. A broker has one fetcher for each other broker that
+leads, and each fetcher has one request in flight at a time. A partition is truncated before it is
+fetched (KIP-101, KIP-279), or when the leader answers a fetch with the point where the logs diverge
+(KIP-595).
 """
 
 from typing import Final
@@ -45,18 +46,19 @@ REPLICATION_LISTENER: Final = "replication"
 
 @dataclass(slots=True)
 class FetchState:
-    """The state of a fetched partition: position, delay, leader epoch in requests (KIP-320).
+    """The state of a partition that a fetcher follows.
 
-    ``corrupt_offset`` is the base offset of the last batch with a wrong CRC. ``lag`` is the
-    leader's high watermark minus the log end; the follower is behind if it is positive, as it is
-    before the first answer.
+    ``leader_epoch`` is the epoch in requests (KIP-320). ``needs_truncation`` says whether the log
+    must be truncated before the partition is fetched. ``corrupt_offset`` is the base offset of the
+    last batch with a wrong CRC. ``lag`` is the leader's high watermark minus the log end of the
+    follower. A follower with a positive lag is behind; before the first answer it counts as behind.
     """
 
     hosted: HostedPartition
     partition: Partition
     leader_epoch: int
     fetch_offset: int
-    truncating: bool
+    needs_truncation: bool
     delayed_until_us: int = 0
     corrupt_offset: int = -1
     lag: int = 1
@@ -91,22 +93,24 @@ class ReplicaFetcher:
         self._fetch_wait_max_us = config.replica_fetch_wait_max_us
         self._fetch_max_bytes = config.replica_fetch_max_bytes
         self.has_refused = False
-        """Whether the fetcher has refused to truncate, and has made the broker exit.
+        """Whether the fetcher has refused to truncate, so that the broker exits.
 
-        Such a fetcher does nothing any more.
+        Such a fetcher sends no more requests.
         """
         self._states: dict[str, FetchState] = {}
-        # Partitions that are not fetched now, because they need truncation, or after an error.
+        # Partitions that are not fetched now, because their logs must be truncated first, or
+        # because they wait after an error.
         self._truncating_states: dict[str, FetchState] = {}
         self._delayed_states: dict[str, FetchState] = {}
-        # Partitions that wait because the broker's throttle is exceeded.
+        # Partitions that wait because the replication quota of the broker is exceeded.
         self._throttled_states: dict[str, FetchState] = {}
         self.quota: ReplicationQuotaManager | None = None
-        """The quota of all fetchers of the broker, None until a partition is throttled."""
+        """The quota that all fetchers of the broker share; None until a partition is throttled."""
         self._session = FetchSessionHandler()
-        self._busy = False
-        # The response whose records wait for the disk.
-        self._writing: protocol.FetchResponse | None = None
+        # Whether a request is in flight, or its answer is still being handled.
+        self._is_busy = False
+        # The response whose records are being written to a slow disk.
+        self._response_being_written: protocol.FetchResponse | None = None
         self._wake_at_us: int | None = None
         # ``replica.socket.timeout.ms`` ends only an attempt to connect (``BrokerBlockingSender``).
         self._client = NetworkClient(
@@ -114,23 +118,23 @@ class ReplicaFetcher:
         )
 
     def add(self, partition: Partition) -> None:
-        """Begin to follow. In some releases the log is truncated first."""
+        """Begin to follow a partition's leader. In some releases the log is truncated first."""
         self._client.stop_repeating()
         log = partition.log
         # A log without epochs is truncated to its high watermark in every release.
-        truncating = self._truncates_by_epoch and not (
+        needs_truncation = self._truncates_by_epoch and not (
             self._truncates_on_fetch and log.epochs.latest_epoch() != UNDEFINED_EPOCH
         )
         state = FetchState(
             self._hosted.hosted_partition(partition.name),
             partition,
             partition.leader_epoch if self._switches.fetch_leader_epoch_fencing else protocol.NO_EPOCH,
-            log.high_watermark if truncating else log.log_end_offset,
-            truncating=truncating,
+            log.high_watermark if needs_truncation else log.log_end_offset,
+            needs_truncation=needs_truncation,
         )
         self._drop(partition.name)
         self._states[partition.name] = state
-        if truncating:
+        if needs_truncation:
             self._truncating_states[partition.name] = state
         else:
             self._add_to_session(state)
@@ -141,8 +145,8 @@ class ReplicaFetcher:
         if self._drop(name) and not self._states:
             self._client.close()
             self._session = FetchSessionHandler()
-            self._busy = False
-            self._writing = None
+            self._is_busy = False
+            self._response_being_written = None
 
     def _drop(self, name: str) -> bool:
         if self._states.pop(name, None) is None:
@@ -155,18 +159,18 @@ class ReplicaFetcher:
         return True
 
     def shutdown(self) -> None:
-        """Stop following all partitions. Records on their way are not appended."""
+        """Stop following all partitions. Records in later responses are not appended."""
         self._states.clear()
         self._truncating_states.clear()
         self._delayed_states.clear()
         self._throttled_states.clear()
         self._session = FetchSessionHandler()
-        self._writing = None
+        self._response_being_written = None
         self._client.close()
 
     def _work(self) -> None:
-        """Send the next request unless one is in flight, or wait if every partition is delayed."""
-        if self._busy or self.has_refused or not self._states:
+        """Send the next request, unless one is in flight or every partition has to wait."""
+        if self._is_busy or self.has_refused or not self._states:
             return
         if self._delayed_states:
             self._end_delays()
@@ -182,11 +186,11 @@ class ReplicaFetcher:
         if self.quota is not None:
             self._omit_throttled(self.quota)
         if epochs:
-            self._busy = True
+            self._is_busy = True
             request = protocol.OffsetsForLeaderEpochRequest(self._broker, epochs)
             self._client.send(request, self._handle_epoch_ends, epochs)
         elif self._session.has_partitions():
-            self._busy = True
+            self._is_busy = True
             fetch = self._session.request(self._broker, self._fetch_wait_max_us, self._fetch_max_bytes)
             fetch.replica_epoch = self._broker_epoch
             # The fetch may repeat itself, unless the next request has to be a different one.
@@ -200,14 +204,17 @@ class ReplicaFetcher:
         else:
             until_us = [state.delayed_until_us for state in self._delayed_states.values()]
             if self._throttled_states:
-                # "No active partitions" (``AbstractFetcherThread.maybeFetch``).
+                # Kafka backs off likewise without active partitions (``maybeFetch``).
                 until_us.append(self._host.clock.now_us + self._config.replica_fetch_backoff_us)
             self._wait_until(min(until_us))
 
     def _omit_throttled(self, quota: ReplicationQuotaManager) -> None:
-        """Omit lagging throttled partitions above the quota (``shouldFollowerThrottle``)."""
+        """Leave out throttled partitions that lag, while the quota is exceeded.
+
+        Modelled on ``shouldFollowerThrottle``.
+        """
         for name, state in self._states.items():
-            if state.truncating or name in self._delayed_states:
+            if state.needs_truncation or name in self._delayed_states:
                 continue
             if state.lag > 0 and quota.is_throttled(name) and quota.is_exceeded:
                 if name not in self._throttled_states:
@@ -222,7 +229,7 @@ class ReplicaFetcher:
         for name, state in tuple(self._delayed_states.items()):
             if state.delayed_until_us <= now_us:
                 del self._delayed_states[name]
-                if not state.truncating:
+                if not state.needs_truncation:
                     self._add_to_session(state)
 
     def _add_to_session(self, state: FetchState) -> None:
@@ -260,14 +267,14 @@ class ReplicaFetcher:
     def _handle_epoch_ends(
         self, response: protocol.OffsetsForLeaderEpochResponse | None, requested: dict[str, tuple[int, int]]
     ) -> None:
-        self._busy = False
+        self._is_busy = False
         if response is None:
             self._delay_all()
         else:
             for name, (error, epoch, end_offset) in response.partitions.items():
                 state = self._states.get(name)
                 # If a new leader epoch has begun in the meantime, the fetcher asks again.
-                if state is None or not state.truncating or state.leader_epoch != requested[name][0]:
+                if state is None or not state.needs_truncation or state.leader_epoch != requested[name][0]:
                     continue
                 if error == errors.FENCED_LEADER_EPOCH:
                     self._drop(name)
@@ -278,7 +285,7 @@ class ReplicaFetcher:
         self._work()
 
     def _truncate_by_epoch(self, state: FetchState, leader_epoch: int, end_offset: int) -> None:
-        """Truncate by the leader's answer (``getOffsetTruncationState``)."""
+        """Truncate a log according to the leader's answer (``getOffsetTruncationState``)."""
         log = state.partition.log
         if end_offset == UNDEFINED_EPOCH_OFFSET:
             self._truncate_to(state, state.fetch_offset, HIGH_WATERMARK_TRUNCATION)
@@ -290,9 +297,9 @@ class ReplicaFetcher:
         if own_end == UNDEFINED_EPOCH_OFFSET:
             self._truncate_to(state, min(end_offset, log.log_end_offset), LEADER_EPOCH_TRUNCATION)
         elif own_epoch != leader_epoch:
-            # This log does not have that epoch. Truncate to the end of the largest smaller one
-            # and ask again (KIP-279), or fetch from there (KIP-595).
-            if state.truncating:
+            # This log does not have the leader's epoch. Truncate to the end of the largest smaller
+            # epoch, and ask again (KIP-279) or fetch from there (KIP-595).
+            if state.needs_truncation:
                 state.partition.truncate_to(min(own_end, log.log_end_offset), LEADER_EPOCH_TRUNCATION)
                 state.hosted.note_news()
             else:
@@ -305,7 +312,7 @@ class ReplicaFetcher:
         state.partition.truncate_to(offset, reason)
         state.hosted.note_news()
         state.fetch_offset = state.partition.log.log_end_offset
-        state.truncating = False
+        state.needs_truncation = False
         self._truncating_states.pop(state.partition.name, None)
         if state.partition.name not in self._delayed_states:
             self._add_to_session(state)
@@ -313,29 +320,29 @@ class ReplicaFetcher:
     # Fetching
 
     def _handle_fetch_response(self, response: protocol.FetchResponse | None, _: None) -> None:
-        """Handle a response. Its records wait for a slow disk, and so does the fetcher."""
+        """Handle a response; on a slow disk, only once its records could be written."""
         wait_us = 0
         if response is not None and self._append_locks.are_slow:
             wait_us = self._append_locks.begin_fetched_appends(
                 [name for name, fetched in response.partitions.items() if self._is_appended(name, fetched)]
             )
         if wait_us:
-            self._writing = response
+            self._response_being_written = response
             self._host.set_timer(wait_us, self._process_written, response)
         else:
             self._process(response)
 
     def _is_appended(self, name: str, fetched: protocol.FetchedPartition) -> bool:
-        """Return whether a response's records will be appended: current and not damaged."""
+        """Return whether to append the records of a response: they are current and not corrupt."""
         return bool(fetched.batches) and fetched.corrupt_offset < 0 and self._current_state(name) is not None
 
     def _current_state(self, name: str) -> FetchState | None:
-        """Return the state of a partition if its response is current, else None.
+        """Return the state of a partition if the response still matches it, else None.
 
         The partition may have been removed, added again or truncated since the request.
         """
         state = self._states.get(name)
-        if state is None or state.truncating:
+        if state is None or state.needs_truncation:
             return None
         requested = self._session.requested.get(name)
         if requested is None or requested[0] != state.fetch_offset:
@@ -345,13 +352,13 @@ class ReplicaFetcher:
         return None if is_outdated and self._switches.stale_fetch_response_ignored else state
 
     def _process_written(self, response: protocol.FetchResponse) -> None:
-        # Another response means that the fetcher has stopped following in the meantime.
-        if self._writing is response:
-            self._writing = None
+        # Otherwise the fetcher has stopped following in the meantime.
+        if self._response_being_written is response:
+            self._response_being_written = None
             self._process(response)
 
     def _process(self, response: protocol.FetchResponse | None) -> None:
-        self._busy = False
+        self._is_busy = False
         if response is None:
             self._session.handle_error()
             self._delay_all()
@@ -371,9 +378,9 @@ class ReplicaFetcher:
         self._work()
 
     def _apply(self, name: str, fetched: protocol.FetchedPartition) -> FetchState | None:
-        """Apply the answer for a partition; return its state if its readable end has moved."""
+        """Apply the answer for a partition; return its state if its end for readers has moved."""
         state, requested = self._states.get(name), self._session.requested.get(name)
-        if state is None or requested is None or state.truncating or requested[0] != state.fetch_offset:
+        if state is None or requested is None or state.needs_truncation or requested[0] != state.fetch_offset:
             return None
         if requested[1] != state.leader_epoch:
             if fetched.error == errors.NONE:
@@ -391,7 +398,7 @@ class ReplicaFetcher:
         return None
 
     def _report_outdated(self, state: FetchState, leader_epoch: int) -> None:
-        """Report an answer that differs from the state only in its leader epoch."""
+        """Report an answer to a fetch at the current position, but in another leader epoch."""
         is_applied = not self._switches.stale_fetch_response_ignored
         self._host.emit(
             OutdatedFetchAnswered,
@@ -404,14 +411,12 @@ class ReplicaFetcher:
         )
 
     def _append(self, state: FetchState, fetched: protocol.FetchedPartition) -> bool:
-        """Append fetched records. Return whether the readable end has moved."""
+        """Append fetched records. Return whether the partition's end for readers has moved."""
         partition = state.partition
         log = partition.log
         log_start = log.log_start_offset
         try:
-            readable_moved = partition.append_as_follower(
-                fetched.batches, fetched.hw, fetched.log_start_offset
-            )
+            end_moved = partition.append_as_follower(fetched.batches, fetched.hw, fetched.log_start_offset)
         except UnexpectedAppendOffset as unexpected:
             self._fail(state, unexpected.base_offset)
             return False
@@ -425,17 +430,17 @@ class ReplicaFetcher:
         if fetched.batches or log.log_start_offset != log_start:
             state.fetch_offset = log.log_end_offset
             self._add_to_session(state)
-        return readable_moved
+        return end_moved
 
     def on_log_start_raised(self, name: str) -> None:
-        """Add a raised log start to the next fetch, after retention has deleted records."""
+        """Tell the leader in the next fetch that this replica's log start has risen."""
         state = self._states.get(name)
-        if state is not None and not state.truncating and name not in self._delayed_states:
+        if state is not None and not state.needs_truncation and name not in self._delayed_states:
             self._client.stop_repeating()
             self._add_to_session(state)
 
     def _refuse_corrupt(self, state: FetchState, offset: int) -> None:
-        """Append nothing of a response, not even good batches before the bad one, and retry later.
+        """Append no batch of a response, not even those before the corrupt batch, and retry later.
 
         ``Log.analyzeAndValidateRecords`` checks all batches before it appends the first, and the
         fetcher continues (``AbstractFetcherThread``, CorruptRecordException). The replica makes no
@@ -451,8 +456,8 @@ class ReplicaFetcher:
     def _fail(self, state: FetchState, base_offset: int) -> None:
         """Stop fetching a partition until its next LeaderAndIsr.
 
-        The leader's batch does not begin at the end of this log, so the two have diverged. Since
-        2.3 Kafka marks the partition as failed. Before, the whole fetcher thread ends.
+        The leader's batch does not begin at the end of this log, so the two logs have diverged.
+        Since 2.3 Kafka marks the partition as failed. Before 2.3 the whole fetcher thread ended.
         """
         name, leo = state.partition.name, state.partition.log.log_end_offset
         self._host.emit(FetcherFailed, self._broker, name, base_offset, leo)
@@ -467,17 +472,17 @@ class ReplicaFetcher:
             self._drop(state.partition.name)
             return
         self._delay(state)
-        if error == errors.OFFSET_OUT_OF_RANGE and not self._busy:
-            self._busy = True
+        if error == errors.OFFSET_OUT_OF_RANGE and not self._is_busy:
+            self._is_busy = True
             request = protocol.ListOffsetsRequest(self._broker, {state.partition.name: state.leader_epoch})
             self._client.send(request, self._handle_end_offsets, state)
 
     def _handle_end_offsets(self, response: protocol.ListOffsetsResponse | None, state: FetchState) -> None:
-        """Truncate if the leader's log ends before this one, else request its log start.
+        """Truncate if the leader's log ends before this log, else request the leader's log start.
 
-        After ``fetchOffsetAndTruncate``.
+        Modelled on ``fetchOffsetAndTruncate``.
         """
-        self._busy = False
+        self._is_busy = False
         name = state.partition.name
         if response is None:
             self._delay_all()
@@ -486,7 +491,7 @@ class ReplicaFetcher:
             if error == errors.NONE and self._refuses(state.partition, end_offset):
                 self._refuse(state.partition, end_offset)
             elif error == errors.NONE and end_offset >= state.partition.log.log_end_offset:
-                self._busy = True
+                self._is_busy = True
                 request = protocol.ListOffsetsRequest(
                     self._broker, {name: state.leader_epoch}, timestamp=protocol.EARLIEST_TIMESTAMP
                 )
@@ -498,8 +503,8 @@ class ReplicaFetcher:
         self._work()
 
     def _handle_start_offset(self, response: protocol.ListOffsetsResponse | None, state: FetchState) -> None:
-        """Restart at the leader's log start if this log ends before it, else continue to fetch."""
-        self._busy = False
+        """Restart at the leader's log start if this log ends earlier, else continue to fetch."""
+        self._is_busy = False
         name = state.partition.name
         if response is None:
             self._delay_all()
@@ -517,7 +522,7 @@ class ReplicaFetcher:
     def _refuses(self, partition: Partition, end_offset: int) -> bool:
         """Return whether to refuse a truncation that only an unclean election would explain.
 
-        The broker refuses it if the topic has unclean elections disabled.
+        The broker refuses the truncation if unclean elections are disabled for the topic.
         """
         return (
             self._switches.out_of_range_follower != TRUNCATES
@@ -528,7 +533,8 @@ class ReplicaFetcher:
     def _refuse(self, partition: Partition, end_offset: int) -> None:
         """Stop the broker, because a truncation would lose records that the leader does not have.
 
-        In 0.10.2 this thread waits for the process to end, which waits for this thread.
+        In 0.10.2 the process hangs: the thread of the fetcher waits for the process to end, and the
+        process waits for that thread.
         """
         self.has_refused = True
         self.shutdown()
@@ -538,7 +544,7 @@ class ReplicaFetcher:
 
 
 class ReplicaFetcherManager:
-    """The fetchers of one broker, by leader."""
+    """The fetchers of one broker: one for each broker that leads a partition."""
 
     def __init__(
         self,
@@ -559,11 +565,11 @@ class ReplicaFetcherManager:
         self._quota: ReplicationQuotaManager | None = None
         self._throttled_rate = config.follower_throttled_rate
         self.broker_epoch = protocol.NO_EPOCH
-        """The broker epoch in fetches (KIP-903), -1 for none."""
+        """The broker epoch that fetches carry (KIP-903), `NO_EPOCH` if they carry none."""
 
     @property
     def hangs(self) -> bool:
-        """Whether one of the fetchers makes the shutdown hang."""
+        """Whether a fetcher that has refused to truncate makes the shutdown hang."""
         return self._switches.out_of_range_follower == HANGS and any(
             fetcher.has_refused for fetcher in self._fetchers.values()
         )
@@ -592,7 +598,7 @@ class ReplicaFetcherManager:
             fetcher.remove(name)
 
     def mark_throttled(self, topic: str, replicas: str) -> None:
-        """Set the throttled followers of a topic (``TopicConfigHandler.updateThrottledList``)."""
+        """Set which replicas of a topic are throttled as followers (``updateThrottledList``)."""
         if self._quota is None:
             self._quota = ReplicationQuotaManager(
                 self._broker, self._host.clock, self._config, self._switches
@@ -603,7 +609,7 @@ class ReplicaFetcherManager:
         self._quota.mark_throttled(topic, replicas)
 
     def throttle(self, rate: int | None) -> None:
-        """Set the rate for throttled partitions in bytes per second, None for no limit."""
+        """Set the rate for throttled partitions in bytes per second; None means no limit."""
         self._throttled_rate = NO_LIMIT if rate is None else rate
         if self._quota is not None:
             self._quota.bound = self._throttled_rate

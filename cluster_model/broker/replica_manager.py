@@ -1,4 +1,4 @@
-"""Manages the replicas of a broker: produce, leadership, ISR (``ReplicaManager.scala``)."""
+"""Manages a broker's replicas: appends, leadership and ISRs (``ReplicaManager.scala``)."""
 
 from collections.abc import Callable, Collection, Mapping
 from functools import partial
@@ -41,11 +41,12 @@ _UNVERIFIED_ERRORS: Final = (
     errors.COORDINATOR_NOT_AVAILABLE,
     errors.NOT_COORDINATOR,
 )
-"""Errors after which it is unknown whether a transaction has a partition.
+"""Errors of a verification that leave open whether a transaction includes a partition.
 
-Producers get NOT_ENOUGH_REPLICAS for them, which they retry (``handleProduceAppend``).
+A producer gets NOT_ENOUGH_REPLICAS instead, after which it retries (``handleProduceAppend``).
 """
 _NO_GUARD: Final = -1
+"""Stands for the guard of a partition that was not verified (``VerificationGuard``)."""
 
 
 AppendCallback = Callable[[dict[str, PendingAck]], None]
@@ -124,15 +125,16 @@ class ReplicaManager:
             config.transaction_topic_partitions,
             adds_partitions=behaviours.transactions.transactions_v2,
         )
-        # The verification results of produces that the broker will handle again.
+        # For each produce that the broker will handle again after a verification: the error and the
+        # verification guard of each partition.
         self._verification_results: dict[tuple[int, int], dict[str, tuple[str, int]]] = {}
         self._alter_partition_manager = alter_partition_manager
         self._fetchers = ReplicaFetcherManager(
             broker, host, config, behaviours.replication, self.append_locks, hosted.hosted
         )
-        # Bound methods, so that not every partition binds them again.
+        # These are bound once, so that not every partition has bound methods of its own.
         self._may_join_isr = metadata.may_join_isr
-        self._on_isr_altered = self._isr_altered
+        self._on_isr_altered = self._handle_isr_written
         self._is_shutting_down = False
         self.logs.on_dir_failure = self.handle_log_dir_failure
         self.logs.on_log_start = self._on_log_start_raised
@@ -140,7 +142,10 @@ class ReplicaManager:
         """Handles a produce again after it has waited for an ISR write or a verification."""
         self.on_log_dir_failure: Callable[[tuple[str, ...]], None] = lambda _: None
         self.on_leadership_change: Callable[[Partition, bool], None] = lambda _partition, _leads: None
-        """Called when a partition of an internal topic gets a new epoch here, or another leader."""
+        """Called with a partition of an internal topic, and whether this broker now leads it.
+
+        This happens whenever the partition gets another leader or a new leader epoch here.
+        """
 
     def start(self) -> None:
         """Begin the periodic tasks."""
@@ -149,7 +154,10 @@ class ReplicaManager:
         self._hosted.start()
 
     def on_clock_step(self, by_us: int) -> None:
-        """Step the wall clock, which dates the last catch-ups (``Replica.isCaughtUp``)."""
+        """Shift the times at which followers were last caught up, after the wall clock jumped.
+
+        Kafka measures them with that clock (``Replica.isCaughtUp``).
+        """
         sessions: dict[CountedSession, None] = {}
         for partition in self.partitions.values():
             for replica in partition.remote_replicas.values():
@@ -162,7 +170,7 @@ class ReplicaManager:
 
     @property
     def hangs(self) -> bool:
-        """Whether a shutdown waits forever for a fetcher."""
+        """Whether a shutdown of the broker waits forever for a fetcher."""
         return self._fetchers.hangs
 
     def shutdown(self) -> None:
@@ -184,32 +192,32 @@ class ReplicaManager:
     # Produce
 
     def handle_produce(self, exchange: Exchange[protocol.ProduceRequest]) -> None:
-        """Append, and answer according to acks."""
+        """Append the batches of a produce, and answer according to its acks."""
         request = exchange.request
         if self._hosted.hold_back(request.batches, self.handle_produce, exchange):
             return
         if request.transactional_id:
-            if not self._is_verified(exchange):
+            if not self._check_verified(exchange):
                 return
-            acks = {name: self._append_of_transaction(exchange, name) for name in request.batches}
-            self._verification_results.pop(_key(exchange), None)
+            acks = {name: self._append_if_verified(exchange, name) for name in request.batches}
+            self._verification_results.pop(_request_key(exchange), None)
         else:
             acks = self._append_all(request.batches, request.acks)
         self._answer_produce(exchange, acks)
-        # Wake followers after this request is in the purgatory, because their fetches may complete
-        # it.
+        # Answer waiting fetches only now, when this request is in the purgatory, because the next
+        # fetches of followers may complete it.
         for ack in acks.values():
             ack.hosted.check_fetches()
 
     def produce_steps(self, exchange: Exchange[protocol.ProduceRequest]) -> Steps:
-        """Append one batch after the other while the disk is slow.
+        """Append the batches of a produce one after the other, while the disk is slow.
 
-        Rejected batches do not wait for the disk.
+        A rejected batch does not wait for the disk.
         """
         request = exchange.request
         if self._hosted.hold_back(request.batches, self.on_unblocked, exchange):
             return
-        if request.transactional_id and not self._is_verified(exchange):
+        if request.transactional_id and not self._check_verified(exchange):
             return
         locks, acks = self.append_locks, {}
         for name, batch in request.batches.items():
@@ -218,18 +226,18 @@ class ReplicaManager:
                 partition = self.partitions.get(name)
                 if partition is not None and partition.may_append(batch, request.acks):
                     yield from locks.write(name)
-                ack = acks[name] = self._append_of_transaction(exchange, name)
+                ack = acks[name] = self._append_if_verified(exchange, name)
                 locks.end_append(name)
                 ack.hosted.check_fetches()
             else:
                 acks[name] = self._append(self._hosted.hosted.hosted_partition(name), batch, request.acks)
-        self._verification_results.pop(_key(exchange), None)
+        self._verification_results.pop(_request_key(exchange), None)
         self._answer_produce(exchange, acks)
 
     def _answer_produce(
         self, exchange: Exchange[protocol.ProduceRequest], acks: dict[str, PendingAck]
     ) -> None:
-        """Answer according to acks, at once or when the followers have the records."""
+        """Answer a produce according to its acks: at once, or when the ISR has the records."""
         request = exchange.request
         if request.acks == -1 and any(ack.pending for ack in acks.values()):
             deadline_us = self._host.clock.now_us + request.timeout_us
@@ -250,23 +258,25 @@ class ReplicaManager:
         partitions: tuple[str, ...],
         on_verified: VerificationCallback,
     ) -> None:
-        """Verify a group's partitions with the transaction's coordinator (v2: add them to it).
+        """Verify for a group coordinator that a transaction includes *partitions*.
 
-        After ``maybeStartTransactionVerificationForPartition``. The broker skips partitions where
-        the transaction is already open, rejects those whose producer has a later epoch, and asks
-        nothing in releases without verification. *on_verified* receives the errors.
+        Modelled on ``maybeStartTransactionVerificationForPartition``. This asks the transaction
+        coordinator, which with transactions v2 adds the partitions. The broker does not ask about a
+        partition in which the transaction is open already, and rejects a partition whose log has a
+        later epoch of the producer. In releases without verification the broker never asks.
+        *on_verified* receives the errors.
         """
         unverified: list[str] = []
         rejected: dict[str, str] = {}
         behaviours = self._behaviours
-        is_verified = (
+        verifies = (
             behaviours.transactions.transactional_commits_verified or behaviours.transactions.transactions_v2
         )
-        for name in partitions if is_verified and behaviours.transactions.transaction_verification else ():
+        for name in partitions if verifies and behaviours.transactions.transaction_verification else ():
             partition = self.partitions.get(name)
             if partition is None:
                 continue
-            if self._is_refused_unverified(partition, producer_id, producer_epoch):
+            if self._is_refused_before_verification(partition, producer_id, producer_epoch):
                 rejected[name] = errors.INVALID_PRODUCER_EPOCH
             elif not partition.log.producers.is_in_transaction(producer_id, producer_epoch):
                 unverified.append(name)
@@ -279,19 +289,21 @@ class ReplicaManager:
 
         self._verification.verify(transactional_id, producer_id, producer_epoch, tuple(unverified), complete)
 
-    def _is_refused_unverified(self, partition: Partition, producer_id: int, producer_epoch: int) -> bool:
+    def _is_refused_before_verification(
+        self, partition: Partition, producer_id: int, producer_epoch: int
+    ) -> bool:
         return (
             self._transaction_switches.stale_epoch_refused_before_verification
             and partition.log.producers.is_stale(producer_id, producer_epoch)
         )
 
-    def _is_verified(self, exchange: Exchange[protocol.ProduceRequest]) -> bool:
-        """Return whether a produce's partitions are verified to be in its transaction.
+    def _check_verified(self, exchange: Exchange[protocol.ProduceRequest]) -> bool:
+        """Return whether the partitions of a produce need no further verification.
 
-        If not, ask the coordinator and then handle the produce again. A partition where the
-        transaction is already open needs no verification.
+        If they do, ask the transaction coordinator, and handle the produce again after the answer.
+        A partition in which the transaction is open already needs no verification.
         """
-        key, request = _key(exchange), exchange.request
+        key, request = _request_key(exchange), exchange.request
         if not self._transaction_switches.transaction_verification or key in self._verification_results:
             return True
         guards: dict[str, int] = {}
@@ -301,7 +313,7 @@ class ReplicaManager:
             partition = self.partitions.get(name)
             if partition is None or not self._has_to_be_verified(partition, batch):
                 continue
-            if self._is_refused_unverified(partition, batch.producer_id, batch.producer_epoch):
+            if self._is_refused_before_verification(partition, batch.producer_id, batch.producer_epoch):
                 rejected[name] = (errors.INVALID_PRODUCER_EPOCH, _NO_GUARD)
             else:
                 guards[name] = partition.log.producers.begin_verification(batch)
@@ -312,8 +324,8 @@ class ReplicaManager:
             return True
 
         def handle_again(answer: dict[str, str]) -> None:
-            verdicts = {name: (answer.get(name, errors.NONE), guards[name]) for name in guards}
-            self._verification_results[key] = {**rejected, **verdicts}
+            results = {name: (answer.get(name, errors.NONE), guards[name]) for name in guards}
+            self._verification_results[key] = {**rejected, **results}
             self.on_unblocked(exchange)
 
         self._verification.verify(request.transactional_id, *producer, tuple(guards), handle_again)
@@ -326,8 +338,8 @@ class ReplicaManager:
             and not partition.log.producers.is_in_transaction(batch.producer_id, batch.producer_epoch)
         )
 
-    def _append_of_transaction(self, exchange: Exchange[protocol.ProduceRequest], name: str) -> PendingAck:
-        """Append a batch of a produce, unless its transaction is unknown to the coordinator."""
+    def _append_if_verified(self, exchange: Exchange[protocol.ProduceRequest], name: str) -> PendingAck:
+        """Append a batch of a produce, unless the verification of its transaction failed."""
         request = exchange.request
         batch, hosted = request.batches[name], self._hosted.hosted.hosted_partition(name)
         partition = hosted.partition
@@ -336,7 +348,7 @@ class ReplicaManager:
             and self._transaction_switches.transaction_verification
             and partition is not None
         ):
-            error, guard = self._verification_results.get(_key(exchange), {}).get(
+            error, guard = self._verification_results.get(_request_key(exchange), {}).get(
                 name, (errors.NONE, _NO_GUARD)
             )
             if error == errors.NONE and self._has_to_be_verified(partition, batch):
@@ -358,7 +370,7 @@ class ReplicaManager:
     def append_records(
         self, batches: dict[str, RecordBatch], acks: int, timeout_us: int, on_complete: AppendCallback
     ) -> None:
-        """Append for a coordinator on this broker (``appendRecords``).
+        """Append batches for a coordinator on this broker (``appendRecords``).
 
         *on_complete* receives the result of each partition. With *acks* of -1 it is called once the
         high watermark has passed the records or the timeout has expired. A slow disk does not delay
@@ -381,8 +393,8 @@ class ReplicaManager:
     def when_committed(self, name: str, timeout_us: int, on_complete: Callable[[str], None]) -> None:
         """Call *on_complete* once the high watermark has passed the current log end.
 
-        *on_complete* gets an error if another broker leads or the timeout expires. Unlike for an
-        append with acks=all, the size of the ISR does not matter (``CoordinatorRuntime``).
+        *on_complete* receives an error if another broker leads or the timeout has expired. Unlike
+        an append with acks=all, this does not check the size of the ISR (``CoordinatorRuntime``).
         """
         hosted = self._hosted.hosted.hosted_partition(name)
         partition = hosted.partition
@@ -402,8 +414,8 @@ class ReplicaManager:
             OperationTimer(self._host).watch(delayed)
 
     def _append_all(self, batches: dict[str, RecordBatch], acks: int) -> dict[str, PendingAck]:
-        named = self._hosted.hosted.hosted_partition
-        return {name: self._append(named(name), batch, acks) for name, batch in batches.items()}
+        hosted_partition = self._hosted.hosted.hosted_partition
+        return {name: self._append(hosted_partition(name), batch, acks) for name, batch in batches.items()}
 
     def _append(self, hosted: HostedPartition, batch: RecordBatch, acks: int) -> PendingAck:
         partition = hosted.partition
@@ -448,7 +460,7 @@ class ReplicaManager:
                     answer.current_leaders[name] = leader
             self._respond(exchange, answer)
         elif any(ack.error != errors.NONE for ack in acks.values()):
-            # No client waits for an answer. Closing the connection makes it look for the leader.
+            # The client expects no answer. A closed connection makes it look for the leader again.
             self._host.close_by_server(exchange.connection)
         else:
             self._respond(exchange, None)
@@ -456,7 +468,7 @@ class ReplicaManager:
     # Throttled replication
 
     def throttle_replication(self, rate: int | None) -> None:
-        """Set the rate for throttled partitions in bytes per second, None for no limit."""
+        """Set the rate for throttled partitions in bytes per second; None means no limit."""
         self.fetching.throttle(rate)
         self._fetchers.throttle(rate)
 
@@ -473,9 +485,10 @@ class ReplicaManager:
     def delete_records(
         self, name: str, offset: int, timeout_us: int, respond: Callable[[str, int, int], None]
     ) -> None:
-        """Delete a leader's records below an offset (KIP-107). Answer when live replicas have, too.
+        """Delete records below an offset, as leader (KIP-107).
 
-        *respond* receives the error, the resolved offset, and the lowest log start of the replicas.
+        *respond* is called when all live replicas have deleted the records too. It receives the
+        error, the resolved offset, and the lowest log start of the replicas.
         """
         if self._hosted.hold_back({name: None}, self.delete_records, name, offset, timeout_us, respond):
             return
@@ -505,20 +518,20 @@ class ReplicaManager:
         return partition.low_watermark(self._is_alive)
 
     def _on_log_start_raised(self, name: str) -> None:
-        """Pass a raised log start on to the followers or the leader."""
+        """Let followers or the leader learn that this replica's log start has risen."""
         self._hosted.hosted.hosted_partition(name).check_fetches()
         self._fetchers.on_log_start_raised(name)
 
     # Log directories
 
     def handle_log_dir_failure(self, log_dir: int) -> None:
-        """Stop serving a log directory that is not writable. Without another, the broker halts.
+        """Stop serving a log directory that cannot be written. Without another, the broker halts.
 
-        After ``ReplicaManager.handleLogDirFailure``. Up to 0.11 any I/O error ends the broker
-        (KIP-112). In KRaft, so does one in the directory of the metadata log: since 3.7 the broker
-        checks for that here; before, the thread that writes that log fails within half a second
-        (``KafkaRaftManager.RaftIoThread``). The broker notifies the controller, which in ZooKeeper
-        mode asks which replicas are offline.
+        Modelled on ``ReplicaManager.handleLogDirFailure``. Up to 0.11 any I/O error ends the broker
+        (KIP-112). In KRaft an I/O error in the directory of the metadata log still ends the broker.
+        Since 3.7 the broker checks for that here. Before 3.7 the thread that writes the metadata
+        log fails within half a second (``KafkaRaftManager.RaftIoThread``). The broker notifies the
+        controller, which in ZooKeeper mode asks which replicas are offline.
         """
         names = self.logs.close_dir(log_dir)
         self._host.emit(events.LogDirFailed, self._broker, log_dir, names)
@@ -530,14 +543,17 @@ class ReplicaManager:
             partition = self.partitions[name]
             partition.take_offline()
             self._isr_suspects.pop(partition, None)
-        self._check_waiting(names)
+        self._try_waiting_requests(names)
         # A directory that failed before the broker started has logs that were never opened.
         self.on_log_dir_failure(self.logs.stored_in(log_dir))
 
     # Leadership
 
     def change_steps(self, changed: tuple[Collection[str], bool]) -> Steps:
-        """Wait for appends to some partitions, and for fetchers if needed, on a slow disk."""
+        """Wait on a slow disk until partitions may change: for their appends, and for fetchers.
+
+        *changed* has the names of the partitions, and whether fetchers have to drop partitions.
+        """
         names, removes_fetchers = changed
         locks = self.append_locks
         yield from locks.begin_change()
@@ -549,7 +565,7 @@ class ReplicaManager:
     def partitions_changed_by_request(
         self, request: protocol.LeaderAndIsrRequest | protocol.StopReplicaRequest
     ) -> tuple[Collection[str], bool]:
-        """Return the partitions that a request changes, and whether fetchers lose any."""
+        """Return the partitions that a request changes, and whether fetchers have to drop any."""
         if isinstance(request, protocol.StopReplicaRequest):
             return (request.partitions if request.delete_partitions else ()), True
         return self.partitions_changed_by(request.partition_states, self._is_newer)
@@ -559,7 +575,7 @@ class ReplicaManager:
         states: Mapping[str, protocol.LeaderAndIsrPartitionState],
         is_newer: Callable[[Partition, protocol.LeaderAndIsrPartitionState], bool] | None = None,
     ) -> tuple[Collection[str], bool]:
-        """Return the partitions that these states change, and whether there are any."""
+        """Return the partitions that *states* change, and whether fetchers have to drop any."""
         is_newer = self._is_newer_metadata if is_newer is None else is_newer
         changed = [
             name
@@ -586,7 +602,7 @@ class ReplicaManager:
         for name, state in request.partition_states.items():
             if name in offline:
                 continue
-            partition = self._partition(name)
+            partition = self._get_or_create_partition(name)
             if not self._is_newer(partition, state):
                 continue
             leader = state.leader_and_isr.leader
@@ -597,7 +613,7 @@ class ReplicaManager:
                 if partition.make_follower(state):
                     self._follow(partition)
                 changed.append(name)
-        self._check_waiting(changed)
+        self._try_waiting_requests(changed)
         self._notify_coordinators(changed)
         self._respond(exchange, protocol.ControlResponse(request.api, errors.NONE, offline))
 
@@ -618,7 +634,7 @@ class ReplicaManager:
                 continue
             if self.logs.is_offline(name):
                 continue
-            partition = self._partition(name)
+            partition = self._get_or_create_partition(name)
             if not self._is_newer_metadata(partition, state):
                 continue
             leader = state.leader_and_isr.leader
@@ -627,13 +643,13 @@ class ReplicaManager:
             else:
                 self._follow_as_published(partition, state)
             changed.append(name)
-        self._check_waiting(changed)
+        self._try_waiting_requests(changed)
         self._notify_coordinators(changed)
 
     def _notify_coordinators(self, changed: Collection[str]) -> None:
         """Tell coordinators of elections and resignations (``onLeadershipChange``).
 
-        Waiting requests are answered first.
+        Callers answer waiting requests first.
         """
         for name in changed:
             if is_internal(name):
@@ -641,9 +657,10 @@ class ReplicaManager:
                 self.on_leadership_change(partition, partition.is_leader())
 
     def _follow_as_published(self, partition: Partition, state: protocol.LeaderAndIsrPartitionState) -> None:
-        """Follow a leader.
+        """Follow the leader that the metadata log names.
 
-        In controlled shutdown, only replicas in an ISR do (``applyLocalFollowersDelta``).
+        During a controlled shutdown a replica outside the ISR does not fetch
+        (``applyLocalFollowersDelta``).
         """
         leader, isr = state.leader_and_isr.leader, state.leader_and_isr.isr
         is_changed = partition.make_follower(state)
@@ -655,7 +672,10 @@ class ReplicaManager:
                 self._follow(partition)
 
     def begin_controlled_shutdown(self) -> None:
-        """Stop fetching partitions that do not need this replica in a shutdown (KRaft only)."""
+        """From now on, stop fetching a changed partition if this replica is not in its ISR.
+
+        This matters only in KRaft.
+        """
         self._is_shutting_down = True
 
     def _lead(self, partition: Partition, state: protocol.LeaderAndIsrPartitionState) -> None:
@@ -663,19 +683,19 @@ class ReplicaManager:
         partition.make_leader(state)
         self._hosted.suspect_isr(partition)
 
-    def _check_waiting(self, partitions: Collection[str]) -> None:
+    def _try_waiting_requests(self, partitions: Collection[str]) -> None:
         """Try the requests that wait for changed partitions."""
         for name in partitions:
             self._hosted.hosted.hosted_partition(name).check()
 
     def is_stale_controller(self, controller_epoch: int) -> bool:
-        """Return whether a control request comes from a replaced controller."""
+        """Return whether a control request comes from a controller that has been replaced."""
         return (
             controller_epoch < self.controller_epoch and self._behaviours.zookeeper.controller_epoch_fencing
         )
 
     def handle_stop_replica(self, exchange: Exchange[protocol.StopReplicaRequest]) -> None:
-        """Stop fetching, and delete unassigned replicas after pending ISR writes."""
+        """Stop fetching partitions; delete replicas if requested, after pending ISR writes."""
         request = exchange.request
         if request.delete_partitions and self._hosted.hold_back(
             dict.fromkeys(request.partitions), self.handle_stop_replica, exchange
@@ -691,8 +711,8 @@ class ReplicaManager:
     def _delete_replica(self, name: str) -> bool:
         """Delete a replica and its log, and reject the requests that wait for it.
 
-        After ``stopPartitions``. Return False if the log stays because its directory has failed:
-        KAFKA_STORAGE_ERROR (``HostedPartition.Offline``).
+        Modelled on ``stopPartitions``. Return False if the log stays because its directory has
+        failed. The controller then gets KAFKA_STORAGE_ERROR (``HostedPartition.Offline``).
         """
         if self.logs.is_offline(name) or (self.logs.has(name) and not self.logs.can_write(name)):
             return False
@@ -700,7 +720,7 @@ class ReplicaManager:
         if partition is not None:
             self._fetchers.remove(name)
             partition.mark_deleted()
-            self._check_waiting([name])
+            self._try_waiting_requests([name])
             self._notify_coordinators([name])
             self._hosted.remove(partition)
         if self.logs.has(name):
@@ -718,14 +738,15 @@ class ReplicaManager:
     def _is_newer_metadata(self, partition: Partition, state: protocol.LeaderAndIsrPartitionState) -> bool:
         """Return whether a state of the metadata log is not older than the partition's own.
 
-        A state that removes this replica always counts. The log repeats what a leader has learned
-        from the answer to its AlterPartition. The leader then drops its next request, if it has
-        sent one, and ignores the answer (``Partition.makeLeader``).
+        A state that removes this replica always counts. A state with the same partition epoch
+        counts too: the metadata log repeats what a leader knows already from the answer to its
+        AlterPartition. If the leader has sent another AlterPartition meanwhile, it then drops that
+        request, and ignores the answer (``Partition.makeLeader``).
         """
         is_older = state.leader_and_isr.partition_epoch < partition.partition_epoch
         return not is_older or not partition.has_state or self._broker not in state.replicas
 
-    def _partition(self, name: str) -> Partition:
+    def _get_or_create_partition(self, name: str) -> Partition:
         partition = self.partitions.get(name)
         if partition is None:
             topic_config = self._topic_config(name.rsplit("-", 1)[0])
@@ -759,8 +780,8 @@ class ReplicaManager:
 
     # ISR
 
-    def _isr_altered(self, partition: Partition, _hw_rose: bool) -> None:
-        """Handle the end of an ISR write, which releases the requests that waited for it."""
+    def _handle_isr_written(self, partition: Partition, _hw_rose: bool) -> None:
+        """Handle the end of an ISR write: release the requests that waited for it."""
         if self._hosted.is_shut_down:
             return  # The log is already closed.
         hosted = self._hosted.hosted.hosted_partition(partition.name)
@@ -775,12 +796,12 @@ class ReplicaManager:
         return broker in self._metadata.live_brokers
 
 
-def _key(exchange: Exchange[protocol.ProduceRequest]) -> tuple[int, int]:
+def _request_key(exchange: Exchange[protocol.ProduceRequest]) -> tuple[int, int]:
     return exchange.connection.id, exchange.correlation_id
 
 
 def _watch(delayed: DelayedProduce, acks: dict[str, PendingAck]) -> None:
-    """Try a produce again whenever something happens to one of its partitions."""
+    """Let the purgatory try a produce again whenever one of its partitions changes."""
     for ack in acks.values():
         ack.hosted.watch_produce(delayed)
 

@@ -1,6 +1,6 @@
 """Selects the replica from which a consumer reads (KIP-392).
 
-After ``ReplicaManager.findPreferredReadReplica`` and ``RackAwareReplicaSelector.java``.
+Modelled on ``ReplicaManager.findPreferredReadReplica`` and ``RackAwareReplicaSelector.java``.
 """
 
 from harrow.cluster_model.broker.metadata_cache import MetadataCache
@@ -11,10 +11,11 @@ from harrow.cluster_model.sim.virtual_time import US_PER_MS
 def preferred_read_replica(
     partition: Partition, offset: int, rack: str, metadata: MetadataCache
 ) -> int | None:
-    """Return the most advanced replica in a rack that has an offset, None for the leader.
+    """Return the replica in *rack* with the highest log end that has *offset*; None for the leader.
 
-    Positions come from the replicas' fetches. A broker that is not alive has no rack. Ties go to
-    the replica that was caught up last, then to the larger id.
+    The leader knows the log ends of other replicas from their fetches. Brokers that are not alive
+    have no rack. If log ends are equal, the replica that was caught up last wins, and then the
+    broker with the larger id.
     """
     if partition.leader in metadata.live_brokers and metadata.racks.get(partition.leader) == rack:
         return None
@@ -35,7 +36,7 @@ def preferred_read_replica(
 
 
 def may_have_read_replica(partition: Partition, rack: str, metadata: MetadataCache) -> bool:
-    """Return whether a leader may ever redirect a consumer: another replica is in its rack."""
+    """Return whether the leader may ever redirect a consumer in *rack* to another replica."""
     return metadata.racks.get(partition.leader) != rack and any(
         metadata.racks.get(broker) == rack for broker in partition.replicas if broker != partition.leader
     )

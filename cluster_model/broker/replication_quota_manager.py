@@ -1,4 +1,4 @@
-"""Measures replication of throttled partitions (``ReplicationQuotaManager.scala``, KIP-73)."""
+"""Measures the replication of throttled partitions (``ReplicationQuotaManager.scala``, KIP-73)."""
 
 from typing import Final
 
@@ -11,10 +11,10 @@ _ALL: Final = -1
 
 
 class ReplicationQuotaManager:
-    """The throttled traffic of a broker to its followers, or from its leaders.
+    """The throttled traffic of a broker: as a leader to followers, or as a follower from leaders.
 
-    Traffic of replicas in the ISR counts too, but only replicas outside the ISR are held back, so a
-    throttle never removes a replica from the ISR.
+    The traffic of replicas in the ISR counts too. But the throttle holds back only replicas outside
+    the ISR, so it never removes a replica from the ISR.
     """
 
     def __init__(
@@ -30,11 +30,11 @@ class ReplicationQuotaManager:
         )
         self.bound = NO_LIMIT
         """The quota in bytes per second."""
-        # The numbers of throttled partitions by topic, `_ALL` for all.
+        # The numbers of throttled partitions by topic; `_ALL` stands for all partitions.
         self._throttled_partitions: dict[str, frozenset[int]] = {}
 
     def mark_throttled(self, topic: str, replicas: str) -> None:
-        """Set which partitions of a topic are throttled on this broker."""
+        """Set which replicas of a topic are throttled, as `PARTITION:BROKER,...` or `*` for all."""
         if replicas == ALL_REPLICAS:
             self._throttled_partitions[topic] = frozenset((_ALL,))
         elif replicas:
@@ -44,17 +44,17 @@ class ReplicationQuotaManager:
             )
 
     def is_throttled(self, partition: str) -> bool:
-        """Return whether a partition is throttled."""
+        """Return whether this broker's replica of a partition is throttled."""
         topic, _, number = partition.rpartition("-")
         numbers = self._throttled_partitions.get(topic)
         return numbers is not None and (_ALL in numbers or int(number) in numbers)
 
     @property
     def is_exceeded(self) -> bool:
-        """Whether the rate exceeds the quota."""
+        """Whether the measured rate exceeds the quota."""
         return self.bound != NO_LIMIT and self._rate.exceeds(self.bound, self._clock.now_us)
 
     def record(self, partition: str, size_bytes: int) -> None:
-        """Count bytes of a partition, whether the quota is exceeded or not."""
+        """Count a partition's bytes if it is throttled, even if the quota is exceeded already."""
         if size_bytes and self.is_throttled(partition):
             self._rate.record(size_bytes, self._clock.now_us)

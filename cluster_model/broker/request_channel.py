@@ -1,11 +1,11 @@
 """Queues requests for threads while a broker or its disk is slow.
 
-After ``RequestChannel`` and ``KafkaRequestHandlerPool``. Network threads (``num.network.threads``)
-read requests from sockets and put them into one queue (``queued.max.requests``). I/O threads
-(``num.io.threads``) take them from there. An append that waits for the disk keeps its thread. Once
-all I/O threads wait, so does every other request, including fetches of followers and the
-controller's orders. Once the queue is full, the network threads wait too, and with them the answers
-that they would send.
+Modelled on ``RequestChannel`` and ``KafkaRequestHandlerPool``. Network threads
+(``num.network.threads``) read requests from sockets and put them into one queue
+(``queued.max.requests``). I/O threads (``num.io.threads``) take requests from the queue and handle
+them. An append that waits for the disk occupies its I/O thread. Once all I/O threads wait, every
+other request waits too, including fetches of followers and requests of the controller. Once the
+queue is full, the network threads wait as well, and so do the answers that they would send.
 """
 
 from collections import deque
@@ -28,9 +28,9 @@ _CONTROL_PLANE_QUEUE: Final = 20
 
 @dataclass(slots=True)
 class RequestPace:
-    """The extra time for each request of a broker. It survives restarts.
+    """The extra time that a broker takes for each request, because of faults.
 
-    Simultaneous delays add up.
+    Delays of several faults at the same time add up. A restart of the broker does not end them.
     """
 
     request_us: int = 0
@@ -52,13 +52,13 @@ class RequestPace:
 
 
 _Backlog = deque[tuple[Exchange[Body], bool, Body | None]]
-"""The pending work of a network thread: requests (True), and responses (False) with bodies."""
+"""The pending work of a network thread: requests (True) and responses (False), with bodies."""
 
 
 class RequestChannels:
-    """The requests of a broker: one queue for all, or a second one for controllers (KIP-291).
+    """The request queues of a broker: one for all requests, or a second for controllers (KIP-291).
 
-    *handle* returns a thread's steps for a request. *send* sends a response.
+    *handle* returns the steps in which a thread handles a request. *send* sends a response.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class RequestChannels:
 
     @property
     def are_idle(self) -> bool:
-        """Whether every thread is idle."""
+        """Whether every thread is idle and no request is queued."""
         return self._data_plane.is_idle and self._control_plane.is_idle
 
     def add_request(self, exchange: Exchange[Body]) -> None:
@@ -97,11 +97,11 @@ class RequestChannels:
         self._channel_of(exchange).add_request(exchange)
 
     def answer(self, exchange: Exchange[Body], body: Body | None) -> None:
-        """Answer a request as soon as its network thread is free."""
+        """Send an answer as soon as the network thread of its connection is free."""
         self._channel_of(exchange).answer(exchange, body)
 
     def close(self) -> None:
-        """Handle queued requests, and then no others."""
+        """Handle the queued requests now, and no others later."""
         self._data_plane.close()
         self._control_plane.close()
 
@@ -115,7 +115,7 @@ class RequestChannels:
 class RequestChannel:
     """A queue of requests with its network threads and I/O threads.
 
-    *handle* returns a thread's steps for a request. *send* sends a response.
+    *handle* returns the steps in which a thread handles a request. *send* sends a response.
     """
 
     def __init__(
@@ -138,19 +138,19 @@ class RequestChannel:
         # The remaining steps of each busy I/O thread.
         self._busy_threads: list[Steps] = []
         self._queue: deque[Exchange[Body]] = deque()
-        # The backlog of each network thread. It begins with a request for which the queue has no
-        # room.
+        # The backlog of each network thread. Unless it is empty, it begins with a request for which
+        # the queue has no room.
         self._backlogs: list[_Backlog] = [deque() for _ in range(network_threads)]
-        # The backlogs that wait for room in the queue, in order.
+        # The backlogs that wait for room in the queue, in the order in which they began to wait.
         self._blocked_backlogs: deque[_Backlog] = deque()
-        # The backlog that is being drained. A response may make the client send another request,
-        # which must go behind the pending work.
+        # The backlog whose pending work is being done. A response may make the client send another
+        # request, which must go to the end of this backlog.
         self._draining: _Backlog | None = None
         self._is_dispatching = False
 
     @property
     def is_idle(self) -> bool:
-        """Whether every thread is idle."""
+        """Whether every thread is idle and no request is queued."""
         return not self._queue and not self._busy_threads and not self._blocked_backlogs
 
     def add_request(self, exchange: Exchange[Body]) -> None:
@@ -163,7 +163,7 @@ class RequestChannel:
             self._dispatch()
 
     def answer(self, exchange: Exchange[Body], body: Body | None) -> None:
-        """Send an answer from the network thread of its request."""
+        """Send an answer by the network thread that read the request, once that thread is free."""
         backlog = self._backlog_of(exchange)
         if backlog or backlog is self._draining:
             backlog.append((exchange, False, body))
@@ -171,9 +171,9 @@ class RequestChannel:
             self._send(exchange, body)
 
     def close(self) -> None:
-        """Handle the requests of busy threads and of the queue, and then no others.
+        """Finish the requests of busy threads and the queued requests, and handle no others.
 
-        After ``KafkaRequestHandlerPool.shutdown``, but at once.
+        Modelled on ``KafkaRequestHandlerPool.shutdown``, but without waiting.
         """
         busy_threads, self._busy_threads = self._busy_threads, []
         queue, self._queue = self._queue, deque()
@@ -183,14 +183,14 @@ class RequestChannel:
                 pass
 
     def _backlog_of(self, exchange: Exchange[Body]) -> _Backlog:
-        """Return the backlog of a connection's network thread.
+        """Return the backlog of the network thread that serves a connection.
 
-        Connections are distributed round-robin.
+        Connections are assigned to network threads round-robin.
         """
         return self._backlogs[exchange.connection.id % len(self._backlogs)]
 
     def _enqueue(self, exchange: Exchange[Body], backlog: _Backlog) -> bool:
-        """Queue a request. Without room, return False and let its network thread wait."""
+        """Queue a request. If the queue is full, return False and let the network thread wait."""
         if len(self._queue) < self._requests_max:
             self._queue.append(exchange)
             return True
@@ -213,7 +213,7 @@ class RequestChannel:
         self._is_dispatching = False
 
     def _work(self, steps: Steps) -> None:
-        """Run a thread until it has to wait."""
+        """Run an I/O thread until it has to wait."""
         wait_us = next(steps, None)
         if wait_us is None:
             self._busy_threads.remove(steps)

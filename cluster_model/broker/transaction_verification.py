@@ -1,6 +1,6 @@
-"""Sends a leader's requests to verify its partitions in transactions to coordinators (KIP-890).
+"""Asks transaction coordinators whether a transaction includes a leader's partitions (KIP-890).
 
-After ``AddPartitionsToTxnManager.scala``.
+Modelled on ``AddPartitionsToTxnManager.scala``.
 """
 
 from collections.abc import Callable
@@ -19,28 +19,31 @@ from harrow.cluster_model.topology import TRANSACTION_STATE
 
 _LISTENER: Final = "replication"
 _REQUEST_TIMEOUT_US: Final = 30 * US_PER_SECOND
-"""Kafka's default of a broker's ``request.timeout.ms``."""
+"""Kafka's default for the ``request.timeout.ms`` of a broker."""
 
 VerificationCallback = Callable[[dict[str, str]], None]
-"""Receives the error of each verified partition."""
+"""Receives the error of each verified partition, or `NONE`, by partition."""
 
 
 class TransactionVerification:
-    """The verification requests of one broker. Each coordinator has at most one in flight.
+    """The verification requests of one broker, with at most one in flight to each coordinator.
 
-    With *adds_partitions*, the coordinator adds partitions to transactions (transactions v2).
+    *transaction_state_partitions* is the number of partitions of ``__transaction_state``. With
+    *adds_partitions*, a request asks the coordinator to add the partitions to the transaction, not
+    only to verify them (transactions v2).
     """
 
     def __init__(
-        self, host: Host, metadata: MetadataCache, partitions: int, *, adds_partitions: bool
+        self, host: Host, metadata: MetadataCache, transaction_state_partitions: int, *, adds_partitions: bool
     ) -> None:
         self._host = host
         self._metadata = metadata
-        self._partitions = partitions
+        self._transaction_state_partitions = transaction_state_partitions
         self._adds_partitions = adds_partitions
         self._clients: dict[int, NetworkClient] = {}
         self._queues: dict[int, list[tuple[AddPartitionsToTxnRequest, VerificationCallback]]] = {}
-        self._busy: dict[int, None] = {}
+        # The coordinators with a request in flight.
+        self._busy_coordinators: dict[int, None] = {}
         self._is_closed = False
 
     def close(self) -> None:
@@ -57,8 +60,8 @@ class TransactionVerification:
         partitions: tuple[str, ...],
         on_verified: VerificationCallback,
     ) -> None:
-        """Verify partitions with the coordinator of a transactional id."""
-        number = partition_for(transactional_id, self._partitions)
+        """Ask the coordinator of a transactional id to verify *partitions*."""
+        number = partition_for(transactional_id, self._transaction_state_partitions)
         coordinator = self._metadata.live_leader(f"{TRANSACTION_STATE}-{number}")
         if coordinator == NO_LEADER:
             on_verified(dict.fromkeys(partitions, errors.COORDINATOR_NOT_AVAILABLE))
@@ -72,14 +75,14 @@ class TransactionVerification:
 
     def _send(self, coordinator: int) -> None:
         queue = self._queues.get(coordinator)
-        if not queue or coordinator in self._busy or self._is_closed:
+        if not queue or coordinator in self._busy_coordinators or self._is_closed:
             return
         client = self._clients.get(coordinator)
         if client is None:
             client = self._clients[coordinator] = NetworkClient(
                 self._host, f"broker-{coordinator}", _LISTENER, _REQUEST_TIMEOUT_US
             )
-        self._busy[coordinator] = None
+        self._busy_coordinators[coordinator] = None
         pending = queue.pop(0)
         client.send(pending[0], partial(self._handle_response, coordinator), pending)
 
@@ -89,7 +92,7 @@ class TransactionVerification:
         answer: AddPartitionsToTxnResponse | None,
         pending: tuple[AddPartitionsToTxnRequest, VerificationCallback],
     ) -> None:
-        self._busy.pop(coordinator, None)
+        self._busy_coordinators.pop(coordinator, None)
         request, on_verified = pending
         if answer is None:
             on_verified(dict.fromkeys(request.partitions, errors.NETWORK_EXCEPTION))
@@ -99,5 +102,5 @@ class TransactionVerification:
 
 
 def _producer_error(error: str) -> str:
-    """Return the error for producers. They do not expect PRODUCER_FENCED from a leader."""
+    """Translate an error for producers, which do not expect PRODUCER_FENCED from a leader."""
     return errors.INVALID_PRODUCER_EPOCH if error == errors.PRODUCER_FENCED else error

@@ -1,4 +1,4 @@
-"""Drives applications in the model: takes a program's steps with the model's clients."""
+"""Drives applications in the model: takes the steps of a program with the model's clients."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
@@ -28,8 +28,8 @@ _PENDING: Final = object()
 class Application:
     """A process of an application, with its consumer and its producer, from its start to its end.
 
-    *next_number* numbers its results. *on_end* is called when it ends by itself, with whether an
-    error has ended it.
+    *next_number* returns the number of the next result. *on_end* is called when the application
+    ends without a crash; its argument says whether an error ended it.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class Application:
         self._on_polled: Callable[[Any], None] | None = None
         self._answer: Any = None
         self._is_waiting = False
-        # How many batches had failed by the last flush.
+        # How many batches of the producer had failed by the last flush.
         self._failures = 0
         self._is_closing = False
         self._has_ended = False
@@ -139,7 +139,7 @@ class Application:
     # For the campaign
 
     def unfinished(self) -> int:
-        """Return its number of records without an outcome, plus 1 unless it waits for records."""
+        """Return the number of sent records without an outcome, plus 1 unless idle or ended."""
         written = 0 if self.producer is None else self.producer.unfinished
         return written if self._has_ended else written + (not self._is_idle())
 
@@ -149,25 +149,25 @@ class Application:
         )
 
     def read_end(self) -> Mapping[str, int]:
-        """Return how far it has read each of the partitions that it believes to own."""
+        """Return how far the application has read each partition that it believes it owns."""
         offsets = {name: self.consumer.read_end(name) for name in self.consumer.coordinator.owned}
         return {name: offset for name, offset in offsets.items() if offset is not None}
 
     def let_go(self) -> None:
-        """Continue if it is held, and hold it nowhere else."""
+        """Cancel the hold, and continue if the application is held already."""
         self.hold_point.hold = None
         step, self._held_step, self.held_at = self._held_step, None, None
         if step is not None:
             self._take(step)
 
     def close(self) -> None:
-        """Close its clients at the next poll, and end."""
+        """Close the clients at the next poll that returns no records, and end."""
         self._is_closing = True
         if self._on_polled is not None:
             self.consumer.return_nothing()
 
     def abandon(self) -> None:
-        """End with a crash of the process."""
+        """End as in a crash of the process."""
         self._has_ended = True
         if self.producer is not None:
             self.producer.abandon()
@@ -180,7 +180,7 @@ class Application:
     # Taking steps
 
     def _advance(self, answer: Any) -> None:
-        """Continue with an answer until the program ends, is held or waits for another answer."""
+        """Pass *answer* to the program, and run it until it ends, is held or waits again."""
         while not self._has_ended:
             try:
                 step = self._program.send(answer)
@@ -228,14 +228,14 @@ class Application:
         return _PENDING
 
     def _end(self, error: str) -> None:
-        """End the application after an error, or because it was closed."""
+        """End the application, after an error or because it was closed."""
         if not self._has_ended:
             self._has_ended = True
             if error != NONE:
                 self._host.emit(ApplicationEnded, self._host.name, self._spec.group, error)
             self._on_end(error != NONE)
 
-    # Its consumer
+    # The consumer
 
     def _poll(self, on_done: Callable[[Any], None]) -> None:
         self._on_polled = on_done
@@ -250,7 +250,7 @@ class Application:
         on_polled(None if self._is_closing and not records else records)
 
     def _consumer_failed(self) -> None:
-        # The consumer calls this in the middle of its work.
+        # The consumer calls this in the middle of its own work, so the application ends later.
         self._host.set_timer(0, self._end, programs.CONSUMER_FAILED)
 
     def _seek_to_store(self, partitions: Sequence[str]) -> None:
@@ -272,7 +272,7 @@ class Application:
         else:
             self.producer.flush(flushed)
 
-    # Its producer
+    # The producer
 
     @property
     def _transactional(self) -> TransactionalProducer:
@@ -310,7 +310,7 @@ class Application:
         now_us = self._host.clock.now_us
         self._history.record_commit(self._processes[0], self._offsets.items(), now_us, type_, error)
 
-    # Its store and its workers
+    # The store and the workers
 
     def _store_result(self, record: Record) -> None:
         partition, offset, value = record
@@ -323,16 +323,19 @@ class Application:
         self._workers.add(records)
         self._on_handed_out = on_done
         self._hand_out()
-        self._check_handed_out()
+        self._answer_if_handed_out()
 
     def _hand_out(self) -> None:
         workers = self._workers
         while workers.waiting and workers.busy < self._spec.workers:
-            takes_us = between(self._host.choices.workload, 0, 2 * self._spec.work_us)
-            self._host.set_timer(takes_us, self._worked, workers.begin())
+            work_us = between(self._host.choices.workload, 0, 2 * self._spec.work_us)
+            self._host.set_timer(work_us, self._finish_record, workers.begin())
 
-    def _check_handed_out(self) -> bool:
-        """Answer a program that waits until all records are handed out, if they are."""
+    def _answer_if_handed_out(self) -> bool:
+        """Answer the program if it waits for a worker to take the last record, and one has.
+
+        Return whether it was answered.
+        """
         on_done = self._on_handed_out
         if on_done is None or self._workers.waiting:
             return False
@@ -340,14 +343,15 @@ class Application:
         on_done(self._workers.to_commit(self.consumer.consumed_to))
         return True
 
-    def _worked(self, done: tuple[Record, dict[int, None] | None]) -> None:
+    def _finish_record(self, done: tuple[Record, dict[int, None] | None]) -> None:
         record, unfinished = done
         if self._has_ended:
             return
         self._write(record[2])
         self._workers.finish(record, unfinished)
         self._hand_out()
-        if not self._check_handed_out() and self._workers.is_done():
-            # A poll has a timeout, so finished records are committed even if no more records come.
+        if not self._answer_if_handed_out() and self._workers.is_done():
+            # A real poll has a timeout. It ends here, so that the application commits finished
+            # records even if no more records arrive.
             self._all_finished = True
             self.consumer.return_nothing()

@@ -1,8 +1,8 @@
-"""Divides partitions among the members of a group, as its leader (``ConsumerPartitionAssignor``).
+"""Assigns partitions to the members of a group, as the group's leader does.
 
-Each assignor receives the members in the order of their names, and the partitions of each topic.
-The name of a static member is its instance id, so that it keeps its place when it returns
-(KIP-345).
+See ``ConsumerPartitionAssignor``. Each assignor receives the partitions of each topic, and the
+members in order: by member id, or for a static member by instance id. A static member thus keeps
+its place when it returns with another member id (KIP-345).
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -25,7 +25,7 @@ COOPERATIVE_STICKY: Final = "cooperative-sticky"
 def assign(
     protocol: str, members: Members, topics: Mapping[str, Sequence[str]]
 ) -> dict[str, tuple[str, ...]]:
-    """Return the partitions of each member."""
+    """Return the partitions that *protocol* assigns to each member."""
     in_order = sorted(members, key=lambda member: (member[1] or member[0], member[0]))
     assigned = ASSIGNORS[protocol](in_order, topics)
     return {member: tuple(partitions) for member, partitions in assigned.items()}
@@ -34,7 +34,8 @@ def assign(
 def is_cooperative(assignors: Sequence[str]) -> bool:
     """Return whether members keep partitions during a rebalance (KIP-429).
 
-    They do if no assignor requires them to give up all of their partitions.
+    They do if every assignor in *assignors* is cooperative. Any other assignor requires members to
+    give up all partitions before a rebalance.
     """
     return all(name == COOPERATIVE_STICKY for name in assignors)
 
@@ -44,7 +45,10 @@ def _no_partitions(members: Members) -> Assignment:
 
 
 def _by_range(members: Members, topics: Mapping[str, Sequence[str]]) -> Assignment:
-    """Assign adjacent partitions; the first members get one more if needed (``RangeAssignor``)."""
+    """Assign a range of adjacent partitions of each topic to each member (``RangeAssignor``).
+
+    If the partitions cannot be divided evenly, the first members get one more.
+    """
     assigned = _no_partitions(members)
     for topic in sorted(topics):
         readers = [member for member, _, subscription in members if topic in subscription.topics]
@@ -60,7 +64,10 @@ def _by_range(members: Members, topics: Mapping[str, Sequence[str]]) -> Assignme
 
 
 def _by_round_robin(members: Members, topics: Mapping[str, Sequence[str]]) -> Assignment:
-    """Assign partitions to the subscribers of their topics in turn (``RoundRobinAssignor``)."""
+    """Assign partitions to the members in turn, skipping those that do not subscribe to the topic.
+
+    Modelled on ``RoundRobinAssignor``.
+    """
     assigned = _no_partitions(members)
     turn = 0
     for topic in sorted(topics):
@@ -77,7 +84,8 @@ def _by_round_robin(members: Members, topics: Mapping[str, Sequence[str]]) -> As
 def _owners(members: Members) -> dict[str, str]:
     """Return the owner of each partition.
 
-    If two members claim it, the one of the later generation wins; in the same generation, neither.
+    If two members claim a partition, the member of the later generation owns it. If both are of the
+    same generation, neither owns it.
     """
     owners: dict[str, tuple[int, str | None]] = {}
     for member, _, subscription in members:
@@ -91,9 +99,9 @@ def _owners(members: Members) -> dict[str, str]:
 
 
 def _sticky(members: Members, topics: Mapping[str, Sequence[str]]) -> Assignment:
-    """Balance the assignment, and then move as few partitions as possible.
+    """Balance the assignment, and let members keep as many of their partitions as possible.
 
-    It models ``AbstractStickyAssignor.constrainedAssign``.
+    Modelled on ``AbstractStickyAssignor.constrainedAssign``.
     """
     assigned, owners = _no_partitions(members), _owners(members)
     topics_of = {member: subscription.topics for member, _, subscription in members}
@@ -103,14 +111,14 @@ def _sticky(members: Members, topics: Mapping[str, Sequence[str]]) -> Assignment
         for partition in topics[topic]
         if any(topic in subscription.topics for _, _, subscription in members)
     ]
-    least, remainder = divmod(len(partitions), len(members))
+    min_quota, remainder = divmod(len(partitions), len(members))
     unassigned = []
     for partition in partitions:
         owner = owners.get(partition)
         keeps = owner is not None and partition.rpartition("-")[0] in topics_of[owner]
-        if keeps and owner is not None and len(assigned[owner]) < least:
+        if keeps and owner is not None and len(assigned[owner]) < min_quota:
             assigned[owner].append(partition)
-        elif keeps and owner is not None and len(assigned[owner]) == least and remainder:
+        elif keeps and owner is not None and len(assigned[owner]) == min_quota and remainder:
             assigned[owner].append(partition)
             remainder -= 1
         else:
@@ -118,15 +126,16 @@ def _sticky(members: Members, topics: Mapping[str, Sequence[str]]) -> Assignment
     for partition in unassigned:
         topic = partition.rpartition("-")[0]
         readers = [member for member, _, subscription in members if topic in subscription.topics]
-        fewest = min(readers, key=lambda member: len(assigned[member]))
-        assigned[fewest].append(partition)
+        reader = min(readers, key=lambda member: len(assigned[member]))
+        assigned[reader].append(partition)
     return assigned
 
 
 def _cooperative_sticky(members: Members, topics: Mapping[str, Sequence[str]]) -> Assignment:
-    """Assign like `_sticky`, without partitions that another member must give up first.
+    """Assign like `_sticky`, but leave out partitions that another member must give up first.
 
-    Their new owner gets them in the next rebalance (``CooperativeStickyAssignor``).
+    The new owner of such a partition gets it in the next rebalance
+    (``CooperativeStickyAssignor``).
     """
     owners = dict(
         chain.from_iterable(

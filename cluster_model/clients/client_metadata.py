@@ -17,9 +17,10 @@ class ClientMetadata:
     """The leaders that a client knows of, and its connections to the brokers.
 
     At most one metadata request is in flight, to a random available broker, and at most one is sent
-    per ``retry.backoff.ms``. Since KIP-580 the delay grows while requests fail or bring nothing
-    new. The first answer comes from one of the *bootstrap* brokers (``bootstrap.servers``), by
-    default from any broker. The client learns of *later* brokers from metadata.
+    per ``retry.backoff.ms``. Since KIP-580 this delay grows while requests fail or their answers
+    contain nothing new. The first request goes to one of the *bootstrap* brokers
+    (``bootstrap.servers``), by default to any broker. Brokers in *later* join the cluster later, so
+    the client connects to them only once metadata lists them.
     """
 
     def __init__(
@@ -38,7 +39,7 @@ class ClientMetadata:
         self._on_update = on_update
         self._new_partitions: list[str] = []
         self._is_request_in_flight = False
-        self._timer_armed = False
+        self._is_timer_set = False
         self._is_update_requested = False
         self._next_request_us = host.clock.now_us
         self._backoff = ExponentialBackoff(
@@ -47,11 +48,11 @@ class ClientMetadata:
         self._failures = 0
         self._unchanged_answers = 0
         self.live_brokers: tuple[int, ...] = ()
-        """The brokers in the last answer."""
+        """The brokers in the last metadata response."""
         self.leaders: dict[str, int] = {}
         self.leader_epochs: dict[str, int] = {}
         self.racks: Mapping[int, str] = {}
-        """The racks in the last answer, by broker."""
+        """The racks in the last metadata response, by broker."""
         self.connections = {
             broker: NetworkClient(
                 host,
@@ -76,12 +77,12 @@ class ClientMetadata:
         self._host.set_timer(self._config.metadata_max_age_us, self._expire)
 
     def leader(self, partition: str) -> int | None:
-        """Return the leader of a partition, None if it is unknown."""
+        """Return the leader of a partition; None if the leader is unknown."""
         leader = self.leaders.get(partition, NO_LEADER)
         return None if leader == NO_LEADER else leader
 
     def update_leader(self, partition: str, current_leader: tuple[int, int] | None) -> bool:
-        """Adopt a leader from a broker's error if it is newer. Return whether it is (KIP-951)."""
+        """Adopt the leader in an error response (KIP-951); return whether its epoch is newer."""
         if current_leader is None:
             return False
         leader, epoch = current_leader
@@ -96,7 +97,7 @@ class ClientMetadata:
         return sorted((name for name in new if name.rpartition("-")[0] in topics), key=_by_number)
 
     def request_update(self) -> None:
-        """Request metadata as soon as possible."""
+        """Request metadata as soon as the backoff and the connections permit."""
         self._is_update_requested = True
         if self._is_request_in_flight:
             return
@@ -112,8 +113,9 @@ class ClientMetadata:
     def least_loaded(self) -> NetworkClient | None:
         """Return the connection for a request to any broker; None if no broker is available.
 
-        Like ``leastLoadedNode`` this prefers connected brokers with the fewest requests in flight,
-        then brokers that may be connected to. The choice among equals is random.
+        Like ``leastLoadedNode`` this prefers a connected broker with the fewest requests in flight.
+        If no broker is connected, it chooses one to which a connection may be opened. The choice
+        among equals is random.
         """
         usable = [c for c in self._nodes.values() if c.is_usable()]
         candidates = [c for c in usable if c.is_connected()] or usable
@@ -123,24 +125,24 @@ class ClientMetadata:
         return pick(self._host.choices.network, [c for c in candidates if len(c.in_flight) == least])
 
     def usable_in_us(self) -> int:
-        """Return the time until a broker becomes available."""
+        """Return the time until the first broker becomes available."""
         soonest_us = min(c.usable_at_us for c in self._nodes.values())
         return max(soonest_us - self._host.clock.now_us, 0)
 
     def on_clock_step(self, by_us: int) -> None:
-        """Shift the times of requests and lost connections after the clock jumped."""
+        """Shift request times and reconnect backoffs after the machine's clock jumped."""
         self._next_request_us -= by_us
         for connection in self.connections.values():
             connection.on_clock_step(by_us)
 
     def _schedule_update(self, now_us: int) -> None:
-        if not self._timer_armed:
-            self._timer_armed = True
+        if not self._is_timer_set:
+            self._is_timer_set = True
             wait_us = max(self._next_request_us - now_us, self.usable_in_us(), 1)
             self._host.set_timer(wait_us, self._retry_update)
 
     def _retry_update(self, _: None) -> None:
-        self._timer_armed = False
+        self._is_timer_set = False
         if self._is_update_requested:
             self.request_update()
 
@@ -158,8 +160,9 @@ class ClientMetadata:
         self.live_brokers = response.brokers
         self.racks = response.racks
         for partition, (leader, epoch) in response.partitions.items():
-            # Since KIP-320 clients ignore metadata older than their own. In earlier releases this
-            # makes no difference, because an old leader refuses the client anyway.
+            # Since KIP-320 a client ignores metadata that is older than its own. The model does so
+            # for earlier releases too, where it makes no difference, because an old leader refuses
+            # the client anyway.
             if partition not in self.leader_epochs:
                 self._new_partitions.append(partition)
             if epoch >= self.leader_epochs.get(partition, epoch):
@@ -173,7 +176,7 @@ class ClientMetadata:
         self._on_update()
 
     def _listed_nodes(self, response: MetadataResponse) -> dict[int, NetworkClient]:
-        """Return the nodes that the client knows of once it has this response."""
+        """Return the connections to all brokers that the client knows of after this response."""
         for broker in response.brokers:
             self._later.pop(broker, None)
         return {broker: node for broker, node in self.connections.items() if broker not in self._later}

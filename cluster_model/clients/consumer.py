@@ -1,4 +1,4 @@
-"""Implements a consumer, which fetches and polls (``KafkaConsumer.java``, ``Fetcher.java``)."""
+"""Implements a consumer without a group (``KafkaConsumer.java``, ``Fetcher.java``)."""
 
 from collections.abc import Collection, Iterable
 from typing import Final, NamedTuple
@@ -14,7 +14,7 @@ from harrow.cluster_model.sim.host import Host
 
 
 class ReadReplica(NamedTuple):
-    """A follower that serves a partition, and the leader epoch in which the leader chose it."""
+    """A follower from which a consumer reads, and the leader epoch in which it was chosen."""
 
     broker: int
     leader_epoch: int
@@ -23,14 +23,14 @@ class ReadReplica(NamedTuple):
 EARLIEST: Final = "earliest"
 LATEST: Final = "latest"
 NO_POSITION: Final = -1
-"""The position in an added partition until its end is known."""
+"""The position in a partition that is to be read from its end, until the end is known."""
 
 
 def without_aborted(fetched: protocol.FetchedPartition) -> list[RecordBatch]:
     """Return the batches without those of aborted transactions, for read_committed.
 
-    An aborted transaction extends from its first offset to its marker. The same answer may hold
-    committed transactions of its producer (``CompletedFetch.nextFetchedRecord``).
+    An aborted transaction extends from its first offset to its marker. The same response may also
+    contain committed transactions of the same producer (``CompletedFetch.nextFetchedRecord``).
     """
     pending = sorted(fetched.aborted, key=_first_offset, reverse=True)
     aborted: dict[int, None] = {}
@@ -50,20 +50,21 @@ def _first_offset(transaction: tuple[int, int]) -> int:
 
 
 class Consumer:
-    """Reads partitions from the beginning; each poll that returns records is in the history.
+    """Reads partitions from the beginning, and writes each poll with records to the history.
 
-    ``seekToBeginning`` would request the log start first. Here a partition is assumed to begin at
-    0, and its log start is requested if that is out of range, whatever ``auto.offset.reset`` says.
+    Kafka's ``seekToBeginning`` requests the log start first. The model starts at offset 0, and
+    requests the log start only if 0 is out of range, whatever ``auto.offset.reset`` says.
 
     When metadata lists a partition that was added to *topics*, the consumer reads it from where
-    ``auto.offset.reset`` says. With ``latest`` it misses the records written before (KAFKA-12261).
-    A consumer that subscribes gets such a partition by a rebalance.
+    ``auto.offset.reset`` says. With ``latest`` it misses records that were written earlier
+    (KAFKA-12261). A consumer that subscribes gets an added partition by a rebalance.
 
-    With ``client.rack`` it reads a partition from the replica that its leader prefers for that rack
-    (KIP-392), for ``metadata.max.age.ms`` or until that fails.
+    With ``client.rack`` the consumer reads a partition from the replica that the leader prefers for
+    that rack (KIP-392), for ``metadata.max.age.ms`` or until a fetch from that replica fails.
 
-    One fetch at a time is in flight to each broker. ``position`` is the next offset of each
-    partition; ``high_watermarks`` are those in the last answers. *sends_leader_epoch* is KIP-320.
+    One fetch at a time is in flight to each broker. ``position`` has the next offset of each
+    partition, and ``high_watermarks`` the high watermark in its last answer. With
+    *sends_leader_epoch* requests carry the leader epoch (KIP-320).
     """
 
     def __init__(
@@ -97,7 +98,7 @@ class Consumer:
             protocol.READ_COMMITTED if config.isolation_level == READ_COMMITTED else protocol.READ_UNCOMMITTED
         )
         self._topics = frozenset(topics)
-        # Without a rack the requests name none, so that only leaders serve them.
+        # Without a rack the requests carry None, so that only leaders serve the consumer.
         self._rack = config.client_rack or None
         self._fetch_error_clears_read_replica = fetch_error_clears_read_replica
         # The followers that serve partitions instead of their leaders.
@@ -106,19 +107,19 @@ class Consumer:
             host, brokers, config, self._metadata_updated, bootstrap=bootstrap, later=later
         )
         self.position: dict[str, int] = dict.fromkeys(partitions, 0)
-        # Partitions from which it has read nothing yet.
+        # Partitions from which the consumer has read nothing yet.
         self._at_beginning: dict[str, None] = dict.fromkeys(partitions)
         self.high_watermarks: dict[str, int] = {}
-        # With read_committed: the last stable offset in the last answer.
+        # With read_committed: the last stable offset of each partition in its last answer.
         self._stable_end: dict[str, int] = {}
-        # The ends of logs whose last records compaction has removed, once the others are read.
+        # If compaction has removed the last records of a log: its end, once all others are read.
         self._hole_end: dict[str, int] = {}
         self._delayed_until_us: dict[str, int] = {}
         self._resetting: dict[str, None] = {}
         # The last corrupt offset of each partition.
         self._corrupt: dict[str, int] = {}
         # The fetch session with each broker, the broker that serves each partition, and the
-        # partitions whose fetch may have to change.
+        # partitions for which the next fetch may have to differ from the last.
         self._sessions = {broker: FetchSessionHandler() for broker in brokers}
         self._fetched_from: dict[str, int] = {}
         self._changed_partitions: dict[str, None] = dict.fromkeys(partitions)
@@ -153,9 +154,10 @@ class Consumer:
         self._fetch()
 
     def _start_added_partition(self, partition: str) -> None:
-        """Read a partition that was added to a topic.
+        """Start to read a partition that was added to a topic.
 
-        With the policy `none` the application gets a NoOffsetForPartitionException instead.
+        With ``auto.offset.reset=none`` this is not called, because the application gets a
+        NoOffsetForPartitionException instead.
         """
         if self._config.auto_offset_reset == EARLIEST:
             self.position[partition] = 0
@@ -164,21 +166,21 @@ class Consumer:
             self.position[partition] = NO_POSITION
 
     def _fetch(self) -> None:
-        """Send a fetch to every broker that serves a partition and has none in flight."""
+        """Send a fetch to every broker that serves a partition and has no fetch in flight."""
         waits = self._assign_changed() if self._changed_partitions else False
-        for leader, session in self._sessions.items():
-            if leader in self._fetching:
+        for broker, session in self._sessions.items():
+            if broker in self._fetching:
                 if session.has_changed():
-                    self._metadata.connections[leader].stop_repeating()
+                    self._metadata.connections[broker].stop_repeating()
                 continue
             if not session.has_partitions():
                 continue
-            connection = self._metadata.connections[leader]
+            connection = self._metadata.connections[broker]
             if not connection.is_usable():
-                # The end of a throttle has its own timer.
+                # The end of a throttle has its own timer, so this broker needs no other.
                 waits = waits or not connection.is_throttled
                 continue
-            self._fetching[leader] = None
+            self._fetching[broker] = None
             request = session.request(
                 protocol.CONSUMER_REPLICA_ID,
                 self._fetch_max_wait_us,
@@ -186,24 +188,24 @@ class Consumer:
                 self._isolation_level,
             )
             request.rack = self._rack
-            connection.send(request, self._handle_fetch_response, leader, session.next_request(request))
+            connection.send(request, self._handle_fetch_response, broker, session.next_request(request))
         if waits:
             self._fetch_later()
         if waits or self._changed_partitions:
-            # Any answer may make a further fetch possible.
-            for leader in self._fetching:
-                self._metadata.connections[leader].stop_repeating()
+            # Any answer may make another fetch possible, so no fetch may repeat itself.
+            for broker in self._fetching:
+                self._metadata.connections[broker].stop_repeating()
 
     def _assign_changed(self) -> bool:
         """Assign changed partitions to their leader or read replica.
 
-        Return whether one of them has to wait.
+        Return whether a partition has to wait.
         """
         now_us = self._host.clock.now_us
         changed, self._changed_partitions = self._changed_partitions, {}
         waits = False
         for partition in changed:
-            leader = None
+            broker = None
             if partition in self._resetting:
                 pass
             elif self._delayed_until_us.get(partition, now_us) > now_us:
@@ -211,22 +213,22 @@ class Consumer:
                 waits = True
             else:
                 self._delayed_until_us.pop(partition, None)
-                leader = self._metadata.leader(partition)
-                if leader is None:
+                broker = self._metadata.leader(partition)
+                if broker is None:
                     self._changed_partitions[partition] = None
                     self._metadata.request_update()
                 elif self.position[partition] == NO_POSITION:
-                    waits = not self._request_end(leader, partition) or waits
-                    leader = None
+                    waits = not self._request_end(broker, partition) or waits
+                    broker = None
                 elif partition in self._read_replicas:
-                    leader = self._select_read_replica(partition, leader)
+                    broker = self._select_read_replica(partition, broker)
             former = self._fetched_from.get(partition)
-            if former is not None and former != leader:
+            if former is not None and former != broker:
                 del self._fetched_from[partition]
                 self._sessions[former].remove(partition)
-            if leader is not None:
-                self._fetched_from[partition] = leader
-                self._sessions[leader].set_position(
+            if broker is not None:
+                self._fetched_from[partition] = broker
+                self._sessions[broker].set_position(
                     partition, self.position[partition], self._epoch_of(partition)
                 )
         return waits
@@ -234,7 +236,8 @@ class Consumer:
     def _epoch_of(self, partition: str) -> int:
         """Return the leader epoch for a request (``Fetcher.prepareFetchRequests``, KIP-320).
 
-        With it a former leader refuses the request, instead of calling the position out of range.
+        A former leader refuses a request with a newer epoch. Without the epoch it might answer that
+        the position is out of range.
         """
         return (
             self._metadata.leader_epochs.get(partition, protocol.NO_EPOCH)
@@ -255,11 +258,11 @@ class Consumer:
         """Fetch again after the throttle of a broker."""
         self._fetch()
 
-    def _handle_fetch_response(self, response: protocol.FetchResponse | None, leader: int) -> None:
-        del self._fetching[leader]
-        session = self._sessions[leader]
+    def _handle_fetch_response(self, response: protocol.FetchResponse | None, broker: int) -> None:
+        del self._fetching[broker]
+        session = self._sessions[broker]
         if response is not None and response.throttle_us:
-            self._metadata.connections[leader].throttle(response.throttle_us)
+            self._metadata.connections[broker].throttle(response.throttle_us)
             self._host.set_timer(response.throttle_us, self._fetch_after_throttle)
         if response is None:
             self._handle_lost_fetch(session)
@@ -269,13 +272,13 @@ class Consumer:
                 if fetch_position is None or self.position.get(partition) != fetch_position[0]:
                     continue
                 if fetched.error != errors.NONE:
-                    self._handle_fetch_error(leader, partition, fetched)
+                    self._handle_fetch_error(broker, partition, fetched)
                 elif fetched.preferred_read_replica is not None:
                     self._read_from(partition, fetched.preferred_read_replica)
                 else:
                     self._buffer_fetched(partition, fetched)
                     if fetched.corrupt_offset >= 0:
-                        self._refuse_corrupt(leader, partition, fetched.corrupt_offset)
+                        self._refuse_corrupt(broker, partition, fetched.corrupt_offset)
             self._schedule_poll()
         self._fetch()
 
@@ -287,11 +290,11 @@ class Consumer:
                 self._clear_read_replica(partition, errors.NETWORK_EXCEPTION)
         self._delay(session.requested)
 
-    def _handle_fetch_error(self, server: int, partition: str, fetched: protocol.FetchedPartition) -> None:
+    def _handle_fetch_error(self, broker: int, partition: str, fetched: protocol.FetchedPartition) -> None:
         error = fetched.error
         if error == errors.OFFSET_OUT_OF_RANGE:
             if not self._clear_read_replica(partition, error):
-                self._out_of_range(server, partition)
+                self._reset_position(broker, partition)
             return
         self._metadata.request_update()
         if self._read_replicas and self._must_leave_read_replica(error):
@@ -355,7 +358,7 @@ class Consumer:
             self._fetch()
 
     def _select_read_replica(self, partition: str, leader: int) -> int:
-        """Return the read replica, or *leader* if that is offline (``selectReadReplica``)."""
+        """Return the read replica, or *leader* if the former is offline (``selectReadReplica``)."""
         replica = self._read_replicas[partition].broker
         if replica in self._metadata.live_brokers and replica in self._sessions:
             return replica
@@ -366,25 +369,26 @@ class Consumer:
         return leader
 
     def _clear_stale_read_replicas(self) -> None:
-        """Drop read replicas from an older leader epoch (``maybeValidatePosition``)."""
+        """Drop read replicas that an older leader chose (``maybeValidatePosition``)."""
         epochs = self._metadata.leader_epochs
         for partition, read_replica in tuple(self._read_replicas.items()):
             if epochs.get(partition) != read_replica.leader_epoch:
                 self._clear_read_replica(partition, "new leader")
 
     def _must_leave_read_replica(self, error: str) -> bool:
-        """Return whether a consumer leaves a follower after an error.
+        """Return whether the consumer stops reading from a follower after an error.
 
-        Since KAFKA-14379 it does after every error that triggers a metadata request. It always did
-        after KAFKA_STORAGE_ERROR, because the next metadata lists that replica as offline. It stays
-        after UNKNOWN_LEADER_EPOCH, because the follower will learn of that epoch.
+        Since KAFKA-14379 it stops after every error that triggers a metadata request. In every
+        release it stops after KAFKA_STORAGE_ERROR, because the next metadata lists that replica as
+        offline. It continues after UNKNOWN_LEADER_EPOCH, because the follower will soon learn of
+        that epoch.
         """
         return error != errors.UNKNOWN_LEADER_EPOCH and (
             self._fetch_error_clears_read_replica or error == errors.KAFKA_STORAGE_ERROR
         )
 
     def _clear_read_replica(self, partition: str, reason: str) -> bool:
-        """Return to the leader of a partition; return whether another replica served it."""
+        """Read a partition from its leader; return whether a follower has served it so far."""
         read_replica = self._read_replicas.pop(partition, None)
         if read_replica is None:
             return False
@@ -392,15 +396,17 @@ class Consumer:
         self._changed_partitions[partition] = None
         return True
 
-    def _refuse_corrupt(self, leader: int, partition: str, offset: int) -> None:
-        """Stay before a batch with a wrong CRC (``check.crcs``): poll throws until a seek past it.
+    def _refuse_corrupt(self, broker: int, partition: str, offset: int) -> None:
+        """Do not read past a batch with a wrong CRC (``check.crcs``).
 
-        The application here retries, which helps once another replica leads. With *skips_corrupt*
-        it seeks past the record, as the exception advises, and so past each record of the batch.
+        In Kafka ``poll`` throws an exception until the application seeks past the batch. The
+        model's application polls again, which succeeds once another replica leads. With
+        *skips_corrupt* it seeks past the corrupt record, as the exception advises. It then gets
+        the same exception for the next record, until it has skipped the whole batch.
         """
         if self._corrupt.get(partition) != offset:
             self._corrupt[partition] = offset
-            self._host.emit(CorruptBatchFetched, self._host.name, leader, partition, offset)
+            self._host.emit(CorruptBatchFetched, self._host.name, broker, partition, offset)
         if self._skips_corrupt:
             self._move_to(partition, max(self.position[partition], offset) + 1)
         else:
@@ -416,8 +422,8 @@ class Consumer:
             self._delayed_until_us[partition] = until_us
             self._changed_partitions[partition] = None
 
-    def _out_of_range(self, leader: int, partition: str) -> None:
-        """Reset a position outside of the log, as ``auto.offset.reset`` says."""
+    def _reset_position(self, leader: int, partition: str) -> None:
+        """Reset a position that is outside of the log, as ``auto.offset.reset`` says."""
         policy = EARLIEST if partition in self._at_beginning else self._config.auto_offset_reset
         if policy not in (EARLIEST, LATEST):
             # The application gets an OffsetOutOfRangeException and keeps its position.
@@ -435,7 +441,10 @@ class Consumer:
         self._request_offset(leader, partition, policy)
 
     def _request_end(self, leader: int, partition: str) -> bool:
-        """Request the end of a partition as position; return False if the leader is unavailable."""
+        """Request the end of a partition, as its position.
+
+        Return False if the leader is unavailable.
+        """
         if self._metadata.connections[leader].is_usable():
             self._request_offset(leader, partition, LATEST)
             return True
@@ -450,12 +459,12 @@ class Consumer:
             isolation_level=self._isolation_level,
             timestamp=protocol.EARLIEST_TIMESTAMP if policy == EARLIEST else protocol.LATEST_TIMESTAMP,
         )
-        self._metadata.connections[leader].send(request, self._reset, partition)
+        self._metadata.connections[leader].send(request, self._handle_offset_response, partition)
 
-    def _reset(self, response: protocol.ListOffsetsResponse | None, partition: str) -> None:
+    def _handle_offset_response(self, response: protocol.ListOffsetsResponse | None, partition: str) -> None:
         self._resetting.pop(partition, None)
         if partition not in self.position:
-            return  # It was revoked meanwhile.
+            return  # The partition was revoked meanwhile.
         self._changed_partitions[partition] = None
         if response is None and self.position[partition] == NO_POSITION:
             self._metadata.request_update()
@@ -476,7 +485,7 @@ class Consumer:
     # Polling
 
     def _schedule_poll(self) -> None:
-        """Let the application poll at its own pace if there are records."""
+        """If there are records, schedule the application's next poll at its own pace."""
         if self._buffer and not self._poll_scheduled:
             self._poll_scheduled = True
             due_us = self._last_poll_us + self._poll_interval_us - self._host.clock.now_us
@@ -490,19 +499,19 @@ class Consumer:
         self._schedule_poll()
 
     def _take_poll_records(self) -> dict[str, list[tuple[int, str]]]:
-        """Take the records of a poll out of the buffer (``max.poll.records``)."""
+        """Remove the records of one poll from the buffer (``max.poll.records``)."""
         count = self._max_poll_records
         polled, self._buffer = self._buffer[:count], self._buffer[count:]
         records: dict[str, list[tuple[int, str]]] = {}
         for partition, offset, value in polled:
-            of_partition = records.get(partition)
-            if of_partition is None:
-                of_partition = records[partition] = []
-            of_partition.append((offset, value))
+            partition_records = records.get(partition)
+            if partition_records is None:
+                partition_records = records[partition] = []
+            partition_records.append((offset, value))
         return records
 
     def has_read_to_end(self) -> bool:
-        """Return whether everything below the last high watermarks has been polled."""
+        """Return whether all records below the last known high watermarks have been polled."""
         return not self._buffer and all(
             partition in self.high_watermarks
             and max(position, self._hole_end.get(partition, position)) >= self.high_watermarks[partition]
@@ -510,9 +519,9 @@ class Consumer:
         )
 
     def is_held_up(self, partition: str) -> bool:
-        """Return whether an open transaction blocks it.
+        """Return whether an open transaction keeps the consumer from reading a partition further.
 
-        It has read up to the last stable offset, and there is more.
+        If so, the consumer has read up to the last stable offset, and the high watermark is higher.
         """
         stable_end = self._stable_end.get(partition)
         return stable_end == self.position.get(partition) and stable_end != self.high_watermarks.get(
@@ -520,6 +529,9 @@ class Consumer:
         )
 
     def read_end(self, partition: str) -> int | None:
-        """Return the offset below which all is read: the position, or the end of a hole."""
+        """Return the offset up to which a partition is read; None if the consumer does not read it.
+
+        This is the position, or the end of the log if compaction has removed the records between.
+        """
         position = self.position.get(partition)
         return None if position is None else max(position, self._hole_end.get(partition, position))

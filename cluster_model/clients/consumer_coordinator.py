@@ -1,6 +1,6 @@
-"""Keeps a consumer in a group with the classic protocol: joins, syncs, heartbeats.
+"""Keeps a consumer in a group with the classic protocol: joins, syncs and sends heartbeats.
 
-It models ``AbstractCoordinator.java`` and ``ConsumerCoordinator.java``.
+Modelled on ``AbstractCoordinator.java`` and ``ConsumerCoordinator.java``.
 """
 
 from collections.abc import Callable, Collection
@@ -49,7 +49,10 @@ _FATAL_ERRORS: Final = frozenset(
 
 
 class ConsumerCoordinator(GroupMember):
-    """A member of a classic group: one member assigns, and all join again for each generation."""
+    """A member of a classic group.
+
+    All members join again for each generation, and one of them assigns the partitions.
+    """
 
     def __init__(
         self,
@@ -75,7 +78,7 @@ class ConsumerCoordinator(GroupMember):
         )
         self._is_cooperative = is_cooperative(config.assignors)
         self.state = UNJOINED
-        # The last assignment and its generation, for the sticky assignor.
+        # The last assignment and its generation, which the sticky assignor needs.
         self._last_owned: tuple[tuple[str, ...], int] = ((), NO_GENERATION)
         self._needs_join = subscribes
         self._is_preparing = False
@@ -85,7 +88,7 @@ class ConsumerCoordinator(GroupMember):
         self._is_heartbeat_scheduled = False
         self._is_heartbeat_in_flight = False
         self._last_answer_us = 0
-        # Generation and member id as of the last assignment (``onJoinComplete``), for transactions.
+        # Generation and member id at the last assignment (``onJoinComplete``), for transactions.
         self._last_membership = (NO_GENERATION, NO_MEMBER)
 
     @property
@@ -129,7 +132,7 @@ class ConsumerCoordinator(GroupMember):
         self._poll_again()
 
     def metadata_updated(self) -> None:
-        """Rebalance if the partitions have changed since this leader assigned them."""
+        """Rebalance if partitions have changed since this member, as leader, assigned them."""
         if self._assignment_snapshot is not None and self._assignment_snapshot != self._partitions():
             self._assignment_snapshot = None
             self.rejoin()
@@ -154,7 +157,7 @@ class ConsumerCoordinator(GroupMember):
     # Joining
 
     def _prepare_join(self) -> None:
-        """Commit polled offsets, then give up what others may get (``onJoinPrepare``)."""
+        """Commit polled offsets, then join, if needed after a revocation (``onJoinPrepare``)."""
         self._is_preparing = True
         consumed = self._listener.consumed_offsets()
         if self._auto_commits and consumed and self.state == STABLE:
@@ -251,7 +254,8 @@ class ConsumerCoordinator(GroupMember):
         assigned = response.partitions
         revoked = [name for name in self.owned if name not in assigned]
         if revoked:
-            # Cooperative: give up now what others get in the next rebalance.
+            # With cooperative assignors the member gives up partitions now, and their new owners
+            # get them in the next rebalance.
             self._revoke(revoked, lost=False)
             self._needs_join = True
         added = [name for name in assigned if name not in self.owned]
@@ -263,9 +267,9 @@ class ConsumerCoordinator(GroupMember):
         self._poll_again()
 
     def _lose_membership(self, reason: str) -> None:
-        """Drop the membership.
+        """Give up the membership after an error or a timeout.
 
-        The application learns in its next poll that its partitions are lost.
+        The application learns in its next poll that it has lost its partitions.
         """
         if self.generation != NO_GENERATION or self.member != NO_MEMBER:
             self._host.emit(MembershipLost, self._host.name, self._config.group, reason)
@@ -324,7 +328,7 @@ class ConsumerCoordinator(GroupMember):
                 self._handle_fencing(error)
 
     def _handle_fencing(self, error: str) -> None:
-        """Handle an error that means that the group continues without this member."""
+        """Handle an error which shows that the group continues without this member."""
         if error in _FATAL_ERRORS:
             self._fail(error)
         elif error in _FENCING_ERRORS and self._subscribes:
@@ -334,7 +338,7 @@ class ConsumerCoordinator(GroupMember):
     def _leave(self, reason: str) -> None:
         """Leave the group.
 
-        A static member sends nothing: it may be back soon (``maybeLeaveGroup``).
+        A static member sends no request, because it may be back soon (``maybeLeaveGroup``).
         """
         connection = self._lookup.connection()
         config = self._config

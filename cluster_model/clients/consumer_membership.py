@@ -1,10 +1,11 @@
 """Keeps a consumer in a group whose coordinator assigns the partitions (KIP-848).
 
-It models ``ConsumerMembershipManager.java`` and ``ConsumerHeartbeatRequestManager.java``. A
-background thread sends heartbeats and gets assignments in the answers. The member revokes and adds
-partitions independently of other members, and reports that in the next heartbeat, so that they can
-continue. If this involves the application, because offsets are committed first or it has a
-listener, it waits for the next poll.
+Modelled on ``ConsumerMembershipManager.java`` and ``ConsumerHeartbeatRequestManager.java``. A
+background thread sends heartbeats and gets assignments in the answers. The member reconciles its
+partitions with its assignment without waiting for other members: it revokes and adds partitions,
+and reports them in its next heartbeat, so that others can get what it has revoked. If a change
+involves the application, because offsets are committed first or because the application has a
+rebalance listener, the member waits for the next poll.
 """
 
 from collections.abc import Callable, Collection
@@ -49,16 +50,17 @@ _NO_HEARTBEATS: Final = frozenset({UNSUBSCRIBED, FENCED, STALE, FATAL})
 _FENCING_ERRORS: Final = frozenset({errors.FENCED_MEMBER_EPOCH, errors.UNKNOWN_MEMBER_ID})
 
 LocalAssignment = tuple[int, tuple[str, ...]]
-"""The partitions that a member owns or is to own, with a number that changes on every change."""
+"""A number that increases with every change, and the partitions that a member owns or will own."""
 
-_NONE: Final[LocalAssignment] = (-1, ())
+_NO_ASSIGNMENT: Final[LocalAssignment] = (-1, ())
 
 
 class ConsumerMembership(GroupMember):
     """A member of a group with the protocol of KIP-848.
 
     *has_listener* says whether the application is called when partitions are assigned or revoked.
-    ``epoch`` is the member epoch; ``generation`` is the same in the form of commits.
+    ``epoch`` is the member epoch. ``generation`` is the same number in commits, and `NO_GENERATION`
+    while the member is not in the group.
     """
 
     def __init__(
@@ -90,21 +92,21 @@ class ConsumerMembership(GroupMember):
         self.epoch = JOIN_EPOCH
         self._last_identity = (NO_GENERATION, NO_MEMBER)
         if subscribes:
-            # The member chooses its id, and keeps it as long as its process lasts (KIP-1082).
+            # The member chooses its own id, and keeps it until its process ends (KIP-1082).
             self.member = f"{host.name}-{host.choices.network.below(_ID_END):08x}"
-        self._target: LocalAssignment = _NONE
-        self._local: LocalAssignment = _NONE
+        self._target: LocalAssignment = _NO_ASSIGNMENT
+        self._local: LocalAssignment = _NO_ASSIGNMENT
         self._is_reconciling = False
         self._reconciliations = 0
         self._resume_in_next_poll: Callable[[], None] | None = None
-        self._in_flight = 0
-        self._is_awaited = False
+        self._last_request_number = 0
+        self._awaits_response = False
         self._failures = 0
         self._interval_us = 0
         self._heartbeat_due_us = 0
         self._sent_subscription = False
         self._sent_local: LocalAssignment | None = None
-        self._timers = 0
+        self._last_timer_number = 0
 
     @property
     def identity(self) -> GroupMetadata:
@@ -117,7 +119,8 @@ class ConsumerMembership(GroupMember):
         """The identity for transactions that commit offsets of the group.
 
         A fenced member uses its former identity until it is a member again, so that its commits are
-        refused (``AsyncKafkaConsumer.updateGroupMetadata``). Without a member id they would not be.
+        refused (``AsyncKafkaConsumer.updateGroupMetadata``). The coordinator would accept commits
+        without a member id.
         """
         return GroupMetadata(self._config.group, *self._last_identity, self._config.group_instance)
 
@@ -147,7 +150,7 @@ class ConsumerMembership(GroupMember):
             self._fetch_offsets()
 
     def metadata_updated(self) -> None:
-        """Do nothing: the coordinator itself notices new partitions."""
+        """Do nothing, because the coordinator itself notices new partitions."""
 
     def _coordinator_found(self) -> None:
         super()._coordinator_found()
@@ -156,7 +159,7 @@ class ConsumerMembership(GroupMember):
     # Heartbeats
 
     def _join(self) -> None:
-        """Join with a heartbeat at once."""
+        """Join the group by a heartbeat that is due now."""
         self.state = JOINING
         self._set_epoch(JOIN_EPOCH)
         self._heartbeat_due_us = self._host.clock.now_us
@@ -165,12 +168,12 @@ class ConsumerMembership(GroupMember):
     def _maybe_heartbeat(self) -> None:
         """Send a due heartbeat, or leave if the application has not polled for too long.
 
-        Without a coordinator this does neither (``onHeartbeatRequestSkipped``).
+        If no coordinator is known, look it up instead (``onHeartbeatRequestSkipped``).
         """
         if self._is_closed or self.state in _NO_HEARTBEATS:
             return
         now_us = self._host.clock.now_us
-        is_due = not self._is_awaited and self._heartbeat_due_us <= now_us
+        is_due = not self._awaits_response and self._heartbeat_due_us <= now_us
         is_late = not self._listener.is_polling() and self._poll_expires_us() <= now_us
         if not (is_due or is_late):
             self._set_timer()
@@ -186,17 +189,19 @@ class ConsumerMembership(GroupMember):
         return self._listener.poll_end_us() + self._config.max_poll_interval_us
 
     def _set_timer(self) -> None:
-        """Set a timer for the next heartbeat or the poll timeout."""
+        """Set a timer for the next heartbeat or the poll timeout, whichever is earlier."""
         now_us = self._host.clock.now_us
-        deadlines_us = [] if self._is_awaited else [self._heartbeat_due_us]
+        deadlines_us = [] if self._awaits_response else [self._heartbeat_due_us]
         if not self._listener.is_polling():
             deadlines_us.append(self._poll_expires_us())
-        self._timers += 1
+        self._last_timer_number += 1
         if deadlines_us:
-            self._host.set_timer(max(min(deadlines_us) - now_us, 1), self._timer_expired, self._timers)
+            self._host.set_timer(
+                max(min(deadlines_us) - now_us, 1), self._timer_expired, self._last_timer_number
+            )
 
     def _timer_expired(self, number: int) -> None:
-        if number == self._timers:
+        if number == self._last_timer_number:
             self._maybe_heartbeat()
 
     def _send_heartbeat(self) -> None:
@@ -215,16 +220,16 @@ class ConsumerMembership(GroupMember):
         if self.state == ACKNOWLEDGING:
             self.state = STABLE if self._local == self._target else RECONCILING
         self._heartbeat_due_us = self._host.clock.now_us + self._interval_us
-        self._is_awaited = True
-        self._in_flight += 1
+        self._awaits_response = True
+        self._last_request_number += 1
         connection = self._lookup.connection()
         assert connection is not None, "a heartbeat without a coordinator"
-        connection.send(request, self._handle_response, self._in_flight)
+        connection.send(request, self._handle_response, self._last_request_number)
 
     def _handle_response(self, response: ConsumerGroupHeartbeatResponse | None, number: int) -> None:
-        if number != self._in_flight:
-            return  # It has left the group since.
-        self._is_awaited = False
+        if number != self._last_request_number:
+            return  # The member has left the group since it sent this heartbeat.
+        self._awaits_response = False
         if self._is_closed or self.state in _NO_HEARTBEATS:
             return
         error = errors.NETWORK_EXCEPTION if response is None else response.error
@@ -241,7 +246,7 @@ class ConsumerMembership(GroupMember):
         self._maybe_heartbeat()
 
     def _handle_error(self, error: str) -> None:
-        """Make the next heartbeat complete, and handle the error (``onErrorResponse``)."""
+        """Handle an error, after which the next heartbeat has all fields (``onErrorResponse``)."""
         self._sent_subscription, self._sent_local = False, None
         self._heartbeat_due_us = self._host.clock.now_us
         if error in (errors.NOT_COORDINATOR, errors.COORDINATOR_NOT_AVAILABLE):
@@ -265,12 +270,12 @@ class ConsumerMembership(GroupMember):
         if epoch > 0:
             self._last_identity = (epoch, self.member)
 
-    # Its partitions
+    # Partitions
 
     def _take_target(self, partitions: tuple[str, ...]) -> None:
         """Accept a new target assignment (``processAssignmentReceived``)."""
         number, current = self._target
-        if number == _NONE[0] or current != partitions:
+        if number == _NO_ASSIGNMENT[0] or current != partitions:
             self._target = number + 1, partitions
         if self._target != self._local:
             self.state = RECONCILING
@@ -279,7 +284,7 @@ class ConsumerMembership(GroupMember):
             self.state = STABLE
 
     def _maybe_reconcile(self) -> None:
-        """Auto-commit, then revoke and add partitions as the target says (``maybeReconcile``)."""
+        """Auto-commit, then revoke and add partitions to reach the target (``maybeReconcile``)."""
         if self._is_reconciling or (self._needs_poll and not self._listener.is_polling()):
             return
         if self._target == self._local:
@@ -297,10 +302,10 @@ class ConsumerMembership(GroupMember):
             self._revoke_and_assign(reconciliation, target)
 
     def _commit_before_revocation(self, ends_us: int, resume: Callable[[], None]) -> None:
-        """Commit polled offsets, with retries until *ends_us*.
+        """Commit polled offsets, with retries until *ends_us*; then call *resume*.
 
-        After a stale epoch a retry may have the current one. See
-        ``maybeAutoCommitSyncBeforeRevocation``.
+        A commit with a stale member epoch is retried too, because the member may learn its new
+        epoch meanwhile. See ``maybeAutoCommitSyncBeforeRevocation``.
         """
 
         def ended(error: str) -> None:
@@ -344,7 +349,7 @@ class ConsumerMembership(GroupMember):
     # Leaving the group
 
     def _handle_fencing(self, reason: str) -> None:
-        """Give up partitions, which others may own by now, and rejoin (``transitionToFenced``)."""
+        """Rejoin, and give up partitions that others may own by now (``transitionToFenced``)."""
         self.state = FENCED
         self._lose_membership(reason)
         if not self._has_listener or self._listener.is_polling():
@@ -352,7 +357,7 @@ class ConsumerMembership(GroupMember):
             self._join()
 
     def _leave_for_long_poll(self) -> None:
-        """Leave, and join again in the next poll (``transitionToStale``)."""
+        """Leave because a poll is overdue; the next poll rejoins (``transitionToStale``)."""
         self.state = STALE
         self._send_leave(_ignore)
         self._lose_membership("max.poll.interval.ms")
@@ -365,16 +370,19 @@ class ConsumerMembership(GroupMember):
         self._set_epoch(JOIN_EPOCH)
         self._reconciliations += 1
         self._is_reconciling = False
-        self._target = self._local = _NONE
-        self._in_flight += 1
-        self._is_awaited = False
+        self._target = self._local = _NO_ASSIGNMENT
+        self._last_request_number += 1
+        self._awaits_response = False
 
     def _revoke_lost_partitions(self) -> None:
         if self.owned:
             self._revoke(tuple(self.owned), lost=True)
 
     def _send_leave(self, on_complete: Callable[[Any, Any], None]) -> bool:
-        """Send a heartbeat that leaves the group; return False if it cannot or has left before."""
+        """Send a heartbeat that leaves the group.
+
+        Return False if no coordinator is known, or the member is not in the group.
+        """
         connection, config = self._lookup.connection(), self._config
         if connection is None or self.epoch == JOIN_EPOCH:
             return False
@@ -408,7 +416,7 @@ class ConsumerMembership(GroupMember):
         return errors.NONE
 
     def _handle_commit_error(self, error: str) -> None:
-        """Do nothing: only heartbeats tell whether it is still a member."""
+        """Do nothing, because only heartbeats end a membership."""
 
     def _offset_fetch_request(self, partitions: tuple[str, ...]) -> OffsetFetchRequest:
         request = super()._offset_fetch_request(partitions)

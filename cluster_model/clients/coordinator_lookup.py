@@ -1,9 +1,9 @@
 """Finds the coordinator of a client's group or transactional id.
 
-It models ``AbstractCoordinator.ensureCoordinatorReady`` and
-``TransactionManager.lookupCoordinator``. Any broker can name the leader of the key's partition in
-the internal topic. That leader may have died, or may be about to be deposed, without the other
-broker's knowledge.
+Modelled on ``AbstractCoordinator.ensureCoordinatorReady`` and
+``TransactionManager.lookupCoordinator``. The id is hashed to a partition of an internal topic, and
+the leader of that partition is the coordinator. Any broker can name that leader, but may not know
+that the leader has died or is about to lose its leadership.
 """
 
 from collections.abc import Callable
@@ -18,15 +18,16 @@ from harrow.cluster_model.settings import ConsumerConfig, ProducerConfig
 from harrow.cluster_model.sim.host import Host
 
 _SOON_US: Final = 1
+"""The shortest possible wait before a retry. The backoff is usually longer."""
 
 
 class CoordinatorLookup:
-    """The coordinator that a client knows of, and the connection to it.
+    """The coordinator of a client, as far as the client knows, and the connection to it.
 
-    *on_found* is called when a lookup succeeds, *on_failure* after each failed attempt, which is
-    retried. A member of a group has a separate connection to its coordinator, so that no waiting
-    fetch delays a heartbeat (``coordinator = new Node(Integer.MAX_VALUE - id)``). A producer has
-    one connection for everything.
+    *on_found* is called when a lookup succeeds, and *on_failure* after each failed attempt. Failed
+    attempts are repeated. A member of a group has a separate connection to its coordinator, so that
+    no waiting fetch delays a heartbeat (``coordinator = new Node(Integer.MAX_VALUE - id)``). A
+    producer uses one connection to a broker for everything.
     """
 
     def __init__(
@@ -57,13 +58,13 @@ class CoordinatorLookup:
 
     @property
     def node(self) -> int | None:
-        """The broker with the coordinator, as far as the client knows."""
+        """The broker that the client believes to be the coordinator; None if it knows none."""
         return self._node
 
     def connection(self) -> NetworkClient | None:
-        """Return the connection to the coordinator.
+        """Return the connection to the coordinator; None if the coordinator is unknown.
 
-        If it is unavailable, forget it; return None.
+        If the connection is not usable, forget the coordinator and return None.
         """
         if self._node is None:
             return None
@@ -74,7 +75,7 @@ class CoordinatorLookup:
         return connection
 
     def find(self) -> None:
-        """Look up the coordinator, unless the client knows it or is looking it up."""
+        """Look up the coordinator, unless it is known or a lookup is in progress."""
         if self._node is None and not self._is_looking_up:
             self._is_looking_up = True
             self._send_lookup(None)
@@ -111,7 +112,7 @@ class CoordinatorLookup:
         if response is None or response.error != errors.NONE:
             self._handle_failure(_SOON_US)
         elif not self._connection_to(response.node).is_usable():
-            # The broker that answered does not know yet that the coordinator is gone.
+            # The broker that answered may not know yet that the coordinator has died.
             self._handle_failure(_SOON_US)
         else:
             self._node = response.node
@@ -119,8 +120,8 @@ class CoordinatorLookup:
             self._failures = 0
             self._on_found()
 
-    def _handle_failure(self, least_us: int) -> None:
-        wait_us = max(self._backoff.backoff_us(self._failures), least_us)
+    def _handle_failure(self, min_wait_us: int) -> None:
+        wait_us = max(self._backoff.backoff_us(self._failures), min_wait_us)
         self._failures += 1
         self._host.set_timer(wait_us, self._send_lookup)
         if self._on_failure is not None:

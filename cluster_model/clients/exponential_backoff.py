@@ -7,9 +7,9 @@ from harrow.cluster_model.sim.choices import Stream
 _JITTER_MILLIONTHS: Final = 200_000
 """Delays vary by up to a fifth, so that clients do not retry at the same time.
 
-After ``CommonClientConfigs.RETRY_BACKOFF_JITTER``.
+Modelled on ``CommonClientConfigs.RETRY_BACKOFF_JITTER``.
 """
-_WHOLE: Final = 1_000_000
+_MILLION: Final = 1_000_000
 
 
 class ExponentialBackoff:
@@ -33,5 +33,5 @@ class ExponentialBackoff:
         if self._max_us <= self._initial_us:
             return self._initial_us
         delay_us = min(self._initial_us << min(attempts, 40), self._max_us)
-        factor = _WHOLE - _JITTER_MILLIONTHS + self._stream.below(2 * _JITTER_MILLIONTHS)
-        return min(delay_us * factor // _WHOLE, self._max_us)
+        factor = _MILLION - _JITTER_MILLIONTHS + self._stream.below(2 * _JITTER_MILLIONTHS)
+        return min(delay_us * factor // _MILLION, self._max_us)

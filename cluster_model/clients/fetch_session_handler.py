@@ -1,9 +1,10 @@
 """Keeps a client's side of a fetch session (``FetchSessionHandler.java``, KIP-227).
 
 A full fetch names every partition and opens a session on the broker. Later fetches name only
-partitions that were added, have moved or are to be forgotten, and answers leave out partitions
-without news. Before 1.1 every fetch names everything. The answer for a partition without news
-changes nothing, so messages leave it out in every release. The differences that matter are in
+partitions that were added or removed or whose position has changed, and answers leave out
+partitions without news. Before 1.1 every fetch and its answer name every partition. The model's
+messages leave out partitions without news for those releases too, because the answer for such a
+partition changes nothing. The differences that matter are in
 `harrow.cluster_model.broker.fetch_session`.
 """
 
@@ -13,10 +14,11 @@ from harrow.cluster_model import errors, protocol
 
 
 class FetchSessionHandler:
-    """The partitions to fetch from one broker, and the partitions that its session has.
+    """The partitions to fetch from one broker, and the partitions in the session with that broker.
 
-    ``requested`` has the offset and leader epoch of each partition that the last request fetched,
-    whether it named the partition or the session had it. Only the next request changes it.
+    ``requested`` has the offset and leader epoch of each partition that the last request fetched:
+    the partitions that the request named, and those that the session already had. Only the next
+    request changes ``requested``.
     """
 
     __slots__ = (
@@ -33,8 +35,8 @@ class FetchSessionHandler:
     def __init__(self) -> None:
         self._positions: dict[str, tuple[int, int]] = {}
         self._changed_partitions: dict[str, None] = {}
-        # Changed partitions that the next request names, even with the same offset and leader
-        # epoch.
+        # Changed partitions that the next request names even if their offset and leader epoch are
+        # the same.
         self._partitions_to_name: dict[str, None] = {}
         self._last_epochs: dict[str, int] = {}
         self._log_starts: dict[str, int] = {}
@@ -54,9 +56,9 @@ class FetchSessionHandler:
         last_epoch: int = protocol.NO_EPOCH,
         log_start: int = 0,
     ) -> None:
-        """Fetch a partition from *offset*, for a log that starts at *log_start*.
+        """Fetch a partition from *offset*, for a replica whose log starts at *log_start*.
 
-        The record before *offset* has the epoch *last_epoch* (KIP-595).
+        The replica's record before *offset* has the leader epoch *last_epoch* (KIP-595).
         """
         self._positions[partition] = (offset, leader_epoch)
         self._changed_partitions[partition] = None
@@ -70,7 +72,7 @@ class FetchSessionHandler:
     def remove(self, partition: str) -> None:
         """Stop fetching a partition.
 
-        If the partition is added again, the request names it even at the same offset.
+        If the partition is added again, the next request names it, even at the same offset.
         """
         if self._positions.pop(partition, None) is not None:
             self._changed_partitions[partition] = self._partitions_to_name[partition] = None
@@ -118,9 +120,9 @@ class FetchSessionHandler:
         return bool(self._changed_partitions)
 
     def next_request(self, request: protocol.FetchRequest) -> Callable[[int], None] | None:
-        """Return a function that counts repetitions of *request*.
+        """Return a function that counts repetitions of *request*, if the request may be repeated.
 
-        Return None if the next request would differ after an empty answer.
+        Return None if the request that follows an empty answer would differ.
         """
         if request.session_epoch <= protocol.INITIAL_SESSION_EPOCH or request.partitions or request.forgotten:
             return None
@@ -130,9 +132,10 @@ class FetchSessionHandler:
         self._session_epoch += requests
 
     def handle_response(self, response: protocol.FetchResponse) -> bool:
-        """Continue the session. Return False if the broker refused the fetch."""
+        """Continue the session with an answer. Return False if the broker refused the fetch."""
         if response.error != errors.NONE:
-            # An unknown session cannot be closed.
+            # The next full fetch closes the session whose id it carries, unless the broker does not
+            # know that session.
             if response.error == errors.FETCH_SESSION_ID_NOT_FOUND:
                 self._session_id = protocol.NO_SESSION
             self._session_epoch = protocol.INITIAL_SESSION_EPOCH
@@ -145,5 +148,5 @@ class FetchSessionHandler:
         return True
 
     def handle_error(self) -> None:
-        """Send a full fetch after a lost connection, which also closes the former session."""
+        """Make the next fetch a full one, after a lost connection. It closes the former session."""
         self._session_epoch = protocol.INITIAL_SESSION_EPOCH

@@ -1,8 +1,8 @@
-"""Implements a consumer with a group, and its application (``KafkaConsumer.java``).
+"""Implements a consumer in a group, together with its application (``KafkaConsumer.java``).
 
-The application has one thread: it polls, processes the records, commits if it does so itself, and
-polls again. A poll waits until there are records. The consumer does its work for the group during
-polls; only heartbeats continue in between.
+The application has one thread: it polls, processes the records, commits unless the consumer does so
+automatically, and polls again. A poll waits until there are records. The consumer does its work for
+the group during polls. Only heartbeats continue between polls.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -38,12 +38,16 @@ Callback = Callable[[Sequence[str]], None]
 
 
 class GroupConsumer(Consumer):
-    """A consumer with a ``group.id``, which subscribes to *topics* or commits for its *partitions*.
+    """A consumer with a ``group.id``.
 
-    ``consumed_to`` is the offset up to which the application has polled each partition that it
-    reads. *on_assigned* and *on_revoked* are called when these partitions change
-    (``ConsumerRebalanceListener``), *on_failed* when the consumer cannot be a member any longer. A
-    driver of another program gets the result of each poll by *on_records*, and calls `poll_again`.
+    It subscribes to *topics*, or reads fixed *partitions* and only commits their offsets for the
+    group. ``consumed_to`` has the offset up to which the application has polled each partition that
+    it reads. *on_assigned* and *on_revoked* are called when these partitions change
+    (``ConsumerRebalanceListener``), and *on_failed* when the consumer can no longer be a member.
+
+    By default the consumer runs the program `harrow.cluster_model.clients.programs.read_for_group`.
+    With *on_records* the driver of another program decides when to poll: it calls `poll_again`, and
+    gets the records of each poll through *on_records*.
     """
 
     def __init__(
@@ -82,7 +86,7 @@ class GroupConsumer(Consumer):
         self._program = programs.read_for_group(commit)
         self._on_records = self._advance if on_records is None else on_records
         self._on_failed = on_failed
-        # The driver of another program decides when to poll.
+        # With `on_records` the first poll begins when the driver asks for it.
         self._phase = _POLLING if on_records is None else _PROCESSING
         self._poll_start_us = self._poll_end_us = host.clock.now_us
         self.consumed_to: dict[str, int] = {}
@@ -130,11 +134,11 @@ class GroupConsumer(Consumer):
     # For the application
 
     def group_metadata(self) -> GroupMetadata:
-        """Return its identity, for a transaction that commits its offsets (KIP-447)."""
+        """Return the consumer's identity, for a transaction that commits its offsets (KIP-447)."""
         return self.coordinator.group_metadata
 
     def commit(self, offsets: Mapping[str, int], on_done: CommitCallback) -> None:
-        """Commit, and wait for the outcome (``commitSync``)."""
+        """Commit offsets, and call *on_done* with the outcome (``commitSync``)."""
         self.coordinator.commit_sync(offsets, on_done)
 
     def slow_down(self, by_us: int) -> None:
@@ -142,7 +146,7 @@ class GroupConsumer(Consumer):
         self._poll_interval_us += by_us
 
     def close(self, on_closed: Callable[[], None]) -> None:
-        """Stop polling, then commit and leave the group as configured (``close``)."""
+        """Stop polling, then commit and leave the group if configured to do so (``close``)."""
         if self._phase == _ENDED:
             on_closed()
             return
@@ -195,10 +199,10 @@ class GroupConsumer(Consumer):
         self._phase = _PROCESSING
         self._on_records(records)
 
-    # The driver of its program
+    # The driver of the program
 
     def _advance(self, answer: Any) -> None:
-        """Run the program up to a step whose answer comes later."""
+        """Pass *answer* to the program, and run it up to a step whose answer comes later."""
         while self._phase != _ENDED:
             step = self._program.send(answer)
             answer = errors.NONE
@@ -235,14 +239,14 @@ class GroupConsumer(Consumer):
             self._on_records({})
 
     def seek(self, partition: str, offset: int) -> None:
-        """Read a partition from *offset*, whatever its group has committed (``seek``)."""
+        """Read a partition from *offset*, not from the group's committed offset (``seek``)."""
         self.coordinator.skip_offset_fetch(partition)
         self.position[partition] = self.consumed_to[partition] = offset
         self._changed_partitions[partition] = None
         self._fetch()
 
     def rewind(self) -> None:
-        """Return to the committed offsets in all partitions (``committed``, ``seek``).
+        """Continue from the committed offsets in all partitions (``committed``, ``seek``).
 
         The history shows the partitions as unassigned for a moment, because the new positions do
         not depend on the old ones.
@@ -257,10 +261,10 @@ class GroupConsumer(Consumer):
         self._fetch()
 
     def has_ended(self) -> bool:
-        """Return whether it was closed, or cannot be a member any longer."""
+        """Return whether the consumer was closed or can no longer be in its group."""
         return self._phase == _ENDED
 
-    # For its membership
+    # Callbacks of the membership (`GroupListener`)
 
     def on_partitions_assigned(self, partitions: Sequence[str]) -> None:
         names = tuple(partitions)
@@ -288,11 +292,11 @@ class GroupConsumer(Consumer):
     def on_partitions_paused(self, partitions: Sequence[str]) -> None:
         for name in partitions:
             self._stop_reading(name)
-        # A fetch that repeats itself would keep requesting them.
+        # A fetch that repeats itself would keep requesting these partitions.
         self._fetch()
 
     def _drop(self, partition: str) -> None:
-        """Forget the positions in a partition, and discard its fetched records."""
+        """Stop reading a partition, and forget up to where it was polled."""
         self.consumed_to.pop(partition, None)
         self._stop_reading(partition)
 
@@ -326,8 +330,8 @@ class GroupConsumer(Consumer):
         self._changed_partitions[partition] = None
         self._fetch()
 
-    def _reset(self, response: protocol.ListOffsetsResponse | None, partition: str) -> None:
-        super()._reset(response, partition)
+    def _handle_offset_response(self, response: protocol.ListOffsetsResponse | None, partition: str) -> None:
+        super()._handle_offset_response(response, partition)
         position = self.position.get(partition, NO_POSITION)
         if partition not in self.consumed_to and position != NO_POSITION:
             self.consumed_to[partition] = position
@@ -344,7 +348,7 @@ class GroupConsumer(Consumer):
         self._history.record_commit(self._process, offsets.items(), self._host.clock.now_us, type_, failure)
 
     def on_group_failed(self, error: str) -> None:
-        """End the application, because poll throws an exception."""
+        """End the application, because its poll throws an exception."""
         self._phase = _ENDED
         if self._on_failed is not None:
             self._on_failed()

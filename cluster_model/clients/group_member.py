@@ -1,6 +1,6 @@
-"""Commits offsets and fetches committed ones, for members with either group protocol.
+"""Commits offsets and fetches committed offsets, for members with either group protocol.
 
-It models ``ConsumerCoordinator.java`` and ``CommitRequestManager.java``.
+Modelled on ``ConsumerCoordinator.java`` and ``CommitRequestManager.java``.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -31,7 +31,7 @@ COORDINATOR_ERRORS: Final = frozenset(
         errors.NETWORK_EXCEPTION,
     }
 )
-"""Errors that require another lookup of the coordinator.
+"""Errors after which the client must look up the coordinator again.
 
 NETWORK_EXCEPTION stands for a lost connection.
 """
@@ -57,7 +57,7 @@ class GroupMetadata(NamedTuple):
 
 
 class GroupListener(Protocol):
-    """The consumer of a member, and its application."""
+    """The consumer to which a group member belongs, together with the consumer's application."""
 
     def is_polling(self) -> bool:
         """Return whether the application is in a poll."""
@@ -72,10 +72,10 @@ class GroupListener(Protocol):
         """Return the offset up to which the application has polled each partition."""
 
     def on_partitions_revoked(self, partitions: Sequence[str], *, lost: bool) -> None:
-        """Stop reading partitions; *lost* if other members may read them already."""
+        """Stop reading partitions; *lost* says whether other members may read them already."""
 
     def on_partitions_assigned(self, partitions: Sequence[str]) -> None:
-        """Prepare to read partitions, whose committed offsets follow."""
+        """Prepare to read partitions. `set_committed_offset` is called later for each of them."""
 
     def set_committed_offset(self, partition: str, offset: int) -> None:
         """Read a partition from the committed offset, which is -1 if there is none."""
@@ -97,7 +97,7 @@ class GroupListener(Protocol):
 
 
 class GroupMember:
-    """A member of a group, or a consumer that only commits for it if *subscribes* is False.
+    """A member of a group; if *subscribes* is False, a consumer that only commits for the group.
 
     `poll` does the work of an application's poll. It is called at the beginning of a poll, and
     again during the poll when something has changed. Heartbeats continue in between, as long as the
@@ -142,14 +142,14 @@ class GroupMember:
         self.owned: dict[str, None] = {}
         self._is_closed = False
         self._auto_commit_us = host.clock.now_us + config.auto_commit_interval_us
-        self._auto_commit_set = False
-        self._waiting: list[Callable[[], None]] = []
+        self._is_auto_commit_timer_set = False
+        self._waiting_commits: list[Callable[[], None]] = []
         self._partitions_without_offset: dict[str, None] = {}
-        self._fetching_offsets = False
+        self._is_fetching_offsets = False
 
     @property
     def identity(self) -> GroupMetadata:
-        """The identity in requests."""
+        """The identity of this member in requests."""
         config = self._config
         return GroupMetadata(config.group, self.generation, self.member, config.group_instance)
 
@@ -159,12 +159,12 @@ class GroupMember:
         return self.identity
 
     def is_settled(self) -> bool:
-        """Return whether it has its partitions and their offsets, and does not rebalance."""
+        """Return whether the member has its partitions and offsets, and no rebalance is due."""
         raise NotImplementedError
 
     @property
     def blocks_poll(self) -> bool:
-        """Whether polls return no records, because partitions are about to be revoked."""
+        """Whether polls return no records yet, because partitions are about to be revoked."""
         raise NotImplementedError
 
     def poll(self) -> None:
@@ -184,7 +184,7 @@ class GroupMember:
             self.poll()
 
     def _coordinator_found(self) -> None:
-        waiting, self._waiting = self._waiting, []
+        waiting, self._waiting_commits = self._waiting_commits, []
         for resume in waiting:
             resume()
         self._poll_again()
@@ -205,19 +205,19 @@ class GroupMember:
     # Commits
 
     def _auto_commit(self) -> None:
-        """Commit polled offsets if the interval is over (``maybeAutoCommitOffsetsAsync``)."""
+        """Commit polled offsets if it is time for that (``maybeAutoCommitOffsetsAsync``)."""
         now_us = self._host.clock.now_us
         if now_us >= self._auto_commit_us:
             self._auto_commit_us = now_us + self._config.auto_commit_interval_us
             consumed = self._listener.consumed_offsets()
             if consumed and (self._is_in_group() or not self._subscribes):
                 self.commit_async(consumed, _ignore_error)
-        if not self._auto_commit_set:
-            self._auto_commit_set = True
-            self._host.set_timer(self._auto_commit_us - now_us, self._auto_commit_due)
+        if not self._is_auto_commit_timer_set:
+            self._is_auto_commit_timer_set = True
+            self._host.set_timer(self._auto_commit_us - now_us, self._handle_auto_commit_timer)
 
-    def _auto_commit_due(self, _: None) -> None:
-        self._auto_commit_set = False
+    def _handle_auto_commit_timer(self, _: None) -> None:
+        self._is_auto_commit_timer_set = False
         self._poll_again()
 
     def commit_async(self, offsets: Mapping[str, int], on_done: CommitCallback) -> None:
@@ -241,7 +241,7 @@ class GroupMember:
             if self._is_closed:
                 return
             if self._lookup.connection() is None:
-                self._waiting.append(lambda: self._begin_commit(to_commit, ended))
+                self._waiting_commits.append(lambda: self._begin_commit(to_commit, ended))
                 self._lookup.find()
             else:
                 self._begin_commit(to_commit, ended)
@@ -263,9 +263,9 @@ class GroupMember:
         request = OffsetCommitRequest(
             identity.group, identity.generation, identity.member, identity.instance, offsets
         )
-        connection.send(request, self._commit_answered, (offsets, on_done, identity.generation))
+        connection.send(request, self._handle_commit_response, (offsets, on_done, identity.generation))
 
-    def _commit_answered(
+    def _handle_commit_response(
         self, response: OffsetCommitResponse | None, context: tuple[dict[str, int], CommitCallback, int]
     ) -> None:
         offsets, on_done, generation = context
@@ -280,11 +280,11 @@ class GroupMember:
         self._end_commit(offsets, error, on_done)
 
     def _is_in_group(self) -> bool:
-        """Return whether it may commit automatically."""
+        """Return whether the member is in its group, so that it may commit automatically."""
         raise NotImplementedError
 
     def _commit_error(self) -> str:
-        """Return the error with which the client itself refuses a commit."""
+        """Return the error with which the client itself refuses a commit, or `errors.NONE`."""
         raise NotImplementedError
 
     def _handle_commit_error(self, error: str) -> None:
@@ -305,25 +305,25 @@ class GroupMember:
         self._partitions_without_offset.update(dict.fromkeys(partitions))
 
     def skip_offset_fetch(self, partition: str) -> None:
-        """Fetch no committed offset of a partition, because its application has sought one."""
+        """Fetch no committed offset of a partition, because the application has called ``seek``."""
         self._partitions_without_offset.pop(partition, None)
 
     def _fetch_offsets(self) -> None:
-        if self._fetching_offsets:
+        if self._is_fetching_offsets:
             return
         connection = self._lookup.connection()
         if connection is None:
             self._lookup.find()
             return
-        self._fetching_offsets = True
+        self._is_fetching_offsets = True
         request = self._offset_fetch_request(tuple(self._partitions_without_offset))
-        connection.send(request, self._offsets_fetched)
+        connection.send(request, self._handle_offsets_response)
 
     def _offset_fetch_request(self, partitions: tuple[str, ...]) -> OffsetFetchRequest:
         return OffsetFetchRequest(self._config.group, partitions, self._requires_stable)
 
-    def _offsets_fetched(self, response: OffsetFetchResponse | None, _: Any) -> None:
-        self._fetching_offsets = False
+    def _handle_offsets_response(self, response: OffsetFetchResponse | None, _: Any) -> None:
+        self._is_fetching_offsets = False
         if self._is_closed:
             return
         offsets = {} if response is None else response.partitions
@@ -342,4 +342,4 @@ class GroupMember:
 
 
 def _ignore_error(_: str) -> None:
-    """Ignore the error: the next commit covers the same offsets."""
+    """Ignore the error, because the next commit covers the same offsets."""

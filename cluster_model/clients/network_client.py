@@ -1,4 +1,4 @@
-"""Connects a client to one server: requests in flight, timeouts, reconnect backoff.
+"""Connects a client to one server, with requests in flight, timeouts and a reconnect backoff.
 
 This is the part of Kafka's ``NetworkClient`` for one node. Answers arrive in the order of the
 requests. An answer out of order or a request timeout closes the connection, and fails all requests
@@ -23,7 +23,7 @@ OnComplete = Callable[[Any, Any], None]
 
 @final
 class InFlightRequest:
-    """A request without an answer (``NetworkClient.InFlightRequest``)."""
+    """A request that has no answer yet (``NetworkClient.InFlightRequest``)."""
 
     __slots__ = ("context", "correlation_id", "deadline_us", "on_complete")
 
@@ -51,7 +51,7 @@ class NetworkClient(ClientEndpoint):
     is_throttled: bool = field(default=False, init=False)
     """Whether the broker has announced that it reads nothing before `usable_at_us`."""
     in_flight: list[InFlightRequest] = field(default_factory=list, init=False)
-    """The oldest first. They are few, so a list is faster than a deque."""
+    """The requests without an answer, oldest first. A list is faster than a deque for so few."""
     _connection: Connection | None = field(default=None, init=False)
     _correlation_id: int = field(default=0, init=False)
     _failures: int = field(default=0, init=False)
@@ -59,13 +59,13 @@ class NetworkClient(ClientEndpoint):
     _count_repetitions: Callable[[int], None] | None = field(default=None, init=False)
 
     def is_usable(self) -> bool:
-        """Return whether it is connected and not throttled, or the backoff is over."""
+        """Return whether a request may be sent, on this connection or a new one."""
         if self._connection is not None and not self.is_throttled:
             return True
         return self.host.clock.now_us >= self.usable_at_us
 
     def throttle(self, throttle_us: int) -> None:
-        """Count as not ready while the server reads nothing (KIP-219).
+        """Send nothing for a while, because the server reads nothing (KIP-219).
 
         See ``ClusterConnectionStates.throttle``.
         """
@@ -73,7 +73,7 @@ class NetworkClient(ClientEndpoint):
         self.usable_at_us = max(self.usable_at_us, self.host.clock.now_us + throttle_us)
 
     def is_connected(self) -> bool:
-        """Return whether there is a connection, as far as the client knows."""
+        """Return whether the client has a connection that it does not know to be lost."""
         return self._connection is not None
 
     def send(
@@ -84,13 +84,14 @@ class NetworkClient(ClientEndpoint):
         count_repetitions: Callable[[int], None] | None = None,
         timeout_us: int | None = None,
     ) -> None:
-        """Send a request; *on_complete* is called once, with the answer or None, and the *context*.
+        """Send a request; *on_complete* is called once, with the answer or None and the *context*.
 
         A request that takes longer than others may have its own *timeout_us* (KIP-266).
 
-        *count_repetitions* declares that the same request would follow an empty answer, so that it
-        may repeat by itself (`harrow.cluster_model.sim.idle_fetch`) until another request is sent
-        or `stop_repeating` is called. It is called with the number of repetitions.
+        *count_repetitions* declares that after an empty answer the client would send the same
+        request again. The simulation may then repeat the request by itself
+        (`harrow.cluster_model.sim.idle_fetch`), until another request is sent or `stop_repeating`
+        is called. *count_repetitions* is then called with the number of repetitions.
         """
         host = self.host
         connection = self._connection
@@ -128,7 +129,7 @@ class NetworkClient(ClientEndpoint):
 
     @property
     def repeated_us(self) -> int | None:
-        """When the request in flight last repeated itself; None if it did not."""
+        """When the request in flight last repeated itself; None if it does not."""
         connection = self._connection
         return None if connection is None or connection.idle is None else connection.idle.repeated_us
 
@@ -141,9 +142,9 @@ class NetworkClient(ClientEndpoint):
         return self._connection is not None and self._connection.idle is not None
 
     def _on_repeated(self, requests: int, sent_us: int) -> None:
-        """Count *requests* repetitions.
+        """Count *requests* repetitions of the request in flight, which now stops repeating itself.
 
-        The last one, sent at *sent_us*, is in flight and not idle.
+        The last repetition was sent at *sent_us* and is still in flight.
         """
         if requests:
             assert self._count_repetitions is not None, "a request that is not repeated"
@@ -192,14 +193,14 @@ class NetworkClient(ClientEndpoint):
             self._fail_in_flight()
 
     def close(self) -> None:
-        """Close the connection and forget the requests in flight."""
+        """Close the connection and forget the requests in flight, without completing them."""
         if self._connection is not None:
             self.host.close(self._connection)
             self._connection = None
         self.in_flight.clear()
 
     def on_clock_step(self, by_us: int) -> None:
-        """Shift deadlines and the backoff, which use the machine's clock, after it jumped."""
+        """Shift deadlines and the backoff, after the clock of the machine jumped."""
         if self._is_idle():
             self.stop_repeating()
         if self._failures:
@@ -211,7 +212,7 @@ class NetworkClient(ClientEndpoint):
             self.host.set_timer(max(due_us, 0), self._check_stepped_timeouts)
 
     def _check_stepped_timeouts(self, _: None) -> None:
-        """Check the oldest request before the shared timer does."""
+        """Check the oldest request after a clock jump, earlier than the shared timer would."""
         if self.in_flight and self.in_flight[0].deadline_us <= self.host.clock.now_us:
             self.disconnect()
 
@@ -234,7 +235,8 @@ class NetworkClient(ClientEndpoint):
     def _check_timeouts(self, _: None) -> None:
         """Check the oldest request, and set the timer again. One timer serves all requests.
 
-        A request that repeats itself is answered in time. The timer is set again when it stops.
+        A request that repeats itself is always answered in time, so it needs no timer. When it
+        stops repeating itself, the timer is set again.
         """
         self._is_timer_set = False
         if self._is_idle():

@@ -1,8 +1,8 @@
-"""Implements a producer: batches, requests in flight, retries, idempotence.
+"""Implements a producer, with batches, requests in flight, retries and idempotence.
 
-It models ``KafkaProducer.java``, ``Sender.java``, ``RecordAccumulator.java`` and the parts of
-``TransactionManager.java`` that need no transactions. Application and sender thread are one actor,
-so a batch is sent as soon as it may be.
+Modelled on ``KafkaProducer.java``, ``Sender.java``, ``RecordAccumulator.java`` and the parts of
+``TransactionManager.java`` that need no transactions. The application and the sender thread are one
+actor, so a batch is sent as soon as that is permitted.
 """
 
 from collections.abc import Callable, Collection
@@ -37,7 +37,7 @@ class PartitionBatches:
         self.name = name
         self.queue: list[ProducerBatch] = []
         self.in_flight: list[ProducerBatch] = []
-        # Whether the sender visits it, because it had batches to send.
+        # Whether the partition is in the sender's list of partitions with batches to send.
         self.is_waiting = False
 
 
@@ -61,7 +61,7 @@ class Producer:
         self._process = process
         self._config = config
         self._behaviours = behaviours
-        # What each batch needs is in attributes of its own: they are read several times a request.
+        # Settings that are read several times for each request have attributes of their own.
         self._acks = config.acks
         self._is_idempotent = config.idempotence
         self._max_in_flight = config.max_in_flight
@@ -82,7 +82,7 @@ class Producer:
             oldest_fails_first=behaviours.clients.oldest_request_fails_first,
             later=later,
         )
-        # Topics that it writes to completely, including partitions added later.
+        # Topics to whose partitions the producer writes, including partitions added later.
         self._topics = frozenset(topics)
         self._backoff = ExponentialBackoff(
             config.retry_backoff_us, config.retry_backoff_max_us, host.choices.network
@@ -94,16 +94,18 @@ class Producer:
             leads_nearby=self._leads_nearby if config.is_rack_aware else None,
         )
         self._partitions = {name: PartitionBatches(name) for name in partitions}
-        # Partitions with batches to send. An empty one is dropped when it is next visited.
+        # Partitions with batches to send. The sender drops a partition that has none left.
         self._partitions_to_send: list[PartitionBatches] = []
         self._requests_in_flight: dict[int, int] = dict.fromkeys(brokers, 0)
-        # Only for the mutant `expired-memory-reused`: the request that carries each batch, and the
-        # memory of batches that expired in flight, with the time.
+        # Only for the mutant `expired-memory-reused`: the request that carries each batch, and for
+        # each batch that expired in flight the time, the partition and the request.
         self._carriers: dict[ProducerBatch, protocol.ProduceRequest] = {}
         self._freed_memory: list[tuple[int, str, protocol.ProduceRequest]] = []
         sequences = EpochBumps if behaviours.clients.producer_bumps_epoch else ProducerSequences
-        self._sequences = sequences(awaits_given_up=behaviours.clients.abandoned_batch_keeps_sequence)
-        # The operation of a send in the history: its own, or a transaction.
+        self._sequences = sequences(
+            keeps_abandoned_sequence=behaviours.clients.abandoned_batch_keeps_sequence
+        )
+        # The kind of operation in the history to which a send belongs: a send or a transaction.
         self._operation = SEND
         # Whether batches are sent without lingering.
         self._skips_linger = False
@@ -128,7 +130,7 @@ class Producer:
     def send(
         self, value: str, partition: str | None = None, key: str | None = None, *, tombstone: bool = False
     ) -> None:
-        """Accept a record. Its outcome goes into the history."""
+        """Accept a record. The history gets its outcome later."""
         if partition is not None:
             name = partition
         else:
@@ -163,7 +165,7 @@ class Producer:
         return leader is not None and self._metadata.racks.get(leader) == self._config.client_rack
 
     def _has_room(self, batch: ProducerBatch) -> bool:
-        """Return whether a batch was never sent and has room for another record."""
+        """Return whether a batch can take another record: it is not full, and was never sent."""
         return (
             batch.attempts == 0
             and not batch.has_sequence()
@@ -171,7 +173,7 @@ class Producer:
         )
 
     def flush(self, on_flushed: Callable[[], None]) -> None:
-        """Send lingering batches, and call back when all sends have an outcome (``flush``)."""
+        """Send lingering batches; call *on_flushed* when all records have outcomes (``flush``)."""
         self._on_flushed = on_flushed
         self._skips_linger = True
         self._run()
@@ -185,7 +187,7 @@ class Producer:
             on_flushed()
 
     def abandon(self) -> None:
-        """Report the crash of the application: the outcome of unfinished sends is unknown."""
+        """Report a crash of the application: unsent records failed, others may be in the logs."""
         now_us = self._host.clock.now_us
         for partition in self._partitions.values():
             for batch in (*partition.in_flight, *partition.queue):
@@ -210,7 +212,7 @@ class Producer:
         self._run()
 
     def _run(self) -> None:
-        """Send what can be sent. A nested call makes the sender run again afterwards."""
+        """Send all batches that may be sent. A nested call makes the sender run once more."""
         if self._is_running:
             self._must_run_again = True
             return
@@ -260,7 +262,7 @@ class Producer:
             self._run()
 
     def _ready_at_us(self, partition: PartitionBatches, now_us: int) -> int | None:
-        """Return when the first batch may be sent; None if another event must come first."""
+        """Return when the first batch may be sent; None if that depends on another event."""
         queue, in_flight = partition.queue, partition.in_flight
         batch = queue[0]
         leader = self._metadata.leader(partition.name)
@@ -285,7 +287,7 @@ class Producer:
         )
 
     def _has_another_leader(self, batch: ProducerBatch) -> bool:
-        """Return whether the leader has changed since a batch was refused.
+        """Return whether the partition has a new leader since a batch was refused.
 
         See ``hasLeaderChangedForTheOngoingRetry``.
         """
@@ -387,7 +389,10 @@ class Producer:
         return error in FATAL_SEQUENCE_ERRORS and self._sequences.may_retry(batch, error)
 
     def _requeue(self, batch: ProducerBatch) -> None:
-        """Put a batch back, in the order of its sequence or else to the front (``reenqueue``)."""
+        """Put a batch back into the queue (``reenqueue``).
+
+        Without a sequence number it becomes the first, otherwise the numbers decide.
+        """
         partition = self._partitions[batch.partition]
         queue = partition.queue
         self._await_sender(partition)
@@ -429,7 +434,7 @@ class Producer:
             self._check_flushed()
 
     def _free_sequence(self, batch: ProducerBatch, error: str) -> None:
-        """Settle the sequence numbers of a batch that is given up."""
+        """Settle the sequence numbers of a batch that the producer gives up."""
         retries_left = batch.attempts <= self._config.retries
         others = self._other_batches(batch)
         if others and retries_left and batch.maybe_appended and error != EXPIRED:
@@ -440,8 +445,8 @@ class Producer:
 
     def _outstanding_batches(self, partition: str) -> list[ProducerBatch]:
         """Return the unsettled batches with a sequence of the current producer id, in order."""
-        of_partition = self._partitions[partition]
-        batches = (*of_partition.in_flight, *of_partition.queue)
+        partition_batches = self._partitions[partition]
+        batches = (*partition_batches.in_flight, *partition_batches.queue)
         current = self._sequences.producer_id
         outstanding = [batch for batch in batches if batch.has_sequence() and batch.producer_id == current]
         return sorted(outstanding, key=_base_sequence)
@@ -458,9 +463,9 @@ class Producer:
         return now_us - batch.created_us >= self._config.delivery_timeout_us
 
     def _expires_at_us(self, batch: ProducerBatch) -> int:
-        """Return when a batch is given up.
+        """Return when the producer gives up a batch.
 
-        ``delivery.timeout.ms`` decides (KIP-91). Before, a queued batch was given up
+        Since KIP-91 ``delivery.timeout.ms`` decides. Earlier producers gave up a queued batch
         ``request.timeout.ms`` after it could have been sent.
         """
         if self._has_delivery_timeout:
@@ -481,7 +486,7 @@ class Producer:
             self._host.set_timer(max(expires_us - now_us, 1), self._expire_batches, self._clock_steps)
 
     def _blocks_expiry(self, partition: PartitionBatches) -> bool:
-        """Return whether a batch in flight keeps queued ones from expiring (before KIP-91)."""
+        """Return whether a batch in flight keeps queued batches from expiring (before KIP-91)."""
         return self._max_in_flight == 1 and bool(partition.in_flight) and not self._has_delivery_timeout
 
     def on_clock_step(self, by_us: int) -> None:
@@ -518,10 +523,11 @@ class Producer:
         self._run()
 
     def _share_memory(self, batch: ProducerBatch, request: protocol.ProduceRequest) -> None:
-        """Overwrite an expired batch, whose request may still be in flight (KAFKA-19012).
+        """Overwrite an expired batch with a newer batch that got its memory (KAFKA-19012).
 
-        The new batch was created after the other one expired. This is a mutant: Kafka 2.8 to 4.1
-        overwrites only the part of a request that a full socket has not accepted yet.
+        A request with the expired batch may still be in flight. The method belongs to a mutant:
+        Kafka 2.8 to 4.1 overwrites only the part of a request that a full socket has not accepted
+        yet.
         """
         for index, (since_us, name, carrier) in enumerate(self._freed_memory):
             if batch.created_us >= since_us:
@@ -531,9 +537,9 @@ class Producer:
         self._carriers[batch] = request
 
     def _expire(self, batch: ProducerBatch) -> None:
-        """Report a timeout.
+        """Fail a batch with a timeout.
 
-        The sequence of a retried batch is unresolved until the other batches are answered.
+        The sequence of a retried batch stays unresolved until the other batches are answered.
         """
         self._fail(batch, EXPIRED)
 

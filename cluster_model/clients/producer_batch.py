@@ -1,4 +1,4 @@
-"""Defines a producer's batch: records, attempts, sequence, deadline (``ProducerBatch.java``)."""
+"""Defines a producer's batch of records, and the state of its delivery (``ProducerBatch.java``)."""
 
 from dataclasses import field
 
@@ -12,7 +12,8 @@ class ProducerBatch:
     """Records for one partition that are sent together.
 
     ``leader_epoch`` is the epoch that the producer knew of at the last attempt. ``maybe_appended``
-    becomes true at the first attempt whose outcome is unknown.
+    becomes true after the first attempt whose outcome is unknown. ``sequence_was_reset`` says
+    whether the batch got another sequence number, and has not been sent with it yet.
     """
 
     partition: str
@@ -20,7 +21,7 @@ class ProducerBatch:
     max_timestamp_us: int = 0
     values: list[str] = field(default_factory=list)
     keys: dict[int, tuple[str, bool]] = field(default_factory=dict)
-    """For each index of a record with a key: the key, and whether it is a tombstone."""
+    """By the index of a record with a key: the key, and whether the record is a tombstone."""
     size_bytes: int = 0
     producer_id: int = NO_PRODUCER_ID
     producer_epoch: int = 0
@@ -42,7 +43,7 @@ class ProducerBatch:
         return self.base_sequence + len(self.values) - 1
 
     def record_batch(self, skew_us: int = 0) -> RecordBatch:
-        """Return the batch for a request, with timestamps of a clock that is *skew_us* ahead."""
+        """Return the batch as a request carries it, with timestamps of a clock *skew_us* ahead."""
         has_producer = self.producer_id != NO_PRODUCER_ID
         return RecordBatch(
             tuple(self.values),

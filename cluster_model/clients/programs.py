@@ -1,17 +1,19 @@
 """Defines applications as programs: generators of steps, in the order of their real code.
 
-A program yields a step and receives its answer. It touches no client. Two drivers take the steps.
-In the model `harrow.cluster_model.clients.application.Application` answers when a client calls
-back. In a process on real brokers
+A program yields a step and receives the answer to that step. It touches no client. Two drivers take
+the steps. In the model `harrow.cluster_model.clients.application.Application` answers when a client
+calls back. In a process on real brokers
 `harrow.live_cluster.clients.application_worker.ApplicationWorker` answers when a library call
-returns. So an application does the same things in the same order in both. Differences
-between clients belong in a driver.
+returns. So an application does the same things in the same order with both drivers. What differs
+between the clients belongs in a driver.
 
-The driver announces each step with a name. A fault can hold the application there, and then kill it
-or let it continue. The answer to a failed step is the name of the error in Kafka, otherwise `NONE`.
+The driver announces each step that has a name. A fault can hold the application at such a step, and
+then kill the application or let it continue. If a step can fail, its answer is the name of the
+error in Kafka, or `NONE` if it succeeded.
 """
 
-# Plain Python: the programs are generators that receive the answers to their steps.
+# Plain Python: this file is not compiled, because the programs are generators that receive the
+# answers to their steps.
 
 from abc import ABC, abstractmethod
 from collections import deque
@@ -48,15 +50,16 @@ AUTO: Final = "auto"
 AFTER: Final = "after"
 BEFORE: Final = "before"
 NEVER: Final = "never"
-"""When a consumer's application commits.
+"""When an application that consumes commits its offsets.
 
-By ``enable.auto.commit``, after or before processing the records of a poll, or never.
+The consumer commits automatically (``enable.auto.commit``), or the application commits after or
+before it processes the records of a poll, or offsets are never committed.
 """
 
 SEND_FAILED: Final = "SEND_FAILED"
-"""A record was not acknowledged, as the callback of KafkaProducer.send reports."""
+"""The error of a flush: the callback of KafkaProducer.send reported a failure for a record."""
 CONSUMER_FAILED: Final = "CONSUMER_FAILED"
-"""The consumer cannot be a member of its group any longer. A driver ends the program with this."""
+"""The error with which a driver ends a program whose consumer can no longer be in its group."""
 
 Record = tuple[str, int, str]
 """Partition, offset, value."""
@@ -82,7 +85,7 @@ class SubscribeToSource(ProgramStep):
 
 
 class PollRecords(ProgramStep, name=POLL):
-    """Wait for records. The answer is None if there are none and the application is to close."""
+    """Wait for records. The answer is None if there are none and the application must close."""
 
 
 class SlowDown(ProgramStep):
@@ -90,19 +93,19 @@ class SlowDown(ProgramStep):
 
 
 class ProcessRecord(ProgramStep, name=PROCESS):
-    """Spend the processing time of a record."""
+    """Spend the time that it takes to process a record."""
 
 
 @dataclass(frozen=True)
 class ProcessRecords(ProgramStep):
-    """Spend the processing time of a poll's records, and report them as processed."""
+    """Spend the time that it takes to process a poll's records, and report them as processed."""
 
     records: Records
 
 
 @dataclass(frozen=True)
 class WriteResult(ProgramStep, name=SEND):
-    """Send the result of a record with this value."""
+    """Send the result of the record whose value is *value*."""
 
     value: str
 
@@ -110,7 +113,7 @@ class WriteResult(ProgramStep, name=SEND):
 class FlushResults(ProgramStep, name=FLUSH):
     """Wait until every sent record has an outcome.
 
-    The answer is `SEND_FAILED` if any has failed since the last flush.
+    The answer is `SEND_FAILED` if a record has failed since the last flush, otherwise `NONE`.
     """
 
 
@@ -130,7 +133,10 @@ class CloseClients(ProgramStep):
 
 
 class InitTransactions(ProgramStep):
-    """Fence former sessions. The driver repeats this, a commit or an abort after a timeout."""
+    """Fence former sessions of the producer.
+
+    After a timeout the driver repeats the call, as it does for commits and aborts.
+    """
 
 
 class OpenTransaction(ProgramStep, name=BEGIN):
@@ -177,7 +183,7 @@ class SendNextRecord(ProgramStep):
 
 @dataclass(frozen=True)
 class NoteOffsets(ProgramStep):
-    """Record the outcome of the offsets in the transaction in the history, if there are any."""
+    """If the transaction has offsets, write their outcome to the history."""
 
     outcome: str
     error: str
@@ -191,14 +197,14 @@ class StoreResult(ProgramStep, name=STORE):
 
 
 class PrepareRecords(ProgramStep, name=PROCESS):
-    """Spend the time that `slow_poll` adds, before workers get the records."""
+    """Spend the time that the fault `slow_poll` adds, before workers get the records."""
 
 
 @dataclass(frozen=True)
 class HandOut(ProgramStep):
     """Hand records to workers, and wait until a worker has taken the last record.
 
-    The answer is the offsets to commit.
+    The answer is the offsets that the application may commit.
     """
 
     records: Records
@@ -221,11 +227,11 @@ class ApplicationProgram(ABC):
 
     delivery: ClassVar[str]
     steps: ClassVar[tuple[str, ...]]
-    """The names of its steps."""
+    """The names of the steps at which the application can be held."""
     commits_itself: ClassVar[bool] = False
     """Whether the consumer commits polled positions automatically."""
     begins_at_store: ClassVar[bool] = False
-    """Whether the application starts where its store ends, whatever its group has committed."""
+    """Whether the application starts after its last stored result, not at committed offsets."""
 
     def __init__(self, *, rewinds: bool) -> None:
         self._rewinds = rewinds
@@ -261,16 +267,16 @@ class ApplicationProgram(ABC):
 class ExactlyOnce(ApplicationProgram):
     """Consume, transform, produce: one transaction for results and offsets (KIP-98, KIP-447).
 
-    The application aborts a failed transaction, and returns to the committed offsets. It ends when
-    its producer has failed for good.
+    If a transaction fails, the application aborts it and returns to the committed offsets. The
+    application ends when its producer has failed for good.
     """
 
     delivery = EXACTLY_ONCE
     steps = (POLL, BEGIN, PROCESS, SEND, SEND_OFFSETS, COMMIT, ABORT)
 
     def run(self) -> Program:
-        # First end the transaction that an earlier session left open: it may have offsets to
-        # commit.
+        # First end the transaction that an earlier session left open, because the offsets
+        # in it may still be committed.
         error: str = yield InitTransactions()
         return (yield from super().run()) if error == NONE else error
 
@@ -291,7 +297,7 @@ class ExactlyOnce(ApplicationProgram):
 
 
 class AtLeastOnce(ApplicationProgram):
-    """Commits its positions once all results of a poll are acknowledged."""
+    """Commits the polled positions once all results of a poll are acknowledged."""
 
     delivery = AT_LEAST_ONCE
     steps = (POLL, PROCESS, SEND, FLUSH, COMMIT)
@@ -300,7 +306,8 @@ class AtLeastOnce(ApplicationProgram):
         yield from self._write_each(records)
         error: str = yield FlushResults()
         if error == NONE:
-            # If the commit fails, the next one includes its offsets, or another owner reads again.
+            # If the commit fails, the next commit includes its offsets, or the next owner of the
+            # partition reads the records again.
             yield CommitOffsets()
         else:
             yield from self._rewind()
@@ -333,7 +340,7 @@ class AutoCommitted(ApplicationProgram):
 
 
 class IdempotentSink(ApplicationProgram):
-    """Stores each result together with the offset of its record, and starts where its store ends.
+    """Stores each result together with the offset of its record, and starts after the last result.
 
     Its group decides which partitions it reads, but not from which offset.
     """
@@ -353,9 +360,9 @@ class IdempotentSink(ApplicationProgram):
 class ParallelWorkers(ApplicationProgram):
     """Hands records to workers, and commits the lowest unfinished offset.
 
-    Workers finish in any order. It polls again once a worker is free. The result of a finished
-    record may not be acknowledged yet, so it flushes, and then commits the records that were
-    finished before the flush.
+    Workers finish records in any order. The application polls again once a worker is free. Because
+    the result of a finished record may not be acknowledged yet, the application flushes first, and
+    then commits the offsets of records that were finished before the flush.
     """
 
     delivery = WATERMARK
@@ -374,7 +381,7 @@ class ParallelWorkers(ApplicationProgram):
 
 
 class HighestFinished(ParallelWorkers):
-    """Commits the highest finished offset instead, and so also unfinished offsets below it."""
+    """Commits the highest finished offset, even if records below it are unfinished."""
 
     delivery = HIGHEST_FINISHED
 
@@ -389,14 +396,14 @@ APPLICATIONS: Final[Mapping[str, type[ApplicationProgram]]] = {
 """The program of each `delivery` in a campaign."""
 
 STEPS: Final = tuple(dict.fromkeys(step for kind in APPLICATIONS.values() for step in kind.steps))
-"""The names of all their steps."""
+"""The names of the steps of all programs."""
 
 
 # The programs of consumers and producers
 
 
 def read_for_group(commit: str) -> Program:
-    """Process the records of each poll, and commit before, after or not at all."""
+    """Process the records of each poll; *commit* says when to commit their offsets, if at all."""
     yield SubscribeToSource()
     while True:
         records: Records | None = yield PollRecords()
@@ -419,14 +426,14 @@ def generate_records() -> Program:
     return NONE
 
 
-def generate_transactions(records_of_each: int, aborts: Iterator[bool]) -> Program:
+def generate_transactions(records_per_transaction: int, aborts: Iterator[bool]) -> Program:
     """Send the records of the workload in transactions; *aborts* says which transactions to abort.
 
-    It aborts a transaction that fails. Once its producer has failed for good, for example because a
-    successor has fenced it, it sends nothing.
+    The program aborts a transaction that fails. Once the producer has failed for good, for example
+    because a successor has fenced it, the program sends nothing.
     """
     yield from _abort_after((yield InitTransactions()))
-    sent, is_aborted = 0, False
+    sent, to_abort = 0, False
     while (yield WaitForRecord()):
         if (yield MustAbort()):
             yield from _abort_after((yield AbortOpenTransaction()))
@@ -435,31 +442,34 @@ def generate_transactions(records_of_each: int, aborts: Iterator[bool]) -> Progr
             error: str = yield OpenTransaction()
             if error != NONE:
                 continue
-            sent, is_aborted = 0, next(aborts)
+            sent, to_abort = 0, next(aborts)
         yield SendNextRecord()
         sent += 1
-        if sent >= records_of_each:
-            yield from _end_transaction(is_aborted=is_aborted)
+        if sent >= records_per_transaction:
+            yield from _end_transaction(to_abort=to_abort)
     if (yield MustAbort()):
         yield from _abort_after((yield AbortOpenTransaction()))
     elif (yield IsTransactionOpen()):
-        yield from _end_transaction(is_aborted=is_aborted)
+        yield from _end_transaction(to_abort=to_abort)
     return NONE
 
 
-def _end_transaction(*, is_aborted: bool) -> ProgramPart:
-    yield from _abort_after((yield AbortOpenTransaction() if is_aborted else CommitOpenTransaction()))
+def _end_transaction(*, to_abort: bool) -> ProgramPart:
+    yield from _abort_after((yield AbortOpenTransaction() if to_abort else CommitOpenTransaction()))
 
 
 def _abort_after(error: str) -> ProgramPart:
-    """Abort the transaction if a failed call leaves no choice."""
+    """Abort the transaction if *error*, from the call before, leaves no choice."""
     while error != NONE and (yield MustAbort()):
         error = yield AbortOpenTransaction()
 
 
-def transactions_to_abort(every: int, begun: int = 0) -> Iterator[bool]:
-    """Yield True for one transaction in *every*, after *begun* earlier transactions."""
-    for number in count(begun + 1):
+def transactions_to_abort(every: int, earlier_count: int = 0) -> Iterator[bool]:
+    """Yield for each transaction whether to abort it: one in *every*.
+
+    The first *earlier_count* transactions are skipped, because an earlier session began them.
+    """
+    for number in count(earlier_count + 1):
         yield every > 0 and number % every == 0
 
 
@@ -467,17 +477,17 @@ def transactions_to_abort(every: int, begun: int = 0) -> Iterator[bool]:
 
 
 class HoldPoint:
-    """The step at which an application is to be held, and its reported steps."""
+    """The step at which to hold an application, and the steps reported since its last poll."""
 
     __slots__ = ("_reported", "hold")
 
     def __init__(self) -> None:
         self.hold: tuple[str, int] | None = None
-        """A step, and how many more times the application passes it."""
+        """The step at which to hold the application, and how often it passes that step first."""
         self._reported: set[str] = set()
 
     def should_report(self, step: str) -> bool:
-        """Return whether to report a step. A repeated step is reported only once per poll."""
+        """Return whether to report a step: only the first time after each poll."""
         if step == POLL:
             self._reported.clear()
         if step in self._reported:
@@ -489,7 +499,7 @@ class HoldPoint:
         return self.hold is not None and self.hold[0] == step
 
     def holds(self, step: str) -> bool:
-        """Arrive at a step. Return whether the application is held there."""
+        """Count the arrival at a step. Return whether the application is held there."""
         if self.hold is None or self.hold[0] != step:
             return False
         passes = self.hold[1]
@@ -504,7 +514,7 @@ class WorkerRecords:
         self._commits_highest = delivery == HIGHEST_FINISHED
         self.waiting: deque[Record] = deque()
         self.busy = 0
-        # The unfinished offsets of each partition, in order, and its highest finished offset.
+        # For each partition, the unfinished offsets in order, and the highest finished offset.
         self._unfinished_offsets: dict[str, dict[int, None]] = {}
         self._highest_finished: dict[str, int] = {}
 
@@ -514,13 +524,16 @@ class WorkerRecords:
             self.waiting.append(record)
 
     def begin(self) -> tuple[Record, dict[int, None] | None]:
-        """Give a worker the next record. The worker passes it to `finish` afterwards."""
+        """Return the next record for a worker, and the unfinished offsets of its partition.
+
+        The worker passes both to `finish` afterwards.
+        """
         self.busy += 1
         record = self.waiting.popleft()
         return record, self._unfinished_offsets.get(record[0])
 
     def finish(self, record: Record, unfinished: dict[int, None] | None) -> None:
-        """Take back a finished record. It counts unless its partition was forgotten meanwhile."""
+        """Note that a record is finished, unless its partition was forgotten meanwhile."""
         partition, offset, _ = record
         self.busy -= 1
         if unfinished is not None and unfinished is self._unfinished_offsets.get(partition):
@@ -531,7 +544,7 @@ class WorkerRecords:
         return not self.busy and not self.waiting
 
     def to_commit(self, consumed: Mapping[str, int]) -> dict[str, int]:
-        """Return the offsets to commit, where *consumed* are the polled positions."""
+        """Return the offsets to commit when the application has polled up to *consumed*."""
         if self._commits_highest:
             return {name: offset + 1 for name, offset in self._highest_finished.items()}
         return {
@@ -543,9 +556,9 @@ class WorkerRecords:
         self.forget(self._unfinished_offsets)
 
     def forget(self, partitions: Iterable[str]) -> None:
-        """Leave waiting records to the next owner of the partitions.
+        """Drop the waiting records of partitions, because their next owner will read them.
 
-        Workers finish their records.
+        Workers still finish the records that they have.
         """
         for name in tuple(partitions):
             self._unfinished_offsets.pop(name, None)
@@ -554,10 +567,10 @@ class WorkerRecords:
 
 
 class ResultStore:
-    """The store of an application outside of Kafka, which its instances share.
+    """An application's store outside of Kafka, which all instances of the application share.
 
-    Each result is stored in one transaction with the offset after its record. A second result for a
-    record is refused, because it comes from an instance that no longer owns the partition.
+    One transaction stores a result together with the offset after its record. The store refuses a
+    second result for a record, because it comes from an instance that no longer owns the partition.
     """
 
     __slots__ = ("_next",)
@@ -566,7 +579,7 @@ class ResultStore:
         self._next: dict[str, int] = {}
 
     def next_offset(self, partition: str) -> int | None:
-        """Return the offset after the last result; None if there is no result yet."""
+        """Return the offset after the last stored result of a partition; None if there is none."""
         return self._next.get(partition)
 
     def add(self, partition: str, offset: int) -> bool:

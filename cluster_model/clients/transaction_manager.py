@@ -1,8 +1,9 @@
 """Manages the transactions of a transactional producer (``TransactionManager.java``, KIP-98).
 
 Requests to coordinators are sent one at a time, and no batch is sent while one of them is in flight
-(``Sender.runOnce``). Applications get errors by their names in Kafka's protocol, and
-`CALL_TIMED_OUT` and `ILLEGAL_STATE` for exceptions of the client itself.
+(``Sender.runOnce``). A call of the application returns an error of Kafka's protocol by its name.
+For an exception that the client itself throws, it returns `CALL_TIMED_OUT`, `ILLEGAL_STATE` or one
+of the other names below.
 """
 
 from collections.abc import Callable, Mapping
@@ -47,31 +48,41 @@ _VALID_ORIGINS: Final[Mapping[str, frozenset[str]]] = {
     ABORTING: frozenset({IN_TRANSACTION, ABORTABLE_ERROR}),
     ABORTABLE_ERROR: frozenset({IN_TRANSACTION, COMMITTING, ABORTABLE_ERROR, INITIALIZING}),
 }
-"""The states before each state (``State.isTransitionValid``). A fatal error can follow any."""
+"""The states that can precede each state (``State.isTransitionValid``).
+
+Every state can precede `FATAL_ERROR`.
+"""
 
 CALL_TIMED_OUT: Final = "CALL_TIMED_OUT"
-"""TimeoutException of a call: ``max.block.ms`` is over. Only the same call may follow."""
+"""TimeoutException: a call took longer than ``max.block.ms``. Only the same call may follow."""
 ILLEGAL_STATE: Final = "ILLEGAL_STATE"
 """IllegalStateException: the call is not allowed in this state."""
 TRANSACTION_ABORTED: Final = "TRANSACTION_ABORTED"
-"""TransactionAbortedException: an unsent batch is dropped when its transaction is aborted."""
+"""TransactionAbortedException: a batch was not sent before its transaction was aborted."""
 UNRESOLVED_SEQUENCES: Final = "UNRESOLVED_SEQUENCES"
-"""KafkaException: a batch that may be in the log was given up, which blocks later ones."""
+"""KafkaException: later batches are blocked, because one that may be in the log was given up."""
 
 _FIRST_PARTITIONS_BACKOFF_US: Final = 20 * US_PER_MS
-"""The backoff of a transaction's first partitions while the previous one completes (KAFKA-5482)."""
+"""How long to wait before adding the first partitions again, while the previous transaction ends.
+
+See KAFKA-5482.
+"""
 
 _INIT: Final = 1
 _ADD: Final = 2
 _END: Final = 3
 _BUMP: Final = 4
-"""The order of requests (``Priority``). Lookups of coordinators need no priority here."""
+"""The order of requests, lowest number first (``Priority``). Lookups are not in this queue."""
 
 _FENCING_ERRORS: Final = frozenset({errors.PRODUCER_FENCED, errors.INVALID_PRODUCER_EPOCH})
 _NOT_THE_COORDINATOR: Final = frozenset({errors.NOT_COORDINATOR, errors.COORDINATOR_NOT_AVAILABLE})
-_RETRIED: Final = errors.RETRIABLE | {errors.COORDINATOR_LOAD_IN_PROGRESS, errors.CONCURRENT_TRANSACTIONS}
+_RETRIED_ERRORS: Final = errors.RETRIABLE | {
+    errors.COORDINATOR_LOAD_IN_PROGRESS,
+    errors.CONCURRENT_TRANSACTIONS,
+}
 _MAPPING_LOST: Final = frozenset({errors.UNKNOWN_PRODUCER_ID, errors.INVALID_PRODUCER_ID_MAPPING})
-_MEMBER_FENCED: Final = frozenset(
+"""Errors which show that the producer id is no longer known for the transactional id."""
+_ABORTABLE_OFFSET_ERRORS: Final = frozenset(
     {
         errors.FENCED_INSTANCE_ID,
         errors.UNKNOWN_MEMBER_ID,
@@ -81,14 +92,14 @@ _MEMBER_FENCED: Final = frozenset(
         errors.TRANSACTION_ABORTABLE,
     }
 )
-"""Errors after which offsets are not committed, but the transaction may be aborted."""
+"""Errors of an offset commit after which the transaction must be aborted."""
 
 OnDone = Callable[[str], None]
-"""Called with the error at the end of a call that an application waits for."""
+"""Called at the end of a call for which the application waits, with the error or `NONE`."""
 
 
 class Batches(Protocol):
-    """The batches of a producer, for its transactions (``RecordAccumulator``)."""
+    """The batches of a producer, as its transaction manager sees them (``RecordAccumulator``)."""
 
     def has_incomplete(self) -> bool:
         """Return whether a batch has no outcome yet."""
@@ -110,7 +121,7 @@ class Batches(Protocol):
 
 
 class _Result:
-    """The result of a call, which may have timed out (``TransactionalRequestResult``)."""
+    """The result of a call that is in progress or completed (``TransactionalRequestResult``)."""
 
     __slots__ = ("error", "on_done")
 
@@ -132,7 +143,7 @@ class _Result:
 
 @dataclass(slots=True, eq=False)
 class _TransactionalRequest:
-    """A queued request (``TxnRequestHandler``)."""
+    """A request to a coordinator, in the queue or in flight (``TxnRequestHandler``)."""
 
     priority: int
     body: Any
@@ -149,7 +160,7 @@ class _TransactionalRequest:
 
 @dataclass(frozen=True, slots=True)
 class _Transition:
-    """A call that changes the state, and may be repeated (``PendingStateTransition``)."""
+    """A call that changes the state; the application may repeat it (``PendingStateTransition``)."""
 
     result: _Result
     state: str
@@ -158,8 +169,8 @@ class _Transition:
 class TransactionManager:
     """The successive transactions of a producer, and the requests to their coordinator.
 
-    Batches are sent only to ``partitions``, which are in the transaction. Once ``commit_sent`` is
-    true only the coordinator knows the outcome.
+    ``partitions`` are those in the transaction; batches are sent only to them. Once ``commit_sent``
+    is true, only the coordinator knows the outcome.
     """
 
     def __init__(
@@ -184,7 +195,7 @@ class TransactionManager:
         self.sequences = TransactionalSequences(
             self,
             bumps_epoch=behaviours.clients.producer_bumps_epoch,
-            awaits_given_up=behaviours.clients.abandoned_batch_keeps_sequence,
+            keeps_abandoned_sequence=behaviours.clients.abandoned_batch_keeps_sequence,
         )
         self.state = UNINITIALIZED
         self.last_error = errors.NONE
@@ -194,12 +205,13 @@ class TransactionManager:
         self._pending_partitions: dict[str, None] = {}
         self._pending: list[_TransactionalRequest] = []
         self._is_busy = False
+        # Whether the coordinator may know of the transaction.
         self._is_started = False
         self._is_bump_required = False
         self._transition_pending: _Transition | None = None
-        self._waiting: _Result | None = None
+        self._awaited_result: _Result | None = None
         self._waits_until_us = 0
-        self._timer_set = False
+        self._is_timer_set = False
 
     def _lookup(self, topic: str, key: str) -> CoordinatorLookup:
         return CoordinatorLookup(
@@ -218,7 +230,7 @@ class TransactionManager:
         )
 
     def begin_transaction(self) -> str:
-        """Begin a transaction, which no broker knows of yet; return the error."""
+        """Begin a transaction, without telling a broker; return the error."""
         error = self._refusal()
         if error == errors.NONE and self.state != READY:
             error = ILLEGAL_STATE
@@ -232,7 +244,7 @@ class TransactionManager:
         return error
 
     def commit_transaction(self, on_done: OnDone) -> None:
-        """Commit once all batches are in the logs."""
+        """Commit the transaction once all batches are in the logs."""
         self._call(
             COMMITTING,
             on_done,
@@ -241,7 +253,7 @@ class TransactionManager:
         )
 
     def abort_transaction(self, on_done: OnDone) -> None:
-        """Abort, and drop unsent batches."""
+        """Abort the transaction, and drop unsent batches."""
         self._call(
             ABORTING,
             on_done,
@@ -294,7 +306,7 @@ class TransactionManager:
                     _ADD,
                     add,
                     self._coordinator,
-                    lambda request, answer: self._offsets_added(request, answer, commit),
+                    lambda request, answer: self._handle_added_offsets(request, answer, commit),
                     result,
                 )
             )
@@ -324,9 +336,10 @@ class TransactionManager:
         return self.state in (ABORTABLE_ERROR, FATAL_ERROR)
 
     def _refusal(self) -> str:
-        """Return the error that refuses a call.
+        """Return the error with which to refuse a call, or `NONE`.
 
-        An earlier error refuses it, and so does a call that timed out and must be repeated.
+        A call is refused after an earlier error, and while another call that timed out must be
+        repeated.
         """
         transition = self._transition_pending
         if transition is not None:
@@ -336,7 +349,7 @@ class TransactionManager:
         return self.last_error if self.has_error() else errors.NONE
 
     def _call(self, state: str, on_done: OnDone, begin: Callable[[_Result], str], *, times_out: bool) -> None:
-        """Begin a call of the application, or continue one that timed out.
+        """Begin a call of the application, or continue the same call after a timeout.
 
         See ``handleCachedTransactionRequestResult``.
         """
@@ -384,15 +397,19 @@ class TransactionManager:
         error = self.last_error
         self._move_to(ABORTING)
         self._new_partitions.clear()
-        self._begin_completing(result, committed=False, after=error)
+        self._begin_completing(result, committed=False, last_error=error)
         return errors.NONE
 
-    def _begin_completing(self, result: _Result, *, committed: bool, after: str = errors.NONE) -> None:
-        """End the transaction. After INVALID_PRODUCER_ID_MAPPING the coordinator has none."""
+    def _begin_completing(self, result: _Result, *, committed: bool, last_error: str = errors.NONE) -> None:
+        """End the transaction.
+
+        After INVALID_PRODUCER_ID_MAPPING the coordinator has no transaction of this producer, so
+        the producer only requests another epoch.
+        """
         self._host.emit(TransactionEnding, self._host.name, committed)
         if self._new_partitions:
             self._enqueue_partitions()
-        if after == errors.INVALID_PRODUCER_ID_MAPPING:
+        if last_error == errors.INVALID_PRODUCER_ID_MAPPING:
             self._enqueue_init(_BUMP, result)
             return
         body = protocol.EndTxnRequest(
@@ -401,32 +418,32 @@ class TransactionManager:
             self.sequences.producer_epoch,
             committed,
         )
-        self._enqueue(_TransactionalRequest(_END, body, self._coordinator, self._end_answered, result))
+        self._enqueue(_TransactionalRequest(_END, body, self._coordinator, self._handle_end_response, result))
 
     # Waiting
 
     def _wait_for(self, result: _Result, *, times_out: bool) -> None:
-        """Make the application wait for at most ``max.block.ms``."""
+        """Make the application wait for *result*, at most for ``max.block.ms``."""
         if result.is_completed or not times_out:
             return
-        self._waiting = result
+        self._awaited_result = result
         self._waits_until_us = self._host.clock.now_us + self._config.max_block_us
         self._set_timer()
 
     def _set_timer(self) -> None:
-        """Set the timer for the last call. One timer serves all calls."""
-        if not self._timer_set and self._waiting is not None:
-            self._timer_set = True
+        """Set the timer for the call in progress. One timer serves all calls."""
+        if not self._is_timer_set and self._awaited_result is not None:
+            self._is_timer_set = True
             self._host.set_timer(max(self._waits_until_us - self._host.clock.now_us, 0), self._check_timeout)
 
     def _check_timeout(self, _: None) -> None:
-        self._timer_set = False
-        waiting = self._waiting
-        if waiting is None or waiting.is_completed:
-            self._waiting = None
+        self._is_timer_set = False
+        awaited = self._awaited_result
+        if awaited is None or awaited.is_completed:
+            self._awaited_result = None
         elif self._waits_until_us <= self._host.clock.now_us:
-            self._waiting = None
-            on_done, waiting.on_done = waiting.on_done, None
+            self._awaited_result = None
+            on_done, awaited.on_done = awaited.on_done, None
             if on_done is not None:
                 on_done(CALL_TIMED_OUT)
         self._set_timer()
@@ -504,17 +521,17 @@ class TransactionManager:
         self._batches.wake()
 
     def _enqueue(self, request: _TransactionalRequest) -> None:
-        place = 0
-        while place < len(self._pending) and self._pending[place].priority <= request.priority:
-            place += 1
-        self._pending.insert(place, request)
+        index = 0
+        while index < len(self._pending) and self._pending[index].priority <= request.priority:
+            index += 1
+        self._pending.insert(index, request)
 
     def _retry(self, request: _TransactionalRequest) -> None:
         request.is_retry = True
         self._enqueue(request)
 
     def _enqueue_init(self, priority: int, result: _Result) -> None:
-        """Request a first epoch, or after an error one that follows the current epoch (KIP-360)."""
+        """Request the first epoch, or with `_BUMP` the one after the current epoch (KIP-360)."""
         is_bump = priority == _BUMP
         body = InitProducerIdRequest(
             self._config.transactional_id,
@@ -522,7 +539,9 @@ class TransactionManager:
             self.sequences.producer_id if is_bump else NO_PRODUCER_ID,
             self.sequences.producer_epoch if is_bump else NO_EPOCH,
         )
-        self._enqueue(_TransactionalRequest(priority, body, self._coordinator, self._init_answered, result))
+        self._enqueue(
+            _TransactionalRequest(priority, body, self._coordinator, self._handle_init_response, result)
+        )
 
     def _enqueue_partitions(self) -> None:
         self._pending_partitions.update(self._new_partitions)
@@ -533,35 +552,39 @@ class TransactionManager:
             self.sequences.producer_epoch,
             tuple(self._pending_partitions),
         )
-        self._enqueue(_TransactionalRequest(_ADD, body, self._coordinator, self._partitions_added, _Result()))
+        self._enqueue(
+            _TransactionalRequest(_ADD, body, self._coordinator, self._handle_added_partitions, _Result())
+        )
 
     def _enqueue_offset_commit(self, commit: protocol.TxnOffsetCommitRequest, result: _Result) -> None:
         lookup = self._group_coordinators.get(commit.group)
         if lookup is None:
             lookup = self._group_coordinators[commit.group] = self._lookup(CONSUMER_OFFSETS, commit.group)
-        self._enqueue(_TransactionalRequest(_ADD, commit, lookup, self._offsets_committed, result))
+        self._enqueue(
+            _TransactionalRequest(_ADD, commit, lookup, self._handle_offset_commit_response, result)
+        )
 
     # Answers
 
     def _handle_error(self, request: _TransactionalRequest, error: str) -> None:
-        """Handle a coordinator's error, in the same way for every request."""
+        """Handle an error of a coordinator that means the same for every request."""
         if error in _NOT_THE_COORDINATOR:
             request.coordinator.forget()
             self._retry(request)
-        elif error in _RETRIED:
+        elif error in _RETRIED_ERRORS:
             self._retry(request)
         elif error in _FENCING_ERRORS:
-            self._fatal(errors.PRODUCER_FENCED, request.result)
+            self._enter_fatal_error(errors.PRODUCER_FENCED, request.result)
         elif error in _MAPPING_LOST:
-            self._abortable_if_possible(error, request.result)
+            self._enter_abortable_error_if_possible(error, request.result)
         elif error == errors.TRANSACTION_ABORTABLE:
-            self._abortable(error, request.result)
+            self._enter_abortable_error(error, request.result)
         else:
-            self._fatal(error, request.result)
+            self._enter_fatal_error(error, request.result)
 
-    def _init_answered(self, request: _TransactionalRequest, response: InitProducerIdResponse) -> None:
+    def _handle_init_response(self, request: _TransactionalRequest, response: InitProducerIdResponse) -> None:
         if response.error in _MAPPING_LOST:
-            self._fatal(response.error, request.result)
+            self._enter_fatal_error(response.error, request.result)
         elif response.error != errors.NONE:
             self._handle_error(request, response.error)
         else:
@@ -574,7 +597,7 @@ class TransactionManager:
             )
             request.result.complete(errors.NONE)
 
-    def _partitions_added(
+    def _handle_added_partitions(
         self, request: _TransactionalRequest, response: protocol.AddPartitionsToTxnResponse
     ) -> None:
         failed = errors.NONE
@@ -589,13 +612,13 @@ class TransactionManager:
         for partition in response.partitions:
             self._pending_partitions.pop(partition, None)
         if failed != errors.NONE:
-            self._abortable(failed, request.result)
+            self._enter_abortable_error(failed, request.result)
             return
         self.partitions.update(dict.fromkeys(response.partitions))
         self._is_started = True
         request.result.complete(errors.NONE)
 
-    def _end_answered(self, request: _TransactionalRequest, response: protocol.EndTxnResponse) -> None:
+    def _handle_end_response(self, request: _TransactionalRequest, response: protocol.EndTxnResponse) -> None:
         if response.error != errors.NONE:
             self._handle_error(request, response.error)
             return
@@ -604,7 +627,7 @@ class TransactionManager:
             self.sequences.begin(response.producer_id, response.producer_epoch)
         self._end(request)
 
-    def _offsets_added(
+    def _handle_added_offsets(
         self,
         request: _TransactionalRequest,
         response: protocol.AddOffsetsToTxnResponse,
@@ -616,18 +639,20 @@ class TransactionManager:
         self._is_started = True
         self._enqueue_offset_commit(commit, request.result)
 
-    def _offsets_committed(
+    def _handle_offset_commit_response(
         self, request: _TransactionalRequest, response: protocol.TxnOffsetCommitResponse
     ) -> None:
         remaining: dict[str, int] = {}
         for partition, error in response.partitions.items():
             if error in _NOT_THE_COORDINATOR or error == errors.REQUEST_TIMED_OUT:
                 request.coordinator.forget()
-            elif error in _MEMBER_FENCED:
-                self._abortable(error, request.result)
+            elif error in _ABORTABLE_OFFSET_ERRORS:
+                self._enter_abortable_error(error, request.result)
                 return
-            elif error != errors.NONE and error not in _RETRIED:
-                self._fatal(errors.PRODUCER_FENCED if error in _FENCING_ERRORS else error, request.result)
+            elif error != errors.NONE and error not in _RETRIED_ERRORS:
+                self._enter_fatal_error(
+                    errors.PRODUCER_FENCED if error in _FENCING_ERRORS else error, request.result
+                )
                 return
             if error != errors.NONE:
                 remaining[partition] = request.body.offsets[partition]
@@ -648,22 +673,22 @@ class TransactionManager:
             error == errors.INVALID_PRODUCER_EPOCH and not self._switches.producer_fenced_error
         )
         if is_fenced:
-            self._fatal(errors.PRODUCER_FENCED)
+            self._enter_fatal_error(errors.PRODUCER_FENCED)
             return
         if not self.is_completing():
             self._require_bump()
-        self._abortable(error)
+        self._enter_abortable_error(error)
 
     def sequences_unresolved(self) -> None:
-        """Handle a batch that may be in the log although no answer will tell.
+        """Handle a batch of which no answer will show whether it is in the log.
 
-        Batches after it cannot be numbered (``maybeResolveSequences``).
+        Later batches cannot be numbered (``maybeResolveSequences``).
         """
         if self._can_bump():
             self._require_bump()
-            self._abortable(UNRESOLVED_SEQUENCES)
+            self._enter_abortable_error(UNRESOLVED_SEQUENCES)
         else:
-            self._fatal(UNRESOLVED_SEQUENCES)
+            self._enter_fatal_error(UNRESOLVED_SEQUENCES)
 
     def _can_bump(self) -> bool:
         return self._behaviours.clients.producer_bumps_epoch or self._switches.transactions_v2
@@ -671,21 +696,21 @@ class TransactionManager:
     def _require_bump(self) -> None:
         """Raise the epoch after the transaction (KIP-360).
 
-        With transactions v2 its end does that.
+        With transactions v2 the end of every transaction raises it anyway.
         """
         if self._switches.transactions_v2 or not self._behaviours.clients.producer_bumps_epoch:
             return
         self._is_bump_required = True
 
-    def _abortable_if_possible(self, error: str, result: _Result) -> None:
+    def _enter_abortable_error_if_possible(self, error: str, result: _Result) -> None:
         if self._can_bump():
             self._require_bump()
-            self._abortable(error, result)
+            self._enter_abortable_error(error, result)
         else:
-            self._fatal(error, result)
+            self._enter_fatal_error(error, result)
 
-    def _abortable(self, error: str, result: _Result | None = None) -> None:
-        """Enter the error state that only an abort ends."""
+    def _enter_abortable_error(self, error: str, result: _Result | None = None) -> None:
+        """Enter the error state that the application leaves by an abort."""
         if self.state == FATAL_ERROR:
             return
         if self.state != ABORTING:
@@ -695,7 +720,7 @@ class TransactionManager:
         if result is not None:
             result.complete(error)
 
-    def _fatal(self, error: str, result: _Result | None = None) -> None:
+    def _enter_fatal_error(self, error: str, result: _Result | None = None) -> None:
         """Enter the final error state: the application must create another producer."""
         if self.state != FATAL_ERROR:
             self.state, self.last_error = FATAL_ERROR, error
@@ -733,24 +758,26 @@ class TransactionManager:
 
 
 class TransactionalSequences(ProducerSequences):
-    """Sequences of a producer with a transactional id, whose epoch the coordinator assigns."""
+    """The sequences of a producer with a transactional id; the coordinator assigns its epochs."""
 
     __slots__ = ("_bumps_epoch", "_manager", "producer_epoch")
 
-    def __init__(self, manager: TransactionManager, *, bumps_epoch: bool, awaits_given_up: bool) -> None:
-        super().__init__(awaits_given_up=awaits_given_up)
+    def __init__(
+        self, manager: TransactionManager, *, bumps_epoch: bool, keeps_abandoned_sequence: bool
+    ) -> None:
+        super().__init__(keeps_abandoned_sequence=keeps_abandoned_sequence)
         self._manager = manager
         self._bumps_epoch = bumps_epoch
         self.producer_epoch = NO_EPOCH
 
     def begin(self, producer_id: int, producer_epoch: int) -> None:
-        """Start from 0 in every partition, in a new epoch."""
+        """Start from 0 in every partition, with a new epoch."""
         self._reset()
         self.producer_id = producer_id
         self.producer_epoch = producer_epoch
 
     def settle(self, outstanding: Callable[[str], list[ProducerBatch]]) -> None:
-        """End the transaction on a permanent gap; before KIP-360 on a possible one."""
+        """Fail the transaction on a permanent gap; before KIP-360 on a possible one too."""
         if self._unresolved and (not self._bumps_epoch or any(self._gaps(outstanding))):
             self._unresolved.clear()
             self._manager.sequences_unresolved()
@@ -769,7 +796,7 @@ class TransactionalSequences(ProducerSequences):
 
     def on_batch_failure(self, batch: ProducerBatch, error: str, *, retries_left: bool, others: Any) -> None:
         if error == errors.UNKNOWN_PRODUCER_ID:
-            # The log has no state of this producer, so its sequence starts from 0.
+            # The log has no state of this producer, so its sequence numbers start from 0.
             for sequences in (self._next, self._last_acked, self._unresolved):
                 sequences.pop(batch.partition, None)
         elif error in FATAL_SEQUENCE_ERRORS and retries_left and self.is_current(batch):
@@ -779,5 +806,5 @@ class TransactionalSequences(ProducerSequences):
 
 
 def retry_timeouts(call: Callable[[OnDone], None], on_done: OnDone) -> None:
-    """Make a call, and repeat it after each timeout, as an application may."""
+    """Make a call, and repeat it after each timeout, as applications are allowed to."""
     call(lambda error: retry_timeouts(call, on_done) if error == CALL_TIMED_OUT else on_done(error))

@@ -18,7 +18,7 @@ from harrow.cluster_model.sim.host import Host
 
 @dataclass(slots=True, eq=False)
 class _Transaction:
-    """The records that an application has sent in a transaction, and their acknowledged offsets."""
+    """The records that an application has sent in a transaction, with offsets once acknowledged."""
 
     sends: list[tuple[str, str]] = field(default_factory=list)
     offsets: dict[tuple[str, str], int] = field(default_factory=dict)
@@ -27,10 +27,10 @@ class _Transaction:
 class TransactionalProducer(Producer):
     """One session of a producer with a transactional id.
 
-    In the history a transaction is one operation: each send is invoked when the application makes
-    it, and all of them complete together. The operation fails if the transaction is aborted, or if
-    the producer fails before it requests a commit, because no producer can commit it after that.
-    If a commit was requested but not answered, the outcome is unknown.
+    In the history a transaction is one operation. Each send is invoked when the application sends
+    the record, and all sends complete together. The operation fails if the transaction is aborted.
+    It also fails if the producer fails before it requests a commit, because no producer can commit
+    the transaction after that. If a commit was requested but not answered, the outcome is unknown.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class TransactionalProducer(Producer):
     # The application's side
 
     def init_transactions(self, on_done: OnDone) -> None:
-        """Fence former sessions and get an epoch. This is the first call of an application."""
+        """Fence former sessions and get an epoch. An application calls this first."""
         self.transactions.init_transactions(on_done)
 
     def begin_transaction(self) -> str:
@@ -92,7 +92,7 @@ class TransactionalProducer(Producer):
     ) -> None:
         """Add a record to the transaction.
 
-        Without one, or after an error, the send fails at once.
+        Without an open transaction, or after an error, the send fails at once.
         """
         name = partition
         if name is None:
@@ -108,7 +108,7 @@ class TransactionalProducer(Producer):
         super().send(value, name, key, tombstone=tombstone)
 
     def abandon(self) -> None:
-        """Report a crash of the application: without a commit request the transaction failed."""
+        """Report a crash of the application: the transaction failed if no commit was requested."""
         self.abort_all("CRASHED")
         self._report("CRASHED", is_certain=not self.transactions.commit_sent)
 
@@ -167,9 +167,9 @@ class TransactionalProducer(Producer):
     # The sender's side
 
     def _run_once(self) -> None:
-        """Let the transaction manager send first.
+        """Let the transaction manager send its requests first.
 
-        Batches of an ending transaction do not linger.
+        When the transaction is being ended, batches do not linger.
         """
         self._sequences.settle(self._outstanding_batches)
         if self.transactions.run():
@@ -177,15 +177,16 @@ class TransactionalProducer(Producer):
             super()._run_once()
 
     def _ready_at_us(self, partition: PartitionBatches, now_us: int) -> int | None:
-        """Look up no leader for a partition that is not in the transaction yet."""
+        """Return None for a partition that is not in the transaction yet; look up no leader."""
         if partition.name not in self.transactions.partitions:
             return None
         return super()._ready_at_us(partition, now_us)
 
     def _can_retry(self, batch: ProducerBatch, error: str) -> bool:
-        """Retry CONCURRENT_TRANSACTIONS, too.
+        """Retry after CONCURRENT_TRANSACTIONS too.
 
-        With transactions v2 a leader may still be completing the previous transaction (KIP-890).
+        With transactions v2 the previous transaction may not be complete yet when a leader adds its
+        partition to the next one (KIP-890).
         """
         if error == errors.CONCURRENT_TRANSACTIONS:
             error = errors.NOT_ENOUGH_REPLICAS

@@ -46,7 +46,7 @@ class Sender:
 
 @pytest.fixture
 def sender() -> Sender:
-    return Sender(EpochBumps(awaits_given_up=False))
+    return Sender(EpochBumps(keeps_abandoned_sequence=False))
 
 
 def epochs_and_sequences(*batches: ProducerBatch) -> list[tuple[int, int]]:
@@ -138,7 +138,7 @@ def test_an_acknowledgement_of_an_older_epoch_does_not_count_in_the_new_one(send
 
 
 def test_before_kip_360_a_gap_requires_a_new_producer_id() -> None:
-    sender = Sender(ProducerSequences(awaits_given_up=False))
+    sender = Sender(ProducerSequences(keeps_abandoned_sequence=False))
     sender.on_ack(sender.send())
     refused = sender.send()
     assert not sender.sequences.may_retry(refused, GAP)
@@ -151,7 +151,7 @@ def test_before_kip_360_a_gap_requires_a_new_producer_id() -> None:
 def test_a_batch_that_expires_before_a_retry_counts_as_appended(
     kind: type[ProducerSequences],
 ) -> None:
-    sender = Sender(kind(awaits_given_up=True))
+    sender = Sender(kind(keeps_abandoned_sequence=True))
     sender.send()
     successor = sender.send()
     sender.give_up(sender.in_flight[P][0], retried=False)
@@ -167,7 +167,7 @@ def test_after_a_late_error_the_next_batches_reuse_sequences_that_may_be_in_the_
     kind: type[ProducerSequences], expected: list[tuple[int, int]]
 ) -> None:
     """KAFKA-14397."""
-    sender = Sender(kind(awaits_given_up=False))
+    sender = Sender(kind(keeps_abandoned_sequence=False))
     late_batch, successor, last = (sender.send() for _ in range(3))
     sender.give_up(late_batch, errors.NETWORK_EXCEPTION)
     sender.settle()
@@ -178,7 +178,7 @@ def test_after_a_late_error_the_next_batches_reuse_sequences_that_may_be_in_the_
 def test_without_that_flaw_a_batch_keeps_its_sequence_after_a_late_error_until_the_others_are_answered(
     kind: type[ProducerSequences],
 ) -> None:
-    sender = Sender(kind(awaits_given_up=True))
+    sender = Sender(kind(keeps_abandoned_sequence=True))
     late_batch, successor, last = (sender.send() for _ in range(3))
     sender.give_up(late_batch, errors.NETWORK_EXCEPTION)
     sender.settle()
@@ -190,7 +190,7 @@ def test_without_that_flaw_a_batch_keeps_its_sequence_after_a_late_error_until_t
 def test_a_batch_without_retries_left_keeps_its_sequence_and_new_batches_do_not_wait(
     kind: type[ProducerSequences],
 ) -> None:
-    sender = Sender(kind(awaits_given_up=False))
+    sender = Sender(kind(keeps_abandoned_sequence=False))
     late_batch, successor = sender.send(), sender.send()
     sender.in_flight[P].remove(late_batch)
     late_batch.maybe_appended = True
