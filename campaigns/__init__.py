@@ -1,1 +1,1 @@
-"""Campaign files, the runner and the library of campaigns that ship."""
+"""Campaigns: their files, their runs, and the library of campaigns that ships with harrow."""

@@ -1,4 +1,4 @@
-"""Makes temporary folders. If a process is killed before it removes its folder, a later one does.
+"""Makes temporary folders, and removes those that processes left behind when they were killed.
 
 Each folder has a lock, which the operating system releases when the process ends for any reason.
 Before a process makes a folder, it removes all folders whose lock is free.
@@ -22,7 +22,7 @@ def temporary_folder() -> Iterator[Path]:
     """Yield a new folder in the system's temporary folder, and remove it when the block ends.
 
     Raises:
-        OSError: the folder cannot be made.
+        OSError: The folder cannot be made.
 
     """
     _remove_abandoned_folders(Path(tempfile.gettempdir()))
@@ -42,12 +42,12 @@ def _make_locked_folder() -> tuple[Path, BaseFileLock]:
             lock.acquire(blocking=False)
             if (folder / _LOCK_FILE).exists():
                 return folder, lock
-        # Another process saw the folder before it was locked, and removed it.
+        # Another process saw the folder before it was locked, and removed it, so try again.
         lock.release()
 
 
 def _remove_abandoned_folders(parent: Path) -> None:
-    """Remove the folders of processes that have ended; keep those of other users and programs."""
+    """Remove the folders of processes that have ended. Folders of other users and programs stay."""
     for file in parent.glob(f"{_PREFIX}*/{_LOCK_FILE}"):
         with suppress(Timeout, OSError), FileLock(file).acquire(blocking=False):
             shutil.rmtree(file.parent, ignore_errors=True)

@@ -1,19 +1,19 @@
-"""The version of harrow, and a digest of the sources that decide how a run goes.
+"""Determines the version of harrow, and a digest of the sources that decide the course of a run.
 
 The version comes from the first of these that exists:
 
-- ``built.json`` beside this file. Wheels, source distributions and the archive for Spark's
-  executors have it.
-- The checkout: a tag such as ``v0.3.0``, or a commit after a tag, such as
-  ``0.3.1.dev12+g1a2b3c4d``. Without tags, commits are counted from the first one. A shallow clone
-  lacks some of them, so there the count is 0.
-- ``.git_archival.txt``, in an archive that git made, such as GitHub's of a tag. In a checkout it
-  has placeholders, which ``git archive`` replaces.
-- `RELEASE`.
+- The file ``built.json`` beside this file. Wheels, source distributions and the archive for Spark's
+  executors contain it.
+- The git checkout: at the tag ``v0.3.0`` the version is ``0.3.0``, and at a later commit it is, for
+  example, ``0.3.1.dev12+g1a2b3c4d``. Without tags, commits are counted from the first one. A
+  shallow clone lacks some commits, so there the count is 0.
+- The file ``.git_archival.txt``, in an archive that ``git archive`` or GitHub made. In a checkout
+  the file has placeholders, which ``git archive`` replaces.
+- `RELEASE`, with the next number and ``.dev0``.
 
-A version names a commit. Only the digest shows whether files have changed since.
+A version names a commit. Only the digest shows whether files have changed since that commit.
 
-hatchling loads this file alone to build a distribution, so it imports nothing from harrow.
+To build a distribution, hatchling loads this file alone. So it imports nothing from harrow.
 """
 
 import hashlib
@@ -38,26 +38,26 @@ BUILT: Final = "built.json"
 
 ARCHIVAL: Final = ".git_archival.txt"
 
-_RECORDS_SINCE: Final = (0, 2)
+_READABLE_SINCE: Final = (0, 2)
 """The oldest version (major, minor) whose recorded runs this one can read.
 
-Older traces had other events, and older findings had sentences where there is data now.
+Traces of earlier versions have other events, and their findings have sentences instead of data.
 """
 
-_ROOMS: Final = Path(__file__).resolve().parents[1]
-"""The folder that holds the rooms; in an editable installation they are links."""
+_ROOT: Final = Path(__file__).resolve().parents[1]
+"""The folder that contains harrow's packages; links of an editable installation are resolved."""
 
 _TAGS: Final = "v[0-9]*"
 _TAG: Final = re.compile(r"v(?P<release>[0-9].*?)(-(?P<distance>\d+)-(?P<commit>g[0-9a-f]+))?")
 _COMMIT_DIGITS: Final = 8
-"""A fixed number, because git shows more digits in clones with more objects."""
+"""A fixed number of digits. By default git shows more digits in clones with more objects."""
 
-_DECIDING: Final = (
+_MODEL_SOURCES: Final = (
     *("cluster_model/**/*.py", "faults/**/*.py", "checks/**/*.py"),
     *("campaigns/language/**/*.py", "campaigns/run/**/*.py"),
     *("campaigns/clients/**/*.py", "campaigns/probes/**/*.py"),
 )
-"""Everything that reads a plan, runs it and judges the run."""
+"""The sources that read a plan, run it and judge the run."""
 
 _DIGITS_SHOWN: Final = 8
 
@@ -70,14 +70,14 @@ def version() -> str:
 
 @cache
 def model_digest() -> str:
-    """Return the digest of the sources that decide how a run goes.
+    """Return the digest of the sources that decide the course of a run.
 
-    Compiling them, or changing their line ends, does not change it.
+    It is the same if these sources are compiled, or have other line ends.
     """
     if recorded_digest := _built().get("model"):
         return str(recorded_digest)
     digest = hashlib.sha256()
-    for name, source in _deciding_sources():
+    for name, source in _model_sources():
         content = source.replace(b"\r\n", b"\n")
         digest.update(f"{name} {len(content)}\n".encode())
         digest.update(content)
@@ -85,7 +85,7 @@ def model_digest() -> str:
 
 
 def short_model_digest() -> str:
-    """Return the part of the digest that appears in names."""
+    """Return the first digits of the digest, which appear in the names of runs."""
     return model_digest()[:_DIGITS_SHOWN]
 
 
@@ -100,9 +100,9 @@ def identity() -> dict[str, str]:
 
 
 def another_harrow(recorded_version: str, recorded_model: str | None) -> str | None:
-    """Name the harrow that made a record, or return None if its runs go as they do here.
+    """Name the harrow that recorded a run, or return None if this harrow has the same model.
 
-    Records older than the model digest have only the version.
+    Older records have only a version, and no digest of the model.
     """
     if recorded_model == model_digest():
         return None
@@ -110,9 +110,12 @@ def another_harrow(recorded_version: str, recorded_model: str | None) -> str | N
 
 
 def reads_records_of(recorded: str) -> bool:
-    """Return whether this version reads runs that another recorded; it tries unknown ones."""
+    """Return whether this version can read runs that *recorded*, another version, recorded.
+
+    If *recorded* is not a version number, harrow tries to read them.
+    """
     numbers = _numbers(recorded)
-    return numbers is None or _RECORDS_SINCE <= numbers <= (_numbers(version()) or numbers)
+    return numbers is None or _READABLE_SINCE <= numbers <= (_numbers(version()) or numbers)
 
 
 def _named(version: str, model: str | None) -> str:
@@ -125,11 +128,11 @@ def _numbers(text: str) -> tuple[int, int] | None:
 
 
 def _built() -> dict[str, Any]:
-    """Return the contents of ``built.json``; a checkout has none."""
+    """Return the contents of ``built.json``, or an empty mapping in a checkout, which lacks it."""
     loader = getattr(__spec__, "loader", None)
     try:
         # Spark's executors have the code in an archive. Only the loader can read it, and only by
-        # its own path, which may start with "./"; a `Path` would drop that.
+        # the path that it knows, which may start with "./". A `Path` would drop that.
         beside = os.path.join(os.path.dirname(__file__), BUILT)  # noqa: PTH118, PTH120 - a Path drops "./"
         text = loader.get_data(beside) if loader else b"{}"
         content = json.loads(text)
@@ -139,9 +142,9 @@ def _built() -> dict[str, Any]:
 
 
 def _version_of_checkout() -> str | None:
-    # If harrow is copied into another project's repository, git would report that project's
-    # commits.
-    if not (_ROOMS / ".git").exists():
+    # If harrow is copied into the repository of another project, git would report commits of that
+    # project.
+    if not (_ROOT / ".git").exists():
         return None
     described = _git("describe", "--tags", f"--match={_TAGS}", f"--abbrev={_COMMIT_DIGITS}")
     if described_version := _version_of_description(described or ""):
@@ -156,7 +159,7 @@ def _version_of_checkout() -> str | None:
 
 def _version_of_archive() -> str | None:
     try:
-        lines = (_ROOMS / ARCHIVAL).read_text(encoding="utf-8").splitlines()
+        lines = (_ROOT / ARCHIVAL).read_text(encoding="utf-8").splitlines()
     except OSError:
         return None
     fields = dict(line.split(": ", 1) for line in lines if ": " in line)
@@ -191,7 +194,7 @@ def _git(*words: str) -> str | None:
     environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     try:
         process = subprocess.run(  # noqa: S603 - all words are constants
-            ["git", "-C", str(_ROOMS), *words],  # noqa: S607 - the user's git
+            ["git", "-C", str(_ROOT), *words],  # noqa: S607 - the user's git
             env=environment,
             stdin=subprocess.DEVNULL,
             capture_output=True,
@@ -205,9 +208,9 @@ def _git(*words: str) -> str | None:
     return process.stdout.strip() or None if process.returncode == 0 else None
 
 
-def _deciding_sources() -> Iterator[tuple[str, bytes]]:
+def _model_sources() -> Iterator[tuple[str, bytes]]:
     files = {
-        path.relative_to(_ROOMS).as_posix(): path for pattern in _DECIDING for path in _ROOMS.glob(pattern)
+        path.relative_to(_ROOT).as_posix(): path for pattern in _MODEL_SOURCES for path in _ROOT.glob(pattern)
     }
     for name in sorted(files):
         if not files[name].name.startswith("."):  # editors leave hidden files

@@ -97,7 +97,7 @@ class ClientZombie(LastingFault):
 
     def applies(self, environment: Environment) -> bool:
         client = environment.client(self.client)
-        return client.can_be_left_behind() and client.is_running() and not client.is_paused()
+        return client.can_become_zombie() and client.is_running() and not client.is_paused()
 
     def effects(self, environment: Environment) -> Effects:
         return [DoubleClient(self.client)]

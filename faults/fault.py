@@ -55,7 +55,7 @@ class ClientApplication(Protocol):
     def is_paused(self) -> bool:
         """Return whether its process is paused."""
 
-    def can_be_left_behind(self) -> bool:
+    def can_become_zombie(self) -> bool:
         """Return whether a second process of it can run beside the first."""
 
     def steps(self) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ class _AnyClient:
     def is_running(self) -> bool:
         return True
 
-    can_be_left_behind = can_be_slowed = is_member = is_running
+    can_become_zombie = can_be_slowed = is_member = is_running
 
     def is_paused(self) -> bool:
         return False

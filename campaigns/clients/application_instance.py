@@ -1,4 +1,4 @@
-"""Defines application instances, with the code that all targets share."""
+"""Defines application instances, with the code that the model and real clusters share."""
 
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping
@@ -6,9 +6,9 @@ from typing import Generic, Protocol, TypeVar
 
 from harrow.campaigns.clients.client import GroupReader
 from harrow.campaigns.clients.client_promises import (
-    promised_to_application,
-    promised_to_consumer_of,
-    promised_to_producer,
+    application_consumer_promises,
+    application_promises,
+    producer_promises,
 )
 from harrow.checks.evidence import ApplicationSettings, ConsumerSettings, ProducerSettings
 from harrow.cluster_model.clients.programs import APPLICATIONS
@@ -21,7 +21,10 @@ class ApplicationSession(Protocol):
     """A process of an application instance."""
 
     processes: tuple[int, int]
-    """The history processes of its consumer and producer; one number twice if it writes nothing."""
+    """The numbers of its consumer and its producer as processes of the history.
+
+    If it has no producer, both are the number of the consumer.
+    """
 
     @property
     def is_running(self) -> bool:
@@ -36,7 +39,7 @@ class ApplicationSession(Protocol):
         """The step at which it is held, or None."""
 
     @property
-    def read_end(self) -> Mapping[str, int]:
+    def positions(self) -> Mapping[str, int]:
         """Its position in each of its partitions."""
 
     def unfinished(self) -> int:
@@ -75,7 +78,7 @@ class ApplicationInstance(GroupReader, Generic[_Session]):
         self._written += 1
         return self._written - 1
 
-    # Faults
+    # Methods for faults
 
     def is_running(self) -> bool:
         return bool(self._sessions) and self._sessions[-1].is_running
@@ -87,10 +90,10 @@ class ApplicationInstance(GroupReader, Generic[_Session]):
         for session in self._sessions:
             session.let_go()
 
-    def can_be_left_behind(self) -> bool:
+    def can_become_zombie(self) -> bool:
         return True
 
-    def leave_behind(self) -> None:
+    def make_zombie(self) -> None:
         self.pause()
         self.start_again()
 
@@ -109,7 +112,7 @@ class ApplicationInstance(GroupReader, Generic[_Session]):
     def is_member(self) -> bool:
         return True
 
-    # Queries of the run
+    # Queries by the run
 
     def unfinished(self) -> int:
         return sum(session.unfinished() for session in self._sessions)
@@ -123,23 +126,23 @@ class ApplicationInstance(GroupReader, Generic[_Session]):
     def partitions_of(self, topic: str | None) -> tuple[str, ...]:
         return tuple(name for name in self._partition_names() if name.rpartition("-")[0] == topic)
 
-    def read_end(self) -> Mapping[str, int]:
+    def positions(self) -> Mapping[str, int]:
         positions: dict[str, int] = {}
         for session in self._sessions:
             if session.is_running:
-                positions |= session.read_end
+                positions |= session.positions
         return positions
 
     def producer_settings(self) -> dict[int, ProducerSettings]:
         if self.spec.target is None:
             return {}
         config = producer_config(self._release, self.spec.producer_settings(), self._behaviours)
-        settings = promised_to_producer(self.spec.name, config)
+        settings = producer_promises(self.spec.name, config)
         return {session.processes[1]: settings for session in self._sessions}
 
     def consumer_settings(self) -> dict[int, ConsumerSettings]:
-        settings = promised_to_consumer_of(self.spec, self._release)
+        settings = application_consumer_promises(self.spec, self._release)
         return {session.processes[0]: settings for session in self._sessions}
 
     def application_settings(self) -> ApplicationSettings:
-        return promised_to_application(self.spec, [session.processes for session in self._sessions])
+        return application_promises(self.spec, [session.processes for session in self._sessions])

@@ -1,4 +1,4 @@
-"""The interface of a run's clients, of every kind and on every target."""
+"""Defines the interface of all clients of a run, whatever their kind and target."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -12,17 +12,17 @@ class Client(ABC):
 
     @abstractmethod
     def start(self) -> None:
-        """Start, at the time that the campaign sets."""
+        """Start the client, at the time that the campaign sets."""
 
     @abstractmethod
     def stop(self) -> None:
-        """Stop for good."""
+        """Stop the client for good."""
 
-    # Faults on its process (`harrow.faults.fault.ClientApplication`). A kind overrides those that
-    # it supports.
+    # Methods for faults on the client's process (`harrow.faults.fault.ClientApplication`). A kind
+    # of client overrides the methods of the faults that it supports.
 
     def is_running(self) -> bool:
-        """Return whether it has a process that faults can act on."""
+        """Return whether the client has a process that faults can act on."""
         return False
 
     def is_paused(self) -> bool:
@@ -46,20 +46,21 @@ class Client(ABC):
         """Make the clock of its machine jump."""
 
     def set_clock(self) -> None:  # noqa: B027 - as above
-        """Set that clock to the true time again."""
+        """Set the clock of its machine to the true time again."""
 
-    def can_be_left_behind(self) -> bool:
+    def can_become_zombie(self) -> bool:
         """Return whether a second process can run beside the first."""
         return False
 
-    def leave_behind(self) -> None:
-        """Pause its process, which becomes a zombie, and start a new one."""
+    def make_zombie(self) -> None:
+        """Pause its process, which becomes a zombie, and start a new process."""
         raise NotImplementedError(type(self).__name__)
 
-    # Faults on an application's loop. Other clients have no steps.
+    # Methods for faults on an application's loop of polling, processing and committing. Other
+    # clients have no such loop.
 
     def steps(self) -> tuple[str, ...]:
-        """Return the steps between its calls in order; none if it has no loop to hold."""
+        """Return the steps of its loop at which it can be held, in order; none without a loop."""
         return ()
 
     def hold_at(self, step: str, passes: int) -> None:
@@ -71,7 +72,7 @@ class Client(ABC):
         return None
 
     def can_be_slowed(self) -> bool:
-        """Return whether it polls in a loop."""
+        """Return whether it processes records in a loop, which a fault can slow down."""
         return False
 
     def slow_down(self, by_us: int) -> None:
@@ -79,33 +80,37 @@ class Client(ABC):
         raise NotImplementedError(type(self).__name__)
 
     def is_member(self) -> bool:
-        """Return whether it is a member of a group, which can be closed and started again."""
+        """Return whether it is a member of a group. A member can be closed and started again."""
         return False
 
     def close(self) -> None:
-        """Close its clients, so that it leaves its group, and end its process."""
+        """Close its Kafka clients, so that it leaves its group, and end its process."""
         raise NotImplementedError(type(self).__name__)
 
     def unfinished(self) -> int:
-        """Count the records that it has accepted and not reported on."""
+        """Count the records that it has accepted and whose outcome it has not reported."""
         return 0
 
     def has_consumed(self, value: str) -> bool:
         return False
 
     def producer_settings(self) -> Mapping[int, ProducerSettings]:
-        """Return the promises to each session in which it sent records, by history process."""
+        """Return the settings of each of its producers, by the producer's history process.
+
+        A history process is a number that all operations of one producer or consumer have in the
+        history of the run. Each new process of the client has a new one.
+        """
         return {}
 
     def consumer_settings(self) -> Mapping[int, ConsumerSettings]:
-        """Return the promises to each session in which it read, by history process."""
+        """Return the settings of each of its consumers, by the consumer's history process."""
         return {}
 
 
 class Sender(Client, RecordSender):
     """A client that sends the records of a script.
 
-    Its kind overrides the transactional calls if it supports them.
+    A kind of sender overrides the methods for transactions if it supports them.
     """
 
     def begin_transaction(self) -> None:
@@ -126,11 +131,11 @@ class Reader(Client):
         """Return the offset that it reads next; None before it has started."""
 
     def is_held_up(self, partition: str) -> bool:
-        """Return whether only an open transaction keeps it from reading on."""
+        """Return whether only an open transaction keeps it from reading further."""
         return False
 
     def skip_corrupt(self) -> None:
-        """Skip batches with a bad CRC. Called before it starts."""
+        """Make the reader skip batches with a bad CRC. Called before it starts."""
 
     @abstractmethod
     def has_read_to_end(self) -> bool:
@@ -138,7 +143,7 @@ class Reader(Client):
 
 
 class GroupReader(Client):
-    """An application instance, whose group a run waits for until all input is processed."""
+    """An application instance. A run waits until its group has processed all input."""
 
     @abstractmethod
     def group(self) -> str: ...
@@ -148,9 +153,9 @@ class GroupReader(Client):
         """Return the partitions that its group reads."""
 
     @abstractmethod
-    def read_end(self) -> Mapping[str, int]:
-        """Return its position in each of its own partitions."""
+    def positions(self) -> Mapping[str, int]:
+        """Return its position in each partition that is assigned to it."""
 
     @abstractmethod
     def application_settings(self) -> ApplicationSettings:
-        """Return the promises to it."""
+        """Return the settings that decide what the application is promised."""

@@ -1,4 +1,8 @@
-"""Derives the promises to a client from its settings, on every target."""
+"""Derives what a client is promised from its settings, for clients on every target.
+
+The results are evidence: the rules decide with these settings what Kafka has promised to the
+client.
+"""
 
 from collections.abc import Sequence
 
@@ -7,7 +11,7 @@ from harrow.cluster_model.settings import READ_COMMITTED, ConsumerConfig, Produc
 from harrow.cluster_model.topology import ApplicationSpec, ConsumerSpec
 
 
-def promised_to_producer(name: str, config: ProducerConfig) -> ProducerSettings:
+def producer_promises(name: str, config: ProducerConfig) -> ProducerSettings:
     return ProducerSettings(
         name=name,
         acks="all" if config.acks == -1 else str(config.acks),
@@ -18,19 +22,19 @@ def promised_to_producer(name: str, config: ProducerConfig) -> ProducerSettings:
     )
 
 
-def promised_to_consumer(spec: ConsumerSpec, config: ConsumerConfig) -> ConsumerSettings:
-    """Return the promises to a consumer. One that assigns itself partitions is in no group."""
+def consumer_promises(spec: ConsumerSpec, config: ConsumerConfig) -> ConsumerSettings:
+    """Return the settings of a consumer. A consumer that assigns itself partitions has no group."""
     group = "" if spec.partitions else spec.group
-    return _promised_to_reader(spec.name, group, config, spec.topics, spec.partitions)
+    return _consumer_settings(spec.name, group, config, spec.topics, spec.partitions)
 
 
-def promised_to_consumer_of(spec: ApplicationSpec, release: str) -> ConsumerSettings:
-    """Return the promises to the consumer of an application."""
+def application_consumer_promises(spec: ApplicationSpec, release: str) -> ConsumerSettings:
+    """Return the settings of the consumer of an application."""
     config = consumer_config(release, spec.consumer_settings())
-    return _promised_to_reader(spec.name, spec.group, config, (spec.source,))
+    return _consumer_settings(spec.name, spec.group, config, (spec.source,))
 
 
-def _promised_to_reader(
+def _consumer_settings(
     name: str, group: str, config: ConsumerConfig, topics: tuple[str, ...], partitions: tuple[str, ...] = ()
 ) -> ConsumerSettings:
     return ConsumerSettings(
@@ -46,12 +50,14 @@ def _promised_to_reader(
 
 
 def _patience_us(config: ConsumerConfig) -> int:
-    """Return how long a group may take to read on: the sum of all delays in sequence.
+    """Return how long a group may read nothing before it counts as stuck.
+
+    This is the sum of all delays that can follow one another:
 
     - ``metadata.max.age.ms``: the group's leader learns of new partitions, and a member learns of
       new leaders.
     - ``session.timeout.ms`` and ``heartbeat.interval.ms``: the coordinator removes a dead member,
-      and the others notice.
+      and the other members notice.
     - ``request.timeout.ms``, three times: to find the coordinator, to fetch offsets, to fetch
       records.
     - ``auto.commit.interval.ms``: members commit before they give up partitions.
@@ -65,10 +71,11 @@ def _patience_us(config: ConsumerConfig) -> int:
     )
 
 
-def promised_to_application(
-    spec: ApplicationSpec, processes: Sequence[tuple[int, int]]
-) -> ApplicationSettings:
-    """Return the promises to an application; *processes* are its consumers and producers."""
+def application_promises(spec: ApplicationSpec, processes: Sequence[tuple[int, int]]) -> ApplicationSettings:
+    """Return the settings of an application.
+
+    *processes* has the process numbers in the history of each of its consumers and producers.
+    """
     return ApplicationSettings(
         name=spec.name,
         group=spec.group,

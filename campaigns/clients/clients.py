@@ -1,4 +1,4 @@
-"""The kinds of clients that a workload can have, and the clients of a run."""
+"""Defines the kinds of clients that a workload can have, and holds the clients of a run."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final, cast
@@ -23,11 +23,11 @@ from harrow.cluster_model.topology import ApplicationSpec, ConsumerSpec, Produce
 class ClientKind:
     """A kind of client: its section of a campaign, and its factory on each kind of target.
 
-    A client without a name of its own is called ``name`` and a number. ``spec`` is a frozen
-    dataclass with a name. Each target adds its factory to ``made_on``; it takes the spec and the
-    host that the target's clients run on, which is the `Cluster` for the model. Strategies draw
-    only kinds that are ``is_drawn``: the others need topics of their own, and enough brokers for
-    the topics of their coordinators.
+    A client that the campaign does not name is called ``name`` and a number. ``spec`` is a frozen
+    dataclass whose instances have a name. Each kind of target adds its factory to ``made_on``. A
+    factory takes the spec and the host that the target's clients run on, which is the `Cluster` for
+    the model. Hypothesis strategies draw only kinds with ``is_drawn``. The other kinds need topics
+    of their own, and enough brokers for the internal topics of their coordinators.
     """
 
     name: str
@@ -84,21 +84,22 @@ def application_kinds() -> Iterator[tuple[str, ClientKind]]:
 
 
 def make_client(spec: Any, target: str, host: Any, **options: Any) -> Client:
-    """Return a client on a kind of target; *host* is what the target's clients run on."""
+    """Make a client for the kind of target *target*, whose clients run on *host*."""
     kind = next(kind for kind in CLIENTS.values() if kind.spec is type(spec))
     return kind.made_on[target](spec, host, **options)
 
 
 READER = "reader"
-"""The consumer that reads everything back at the end."""
+"""The name of the consumer that reads everything back at the end of a run."""
 CORE_READER = "core-reader"
-"""The consumer that reads while only a core of the brokers is healed."""
+"""The name of the consumer that reads while only some brokers, the core, are healed
+(`harrow.campaigns.run.core_recovery`)."""
 READER_TIMEOUT_US: Final = 30 * US_PER_SECOND
 """The core reader's ``request.timeout.ms``, whose default before 2.0 is five minutes (KIP-266)."""
 
 
 class Clients:
-    """All clients of a run, by name, and the readers of the run itself.
+    """All clients of the workload by name, and the readers that the run itself starts.
 
     *target* is the kind of target, and *host* is what its clients run on.
     """
@@ -154,7 +155,7 @@ class Clients:
     def start_reader(self) -> Reader:
         """Stop the workload's readers, and start one that reads everything from the beginning.
 
-        It skips damaged batches.
+        The new reader skips damaged batches.
         """
         for client in self._clients.values():
             if isinstance(client, Reader):
@@ -178,9 +179,9 @@ class Clients:
     def start_core_reader(self, bootstrap: tuple[int, ...]) -> Reader:
         """Start a consumer that reads everything from the beginning, via *bootstrap* brokers.
 
-        It reads uncommitted: a leader must serve everything below its high watermark, even records
-        of transactions that are open or aborted. So a record that it reads is no evidence that a
-        transaction was committed.
+        Its isolation level is read_uncommitted: a leader must serve everything below its high
+        watermark, even records of transactions that are open or aborted. So a record that this
+        consumer reads is no evidence that a transaction was committed.
         """
         return self._reader(
             CORE_READER, {"request.timeout.ms": READER_TIMEOUT_US // US_PER_MS}, bootstrap=bootstrap

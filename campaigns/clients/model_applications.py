@@ -1,4 +1,4 @@
-"""Applications on the model: the processes of each instance, and zombies beside them."""
+"""Runs application instances on the model: their processes, and zombies beside them."""
 
 from collections.abc import Mapping
 
@@ -50,7 +50,7 @@ class ApplicationClient(ApplicationInstance["_ApplicationSession"]):
         if ended is self._sessions[-1]:
             self.start_again()
 
-    # Faults
+    # Methods for faults
 
     def stop(self) -> None:
         for session in self._sessions:
@@ -92,10 +92,10 @@ class ApplicationClient(ApplicationInstance["_ApplicationSession"]):
         if self.is_running():
             self._sessions[-1].close()
 
-    # Queries of the run
+    # Queries by the run
 
     def partitions(self) -> dict[str, tuple[str, ...]]:
-        """Return the partitions of its topics."""
+        """Return the partitions of the topics that the application reads and writes."""
         topics = [self.spec.source] if self.spec.target is None else [self.spec.source, self.spec.target]
         return {topic: self.partitions_of(topic) for topic in topics}
 
@@ -140,7 +140,7 @@ class _ApplicationSession:
         return self.application.held_at
 
     @property
-    def read_end(self) -> Mapping[str, int]:
+    def positions(self) -> Mapping[str, int]:
         return self.application.read_end()
 
     def hold_at(self, step: str, passes: int) -> None:
@@ -150,7 +150,7 @@ class _ApplicationSession:
         return self.application.unfinished() if self.process.running else 0
 
     def close(self) -> None:
-        """Close its clients; a paused process does so when it resumes."""
+        """Close its Kafka clients; a paused process closes them when it resumes."""
         simulator = self._cluster.simulator
         simulator.schedule(simulator.now_us, self.process, lambda _: self.application.close(), None)
 

@@ -1,11 +1,14 @@
-"""Producers and consumers on the model: their processes, sessions and generated records."""
+"""Runs the producers and consumers of a workload on the model.
+
+Each process of a producer application is a session of its own: a restart starts a new session.
+"""
 
 from collections import deque
 from collections.abc import Callable
 from typing import Any, ClassVar, Final
 
 from harrow.campaigns.clients.client import Reader, Sender
-from harrow.campaigns.clients.client_promises import promised_to_consumer, promised_to_producer
+from harrow.campaigns.clients.client_promises import consumer_promises, producer_promises
 from harrow.checks.evidence import ConsumerSettings, ProducerSettings
 from harrow.cluster_model.clients import programs
 from harrow.cluster_model.clients.consumer import Consumer
@@ -27,7 +30,7 @@ from harrow.cluster_model.sim.process import Process
 from harrow.cluster_model.topology import ConsumerSpec, ProducerSpec
 
 _LATER: Final = object()
-"""The answer of a step while the driver still waits for it."""
+"""Stands for the answer to a program's step if the answer comes later."""
 
 
 class ProducerClient(Sender):
@@ -38,7 +41,7 @@ class ProducerClient(Sender):
         self._name = spec.name
         self.config = producer_config(cluster.release, spec.settings, cluster.behaviours)
         self._cluster = cluster
-        self._sessions: list[_Session] = []
+        self._sessions: list[_ProducerSession] = []
         self._generated = 0
         self._skew_us = 0
         self.aborts = programs.transactions_to_abort(spec.transaction_abort_every)
@@ -49,8 +52,8 @@ class ProducerClient(Sender):
             first_us = self.spec.start_us + between(self._cluster.choices.workload, 0, self.spec.interval_us)
             session.schedule(first_us)
 
-    def _begin_session(self) -> "_Session":
-        kind = TransactionalSession if self.config.transactional_id else _Session
+    def _begin_session(self) -> "_ProducerSession":
+        kind = TransactionalSession if self.config.transactional_id else _ProducerSession
         session = kind(self, self._cluster, self._skew_us)
         self._sessions.append(session)
         return session
@@ -62,7 +65,7 @@ class ProducerClient(Sender):
         return f"{self._name}:{number}"
 
     def is_nth(self, every: int) -> bool:
-        """Return whether the last value is the *every*-th, counting from the first."""
+        """Return whether the number of values up to now is a multiple of *every*."""
         return self._generated % every == 0
 
     def send(
@@ -101,7 +104,7 @@ class ProducerClient(Sender):
 
     def producer_settings(self) -> dict[int, ProducerSettings]:
         return {
-            session.history_process: promised_to_producer(self.spec.name, self.config)
+            session.history_process: producer_promises(self.spec.name, self.config)
             for session in self._sessions
         }
 
@@ -137,15 +140,15 @@ class ProducerClient(Sender):
         if self._skew_us:
             self.step_clock(-self._skew_us)
 
-    def can_be_left_behind(self) -> bool:
+    def can_become_zombie(self) -> bool:
         return True
 
-    def leave_behind(self) -> None:
+    def make_zombie(self) -> None:
         self.pause()
         self.start_again()
 
 
-class _Session:
+class _ProducerSession:
     """A process of a producer application, with its producer."""
 
     _PRODUCER: ClassVar[type[Producer]] = Producer
@@ -196,32 +199,33 @@ class _Session:
             self._cluster.simulator.resume(self.process)
 
     def schedule(self, at_us: int) -> None:
-        """Schedule the next record, unless the workload has ended by then."""
+        """Schedule the next record, unless the producer stops before *at_us*."""
         if self._stop_us is None or at_us < self._stop_us:
-            self._cluster.simulator.schedule(at_us, self.process, self._due, None)
+            self._cluster.simulator.schedule(at_us, self.process, self._record_due, None)
         else:
-            self._answer_due(is_due=False)
+            self._report_due(is_due=False)
 
-    def _due(self, _: None) -> None:
-        self._answer_due(is_due=True)
+    def _record_due(self, _: None) -> None:
+        self._report_due(is_due=True)
         interval_us = self._interval_us
         assert interval_us is not None
         # Gaps range from half to one and a half times the mean.
         gap_us = interval_us // 2 + self._cluster.choices.workload.below(interval_us + 1)
         self.schedule(self._cluster.simulator.now_us + gap_us)
 
-    # The driver of its program
+    # The driver of the application's program (`harrow.cluster_model.clients.programs`). The program
+    # yields steps, and the driver performs each with the producer and sends the answer back.
 
     def _make_program(self) -> programs.Program:
         return programs.generate_records()
 
-    def _answer_due(self, *, is_due: bool) -> None:
+    def _report_due(self, *, is_due: bool) -> None:
         if self._awaits_record:
             self._awaits_record = False
             self._advance(is_due)
 
     def _advance(self, answer: Any) -> None:
-        """Resume the program with an answer, until it waits for a record or a call, or ends."""
+        """Resume the program with an answer. Perform its steps until it has to wait or ends."""
         while True:
             try:
                 step = self._program.send(answer)
@@ -230,12 +234,12 @@ class _Session:
             if isinstance(step, programs.WaitForRecord):
                 self._awaits_record = True
                 return
-            answer = self._take(step)
+            answer = self._perform(step)
             if answer is _LATER:
                 return
 
-    def _take(self, step: programs.ProgramStep) -> Any:
-        """Take a step, and return its answer, or `_LATER`."""
+    def _perform(self, step: programs.ProgramStep) -> Any:
+        """Perform a step, and return the answer to it, or `_LATER`."""
         assert isinstance(step, programs.SendNextRecord), step
         self._send_next()
         return None
@@ -250,11 +254,11 @@ class _Session:
         self.producer.send(value, None, key, tombstone=bool(every) and self._client.is_nth(every))
 
 
-class TransactionalSession(_Session):
+class TransactionalSession(_ProducerSession):
     """A process of an application with transactions.
 
-    It calls its producer from one thread. Calls of a script that come while it waits are made after
-    the current call returns; generated records that are due meanwhile are skipped.
+    The application calls its producer from one thread. While it waits for a call to return, further
+    calls from the campaign's script are queued, and generated records that are due are skipped.
     """
 
     _PRODUCER = TransactionalProducer
@@ -273,7 +277,7 @@ class TransactionalSession(_Session):
         """Count the records in flight and the unfinished calls, but not an open transaction."""
         return super().unfinished() + (self._is_waiting + len(self._calls) if self.process.running else 0)
 
-    # Scripts
+    # Calls that the campaign's script makes
 
     def send(self, value: str, partition: str | None, key: str | None, *, tombstone: bool) -> None:
         self._call(lambda: self.producer.send(value, partition, key, tombstone=tombstone))
@@ -297,10 +301,10 @@ class TransactionalSession(_Session):
         self._transactional.begin_transaction()
 
     def _ignore(self, _: str) -> None:
-        """Ignore the error of a script's call."""
+        """Ignore the error of a call that the campaign's script makes."""
 
     def _wait_for(self, call: Callable[[OnDone], None], on_done: OnDone) -> None:
-        """Make a call, and then those that were queued meanwhile."""
+        """Make a call. When it has returned, make the calls that were queued meanwhile."""
 
         def returned(error: str) -> None:
             self._is_waiting = False
@@ -311,16 +315,16 @@ class TransactionalSession(_Session):
         self._is_waiting = True
         retry_timeouts(call, returned)
 
-    # The driver of its program
+    # The driver of the application's program
 
     def _make_program(self) -> programs.Program:
         return programs.generate_transactions(self._client.spec.transaction_records, self._client.aborts)
 
-    def _answer_due(self, *, is_due: bool) -> None:
+    def _report_due(self, *, is_due: bool) -> None:
         if not self._is_waiting:
-            super()._answer_due(is_due=is_due)
+            super()._report_due(is_due=is_due)
 
-    def _take(self, step: programs.ProgramStep) -> Any:
+    def _perform(self, step: programs.ProgramStep) -> Any:
         transactional = self._transactional
         if isinstance(step, programs.MustAbort):
             return transactional.transactions.state == ABORTABLE_ERROR
@@ -329,7 +333,7 @@ class TransactionalSession(_Session):
         if isinstance(step, programs.OpenTransaction):
             return transactional.begin_transaction()
         if isinstance(step, programs.SendNextRecord):
-            return super()._take(step)
+            return super()._perform(step)
         if isinstance(step, programs.InitTransactions):
             self._wait_for(transactional.init_transactions, self._advance)
         elif isinstance(step, programs.CommitOpenTransaction):
@@ -354,7 +358,7 @@ class ConsumerClient(Reader):
         self._config = consumer_config(cluster.release, spec.settings)
         self._bootstrap = bootstrap
         self._process = Process(spec.name)
-        self._left_behind: list[Process] = []
+        self._zombies: list[Process] = []
         self._consumer: Consumer | None = None
         self._history_process = -1
         self._history_processes: list[int] = []
@@ -373,14 +377,14 @@ class ConsumerClient(Reader):
             self._cluster.at(max(self.spec.stop_us, now_us), self._close)
 
     def _close(self, _: None) -> None:
-        """Close the consumer and end the process; a paused process does so when it resumes."""
+        """Close the consumer and end its process; a paused process is closed when it resumes."""
         if isinstance(self._consumer, GroupConsumer) and self._process.running:
             simulator = self._cluster.simulator
-            leaving = self._consumer, self._process
-            simulator.schedule(simulator.now_us, self._process, self._leave, leaving)
+            member = self._consumer, self._process
+            simulator.schedule(simulator.now_us, self._process, self._leave, member)
 
-    def _leave(self, leaving: tuple[GroupConsumer, Process]) -> None:
-        consumer, process = leaving
+    def _leave(self, member: tuple[GroupConsumer, Process]) -> None:
+        consumer, process = member
         consumer.close(lambda: self._end(process))
 
     def _end(self, process: Process) -> None:
@@ -393,7 +397,7 @@ class ConsumerClient(Reader):
         self._history_processes.append(self._history_process)
         self._operations_seen = len(history.operations)
         if self.spec.group:
-            self._begin_in_group(history)
+            self._begin_as_member(history)
             return
         self._consumer = Consumer(
             self._cluster.host(self._process),
@@ -412,7 +416,7 @@ class ConsumerClient(Reader):
         )
         self._consumer.start()
 
-    def _begin_in_group(self, history: History) -> None:
+    def _begin_as_member(self, history: History) -> None:
         spec, cluster = self.spec, self._cluster
         topics = spec.topics or cluster.topic_names()
         self._consumer = GroupConsumer(
@@ -433,7 +437,7 @@ class ConsumerClient(Reader):
         self._consumer.start()
 
     def stop(self) -> None:
-        for process in (*self._left_behind, self._process):
+        for process in (*self._zombies, self._process):
             self._kill(process)
 
     def _kill(self, process: Process) -> None:
@@ -443,7 +447,7 @@ class ConsumerClient(Reader):
     def is_running(self) -> bool:
         return self._consumer is not None and self._process.running
 
-    def can_be_left_behind(self) -> bool:
+    def can_become_zombie(self) -> bool:
         return bool(self.spec.group)
 
     def can_be_slowed(self) -> bool:
@@ -460,9 +464,9 @@ class ConsumerClient(Reader):
     def close(self) -> None:
         self._close(None)
 
-    def leave_behind(self) -> None:
+    def make_zombie(self) -> None:
         self.pause()
-        self._left_behind.append(self._process)
+        self._zombies.append(self._process)
         self._process = Process(self.spec.name)
         self._begin(None)
 
@@ -481,7 +485,7 @@ class ConsumerClient(Reader):
         pause(self._cluster, self._process)
 
     def resume(self) -> None:
-        for process in (*self._left_behind, self._process):
+        for process in (*self._zombies, self._process):
             if process.paused:
                 self._cluster.simulator.resume(process)
 
@@ -496,7 +500,7 @@ class ConsumerClient(Reader):
             self.step_clock(-self._process.skew_us)
 
     def has_consumed(self, value: str) -> bool:
-        # Few runs call this, so values are collected only on the first call; there may be millions.
+        # Few runs call this, so values are collected only when it is called; there may be millions.
         operations = self._cluster.history.operations
         if self._consumer is not None and len(operations) > self._operations_seen:
             for operation in operations[self._operations_seen :]:
@@ -506,7 +510,7 @@ class ConsumerClient(Reader):
         return value in self._consumed
 
     def consumer_settings(self) -> dict[int, ConsumerSettings]:
-        return dict.fromkeys(self._history_processes, promised_to_consumer(self.spec, self._config))
+        return dict.fromkeys(self._history_processes, consumer_promises(self.spec, self._config))
 
     def position(self, partition: str) -> int | None:
         return None if self._consumer is None else self._consumer.read_end(partition)

@@ -1,7 +1,8 @@
-"""Builds the sections that list a catalogue: settings, behaviours, faults, actions, events, facts.
+"""Builds the shapes of sections whose keys are the names in a catalogue.
 
-Each is built from its catalogue when it is first needed, so a new fault, setting, switch or trace
-event gets its syntax without a change here.
+These are the sections for settings, behaviours, faults, actions, trace events and facts. Each is
+built from its catalogue when it is first needed. So a new fault, setting, switch or trace event
+gets its syntax without a change in this module.
 """
 
 from collections.abc import Callable, Iterator
@@ -48,7 +49,7 @@ def settings_section(scopes: tuple[str, ...] = SCOPES) -> SectionShape:
 
 @derived
 def open_settings_section() -> SectionShape:
-    """Return the section of a swarm's settings: a list of values for each."""
+    """Return the section for the settings of a swarm, with a list of values for each setting."""
     settings = settings_section()
     keys = {
         name: Key(ListShape(key.shape, accepts_single=True), key.doc) for name, key in settings.keys.items()
@@ -141,7 +142,7 @@ def _faults() -> Keys:
 
 
 def summary(declared: type[Any]) -> str:
-    """Return the first line of the documentation."""
+    """Return the first line of the docstring of a fault, an action or a fact."""
     return (declared.__doc__ or "").partition("\n")[0]
 
 
@@ -191,13 +192,13 @@ _NUMBERS: Final = frozenset(
     (FieldKind.BROKER, FieldKind.BROKERS, FieldKind.OFFSET, FieldKind.EPOCH, FieldKind.NUMBER)
 )
 _UNTYPED: Final = frozenset({FieldKind.FLAG, FieldKind.PAIRS, FieldKind.RECORDS, FieldKind.OBJECT})
-"""Kinds of fields whose values are numbers, true, false or text."""
+"""The kinds of event fields whose values may be numbers, true, false or text."""
 
 _EVENT_VALUE: Final = {"type": ["string", "number", "boolean", "array", "null"]}
 
 
 class EventValue(ValueShape):
-    """The value of a trace event's field: a single value, or a list, which is read as a tuple."""
+    """The value of a field of a trace event: a single value, or a list that is read as a tuple."""
 
     def value(self, node: Node) -> Any:
         if isinstance(node, ListNode):
@@ -272,7 +273,7 @@ def unkeyed_fields(fact: type[Fact]) -> list[DeclaredField]:
 
 
 def is_value(items: list[DeclaredField]) -> bool:
-    """Return whether a campaign writes the value of the only field instead of a section."""
+    """Return whether a campaign writes only the value of the single field, not a section."""
     return len(items) == 1 and items[0].required
 
 

@@ -1,8 +1,9 @@
-"""Cluster files: brokers, topics and settings of a cluster, which any campaign can run on.
+"""Reads cluster files: the brokers, topics and settings of a cluster on which campaigns can run.
 
-A campaign names one (``cluster: shop.yaml``), and its own keys are merged over it. An option names
-one (``--cluster shop.yaml``, which is ``--set cluster=shop.yaml``), and it replaces what the
-campaign says. Either way the loader sees one tree, whose nodes know the file that they are from.
+If a campaign names a cluster file (``cluster: shop.yaml``), the other keys of the campaign are
+merged over the file. If an option names a cluster file (``--cluster shop.yaml``, which means
+``--set cluster=shop.yaml``), the file replaces the cluster of the campaign. Either way the loader
+sees one tree, and each node knows the file that it is from.
 """
 
 import os
@@ -26,7 +27,7 @@ from harrow.cluster_model.lazy_dataclass import dataclass
 _KAFKA: Final = "kafka"
 _SETTINGS: Final = "settings"
 _TOPICS: Final = "topics"
-_OF_TARGETS: Final = ("bootstrap", "commands", "security", "allow")
+_TARGET_FILE_KEYS: Final = ("bootstrap", "commands", "security", "allow")
 """Keys of a target file, which says how to reach and break real brokers."""
 
 
@@ -44,7 +45,7 @@ def names_file(root: nodes.MapNode) -> bool:
 
 
 def in_long_form(root: nodes.MapNode) -> nodes.MapNode:
-    """Return a campaign or a variant with ``cluster: FILE`` as ``cluster: {file: FILE}``."""
+    """Return a campaign or a variant in which ``cluster: FILE`` is ``cluster: {file: FILE}``."""
     entry = root.entries.get(CLUSTER)
     if entry is None or not isinstance(entry.value, nodes.Scalar) or entry.value.is_null():
         return root
@@ -53,20 +54,22 @@ def in_long_form(root: nodes.MapNode) -> nodes.MapNode:
 
 
 def is_cluster_file(root: nodes.Node) -> bool:
-    """Return whether a file is a cluster file, although some of its keys may be wrong."""
+    """Return whether a file is meant as a cluster file, even if some of its keys are wrong."""
     if not isinstance(root, nodes.MapNode):
         return False
-    keys, ours, campaigns = (
+    keys, cluster_keys, campaign_keys = (
         root.entries.keys(),
         cluster_file_section().keys.keys(),
         file_section().keys.keys(),
     )
-    has_own = bool(keys & (ours - campaigns)) and not keys & (campaigns - ours)
-    return has_own and len(keys & ours) > len(keys - ours)
+    has_cluster_keys = bool(keys & (cluster_keys - campaign_keys)) and not keys & (
+        campaign_keys - cluster_keys
+    )
+    return has_cluster_keys and len(keys & cluster_keys) > len(keys - cluster_keys)
 
 
 class ClusterFileError(Exception):
-    """A cluster file that cannot be used, with its mistakes."""
+    """A cluster file cannot be used. ``mistakes`` are its mistakes."""
 
     def __init__(self, mistakes: Sequence[nodes.Mistake]) -> None:
         super().__init__(mistakes)
@@ -75,7 +78,7 @@ class ClusterFileError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class _ClusterFile:
-    """The parts of a cluster file as nodes: for the campaign's top, and for its ``cluster``."""
+    """A cluster file as nodes: keys of the campaign itself, and keys of its section ``cluster``."""
 
     top: nodes.MapNode
     cluster: nodes.MapNode
@@ -85,8 +88,8 @@ class ClusterFiles:
     """Reads the cluster files that a campaign and its options name.
 
     Names in a campaign are relative to the *folder* of the campaign, names in options to the
-    current folder. ``texts`` are the files read so far, by name. A campaign that was stored with
-    them is loaded with these *texts*, and then no file is opened.
+    current folder. ``texts`` has the contents of the files that were read, by name. A campaign that
+    was stored together with them is loaded with these *texts*, and then no file is opened.
     """
 
     def __init__(self, folder: Path, texts: Mapping[str, str] | None = None) -> None:
@@ -99,7 +102,7 @@ class ClusterFiles:
         """Return a campaign merged over the cluster file that it names, if it names one.
 
         Raises:
-            ClusterFileError: the file cannot be used.
+            ClusterFileError: The file cannot be used.
 
         """
         if not names_file(root):
@@ -115,10 +118,10 @@ class ClusterFiles:
     def as_options(self, option: Override) -> Iterator[Override]:
         """Yield options that give a campaign the cluster of the file that *option* names.
 
-        Topics stay as they are in the campaign, unless the file has some.
+        If the file has no topics, the campaign keeps its own.
 
         Raises:
-            ClusterFileError: the file cannot be used.
+            ClusterFileError: The file cannot be used.
 
         """
         assert isinstance(option.value, nodes.Scalar), "the option names a file"
@@ -159,7 +162,7 @@ class ClusterFiles:
     def _check_links(self, name: str) -> None:
         """Raise `ValueError` if a symbolic link leads out of the campaign's folder.
 
-        An author who means a file elsewhere writes its path.
+        An author who wants a file outside the folder can write its path.
         """
         folder = os.path.realpath(self._folder)
         real, written = os.path.realpath(self._folder / name), os.path.normpath(Path(folder, name))
@@ -175,8 +178,8 @@ def _text(path: Path) -> str:
     """Return the text of a file.
 
     Raises:
-        OSError: it cannot be read.
-        ValueError: it is too large, or not UTF-8.
+        OSError: The file cannot be read.
+        ValueError: The file is too large, or not UTF-8.
 
     """
     with open_regular(path) as file:
@@ -190,7 +193,7 @@ def _text(path: Path) -> str:
 
 
 def _parsed(text: str, file: str, option: str | None) -> _ClusterFile:
-    """Return the parts of a cluster file, whose marks name the file and the option."""
+    """Parse a cluster file. The marks of its nodes name the file, and the option that names it."""
 
     def mistakes(listed: Sequence[nodes.Mistake]) -> list[nodes.Mistake]:
         return [nodes.Mistake(mark._replace(file=file, option=option), message) for mark, message in listed]
@@ -212,15 +215,17 @@ def _parsed(text: str, file: str, option: str | None) -> _ClusterFile:
     if wrong := [*document.mistakes, *unknown]:
         raise ClusterFileError(mistakes(wrong))
     root = nodes.located(root, file, option)
-    ours = cluster_section().keys
+    cluster_keys = cluster_section().keys
     return _ClusterFile(
-        nodes.MapNode({key: entry for key, entry in root.entries.items() if key not in ours}, root.mark),
-        nodes.MapNode({key: entry for key, entry in root.entries.items() if key in ours}, root.mark),
+        nodes.MapNode(
+            {key: entry for key, entry in root.entries.items() if key not in cluster_keys}, root.mark
+        ),
+        nodes.MapNode({key: entry for key, entry in root.entries.items() if key in cluster_keys}, root.mark),
     )
 
 
 def _unknown_key(key: str, root: nodes.MapNode) -> str:
-    if key in _OF_TARGETS and key in root.entries:
+    if key in _TARGET_FILE_KEYS and key in root.entries:
         return f"`{key}` belongs to a target file, which says how to reach real brokers (--target)"
     if key == CLUSTER:
         return "a cluster file names no other file: its keys are those of `cluster`"

@@ -1,7 +1,7 @@
-"""Makes a cluster file from Kafka's own ``.properties`` files, and accounts for each line.
+"""Makes a cluster file from Kafka's ``.properties`` files, and reports what became of each line.
 
-Each line ends up in one of the four lists of `Fate`. A line is *taken over* only if the cluster
-file has its value.
+`Fate` has the four things that can become of a line. A line counts as *taken over* only if the
+cluster file has its value.
 """
 
 import re
@@ -29,17 +29,18 @@ from harrow.cluster_model.topology import KRAFT, ZOOKEEPER
 
 BROKERS_DEFAULT: Final = 3
 _NEWEST_WITH_ZOOKEEPER: Final = next(name for name in reversed(RELEASES) if ZOOKEEPER in RELEASES[name].modes)
-_MS: Final = {
+_OTHER_UNITS: Final = {
     "log.retention.minutes": ("log.retention.ms", 60_000),
     "log.retention.hours": ("log.retention.ms", 3_600_000),
     "log.roll.hours": ("log.roll.ms", 3_600_000),
 }
-"""Settings that Kafka reads in another unit unless the one in milliseconds is set."""
+"""Settings in other units, each with the setting in milliseconds that overrides it in Kafka, and
+the number of milliseconds of its unit."""
 _IDS: Final = ("node.id", "broker.id")
 _VOTERS: Final = ("controller.quorum.voters", "controller.quorum.bootstrap.servers")
-_PLACES: Final = (*_IDS, *_VOTERS, "broker.rack", "process.roles", "zookeeper.connect")
-"""Settings that say which brokers and servers there are."""
-_OF_ONE_CLIENT: Final = ("transactional.id", "group.instance.id")
+_TOPOLOGY_SETTINGS: Final = (*_IDS, *_VOTERS, "broker.rack", "process.roles", "zookeeper.connect")
+"""Settings that decide which brokers and servers the cluster has."""
+_SINGLE_CLIENT_SETTINGS: Final = ("transactional.id", "group.instance.id")
 
 
 class Fate(StrEnum):
@@ -53,7 +54,7 @@ class Fate(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportedLine:
-    """A setting of a source, its place, and what became of it."""
+    """A setting in a source, its position, and what became of it."""
 
     file: str
     line: int
@@ -82,7 +83,7 @@ class Property(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PropertiesFile:
-    """A ``.properties`` file: its properties, and the scope of the process that reads it."""
+    """A ``.properties`` file: its properties, and the scope of their settings, such as broker."""
 
     file: str
     properties: tuple[Property, ...]
@@ -114,11 +115,11 @@ def import_properties(
 ) -> Imported:
     """Return the cluster of some ``.properties`` files, each with its name.
 
-    One file of a broker stands for *brokers* of them, several files for a broker each. Files of
-    producers and consumers add the settings of clients.
+    A single file of a broker stands for *brokers* brokers. If there are several files of brokers,
+    each stands for one broker. Files of producers and consumers add the settings of clients.
 
     Raises:
-        CampaignError: a value is wrong, or the settings do not fit together.
+        CampaignError: A value is wrong, or the settings do not fit together.
 
     """
     sources = [_source(file, text) for file, text in files]
@@ -154,32 +155,36 @@ class _Import:
         self._lines: list[ImportedLine] = []
         self._problems: list[Problem] = []
         self._clients: dict[str, Value] = {}
-        serving = [source for source in sources if source.scope == BROKER and _serves(source)]
-        self._is_for_all = len(serving) == 1 and brokers != 1
+        broker_files = [source for source in sources if source.scope == BROKER and _is_of_broker(source)]
+        self._is_for_all = len(broker_files) == 1 and brokers != 1
 
     def run(self) -> Imported:
-        of_brokers = [source for source in self._sources if source.scope == BROKER]
-        own = [self._settings(source) for source in of_brokers]
+        broker_sources = [source for source in self._sources if source.scope == BROKER]
+        settings_by_source = [self._settings(source) for source in broker_sources]
         for source in self._sources:
             if source.scope != BROKER:
                 self._clients |= self._settings(source)
         if self._problems:
             raise CampaignError(self._problems)
-        self._compare_controllers(of_brokers, own)
-        text = yaml_text(self._document(of_brokers, own), [self._comment()])
+        self._compare_controllers(broker_sources, settings_by_source)
+        text = yaml_text(self._document(broker_sources, settings_by_source), [self._comment()])
         self._check(text)
         return Imported(text=text, release=self._release, lines=tuple(self._lines))
 
     def _compare_controllers(
-        self, sources: Sequence[PropertiesFile], own: Sequence[Mapping[str, Value]]
+        self, sources: Sequence[PropertiesFile], settings_by_source: Sequence[Mapping[str, Value]]
     ) -> None:
-        """Take nothing over from a controller in which it differs from the brokers.
+        """Correct the fate of settings in which a controller differs from the brokers.
 
-        The model's controllers have the settings that all brokers share.
+        They are not taken over, because controllers of the model have the settings of the brokers.
         """
-        brokers = [settings for source, settings in zip(sources, own, strict=True) if _serves(source)]
-        for source, settings in zip(sources, own, strict=True):
-            if _serves(source):
+        brokers = [
+            settings
+            for source, settings in zip(sources, settings_by_source, strict=True)
+            if _is_of_broker(source)
+        ]
+        for source, settings in zip(sources, settings_by_source, strict=True):
+            if _is_of_broker(source):
                 continue
             different = {
                 name
@@ -190,7 +195,7 @@ class _Import:
                 replace(line, fate=Fate.LACKING, note="its controllers have the brokers' settings")
                 if line.file == source.file
                 and line.fate == Fate.TAKEN
-                and line.name in different - set(_PLACES)
+                and line.name in different - set(_TOPOLOGY_SETTINGS)
                 else line
                 for line in self._lines
             ]
@@ -199,31 +204,39 @@ class _Import:
         files = listed([source.file for source in self._sources])
         return f"A cluster of Kafka {self._release}, imported from {files}."
 
-    def _document(self, sources: Sequence[PropertiesFile], own: Sequence[Mapping[str, Value]]) -> Rows:
-        serving = [
-            (source, settings) for source, settings in zip(sources, own, strict=True) if _serves(source)
+    def _document(
+        self, sources: Sequence[PropertiesFile], settings_by_source: Sequence[Mapping[str, Value]]
+    ) -> Rows:
+        broker_files = [
+            (source, settings)
+            for source, settings in zip(sources, settings_by_source, strict=True)
+            if _is_of_broker(source)
         ]
         shared = {
             name: value
-            for name, value in (serving[0][1] if serving else {}).items()
-            if all(settings.get(name) == value for _, settings in serving) and _is_shared(name)
+            for name, value in (broker_files[0][1] if broker_files else {}).items()
+            if all(settings.get(name) == value for _, settings in broker_files) and _is_shared(name)
         }
         rows = Rows(kafka=self._release, settings=Rows(_texts({**shared, **self._clients})))
         rows |= self._metadata(sources)
-        rows["brokers"] = self._broker_rows(serving, shared)
+        rows["brokers"] = self._broker_rows(broker_files, shared)
         return Rows((key, value) for key, value in rows.items() if value not in ({}, ""))
 
     def _broker_rows(
-        self, serving: Sequence[tuple[PropertiesFile, Mapping[str, Value]]], shared: Mapping[str, Value]
+        self,
+        broker_files: Sequence[tuple[PropertiesFile, Mapping[str, Value]]],
+        shared: Mapping[str, Value],
     ) -> Items | int:
         rows = []
-        for index, (source, settings) in enumerate(serving):
+        for index, (source, settings) in enumerate(broker_files):
             number = next((source.values[name] for name in _IDS if name in source.values), str(index))
             row: dict[str, object] = {"id": Word(number)}
             if "broker.rack" in source.values:
                 row["rack"] = source.values["broker.rack"]
-            if rest := _texts({name: value for name, value in settings.items() if name not in shared}):
-                row["settings"] = rest
+            if own_settings := _texts(
+                {name: value for name, value in settings.items() if name not in shared}
+            ):
+                row["settings"] = own_settings
             rows.append(row)
         if len(rows) != 1:
             return Items(rows) if rows else self._brokers or BROKERS_DEFAULT
@@ -248,7 +261,7 @@ class _Import:
         return {"metadata": KRAFT, "kraft": Rows(voters=voters, combined=combined)}
 
     def _settings(self, source: PropertiesFile) -> dict[str, Value]:
-        """Return the settings that the cluster file gets from a source; note each line's fate."""
+        """Return the settings for the cluster file from a source. Note the fate of each line."""
         last = {prop.name: prop for prop in source.properties}
         times = Counter(prop.name for prop in source.properties)
         settings: dict[str, Value] = {}
@@ -257,17 +270,17 @@ class _Import:
                 line = last[prop.name].line
                 self._note(source, prop, Fate.UNAFFECTED, f"line {line} sets it again")
                 continue
-            self._one(source, prop, settings)
+            self._import_property(source, prop, settings)
         return settings
 
-    def _place(self, source: PropertiesFile, prop: Property) -> None:
-        """Note the fate of a setting that says which brokers and servers there are."""
+    def _note_topology_setting(self, source: PropertiesFile, prop: Property) -> None:
+        """Note the fate of a setting that decides which brokers and servers the cluster has."""
         name = prop.name
         if not kafka_has(BROKER, name, self._release):
-            self._note(source, prop, Fate.UNKNOWN, _elsewhere(name, BROKER))
+            self._note(source, prop, Fate.UNKNOWN, _note_on_releases(name, BROKER))
         elif name == "broker.rack" and self._is_for_all:
             self._note(source, prop, Fate.LACKING, "one file for all brokers: add the rack of each")
-        elif name in _IDS and not _serves(source):
+        elif name in _IDS and not _is_of_broker(source):
             self._note(source, prop, Fate.UNAFFECTED, "the model numbers its controllers")
         elif name in _IDS and not prop.value.isdecimal():
             message = f"{name}: expected a whole number, not {quoted(prop.value)}"
@@ -275,13 +288,21 @@ class _Import:
         else:
             self._note(source, prop, Fate.TAKEN)
 
-    def _one(self, source: PropertiesFile, prop: Property, settings: dict[str, Value]) -> None:
+    def _import_property(self, source: PropertiesFile, prop: Property, settings: dict[str, Value]) -> None:
         scope, name, text = source.scope, prop.name, prop.value
-        if scope == BROKER and name in _PLACES:
-            self._place(source, prop)
-        elif name in _MS and (scope, _MS[name][0]) in SETTINGS and kafka_has(scope, name, self._release):
-            exact, factor = _MS[name]
-            finer = [other for other, (of, unit) in _MS.items() if of == exact and unit < factor]
+        if scope == BROKER and name in _TOPOLOGY_SETTINGS:
+            self._note_topology_setting(source, prop)
+        elif (
+            name in _OTHER_UNITS
+            and (scope, _OTHER_UNITS[name][0]) in SETTINGS
+            and kafka_has(scope, name, self._release)
+        ):
+            exact, factor = _OTHER_UNITS[name]
+            finer = [
+                other
+                for other, (other_exact, unit) in _OTHER_UNITS.items()
+                if other_exact == exact and unit < factor
+            ]
             winner = next((other for other in (exact, *finer) if other in source.values), None)
             if winner is not None:
                 self._note(source, prop, Fate.UNAFFECTED, f"{winner} is set")
@@ -290,7 +311,7 @@ class _Import:
                 self._note(source, prop, Fate.TAKEN, f"as {exact}")
         elif not any(setting.exists_in(self._release) for setting in self._modelled(scope, name)):
             self._unmodelled(source, prop)
-        elif name in _OF_ONE_CLIENT or (scope != BROKER and _is_of_both_clients(name)):
+        elif name in _SINGLE_CLIENT_SETTINGS or (scope != BROKER and _is_for_both_clients(name)):
             note = "it would hold for every client: write it in the campaign's own"
             self._note(source, prop, Fate.LACKING, note)
         else:
@@ -315,7 +336,7 @@ class _Import:
             if name.startswith("listener.name."):
                 self._note(source, prop, Fate.UNAFFECTED)
                 return
-            self._note(source, prop, Fate.UNKNOWN, _elsewhere(name, source.scope))
+            self._note(source, prop, Fate.UNKNOWN, _note_on_releases(name, source.scope))
         elif is_without_effect(name):
             self._note(source, prop, Fate.UNAFFECTED)
         else:
@@ -337,30 +358,30 @@ class _Import:
             raise CampaignError(Problem(files, 0, 0, each.message) for each in error.problems) from None
 
 
-def _serves(source: PropertiesFile) -> bool:
-    """Return whether a file is that of a broker, not of a controller alone."""
+def _is_of_broker(source: PropertiesFile) -> bool:
+    """Return whether a file belongs to a broker, not to a process that is only a controller."""
     return source.values.get("process.roles") != "controller"
 
 
 def _differs(name: str, settings: Mapping[str, Value], others: Mapping[str, Value]) -> bool:
-    exact = _MS[name][0] if name in _MS else name
+    exact = _OTHER_UNITS[name][0] if name in _OTHER_UNITS else name
     return settings.get(exact) != others.get(exact)
 
 
 def _is_shared(name: str) -> bool:
-    """Return whether the campaign's ``settings`` may have a broker's setting.
+    """Return whether a broker's setting may be in the section ``settings`` of the campaign.
 
-    They would give a name that clients have too to the clients.
+    A setting that clients also have may not: from that section it would apply to clients too.
     """
     return not {PRODUCER, CONSUMER} & set(scopes_of(name))
 
 
-def _is_of_both_clients(name: str) -> bool:
+def _is_for_both_clients(name: str) -> bool:
     return {PRODUCER, CONSUMER} <= set(scopes_of(name))
 
 
-def _elsewhere(name: str, scope: str) -> str:
-    """Return where Kafka has a setting that the release does not have in this scope."""
+def _note_on_releases(name: str, scope: str) -> str:
+    """Return a note on where else Kafka has a setting that the release lacks in this scope."""
     releases = releases_with(name, (scope,))
     if releases:
         return f"Kafka {listed(releases)} has it"
@@ -372,6 +393,6 @@ def _texts(settings: Mapping[str, Value]) -> dict[str, str]:
 
 
 def described(line: ImportedLine) -> str:
-    """Return a line of a list: the place, the setting, and the note."""
+    """Describe an imported line: its position, the setting, and the note."""
     note = f" ({line.note})" if line.note else ""
     return f"{line.file}:{line.line} {quoted(f'{line.name}={line.value}')}{note}"

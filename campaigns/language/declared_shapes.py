@@ -1,4 +1,8 @@
-"""Derives shapes from the fields that dataclasses declare (`harrow.cluster_model.fields`)."""
+"""Derives the shapes of values from the fields of dataclasses (`harrow.cluster_model.fields`).
+
+A shape (`harrow.campaigns.language.shapes`) reads a value of a campaign, and describes it in the
+JSON Schema.
+"""
 
 from collections.abc import Callable, Mapping
 from dataclasses import is_dataclass
@@ -82,16 +86,16 @@ SHAPES: Final[dict[type[Any], Shape]] = {
     bool: ValueShape(literals.boolean, {"type": "boolean"}),
     str: shapes.TEXT,
 }
-"""The shapes of those kinds of values that do not depend on the bounds or choices of a field.
+"""The shapes of values by their kind, if the bounds and choices of the field do not matter.
 
 Other modules add the kinds that they define.
 """
 
 NAMES: Final[dict[type[Any], Callable[[], ValueShape]]] = {}
-"""Functions that build a shape from the names in a catalogue, to which plugins may add names."""
+"""Functions that build a shape from the names in a catalogue. Plugins may add names to it."""
 
 SECTIONS: Final[dict[type[Any], Callable[[DeclaredField], SectionShape]]] = {}
-"""Functions that build a section from a catalogue when it is first needed."""
+"""Functions that build a section from a catalogue when the section is first needed."""
 
 
 @derived
@@ -108,7 +112,8 @@ def section_of(declared: type[Any], *, emptiable: bool = False) -> SectionShape:
 def keys_of(declared: type[Any], **inner_keys: Keys) -> Keys:
     """Return a key for each field of *declared*.
 
-    A key with a dot becomes a section with an inner key. *inner_keys* adds keys to such sections.
+    A key with a dot, such as ``limits.step``, becomes a key of a section (``limits``). *inner_keys*
+    adds keys to such sections.
     """
     docs: Mapping[str, str] = getattr(declared, "SECTIONS", {})
     keys: Keys = {}

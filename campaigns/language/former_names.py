@@ -1,4 +1,4 @@
-"""Gives hints about settings that Kafka renamed, or that a campaign replaces by another key."""
+"""Gives hints about settings that Kafka has renamed, or that are another key in a campaign."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import is_dataclass

@@ -7,7 +7,7 @@ from harrow.cluster_model.lazy_dataclass import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Term:
-    """A term and its synonyms; ``see`` names related terms, settings, rules or campaigns."""
+    """A term and its synonyms. ``see`` names related terms, settings, rules or campaigns."""
 
     name: str
     synonyms: tuple[str, ...] = ()

@@ -1,7 +1,8 @@
-"""Which settings Kafka has in a release, whether or not the model has them.
+"""Knows which settings Kafka has in a release, whether or not the model has them.
 
 ``kafka_settings.txt`` has a line for each setting of brokers, topics, producers and consumers: the
-scope, the name, and the releases whose ConfigDef has it. ``python -m docs.setting_names`` wrote it.
+scope, the name, and the releases whose ConfigDef has the setting. ``python -m docs.setting_names``
+wrote the file.
 """
 
 from collections.abc import Iterator, Mapping
@@ -23,7 +24,7 @@ _UNAFFECTED: Final = (
     *("socket.*.buffer.bytes", "send.buffer.bytes", "receive.buffer.bytes"),
     *("key.serializer", "value.serializer", "key.deserializer", "value.deserializer"),
 )
-"""What moves no record: encryption, addresses, folders, metrics, sockets, serializers."""
+"""Patterns of settings that do not affect the model, such as encryption, addresses and metrics."""
 _LACKING: Final = (
     ("remote.*", "tiered storage: segments that are lost or slow to read in the remote store"),
     ("authorizer*", "requests that are refused for lack of permission"),
@@ -46,7 +47,7 @@ _LACKING: Final = (
     ("interceptor.classes", "what your interceptors do to records"),
     ("partitioner.*", "which partition a record goes to"),
 )
-"""What the model lacks, and what that can hide; a setting that no row covers has no sentence."""
+"""Patterns of settings that the model lacks, each with what this can hide in a run."""
 
 TABLE: Final = Path(__file__).with_name("kafka_settings.txt")
 
@@ -61,7 +62,8 @@ def setting_names() -> Mapping[tuple[str, str], frozenset[str]]:
 def kafka_has(scope: str, name: str, release: str) -> bool:
     """Return whether Kafka has a setting in a release.
 
-    The table lacks 1.1: a release that it lacks has what the release before or after it has.
+    The table lacks some releases, such as 1.1. Such a release has the settings of the release
+    before it and of the release after it.
     """
     present = setting_names().get((scope, name), frozenset())
     return any(near in present for near in _nearest(release))
@@ -86,12 +88,12 @@ def is_without_effect(name: str) -> bool:
 
 
 def hidden_without(name: str) -> str:
-    """Return what the model can hide because it lacks a setting; empty if no row says it."""
+    """Return what the model can hide because it lacks a setting; empty if that is unknown."""
     return next((hides for pattern, hides in _LACKING if fnmatchcase(name, pattern)), "")
 
 
 def unmodelled_hint(name: str) -> str | None:
-    """Return the hint for a name that the model lacks; None unless Kafka has such a setting."""
+    """Return the hint about a setting that the model lacks; None if Kafka has no such setting."""
     if not releases_with(name):
         return None
     if is_without_effect(name):

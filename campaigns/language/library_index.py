@@ -1,4 +1,4 @@
-"""Finds campaign files: by path, in a folder, or by their name in the library."""
+"""Finds campaign files by their path, by their folder, or by their name in the library."""
 
 import atexit
 from contextlib import ExitStack
@@ -23,7 +23,7 @@ def resolve(argument: str) -> list[Path]:
     """Return the sorted campaign files that a path, a folder or a library name refers to.
 
     Raises:
-        CampaignError: there are none.
+        CampaignError: There are no such files.
 
     """
     if not argument:

@@ -1,7 +1,8 @@
 """Parses and formats single values of a campaign: durations, rates, numbers, brokers.
 
-A function with the name of a kind of value parses text from the file. It raises `LiteralError`,
-whose message says what would be right. A function whose name ends in ``_text`` formats a value.
+A function that is named after a kind of value, such as `duration`, parses text from the file. It
+raises `LiteralError`, whose message says what would be right. A function whose name ends in
+``_text`` formats a value.
 """
 
 import re
@@ -65,7 +66,7 @@ ZNODE_PATH_PATTERN: Final = "(/[^/]+)+"
 VERSION_PATTERN: Final = r"[0-9]+(\.[0-9]+){1,3}([.+-]?[A-Za-z0-9]+)*"
 _VERSION_CHARACTERS_MAX: Final = 60
 LATEST_RELEASE: Final = "latest"
-"""A campaign's name for the newest release of the model."""
+"""The word with which a campaign names the newest release of the model."""
 QUORUM: Final = "quorum"
 """Another word for ``zookeeper``, for clusters without ZooKeeper."""
 _QUORUM_ROLES: Final = ("leader of", "follower of", "followers of")
@@ -75,7 +76,7 @@ _RESERVED_CLIENT: Final = re.compile(
 
 
 class LiteralError(ValueError):
-    """A value that a campaign cannot have in this place; the message says what would be right."""
+    """A campaign cannot have this value in this place. The message says what would be right."""
 
 
 def boolean(text: str) -> bool:
@@ -118,7 +119,7 @@ def duration(text: str) -> int:
 
 
 def time_of_run(text: str) -> int:
-    """Parse a time of a run into microseconds, negative (``-1s``) while the cluster starts."""
+    """Parse a time of a run into microseconds. Times at which the cluster starts are negative."""
     return -duration(text[1:]) if text.startswith("-") else duration(text)
 
 
@@ -155,10 +156,10 @@ def _not_a_duration(text: str) -> str:
 
 
 def range_of(read: Callable[[str], int], *, is_falling: bool = False) -> Callable[[str], tuple[int, int]]:
-    """Return a parser for a value or a range such as ``1s..10s``, as a pair with both ends.
+    """Return a parser for a value, or a range such as ``1s..10s``. It returns both ends.
 
-    With *is_falling* a larger value parses to a smaller number: a higher rate has a shorter mean
-    interval.
+    With *is_falling*, *read* returns a smaller number for a larger value: a higher rate has a
+    shorter mean interval.
     """
 
     def read_range(text: str) -> tuple[int, int]:
@@ -173,7 +174,7 @@ def range_of(read: Callable[[str], int], *, is_falling: bool = False) -> Callabl
 
 
 def range_pattern(pattern: str) -> str:
-    """Return the pattern of a value with *pattern*, or of a range of such values."""
+    """Return the pattern of a single value that matches *pattern*, or of a range of such values."""
     return rf"{pattern}( *\.\. *{pattern})?"
 
 
@@ -181,7 +182,7 @@ duration_range: Final = range_of(duration)
 
 
 def bound_of(read: Callable[[str], int]) -> Callable[[str], tuple[str, int]]:
-    """Return a parser for a bound such as ``< 500ms``; it returns the comparison and the value."""
+    """Return a parser for a bound such as ``< 500ms``. It returns the comparison and the value."""
 
     def read_bound(text: str) -> tuple[str, int]:
         match = _BOUND.match(text)
@@ -290,8 +291,8 @@ def _normalised(text: str) -> str:
 def broker_reference(text: str) -> int | str:
     """Parse a broker's id, or a reference such as ``any`` or ``leader of t-0``.
 
-    ``zookeeper-1`` and ``controller-3000`` are servers that are not brokers; some faults strike
-    them as well. ``leader of quorum`` is a synonym of ``leader of zookeeper``.
+    ``zookeeper-1`` and ``controller-3000`` are servers that are not brokers, but some faults can
+    strike them too. ``leader of quorum`` is a synonym of ``leader of zookeeper``.
     """
     words = _normalised(text)
     server = node_id(words)
@@ -309,7 +310,7 @@ def broker_reference(text: str) -> int | str:
 
 
 def name_in(reference: str) -> tuple[str, str]:
-    """Return the kind and name in a reference: a partition, topic, rack, ZooKeeper, or neither."""
+    """Return the kind and the name of what a reference names, such as a topic; empty if nothing."""
     word, _, rest = reference.partition(" ")
     if rest.removeprefix("of ") == ZOOKEEPER and word in ("leader", "follower", "followers"):
         return ZOOKEEPER, ""
@@ -324,7 +325,7 @@ broker_id: Final = whole_number(0, BROKER_ID_MAX)
 
 
 def controller_id(text: str) -> int:
-    """Parse a controller: a broker's id, or in KRaft a voter such as ``controller-3000``."""
+    """Parse a controller: the id of a broker or, in KRaft, a voter such as ``controller-3000``."""
     server = node_id(text) or node_id(f"controller-{text}")
     if server is None and not _WHOLE_NUMBER.fullmatch(text):
         raise LiteralError(
@@ -347,7 +348,10 @@ def is_broker_reference(text: str) -> bool:
 
 
 def link_end(text: str) -> int | str:
-    """Parse an end of a link, or a reference that each strike resolves: ``leader of t-0``."""
+    """Parse an end of a link, or a reference such as ``leader of t-0``.
+
+    The reference is resolved each time the fault strikes.
+    """
     words = _normalised(text)
     return words if is_broker_reference(words) else endpoint(words)
 
@@ -391,7 +395,7 @@ def znode_path(text: str) -> str:
 
 
 def release(text: str) -> str:
-    """Parse a release; ``latest`` becomes a number, so that a recorded run keeps its release."""
+    """Parse a release. ``latest`` becomes a number, so that a recorded run names its release."""
     if text == LATEST_RELEASE:
         return NEWEST_RELEASE
     if text in RELEASES:
@@ -419,7 +423,7 @@ def version(text: str) -> str:
 
 
 def setting_value(setting: Setting, text: str) -> Value:
-    """Parse a setting's value. Times are in the unit that the setting's name ends in."""
+    """Parse the value of a setting. Times are numbers in the unit at the end of the name."""
     if setting.kind == "bool":
         return boolean(text)
     if setting.kind == "choice":
@@ -429,7 +433,7 @@ def setting_value(setting: Setting, text: str) -> Value:
     if setting.kind == "ratio":
         return ratio(text)
     if setting.kind == "text":
-        return users_name(text)
+        return free_text(text)
     if setting.kind == "replicas":
         return replicas(text)
     if setting.kind in _US_PER_SETTING_UNIT and not _WHOLE_NUMBER.fullmatch(text):
@@ -437,7 +441,7 @@ def setting_value(setting: Setting, text: str) -> Value:
     return whole_number(setting.minimum, setting.maximum)(text)
 
 
-def users_name(text: str) -> str:
+def free_text(text: str) -> str:
     """Check a setting whose value is a name that users choose."""
     if not (re.fullmatch(SETTING_TEXT_PATTERN, text) and text.isprintable()):
         raise LiteralError(
@@ -454,7 +458,7 @@ def ratio(text: str) -> str:
 
 
 def replicas(text: str) -> str:
-    """Check a list of partitions and brokers by the rules of ``ThrottledReplicaListValidator``."""
+    """Check a list of partitions and brokers as ``ThrottledReplicaListValidator`` does."""
     if not re.fullmatch(REPLICAS_PATTERN, text):
         raise LiteralError(f'expected a list such as 0:1,0:2 (partition:broker), or "*", not {quoted(text)}')
     return text
@@ -495,7 +499,7 @@ def duration_text(us: int) -> str:
 
 
 def _range_text(text: Callable[[int], str], *, is_falling: bool = False) -> Callable[[tuple[int, int]], str]:
-    """Return a formatter for ranges; a range of one value is written as that value."""
+    """Return a function that formats ranges. A range of one value is written as that value."""
 
     def write(bounds: tuple[int, int]) -> str:
         low, high = reversed(bounds) if is_falling else bounds
@@ -505,7 +509,7 @@ def _range_text(text: Callable[[int], str], *, is_falling: bool = False) -> Call
 
 
 def rate_text(interval_us: int) -> str:
-    """Format the rate with this mean interval, as in ``10/s``, ``12/m`` or ``1/7s``."""
+    """Format a rate from its mean interval, as in ``10/s``, ``12/m`` or ``1/7s``."""
     for unit, count_max in _PLAIN_COUNT_MAX.items():
         period_us = _US_PER_UNIT[unit]
         count = round(period_us / interval_us)
@@ -526,7 +530,7 @@ def _node_text(node: object) -> str | None:
 
 
 def field_text(kind: type[Any], value: Any) -> str | None:
-    """Format a value of a field of this kind; None if YAML writes the value itself."""
+    """Format a value of this kind; None if the YAML writer has to format it."""
     text = kinds.by_kind(_FIELD_TEXTS, kind)
     return None if text is None else text(value)
 
@@ -550,14 +554,14 @@ _FIELD_TEXTS: Final[dict[type[Any], Callable[[Any], str | None]]] = {
 
 
 def setting_text(name: str, value: Value) -> str:
-    """Format a setting's value; times become durations if that is shorter."""
+    """Format the value of a setting. A time becomes a duration if that is easier to read."""
     scopes = scopes_of(name)
     kind = SETTINGS[scopes[0], name].kind if scopes else ""
     if isinstance(value, int) and not isinstance(value, bool) and kind in _US_PER_SETTING_UNIT:
         us = value * _US_PER_SETTING_UNIT[kind]
-        least_us = US_PER_SECOND if kind == "ms" else 2 * _MINUTE_US
-        # More than a day means never, as Kafka's largest number does.
-        if least_us <= us <= LONGEST_US:
+        duration_min_us = US_PER_SECOND if kind == "ms" else 2 * _MINUTE_US
+        # A time of more than a day means never, so it stays a number, as in Kafka.
+        if duration_min_us <= us <= LONGEST_US:
             text = duration_text(us)
             return text if kind == "ms" or not text.endswith("s") else str(value)
     return value_text(value)

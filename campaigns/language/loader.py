@@ -45,7 +45,7 @@ from harrow.cluster_model.lazy_dataclass import dataclass
 
 __all__ = ["Campaign", "CampaignError", "Problem", "load_campaign", "load_text"]
 
-# A variant repeats the whole campaign, so this bounds the cost of all variants together.
+# Bounds the cost of all variants together, because each variant repeats the whole campaign.
 _NODES_MAX: Final = 500_000
 
 VARIANTS_MAX: Final = 100
@@ -54,15 +54,16 @@ OPTION: Final = "--set"
 
 _AIMS: Final[nodes.Path] = ("swarm", "aims")
 
-_FOR_EDITORS: Final = "yaml-language-server:"
+_EDITOR_LINE: Final = "yaml-language-server:"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Campaign:
-    """A loaded campaign file. Its plans are the base, then each variant.
+    """A loaded campaign file.
 
-    ``text`` is the content of the file when it was read. ``notes`` report keys without effect, and
-    plans that were left out because they do not suit the release that an option names.
+    Its plans are the base, which is the campaign without a variant, and each variant. ``text`` is
+    the content of the file when it was read. ``notes`` report keys without effect, and plans that
+    were left out because they do not suit the release that an option names.
     """
 
     name: str
@@ -72,7 +73,7 @@ class Campaign:
     text: str = ""
     notes: tuple[Problem, ...] = ()
     brokers: BrokerRelease | None = None
-    """The release that was used for plans that name no release."""
+    """The release for which plans were read that name no release."""
     cluster_files: Mapping[str, str] = field(default_factory=dict)
     """The texts of the cluster files that the campaign and its options name."""
 
@@ -80,8 +81,9 @@ class Campaign:
         """Return the comment lines above the first key."""
         lines = takewhile(lambda line: line.startswith("#") or not line.strip(), self.text.splitlines())
         text = (line.removeprefix("#").removeprefix(" ").rstrip() for line in lines)
-        # The modeline's path to the schema is relative to the file.
-        return "\n".join(line for line in text if not line.startswith(_FOR_EDITORS)).strip("\n")
+        # The line for editors has a path to the schema that is relative to the file, so it is no
+        # use anywhere else.
+        return "\n".join(line for line in text if not line.startswith(_EDITOR_LINE)).strip("\n")
 
 
 def load_campaign(
@@ -93,7 +95,7 @@ def load_campaign(
     """Load the campaign in a file, with the options ``--set key=value`` applied (`load_text`).
 
     Raises:
-        CampaignError: the file cannot be read, or has mistakes.
+        CampaignError: The file cannot be read, or has mistakes.
 
     """
     return load_text(read_file(Path(path)), str(path), overrides, variants, brokers)
@@ -109,22 +111,22 @@ def load_text(
 ) -> Campaign:
     """Load the campaign in *text*; messages call the file *file*.
 
-    Cluster files that it names are relative to *file*, or come from *cluster_files*
+    The names of cluster files in the campaign are relative to *file*, or keys of *cluster_files*
     (`Campaign.cluster_files`).
 
     Options need not suit every variant. If *variants* are named (``base`` is the campaign itself),
-    other variants that the options do not suit are left out: Kafka 0.10.2, for example, has no
-    idempotence for a variant that needs it. If an option names a release, plans that do not suit
-    the release are left out in any case. If only some aims of a swarm do not suit it, only these
-    aims are left out. The notes report both.
+    other variants that do not suit the options are left out: for example, a variant that needs
+    idempotence does not suit Kafka 0.10.2. If an option names a release, plans that do not suit the
+    release are always left out. If only some aims of a swarm do not suit it, only these aims are
+    left out. The notes report what was left out.
 
     A plan that names neither a release nor a control plane suits any release. With *brokers* it is
-    read for their release, unless it needs something that they lack; then it keeps the default
-    release.
+    read for the release of these brokers. If it needs something that they lack, it is read for the
+    default release.
 
     Raises:
-        UnsuitedError: the text is correct, but no plan suits the release that an option names.
-        CampaignError: the text has mistakes.
+        UnsuitedError: The text is correct, but no plan suits the release that an option names.
+        CampaignError: The text has mistakes.
 
     """
     report = Report()
@@ -139,10 +141,10 @@ def load_text(
 
 
 def check_cluster_file(path: Path) -> None:
-    """Check a cluster file as a campaign that runs on it does.
+    """Check a cluster file by loading a campaign that names it.
 
     Raises:
-        CampaignError: it cannot be used.
+        CampaignError: The file cannot be used.
 
     """
     text = f"name: any\ncluster: {json.dumps(path.name)}\n"
@@ -153,7 +155,7 @@ def read_file(path: Path) -> str:
     """Return a file's text, cut off if the file is larger than a campaign may be.
 
     Raises:
-        CampaignError: it cannot be read, or is not UTF-8.
+        CampaignError: The file cannot be read, or is not UTF-8.
 
     """
     try:
@@ -181,7 +183,7 @@ def _load(
     text: str,
     path: Path,
     overrides: Sequence[str],
-    only: Collection[str],
+    selected: Collection[str],
     brokers: BrokerRelease | None,
     report: Report,
     files: ClusterFiles,
@@ -194,15 +196,15 @@ def _load(
         message = "this is a cluster file: run a campaign on it with --cluster"
         raise ClusterFileGivenError([Problem(str(path), 1, 1, message)])
     written = in_long_form(written)
-    variants = {name: in_long_form(over) for name, over in _variants(written, report).items()}
+    variants = {name: in_long_form(overlay) for name, overlay in _variants(written, report).items()}
     try:
-        read = files.with_file(written)
-        for over in variants.values():
-            files.with_file(over)
+        complete = files.with_file(written)
+        for overlay in variants.values():
+            files.with_file(overlay)
     except ClusterFileError as error:
         _note(error.mistakes, report)
         return None
-    root = _apply_options(read, options, None, report)
+    root = _apply_options(complete, options, None, report)
     name = _name(root, path, report)
     base = _without_names(root)
     if _has_too_many_nodes(base, variants, report):
@@ -211,17 +213,17 @@ def _load(
         name=name,
         names=_variant_names(root),
         base=base,
-        read=read,
+        complete=complete,
         written=_without_names(written),
         options=options,
-        only=only,
+        selected=selected,
         report=report,
         brokers=brokers,
         files=files,
     )
     plans.read_all(variants)
-    # A variant that the user names is never left out silently.
-    if not report.mistakes and (not plans.plans or (only and plans.unsuited.mistakes)):
+    # A variant that the user asked for is never left out silently.
+    if not report.mistakes and (not plans.plans or (selected and plans.unsuited.mistakes)):
         raise UnsuitedError(_problems(text, str(path), plans.unsuited))
     return Campaign(
         name=name,
@@ -240,41 +242,47 @@ class _Plans:
 
     name: str
     names: tuple[str, ...]
+    """The names of the variants."""
     base: nodes.MapNode
-    read: nodes.MapNode
-    """The campaign without options."""
+    """The campaign with its cluster file and the options, but without its name and variants."""
+    complete: nodes.MapNode
+    """The campaign with its cluster file, but without options."""
     written: nodes.MapNode
-    """The campaign without options and without its cluster file."""
+    """The campaign as written in its file, without options and without its cluster file."""
     options: Sequence[Override]
-    only: Collection[str]
+    selected: Collection[str]
+    """The variants that the user asked for; if it is empty, all."""
     report: Report
     brokers: BrokerRelease | None
     files: ClusterFiles
     plans: list[Plan] = field(default_factory=list)
     description: str = ""
     unsuited: Report = field(default_factory=Report)
-    """Mistakes of plans that are correct without the release of an option."""
+    """Mistakes of plans that would be correct without the options that name a release."""
     _reasons: dict[nodes.Mistake, list[str]] = field(default_factory=dict)
     """The first mistake of each unsuited plan, with the names of all plans that have it."""
     _aims: dict[nodes.Mistake, str] = field(default_factory=dict)
     """The first mistake of each swarm aim that was left out, with the aim's probe."""
-    _others: dict[str, nodes.Mark] = field(default_factory=dict)
-    """The places where variants name a release of their own."""
+    _of_other_releases: dict[str, nodes.Mark] = field(default_factory=dict)
+    """The variants that were left out because they name their own release, and where they name
+    it."""
 
     def read_all(self, variants: Mapping[str, nodes.MapNode]) -> None:
         self._read(None, None)
-        others = {name: over for name, over in variants.items() if self._is_of_another_release(name, over)}
-        for name, over in variants.items():
+        others = {
+            name: overlay for name, overlay in variants.items() if self._is_of_another_release(name, overlay)
+        }
+        for name, overlay in variants.items():
             if name not in others:
-                self._read(name, over)
-        if self._is_base_left_out() and not self.report.mistakes and not self.only:
-            # The base does not suit the release that the user asked for. A variant that is written
-            # for the control plane of that release runs instead, even if other variants suit the
-            # release as well.
-            for name in [name for name, over in others.items() if self._is_counterpart(over)]:
+                self._read(name, overlay)
+        if self._is_base_left_out() and not self.report.mistakes and not self.selected:
+            # The base does not suit the release that the user asked for. Instead of it, variants
+            # that are written for the control plane of that release are read, even if other
+            # variants also suit the release.
+            for name in [name for name, overlay in others.items() if self._is_counterpart(overlay)]:
                 self._read(name, others.pop(name))
-        marks = {name: release_mark(over) for name, over in others.items() if not self.only}
-        self._others = {name: mark for name, mark in marks.items() if mark is not None}
+        marks = {name: release_mark(overlay) for name, overlay in others.items() if not self.selected}
+        self._of_other_releases = {name: mark for name, mark in marks.items() if mark is not None}
 
     def _is_base_left_out(self) -> bool:
         return any(BASE in names for names in self._reasons.values())
@@ -285,36 +293,36 @@ class _Plans:
         for (mark, message), probe in self._aims.items():
             notes.add(mark, f"the aim {quoted(probe)} is left out: {message}", None)
         for (mark, message), names in self._reasons.items():
-            notes.add(mark, f"{listed(names)} {_verb_for(names)} left out: {message}", None)
-        if self._others:
-            names = list(self._others)
+            notes.add(mark, f"{listed(names)} {_are_or_is(names)} left out: {message}", None)
+        if self._of_other_releases:
+            names = list(self._of_other_releases)
             several = len(names) > 1
             own = "name releases of their own" if several else "names a release of its own"
             which, one = ("NAME", "one") if several else (names[0], "it")
             hint = f"`--variant {which} {in_words(self._release_options())}` runs {one} anyway"
-            message = f"{listed(names)} {own} and {_verb_for(names)} left out; {hint}"
-            notes.add(next(iter(self._others.values())), message, None)
+            message = f"{listed(names)} {own} and {_are_or_is(names)} left out; {hint}"
+            notes.add(next(iter(self._of_other_releases.values())), message, None)
         return notes
 
-    def _read(self, variant: str | None, over: nodes.MapNode | None) -> None:
-        is_wanted = not self.only or (variant or BASE) in self.only
+    def _read(self, variant: str | None, overlay: nodes.MapNode | None) -> None:
+        is_wanted = not self.selected or (variant or BASE) in self.selected
         attempt = self.report.new_attempt()
         tree = (
             self.base
-            if over is None
-            else _apply_options(self._with_variant(self.base, over), self.options, variant, attempt)
+            if overlay is None
+            else _apply_options(self._with_variant(self.base, overlay), self.options, variant, attempt)
         )
         read = self._read_for_brokers(tree, variant)
         plan, attempt = read or (read_plan(Draft(tree, variant, attempt), self.name, self.names), attempt)
         if variant is None:
             self.description = plan.description
-        is_unsuited = is_wanted and bool(attempt.mistakes) and self._is_unsuited(attempt, variant, over)
+        is_unsuited = is_wanted and bool(attempt.mistakes) and self._is_unsuited(attempt, variant, overlay)
         suited = self._without_aims(attempt, variant, tree) if is_unsuited else None
         if suited is not None:
             plan, attempt = suited
         if not attempt.mistakes:
             self.report.notes |= attempt.notes if is_wanted else {}
-            self.plans.append(self._as_written(plan, tree, over))
+            self.plans.append(self._as_written(plan, tree, overlay))
         elif is_unsuited:
             self.unsuited.add_all(attempt)
             first = min(attempt.mistakes, key=lambda mistake: mistake.mark[:2])
@@ -323,7 +331,7 @@ class _Plans:
             self.report.add_all(attempt)
 
     def _read_for_brokers(self, tree: nodes.MapNode, variant: str | None) -> tuple[Plan, Report] | None:
-        """Read a plan that names no release for the release of the brokers, or return None."""
+        """Read a plan that names no release for the brokers' release; None if this is no use."""
         if self.brokers is None or written_release(tree).is_named:
             return None
         attempt = self.report.new_attempt()
@@ -336,71 +344,73 @@ class _Plans:
     def _without_aims(
         self, attempt: Report, variant: str | None, tree: nodes.MapNode
     ) -> tuple[Plan, Report] | None:
-        """Read a plan without the aims that do not suit the release; None if that is no help."""
+        """Read a plan without the aims that do not suit the release; None if mistakes remain."""
         aims = _aims_with(attempt, tree)
         if not aims:
             return None
-        rest = self.report.new_attempt()
-        plan = read_plan(Draft(_without_aims(tree, aims), variant, rest), self.name, self.names)
-        if rest.mistakes:
+        second_attempt = self.report.new_attempt()
+        plan = read_plan(Draft(_without_aims(tree, aims), variant, second_attempt), self.name, self.names)
+        if second_attempt.mistakes:
             return None
         self._aims.update(aims.values())
-        return plan, rest
+        return plan, second_attempt
 
     def _release_options(self) -> list[Override]:
         return [option for option in self.options if names_release(option)]
 
-    def _written(self, over: nodes.MapNode | None) -> nodes.MapNode:
+    def _with_other_options(self, overlay: nodes.MapNode | None) -> nodes.MapNode:
         """Return the campaign or a variant with all options except those that name a release."""
         others = [option for option in self.options if not names_release(option)]
-        base = _without_names(_apply_options(self.read, others, None, Report()))
+        base = _without_names(_apply_options(self.complete, others, None, Report()))
         return (
-            base if over is None else _apply_options(self._with_variant(base, over), others, BASE, Report())
+            base
+            if overlay is None
+            else _apply_options(self._with_variant(base, overlay), others, BASE, Report())
         )
 
-    def _with_variant(self, base: nodes.MapNode, over: nodes.MapNode) -> nodes.MapNode:
-        """Merge a variant over a campaign; its cluster file replaces that of the campaign."""
-        if not names_file(over):
-            return merge_variant(base, over)
-        return self.files.with_file(merge_variant(self.written, over))
+    def _with_variant(self, base: nodes.MapNode, overlay: nodes.MapNode) -> nodes.MapNode:
+        """Merge a variant over a campaign. Its cluster file, if any, replaces the campaign's."""
+        if not names_file(overlay):
+            return merge_variant(base, overlay)
+        return self.files.with_file(merge_variant(self.written, overlay))
 
-    def _is_of_another_release(self, name: str, over: nodes.MapNode) -> bool:
-        if not self._release_options() or name in self.only or release_mark(over) is None:
+    def _is_of_another_release(self, name: str, overlay: nodes.MapNode) -> bool:
+        if not self._release_options() or name in self.selected or release_mark(overlay) is None:
             return False
-        now = _apply_options(self._with_variant(self.base, over), self.options, name, Report())
-        return written_release(self._written(over)).differs_from(written_release(now))
+        now = _apply_options(self._with_variant(self.base, overlay), self.options, name, Report())
+        return written_release(self._with_other_options(overlay)).differs_from(written_release(now))
 
-    def _is_counterpart(self, over: nodes.MapNode) -> bool:
-        """Return whether a variant is for the options' control plane, and the campaign is not."""
+    def _is_counterpart(self, overlay: nodes.MapNode) -> bool:
+        """Return whether a variant, unlike the base, is for the control plane of the options."""
         metadata = written_release(self.base).metadata
         return (
-            written_release(self._written(over)).metadata
+            written_release(self._with_other_options(overlay)).metadata
             == metadata
-            != written_release(self._written(None)).metadata
+            != written_release(self._with_other_options(None)).metadata
         )
 
-    def _is_unsuited(self, attempt: Report, variant: str | None, over: nodes.MapNode | None) -> bool:
-        """Return whether only the release of an option makes a plan wrong."""
+    def _is_unsuited(self, attempt: Report, variant: str | None, overlay: nodes.MapNode | None) -> bool:
+        """Return whether a plan would be correct without the options that name a release."""
         if not self._release_options() or any(
             mistake.mark.option is not None for mistake in attempt.mistakes
         ):
             return False
         without = Report()
-        read_plan(Draft(self._written(over), variant, without), self.name, self.names)
+        read_plan(Draft(self._with_other_options(overlay), variant, without), self.name, self.names)
         return not without.mistakes
 
-    def _as_written(self, plan: Plan, tree: nodes.MapNode, over: nodes.MapNode | None) -> Plan:
-        """Record the release that a plan was written for, if the options name another."""
+    def _as_written(self, plan: Plan, tree: nodes.MapNode, overlay: nodes.MapNode | None) -> Plan:
+        """Record the release that a plan was written for, if the options name another release."""
         if not self._release_options():
             return plan
-        written, now = written_release(self._written(over)), written_release(tree)
+        written, now = written_release(self._with_other_options(overlay)), written_release(tree)
         if not written.is_named or not written.differs_from(now):
             return plan
         return replace(plan, written_for=written.in_words(now), written_release=written.kafka)
 
 
 def _aims_with(attempt: Report, tree: nodes.MapNode) -> dict[int, tuple[nodes.Mistake, str]]:
-    """Return the first mistake and the probe of each wrong aim, by the aim's index."""
+    """Return the first mistake of each aim that has mistakes, and its probe, by the aim's index."""
     aims: dict[int, tuple[nodes.Mistake, str]] = {}
     for index, aim in enumerate(_aims_of(tree)):
         marks = set(nodes.marks(aim))
@@ -423,7 +433,7 @@ def _aims_of(tree: nodes.MapNode) -> tuple[nodes.Node, ...]:
     return node.items if len(path) > len(_AIMS) and isinstance(node, nodes.ListNode) else ()
 
 
-def _verb_for(names: Sequence[str]) -> str:
+def _are_or_is(names: Sequence[str]) -> str:
     return "are" if len(names) > 1 else "is"
 
 
@@ -455,7 +465,7 @@ def _note(mistakes: Sequence[nodes.Mistake], report: Report) -> None:
 
 
 def _options(overrides: Sequence[str], report: Report, files: ClusterFiles) -> list[Override]:
-    """Return the options in order; a cluster file comes first, so that others may change it."""
+    """Return the options, cluster files first, so that the other options can change them."""
     clusters: list[Override] = []
     options: list[Override] = []
     for text in overrides:
@@ -535,7 +545,7 @@ def _variants(root: nodes.MapNode, report: Report) -> dict[str, nodes.MapNode]:
 def _has_too_many_nodes(base: nodes.MapNode, variants: Mapping[str, nodes.MapNode], report: Report) -> bool:
     if not variants:
         return False
-    total = nodes.size(base) + sum(nodes.size(base) + nodes.size(over) for over in variants.values())
+    total = nodes.size(base) + sum(nodes.size(base) + nodes.size(overlay) for overlay in variants.values())
     if total <= _NODES_MAX:
         return False
     report.add(nodes.Mark(1, 1), f"the variants together have more than {_NODES_MAX} keys and values", None)
@@ -543,7 +553,7 @@ def _has_too_many_nodes(base: nodes.MapNode, variants: Mapping[str, nodes.MapNod
 
 
 def _problems(text: str, file: str, report: Report) -> list[Problem]:
-    """Return the problems in a report, those of options first, then by position."""
+    """Return the problems in a report by position; problems of options come first."""
     lines = text.removeprefix("\ufeff").splitlines() or [""]
     return sorted(_each_problem(lines, file, report), key=lambda problem: (problem.line, problem.column))
 

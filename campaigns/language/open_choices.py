@@ -1,4 +1,7 @@
-"""Finds the choices that a swarm leaves open, and closes one for an option (``--set acks=1``)."""
+"""Finds the choices that a swarm leaves open, and closes those that options decide.
+
+With ``--set acks=1``, for example, a swarm no longer draws ``acks``.
+"""
 
 from collections.abc import Iterator
 from dataclasses import is_dataclass
@@ -13,18 +16,18 @@ from harrow.cluster_model.registry import derived
 _SWARM: Final = "swarm"
 _SETTINGS: Final = "settings"
 _AIMS: Final = "aims"
-_LISTED: Final = "any_of"
+_ANY_OF: Final = "any_of"
 
 
 class OpenField(NamedTuple):
-    """A field of a plan that a swarm may draw: its path in a campaign, and its declaration."""
+    """A field of a plan that a swarm can draw: its path in a campaign, and its declaration."""
 
     path: str
     field: DeclaredField
 
     @property
     def key(self) -> str:
-        """Return the swarm's key for its values."""
+        """Return the key under ``swarm`` for the values of the field."""
         return self.field.options.open
 
 
@@ -39,9 +42,9 @@ def _plan_fields() -> Iterator[tuple[str, DeclaredField]]:
         yield from _fields(kind.spec, f"workload.{key}.")
 
 
-def _fields(declared: type[Any], above: str) -> Iterator[tuple[str, DeclaredField]]:
+def _fields(declared: type[Any], prefix: str) -> Iterator[tuple[str, DeclaredField]]:
     for item in fields_of(declared):
-        path = above + item.key
+        path = prefix + item.key
         yield path, item
         if is_dataclass(item.kind) and item.kind is not Swarm:
             yield from _fields(item.kind, f"{path}.")
@@ -49,7 +52,10 @@ def _fields(declared: type[Any], above: str) -> Iterator[tuple[str, DeclaredFiel
 
 @derived
 def _choices() -> dict[str, tuple[str, ...]]:
-    """Return the places of a campaign that close each choice; a seed draws the first of them."""
+    """Return, for each choice, the paths in a campaign that decide it.
+
+    An option for one of them closes the choice. A seed draws a value for the first of them.
+    """
     choices = {item.key: item.options.closed_by for item in fields_of(Swarm)}
     choices |= {key: (f"workload.{key}",) for key, _ in application_kinds()}
     return choices | {choice.key: (choice.path, *choice.field.options.closed_by) for choice in open_fields()}
@@ -57,15 +63,15 @@ def _choices() -> dict[str, tuple[str, ...]]:
 
 @derived
 def _section_lists() -> frozenset[str]:
-    """Return the places of a campaign whose values are lists of sections."""
+    """Return the paths in a campaign whose values are lists of sections."""
     declared = {path for path, item in _fields(Plan, "") if item.many and is_dataclass(item.kind)}
     return frozenset(declared | {f"workload.{key}" for key, _ in application_kinds()})
 
 
 def _choices_closed_by(place: str) -> set[str]:
-    """Return the choices that an option for *place*, or for a part of it, closes.
+    """Return the choices that an option for the path *place* closes.
 
-    An option that sets a whole list closes the choices inside its items as well.
+    An option that sets a whole list also closes choices within its items.
     """
     return {
         key
@@ -77,7 +83,10 @@ def _choices_closed_by(place: str) -> set[str]:
 
 
 def without_choice(root: MapNode, parts: tuple[str, ...], value: Node) -> MapNode:
-    """Return a campaign whose swarm does not draw the place that an option sets to *value*."""
+    """Return a campaign whose swarm does not draw what an option sets to *value*.
+
+    *parts* are the keys in the option.
+    """
     entry = root.entries.get(_SWARM)
     if parts[0] == _SWARM or entry is None or not isinstance(entry.value, MapNode):
         return root
@@ -88,20 +97,20 @@ def without_choice(root: MapNode, parts: tuple[str, ...], value: Node) -> MapNod
         else:
             keys = _choices_closed_by(".".join(part for part in place if not part.isdigit()))
             closed += [(_SWARM, key) for key in keys]
-    return without(root, [*closed, *_closed_in_aims(entry.value, closed)])
+    return without(root, [*closed, *_aim_paths_of(entry.value, closed)])
 
 
-def _closed_in_aims(swarm: MapNode, closed: list[Path]) -> Iterator[Path]:
-    """Yield the places in aims of the choices that are closed in the swarm."""
+def _aim_paths_of(swarm: MapNode, closed: list[Path]) -> Iterator[Path]:
+    """Yield the paths in the swarm's aims of the choices that are closed."""
     aims = swarm.entries.get(_AIMS)
-    listed = aims.value.entries.get(_LISTED) if aims is not None and isinstance(aims.value, MapNode) else None
+    listed = aims.value.entries.get(_ANY_OF) if aims is not None and isinstance(aims.value, MapNode) else None
     if listed is not None and isinstance(listed.value, ListNode):
         for number in range(len(listed.value.items)):
-            yield from ((_SWARM, _AIMS, _LISTED, number, *path[1:]) for path in closed)
+            yield from ((_SWARM, _AIMS, _ANY_OF, number, *path[1:]) for path in closed)
 
 
 def _places(parts: tuple[str, ...], value: Node) -> Iterator[tuple[str, ...]]:
-    """Yield the places that a value sets: its leaves, or *parts* itself."""
+    """Yield the paths that a value at the path *parts* sets: those of its leaves, or *parts*."""
     if isinstance(value, MapNode) and value.entries:
         for key, entry in value.entries.items():
             yield from _places((*parts, key), entry.value)

@@ -13,7 +13,7 @@ from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.settings import scopes_of, setting_names
 
 _SETTINGS: Final = "settings"
-_OWNERS: Final[tuple[nodes.Path, ...]] = (
+_OWNER_LISTS: Final[tuple[nodes.Path, ...]] = (
     ("cluster", "brokers"),
     ("cluster", "topics"),
     ("workload", "producers"),
@@ -23,7 +23,7 @@ _OWNERS: Final[tuple[nodes.Path, ...]] = (
 
 
 def merge_variant(base: nodes.MapNode, variant: nodes.MapNode) -> nodes.MapNode:
-    """Merge a variant into a campaign; the variant's ``expect`` replaces the campaign's."""
+    """Merge a variant into a campaign. The variant's ``expect`` replaces that of the campaign."""
     expect = variant.entries.get("expect")
     result = _merge(base, variant)
     if expect is not None:
@@ -50,9 +50,9 @@ def _merge(base: nodes.MapNode, over: nodes.MapNode) -> nodes.MapNode:
 class Override:
     """One option ``--set key=value``: the path of its key, and the value.
 
-    With ``everywhere``, a setting without a path (``acks=all``) is also removed from brokers,
-    topics and clients that have their own value of it. A mapping replaces the former one, except
-    for the keys that it ``keeps``.
+    ``everywhere`` means that the key is only the name of a setting (``acks=all``). Then the setting
+    is removed from brokers, topics and clients that have their own value. If the value is a
+    mapping, it replaces the mapping in the campaign, except for the keys that it ``keeps``.
     """
 
     parts: tuple[str, ...]
@@ -63,7 +63,7 @@ class Override:
 
 
 class OverrideError(Exception):
-    """An option that cannot be applied."""
+    """An option cannot be applied."""
 
     def __init__(self, mark: nodes.Mark, message: str) -> None:
         super().__init__(message)
@@ -74,7 +74,7 @@ def parse_override(option: str) -> Override:
     """Parse an option.
 
     Raises:
-        OverrideError: it has no value, or its key does not exist.
+        OverrideError: The option has no value, or its key does not exist.
 
     """
     mark = nodes.Mark(0, 0, option)
@@ -110,7 +110,7 @@ def _parts(key: str) -> tuple[str, ...]:
 
 
 def _value(text: str, mark: nodes.Mark) -> nodes.Node:
-    """Parse an option's value: a YAML scalar, or a list or mapping in brackets."""
+    """Parse the value of an option: a YAML scalar, or a list or a mapping in brackets."""
     if not text.startswith(("[", "{", '"', "'")):
         return nodes.Scalar(text, mark)
     try:
@@ -134,10 +134,10 @@ def _with_mark(node: nodes.Node, mark: nodes.Mark) -> nodes.Node:
 
 
 def apply_override(root: nodes.MapNode, override: Override) -> nodes.MapNode:
-    """Apply an option to a campaign, and close the swarm's choice that it decides.
+    """Apply an option to a campaign. Its swarm no longer draws what the option decides.
 
     Raises:
-        OverrideError: the option points to a place that the campaign does not have.
+        OverrideError: The option names a place that the campaign does not have.
 
     """
     if override.everywhere:
@@ -148,7 +148,7 @@ def apply_override(root: nodes.MapNode, override: Override) -> nodes.MapNode:
 
 def _set_value(node: nodes.Node | None, parts: Sequence[str], override: Override) -> nodes.Node:
     if not parts:
-        return _kept(node, override)
+        return _value_with_kept_keys(node, override)
     if isinstance(node, nodes.Scalar) and node.is_null():
         node = None
     if isinstance(node, nodes.ListNode) or (node is None and parts[0] == "0"):
@@ -159,7 +159,7 @@ def _set_value(node: nodes.Node | None, parts: Sequence[str], override: Override
     raise OverrideError(override.mark, f"`{where}` is {quoted(node.text)} here, and has no `{parts[0]}`")
 
 
-def _kept(node: nodes.Node | None, override: Override) -> nodes.Node:
+def _value_with_kept_keys(node: nodes.Node | None, override: Override) -> nodes.Node:
     value = override.value
     if not isinstance(node, nodes.MapNode) or not isinstance(value, nodes.MapNode):
         return value
@@ -192,7 +192,7 @@ def _set_in_list(node: nodes.ListNode, parts: Sequence[str], override: Override)
 def _without_setting(root: nodes.MapNode, name: str) -> nodes.MapNode:
     """Remove a setting from the brokers, topics and clients that have their own value of it."""
     paths: list[nodes.Path] = []
-    for place in _OWNERS:
+    for place in _OWNER_LISTS:
         owners = nodes.lookup(root, place)[2]
         if isinstance(owners, nodes.ListNode):
             paths += [(*place, index, _SETTINGS, name) for index in range(len(owners.items))]

@@ -1,4 +1,4 @@
-"""A part of a file that has been read: its value, its position and its inner parts."""
+"""Defines a part of a file that has been read: its value, its position and its inner parts."""
 
 from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
@@ -14,9 +14,10 @@ _LONGEST_KEY: Final = 60
 class Part:
     """A single value, a list or a mapping.
 
-    ``parts`` has its inner parts by key or index. ``rejected`` lists the inner keys and indices
-    whose mistakes have been reported; they are not among the parts. ``is_whole`` is true if nothing
-    was rejected at any depth.
+    ``parts`` has the inner parts by key or index. An inner part with a mistake is not among them:
+    ``rejected`` lists its key or index, and the mistake has been reported. ``is_whole`` is true if
+    nothing was rejected at any depth. ``mark`` is the position of the value, and ``key_mark`` that
+    of its key.
     """
 
     __slots__ = ("is_whole", "key_mark", "mark", "parts", "rejected", "value")
@@ -65,7 +66,7 @@ class Part:
         return {key: part.value for key, part in self.parts.items()}
 
     def is_from_option(self) -> bool:
-        """Return whether this comes from an option of the command line, not from the file."""
+        """Return whether this part comes from an option of the command line, not from the file."""
         return self.key_mark.option is not None
 
     def place(self) -> str:
@@ -78,8 +79,8 @@ class Part:
     def is_sound(self, *path: str | int) -> bool:
         """Return whether no mistake was reported at a path, below it, or on the way to it.
 
-        A check for something missing asks this first, because the missing key may be one that was
-        rejected or misspelled.
+        Before harrow reports that a key is missing, it checks this: perhaps the key is there, but
+        was rejected or misspelled.
         """
         part = self
         for key in path:
@@ -91,7 +92,7 @@ class Part:
         return part.is_whole
 
     def _may_have_rejected(self, key: str | int) -> bool:
-        """Return whether a key, or a misspelling of it, was rejected; in a list, any item."""
+        """Return whether a key or a misspelling of it was rejected, or, in a list, any item."""
         if isinstance(key, int) or not self.rejected:
             return bool(self.rejected)
         if len(self.rejected) > _REJECTED_MAX or key in self.rejected:
@@ -100,7 +101,7 @@ class Part:
 
 
 class Section(Part):
-    """A mapping with declared keys; ``value`` is the section itself."""
+    """A mapping with declared keys. Its ``value`` is the section itself."""
 
     __slots__ = ()
 

@@ -1,7 +1,7 @@
-"""A plan: a campaign that has been read and checked, as plain data that can be pickled.
+"""Defines a plan: a campaign that has been read and checked, as plain data that can be pickled.
 
-This module and `harrow.campaigns.run.runner` import only the standard library and the core, so a
-machine that only runs plans needs neither YAML nor pydantic.
+This module and `harrow.campaigns.run.runner` import only the standard library and the packages of
+harrow that run plans. So a machine that only runs plans needs neither YAML nor pydantic.
 """
 
 import hashlib
@@ -28,7 +28,7 @@ from harrow.faults.fault import Fault
 from harrow.faults.injection import Injection
 
 CLUSTER: Final = "cluster"
-"""The key of a campaign for its cluster, which may be the name of a file."""
+"""The key of a campaign for its cluster. Its value may be the name of a file."""
 
 
 class ActionMarker(markers.Marker):
@@ -51,7 +51,7 @@ class Step:
     line: int = described("The line in the file.", default=0, key="")
 
     def __post_init__(self) -> None:
-        """Split actions into single actions; a step without any gets the action `Wait`."""
+        """Split actions into single actions. A step without any action gets the action `Wait`."""
         actions = tuple(single for action in self.actions for single in action.single_actions())
         object.__setattr__(self, "actions", actions or (Wait(),))
 
@@ -65,7 +65,7 @@ class StatusMarker(markers.Marker):
 
 
 class StatusesMarker(markers.Marker):
-    """Statuses by rule."""
+    """The expected statuses of rules, by rule."""
 
 
 class RuleMarker(markers.Marker):
@@ -103,14 +103,16 @@ class ServiceExpectation:
     end_to_end_p50: markers.DurationBound | None = described(
         "The median time from a send to the poll that returned its record.", default=None
     )
-    end_to_end_p99: markers.DurationBound | None = described("The 99th percentile of the same.", default=None)
+    end_to_end_p99: markers.DurationBound | None = described(
+        "The 99th percentile of that time.", default=None
+    )
     end_to_end_max: markers.DurationBound | None = described("The longest such time.", default=None)
     transaction_p50: markers.DurationBound | None = described(
         "The median time from the first send of a committed transaction to the response to its commit.",
         default=None,
     )
     transaction_p99: markers.DurationBound | None = described(
-        "The 99th percentile of the same.", default=None
+        "The 99th percentile of that time.", default=None
     )
     transaction_max: markers.DurationBound | None = described("The longest such time.", default=None)
     rebalance: markers.DurationBound | None = described(
@@ -157,14 +159,14 @@ class Expectation:
 
 
 EVENTS_MAX: Final = 1_000_000_000
-"""The model would need more than a day on one core for this many events."""
+"""The highest limit of events. The model would need more than a day on one processor for them."""
 MEMORY_MAX_MIB: Final = 1 << 20
 MEMORY_DEFAULT_MIB: Final = 1_024
 
 OPEN: Final = "open"
-"""A failure that still happens."""
+"""The status of a failure that still happens."""
 FIXED: Final = "fixed"
-"""A failure that must not happen again."""
+"""The status of a failure that must not happen again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -248,8 +250,8 @@ class Aim:
     """A rare state, and choices with which a seed aims at it; they replace those of the swarm."""
 
     probe: Annotated[str, ProbeMarker] = described("The rare state (`harrow list probes`).")
-    # In a campaign these keys are beside `probe`. Choices that an aim does not name are those of
-    # the swarm.
+    # In a campaign the keys of these choices are beside `probe`. The swarm makes the choices that
+    # the aim does not name.
     instead: "Swarm" = described("The choices of a seed with this aim.", key="")
 
 
@@ -265,8 +267,8 @@ class Aims:
 class Swarm:
     """The choices that each seed draws. Ranges include both ends; of a list one value is drawn."""
 
-    # A field that is empty or None is not open. `values` are the choices of the fields declared as
-    # open, by key.
+    # If a field is empty or None, the swarm does not draw it. `values` has the choices for the
+    # fields of plans that are declared as open, by key.
     releases: tuple[markers.Release, ...] = described(
         "The releases.", default=(), key="kafka", closed_by=("kafka",)
     )
@@ -275,7 +277,7 @@ class Swarm:
         default=None,
         minimum=1,
         maximum=topology.BROKERS_MAX,
-        # An assignment names brokers, so it is dropped when their number is drawn.
+        # An assignment names brokers. If their number is drawn, the assignment is dropped.
         closed_by=("cluster.brokers", "cluster.topics.assignment"),
     )
     racks: markers.NumberRange | None = described(
@@ -331,7 +333,7 @@ class Swarm:
     )
 
     def aimed(self, aim: Aim) -> "Swarm":
-        """Return the choices of a seed with an aim: those of the aim merged over the swarm's."""
+        """Return the choices of a seed with an aim, which override the choices of the swarm."""
         changes = {
             item.name: value
             for item in fields(Swarm)
@@ -361,7 +363,7 @@ class Plan:
     campaign: str = described("The campaign's name.", key="")
     variant: str | None = described("The variant's name.", default=None, key="")
     description: str = described("What happens and why.", default="", shrinks=False)
-    # The expectations are about this release, so a run on another release may miss them.
+    # The expectations are written for this release, so a run on another release may miss them.
     written_for: str | None = described(
         "The release that the campaign names, if an option names another one.",
         default=None,
@@ -479,8 +481,8 @@ class Plan:
     def running_cluster(self) -> topology.ClusterSpec:
         """Return the cluster with the internal topics that its clients need.
 
-        Brokers create them when a client first looks for a coordinator; here they exist from the
-        start. The campaign can define one among its topics.
+        Brokers create them when a client first looks for a coordinator. In the model they exist
+        from the start. A campaign can also define an internal topic among its topics.
         """
         cluster = self.cluster
         needed = [
@@ -502,7 +504,7 @@ class Plan:
         return RELEASES[self.kafka].behaviours.with_switches(**self.behaviours)
 
     def flawed(self, mutant: Mutant) -> "Plan":
-        """Return the plan with a mutant's flaw, on the mutant's release."""
+        """Return the plan with the flaw of a mutant, on the release of the mutant."""
         kafka = self.kafka if mutant.kafka == DEFAULT_RELEASE else mutant.kafka
         return replace(self, kafka=kafka, behaviours={**self.behaviours, mutant.switch: mutant.value})
 
@@ -521,7 +523,7 @@ class Plan:
 
 
 class SamePlan:
-    """A plan as a cache key, compared by identity, because some of its fields have no hash."""
+    """A plan as a cache key. It is compared by identity, because not all its fields have a hash."""
 
     __slots__ = ("plan",)
 
@@ -541,16 +543,21 @@ def _digest(same: SamePlan) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-_WORDS_ONLY = frozenset({"description", "note", "line", "variant", "found", "written_for", "written_release"})
+_TEXTS_FOR_READERS = frozenset(
+    {"description", "note", "line", "variant", "found", "written_for", "written_release"}
+)
 
 
 def _unset(value: Any) -> frozenset[str]:
-    """Return the fields that do not count in a digest because they have their defaults."""
-    counting = (
+    """Return the fields that a digest leaves out because they have their defaults.
+
+    So a field that is added to harrow does not change the digests of plans that do not use it.
+    """
+    declared = (
         *(Plan, Injection, Swarm, topology.ClusterSpec, topology.BrokerSpec),
         *(topology.ProducerSpec, topology.ConsumerSpec),
     )
-    if not isinstance(value, counting):
+    if not isinstance(value, declared):
         return frozenset()
     counted = markers.counted_if_set(type(value))
     return frozenset(name for name, default in counted.items() if getattr(value, name) == default)
@@ -562,7 +569,7 @@ def _plain(value: Any) -> Any:
         parts = {
             item.name: _plain(getattr(value, item.name))
             for item in fields(value)
-            if item.name not in _WORDS_ONLY and item.name not in unset
+            if item.name not in _TEXTS_FOR_READERS and item.name not in unset
         }
         return {"": getattr(value, "name", None) or type(value).__name__, **parts}
     if isinstance(value, Mapping):

@@ -1,10 +1,10 @@
-"""Estimates what a plan costs before it runs: its memory, and its faults at one moment.
+"""Estimates, before a plan runs, its memory and the number of faults that strike at once.
 
-The estimates are arithmetic on the plan, so refusing a plan costs nothing. ``limits.events`` bounds
-the events of a run while it runs; this module bounds the objects that exist from the start, or that
-one event may create. The sizes were measured with CPython 3.11 on clusters of 3 to 100 brokers with
-500 to 10 000 partitions, 1 to 100 replicas, and up to 100 clients; the estimates were within 50 %
-of the measured memory.
+The estimates are arithmetic on the plan, so it costs nothing to refuse a plan. ``limits.events``
+bounds the events while a run runs. This module bounds the objects that exist from the start of a
+run, or that a single event can create. The sizes were measured with CPython 3.11 on clusters of 3
+to 100 brokers with 500 to 10 000 partitions, 1 to 100 replicas, and up to 100 clients; the
+estimates were within 50 % of the measured memory.
 """
 
 from collections.abc import Iterator, Sequence
@@ -23,30 +23,30 @@ Path = tuple[str | int, ...]
 """A place in a campaign file."""
 
 _REPLICA_BYTES: Final = 5_000
-"""A log on its disk, with the state that its broker and its partition's leader keep about it."""
+"""A replica: its log on the disk, and the state that its broker and the leader keep about it."""
 _IN_SYNC_BYTES: Final = 180
-"""The trace of each growth of an ISR, for each of its members."""
+"""What the trace records each time that an ISR grows by a replica, for each member of the ISR."""
 _METADATA_BYTES: Final = 224
-"""A broker's metadata of one partition, whether it has a replica or not."""
+"""The metadata of one partition on one broker, whether the broker has a replica or not."""
 _CLIENT_METADATA_BYTES: Final = 1_000
-"""A client's metadata of one partition, with its state for writing or reading."""
+"""The metadata of one partition in one client, with its state for writing or reading."""
 _RECORD_BYTES: Final = 2_000
-"""A record that a script sends: the history, the trace and the logs have it."""
+"""A record that a script sends, which is in the history, in the trace and in logs."""
 _STEP_BYTES: Final = 1_000
-"""An action of a script, and the run's record of it."""
+"""An action of a script, and what a run records about it."""
 _MIB: Final = 1 << 20
 
-_DRAWN_TOPIC_SETTINGS: Final = tuple(
+_INTERNAL_TOPIC_SETTINGS: Final = tuple(
     name
     for scope, name in SETTINGS
     if scope == BROKER and name.endswith((".num.partitions", ".replication.factor"))
 )
-"""The settings that determine the size of internal topics."""
+"""The settings that determine the size of internal topics. A swarm may draw them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Share:
-    """A part of a plan's memory: what needs it, in words, and the place of that in the file."""
+    """A part of the memory of a plan: what needs it, in words, and where that is in the file."""
 
     path: Path
     cause: str
@@ -55,21 +55,21 @@ class _Share:
 
 @dataclass(frozen=True, slots=True)
 class _Clients:
-    """The largest number of clients, and the section of the file that has most of them."""
+    """The largest number of clients, and the section of the file with the most clients."""
 
     count: int
     path: Path
 
 
 def excess(plan: Plan, steps: Sequence[Path], entries: Sequence[Path]) -> tuple[Path, str] | None:
-    """Return the place where a plan exceeds its limits, and a message; None if it may run.
+    """Return where in the file a plan exceeds its limits, and a message; None if it may run.
 
-    *steps* and *entries* are the places of its script's steps and its faults.
+    *steps* and *entries* are the paths of the steps of its script, and of its entries of faults.
     """
-    for path, at_once in _strikes_at_once(plan, entries):
-        if at_once > plan.faults_limit:
+    for path, strikes in _strikes_at_once(plan, entries):
+        if strikes > plan.faults_limit:
             return path, (
-                f"{at_once} faults may strike at once, and a run may have {plan.faults_limit}; "
+                f"{strikes} faults may strike at once, and a run may have {plan.faults_limit}; "
                 "`limits.faults` raises that"
             )
     shares = list(_shares(plan, steps))
@@ -95,20 +95,20 @@ def records_max(memory_limit_mib: int | None) -> int:
 
 
 def memory_bytes(plan: Plan) -> int:
-    """Estimate the memory of a plan's cluster, clients and script, for its largest draws."""
+    """Estimate the memory of a plan's cluster, clients and script, for the costliest seed."""
     return sum(share.size_bytes for share in _shares(plan, [()] * len(plan.script)))
 
 
 def _shares(plan: Plan, steps: Sequence[Path]) -> Iterator[_Share]:
-    """Yield the memory of a plan's cluster, clients and script, for the largest draws of a seed."""
+    """Yield the parts of the memory of a plan, for the costliest seed."""
     draws = list(_draws(plan.swarm))
     brokers = max([len(plan.cluster.brokers), *(draw.brokers[1] for draw in draws if draw.brokers)])
     clients = _clients(plan, draws)
-    added = _partitions_added(plan, draws)
+    partitions_added = _partitions_after_additions(plan, draws)
     total = 0
     for index, topic in enumerate(_largest_topics(plan, draws, brokers)):
         path: Path = ("cluster", "topics", index) if index < len(plan.cluster.topics) else ("settings",)
-        partitions = max(topic.partitions, added.get(topic.name, 0))
+        partitions = max(topic.partitions, partitions_added.get(topic.name, 0))
         factor = min(topic.replication_factor, brokers)
         total += partitions
         yield _Share(
@@ -145,17 +145,20 @@ def _shares(plan: Plan, steps: Sequence[Path]) -> Iterator[_Share]:
 
 
 def _strikes_at_once(plan: Plan, entries: Sequence[Path]) -> Iterator[tuple[Path, int]]:
-    """Yield, for each entry of faults, its place and how many faults may strike at one moment."""
+    """Yield, for each entry of faults, its path and how many faults may strike at one moment."""
     for entry, injection in zip(entries, plan.faults, strict=True):
-        one_round = len(injection.faults) if injection.serial else injection.together
-        yield (*entry, "together" if injection.together > 1 else "repeat"), one_round * injection.repeat
+        strikes_per_round = len(injection.faults) if injection.serial else injection.together
+        yield (
+            (*entry, "together" if injection.together > 1 else "repeat"),
+            strikes_per_round * injection.repeat,
+        )
     for draw in _draws(plan.swarm):
         if draw.faults is not None:
             yield ("swarm", "faults", "together"), draw.faults.together[1]
 
 
 def _draws(swarm: Swarm | None) -> Iterator[Swarm]:
-    """Yield the choices of seeds: those without an aim, and those with each aim."""
+    """Yield the choices of seeds without an aim, and of seeds with each of the aims."""
     if swarm is not None:
         yield swarm
         for aim in swarm.aims.kinds if swarm.aims else ():
@@ -182,10 +185,10 @@ def _clients(plan: Plan, draws: list[Swarm]) -> _Clients:
 
 
 def _largest_topics(plan: Plan, draws: list[Swarm], brokers: int) -> tuple[TopicSpec, ...]:
-    """Return the topics of the running cluster, with internal ones, at their largest draws."""
+    """Return the topics of the cluster, also internal ones, as large as a seed can draw them."""
     settings: dict[str, Any] = dict(plan.cluster.settings)
     for name, values in (pair for draw in draws for pair in draw.settings):
-        if name in _DRAWN_TOPIC_SETTINGS:
+        if name in _INTERNAL_TOPIC_SETTINGS:
             settings[name] = max([*values, settings.get(name, 0)])
     topics = replace(plan, cluster=replace(plan.cluster, settings=settings)).running_cluster().topics
     partitions = max((draw.partitions[1] for draw in draws if draw.partitions), default=0)
@@ -202,8 +205,8 @@ def _largest_topics(plan: Plan, draws: list[Swarm], brokers: int) -> tuple[Topic
     )
 
 
-def _partitions_added(plan: Plan, draws: list[Swarm]) -> dict[str, int]:
-    """Return the largest number of partitions that an administrator raises each topic to."""
+def _partitions_after_additions(plan: Plan, draws: list[Swarm]) -> dict[str, int]:
+    """Return, by topic, the largest number of partitions to which an administrator may raise it."""
     counts: dict[str, int] = {}
     drawn = (kind for draw in draws if draw.actions is not None for kind in draw.actions.kinds)
     for action in chain((action for step in plan.script for action in step.actions), drawn):

@@ -1,4 +1,4 @@
-"""Writes plans as campaign files, the inverse of the loader, and applies options to them."""
+"""Writes plans as campaign files, as the inverse of the loader, and applies options to plans."""
 
 from collections.abc import Sequence
 from dataclasses import fields, replace
@@ -28,8 +28,8 @@ def campaign_text(plan: Plan, *, comments: Sequence[str] = (), name: str | None 
     digest. The same plan gives the same text.
 
     Raises:
-        UnwritablePlanError: the loader would refuse the file, as it may for a plan that a program
-            has built.
+        UnwritablePlanError: The loader would refuse the file, which can happen with a plan that a
+            program has built.
 
     """
     renamed = plan if name is None else replace(plan, campaign=name)
@@ -53,7 +53,7 @@ class WrittenPlan:
     """A plan to which options (``--set key=value``) can be applied as on a command line.
 
     Raises:
-        UnwritablePlanError: no campaign file can express this plan.
+        UnwritablePlanError: No campaign file can express this plan.
 
     """
 
@@ -67,18 +67,18 @@ class WrittenPlan:
             raise UnwritablePlanError("a campaign file would change the plan")
 
     def with_options(self, options: Sequence[str]) -> Plan | None:
-        """Return the plan with options; None if they are refused, or change nothing."""
-        plan, _ = self._with(options)
+        """Return the plan with the options applied; None if they are refused or change nothing."""
+        plan, _ = self._apply_options(options)
         return None if plan is None or plan.digest() == self._plan.digest() else plan
 
     def changed_by(self, options: Sequence[str], name: str) -> Plan:
-        """Return the plan with options; messages call their source *name*.
+        """Return the plan with the options applied. Messages call the source of the options *name*.
 
         Raises:
-            CampaignError: the options are refused.
+            CampaignError: The options are refused.
 
         """
-        plan, report = self._with(options)
+        plan, report = self._apply_options(options)
         if plan is None:
             raise CampaignError(
                 Problem(name, 0, 0, f"{printable(mark.option or ' '.join(options))}: {message}")
@@ -86,7 +86,7 @@ class WrittenPlan:
             )
         return plan
 
-    def _with(self, options: Sequence[str]) -> tuple[Plan | None, Report]:
+    def _apply_options(self, options: Sequence[str]) -> tuple[Plan | None, Report]:
         root, report = self._root, Report()
         for option in options:
             try:

@@ -1,7 +1,7 @@
 """Computes which rare states the runs of a plan can reach.
 
-Runs never reach states of another control plane or release. Without a client that uses groups or
-transactions, they never reach states of these.
+Runs never reach states that belong to another control plane or release. If no client uses groups or
+transactions, they never reach states of groups or transactions.
 """
 
 from collections.abc import Iterable
@@ -25,7 +25,7 @@ _METADATA = "cluster.metadata"
 
 
 def reach_of(plan: Plan) -> ProbeReach:
-    """Return the reach of all seeds together."""
+    """Return the reach of all runs of a plan, whatever their seeds."""
     control_planes = frozenset(_control_planes(plan))
     behaviours = frozenset(_behaviours(plan))
     return ProbeReach(
@@ -54,7 +54,8 @@ def _control_planes(plan: Plan) -> Iterable[str]:
 
 
 def _topics(plan: Plan) -> Iterable[str]:
-    # A swarm draws application instances like the first of their kind, which the plan has.
+    # The application instances that a swarm draws are copies of the first one, which is in the
+    # plan.
     clients = chain(plan.producers, plan.consumers, plan.applications)
     used = {
         topic for client in clients if isinstance(client, Coordinated) for topic in client.internal_topics()
@@ -76,17 +77,17 @@ def _always_in_kraft() -> frozenset[str]:
 
 
 def _group_protocols(plan: Plan) -> Iterable[Any]:
-    settings = (
+    all_settings = (
         *(consumer.settings for consumer in plan.consumers),
         *(client.consumer for client in plan.applications if isinstance(client, ApplicationSpec)),
     )
-    fixed = (of_client[GROUP_PROTOCOL] for of_client in settings if GROUP_PROTOCOL in of_client)
+    fixed = (settings[GROUP_PROTOCOL] for settings in all_settings if GROUP_PROTOCOL in settings)
     drawn = (value for swarm in _swarms(plan) for value in dict(swarm.settings).get(GROUP_PROTOCOL, ()))
     return chain(fixed, drawn)
 
 
 def _swarms(plan: Plan) -> Iterable[Swarm]:
-    """Return the choices of seeds: those without an aim, and those with each aim."""
+    """Return the choices of seeds without an aim, and of seeds with each of the aims."""
     if plan.swarm is None:
         return ()
     aims = () if plan.swarm.aims is None else plan.swarm.aims.kinds

@@ -22,7 +22,7 @@ class Problem:
 
 
 class FileError(Exception):
-    """A file that cannot be used; ``problems`` are its mistakes in order of position."""
+    """A file cannot be used. ``problems`` are its mistakes in order of position."""
 
     def __init__(self, problems: Iterable[Problem]) -> None:
         self.problems = tuple(problems)
@@ -33,12 +33,12 @@ class FileError(Exception):
 
 
 class CampaignError(FileError):
-    """A campaign file that cannot be used."""
+    """A campaign file cannot be used."""
 
 
 class ClusterFileGivenError(CampaignError):
-    """A cluster file that was given as a campaign."""
+    """A cluster file was given where a campaign file is needed."""
 
 
 class UnsuitedError(CampaignError):
-    """A correct campaign that does not suit the release or control plane that an option names."""
+    """A correct campaign does not suit the release or control plane that an option names."""

@@ -1,8 +1,8 @@
 """Opens files in folders that may come from anywhere.
 
-Opening a pipe waits for a process at its other end, and inside a library even Ctrl-C may not end
-that wait. So only regular files are opened. Paths that the user types are different: `harrow check
-<(command)` reads a pipe.
+To open a pipe means to wait for a process at its other end. Inside a library, even Ctrl-C may not
+end that wait. So this module opens only regular files. It is not for paths that the user types,
+because `harrow check <(command)` reads a pipe.
 """
 
 import errno
@@ -13,14 +13,14 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 _FLAGS: Final = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
-"""Flags to open a pipe without waiting for its other end; the type is checked after that."""
+"""Flags to open a pipe without waiting for its other end. Then the type of the file is checked."""
 
 
 def open_regular(path: Path) -> BinaryIO:
     """Open a regular file for reading.
 
     Raises:
-        OSError: it cannot be opened, or is not a regular file.
+        OSError: The file cannot be opened, or is not a regular file.
 
     """
     return open(path, "rb", opener=_open_regular)
@@ -30,8 +30,8 @@ def regular_text(path: Path) -> str:
     """Return the text of a regular file.
 
     Raises:
-        OSError: it cannot be read, or is not a regular file.
-        UnicodeDecodeError: it is not UTF-8.
+        OSError: The file cannot be read, or is not a regular file.
+        UnicodeDecodeError: The file is not UTF-8.
 
     """
     with io.TextIOWrapper(open_regular(path), encoding="utf-8") as stream:

@@ -1,10 +1,10 @@
 """Decides which variants ``--set kafka=...`` and ``--set cluster.metadata=...`` leave out.
 
 If a variant names its own release, its name would be misleading on another release. So an option
-that names a release leaves such a variant out, unless the user names the variant (``--variant``),
-or the campaign itself does not suit the new release and the variant is written for the same control
-plane. The expectations of a campaign are about the release that it names
-(`harrow.campaigns.language.plan.Plan.written_for`).
+that names a release leaves out such a variant, with two exceptions: the user names the variant
+(``--variant``), or the campaign without a variant does not suit the new release and the variant is
+written for the control plane of that release. The expectations of a campaign are about the release
+that it names (`harrow.campaigns.language.plan.Plan.written_for`).
 """
 
 from collections.abc import Sequence
@@ -33,7 +33,7 @@ class BrokerRelease(NamedTuple):
     metadata: str
 
     def options(self) -> tuple[str, ...]:
-        """Return the options that select it."""
+        """Return the options that select this release and control plane."""
         plane = (
             () if RELEASES[self.kafka].metadata == self.metadata else (f"cluster.metadata={self.metadata}",)
         )
@@ -41,7 +41,7 @@ class BrokerRelease(NamedTuple):
 
 
 class WrittenRelease(NamedTuple):
-    """The release and control plane of a campaign; ``is_named`` says whether it names one."""
+    """The release and control plane of a campaign. ``is_named``: the campaign names either."""
 
     kafka: str
     metadata: str
@@ -51,7 +51,7 @@ class WrittenRelease(NamedTuple):
         return (self.kafka, self.metadata) != (other.kafka, other.metadata)
 
     def in_words(self, other: "WrittenRelease") -> str:
-        """Return its name, in contrast to the *other* release that is used instead."""
+        """Return the name of the release. If *other* is the same release, add the control plane."""
         plane = (
             f" with {CONTROL_PLANES.get(self.metadata, self.metadata)}" if self.kafka == other.kafka else ""
         )
@@ -59,14 +59,14 @@ class WrittenRelease(NamedTuple):
 
 
 def written_release(tree: nodes.Node) -> WrittenRelease:
-    """Return the release of a campaign; an unknown release has no control plane."""
+    """Return the release of a campaign. An unknown release has an empty control plane."""
     kafka, metadata = _text(tree, _KAFKA), _text(tree, _METADATA)
     try:
         release = DEFAULT_RELEASE if kafka is None else literals.release(kafka)
     except literals.LiteralError:
         release = str(kafka)
-    by_default = RELEASES[release].metadata if release in RELEASES else ""
-    return WrittenRelease(release, metadata or by_default, kafka is not None or metadata is not None)
+    default_plane = RELEASES[release].metadata if release in RELEASES else ""
+    return WrittenRelease(release, metadata or default_plane, kafka is not None or metadata is not None)
 
 
 def release_mark(tree: nodes.Node) -> nodes.Mark | None:
@@ -86,5 +86,5 @@ def _text(tree: nodes.Node, path: nodes.Path) -> str | None:
 
 
 def in_words(options: Sequence[Override]) -> str:
-    """Return options as typed on the command line."""
+    """Return options as a user types them on the command line."""
     return " ".join(dict.fromkeys(f"--set {option.mark.option}" for option in options))

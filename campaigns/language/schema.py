@@ -1,7 +1,7 @@
 """Defines the sections of a campaign file, and its JSON Schema.
 
-This module has the shape of each section. `harrow.campaigns.language.readers` checks that the
-sections fit together: for example, that brokers exist, or that the release has a setting.
+This module defines the shape of each section. `harrow.campaigns.language.readers` checks that the
+sections fit together: for example, that a broker exists, or that the release has a setting.
 """
 
 from itertools import takewhile
@@ -52,7 +52,10 @@ def step_section() -> SectionShape:
 
 @derived
 def injection_section() -> SectionShape:
-    """Return an entry of `faults`. It lists the keys of every timing; an entry uses one timing."""
+    """Return the section of an entry of `faults`, with the keys of all timings.
+
+    An entry uses only one timing.
+    """
     timings = {
         item.key: key_of(item, optional=True) for timing in TIMINGS.values() for item in fields_of(timing)
     }
@@ -66,7 +69,7 @@ def injection_section() -> SectionShape:
 
 
 def _list_item_section(declared: type[Any], keys: Keys) -> SectionShape:
-    """Return the section of a list item, with the keys `note` and `only`."""
+    """Return the section of a list item: its *keys*, and the keys `note` and `only`."""
     noun = "step" if declared is Step else "entry"
     only = f"The variants that have this {noun}; `base` is the campaign itself."
     common = {
@@ -83,7 +86,7 @@ def _list_item_section(declared: type[Any], keys: Keys) -> SectionShape:
 
 @derived
 def cluster_section() -> SectionShape:
-    """Return the section of a cluster, which may be the name of a file (`cluster_file_section`)."""
+    """Return the section `cluster`. Its short form is the name of a cluster file."""
     file = Key(TEXT, "A cluster file, relative to this one; keys beside it replace those of the file.")
     return SectionShape(
         title="ClusterSection",
@@ -95,7 +98,7 @@ def cluster_section() -> SectionShape:
 
 @derived
 def cluster_file_section() -> SectionShape:
-    """Return the keys of a cluster file: those of `cluster`, the release and the settings."""
+    """Return the section of a cluster file: the keys of `cluster`, the release and the settings."""
     body = body_section().keys
     return SectionShape(
         title="ClusterFile",
@@ -109,7 +112,7 @@ def cluster_file_section() -> SectionShape:
 
 @derived
 def body_section() -> SectionShape:
-    """Return the keys that campaigns and variants share."""
+    """Return the section with the keys that campaigns and variants share."""
     applications = {
         key: Key(ListShape(section_of(kind.spec)), catalogue_shapes.summary(kind.spec))
         for key, kind in application_kinds()
@@ -146,18 +149,18 @@ def file_section() -> SectionShape:
 
 @derived
 def swarm_section() -> SectionShape:
-    """Return the section of a swarm: its own keys, and one for every open field."""
+    """Return the section of a swarm: its declared keys, and one for every field that is open."""
     return SectionShape(title="SwarmSection", doc=Swarm.__doc__ or "", keys=_open_keys())
 
 
 @derived
 def aim_section() -> SectionShape:
-    """Return the section of an aim: its probe, and keys of a swarm."""
-    instead = {key: shape for key, shape in _open_keys().items() if key not in _NOT_AIMED}
+    """Return the section of an aim: its probe, and those keys of a swarm that it can change."""
+    instead = {key: shape for key, shape in _open_keys().items() if key not in _FIXED_IN_AIMS}
     return SectionShape(title="AimSection", doc=Aim.__doc__ or "", keys={**keys_of(Aim), **instead})
 
 
-_NOT_AIMED: Final = ("kafka", "aims", "core")
+_FIXED_IN_AIMS: Final = ("kafka", "aims", "core")
 """The choices that an aim cannot change."""
 
 

@@ -15,7 +15,7 @@ def parse_seeds(text: str) -> range:
     """Parse ``A..B``, which excludes B, or ``N``, which means ``0..N``.
 
     Raises:
-        SeedError: the text is not of either form, or the range is empty or too large.
+        SeedError: The text has neither form, or the range is empty or too large.
 
     """
     match = re.fullmatch(r"(?:(\d+)\.\.)?(\d+)", text.strip())

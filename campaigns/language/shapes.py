@@ -1,8 +1,8 @@
-"""Defines the shapes that parts of a file can have: how each is read, and its JSON Schema.
+"""Defines the shapes that parts of a file can have.
 
-One pass over the positioned nodes (`harrow.campaigns.language.yaml_positions`) returns the values
-with their positions, and reports the mistakes. Parts with mistakes are left out, so that the rest
-can still be checked.
+A shape reads a part of a file, and describes it in the JSON Schema. One pass over the nodes of a
+file (`harrow.campaigns.language.yaml_positions`) returns the values with their positions, and
+reports the mistakes. Parts with mistakes are left out, so that the rest can still be checked.
 """
 
 from abc import ABC, abstractmethod
@@ -22,7 +22,7 @@ from harrow.cluster_model.settings import LONG_MAX
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """One pass over a file. ``unknown_key`` returns the message about an unknown key."""
+    """One pass over a file. ``unknown_key`` returns the message for an unknown key of a section."""
 
     unknown_key: Callable[["SectionShape", str], str]
     mistakes: list[Mistake] = field(default_factory=list)
@@ -33,12 +33,12 @@ class Reading:
         self.mistakes.append(Mistake(mark, f"{prefix}{message}"))
 
     def problem(self, part: Part, message: str, *, at_key: bool = False) -> None:
-        """Report a mistake in a part that has the right shape, or with *at_key* in its key."""
+        """Report a mistake in a part that has the right shape, or, with *at_key*, in its key."""
         self.mistakes.append(Mistake(part.key_mark if at_key else part.mark, message))
 
 
 class Definitions:
-    """The definitions of a JSON Schema: one for each section, even if many fields use it."""
+    """The definitions in a JSON Schema: one for each section, however many fields use it."""
 
     def __init__(self) -> None:
         self.by_name: dict[str, Any] = {}
@@ -59,7 +59,7 @@ class Definitions:
 
 
 class Shape(ABC):
-    """The shape of a part of a file; ``takes_lists`` says whether it accepts a list."""
+    """The shape of a part of a file. ``takes_lists`` tells whether the part may be a list."""
 
     takes_lists: ClassVar[bool] = True
 
@@ -69,7 +69,7 @@ class Shape(ABC):
 
     @abstractmethod
     def schema(self, definitions: Definitions) -> dict[str, Any]:
-        """Return its JSON Schema."""
+        """Return the JSON Schema of this shape."""
 
     def resolved(self) -> "Shape":
         """Return the shape itself, or the shape that a `LazyShape` builds."""
@@ -99,7 +99,7 @@ class ValueShape(Shape):
         """Parse a node.
 
         Raises:
-            LiteralError: the node is not a value of this kind.
+            LiteralError: The node is not a value of this kind.
 
         """
         if isinstance(node, Scalar):
@@ -111,7 +111,7 @@ class ValueShape(Shape):
 
 
 class OneOrListShape(ValueShape):
-    """A single value, or a list of values, which is read as a tuple."""
+    """A single value, or a list of values. A list is read as a tuple."""
 
     takes_lists = True
 
@@ -138,7 +138,7 @@ class OneOrListShape(ValueShape):
 
 @dataclass(frozen=True, eq=False)
 class LazyShape(Shape):
-    """A shape that is built when first needed: it follows from a catalogue, or contains itself."""
+    """A shape that is built when it is needed, because it needs a catalogue or contains itself."""
 
     make: Callable[[], Shape]
 
@@ -154,7 +154,7 @@ class LazyShape(Shape):
 
 @dataclass(frozen=True, eq=False)
 class ListShape(Shape):
-    """A list whose items have one shape. With ``accepts_single`` one item needs no brackets."""
+    """A list of items of the same shape. With ``accepts_single`` one item needs no brackets."""
 
     item: Shape
     accepts_single: bool = False
@@ -180,7 +180,7 @@ class ListShape(Shape):
 
 @dataclass(frozen=True, eq=False)
 class NumberedShape(ListShape):
-    """A list of sections with ids. A number N means N sections with the ids 0 to N - 1."""
+    """A list of sections with ids. Instead, a number N means N sections with the ids 0 to N - 1."""
 
     maximum: int = LONG_MAX
 
@@ -202,7 +202,7 @@ class NumberedShape(ListShape):
 
 @dataclass(frozen=True, eq=False)
 class MapShape(Shape):
-    """A mapping whose keys are names, and whose values have one shape."""
+    """A mapping from names to values of the same shape."""
 
     name: ValueShape
     item: Shape
@@ -239,10 +239,10 @@ class Key:
 class SectionShape(Shape):
     """A mapping with declared keys. Other keys are mistakes.
 
-    Messages call a key ``noun``; `harrow list` lists all keys under ``catalogue``. A section with
-    ``short`` may be written as the value of that key alone. With ``accepts_name_alone`` it may be
-    written as the name of a key without a value. With ``emptiable`` it may be empty. With
-    ``single`` it has exactly one key.
+    Messages call a key of the section ``noun``, and `harrow list CATALOGUE` lists all keys. If
+    ``short`` names a key, the section may be written as the value of that key. With
+    ``accepts_name_alone`` it may be written as the name of a key without a value. With
+    ``emptiable`` it may be empty. With ``single`` it has exactly one key.
     """
 
     title: str
@@ -287,7 +287,7 @@ class SectionShape(Shape):
         """Return the entries of a node, which may be a short form of the section.
 
         Raises:
-            LiteralError: it is neither a mapping nor such a short form.
+            LiteralError: The node is neither a mapping nor a short form.
 
         """
         if isinstance(node, MapNode):
@@ -358,7 +358,7 @@ def _in_order(schema: Any, *, is_properties: bool = False) -> Any:
 
 
 def number_schema(minimum: int, maximum: int = LONG_MAX) -> dict[str, Any]:
-    """Return the JSON Schema of whole numbers, without a maximum if it is Kafka's largest."""
+    """Return the JSON Schema of whole numbers. If *maximum* is Kafka's largest, it has none."""
     schema: dict[str, Any] = {"type": "integer", "minimum": minimum}
     return schema if maximum == LONG_MAX else {**schema, "maximum": maximum}
 
@@ -385,4 +385,4 @@ def spelling_schema(pattern: str, *examples: str) -> dict[str, Any]:
 
 TEXT: Final = ValueShape(str, {"type": ["string", "number", "boolean"]})
 NAME: Final = ValueShape(str, {"type": "string"})
-"""A key, or another name. JSON allows only strings as keys."""
+"""A name, such as a key. JSON allows only strings as keys."""

@@ -6,19 +6,20 @@ from difflib import get_close_matches
 from functools import lru_cache
 from typing import Final
 
-# Beyond these limits a suggestion does not help, and a hostile file could make it expensive.
+# Beyond these limits a suggestion does not help, and to find one could take long with a hostile
+# file.
 _LONGEST_WORD = 60
 _MOST_NAMES = 1_000
 _MOST_NAMES_LISTED = 12
 
 LOG_COMMAND: Final = r"##\w{0,20}\["
-"""The start of a log command, which a CI system executes wherever it is in a line.
+"""The start of a command that a CI system executes wherever it finds it in a line of a log.
 
 GitHub Actions looks for ``##[`` anywhere in a line (``ActionCommand.TryParse``), Azure Pipelines
 for ``##vso[`` (``Command.TryParse``; its log viewer also interprets ``##[group]`` and similar), and
 TeamCity for ``##teamcity[name ...]`` ("Service Messages"). Commands that begin with ``::`` are
-obeyed only at the start of a line, after blanks (``ActionCommand.TryParseV2``).
-`harrow.cli.output_stream` escapes those, because it knows where lines start.
+executed only if nothing but blanks precedes them in a line (``ActionCommand.TryParseV2``).
+`harrow.cli.output_stream` escapes those commands, because it knows where lines start.
 """
 _LOG_COMMAND: Final = re.compile(LOG_COMMAND)
 _LONG: Final = 500
@@ -27,7 +28,7 @@ _LONG_WORDS: Final = re.compile(rf"\S{{{_LONG},}}[^\s:,;.]")
 
 
 def nearest(word: str, names: Collection[str], likeness_min: float = 0.6) -> str | None:
-    """Return the name that is spelled most like *word*; None if none is close."""
+    """Return the name whose spelling is nearest to *word*; None if no name is near."""
     if len(word) > _LONGEST_WORD or len(names) > _MOST_NAMES:
         return None
     return _nearest(word, tuple(sorted(names)), likeness_min)
@@ -46,15 +47,15 @@ def _folded(name: str) -> str:
 
 def suggestion(word: str, names: Collection[str]) -> str:
     """Return a hint about an unknown name: the nearest name, or all names if there are few."""
-    are_few = 0 < len(names) <= _MOST_NAMES_LISTED
+    is_short_list = 0 < len(names) <= _MOST_NAMES_LISTED
     close = nearest(word, names)
-    # Where all names can be listed, a poor match such as `topic` for `stop` would only mislead. A
-    # name with the same beginning, such as `ok` for `okay`, is a good match.
-    if close is not None and are_few and not _begins_like(word, close):
+    # If the message can list all names, a poor suggestion such as `topic` for `stop` would only
+    # mislead. A name with the same beginning, such as `ok` for `okay`, is a good suggestion.
+    if close is not None and is_short_list and not _begins_like(word, close):
         close = nearest(word, names, 0.7)
     if close is not None:
         return f"; did you mean {quoted(close)}?"
-    if are_few:
+    if is_short_list:
         return f"; known: {listed(sorted(names) if isinstance(names, frozenset) else names)}"
     return ""
 
@@ -94,19 +95,19 @@ def printable(text: str) -> str:
         text = "".join(
             char if char.isprintable() else char.encode("unicode_escape").decode("ascii") for char in text
         )
-    return _LOG_COMMAND.sub(_disarmed, text) if "##" in text else text
+    return _LOG_COMMAND.sub(_without_bracket, text) if "##" in text else text
 
 
 def in_message(text: str) -> str:
-    """Return printable text; very long words are shortened, because they would hide the message."""
-    return _LONG_WORDS.sub(_shortened, printable(text))
+    """Return printable text with very long words shortened, because they would hide the message."""
+    return _LONG_WORDS.sub(_shortened_word, printable(text))
 
 
-def _shortened(word: re.Match[str]) -> str:
+def _shortened_word(word: re.Match[str]) -> str:
     return f"{word[0][:_SHOWN_OF_LONG]}...({len(word[0])} characters)"
 
 
-def _disarmed(command: re.Match[str]) -> str:
+def _without_bracket(command: re.Match[str]) -> str:
     return f"{command[0][:-1]}\\x5b"
 
 

@@ -1,4 +1,4 @@
-"""Contains the campaign that `harrow new` writes: an example with a comment for each part."""
+"""Contains the campaign that `harrow new` writes, an example with a comment for each part."""
 
 from harrow.campaigns.language.literals import LiteralError, campaign_name
 from harrow.cluster_model.release.profiles import NEWEST_RELEASE

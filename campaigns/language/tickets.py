@@ -1,4 +1,4 @@
-"""Finds every KIP and Kafka ticket that a declaration mentions, such as a switch or a repair."""
+"""Finds the KIPs and Kafka tickets that declarations mention, such as switches and repairs."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -29,7 +29,7 @@ class Ticket:
 
 
 def tickets() -> Mapping[str, Ticket]:
-    """Return the tickets by name: KIPs first, then Kafka tickets, both in order of number."""
+    """Return KIPs and tickets by name: first KIPs, then Kafka tickets, both in order of number."""
     by_name: dict[str, Ticket] = {}
     for kind, declared_name, texts, summary in _declared():
         for name in dict.fromkeys(_TICKET.findall(" ".join(texts))):
@@ -43,7 +43,7 @@ def campaigns_about(ticket: str, switches: Iterable[str]) -> list[str]:
     """Return the campaigns of the library whose files mention a ticket, or one of its switches."""
     mention = re.compile(rf"\b(?:{'|'.join(map(re.escape, (ticket, *switches)))})\b")
     texts = {name: resolve(name)[0].read_text(encoding="utf-8") for name in library_names()}
-    # Random campaigns mention the switches of all flaws only to switch them off.
+    # Random campaigns are not about these switches: they only turn the flaws off.
     return [
         name
         for name, text in texts.items()
@@ -52,7 +52,7 @@ def campaigns_about(ticket: str, switches: Iterable[str]) -> list[str]:
 
 
 def _declared() -> Iterator[tuple[str, str, tuple[str, ...], str]]:
-    """Yield each declaration that may mention tickets: kind, name, texts, summary."""
+    """Yield each declaration that may mention tickets, as its kind, name, texts and summary."""
     for repair in REPAIRS.values():
         yield "repairs", repair.name, (repair.name, repair.text), repair.text
     for name, switch in SWITCHES.items():

@@ -9,7 +9,7 @@ _MINUTES_PER_HOUR: Final = 60
 
 
 def duration_text(us: int) -> str:
-    """Format a duration exactly, as in ``1.204 s``."""
+    """Format a duration in microseconds exactly, as in ``1.204 s``."""
     if us < 0:
         return f"-{duration_text(-us)}"
     if 0 < us < US_PER_MS:

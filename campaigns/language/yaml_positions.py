@@ -1,8 +1,8 @@
 """Reads YAML into a tree in which every key and every value has its line and column.
 
-Scalars keep their text: the field that reads one decides what ``2.10``, ``on`` or ``1:30`` means,
-so the surprises of YAML 1.1 cannot happen. The size of a file is limited, and aliases count in
-full.
+A scalar keeps its text. The field that reads the scalar decides what ``2.10``, ``on`` or ``1:30``
+means, so the surprises of YAML 1.1 cannot happen. The size of a file is limited, and each alias
+counts as much as the nodes that it repeats.
 """
 
 import re
@@ -24,16 +24,16 @@ _NULLS: Final = frozenset({"", "~", "null", "Null", "NULL"})
 _FORBIDDEN_ASCII: Final = re.compile("[^\t\n\r\x20-\x7e]")
 _TAB_INDENT: Final = re.compile(r"^[ ]*\t", re.MULTILINE)
 
-# libyaml is ten times as fast. If PyYAML was built without it, its own parser gives the same
-# result.
+# libyaml is ten times as fast as the parser of PyYAML, which is used if PyYAML was built without
+# libyaml. Both give the same result.
 _Loader: Final[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class Mark(NamedTuple):
-    """A position: line and column in the file from 1, or the ``--set`` option it came from.
+    """A position: a line and a column of a file, counted from 1, or a ``--set`` option.
 
-    ``file`` is a cluster file that the campaign or the option names; without it the position is in
-    the campaign.
+    ``file`` is a cluster file that the campaign or the option names. If it is None, the position is
+    in the campaign.
     """
 
     line: int
@@ -44,7 +44,7 @@ class Mark(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Scalar:
-    """Text as written. ``plain`` says whether it has no quotes."""
+    """A single value: its text as written. ``plain`` means that it is not in quotes."""
 
     text: str
     mark: Mark
@@ -57,7 +57,7 @@ class Scalar:
 
 @dataclass(frozen=True, slots=True)
 class ListNode:
-    """A list."""
+    """A list of nodes."""
 
     items: tuple["Node", ...]
     mark: Mark
@@ -92,7 +92,7 @@ class Mistake(NamedTuple):
 
 
 class YamlError(Exception):
-    """Text that is not YAML, or exceeds a limit; ``mistakes`` are all mistakes up to that point."""
+    """A text is not YAML, or exceeds a limit. ``mistakes`` has all mistakes up to that point."""
 
     def __init__(self, mistakes: Sequence[Mistake]) -> None:
         super().__init__(mistakes)
@@ -101,7 +101,7 @@ class YamlError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """The only document of a file, and the mistakes that did not prevent reading it."""
+    """The only document of a file, and its mistakes that did not prevent reading the rest."""
 
     root: Node
     mistakes: tuple[Mistake, ...]
@@ -111,7 +111,7 @@ def compose(text: str) -> Document:
     """Parse the document in *text*.
 
     Raises:
-        YamlError: it cannot be read.
+        YamlError: The document cannot be read.
 
     """
     text = text.removeprefix("\ufeff")
@@ -133,8 +133,8 @@ def lookup(root: Node, path: Path) -> tuple[Path, Mark, Node]:
     """Follow *path* as far as the tree goes.
 
     Keys that the tree lacks are skipped, because a value in short form has fewer levels than the
-    full form. Returns the part of the path that exists, the position of its last key or item, and
-    the node there.
+    full form. Return the keys of the path that exist, the position of the last of them, and the
+    node there.
     """
     existing: list[str | int] = []
     mark, node = root.mark, root
@@ -164,7 +164,7 @@ def marks(node: Node) -> Iterator[Mark]:
 
 
 def located(node: N, file: str, option: str | None) -> N:
-    """Return the tree with positions in a cluster file, which an *option* names."""
+    """Return the tree with the positions of a cluster file, and of the *option* that names it."""
 
     def placed(mark: Mark) -> Mark:
         return mark._replace(file=file, option=option)
@@ -184,7 +184,7 @@ def located(node: N, file: str, option: str | None) -> N:
 def without(root: N, paths: Sequence[Path]) -> N:
     """Return the tree without the nodes at *paths*."""
     removals: dict[str | int, Any] = {}
-    # Shorter paths come last, so that they replace the longer ones below them.
+    # Shorter paths come last, so that they replace longer paths that begin with them.
     for path in sorted(paths, key=len, reverse=True):
         level = removals
         for part in path[:-1]:
@@ -216,7 +216,8 @@ def _without(node: N, removals: dict[str | int, Any]) -> N:
 def _forbidden_characters() -> re.Pattern[str]:
     """Return the pattern of characters that YAML does not allow.
 
-    Compiling it takes a tenth of the time of a short run, and few campaigns have more than ASCII.
+    It is compiled only if needed: that takes a tenth of the time of a short run, and most campaigns
+    are plain ASCII.
     """
     return re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
 
@@ -227,7 +228,7 @@ def _surrogate() -> re.Pattern[str]:
 
 
 def _check_characters(text: str) -> None:
-    """Raise YamlError for characters that YAML does not allow, and for tabs as indentation."""
+    """Raise `YamlError` if characters are not allowed in YAML, or tabs are used as indentation."""
     match = (_FORBIDDEN_ASCII if text.isascii() else _forbidden_characters()).search(text)
     if match:
         name = f"U+{ord(match[0]):04X}"
@@ -239,13 +240,14 @@ def _check_characters(text: str) -> None:
 
 
 def _mark_at(text: str, index: int) -> Mark:
-    # Without the sentinel, `splitlines` would drop a line that is empty up to the index.
+    # The "|" stands for the character at the index. Without it, `splitlines` would drop a line that
+    # is empty up to the index.
     lines = (text[:index] + "|").splitlines()
     return Mark(len(lines), len(lines[-1]))
 
 
 def size(node: Node) -> int:
-    """Count the keys and values; aliases count in full."""
+    """Count keys and values. An alias counts as much as the nodes that it repeats."""
     if isinstance(node, MapNode):
         return 1 + sum(1 + size(entry.value) for entry in node.entries.values())
     return 1 + sum(map(size, node.items)) if isinstance(node, ListNode) else 1
@@ -262,7 +264,7 @@ def _fatal(mark: Mark, message: str) -> YamlError:
 
 
 class _Composer:
-    """Builds the tree from the parser's events one by one, so that a limit stops it early."""
+    """Builds the tree from the events of the parser one by one, so that limits stop it early."""
 
     def __init__(self, text: str) -> None:
         self.mistakes: list[Mistake] = []
@@ -271,7 +273,7 @@ class _Composer:
         self._anchors: dict[str, Node | None] = {}
 
     def document(self) -> Node:
-        """Return the only document's root."""
+        """Return the root of the only document."""
         self._parser.get_event()
         if self._parser.check_event(yaml.StreamEndEvent):
             raise _fatal(Mark(1, 1), "the file is empty; `harrow new NAME` writes one to start from")
@@ -346,7 +348,7 @@ class _Composer:
         return MapNode(entries, mark)
 
     def _key(self, key: Node, mark: Mark, entries: dict[str, MapEntry]) -> str | None:
-        """Return a key's text; None if it cannot be a key."""
+        """Return the text of a key; None if the node cannot be a key."""
         if not isinstance(key, Scalar):
             kind = "list" if isinstance(key, ListNode) else "mapping"
             message = f"a key must be text, not a {kind}; quote text that begins with a bracket or a brace"
@@ -365,7 +367,7 @@ class _Composer:
 
 
 def _at_key_if_empty(node: Node, key_mark: Mark) -> Node:
-    """Return a value; an empty value gets the position of its key."""
+    """Return a value. If it is empty, it gets the position of its key."""
     if isinstance(node, Scalar) and node.plain and not node.text:
         return Scalar(node.text, key_mark)
     return node

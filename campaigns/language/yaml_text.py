@@ -1,7 +1,7 @@
 """Writes plain data as YAML that looks handwritten.
 
-Short values share a line with their key. Text is quoted if a person, or another YAML reader, could
-take it for a value of another kind.
+Short values are on the line of their key. Text is quoted if a person or another YAML reader could
+mistake it for a value of another kind.
 """
 
 import re
@@ -12,15 +12,15 @@ from typing import Any, Final
 import yaml
 
 WIDTH: Final = 80
-"""The width of lines. Only a single longer value or name exceeds it."""
+"""The width of lines. A line is longer only if a single value or name in it is too long."""
 
 _INDENT: Final = 2
 _STRING: Final = "tag:yaml.org,2002:str"
 _PLAIN_START: Final = frozenset("_./($")
 _FLOW_INDICATOR: Final = re.compile(r"[,?\[\]{}]|:(?![A-Za-z0-9])")
 _ESCAPES: Final = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
-# Words and numbers of YAML 1.1 and 1.2 that PyYAML's resolver takes for text.
-_LIKE_A_VALUE: Final = re.compile(r"[yn]|[0-9.][0-9._]*(e[+-]?[0-9]+)?|0[xob][0-9a-f_]+", re.IGNORECASE)
+# Words and numbers of YAML 1.1 and 1.2 that PyYAML's resolver mistakes for text.
+_LOOKS_LIKE_VALUE: Final = re.compile(r"[yn]|[0-9.][0-9._]*(e[+-]?[0-9]+)?|0[xob][0-9a-f_]+", re.IGNORECASE)
 
 _resolve: Final[Any] = yaml.resolver.Resolver().resolve
 
@@ -32,13 +32,13 @@ class Word(str):
 
 
 class Prose(str):
-    """Text for readers, which may be wrapped."""
+    """Text for readers, whose lines may be wrapped."""
 
     __slots__ = ()
 
 
 VERBATIM_INDENT: Final = "    "
-"""The indent of a comment line that is not wrapped, such as a command to copy."""
+"""The indent of comment lines that are never wrapped, such as commands to copy."""
 
 
 class Rows(dict[Any, Any]):
@@ -50,9 +50,9 @@ class Items(list[Any]):
 
 
 def yaml_text(root: Rows, comments: Sequence[str] = ()) -> str:
-    """Return a document: *comments*, a paragraph each, and the mapping.
+    """Return a document: the *comments* as paragraphs, and the mapping *root*.
 
-    Values are mappings, lists, text, numbers, booleans and None; keys are text or numbers.
+    Values can be mappings, lists, text, numbers, booleans and None. Keys can be text or numbers.
     """
     lines = [line for comment in comments for line in _comment_lines(comment)]
     lines += _lines(root, 0)
@@ -79,7 +79,7 @@ def _comment_lines(comment: str) -> list[str]:
 
 
 def _indent_below(line: str) -> str:
-    """Return the indent of a continuation line, deeper than that of the line itself."""
+    """Return the indent of the lines that continue a line, deeper than an indent of the line."""
     indent = len(line) - len(line.lstrip(" "))
     return " " * (indent + 2) if indent else ""
 
@@ -92,7 +92,7 @@ def _lines(value: Any, indent: int) -> list[str]:
             lines += _entry(f"{pad}{_scalar(key, in_flow=True)}:", item, indent)
         return lines
     for item in value:
-        if _is_short(f"{pad}-", item) or not _has_lines(item) or _is_row(item):
+        if _is_short(f"{pad}-", item) or not _is_filled_collection(item) or _is_list_of_scalars(item):
             lines += _entry(f"{pad}-", item, indent)
         else:
             first, *rest = _lines(item, indent + _INDENT)
@@ -101,14 +101,14 @@ def _lines(value: Any, indent: int) -> list[str]:
 
 
 def _entry(head: str, value: Any, indent: int) -> list[str]:
-    """Return the lines of a value after its key, or after a dash."""
+    """Return the lines of a value that follows *head*, its key or a dash."""
     if _is_short(head, value):
         return [f"{head} {_on_one_line(value)}"]
     if isinstance(value, Prose):
         return _prose_lines(head, value, indent + _INDENT)
-    if not _has_lines(value):
+    if not _is_filled_collection(value):
         return [f"{head} {_on_one_line(value)}"]
-    if _is_row(value):
+    if _is_list_of_scalars(value):
         return _filled_lines(head, value, indent + 2 * _INDENT)
     return [head, *_lines(value, indent + _INDENT)]
 
@@ -117,11 +117,11 @@ def _is_collection(value: Any) -> bool:
     return isinstance(value, (Mapping, list, tuple))
 
 
-def _has_lines(value: Any) -> bool:
+def _is_filled_collection(value: Any) -> bool:
     return _is_collection(value) and bool(value)
 
 
-def _is_row(value: Any) -> bool:
+def _is_list_of_scalars(value: Any) -> bool:
     return (
         isinstance(value, (list, tuple))
         and not isinstance(value, Items)
@@ -168,14 +168,14 @@ def _filled_lines(head: str, values: Sequence[Any], indent: int) -> list[str]:
 
 
 def _prose_lines(head: str, text: str, indent: int) -> list[str]:
-    """Return text as a block: folded, or literal if it has line breaks."""
+    """Return text as a block: a folded block or, if the text has line breaks, a literal one."""
     pad = " " * indent
     folded = textwrap.wrap(text, WIDTH - indent, break_long_words=False, break_on_hyphens=False)
     if text.isprintable() and " ".join(folded) == text and not any(map(_is_command, folded)):
         return [f"{head} >-", *(pad + line for line in folded)]
     lines = text.split("\n")
-    # The first line determines the indent of the block. Lines of spaces, and a break at the end,
-    # would be lost.
+    # The first line determines the indent of the block. A block would lose lines that consist of
+    # spaces, and a line break at the end.
     is_plain = all(line.isprintable() and (not line or line.strip()) for line in lines)
     is_plain = is_plain and not any(map(_is_command, lines))
     if is_plain and lines[0][:1].strip() and lines[-1]:
@@ -184,7 +184,7 @@ def _prose_lines(head: str, text: str, indent: int) -> list[str]:
 
 
 def _is_command(line: str) -> bool:
-    """Return whether GitHub would take a line for a command if it appeared in a log."""
+    """Return whether GitHub would execute a line as a command if it appeared in a log."""
     return line.lstrip().startswith("::")
 
 
@@ -206,7 +206,7 @@ def _is_plain(text: str, *, in_flow: bool) -> bool:
         return False
     if ": " in text or " #" in text or (in_flow and _FLOW_INDICATOR.search(text)):
         return False
-    return not _LIKE_A_VALUE.fullmatch(text) and _resolve(yaml.ScalarNode, text, (True, False)) == _STRING
+    return not _LOOKS_LIKE_VALUE.fullmatch(text) and _resolve(yaml.ScalarNode, text, (True, False)) == _STRING
 
 
 def _quoted(text: str) -> str:

@@ -1,16 +1,16 @@
-"""Probes, and how to declare one.
+"""Defines probes, and how to declare one.
 
-A probe is a rare state; a run counts how often it reaches it. A campaign that never reaches the
-state it is meant to test shows nothing, so a campaign can require probes.
+A probe is a rare state. A run counts how often it reaches each probe. A campaign whose runs never
+reach the state that it is meant to test shows nothing, so a campaign can require probes.
 
 A probe is a function. Its name, with hyphens, is the name of the probe. Its docstring describes the
 state and, after an empty line, explains what it means. A function decorated with `probe` returns
-how often an event reached the state; the annotation of ``event`` selects the kinds of events. With
-a kind of event as argument of the decorator, the function takes fields of the event instead, by
-their names. That is for frequent events, because an object for each would cost too much time. A
-function decorated with `at_each` has no body: the fields of the event decide. Which runs can reach
-a probe follows from the declarations of its events and requests; further conditions are arguments
-of the decorator.
+how often an event reached the state; the annotation of ``event`` selects the kinds of events. If
+the decorator has a kind of event as its argument, the parameters of the function are names of
+fields of that event. This form is for frequent events: to make an object for each of them would
+take too much time. A function decorated with `at_each` has no body, because the fields of the event
+decide. The declarations of events and requests decide which runs can reach a probe; arguments of
+the decorator add conditions.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -29,11 +29,11 @@ from harrow.cluster_model.topology import CONSUMER_OFFSETS, CONTROL_PLANES, TRAN
 from harrow.cluster_model.trace import TraceEvent
 
 Condition = Callable[..., int]
-"""Takes the run so far (`harrow.campaigns.probes.probe_memory.ProbeMemory`), and an event or some
-of its fields."""
+"""Takes the memory of the run (`harrow.campaigns.probes.probe_memory.ProbeMemory`), and an event or
+some of its fields. Returns how often the event reached the state."""
 F = TypeVar("F", bound=Callable[..., int | None])
 
-_WHY_TOPIC_IS_MISSING: Final[Mapping[str, str]] = {
+_WHY_TOPIC_IS_UNUSED: Final[Mapping[str, str]] = {
     CONSUMER_OFFSETS: "no client is a member of a group",
     TRANSACTION_STATE: "no client has transactions",
 }
@@ -43,9 +43,10 @@ _WHY_TOPIC_IS_MISSING: Final[Mapping[str, str]] = {
 class Probe:
     """A rare state, as declared.
 
-    At each event of a kind in ``at``, either ``condition`` decides, or ``where`` does: it lists the
-    values that fields of the event must have. A condition takes ``fields`` of the event, or the
-    event if that is None. ``at_end`` counts states that last until the end of the run.
+    At each event of a kind in ``at``, either ``condition`` decides whether the state is reached, or
+    ``where`` does, which lists the values that fields of the event must have. A condition takes the
+    fields of the event that ``fields`` names, or the whole event if ``fields`` is None. ``at_end``
+    counts states that last until the end of the run.
     ``subsystems`` names the control plane and the internal topics that the probe needs beyond those
     of its events. ``switch`` is a behaviour that has to be on, and ``protocol`` the
     ``group.protocol`` that a client has to have.
@@ -62,13 +63,13 @@ class Probe:
     protocol: str | None = None
 
     def control_planes(self) -> frozenset[str]:
-        """Return the control planes under which it can be reached."""
+        """Return the control planes with which the probe can be reached."""
         planes = [names & CONTROL_PLANES.keys() for names in self._required_subsystems()]
         return frozenset(CONTROL_PLANES).intersection(*filter(None, planes))
 
     def topics(self) -> frozenset[str]:
-        """Return the internal topics that it needs."""
-        return frozenset().union(*self._required_subsystems()) & _WHY_TOPIC_IS_MISSING.keys()
+        """Return the internal topics that the probe needs."""
+        return frozenset().union(*self._required_subsystems()) & _WHY_TOPIC_IS_UNUSED.keys()
 
     def _required_subsystems(self) -> tuple[frozenset[str], ...]:
         """Return the subsystems that the probe, its events and its APIs need."""
@@ -86,7 +87,7 @@ class Probe:
             return f"it needs {' or '.join(CONTROL_PLANES[plane] for plane in CONTROL_PLANES if plane in planes)}"
         if self.switch is not None and reach.behaviours is not None and self.switch not in reach.behaviours:
             return f"it needs {self.switch}, which Kafka has since {_first_release(self.switch)}"
-        why = next((why for topic, why in _WHY_TOPIC_IS_MISSING.items() if topic in missing), None)
+        why = next((why for topic, why in _WHY_TOPIC_IS_UNUSED.items() if topic in missing), None)
         if why is None and self.protocol is not None and reach.group_protocols is not None:
             is_possible = self.protocol in reach.group_protocols
             why = None if is_possible else f"no client has group.protocol={self.protocol}"
@@ -117,12 +118,13 @@ def probe(
 ) -> Callable[[F], F]:
     """Declare a probe whose condition is the decorated function.
 
-    With *of_fields* it takes fields of such an event, otherwise the event. *at_end* is called with
-    the memory and the time of the last event, and counts states that lasted until then.
+    With *of_fields*, a kind of event, the function takes fields of such an event; otherwise it
+    takes the event. *at_end* is called with the memory and the time of the last event, and counts
+    states that lasted until then.
 
     Raises:
-        TypeError: traces do not have one of its events. Only subscribers see it, and they have no
-            memory. Or the event has no such field.
+        TypeError: Traces do not contain an event that the function takes (only subscribers see it,
+            and they have no memory), or the event lacks a field that the function takes.
 
     """
 
@@ -163,12 +165,12 @@ def at_each(
     protocol: str | None = None,
     **where: Any,
 ) -> Callable[[F], F]:
-    """Declare a probe that each event of a kind reaches, or each with the values in *where*.
+    """Declare a probe that each event of a kind reaches if its fields have the values in *where*.
 
-    A tuple lists several values of a field.
+    A tuple lists several possible values of a field.
 
     Raises:
-        TypeError: events of this kind have no such field.
+        TypeError: Events of this kind lack a field in *where*.
 
     """
 
@@ -211,7 +213,7 @@ class Lookup:
 
 @derived
 def lookups() -> Mapping[type[Event], tuple[Lookup, ...]]:
-    """Return the lookups for each kind of event: one for each set of fields to compare."""
+    """Return the lookups for each kind of event, one for each set of fields that probes compare."""
     by_kind: dict[type[Event], dict[tuple[str, ...], dict[tuple[Any, ...], tuple[str, ...]]]] = {}
     for name, declared in PROBES.items():
         for kind in declared.at if declared.condition is None else ():
@@ -228,7 +230,7 @@ def lookups() -> Mapping[type[Event], tuple[Lookup, ...]]:
 
 
 class FieldCondition(NamedTuple):
-    """A condition on fields of an event; ``pick`` takes these from the event's row in a trace."""
+    """A condition on fields of an event. ``pick`` takes these fields from a row of the trace."""
 
     probe: str
     condition: Condition
@@ -237,7 +239,7 @@ class FieldCondition(NamedTuple):
 
 @derived
 def conditions() -> Mapping[str, tuple[tuple[str, Condition], ...]]:
-    """Return the probes whose condition takes an event, by the names of these events."""
+    """Return the probes whose condition takes an event, by the name of the event."""
     by_event: dict[str, tuple[tuple[str, Condition], ...]] = {}
     for name, declared in PROBES.items():
         if (condition := declared.condition) is not None and declared.fields is None:
@@ -248,18 +250,18 @@ def conditions() -> Mapping[str, tuple[tuple[str, Condition], ...]]:
 
 @derived
 def field_conditions() -> Mapping[str, tuple[FieldCondition, ...]]:
-    """Return the probes whose condition takes fields, by the names of their events."""
+    """Return the probes whose condition takes fields of an event, by the name of the event."""
     by_event: dict[str, tuple[FieldCondition, ...]] = {}
     for name, declared in PROBES.items():
         if (condition := declared.condition) is not None and declared.fields is not None:
             for kind in declared.at:
-                pick = _picked([_fields_of(kind).index(field) + 2 for field in declared.fields])
+                pick = _picker([_fields_of(kind).index(field) + 2 for field in declared.fields])
                 by_event[kind.name] = (*by_event.get(kind.name, ()), FieldCondition(name, condition, pick))
     return by_event
 
 
-def _picked(positions: Sequence[int]) -> Callable[[TraceEvent], tuple[Any, ...]]:
-    """Return what takes the items at some positions of a tuple, as a tuple."""
+def _picker(positions: Sequence[int]) -> Callable[[TraceEvent], tuple[Any, ...]]:
+    """Return a function that returns the items at *positions* of its argument as a tuple."""
     if len(positions) > 1:
         return itemgetter(*positions)
     begin = positions[0] if positions else 0

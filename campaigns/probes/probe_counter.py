@@ -1,7 +1,8 @@
 """Counts how often a run reached each rare state (`harrow.campaigns.probes.probes`).
 
-Most are counted from the trace after the run. Traces leave out what a controller or a coordinator
-refuses, and what happens in the quorum; a `NoticeCounter` subscribes to these events instead.
+Most probes are counted from the trace after the run. But a trace does not record the requests that
+a controller or a coordinator refuses, or the events of the quorum. A `NoticeCounter` counts these
+events during the run.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -23,7 +24,10 @@ from harrow.cluster_model.trace import Trace, TraceEvent, decode
 
 
 def count_probes(trace: Sequence[TraceEvent], noticed: Mapping[str, int] | None = None) -> dict[str, int]:
-    """Return how often each reached probe was reached; *noticed* are a `NoticeCounter`'s counts."""
+    """Return how often each probe was reached, without those that were not.
+
+    *noticed* has the counts of a `NoticeCounter`.
+    """
     counter = _Counter(noticed or {})
     end_us = 0
     for rows in blocks_of(trace):
@@ -33,10 +37,10 @@ def count_probes(trace: Sequence[TraceEvent], noticed: Mapping[str, int] | None 
     return {probe: counter.counts[probe] for probe in PROBES if probe in counter.counts}
 
 
-class _Kind:
-    """What to do at each event of a kind, and how many there were.
+class _EventKind:
+    """How to handle the events of a kind, and how many there were.
 
-    Only if an event ``needs_object``, one is made of its row.
+    A trace has a row for each event. An `Event` object is made of it only with ``needs_object``.
     """
 
     __slots__ = ("by_event", "by_fields", "by_values", "count", "is_relevant", "needs_object", "remember")
@@ -57,12 +61,12 @@ def _lookups_of(name: str) -> Sequence[Lookup]:
 
 
 class _Counter:
-    """The counts so far, and the memory that conditions read."""
+    """Counts probes event by event, and keeps the memory that their conditions read."""
 
     def __init__(self, noticed: Mapping[str, int]) -> None:
         self.counts: dict[str, int] = dict(noticed)
         self._memory = ProbeMemory()
-        self._kinds: dict[str, _Kind] = {}
+        self._kinds: dict[str, _EventKind] = {}
 
     def take(self, rows: Sequence[TraceEvent]) -> None:
         """Count the probes that events reach."""
@@ -70,12 +74,12 @@ class _Counter:
         for row in rows:
             kind = kinds.get(row[1])
             if kind is None:
-                kind = kinds[row[1]] = _Kind(row[1])
+                kind = kinds[row[1]] = _EventKind(row[1])
             kind.count += 1
             if kind.is_relevant:
                 self._take(kind, row)
 
-    def _take(self, kind: _Kind, row: TraceEvent) -> None:
+    def _take(self, kind: _EventKind, row: TraceEvent) -> None:
         """Count the probes that an event reaches, and then remember the event."""
         memory, remember = self._memory, kind.remember
         for lookup in kind.by_values:
@@ -96,7 +100,7 @@ class _Counter:
             remember(memory, *row[2:])
 
     def end(self, at_us: int) -> None:
-        """Count the probes that every event of a kind reaches, and the states at the end."""
+        """Count probes that every event of a kind reaches, and states that last until the end."""
         for name, kind in self._kinds.items():
             for lookup in _lookups_of(name):
                 for probe in () if lookup.positions else lookup.probes[()]:
@@ -115,18 +119,18 @@ def _count(lookup: Lookup, fields: Sequence[Any], counts: dict[str, int]) -> Non
 
 
 class NoticeCounter:
-    """Counts events that only subscribers see, from virtual time 0 on, after the start."""
+    """Counts events that only subscribers see, from time 0 on, when the cluster is ready."""
 
     def __init__(self, trace: Trace) -> None:
         self.counts: dict[str, int] = {}
-        for kind, of_kind in lookups().items():
+        for kind, lookups_of_kind in lookups().items():
             if kind.name not in EVENTS:
-                self._watch(trace, kind, of_kind)
+                self._watch(trace, kind, lookups_of_kind)
 
-    def _watch(self, trace: Trace, kind: Callable[..., Event], of_kind: Sequence[Lookup]) -> None:
-        def noticed(at_us: int, *fields: Any) -> None:
+    def _watch(self, trace: Trace, kind: Callable[..., Event], lookups_of_kind: Sequence[Lookup]) -> None:
+        def count(at_us: int, *fields: Any) -> None:
             if at_us >= 0:
-                for lookup in of_kind:
+                for lookup in lookups_of_kind:
                     _count(lookup, fields, self.counts)
 
-        trace.subscribe(kind, noticed)
+        trace.subscribe(kind, count)

@@ -1,4 +1,4 @@
-"""Keeps the memory that probes read: the state of the cluster, and a few more facts."""
+"""Keeps the memory that conditions of probes read: the state of the cluster and some history."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
@@ -19,7 +19,7 @@ _Replica = tuple[int, str]
 
 
 class ProbeMemory:
-    """The run before the event at which probes look.
+    """What has happened in a run before the event that conditions of probes decide about.
 
     The annotation of a handler's parameter ``event`` is the kind of event that it handles.
     """
@@ -30,28 +30,30 @@ class ProbeMemory:
         self.incarnations: dict[int, int] = {}
         # When a leader last removed a member from the ISR.
         self.removed_us: dict[_Replica, int] = {}
-        # The epoch of each partition's last election. Reducing an ISR raises the leader epoch as
-        # well.
+        # The leader epoch of each partition's last election. The present leader epoch may be
+        # higher, because removing a member from the ISR can also raise it.
         self.elected_epoch: dict[str, int] = {}
-        # The highest offset ever committed, and ever read, in each partition.
+        # The highest high watermark of each partition, and the end of the records that consumers
+        # have read.
         self.committed: dict[str, int] = {}
         self.read_end: dict[str, int] = {}
-        # The last leader of a partition and its start offset; the epoch and incarnation in which a
-        # replica was last leader.
+        # The last leader of a partition, and the offset at which it began to lead. The leader epoch
+        # and the incarnation of its broker in which a replica was last leader.
         self.last_leader: dict[str, tuple[int, int]] = {}
         self.last_leadership: dict[_Replica, tuple[int, int]] = {}
-        # Replicas that have truncated their logs, and have neither followed nor led since.
+        # Replicas that have truncated their logs, and have not become follower or leader since.
         self.truncated: set[_Replica] = set()
-        # Flags of batches, by their records. One mapping, because each unpacked event has its own
-        # copy of the records.
+        # Flags of batches (`_APPENDED`, `_ACKNOWLEDGED`), by their records. It is one mapping,
+        # because the records are copied for each event, and every mapping would keep a copy.
         self._batches: dict[Any, int] = {}
-        # Members that a leader has asked to add to the ISR, by partition, while it waits for the
+        # Replicas that a leader has asked to add to the ISR, by partition, while it waits for the
         # answer.
         self.joining: dict[str, tuple[int, ...]] = {}
         # The leader to which sending a batch last failed.
         self.failed_leader: dict[Any, int] = {}
         self.controller = events.NO_CONTROLLER
-        # The last broker that reported a group, with the state; the last assignment of the group.
+        # The coordinator that last reported a group, with the state of the group. The last
+        # assignment of each group.
         self.groups: dict[str, tuple[int, str]] = {}
         self.assignments: dict[str, object] = {}
         # The last state that coordinators wrote, by transactional id and by producer id.
@@ -67,7 +69,7 @@ class ProbeMemory:
         handler = _HANDLERS.get(event.name)
         if handler is not None:
             handler(self, event)
-        if event.name in _STRUCTURE:
+        if event.name in _STATE_EVENTS:
             self.state.take(event)
 
     # Queries
@@ -110,7 +112,7 @@ class ProbeMemory:
         return bool(self._batches.get(values, 0) & _ACKNOWLEDGED)
 
     def coordinates(self, broker: int) -> bool:
-        """Return whether a broker coordinates transactions."""
+        """Return whether a broker leads a partition of __transaction_state."""
         return any(
             leader == broker
             for name, (leader, _) in self.last_leader.items()
@@ -139,14 +141,14 @@ class ProbeMemory:
     def became_leader(self, event: events.BecameLeader) -> None:
         replica = (event.broker, event.partition)
         self.truncated.discard(replica)
-        self._forget_transactions_lost(event.partition, event.start_offset)
+        self._forget_lost_transactions(event.partition, event.start_offset)
         if event.partition.startswith(_TRANSACTIONS_PREFIX):
             self.coordinators_elected_us = event.at_us
         self.last_leadership[replica] = (event.leader_epoch, self.incarnations.get(event.broker, 0))
         if not self.leads(event.broker, event.partition):
             self.last_leader[event.partition] = (event.broker, event.start_offset)
 
-    def _forget_transactions_lost(self, partition: str, end_offset: int) -> None:
+    def _forget_lost_transactions(self, partition: str, end_offset: int) -> None:
         """Forget the open transactions that a partition's new leader does not have."""
         lost = [
             key
@@ -180,7 +182,7 @@ class ProbeMemory:
         self.truncated.add((event.broker, event.partition))
 
     def group_state_changed(self, event: events.GroupStateChanged) -> None:
-        # A former coordinator reports the group as dead when another broker takes over.
+        # A former coordinator also reports the group as dead when another broker takes over.
         if event.state != DEAD:
             self.groups[event.group] = (event.broker, event.state)
 
@@ -202,8 +204,8 @@ class ProbeMemory:
         if self.leads(event.broker, event.partition):
             self.opened.pop((event.partition, event.producer_id), None)
 
-    # Frequent events. Their handlers take the fields, because an object for each event would take
-    # too much time.
+    # Frequent events. Their handlers take the fields of the event, because to make an object for
+    # each event would take too much time.
 
     def high_watermark_set(self, broker: int, partition: str, hw: int) -> None:
         if hw > self.committed.get(partition, 0):
@@ -260,9 +262,9 @@ _HANDLERS: Final[Mapping[str, Callable[..., None]]] = {
 }
 """The handlers that take an event.
 
-Compiled methods have no annotations from which to derive this table.
+This table is written by hand, because compiled methods have no annotations to derive it from.
 """
-_OF_PARTITIONS: Final[set[type[Event]]] = {
+_PARTITION_EVENTS: Final[set[type[Event]]] = {
     events.LeaderElected,
     events.IsrReduced,
     events.IsrWritten,
@@ -275,9 +277,10 @@ _OF_PARTITIONS: Final[set[type[Event]]] = {
     events.LogLost,
     events.CorruptionCut,
 }
-_STRUCTURE: Final = frozenset(
-    kind.name for kind in (CLUSTER_HANDLERS.keys() - {events.CheckpointWritten}) | _OF_PARTITIONS
+_STATE_EVENTS: Final = frozenset(
+    kind.name for kind in (CLUSTER_HANDLERS.keys() - {events.CheckpointWritten}) | _PARTITION_EVENTS
 )
-"""The events that change brokers, leaders, ISRs and high watermarks; probes need no records."""
-REMEMBERED: Final = frozenset((*_STRUCTURE, *_HANDLERS, *FREQUENT))
-"""The events that change a memory."""
+"""The events that change brokers, leaders, ISRs and high watermarks in the memory's `ClusterState`.
+Events about records are left out, because probes do not need these."""
+REMEMBERED: Final = frozenset((*_STATE_EVENTS, *_HANDLERS, *FREQUENT))
+"""The events that change a `ProbeMemory`."""

@@ -1,6 +1,8 @@
-"""The rare states that runs count: a function for each, in the order of lists and documents.
+"""Declares the rare states that runs count, with a function for each.
 
-A function is called before the memory of the run takes the event into account
+Lists and documents have the states in the same order.
+
+A function is called before the event changes the memory of the run
 (`harrow.campaigns.probes.probe_memory`).
 """
 
@@ -27,16 +29,16 @@ from harrow.cluster_model.zookeeper.service import protocol as zk
 
 __all__ = ["PROBES", "in_reach", "never_reached"]
 
-_CONTROL: Final = ("LeaderAndIsr", "UpdateMetadata", "StopReplica")
-_FETCHES: Final = ("Fetch", "OffsetsForLeaderEpoch")
-_COMMITS: Final = ("OffsetCommit", "TxnOffsetCommit")
+_CONTROL_REQUESTS: Final = ("LeaderAndIsr", "UpdateMetadata", "StopReplica")
+_FETCH_REQUESTS: Final = ("Fetch", "OffsetsForLeaderEpoch")
+_COMMIT_REQUESTS: Final = ("OffsetCommit", "TxnOffsetCommit")
 
 _FLAP_US: Final = US_PER_SECOND
 _MARKERS_DELAYED_US: Final = US_PER_SECOND
 _HELD_BACK_US: Final = 5 * US_PER_SECOND
 _PREFERRED: Final = "preferred leader"
-_NOT_CLEAN: Final = (_PREFERRED, "topic creation", METADATA_LOSS)
-"""Reasons for elections that do not replace a lost leader."""
+_OTHER_ELECTIONS: Final = (_PREFERRED, "topic creation", METADATA_LOSS)
+"""The reasons of elections that do not replace a leader that was lost."""
 _alter_partition_refused: Final = partial(
     at_each, events.ControllerRequestRefused, api="AlterPartition", switch="isr_altered_by_controller"
 )
@@ -45,11 +47,11 @@ _OFFSETS_PREFIX: Final = f"{CONSUMER_OFFSETS}-"
 
 
 def _is_clean(event: events.LeaderElected) -> bool:
-    return event.leader != NO_LEADER and not event.unclean and event.reason not in _NOT_CLEAN
+    return event.leader != NO_LEADER and not event.unclean and event.reason not in _OTHER_ELECTIONS
 
 
 def _held_back_at_end(run: ProbeMemory, at_us: int) -> int:
-    """Count the transactions that are still open at the end, and began long enough before it."""
+    """Count the transactions that are still open at the end, and have been for `_HELD_BACK_US`."""
     return sum(at_us - opened_us >= _HELD_BACK_US for opened_us, _ in run.opened.values())
 
 
@@ -80,8 +82,8 @@ def controller_reelected(run: ProbeMemory, event: events.ControllerElected) -> b
 def controller_died(run: ProbeMemory, event: events.BrokerStopped) -> bool:
     """The broker of the active controller died.
 
-    Leaders that die are not replaced until its session expires, or until the quorum elects another
-    leader.
+    Partition leaders that die now are not replaced until the controller's session expires, or until
+    the quorum elects another leader.
     """
     return event.broker in run.controllers()
 
@@ -102,7 +104,7 @@ def controller_died_during_election(run: ProbeMemory, event: events.BrokerStoppe
 def leader_died_without_controller(run: ProbeMemory, event: events.BrokerStopped) -> bool:
     """A leader died while there was no controller.
 
-    No controller is notified. With ZooKeeper the next one finds out only by comparing
+    No controller is notified. With ZooKeeper the next controller notices only when it compares
     registrations; in KRaft the leader's session with the next controller has to expire first.
     """
     return not run.controllers() and any(partition.leader == event.broker for partition in run.partitions())
@@ -110,7 +112,7 @@ def leader_died_without_controller(run: ProbeMemory, event: events.BrokerStopped
 
 @probe()
 def controllers_overlapped(run: ProbeMemory, event: events.ControllerElected) -> bool:
-    """A broker or voter became controller while another live one believed it still was.
+    """A broker or voter became controller while a live one still believed to be the controller.
 
     The former controller was paused or cut off. With ZooKeeper its requests carry an older
     controller epoch; in KRaft none of its records can be committed.
@@ -122,8 +124,8 @@ def controllers_overlapped(run: ProbeMemory, event: events.ControllerElected) ->
 def paused_controller_woke_deposed(run: ProbeMemory, event: events.BrokerResumed) -> bool:
     """A paused controller resumed after another one had been elected.
 
-    It continues where it stopped, perhaps in the middle of an election, before it learns of its
-    successor.
+    Before it learns of its successor, it continues where it stopped, perhaps in the middle of an
+    election.
     """
     controllers = run.controllers()
     return event.broker in controllers and len(controllers) > 1
@@ -133,12 +135,12 @@ def paused_controller_woke_deposed(run: ProbeMemory, event: events.BrokerResumed
 def controller_lost_its_session(run: ProbeMemory, event: events.SessionExpired) -> bool:
     """ZooKeeper expired the session of a controller that was alive.
 
-    The controller resigns only once it learns of that.
+    The controller resigns only when it learns that.
     """
     return zk.CONTROLLER in event.ephemerals and run.state.broker(event.broker).is_active_controller
 
 
-@at_each(events.RequestRejected, api=_CONTROL, error=errors.STALE_CONTROLLER_EPOCH)
+@at_each(events.RequestRejected, api=_CONTROL_REQUESTS, error=errors.STALE_CONTROLLER_EPOCH)
 def stale_controller_refused() -> None:
     """A broker refused a control request from a former controller.
 
@@ -146,11 +148,12 @@ def stale_controller_refused() -> None:
     """
 
 
-@at_each(events.RequestRejected, api=_CONTROL, error=errors.STALE_BROKER_EPOCH)
+@at_each(events.RequestRejected, api=_CONTROL_REQUESTS, error=errors.STALE_BROKER_EPOCH)
 def stale_broker_epoch_refused() -> None:
-    """A broker refused a control request meant for its previous life.
+    """A broker refused a control request that was meant for its previous incarnation.
 
-    If it obeyed, a delayed LeaderAndIsr or StopReplica would undo later changes (KIP-380).
+    If it obeyed such requests, a delayed LeaderAndIsr or StopReplica would undo later changes
+    (KIP-380).
     """
 
 
@@ -161,8 +164,8 @@ def stale_broker_epoch_refused() -> None:
 def quorum_election_undecided() -> None:
     """A candidate for leader of the quorum was neither elected nor rejected in time.
 
-    It is cut off from the majority, or too many voters are down. Without pre-votes (KIP-996) each
-    attempt raises the epoch.
+    The candidate is cut off from the majority, or too many voters are down. Without pre-votes
+    (KIP-996) each attempt raises the epoch.
     """
 
 
@@ -171,7 +174,7 @@ def quorum_majority_lost() -> None:
     """The leader of the quorum resigned because no majority had fetched from it for too long.
 
     It was cut off from the voters, while brokers may still have reached it. Before 3.7
-    (KAFKA-15489) it stayed controller, though nothing it wrote was committed.
+    (KAFKA-15489) it stayed controller, although nothing that it wrote was committed.
     """
 
 
@@ -188,8 +191,8 @@ def uncommitted_metadata_truncated() -> None:
 def metadata_snapshot_fetched() -> None:
     """A controller or a broker fetched a snapshot of the metadata.
 
-    It was away for longer than the leader keeps the log, and continues after the snapshot
-    (KIP-630).
+    It was away for longer than the leader keeps the log. It continues with the records after the
+    snapshot (KIP-630).
     """
 
 
@@ -222,7 +225,7 @@ def metadata_majority_lost() -> None:
     events.ControllerRequestRefused, api="BrokerRegistration", error=errors.DUPLICATE_BROKER_REGISTRATION
 )
 def registration_refused() -> None:
-    """The controller refused a broker's registration because its previous life had a session.
+    """The controller refused to register a broker because its previous incarnation had a session.
 
     The broker retries until that session expires (DUPLICATE_BROKER_REGISTRATION).
     """
@@ -232,8 +235,8 @@ def registration_refused() -> None:
 def stale_heartbeat_refused() -> None:
     """The controller refused a heartbeat because the broker is registered with another epoch.
 
-    Usually the heartbeat is late: the broker has registered again, and its previous life must not
-    unfence it (STALE_BROKER_EPOCH).
+    Usually the heartbeat is late: the broker has registered again, and a heartbeat of its previous
+    incarnation must not unfence it (STALE_BROKER_EPOCH).
     """
 
 
@@ -253,7 +256,7 @@ def session_expired() -> None:
 def session_expired_alive(run: ProbeMemory, event: events.SessionExpired) -> bool:
     """The session of a running or paused broker ended.
 
-    Until the broker learns of that, it acts as leader of partitions that now have other leaders.
+    Until the broker learns that, it acts as leader of partitions that now have other leaders.
     """
     state = run.state.brokers.get(event.broker)
     is_unregistered = events.ends_registration(event.broker, event.ephemerals)
@@ -284,10 +287,10 @@ def two_brokers_down(run: ProbeMemory, event: events.BrokerStopped) -> bool:
 def all_replicas_down(run: ProbeMemory, event: events.BrokerStopped) -> int:
     """All replicas of a partition were down at once.
 
-    The next leader depends on which replica returns first and on which were in the ISR.
+    Which replica leads next depends on which one returns first, and which were in the ISR.
     """
     down = {*run.brokers_down(), event.broker}
-    # The memory has a replica once it has led or followed.
+    # The memory has every replica that has been leader or follower.
     return sum(
         event.broker in partition.replicas and partition.replicas.keys() <= down
         for partition in run.partitions()
@@ -341,7 +344,7 @@ def unclean_election(_: ProbeMemory, event: events.LeaderElected) -> bool:
 
 @probe(subsystems=(KRAFT,), switch="eligible_leader_replicas")
 def elr_member_elected(run: ProbeMemory, event: events.LeaderElected) -> bool:
-    """An eligible leader replica that was in no ISR was elected.
+    """An eligible leader replica (ELR) that was not in the ISR was elected.
 
     The ISR had shrunk below min.insync.replicas, so nothing was committed after the replica left it
     (KIP-966).
@@ -365,7 +368,7 @@ def last_known_leader_elected() -> None:
 def preferred_leader_elected(_: ProbeMemory, event: events.LeaderElected) -> bool:
     """Leadership moved back to the preferred replica.
 
-    Leadership moves although nothing has failed; requests in flight reach a leader that has
+    Leadership moves although nothing has failed. Requests in flight reach a leader that has
     resigned.
     """
     return event.leader != NO_LEADER and not event.unclean and event.reason == _PREFERRED
@@ -375,7 +378,8 @@ def preferred_leader_elected(_: ProbeMemory, event: events.LeaderElected) -> boo
 def fast_leader_changes(run: ProbeMemory, event: events.BecameLeader) -> bool:
     """Another broker became leader before its predecessor had appended anything.
 
-    No record carries the predecessor's epoch. The flaws in leader epochs before KIP-279 need this.
+    No record carries the predecessor's epoch. The flaws of leader epochs before KIP-279 show only
+    then.
     """
     before, start_offset = run.last_leader.get(event.partition, (event.broker, 0))
     return not run.leads(event.broker, event.partition) and (
@@ -385,10 +389,10 @@ def fast_leader_changes(run: ProbeMemory, event: events.BecameLeader) -> bool:
 
 @probe()
 def leader_hw_behind(run: ProbeMemory, event: events.BecameLeader) -> bool:
-    """A new leader started with a high watermark below one that its partition had reached.
+    """A new leader started with a high watermark below an earlier one of the partition.
 
-    Its own high watermark dates from its last fetch. Until followers fetch, it treats committed
-    records as uncommitted.
+    It learned its high watermark with its last fetch. Until followers fetch, it treats some
+    committed records as uncommitted.
     """
     state = run.state.partition(event.partition).replica(event.broker)
     return state.role != LEADER and state.high_watermark < run.committed.get(event.partition, 0)
@@ -398,8 +402,8 @@ def leader_hw_behind(run: ProbeMemory, event: events.BecameLeader) -> bool:
 def leader_restarted_in_its_epoch(run: ProbeMemory, event: events.BecameLeader) -> bool:
     """A broker died and led again in the same leader epoch.
 
-    Its absence went unnoticed. If its log became shorter meanwhile, the epoch does not show that to
-    followers.
+    Nobody noticed its absence. If its log became shorter meanwhile, followers cannot tell that from
+    the epoch.
     """
     epoch, incarnation = run.last_leadership.get((event.broker, event.partition), (-1, 0))
     return epoch == event.leader_epoch and incarnation != run.incarnations.get(event.broker, 0)
@@ -407,9 +411,10 @@ def leader_restarted_in_its_epoch(run: ProbeMemory, event: events.BecameLeader) 
 
 @probe()
 def leader_missed_its_deposition(run: ProbeMemory, event: events.BecameLeader) -> bool:
-    """A leader was elected again before it learned that another one had led in between.
+    """A leader was elected again before it learned that another broker had led in between.
 
-    It believes that it led all along, while its followers may have truncated for the other leader.
+    It believes that it has led all the time, while its followers may have truncated their logs for
+    the other leader.
     """
     incarnation = run.incarnations.get(event.broker, 0)
     led_epoch, led_incarnation = run.last_leadership.get((event.broker, event.partition), (-1, incarnation))
@@ -424,14 +429,14 @@ def leader_missed_its_deposition(run: ProbeMemory, event: events.BecameLeader) -
     )
 
 
-# Leaders that have been succeeded
+# Leaders that have a successor
 
 
 @probe(events.BatchAppended)
 def zombie_leader_accepted_write(run: ProbeMemory, partition: str, leader_epoch: int) -> bool:
     """A broker appended in a leader epoch that had ended.
 
-    The record will be truncated; with acks=1 it was acknowledged.
+    The record will be truncated. With acks=1 it is acknowledged nevertheless.
     """
     return leader_epoch < run.elected_epoch.get(partition, 0)
 
@@ -440,7 +445,7 @@ def zombie_leader_accepted_write(run: ProbeMemory, partition: str, leader_epoch:
 def zombie_leader_acknowledged(run: ProbeMemory, broker: int, partition: str) -> bool:
     """A broker acknowledged a record after another leader had been elected.
 
-    With acks=1 the record is lost; with acks=all every member of the new ISR must have it.
+    With acks=1 the record is lost. With acks=all every member of the new ISR must have it.
     """
     return run.is_zombie(broker, partition)
 
@@ -449,17 +454,17 @@ def zombie_leader_acknowledged(run: ProbeMemory, broker: int, partition: str) ->
 def zombie_leader_served_read(run: ProbeMemory, broker: int, partition: str) -> bool:
     """A consumer read from a broker after another leader had been elected.
 
-    It must not see records that the new leader does not have.
+    The consumer must not get records that the new leader does not have.
     """
     return run.is_zombie(broker, partition) and not run.follows(broker, partition)
 
 
 @probe()
 def zombie_leader_changed_isr(run: ProbeMemory, event: events.IsrChanged) -> bool:
-    """A leader took an ISR change for written after it had been succeeded.
+    """A leader assumed that its ISR change was written, although it had a successor.
 
-    ZooKeeper or the controller refuses writes of a former leader epoch. So either a mutant is on,
-    or the leader learned late of a write from before.
+    ZooKeeper and the controller refuse writes of a former leader epoch. So either a mutant is on,
+    or the change was written before the election, and the leader learned that late.
     """
     return event.leader_epoch < run.elected_epoch.get(event.partition, 0)
 
@@ -468,7 +473,7 @@ def zombie_leader_changed_isr(run: ProbeMemory, event: events.IsrChanged) -> boo
 def paused_leader_woke_deposed(run: ProbeMemory, event: events.BrokerResumed) -> int:
     """A paused leader resumed after another one had been elected.
 
-    It handles waiting requests as if it still led, before it learns of the election.
+    Before it learns of the election, it handles waiting requests as if it still led.
     """
     return sum(
         replica.role == LEADER and replica.leader_epoch < run.elected_epoch.get(name, 0)
@@ -491,7 +496,7 @@ def isr_shrank() -> None:
 def isr_shrank_to_one(_: ProbeMemory, event: events.IsrChanged | events.IsrReduced) -> bool:
     """An ISR was reduced to the leader alone.
 
-    With min.insync.replicas=1, acks=all is no more than acks=1.
+    With min.insync.replicas=1, acks=all now promises no more than acks=1.
     """
     return len(event.isr) == 1
 
@@ -520,8 +525,8 @@ def isr_flapped(run: ProbeMemory, event: events.IsrChanged) -> int:
 def isr_write_refused() -> None:
     """A leader's change of the ISR was refused.
 
-    A controller had changed the partition, or a member may not join. The leader may have been
-    succeeded, or its session may have ended.
+    Perhaps a controller had changed the partition, a replica was not allowed to join, the leader
+    had a successor, or its session had ended.
     """
 
 
@@ -529,7 +534,7 @@ def isr_write_refused() -> None:
 def alter_partition_fenced() -> None:
     """A controller refused an AlterPartition of a former leader epoch.
 
-    Another leader has been elected, and the sender does not know it yet (FENCED_LEADER_EPOCH,
+    Another leader has been elected, and the sender does not know that yet (FENCED_LEADER_EPOCH,
     KIP-497).
     """
 
@@ -544,7 +549,7 @@ def alter_partition_outdated() -> None:
 
 @_alter_partition_refused(error=errors.STALE_BROKER_EPOCH)
 def alter_partition_stale_broker_epoch() -> None:
-    """A controller refused an AlterPartition from a broker's previous life, or from a dead broker.
+    """A controller refused an AlterPartition of a dead broker, or of an earlier incarnation.
 
     Otherwise a dead leader would decide which replicas are in sync (STALE_BROKER_EPOCH).
     """
@@ -568,8 +573,8 @@ def ineligible_replica_refused() -> None:
 def isr_write_unheard(run: ProbeMemory, event: events.LeaderElected) -> bool:
     """Another leader was elected while the former one did not know that its ISR change was written.
 
-    A member that the change added may lead now. A leader that still uses the smaller ISR commits
-    without it (KIP-497).
+    A replica that the change added may lead now. While the former leader still uses the smaller
+    ISR, it commits records without that replica (KIP-497).
     """
     state = run.state.partition(event.partition)
     former = state.replicas.get(state.leader)
@@ -582,7 +587,7 @@ def isr_write_unheard(run: ProbeMemory, event: events.LeaderElected) -> bool:
 def member_restarted_while_joining(run: ProbeMemory, event: events.BrokerStarted) -> bool:
     """A broker restarted while its leader's request to add it to the ISR was in flight.
 
-    The request is based on the broker's previous life, whose records may be lost (KIP-903).
+    The request is based on the broker's previous incarnation, whose records may be lost (KIP-903).
     """
     return any(event.broker in joining for joining in run.joining.values())
 
@@ -600,7 +605,7 @@ def truncated() -> None:
 
 @probe()
 def truncated_below_hw(run: ProbeMemory, event: events.LogTruncated) -> bool:
-    """A follower truncated its log below a high watermark that its partition had reached.
+    """A follower truncated its log below an earlier high watermark of the partition.
 
     This removes committed records. If the follower is elected before it has fetched them again,
     they are lost.
@@ -623,16 +628,16 @@ def follower_ahead_of_leader(run: ProbeMemory, event: events.LogTruncated) -> bo
 
     The leader was elected although another replica had a longer log.
     """
-    led = run.last_leader.get(event.partition)
-    return led is not None and event.from_offset > led[1]
+    leadership = run.last_leader.get(event.partition)
+    return leadership is not None and event.from_offset > leadership[1]
 
 
 @probe()
 def follower_truncated_twice(run: ProbeMemory, event: events.LogTruncated) -> bool:
-    """A follower truncated its log twice before it followed.
+    """A follower truncated its log twice before it started to fetch.
 
     The first truncation was not enough: the leader did not have the follower's last epoch
-    (KIP-279), or its log is shorter still.
+    (KIP-279), or the leader's log is even shorter.
     """
     return (event.broker, event.partition) in run.truncated
 
@@ -658,28 +663,28 @@ def epoch_undefined_answer() -> None:
 def fetch_of_older_epoch_answered() -> None:
     """A follower got the response to a fetch it had sent in an older epoch of the same leader.
 
-    Its log still ended at the offset of that fetch. The response may not hold in the present epoch
+    Its log still ended at the offset of that fetch. In the present epoch, the response may be wrong
     (KAFKA-18991).
     """
 
 
 @at_each(events.FetcherFailed)
 def follower_gave_up() -> None:
-    """A follower stopped fetching: the leader's next batch did not start where its log ended.
+    """A follower stopped fetching: the next batch did not start at the end of its own log.
 
     The two logs differ in a way that no epoch shows.
     """
 
 
-@at_each(events.RequestRejected, api=_FETCHES, error=errors.FENCED_LEADER_EPOCH)
+@at_each(events.RequestRejected, api=_FETCH_REQUESTS, error=errors.FENCED_LEADER_EPOCH)
 def fenced_by_leader_epoch() -> None:
-    """A fetch was refused for its leader epoch.
+    """A fetch was refused because its leader epoch was outdated.
 
     The follower or consumer had not learned of the last election (KIP-320).
     """
 
 
-@at_each(events.RequestRejected, api=_FETCHES, error=errors.UNKNOWN_LEADER_EPOCH)
+@at_each(events.RequestRejected, api=_FETCH_REQUESTS, error=errors.UNKNOWN_LEADER_EPOCH)
 def leader_epoch_unknown() -> None:
     """A fetch carried a newer leader epoch than its leader knew.
 
@@ -699,7 +704,7 @@ def fetch_out_of_range() -> None:
 def fetch_waited_in_purgatory() -> None:
     """A fetch found nothing to read and waited in the purgatory.
 
-    Its response carries the high watermark of the moment it is woken, not of its arrival.
+    Its response carries the high watermark at the time when the wait ends, not when it began.
     """
 
 
@@ -707,7 +712,7 @@ def fetch_waited_in_purgatory() -> None:
 def fetch_expired_in_purgatory() -> None:
     """A fetch waited in the purgatory until it expired.
 
-    Nothing was appended meanwhile; the empty response carries the high watermark.
+    Nothing was appended meanwhile. The empty response carries the high watermark.
     """
 
 
@@ -716,9 +721,10 @@ def fetch_expired_in_purgatory() -> None:
 
 @probe()
 def hw_checkpoint_stale_at_restart(run: ProbeMemory, event: events.LogOpened) -> bool:
-    """A replica started with a high watermark below the one it had when it stopped.
+    """A replica started with a lower high watermark than it had when it stopped.
 
-    The checkpoint is written every 5 s. Before KIP-101 the log was truncated to it.
+    The checkpoint of high watermarks is written only every 5 s. Before KIP-101 a follower truncated
+    its log to that high watermark.
     """
     return event.hw < run.state.partition(event.partition).replica(event.broker).high_watermark
 
@@ -733,9 +739,9 @@ def unflushed_lost() -> None:
 
 @probe()
 def committed_unflushed_lost(run: ProbeMemory, event: events.UnflushedLost) -> bool:
-    """Power loss destroyed records below a high watermark that their partition had reached.
+    """Power loss destroyed records below an earlier high watermark of their partition.
 
-    They are safe only while another replica keeps its copy, which may be unflushed as well.
+    They are safe only while another replica keeps its copy, which may not be flushed either.
     """
     return event.from_offset < run.committed.get(event.partition, 0)
 
@@ -777,8 +783,8 @@ def recovery_met_corruption() -> None:
 def log_dir_failed() -> None:
     """A broker could not write to a log directory.
 
-    If it has another, it continues without the replicas in the failed one (KIP-112). Otherwise
-    it stops.
+    If it has another log directory, it continues without the replicas in the failed one (KIP-112).
+    Otherwise it stops.
     """
 
 
@@ -786,7 +792,7 @@ def log_dir_failed() -> None:
 def request_queue_full() -> None:
     """A broker's request queue was full while its threads waited for the disk.
 
-    Then its network threads wait as well, and with them responses that are ready.
+    Then its network threads wait too, and responses that are ready wait with them.
     """
 
 
@@ -827,8 +833,8 @@ def log_compacted() -> None:
 def compacted_above_hw(run: ProbeMemory, event: events.LogCleaned) -> bool:
     """A replica compacted records that were not committed.
 
-    If the later record of a key is truncated, the earlier one is gone already (KAFKA-13194, up to
-    3.0).
+    If the later record of a key is truncated afterwards, the earlier record of the key is already
+    gone (KAFKA-13194, up to 3.0).
     """
     return event.to_offset > run.committed.get(event.partition, 0)
 
@@ -837,7 +843,7 @@ def compacted_above_hw(run: ProbeMemory, event: events.LogCleaned) -> bool:
 def offset_reset() -> None:
     """A consumer's position was out of range, and it continued where auto.offset.reset says.
 
-    With latest, its default, the consumer skips records that are still there.
+    With latest, the default of that setting, the consumer skips records that still exist.
     """
 
 
@@ -845,8 +851,8 @@ def offset_reset() -> None:
 def read_replica_preferred() -> None:
     """A leader told a consumer to read from a follower.
 
-    Records that it reads there are committed, but the follower's high watermark lags behind the
-    leader's (KIP-392).
+    The records that the consumer reads are committed, but the follower's high watermark lags behind
+    the leader's (KIP-392).
     """
 
 
@@ -866,7 +872,7 @@ def read_replica_cleared() -> None:
 def duplicate_batch_suppressed() -> None:
     """A leader recognised a batch that it already had.
 
-    The first ack was lost. Without idempotence the batch would be in the log twice.
+    The ack of the first copy was lost. Without idempotence the batch would be in the log twice.
     """
 
 
@@ -886,7 +892,7 @@ def batch_appended_again(run: ProbeMemory, values: events.Values) -> bool:
     error=(errors.OUT_OF_ORDER_SEQUENCE_NUMBER, errors.UNKNOWN_PRODUCER_ID),
 )
 def sequence_refused() -> None:
-    """A leader refused a batch for its sequence number.
+    """A leader refused a batch because of its sequence number.
 
     An earlier batch of the producer, or the producer's state, is missing.
     """
@@ -936,11 +942,11 @@ def retried_after_append(run: ProbeMemory, values: events.Values) -> bool:
 
 @at_each(events.AppendedBatchGivenUp)
 def appended_batch_given_up() -> None:
-    """An idempotent producer gave up a batch that may be in the log, after an error that came late.
+    """An idempotent producer gave up a batch that may be in the log, because an error came late.
 
-    It handled the error after delivery.timeout.ms, with later batches in flight. If the producer
-    assumes that the batch was refused, it gives them sequence numbers that the leader has seen
-    (KAFKA-14397).
+    The producer got the error after delivery.timeout.ms, with later batches in flight. If it
+    assumes that the batch was refused, it gives the later batches sequence numbers that the leader
+    has already seen (KAFKA-14397).
     """
 
 
@@ -948,7 +954,7 @@ def appended_batch_given_up() -> None:
 def producer_retried_to_new_leader(run: ProbeMemory, leader: int, values: events.Values) -> bool:
     """A producer resent a batch to another leader than before.
 
-    The new leader recognises the batch only if it had copied it.
+    The new leader recognises the batch only if it copied the batch from the former leader.
     """
     return run.failed_leader.get(values, leader) != leader
 
@@ -977,9 +983,9 @@ def stale_producer_epoch_refused() -> None:
 def group_rebalanced(run: ProbeMemory, event: events.GroupAssigned | events.TargetAssigned) -> bool:
     """A group's assignment changed.
 
-    Partitions moved to other members, or to a member that returned with another id. When a
-    partition changes hands, no record may be skipped; records that the first owner processed but
-    did not commit are processed again.
+    Partitions moved to other members, or to a member that returned with another id. No record must
+    be skipped when a partition gets another owner. Records that the former owner processed but did
+    not commit are processed again.
     """
     return run.assignments.get(event.group, event.assignments) != event.assignments
 
@@ -1005,16 +1011,17 @@ def member_session_expired() -> None:
 
 @at_each(events.RequestRejected, api=GROUP_APIS, error=(errors.UNKNOWN_MEMBER_ID, errors.FENCED_MEMBER_EPOCH))
 def member_fenced() -> None:
-    """A coordinator refused a member that had left its group, or had another epoch.
+    """A coordinator refused a request of a member that it did not know, or that had another epoch.
 
-    The coordinator considered the member dead, and others may have its partitions. It cannot commit
-    the records that it has processed since (UNKNOWN_MEMBER_ID, FENCED_MEMBER_EPOCH).
+    The coordinator considered the member dead, and other members may have its partitions. The
+    member cannot commit the records that it has processed since (UNKNOWN_MEMBER_ID,
+    FENCED_MEMBER_EPOCH).
     """
 
 
 @at_each(events.StaticMemberReplaced)
 def static_member_took_over() -> None:
-    """A static member replaced its previous life.
+    """A static member replaced its previous incarnation.
 
     It has the same group.instance.id, and gets the same partitions without a rebalance (KIP-345).
     """
@@ -1022,9 +1029,9 @@ def static_member_took_over() -> None:
 
 @at_each(events.RequestRejected, api=GROUP_APIS, error=errors.FENCED_INSTANCE_ID)
 def static_member_fenced() -> None:
-    """A coordinator refused the previous life of a static member.
+    """A coordinator refused the previous incarnation of a static member.
 
-    Two processes had the same group.instance.id; the older one can neither commit nor read on
+    Two processes had the same group.instance.id. The older one can no longer commit or read
     (FENCED_INSTANCE_ID).
     """
 
@@ -1037,7 +1044,7 @@ def static_member_fenced() -> None:
     protocol=CONSUMER_PROTOCOL,
 )
 def static_member_unreleased() -> None:
-    """A coordinator refused a static member because its previous life may be alive.
+    """A coordinator refused a static member because its previous incarnation may be alive.
 
     With KIP-848 the member cannot take over before the session ends. Until then no member reads its
     partitions (UNRELEASED_INSTANCE_ID).
@@ -1057,7 +1064,7 @@ def partitions_lost() -> None:
 def member_asked_to_revoke(_: ProbeMemory, event: events.MemberReconciled) -> bool:
     """A coordinator asked a member to give up partitions before other members get them.
 
-    Until the member does, no other member reads them. If it is paused, that takes up to the
+    Until it has given them up, no other member reads them. If it is paused, that lasts up to the
     rebalance timeout (KIP-848).
     """
     return bool(event.revoking)
@@ -1067,15 +1074,17 @@ def member_asked_to_revoke(_: ProbeMemory, event: events.MemberReconciled) -> bo
 def commit_during_rebalance(run: ProbeMemory, event: events.OffsetsCommitted) -> bool:
     """A coordinator accepted a commit while its group was preparing a rebalance.
 
-    The commit counts: the next owner of the partition starts there.
+    The commit counts: the next owner of the partition starts at the committed offset.
     """
     _, state = run.groups.get(event.group, (event.broker, ""))
     return bool(event.member) and state == PREPARING_REBALANCE
 
 
-@at_each(events.RequestRejected, api=_COMMITS, error=(errors.ILLEGAL_GENERATION, errors.STALE_MEMBER_EPOCH))
+@at_each(
+    events.RequestRejected, api=_COMMIT_REQUESTS, error=(errors.ILLEGAL_GENERATION, errors.STALE_MEMBER_EPOCH)
+)
 def commit_refused_by_generation() -> None:
-    """A commit was refused for its generation or its member epoch.
+    """A commit was refused because of its generation or its member epoch.
 
     The member missed a rebalance. The new owner of the partition processes its uncommitted records
     again (ILLEGAL_GENERATION, STALE_MEMBER_EPOCH).
@@ -1083,10 +1092,12 @@ def commit_refused_by_generation() -> None:
 
 
 @at_each(
-    events.RequestRejected, api=_COMMITS, error=(errors.NOT_COORDINATOR, errors.COORDINATOR_LOAD_IN_PROGRESS)
+    events.RequestRejected,
+    api=_COMMIT_REQUESTS,
+    error=(errors.NOT_COORDINATOR, errors.COORDINATOR_LOAD_IN_PROGRESS),
 )
 def commit_sent_to_former_coordinator() -> None:
-    """A commit reached a broker that does not coordinate the group, or is still loading it.
+    """A commit reached a broker that did not coordinate the group, or was still loading the group.
 
     The consumer cannot know whether the commit is in the log. It looks up the coordinator and
     commits again.
@@ -1097,8 +1108,8 @@ def commit_sent_to_former_coordinator() -> None:
 def group_coordinator_moved(run: ProbeMemory, event: events.GroupStateChanged) -> bool:
     """Another broker took over a group.
 
-    It has the members and offsets of its replica of __consumer_offsets; a commit that was not
-    replicated is lost.
+    It has the members and offsets in its own replica of __consumer_offsets. A commit that was not
+    replicated to it is lost.
     """
     # A former coordinator reports the group as dead when another broker takes over.
     broker, _ = run.groups.get(event.group, (event.broker, ""))
@@ -1126,7 +1137,7 @@ def coordinator_moved_with_pending_offsets(run: ProbeMemory, event: events.Becam
 def group_offsets_expired() -> None:
     """A group's offsets expired: nothing had been committed for offsets.retention.minutes.
 
-    The next reader starts where auto.offset.reset says.
+    The next consumer of the group starts where auto.offset.reset says.
     """
 
 
@@ -1137,7 +1148,7 @@ def group_offsets_expired() -> None:
 def transaction_timed_out() -> None:
     """A coordinator aborted a transaction that was open for longer than transaction.timeout.ms.
 
-    Its producer is fenced, and learns of it with its next request.
+    Its producer is fenced, and learns that with its next request.
     """
 
 
@@ -1145,14 +1156,14 @@ def transaction_timed_out() -> None:
 def transaction_aborted_for_successor() -> None:
     """A coordinator aborted a transaction for a new producer with the same transactional id.
 
-    The former session, dead or not, can no longer write; its records in the open transaction do not
-    count.
+    The former producer, dead or not, can no longer write. Its records in the open transaction do
+    not count.
     """
 
 
 @at_each(events.TransactionError, fatal=True, error=(errors.PRODUCER_FENCED, errors.INVALID_PRODUCER_EPOCH))
 def producer_fenced() -> None:
-    """A producer lost its transactional id to another session, or its transaction was ended for it.
+    """A producer was fenced by another one, or because the coordinator had ended its transaction.
 
     It is a zombie and can do nothing more (PRODUCER_FENCED).
     """
@@ -1162,8 +1173,8 @@ def producer_fenced() -> None:
 def transaction_only_abortable() -> None:
     """A producer could only abort its transaction.
 
-    One of its batches or offsets was refused; those already in the logs have to be marked as
-    aborted.
+    One of its batches or offsets was refused. The batches and offsets that are already in logs have
+    to be marked as aborted.
     """
 
 
@@ -1181,7 +1192,7 @@ def transaction_coordinator_moved(run: ProbeMemory, event: events.TransactionSta
 def markers_completed_by_successor(run: ProbeMemory, event: events.TransactionStateChanged) -> bool:
     """A coordinator completed a transaction whose end another coordinator had decided.
 
-    It resends the markers, although some may be written already.
+    It sends all markers again, although some may have been written already.
     """
     before = run.prepared(event)
     return before is not None and before.broker != event.broker
@@ -1191,7 +1202,7 @@ def markers_completed_by_successor(run: ProbeMemory, event: events.TransactionSt
 def markers_delayed(run: ProbeMemory, event: events.TransactionStateChanged) -> bool:
     """A transaction was completed a second or more after its end was decided.
 
-    Leaders did not answer WriteTxnMarkers. The producer may have its answer already, while
+    Leaders did not answer WriteTxnMarkers. The producer may already have its answer, while
     read_committed consumers do not see the transaction yet.
     """
     before = run.prepared(event)
@@ -1202,7 +1213,7 @@ def markers_delayed(run: ProbeMemory, event: events.TransactionStateChanged) -> 
 def marker_without_transaction(run: ProbeMemory, event: events.TransactionMarkerWritten) -> bool:
     """A leader got the marker of a transaction that is not open in its log.
 
-    The marker was sent twice, or the transaction has no records there.
+    The marker was sent twice, or the transaction has no records in the log.
     """
     return event.first_offset < 0 and run.leads(event.broker, event.partition)
 
@@ -1211,12 +1222,12 @@ def marker_without_transaction(run: ProbeMemory, event: events.TransactionMarker
 def late_transactional_batch(run: ProbeMemory, event: events.TransactionBegun) -> bool:
     """A leader accepted a batch for a transaction that is not open at its coordinator.
 
-    The batch opens a transaction that stays open until the producer's next one ends, if there is
-    one (KIP-890).
+    The batch opens a transaction in the log. It stays open until the producer's next transaction
+    ends, if there is a next one (KIP-890).
     """
     transaction = run.producers.get(event.producer_id)
-    # A new coordinator does not report the states that it loads from its log, and a former one may
-    # still report.
+    # The last known state may be outdated: a new coordinator does not report the states that it
+    # loads from its log, and a former coordinator may still report.
     if (
         transaction is None
         or transaction.at_us < run.coordinators_elected_us
@@ -1231,8 +1242,9 @@ def late_transactional_batch(run: ProbeMemory, event: events.TransactionBegun) -
 def lso_held_back(run: ProbeMemory, event: events.TransactionBegun | events.TransactionMarkerWritten) -> bool:
     """A transaction held back the last stable offset of a log for five seconds or more.
 
-    Consumers with read_committed got no records beyond its first one, whatever others had committed
-    there. A transaction without a marker holds the offset back until the end of the run.
+    Consumers with read_committed got no records beyond its first one, even if other transactions
+    had committed there. A transaction without a marker holds the offset back until the end of the
+    run.
     """
     if isinstance(event, events.TransactionBegun) or not run.leads(event.broker, event.partition):
         return False
@@ -1245,11 +1257,11 @@ def lso_held_back(run: ProbeMemory, event: events.TransactionBegun | events.Tran
 
 @derived
 def in_reach(reach: ProbeReach) -> tuple[str, ...]:
-    """Return the probes that runs with this reach may count."""
+    """Return the probes that runs with this reach can reach."""
     return tuple(name for name, declared in PROBES.items() if declared.obstacle(reach) is None)
 
 
 def never_reached(runs: Iterable[Mapping[str, int]], probes: Iterable[str]) -> tuple[str, ...]:
-    """Return the *probes* that no run reached; *runs* are the counts of each."""
+    """Return the *probes* that no run reached; *runs* has the counts of each run."""
     counts = list(runs)
-    return tuple(name for name in probes if not any(of_run.get(name) for of_run in counts))
+    return tuple(name for name in probes if not any(run.get(name) for run in counts))

@@ -1,4 +1,8 @@
-"""Describes the needs of probes that a set of runs can meet."""
+"""Describes what a set of runs offers to probes: control planes, topics and behaviours.
+
+A probe may need, for example, KRaft or a behaviour of some releases. Runs without it cannot reach
+the probe.
+"""
 
 from harrow.cluster_model.lazy_dataclass import dataclass
 
@@ -7,8 +11,8 @@ from harrow.cluster_model.lazy_dataclass import dataclass
 class ProbeReach:
     """The control planes that runs may have, and the internal topics that their clients use.
 
-    ``behaviours`` are those that are on in at least one run, and ``group_protocols`` are the values
-    of ``group.protocol`` that clients have. None means unknown: any is possible.
+    ``behaviours`` are the behaviours that are on in at least one run, and ``group_protocols`` are
+    the values of ``group.protocol`` that clients have. None means unknown: any is possible.
     """
 
     control_planes: frozenset[str] = frozenset()
@@ -24,10 +28,10 @@ class ProbeReach:
         return ProbeReach(
             control_planes=self.control_planes | other.control_planes,
             topics=self.topics | other.topics,
-            behaviours=_either(self.behaviours, other.behaviours),
-            group_protocols=_either(self.group_protocols, other.group_protocols),
+            behaviours=_union(self.behaviours, other.behaviours),
+            group_protocols=_union(self.group_protocols, other.group_protocols),
         )
 
 
-def _either(some: frozenset[str] | None, others: frozenset[str] | None) -> frozenset[str] | None:
-    return None if some is None or others is None else some | others
+def _union(first: frozenset[str] | None, second: frozenset[str] | None) -> frozenset[str] | None:
+    return None if first is None or second is None else first | second

@@ -348,12 +348,12 @@ def run_as_mapping(result: RunResult, reproduce: str) -> dict[str, Any]:
         "missed": [{"line": missed.line, "message": missed.message} for missed in result.missed],
         "hurried": [
             {
-                "step": hurried.number,
-                "line": hurried.line,
-                "waited_ms": milliseconds(hurried.waited_us),
-                "missing": hurried.missing,
+                "step": step.number,
+                "line": step.line,
+                "waited_ms": milliseconds(step.waited_us),
+                "missing": step.missing,
             }
-            for hurried in result.hurried
+            for step in result.timed_out_steps
         ],
         "unseen": [{"line": unseen.line, "message": unseen.message} for unseen in result.unseen],
         "trace_digest": result.trace_digest,

@@ -9,7 +9,7 @@ from harrow.faults.injection import When
 
 
 def conditions_of(plan: Plan) -> Iterator[Condition]:
-    """Yield every condition of a plan: of steps, actions, faults and the expected end."""
+    """Yield every condition in a plan: of its steps, actions and faults, and of its end state."""
     conditions = [step.when for step in plan.script]
     conditions += [
         item.value_in(action)
@@ -25,8 +25,8 @@ def conditions_of(plan: Plan) -> Iterator[Condition]:
 
 
 def awaited_events(plan: Plan) -> set[str]:
-    """Return the names of the events that conditions match.
+    """Return the names of the events that the conditions of a plan can match.
 
-    The trace records some very frequent events only if this set has them.
+    The trace records some very frequent events only if they are in this set.
     """
     return {pattern.event for condition in conditions_of(plan) for pattern in condition.patterns()}

@@ -1,8 +1,8 @@
-"""Checks liveness: heals a core of brokers that should suffice, and waits until it serves clients.
+"""Checks liveness: heals only some brokers, the core, and waits until they serve all clients.
 
-TigerBeetle's simulator (VOPR) does the same after its faults. It picks a random core that suffices
-and heals it. Everything outside the core stays as the faults left it, and the core has to make
-progress.
+A core suffices if its brokers can lead every partition without the others. Everything outside the
+core stays as the faults left it, and the core has to make progress. TigerBeetle's simulator (VOPR)
+does the same after its faults, with a random core.
 """
 
 from collections.abc import Collection, Sequence
@@ -24,14 +24,15 @@ from harrow.faults.observer import ReplicaView
 
 POLL_INTERVAL_US: Final = 250 * US_PER_MS
 _ROUND_TRIPS: Final = 200
-"""How many messages can follow one another before the core serves: about twenty for each step."""
+"""How many messages can follow one another before the core serves: about twenty for each delay that
+`recovery_time_us` lists."""
 
 
 def sufficient_core(order: Sequence[int], required: Sequence[Collection[int]]) -> tuple[int, ...]:
     """Return the brokers of a minimal core that has one broker of each of the *required* sets.
 
-    Brokers are added in this *order* until the core suffices. Then each broker is removed that the
-    core does not need, beginning with the first one added.
+    Brokers are added in the given *order* until the core suffices. Then each broker that the core
+    does not need is removed, beginning with the broker that was added first.
     """
     core: list[int] = []
     for broker in order:
@@ -39,9 +40,9 @@ def sufficient_core(order: Sequence[int], required: Sequence[Collection[int]]) -
             break
         core.append(broker)
     for broker in tuple(core):
-        rest = [other for other in core if other != broker]
-        if _suffices(rest, required):
-            core = rest
+        others = [other for other in core if other != broker]
+        if _suffices(others, required):
+            core = others
     return tuple(core)
 
 
@@ -50,21 +51,22 @@ def _suffices(core: Sequence[int], required: Sequence[Collection[int]]) -> bool:
 
 
 def recovery_time_us(spec: ClusterSpec, configs: Sequence[BrokerConfig], registration_us: int) -> int:
-    """Return the longest time a healed core may need, the sum of all successive delays.
+    """Return the longest time that a healed core may need: the sum of all successive delays.
 
     - ``zookeeper.session.timeout.ms``, rounded up to a tick, twice. It passes until a dead broker's
       session expires, or until a restarted broker can register because its former session has
       ended. It passes again if a broker learns only after healing that its session expired
-      (`ZooKeeperClient`). In KRaft it is ``broker.session.timeout.ms``, also twice, after the
-      election of a controller.
-    - ``controller.socket.timeout.ms``: a fault dropped a LeaderAndIsr request or its response
-      (`ControllerChannelManager`, RequestSendThread).
-    - ``request.timeout.ms`` of a broker: a fault dropped a follower's fetch (`ReplicaFetcher`).
+      (`ZooKeeperClient`). In KRaft the delay is ``broker.session.timeout.ms``, also twice, after
+      the election of a controller.
+    - ``controller.socket.timeout.ms``, in case a fault dropped a LeaderAndIsr request or its
+      response (RequestSendThread in `ControllerChannelManager`).
+    - ``request.timeout.ms`` of a broker, in case a fault dropped a follower's fetch
+      (`ReplicaFetcher`).
     - 1.5 times ``replica.lag.time.max.ms``, twice: a leader removes a follower from the ISR at its
       next check (`ReplicaManager.maybeShrinkIsr`). It does so again if the controller changed the
       ISR meanwhile, or the follower caught up and fell behind a second time.
     - ``request.timeout.ms`` of the consumer, twice: for metadata and for a fetch.
-    - The network's latency, for some hundreds of messages.
+    - The latency of the network, `_ROUND_TRIPS` times.
     """
     return (
         2 * registration_us
@@ -77,10 +79,10 @@ def recovery_time_us(spec: ClusterSpec, configs: Sequence[BrokerConfig], registr
 
 
 def stopping_time_us(config: BrokerConfig, metadata: str) -> int:
-    """Return how long a stopping broker may take until it is started again.
+    """Return the longest time from now until a broker that is stopping is started again.
 
-    With ZooKeeper, all attempts of a controlled shutdown count. KRaft gives up after five minutes,
-    and a controller in the same process also waits for another to take over.
+    With ZooKeeper this covers all attempts of a controlled shutdown. In KRaft a broker gives up
+    after five minutes, and a controller in the same process also waits until another takes over.
     """
     if metadata == KRAFT:
         return CONTROLLED_SHUTDOWN_MAX_US + SHUTDOWN_MAX_US
@@ -89,7 +91,7 @@ def stopping_time_us(config: BrokerConfig, metadata: str) -> int:
 
 
 class CoreRecovery:
-    """Heals a core, waits until it serves or its time is up, and reports its last state."""
+    """Heals a core, waits until it serves or its time is over, and reports its last state."""
 
     def __init__(self, target: Target, plan: Plan, core: Core) -> None:
         spec = plan.cluster
@@ -115,7 +117,7 @@ class CoreRecovery:
         self._read_from: dict[str, tuple[int, int]] = {}
         self._read_since_us = 0
         # The LEO of each leader when it was first observed to lead in an epoch.
-        self._ends: dict[tuple[str, int, int], int] = {}
+        self._first_leo: dict[tuple[str, int, int], int] = {}
 
     def run(self) -> evidence.HealedCore:
         target = self._target
@@ -130,7 +132,7 @@ class CoreRecovery:
         while not self._is_over(state) and target.now_us < deadline_us:
             target.advance(min(target.now_us + POLL_INTERVAL_US, deadline_us))
             state = self._observe(healed_us)
-            self._keep_reading(state)
+            self._ensure_reader(state)
         if self._reader is not None:
             self._reader.stop()
         return state
@@ -143,13 +145,13 @@ class CoreRecovery:
         return stopping_time_us(self._target.broker_config(broker), self._metadata)
 
     def _required_sets(self, impaired: Sequence[int]) -> list[Collection[int]]:
-        """Return the sets of brokers from each of which the core needs one.
+        """Return sets of brokers; a core needs one broker of each set.
 
-        These are the sets that can lead each partition, and each impaired broker that is still
-        leader or controller, because it keeps its session. In combined mode they include sets that
-        together give a majority of the quorum.
+        For each partition there are the sets without which it gets no leader. Each impaired broker
+        that is still leader or controller is a set of its own: it keeps its session, so no other
+        broker takes over. In combined mode there are sets that ensure a majority of the quorum.
         """
-        # A core with one voter of each combination has a majority.
+        # A core has a majority of the voters if it has one voter of each of these combinations.
         majorities = combinations(self._voters, (len(self._voters) + 1) // 2)
         states = [self._observer.partition_state(partition) for partition in self._settings]
         in_office = {self._observer.controller(), *(state[0] for state in states if state is not None)}
@@ -160,9 +162,9 @@ class CoreRecovery:
         ]
 
     def _needed_to_lead(self, partition: str) -> tuple[tuple[int, ...], ...]:
-        """Return sets of brokers; the core needs one of each set to have a leader of a partition.
+        """Return sets of brokers; with one broker of each set, a core can lead the partition.
 
-        With unclean elections any replica can lead.
+        If unclean elections are allowed, any replica can lead it.
         """
         settings = self._settings[partition]
         state = self._observer.partition_state(partition)
@@ -213,7 +215,7 @@ class CoreRecovery:
 
     def _unread(self, partition: str, leader: int, replica: ReplicaView) -> tuple[tuple[int, str], ...]:
         """Return the unread records, up to the LEO of the leader when it was first observed."""
-        end = self._ends.setdefault((partition, leader, replica.leader_epoch), replica.leo)
+        end = self._first_leo.setdefault((partition, leader, replica.leader_epoch), replica.leo)
         reader = self._reader
         return tuple(
             (offset, value)
@@ -222,9 +224,9 @@ class CoreRecovery:
         )
 
     def _is_over(self, state: evidence.HealedCore) -> bool:
-        """Return whether every partition is served, or need not be served any better.
+        """Return whether every partition is served, or as well as the rules demand.
 
-        The latter counts only after the sessions of dead brokers have had time to expire.
+        What the rules demand is enough only after the sessions of dead brokers could expire.
         """
         if all(lack_of(service) is None for service in state.partitions.values()):
             return True
@@ -235,12 +237,12 @@ class CoreRecovery:
 
     # Reading
 
-    def _keep_reading(self, state: evidence.HealedCore) -> None:
+    def _ensure_reader(self, state: evidence.HealedCore) -> None:
         """Let a consumer read from the beginning; replace it when leaders change or it is slow.
 
         After an unclean election, other records may be at offsets that the consumer has already
-        read. Also, a consumer reads from a former leader outside the core, which does not know its
-        successor, until its metadata expires (``metadata.max.age.ms``).
+        read. Also, a former leader outside the core may not know that it has a successor. Then a
+        consumer reads from it until the consumer's metadata expires (``metadata.max.age.ms``).
         """
         leaders = {p: (service.leader, service.leader_epoch) for p, service in state.partitions.items()}
         waited_us = state.looked_us - self._read_since_us
@@ -253,6 +255,6 @@ class CoreRecovery:
 
 
 def _isr_end(leader: int, replica: ReplicaView) -> int:
-    """Return the smallest LEO in the ISR that the leader knows of."""
+    """Return the smallest log end offset (LEO) in the ISR, as far as the leader knows."""
     log_ends = (replica.remote[broker] for broker in replica.isr if broker != leader)
     return min(log_ends, default=replica.leo)

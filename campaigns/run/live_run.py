@@ -17,7 +17,7 @@ from harrow.faults.fault import Fault
 
 
 class LiveRun:
-    """A cluster with its clients, from its start until `end`.
+    """A cluster with its clients, from the start of the run until `end`.
 
     *plan* describes the cluster and its clients. Its own script and faults are ignored.
     """

@@ -1,15 +1,16 @@
 """Finds remedies: runs the same plan again, each time with one change that may prevent a finding.
 
 The search tries everything that guards against the kind of finding
-(`harrow.campaigns.run.remedies`), each remedy alone, and then later releases until one holds. If
-nothing holds alone, it tries all of them together, also with the newest release, and then drops
-each remedy that is not needed. Each run gives a `Trial` (`harrow.campaigns.run.trial`).
+(`harrow.campaigns.run.remedies`). First it tries each remedy alone, and then later releases until
+one holds: the finding does not occur with it. If nothing holds alone, it tries all remedies
+together, without and with the newest release, and then drops each remedy that is not needed. Each
+repeated run gives a `Trial` (`harrow.campaigns.run.trial`).
 
-Other cores begin with the next trials meanwhile. The search decides by each trial in its order, so
-it tries the same with any number of cores.
+Meanwhile other cores begin the next trials. The search still uses the trials in their order, so it
+makes the same trials with any number of cores.
 
-A remedy can change everything that happens after it: a fault may strike another leader, for
-example. So a remedy that held would have helped in this run. That proves nothing about other runs.
+A remedy can change everything that happens after it: for example, a fault may strike another
+leader. So a remedy that held would have helped in this run. That proves nothing about other runs.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -34,16 +35,16 @@ from harrow.checks.prevention import (
 )
 
 RUNS_MAX: Final = 80
-"""Most trials that the findings of one run may cost."""
+"""The most trials for the findings of one run."""
 
 
 def proven(
     result: RunResult, workers: Workers | None = None, run: RunOne[RunResult] = run_trial
 ) -> RunResult:
-    """Return the result with a trial of each remedy of its findings.
+    """Return the result with a trial of each remedy that may prevent its findings.
 
-    A remedy takes one trial, even if it may prevent many findings. A run takes at most `RUNS_MAX`
-    trials.
+    Trials of the same remedy for several findings share one run. Altogether there are at most
+    `RUNS_MAX` runs.
     """
     if not any(judged.findings for judged in result.verdict.rules.values()):
         return result
@@ -59,7 +60,7 @@ _Try = Callable[[Sequence[Prevention]], Trial | None]
 """Tries remedies together. Returns None if no trial is left."""
 
 _Ahead = Callable[[Iterable[Sequence[Prevention]]], Iterator[Sequence[Prevention]]]
-"""Passes on what is tried next, unless something holds (`Trials.ahead`)."""
+"""Yields the given groups of remedies, while other cores already try the next ones."""
 
 
 class _Search:
@@ -80,84 +81,92 @@ class _Search:
     def _with_trials(self, rule: str, findings: Sequence[Finding]) -> Iterator[Prevention]:
         """Yield each remedy for findings of one cause, with its trial."""
 
-        def trial(ways: Sequence[Prevention]) -> Trial | None:
-            return self._trials.trial(together(ways).remedy, rule, findings)
+        def try_together(preventions: Sequence[Prevention]) -> Trial | None:
+            return self._trials.trial(together(preventions).remedy, rule, findings)
 
         held: set[str] = set()
         alone = self._single_remedies(rule, findings)
-        for (way,) in self._trials.ahead([way] for way in alone):
-            switches = {name for name, _ in way.remedy.switches}
-            # A later repair of the same switch includes the repair that already helped.
-            shown = None if switches & held else trial([way])
-            if shown is not None:
-                held.update({way.name, *switches} if _holds(shown) else ())
-                yield replace(way, trial=shown)
-        fewest = [] if held else _fewest(alone, trial, self._trials.ahead)
+        for (prevention,) in self._trials.ahead([prevention] for prevention in alone):
+            switches = {name for name, _ in prevention.remedy.switches}
+            # A later repair of the same switch includes the earlier repair that held already.
+            trial = None if switches & held else try_together([prevention])
+            if trial is not None:
+                held.update({prevention.name, *switches} if _holds(trial) else ())
+                yield replace(prevention, trial=trial)
+        fewest = [] if held else _fewest(alone, try_together, self._trials.ahead)
         if fewest:
-            held.update(way.name for way in fewest)
-            yield replace(together(fewest), trial=trial(fewest))
+            held.update(prevention.name for prevention in fewest)
+            yield replace(together(fewest), trial=try_together(fewest))
         releases = self._possible_remedies(later_releases(self._result.plan))
-        for (way,) in self._trials.ahead([way] for way in releases):
-            shown = trial([way])
-            if shown is not None:
-                yield replace(way, trial=shown)
-            if _holds(shown):
-                held.add(way.name)
+        for (prevention,) in self._trials.ahead([prevention] for prevention in releases):
+            trial = try_together([prevention])
+            if trial is not None:
+                yield replace(prevention, trial=trial)
+            if _holds(trial):
+                held.add(prevention.name)
                 break
-        fewest = [] if held else _fewest_with_release(alone, releases, trial, self._trials.ahead)
+        fewest = [] if held else _fewest_with_release(alone, releases, try_together, self._trials.ahead)
         if fewest:
-            yield replace(together(fewest), trial=trial(fewest))
+            yield replace(together(fewest), trial=try_together(fewest))
 
     def _single_remedies(self, rule: str, findings: Sequence[Finding]) -> list[Prevention]:
         """Return the remedies for findings of one cause that can be tried alone."""
         plan, evidence = self._result.plan, self._result.evidence
-        proposed = [way for finding in findings for way in finding.prevented_by]
+        proposed = [prevention for finding in findings for prevention in finding.prevented_by]
         kinds = kinds_of(rule, findings[0])
-        switches = [way for way in proposed if way.kind != SETTING]
+        switches = [prevention for prevention in proposed if prevention.kind != SETTING]
         if findings[0].permitted_by is None:
             causes = [cause.kind.name for cause in findings[0].causes]
             switches += by_switches(evidence, rule, causes)
             switches += other_switches(evidence, switches)
         return self._possible_remedies((*guarding(plan, kinds, proposed), *switches))
 
-    def _possible_remedies(self, ways: Collection[Prevention] | Iterator[Prevention]) -> list[Prevention]:
-        unique = {way.remedy: way for way in reversed(list(ways))}
-        return [way for way in reversed(unique.values()) if self._trials.is_possible(way.remedy)]
+    def _possible_remedies(
+        self, preventions: Collection[Prevention] | Iterator[Prevention]
+    ) -> list[Prevention]:
+        unique = {prevention.remedy: prevention for prevention in reversed(list(preventions))}
+        return [
+            prevention
+            for prevention in reversed(unique.values())
+            if self._trials.is_possible(prevention.remedy)
+        ]
 
 
 def _holds(trial: Trial | None) -> bool:
     return trial is not None and trial.outcome == TRIED_HELD
 
 
-def _fewest(ways: Sequence[Prevention], trial: _Try, ahead: _Ahead) -> Sequence[Prevention]:
-    """Return a minimal set of remedies that prevent the finding together.
+def _fewest(preventions: Sequence[Prevention], try_together: _Try, ahead: _Ahead) -> Sequence[Prevention]:
+    """Return a minimal subset of *preventions* that prevents the finding.
 
-    It is empty if they do not prevent it, or if no trials are left.
+    It is empty if not even all of them prevent the finding, or if no trials are left.
     """
-    if len(ways) < 2 or not _holds(trial(ways)):
+    if len(preventions) < 2 or not _holds(try_together(preventions)):
         return []
-    needed, place = ways, 0
-    while place < len(needed) > 1:
-        for rest in ahead(
-            [*needed[:left_out], *needed[left_out + 1 :]] for left_out in range(place, len(needed))
+    needed, position = preventions, 0
+    while position < len(needed) > 1:
+        for fewer in ahead(
+            [*needed[:left_out], *needed[left_out + 1 :]] for left_out in range(position, len(needed))
         ):
-            shown = trial(rest)
-            if shown is None:
+            trial = try_together(fewer)
+            if trial is None:
                 return []
-            if _holds(shown):
-                needed = rest
+            if _holds(trial):
+                needed = fewer
                 break
-            place += 1
+            position += 1
     return needed
 
 
 def _fewest_with_release(
-    ways: Sequence[Prevention], releases: Sequence[Prevention], trial: _Try, ahead: _Ahead
+    preventions: Sequence[Prevention], releases: Sequence[Prevention], try_together: _Try, ahead: _Ahead
 ) -> Sequence[Prevention]:
-    """Return the first release that prevents the finding with other remedies, and these."""
-    fewest = _fewest([*ways, *releases[-1:]], trial, ahead) if releases else []
-    others = [way for way in fewest if way.kind != RELEASE]
+    """Return a minimal set of remedies and the first release that prevent the finding together."""
+    fewest = _fewest([*preventions, *releases[-1:]], try_together, ahead) if releases else []
+    others = [prevention for prevention in fewest if prevention.kind != RELEASE]
     if len(others) == len(fewest):
         return fewest
     with_releases = ([*others, each] for each in releases)
-    return next((ways for ways in ahead(with_releases) if _holds(trial(ways))), [])
+    return next(
+        (preventions for preventions in ahead(with_releases) if _holds(try_together(preventions))), []
+    )

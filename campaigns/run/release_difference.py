@@ -1,10 +1,11 @@
-"""Finds the one behaviour of a release that makes a campaign for another release end differently.
+"""Finds the behaviour because of which a campaign ends differently on another release.
 
-The search makes trials, so it never names a behaviour without a run that shows it. It reverts the
-behaviours in which the two releases differ: first all, then halves, until one is left that is
-enough. A behaviour is enough if the run then has the outcome that the campaign expects, or else if
-the script gets past the step where it waited in vain. If only several behaviours together help, or
-none, the search names no behaviour.
+A campaign is written for one release, and runs on another with an unexpected outcome. The search
+repeats the run with behaviours reverted to their values in the first release: first all in which
+the two releases differ, then half of these, and so on, until one behaviour is left. To revert it is
+enough if the run then ends as the campaign expects, or else if the script gets past the step at
+which it waited in vain. So the search never names a behaviour without a run that shows its effect.
+If no single behaviour is enough, it names none.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -21,22 +22,22 @@ from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
 
 _EVENTS_MAX: Final = 100_000
 _SCRIPT_US: Final = 60 * US_PER_SECOND
-"""How long the script of a trial may take beyond its own times. A script that waits in vain shows
-nothing."""
+"""How long the script of a trial may wait in addition to the times that its steps set. A longer
+wait is probably in vain, and then the trial shows nothing."""
 
 
 def with_difference(result: RunResult, run: Callable[[Plan, int], RunResult] = run_plan) -> RunResult:
-    """Return the result with the behaviour that changes its outcome, if trials show one."""
+    """Return the result with the behaviour that explains its outcome, if trials show one."""
     plan = result.plan
-    if plan.written_release is None or result.target is not None or _is_as_written(result):
+    if plan.written_release is None or result.target is not None or _ends_as_expected(result):
         return result
     return replace(result, difference=_Trials(result, plan.written_release, run).difference())
 
 
-def _is_as_written(result: RunResult) -> bool:
+def _ends_as_expected(result: RunResult) -> bool:
     expects_nothing = result.plan.expect.is_empty()
-    decided = result.verdict.status != INCONCLUSIVE or result.plan.expect.verdict == INCONCLUSIVE
-    return expects_nothing or (decided and result.expected and not result.missed)
+    is_decided = result.verdict.status != INCONCLUSIVE or result.plan.expect.verdict == INCONCLUSIVE
+    return expects_nothing or (is_decided and result.expected and not result.missed)
 
 
 class _Trials:
@@ -52,14 +53,17 @@ class _Trials:
         self._results: dict[frozenset[tuple[str, Any]], RunResult] = {}
 
     def difference(self) -> ReleaseDifference | None:
-        """Return the behaviour that is enough alone.
+        """Return the one behaviour that is enough to revert, if there is one.
 
-        With it the run ends as expected, or, if no behaviour does that, the script gets further.
+        With it the run ends as expected or, if no behaviour achieves that, the script gets further.
         """
-        for step, is_enough in ((None, _is_as_written), (self._result.steps_taken + 1, self._gets_further)):
+        for step, is_enough in (
+            (None, _ends_as_expected),
+            (self._result.steps_taken + 1, self._gets_further),
+        ):
             if step is not None and step > len(self._result.plan.script):
                 return None
-            switch = self._switch(is_enough)
+            switch = self._sufficient_switch(is_enough)
             if switch is not None:
                 since = self._since(switch, is_enough)
                 return ReleaseDifference(
@@ -67,32 +71,32 @@ class _Trials:
                 )
         return None
 
-    def _switch(self, is_enough: Callable[[RunResult], bool]) -> str | None:
+    def _sufficient_switch(self, is_enough: Callable[[RunResult], bool]) -> str | None:
         names = tuple(self._written_values)
-        if not names or not is_enough(self._with(names)):
-            # All behaviours together may change the cluster too much, so try each repair alone.
-            repaired = dict.fromkeys(repair.switch for repair in REPAIRS.values())
+        if not names or not is_enough(self._trial_with(names)):
+            # To revert all behaviours may change the run too much, so try each repair alone.
+            repair_switches = dict.fromkeys(repair.switch for repair in REPAIRS.values())
             return next(
                 (
                     name
-                    for name in repaired
-                    if name in self._written_values and is_enough(self._with((name,)))
+                    for name in repair_switches
+                    if name in self._written_values and is_enough(self._trial_with((name,)))
                 ),
                 None,
             )
         while len(names) > 1:
             middle = len(names) // 2
             halves = (names[:middle], names[middle:])
-            names = next((half for half in halves if is_enough(self._with(half))), ())
+            names = next((half for half in halves if is_enough(self._trial_with(half))), ())
         return names[0] if names else None
 
     def _gets_further(self, trial: RunResult) -> bool:
         return trial.steps_taken > self._result.steps_taken
 
     def _since(self, switch: str, is_enough: Callable[[RunResult], bool]) -> str | None:
-        """Return the first release whose value of a switch is not enough.
+        """Return the first release after the campaign's whose value of *switch* is not enough.
 
-        None if the campaign is for the later of the two releases.
+        None if the run was on an earlier release than the campaign's.
         """
         first, last = version_of(self._written_release), version_of(self._result.plan.kafka)
         for release, value in SWITCHES[switch].history():
@@ -101,7 +105,7 @@ class _Trials:
                 return release
         return None
 
-    def _with(self, names: Sequence[str]) -> RunResult:
+    def _trial_with(self, names: Sequence[str]) -> RunResult:
         return self._trial({name: self._written_values[name] for name in names})
 
     def _trial(self, behaviours: Mapping[str, Any]) -> RunResult:
@@ -119,7 +123,7 @@ class _Trials:
 
 
 def _script_time_us(plan: Plan) -> int:
-    """Return how long a script takes if each condition holds at once."""
+    """Return how long the script takes if no step has to wait for its condition."""
     now_us = 0
     for step in plan.script:
         now_us = max(now_us + (step.after_us or 0), step.at_us or 0)
@@ -127,7 +131,7 @@ def _script_time_us(plan: Plan) -> int:
 
 
 def _differing_behaviours(plan: Plan, written_release: str) -> dict[str, Any]:
-    """Return the behaviours in which two releases differ, with the values of *written_release*."""
+    """Return how behaviours of *written_release* differ from the plan's release: name and value."""
     if written_release not in RELEASES:
         return {}
     return {

@@ -2,8 +2,8 @@
 
 Settings (`harrow.cluster_model.settings.Setting`), fields (`harrow.cluster_model.fields.described`)
 and switches (`harrow.cluster_model.release.switch.Switch`) declare the kinds of findings that they
-guard against. A kind is the name of a cause, of a permission or, for a broken promise, of the rule.
-So the fencing of transactions is not tried against a lost disk, for example.
+guard against. A kind is the name of a cause, of a permission or, for a broken promise, of a rule.
+So, for example, fencing of transactions is not tried against a lost disk.
 """
 
 from collections.abc import Iterator, Sequence
@@ -49,7 +49,7 @@ def guarding(plan: Plan, kinds: frozenset[str], proposed: Sequence[Prevention]) 
 
     Settings that a rule has *proposed* are tried in any case.
     """
-    proposed_names = {name for way in proposed for name, _ in way.remedy.settings}
+    proposed_names = {name for prevention in proposed for name, _ in prevention.remedy.settings}
     for setting in _settings():
         is_candidate = (
             setting.name in kinds or setting.name in proposed_names or not kinds.isdisjoint(setting.guards)
@@ -65,7 +65,7 @@ def guarding(plan: Plan, kinds: frozenset[str], proposed: Sequence[Prevention]) 
 
 
 def _more_replicas(plan: Plan, kinds: frozenset[str]) -> Iterator[Prevention]:
-    """Yield assignments with a safe number of replicas, for topics that assign their replicas."""
+    """Yield safe numbers of replicas for topics whose replicas the campaign assigns to brokers."""
     (factor,) = (item for item in fields_of(TopicSpec) if item.key == "replication_factor")
     if kinds.isdisjoint(factor.options.guards):
         return
@@ -82,7 +82,7 @@ def _more_replicas(plan: Plan, kinds: frozenset[str]) -> Iterator[Prevention]:
 
 
 def _with_more_replicas(replicas: tuple[int, ...], size: int, brokers: Sequence[int]) -> tuple[int, ...]:
-    """Add brokers to the replicas of a partition until it has *size* of them or none are left."""
+    """Add brokers to the replicas of a partition up to *size*, as long as there are others."""
     others = [broker for broker in brokers if broker not in replicas]
     return (*replicas, *others[: max(0, size - len(replicas))])
 
@@ -97,13 +97,13 @@ def later_releases(plan: Plan) -> Iterator[Prevention]:
 
 
 def _settings() -> Iterator[Setting]:
-    """Yield each setting that has a safe value, once even if several scopes share its name."""
+    """Yield each setting that has a safe value; scopes that share its name count only once."""
     by_name = {setting.name: setting for setting in SETTINGS.values() if setting.safe}
     yield from by_name.values()
 
 
 def _with_setting(plan: Plan, name: str, value: Value) -> Prevention:
-    """Return a setting together with the other producer settings that Kafka requires for it."""
+    """Return the remedy that sets *name*, with the producer settings that Kafka then requires."""
     chosen: dict[str, Value] = {name: value}
     if (PRODUCER, name) in SETTINGS and SETTINGS[PRODUCER, name].exists_in(plan.kafka):
         for client in plan.producers:

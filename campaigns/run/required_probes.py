@@ -1,8 +1,9 @@
 """Checks that runs reach the rare states that a campaign requires (``expect: {probes: [...]}``).
 
-If a plan runs once, that run has to reach every probe. If it runs with several seeds, one of the
-runs has to reach each probe, because the states are rare. If no run reaches a probe, the runs are
-inconclusive: nothing went wrong, but the campaign did not test the state that it is about.
+A probe recognises such a state. If a plan runs only once, that run has to reach every required
+probe. If it runs with several seeds, at least one of the runs has to reach each probe, because the
+states are rare. If no run reaches a probe, the runs are inconclusive: nothing went wrong, but the
+campaign did not test the state that it is about.
 """
 
 from collections.abc import Iterable
@@ -24,7 +25,7 @@ def as_only_run(result: RunResult) -> RunResult:
     if not result.probes_missed or (verdict.status == VIOLATED and not result.expected):
         return result
     verdict = replace(
-        verdict, status=INCONCLUSIVE, reasons=(*verdict.reasons, _never_reached(result.probes_missed))
+        verdict, status=INCONCLUSIVE, reasons=(*verdict.reasons, _never_reached_text(result.probes_missed))
     )
     return replace(
         result,
@@ -44,11 +45,11 @@ class UnreachedProbes:
     runs: int
 
     def reason(self) -> str:
-        return f"{run_name(self.campaign, self.variant)}: {_never_reached(self.probes)} (in {self.runs} {'run' if self.runs == 1 else 'runs'})"
+        return f"{run_name(self.campaign, self.variant)}: {_never_reached_text(self.probes)} (in {self.runs} {'run' if self.runs == 1 else 'runs'})"
 
 
 class RequiredProbes:
-    """Collects required probes over several runs of each plan."""
+    """Collects, over all runs of each plan, the required probes that none of them has reached."""
 
     def __init__(self) -> None:
         self._plans: dict[tuple[str, str | None, str], UnreachedProbes] = {}
@@ -70,5 +71,5 @@ class RequiredProbes:
         return tuple(unreached for unreached in self._plans.values() if unreached.probes)
 
 
-def _never_reached(probes: Iterable[str]) -> str:
+def _never_reached_text(probes: Iterable[str]) -> str:
     return f"never reached: {', '.join(probes)}"

@@ -22,9 +22,10 @@ _READERS: Final = frozenset({READER, CORE_READER})
 class InjectedFault:
     """A fault that struck.
 
-    ``concrete`` is the fault with all drawn values, such as its broker and duration. ``named`` is
-    the same fault with the name of its broker, if it picks a broker at random. ``origin`` is the
-    fault as the campaign writes it.
+    ``concrete`` is the fault with all drawn values, such as its broker and duration. ``origin`` is
+    the fault as the campaign writes it. ``named`` is an equivalent fault of another kind that names
+    its broker, if the kind of ``origin`` looks its broker up: for a crash of the controller while
+    broker 1 was the controller, it is a crash of broker 1. Otherwise ``named`` is None.
     """
 
     at_us: int
@@ -37,7 +38,9 @@ class InjectedFault:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MissedExpectation:
-    """An expectation of the campaign that was not met. ``line`` is 0 for those of ``expect``.
+    """An expectation of the campaign that was not met.
+
+    ``line`` is the line of its step in the campaign file, and 0 if it is part of ``expect``.
 
     ``kind`` groups expectations whose messages differ only in details.
     """
@@ -48,8 +51,8 @@ class MissedExpectation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HurriedStep:
-    """A step of the script that ran before its condition held, because `limits.step` had passed.
+class TimedOutStep:
+    """A step of the script that ran without its condition, after it had waited for `limits.step`.
 
     ``number`` counts from 1. ``missing`` describes what the condition lacked.
     """
@@ -65,7 +68,7 @@ class RealTarget:
     """The real cluster on which a run took place.
 
     ``metadata`` is the control plane, ``zookeeper`` or ``kraft``. ``began`` is the start of the run
-    in UTC, which no other run shares.
+    in UTC; no two runs have the same.
     """
 
     kind: str
@@ -80,12 +83,12 @@ class RealTarget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReleaseDifference:
-    """The behaviour that keeps a run from the outcome that its campaign expects on another release.
+    """The behaviour because of which a run misses expectations written for another release.
 
-    A trial showed it: with ``value``, the value of the other release, ``switch`` gives the run the
-    expected outcome, or at least gets the script past the ``step`` where it waited in vain.
-    ``since`` is the first release whose value does not; None if the campaign is for the later
-    release.
+    A trial repeated the run with one change: ``switch`` had ``value``, as in the release that the
+    campaign was written for. The trial met the expectations or, if ``step`` is not None, its script
+    got past that step, at which the run had waited in vain. ``since`` is the first later release
+    whose value of ``switch`` does not help; None if the run was on an earlier release.
     """
 
     switch: str
@@ -104,14 +107,16 @@ class RunResult:
       none expects that no promise is broken.
     - ``probes_missed`` are required probes that this run did not reach. Several runs decide
       together what follows from that (`harrow.campaigns.run.required_probes`).
-    - ``unseen`` are transient expectations of the script that a polled target did not show.
-    - ``operated`` are the actions of the script other than sends and faults, with their times.
+    - ``unseen`` are expectations of the script that were not observed to hold on a target that can
+      only be polled. Polling may have missed a short state.
+    - ``other_actions`` are the actions of the script other than sends and faults, with their times.
     - ``given_up`` says why a run that would not end was stopped.
-    - ``hurried`` are the steps that ran without their condition, ``waited_us`` is the longest wait
-      of a step for its condition, and ``steps_taken`` counts the steps that ran.
-    - ``levels`` are the service levels in numbers, where the run measured them.
-    - ``difference`` is the behaviour that gives the run another outcome than its campaign expects
-      of another release.
+    - ``timed_out_steps`` are the steps that ran without their condition (reports call them
+      ``hurried``), ``waited_us`` is the longest wait of a step for its condition, and
+      ``steps_taken`` counts the steps that ran.
+    - ``levels`` are the service levels in numbers, if the run measured them.
+    - ``difference`` is the behaviour because of which the run misses expectations that the campaign
+      states for another release.
     - ``target`` is None for a run on the model. On a real cluster, times in microseconds are not
       virtual.
     """
@@ -131,10 +136,10 @@ class RunResult:
     wall_ms: int = field(default=0)
     open_plan: Plan | None = None
     drawn: tuple[tuple[str, str], ...] = ()
-    operated: tuple[tuple[int, Action], ...] = ()
+    other_actions: tuple[tuple[int, Action], ...] = ()
     unseen: tuple[MissedExpectation, ...] = ()
     given_up: str | None = None
-    hurried: tuple[HurriedStep, ...] = ()
+    timed_out_steps: tuple[TimedOutStep, ...] = ()
     waited_us: int = 0
     is_script_finished: bool = True
     steps_taken: int = 0
@@ -146,7 +151,7 @@ class RunResult:
     def service(self) -> ServiceLevels:
         """How well the workload's clients were served, and what caused outages.
 
-        It costs a tenth of the time of a run.
+        To compute this takes a tenth of the time of a run.
         """
         return service_levels(Index(self.evidence), _READERS)
 
@@ -161,5 +166,5 @@ class RunResult:
 
 
 def measured_levels(index: Index) -> ServiceLevels:
-    """Return the service levels in numbers, from the index that also judges the run."""
+    """Return the service levels in numbers, from the index with which the run is judged."""
     return service_levels(index, _READERS, explained=False)

@@ -1,4 +1,4 @@
-"""Runs a plan: disturbs a cluster, heals it, reads every partition back, and judges.
+"""Runs a plan: disturbs a cluster, heals it, reads every partition back, and judges the run.
 
 ``Plan + Choices -> RunResult``. `harrow run`, sweeps and searches all go through `run_plan`.
 """
@@ -35,9 +35,10 @@ from harrow.cluster_model.sim.virtual_time import US_PER_MS, US_PER_SECOND
 
 _STEPS_BETWEEN_CHECKS = 1_000
 _OLD_GENERATION: Final = 2
-_EVENTS_COLLECTED: Final = 500_000
-"""Events between full collections. Dead brokers stay in reference cycles, 7 MiB of them an hour."""
-_OF_IDLE_FETCHES: Final = (FetchDelayed.name, FetchExpired.name, MessageDelivered.name)
+_EVENTS_PER_COLLECTION: Final = 500_000
+"""How many events pass between full garbage collections. These free brokers that have died, which
+are in reference cycles: about 7 MiB for an hour of a run."""
+_IDLE_FETCH_EVENTS: Final = (FetchDelayed.name, FetchExpired.name, MessageDelivered.name)
 RECOVERY_CHECK_US = 250 * US_PER_MS
 _HIGH_WATERMARKS_US: Final = 30 * US_PER_SECOND
 """How long the model waits after recovery until followers know the high watermark."""
@@ -64,12 +65,12 @@ def run_plan(
 
     The seed first draws the values that the plan leaves open. *check* is called from time to time.
     If it raises `RunStopped`, the run ends there and is inconclusive. With *measured*, the result
-    has service levels in numbers. Here they take a few hundredths of a run's time, because the
-    judge's index exists; later they would take more than a tenth.
+    has service levels in numbers. To compute them here takes a few hundredths of the time of a run,
+    because the judge has built an index; to compute them later would take more than a tenth.
 
-    The garbage collector is off during the run (`collector_off`). A run keeps nearly all that it
-    allocates, so collections free nothing and take an eighth of the time. Every half a million
-    events there is one full collection.
+    The garbage collector is off during the run (`collector_off`). A run keeps nearly everything
+    that it allocates, so collections would take an eighth of the time and free almost nothing.
+    There is one full collection every half a million events.
 
     Raises:
         CostlyPlan: The plan exceeds its limits. Campaign files are refused when they are read.
@@ -89,12 +90,12 @@ def run_plan(
 
 @contextmanager
 def collector_off() -> Iterator[None]:
-    """Keep the garbage collector off, unless it already is.
+    """Keep the garbage collector off, unless it is off already.
 
     The objects of a cluster refer to each other in cycles, so reference counting never frees them.
-    The collector does when it is on again: the next allocation starts a collection of the young
-    objects. That costs far less once the result of the run is freed, so a caller that soon needs it
-    no more keeps the collector off until then.
+    The garbage collector frees them when it is on again: the next allocation starts a collection of
+    the young objects. That costs far less if the result of the run has been freed by then. So a
+    caller that needs the result only briefly keeps the collector off until it has dropped it.
     """
     if not gc.isenabled():
         yield
@@ -144,7 +145,8 @@ class Run:
         watched = watched_in(plan.invariants, plan.kafka, plan.demand)
         self.target: Target = ModelTarget(plan, choices, watched) if target is None else target
         self._watched = frozenset(watched).intersection(self.target.invariants)
-        self._noticed = NoticeCounter(self.target.trace)
+        self._notice_counter = NoticeCounter(self.target.trace)
+        # The rules that cannot judge this run, because the target does not show enough.
         self._not_judged = {RULE_OF_INVARIANT[name] for name in watched if name not in self._watched}
         if self.target.patience is not None:
             self._not_judged.update(name for name, rule in RULES.items() if rule.goes_by_order)
@@ -153,21 +155,23 @@ class Run:
         )
         self.script = Script(plan.script, self.target, self.injector, plan.step_limit_us)
         self._unfinished: list[str] = []
-        self._collection_at_event = _EVENTS_COLLECTED
+        self._collection_at_event = _EVENTS_PER_COLLECTION
         self._given_up: str | None = None
-        # Replaced when the phase of the core ends; until then the rules see an empty core.
+        # `_settle` replaces this. If the run is stopped before, the rules see an empty core.
         self._core = None if plan.core is None else HealedCore()
         self._read_back: frozenset[str] = frozenset()
+        # The position of the final reader in partitions where an open transaction holds it up.
         self._held_up: dict[str, int] = {}
+        # What groups have not read: group, partition, and the offset that the group has reached.
         self._behind: list[tuple[str, str, int]] = []
-        self._final: list[MissedExpectation] = []
+        self._missed_at_end: list[MissedExpectation] = []
 
     def result(self) -> RunResult:
         return self._result_after(self.begin, self._disturb, self._settle)
 
     def begin(self) -> None:
         """Start the cluster and its clients."""
-        if not self._awaited.isdisjoint(_OF_IDLE_FETCHES):
+        if not self._awaited.isdisjoint(_IDLE_FETCH_EVENTS):
             self.target.watch_fetches()
         self.target.start()
         self._check_started()
@@ -186,10 +190,10 @@ class Run:
         evidence = self._evidence()
         index = Index(evidence)
         verdict = judge(evidence, index)
-        missed = [*self.script.missed, *self._final]
+        missed = [*self.script.missed, *self._missed_at_end]
         missed += _missed_at_the_end(self._plan.expect, verdict, self._not_judged)
         trace = self.target.trace
-        probes = count_probes(trace.events, self._noticed.counts)
+        probes = count_probes(trace.events, self._notice_counter.counts)
         result = RunResult(
             plan=self._plan,
             seed=self._seed,
@@ -202,12 +206,12 @@ class Run:
             probes_missed=never_reached((probes,), self._plan.expect.probes),
             trace_digest=trace.digest(),
             events=self.target.events_handled,
-            # A run may be given up before its cluster is ready, which it is at time zero.
+            # Time zero is when the cluster is ready. A run may be given up before.
             simulated_us=max(0, self.target.now_us),
-            operated=tuple(self.script.operated),
+            other_actions=tuple(self.script.other_actions),
             unseen=tuple(self.script.unseen),
             given_up=self._given_up,
-            hurried=tuple(self.script.hurried),
+            timed_out_steps=tuple(self.script.timed_out_steps),
             waited_us=self.script.waited_us,
             is_script_finished=self.script.is_finished(),
             steps_taken=self.script.steps_taken,
@@ -241,7 +245,7 @@ class Run:
         self.injector.stop()
 
     def _run_step_by_step(self, limit_us: int) -> None:
-        """Handle one event at a time, and check the conditions after each."""
+        """Handle one event at a time, and check the conditions of steps and faults after each."""
         target, script = self.target, self.script
         script.advance()
         steps = 0
@@ -270,7 +274,7 @@ class Run:
         script.stop_polling()
 
     def _advance(self, end_us: int) -> None:
-        """Let the target run, and check each second whether the run should continue."""
+        """Let time pass until *end_us*, and check each second whether the run should continue."""
         self._check_and_pack()
         while self.target.now_us + US_PER_SECOND < end_us:
             self.target.advance(self.target.now_us + US_PER_SECOND)
@@ -278,12 +282,12 @@ class Run:
         self.target.advance(end_us)
 
     def _check_and_pack(self) -> None:
-        """Check whether the run should continue, report its state, and free memory."""
+        """Check whether the run should continue, report what it waits for, and free memory."""
         self._check()
         self._tell(self._describe_wait)
         self.target.trace.pack()
         if self.target.events_handled >= self._collection_at_event:
-            self._collection_at_event = self.target.events_handled + _EVENTS_COLLECTED
+            self._collection_at_event = self.target.events_handled + _EVENTS_PER_COLLECTION
             gc.collect()
 
     def _describe_workload(self) -> str:
@@ -304,11 +308,11 @@ class Run:
         return f"healed: {behind[0] if behind else 'about to check again'}"
 
     def _settle(self) -> None:
-        """Heal, recover, check the expected end state, and read every partition back."""
+        """Heal the cluster, check the expected end state, and read every partition back."""
         if self._plan.core is not None:
             self._core = CoreRecovery(self.target, self._plan, self._plan.core).run()
         self._recover()
-        self._final = self._final_mismatches()
+        self._missed_at_end = self._final_mismatches()
         self._read_everything_back()
         self._unfinished += [
             f"group {group} had not read {partition} to its end"
@@ -317,7 +321,7 @@ class Run:
         ]
 
     def _recover(self) -> None:
-        """Heal, and wait until replicas are in sync, sends have ended and applications are done."""
+        """Heal the cluster, and wait until replicas are in sync and clients have finished."""
         target = self.target
         target.heal()
         self._describe_wait = self._describe_recovery
@@ -332,9 +336,10 @@ class Run:
         if reason is not None or self._behind:
             return
         if target.patience is None:
-            # Without new writes, a follower may never learn the high watermark. A fetch session
-            # omits what it sent before (KIP-227), even if the follower dropped that response for a
-            # new leader epoch, or the response only told it where the logs diverge (KIP-595).
+            # Without new writes, a follower may never learn the high watermark. In a fetch session
+            # the leader omits what it has sent before (KIP-227). But the follower may have dropped
+            # that response because of a new leader epoch, or the response only told it where the
+            # logs diverge (KIP-595). So this wait has its own, short limit.
             deadline_us = min(deadline_us, target.now_us + _HIGH_WATERMARKS_US)
             while self._high_watermarks_differ() and target.now_us < deadline_us:
                 self._advance(target.now_us + RECOVERY_CHECK_US)
@@ -375,16 +380,17 @@ class Run:
         return None
 
     def _unread_partitions(self) -> list[tuple[str, str, int]]:
-        """Return the groups and partitions that were not read to the end, and the offsets reached.
+        """Return the partitions that groups have not read to their end, with the offsets reached.
 
-        The run does not wait for a group without running members. If a transaction never ends, the
-        group cannot read beyond it; `_settle` excludes such partitions after they are read back.
+        The items are group, partition and offset. The run does not wait for a group without running
+        members. If a transaction never ends, a group cannot read beyond it; `_settle` excludes such
+        partitions after they are read back.
         """
         behind: list[tuple[str, str, int]] = []
         for group, members in self.target.clients.group_readers().items():
             if not any(member.is_running() for member in members):
                 continue
-            offsets = {name: offset for member in members for name, offset in member.read_end().items()}
+            offsets = {name: offset for member in members for name, offset in member.positions().items()}
             for partition in members[0].sources():
                 state = self.target.observer.partition_state(partition)
                 leader = None if state is None else self.target.observer.replica(partition, state[0])
@@ -395,8 +401,8 @@ class Run:
     def _read_everything_back(self) -> None:
         """Let a new consumer read every partition from its beginning to its end.
 
-        With read_committed the end is the last stable offset. The wait is long enough for
-        coordinators to abort open transactions.
+        If it reads committed records only, the end is the last stable offset. The wait is long
+        enough for coordinators to abort open transactions.
         """
         target = self.target
         self._describe_wait = lambda: "healed: everything is read back"
@@ -409,16 +415,16 @@ class Run:
             if position is not None and reader.is_held_up(partition):
                 self._held_up[partition] = position
         self._read_back = frozenset(
-            p for p in target.partition_names() if self._ends_at(reader, p) or p in self._held_up
+            p for p in target.partition_names() if self._has_reached_end(reader, p) or p in self._held_up
         )
 
     def _is_read_back(self, reader: Reader) -> bool:
         return reader.has_read_to_end() and all(
-            self._ends_at(reader, partition) for partition in self.target.partition_names()
+            self._has_reached_end(reader, partition) for partition in self.target.partition_names()
         )
 
-    def _ends_at(self, reader: Reader, partition: str) -> bool:
-        """Return whether the reader has reached the leader's LEO, with nothing above its HW."""
+    def _has_reached_end(self, reader: Reader, partition: str) -> bool:
+        """Return whether the reader has reached the end of the leader's log (LEO)."""
         state = self.target.observer.partition_state(partition)
         leader = None if state is None else self.target.observer.replica(partition, state[0])
         return leader is not None and reader.position(partition) == leader.leo

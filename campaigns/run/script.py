@@ -1,10 +1,10 @@
-"""Runs the steps of a campaign's script in order, each when its time and condition have come."""
+"""Runs the steps of a campaign's script in order, each when it is due and its condition holds."""
 
 from typing import NamedTuple
 
 from harrow.campaigns.language.plan import Step
 from harrow.campaigns.run.injection.fault_injector import FaultInjector
-from harrow.campaigns.run.run_result import HurriedStep, MissedExpectation
+from harrow.campaigns.run.run_result import MissedExpectation, TimedOutStep
 from harrow.campaigns.run.targets.target import Target
 from harrow.faults.action import Action
 from harrow.faults.actions import Expect
@@ -13,8 +13,8 @@ from harrow.faults.facts import Fact, HasNotHappened
 from harrow.faults.observer import Observer
 
 
-class _Transient(NamedTuple):
-    """A transient expectation that the target did not show yet, and when to stop polling for it."""
+class _AwaitedExpectation(NamedTuple):
+    """An expectation that a polled target has not met yet, and when to stop polling for it."""
 
     action: Expect
     line: int
@@ -26,11 +26,12 @@ def _final_contradictions(fact: Fact, observer: Observer) -> list[str]:
 
 
 class Script:
-    """The position of a run in its script; as an `Operator` it performs the actions.
+    """A script in execution. It knows the next step, and performs actions as their `Operator`.
 
     With *step_limit_us*, a step that has waited that long runs without its condition. So in a trial
-    the faults strike even if the script waits for something that no longer happens. ``hurried``
-    lists these steps. ``waited_us`` is the longest wait of a step.
+    of a remedy (`harrow.campaigns.run.trial`) the faults strike even if the script waits for
+    something that the remedy prevents. ``timed_out_steps`` lists the steps that ran like this.
+    ``waited_us`` is the longest wait of a step.
     """
 
     def __init__(
@@ -42,7 +43,7 @@ class Script:
     ) -> None:
         self._steps = steps
         self._step_limit_us = step_limit_us
-        self.hurried: list[HurriedStep] = []
+        self.timed_out_steps: list[TimedOutStep] = []
         self.waited_us = 0
         self._target = target
         self.observer = target.observer
@@ -53,8 +54,8 @@ class Script:
         self._last_step_us = 0
         self.missed: list[MissedExpectation] = []
         self.unseen: list[MissedExpectation] = []
-        self._transient: list[_Transient] = []
-        self.operated: list[tuple[int, Action]] = []
+        self._awaited_expectations: list[_AwaitedExpectation] = []
+        self.other_actions: list[tuple[int, Action]] = []
 
     @property
     def steps_taken(self) -> int:
@@ -64,8 +65,8 @@ class Script:
         return self._next == len(self._steps)
 
     def advance(self) -> None:
-        if self._transient:
-            self._poll_transient()
+        if self._awaited_expectations:
+            self._poll_expectations()
         while self._next < len(self._steps) and self._is_due(self._steps[self._next]):
             step = self._steps[self._next]
             if step.when is not None:
@@ -73,40 +74,37 @@ class Script:
             self._next += 1
             next_position = self._position_after(step)
             for action in step.actions:
-                self._take(action, step.line)
+                self._perform(action, step.line)
             self._last_step_us = self._target.now_us
             self.observer.step_taken(next_position)
 
     def _position_after(self, step: Step) -> int:
-        """Return the position in the trace from which the next step counts events.
+        """Return the position in the trace from which the condition of the next step sees events.
 
-        This position is directly behind the events that this step waited for. So later events of
-        the same instant count, and events that this step causes.
+        This position is directly behind the events that *step* waited for. So the next step also
+        sees later events of the same instant, and events that *step* causes.
         """
         matched = None if step.when is None else step.when.matched_position(self.observer)
         return len(self._target.trace.events) if matched is None else matched
 
-    def _poll_transient(self) -> None:
-        """Check transient expectations again. No other step waits for them."""
-        for expected in list(self._transient):
-            messages = expected.action.take(self)
-            if not messages or self._target.now_us >= expected.until_us:
-                self._transient.remove(expected)
-                self.unseen += [
-                    MissedExpectation(line=expected.line, message=message) for message in messages
-                ]
+    def _poll_expectations(self) -> None:
+        """Check the expectations that the target has not met yet. No step waits for them."""
+        for awaited in list(self._awaited_expectations):
+            messages = awaited.action.take(self)
+            if not messages or self._target.now_us >= awaited.until_us:
+                self._awaited_expectations.remove(awaited)
+                self.unseen += [MissedExpectation(line=awaited.line, message=message) for message in messages]
 
     def is_polling(self) -> bool:
-        return bool(self._transient)
+        return bool(self._awaited_expectations)
 
     def stop_polling(self) -> None:
-        """Report each transient expectation that the target has not shown."""
-        for expected in self._transient:
+        """Report each expectation that the target has still not met."""
+        for awaited in self._awaited_expectations:
             self.unseen += [
-                MissedExpectation(line=expected.line, message=message)
-                for message in expected.action.take(self)
+                MissedExpectation(line=awaited.line, message=message) for message in awaited.action.take(self)
             ]
-        self._transient.clear()
+        self._awaited_expectations.clear()
 
     def is_overdue(self) -> bool:
         """Return whether the next step has waited longer than the target allows."""
@@ -116,7 +114,7 @@ class Script:
         return self._target.now_us > self._waits_since_us() + patience.step_us
 
     def due_us(self) -> int | None:
-        """Return the time at which the next step is due; None if it waits for a condition only."""
+        """Return the time at which the next step is due; None if it waits only for a condition."""
         if self.is_finished():
             return None
         step = self._steps[self._next]
@@ -130,8 +128,8 @@ class Script:
     def wakes_at_us(self) -> int | None:
         """Return when to check the next step even if nothing happens; None if never."""
         due_us = self.due_us()
-        is_to_come = due_us is not None and due_us > self._target.now_us
-        return due_us if is_to_come or self.is_finished() else self._wait_limit_us()
+        is_in_future = due_us is not None and due_us > self._target.now_us
+        return due_us if is_in_future or self.is_finished() else self._wait_limit_us()
 
     def unfinished_text(self) -> str:
         """Describe the step that did not run, and say why."""
@@ -139,7 +137,7 @@ class Script:
         return f"{where} waited in vain: {missing or 'its time did not come'}"
 
     def waiting_text(self) -> str:
-        """Describe the next step, and what it still waiting_text."""
+        """Describe the next step, and what it still waits for."""
         where, missing = self._next_step()
         return f"{where}: {missing or 'its time has not come'}"
 
@@ -164,8 +162,8 @@ class Script:
         self.waited_us = max(self.waited_us, waited_us)
         if self._step_limit_us is not None and not when.holds(self.observer):
             missing = "; ".join(when.mismatches(self.observer))
-            self.hurried.append(
-                HurriedStep(number=self._next + 1, line=step.line, waited_us=waited_us, missing=missing)
+            self.timed_out_steps.append(
+                TimedOutStep(number=self._next + 1, line=step.line, waited_us=waited_us, missing=missing)
             )
 
     def _is_due(self, step: Step) -> bool:
@@ -177,9 +175,9 @@ class Script:
         wait_limit_us = self._wait_limit_us()
         return wait_limit_us is not None and now_us >= wait_limit_us
 
-    def _take(self, action: Action, line: int) -> None:
+    def _perform(self, action: Action, line: int) -> None:
         if not action.is_recorded:
-            self.operated.append((self._target.now_us, action))
+            self.other_actions.append((self._target.now_us, action))
         messages = action.take(self)
         patience = self._target.patience
         if messages and patience is not None and isinstance(action, Expect):
@@ -190,7 +188,9 @@ class Script:
                 for message in _final_contradictions(fact, self.observer)
             ]
             self.unseen += [MissedExpectation(line=line, message=message) for message in contradicted]
-            # A polled target may not show it yet, or may have missed the moment.
-            self._transient.append(_Transient(action, line, self._target.now_us + patience.transient_us))
+            # What is expected may become visible later, or polling may have missed it.
+            self._awaited_expectations.append(
+                _AwaitedExpectation(action, line, self._target.now_us + patience.transient_us)
+            )
         else:
             self.missed += [MissedExpectation(line=line, message=message) for message in messages]

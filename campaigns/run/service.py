@@ -44,7 +44,7 @@ MEASURES: Final[Mapping[str, Measure]] = {
     "unknown": lambda levels: levels.total.unknown if levels.total.sent else None,
     "lag": lambda levels: max((consumer.lag_max for consumer in levels.consumers.values()), default=None),
 }
-"""The measures that `expect.service` can bound, by key. They return None without a value."""
+"""The measures that `expect.service` can bound, by key. A measure is None if there is no value."""
 
 
 def missed_bounds(expected: ServiceExpectation | None, result: RunResult) -> Iterator[MissedExpectation]:

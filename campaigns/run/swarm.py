@@ -1,10 +1,12 @@
-"""Draws a plan from a swarm: each seed chooses the values that a campaign leaves open.
+"""Draws a plan from a swarm, a campaign that leaves values open: each seed chooses them.
 
 A random run with all faults at once reaches few states, because the cluster makes no progress. So
-each seed first draws a cluster, its settings, the faults in play, their rate, and how many strike
-together. The resulting plan runs like any other. See Groce et al., Swarm Testing (ISSTA 2012).
+each seed first draws a cluster, its settings, some of the faults, their rate, and how many of them
+strike together. The resulting plan runs like any other. See Groce et al., Swarm Testing (ISSTA
+2012).
 
-This module needs only the standard library and the core, so it works on machines that run sweeps.
+This module imports only the standard library and the packages of harrow that run plans, so it also
+works on machines that only run sweeps.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,12 +28,12 @@ from harrow.faults.injection import Injection, Rate
 T = TypeVar("T")
 
 STREAM: Final = "swarm"
-"""The stream of choices for drawing. A run's own streams are separate."""
+"""The name of the stream of random numbers for these choices. Runs have streams of their own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draw:
-    """The plan that a seed draws, with nothing open, and the drawn values in words."""
+    """The plan that a seed draws, with nothing left open, and the names and texts of its values."""
 
     plan: Plan
     values: tuple[tuple[str, str], ...] = ()
@@ -49,14 +51,14 @@ def draw(plan: Plan, stream: Stream) -> Draw:
 
 
 def _aim(aims: Aims | None, stream: Stream) -> Aim | None:
-    """Draw whether the seed aims at a rare state, and at which. This choice is drawn first."""
+    """Draw whether the seed aims at a rare state, and at which one. This choice is drawn first."""
     if aims is None or happens(stream, 1 - aims.share):
         return None
     return pick(stream, aims.kinds)
 
 
 class _Drawing:
-    """One draw. It makes all choices in a fixed order, which the other choices do not change."""
+    """One draw. It makes its choices in a fixed order, whatever values it draws."""
 
     def __init__(self, plan: Plan, swarm: Swarm, stream: Stream, aim: Aim | None) -> None:
         self._plan = plan
@@ -81,7 +83,7 @@ class _Drawing:
         applications = self._applications(plan.applications)
         faults = self._faults(duration_us)
         actions = self._actions(kafka, duration_us)
-        # Drawn last, so that a core does not change what a seed draws otherwise.
+        # The core is drawn last. So a swarm with a core draws the same other values as without.
         core = self._core(plan.core, cluster)
         return Draw(
             plan=replace(
@@ -104,17 +106,17 @@ class _Drawing:
     def _note(self, name: str, value: Any) -> None:
         self._values.append((name, str(value).lower() if isinstance(value, bool) else str(value)))
 
-    def _between(self, name: str, bounds: tuple[int, int] | None, default: int, shown: Any = str) -> int:
+    def _between(self, name: str, bounds: tuple[int, int] | None, default: int, text_of: Any = str) -> int:
         if bounds is None:
             return default
         value = _round(between(self._stream, *bounds), bounds)
-        self._note(name, shown(value))
+        self._note(name, text_of(value))
         return value
 
     # Fields that are declared as open
 
     def _with_open_fields_drawn(self, spec: T) -> T:
-        """Return a part of a plan with its open fields drawn."""
+        """Return a part of a plan in which each open field has a drawn value."""
         changes = self._drawn_fields(type(spec), spec)
         return with_fields(spec, changes)
 
@@ -165,7 +167,7 @@ class _Drawing:
         return replace(self._with_open_fields_drawn(cluster), brokers=brokers, topics=topics)
 
     def _settings(self, kafka: str, cluster: ClusterSpec) -> dict[str, dict[str, Value]]:
-        """Return the drawn settings by scope, distributed as a campaign's `settings` are."""
+        """Return the drawn settings of each scope (broker, topic, producer, consumer)."""
         chosen = {name: pick(self._stream, values) for name, values in self._swarm.settings}
         fixed = {
             name: value
@@ -191,22 +193,26 @@ class _Drawing:
         producers, consumers = plan.producers, plan.consumers
         if swarm.producers is not None:
             count = self._between("producers", swarm.producers, 0)
-            like = producers[0] if producers else ProducerSpec(name="producer")
-            producers = tuple(replace(like, name=f"producer-{number}") for number in range(count))
+            producer_template = producers[0] if producers else ProducerSpec(name="producer")
+            producers = tuple(
+                replace(producer_template, name=f"producer-{number}") for number in range(count)
+            )
         draws_rate = "rate" in self._left_open
         producers = self._each_with_open_fields_drawn(producers)
         if draws_rate:
-            # If the rate is drawn, producers write to every partition.
+            # If the rate of producers is drawn, they write to every partition.
             producers = tuple(replace(p, partitions=()) for p in producers)
         producers = tuple(replace(p, stop_us=duration_us) if p.interval_us else p for p in producers)
         if swarm.consumers is not None:
             count = self._between("consumers", swarm.consumers, 0)
-            reader = consumers[0] if consumers else ConsumerSpec(name="consumer")
-            consumers = tuple(replace(reader, name=f"consumer-{number}") for number in range(count))
+            consumer_template = consumers[0] if consumers else ConsumerSpec(name="consumer")
+            consumers = tuple(
+                replace(consumer_template, name=f"consumer-{number}") for number in range(count)
+            )
         return producers, self._each_with_open_fields_drawn(consumers)
 
     def _applications(self, declared: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Return the applications, with a drawn number of copies where their kind is open."""
+        """Return the applications. If the number of a kind is open, draw it and copy the first."""
         bounds = dict(self._swarm.applications)
         applications: tuple[Any, ...] = ()
         for key, kind in application_kinds():
@@ -218,7 +224,7 @@ class _Drawing:
         return applications
 
     def _faults(self, duration_us: int) -> tuple[Injection, ...]:
-        """Draw the faults in play, how often they strike, and how many strike together."""
+        """Draw which faults can strike, how often they strike, and how many strike together."""
         open_faults = self._swarm.faults
         if open_faults is None:
             return ()
@@ -235,7 +241,7 @@ class _Drawing:
         return (Injection(timing=timing, faults=tuple(in_play), together=together),)
 
     def _actions(self, kafka: str, duration_us: int) -> tuple[Step, ...]:
-        """Draw actions and their times, if the release has any of them."""
+        """Draw actions that exist in the release, and their times."""
         actions = self._swarm.actions
         available = () if actions is None else [kind for kind in actions.kinds if kind.exists_in(kafka)]
         if actions is None or not available:
@@ -249,7 +255,7 @@ class _Drawing:
         )
 
     def _core(self, core: Core | None, cluster: ClusterSpec) -> Core | None:
-        """Draw the order in which brokers are healed until they suffice."""
+        """Draw the order in which brokers are added to the core until it suffices."""
         if not self._swarm.core:
             broker_ids = {broker.id for broker in cluster.brokers}
             return core and replace(
@@ -289,8 +295,8 @@ def _with_client_settings(client: T, settings: Mapping[str, Mapping[str, Value]]
 def _sample(stream: Stream, options: Sequence[Fault], count: int) -> list[Fault]:
     """Return *count* different options, in the order of the list."""
     remaining = list(range(len(options)))
-    places = [remaining.pop(stream.below(len(remaining))) for _ in range(min(count, len(options)))]
-    return [options[place] for place in sorted(places)]
+    positions = [remaining.pop(stream.below(len(remaining))) for _ in range(min(count, len(options)))]
+    return [options[position] for position in sorted(positions)]
 
 
 def _round(value: int, bounds: tuple[int, int]) -> int:

@@ -1,15 +1,15 @@
 """Repeats a run with a remedy, and decides whether this trial proves that the remedy helps.
 
 A remedy often prevents what the script of a campaign waits for, such as an ack. Then the script
-would stop there, the fault that did the damage would never strike, and nothing would break. So in a
-trial no step waits longer than `limits.step` for its condition; after that the script continues
-without it. A trial without the findings proves something only if
+would wait forever, the fault that did the damage would never strike, and nothing would break. So in
+a trial no step waits for its condition longer than `limits.step`; then it runs without the
+condition. A trial without the findings proves something only if
 
 - every fault that had struck by the time of the damage strikes again,
-- if a step ran without its condition, the faults that were in force together in the run are so in
-  the trial, and
-- the trial is conclusive and had as much to judge as the run: the record of a send that was never
-  acked cannot be lost, and a partition that was not read back cannot lack a record.
+- faults that were in force together in the run are so in the trial too, in case a step ran without
+  its condition, and
+- the trial is conclusive and had as much to judge as the run: a record that was never acked cannot
+  be lost, and nothing can be missing from a partition that was not read back.
 
 A remedy helps if the findings are gone and no rule reports new findings instead.
 """
@@ -25,7 +25,7 @@ from harrow.campaigns.language.literals import duration_text
 from harrow.campaigns.language.plan import Plan
 from harrow.campaigns.language.plan_file import WrittenPlan
 from harrow.campaigns.run.remedies import options_of
-from harrow.campaigns.run.run_result import HurriedStep, InjectedFault, RunResult
+from harrow.campaigns.run.run_result import InjectedFault, RunResult, TimedOutStep
 from harrow.campaigns.run.runner import run_plan
 from harrow.campaigns.run.workers.workers import Run, RunAhead, RunOne, Workers
 from harrow.checks.finding import INCONCLUSIVE, Finding, Verdict
@@ -52,19 +52,22 @@ _EVENTS_MIN: Final = 100_000
 """A trial with this many times the events of its run is probably in a loop, and shows nothing."""
 
 _PATIENCE_US: Final = (30 * US_PER_SECOND, US_PER_SECOND)
-"""How much longer than in the run a step may wait, in a first and a second trial. The first time is
-longer than the default session timeout and replica lag. The second is short, in case the faults
-were over too early in the first trial."""
+"""How much longer than in the run a step may wait, in the first and second trial of a remedy.
+The first value is more than the defaults of the session timeout and of ``replica.lag.time.max.ms``.
+The second is short, in case faults of the first trial ended before the script went on."""
 
 Cause = tuple[str | None, frozenset[Hashable]]
-"""The permission of findings and the kinds of their causes. Findings that share them are tried
-together."""
+"""The permission of findings and the kinds of their causes. Remedies are tried together for all
+findings with the same permission and kinds."""
 
 _Explanation = tuple[str | None, Hashable]
-"""The permission of a finding and the kind of one of its causes, None if it has none."""
+"""The permission of a finding and the kind of one of its causes; None for a missing one."""
 
-_Judged = tuple[str | None, int | None]
-"""A replica in sync at the end, a partition that was read back, or (with neither) any ack."""
+_JudgedThing = tuple[str | None, int | None]
+"""What a run had to judge, as a partition and a broker.
+
+With both, it is a replica in sync at the end; with a partition only, a partition that was read
+back; with neither, at least one ack."""
 
 _StrikeKey = tuple[Fault | None, int]
 """A fault as the campaign writes it, and how often this fault had struck before."""
@@ -87,24 +90,24 @@ class _Strikes:
         return faults
 
     @cached_property
-    def lasting(self) -> Mapping[_StrikeKey, frozenset[_StrikeKey]]:
+    def overlaps(self) -> Mapping[_StrikeKey, frozenset[_StrikeKey]]:
         """For each fault, the earlier faults that were still in force when it struck.
 
         A fault that ends another fault has none.
         """
         keys = list(self.faults)
         in_force: set[_StrikeKey] = set()
-        lasting: dict[_StrikeKey, frozenset[_StrikeKey]] = {}
+        overlaps: dict[_StrikeKey, frozenset[_StrikeKey]] = {}
         for event in select(self.result.evidence.trace, FaultStruck, FaultEnded):
             key = keys[event.strike - 1]
             if isinstance(event, FaultStruck):
                 ended = {other for other in in_force if self._ends_fault(key, other)}
-                lasting[key] = frozenset() if ended else frozenset(in_force)
+                overlaps[key] = frozenset() if ended else frozenset(in_force)
                 in_force -= ended
                 in_force.add(key)
             else:
                 in_force.discard(key)
-        return lasting
+        return overlaps
 
     def _ends_fault(self, key: _StrikeKey, other: _StrikeKey) -> bool:
         fault, struck = self.faults[key].concrete, self.faults[other].concrete
@@ -113,17 +116,17 @@ class _Strikes:
 
 @dataclass(frozen=True, slots=True)
 class _Attempt:
-    """The parts of a run with a remedy that its trials compare.
+    """The parts of a run with a remedy that are compared with the first run.
 
-    A whole result would take longer to come from another process than many a run. ``lasting`` is
-    empty where no step ran without its condition.
+    Transferring a whole result from another process would often take longer than the run.
+    ``overlaps`` is empty if every step ran with its condition, because then it is not compared.
     """
 
     verdict: Verdict
     faults: Mapping[_StrikeKey, InjectedFault]
-    lasting: Mapping[_StrikeKey, frozenset[_StrikeKey]]
-    judged_on: frozenset[_Judged]
-    hurried: tuple[HurriedStep, ...]
+    overlaps: Mapping[_StrikeKey, frozenset[_StrikeKey]]
+    judged_on: frozenset[_JudgedThing]
+    timed_out_steps: tuple[TimedOutStep, ...]
     unfinished: tuple[str, ...]
     given_up: str | None
     is_script_finished: bool
@@ -136,13 +139,13 @@ def run_trial(plan: Plan, seed: int, workers: Workers) -> RunResult:
 
 def _attempt(plan: Plan, seed: int, workers: Workers, *, run: RunOne[RunResult]) -> _Attempt:
     result = run(plan, seed, workers)
-    struck = _Strikes(result)
+    strikes = _Strikes(result)
     return _Attempt(
         verdict=result.verdict,
-        faults=struck.faults,
-        lasting=struck.lasting if result.hurried else {},
+        faults=strikes.faults,
+        overlaps=strikes.overlaps if result.timed_out_steps else {},
         judged_on=_judged_things(result),
-        hurried=result.hurried,
+        timed_out_steps=result.timed_out_steps,
         unfinished=tuple(result.evidence.unfinished),
         given_up=result.given_up,
         is_script_finished=result.is_script_finished,
@@ -151,20 +154,20 @@ def _attempt(plan: Plan, seed: int, workers: Workers, *, run: RunOne[RunResult])
 
 
 class Trials:
-    """Repeats a run with remedies, once for each, at most *runs_max* times in total."""
+    """Repeats a run with remedies. All trials together are at most *runs_max* runs."""
 
     def __init__(
         self, first: RunResult, runs_max: int, workers: Workers, run: RunOne[RunResult] = run_trial
     ) -> None:
         self._first = first
         self._run_one = partial(_attempt, run=run)
-        self._left = runs_max
+        self._runs_left = runs_max
         self._workers = workers
-        self._begun: dict[tuple[Remedy, int], RunAhead[_Attempt]] = {}
-        self._written = WrittenPlan(first.plan)
+        self._runs_ahead: dict[tuple[Remedy, int], RunAhead[_Attempt]] = {}
+        self._written_plan = WrittenPlan(first.plan)
         self._plans: dict[Remedy, Plan | None] = {}
         self._attempts: dict[tuple[Remedy, int], _Attempt] = {}
-        self._struck = _Strikes(first)
+        self._strikes = _Strikes(first)
         waited_us = -(-first.waited_us // US_PER_SECOND) * US_PER_SECOND
         waits = any(step.when is not None for step in first.plan.script)
         is_bounded = first.plan.step_limit_us is not None or not waits
@@ -174,19 +177,19 @@ class Trials:
         """Return whether Kafka and the model accept a remedy, and it changes anything."""
         return self._plan(remedy) is not None
 
-    def ahead(self, ways: Iterable[Sequence[Prevention]]) -> Generator[Sequence[Prevention]]:
-        """Yield remedies to try together, while other cores begin with those that come next."""
+    def ahead(self, groups: Iterable[Sequence[Prevention]]) -> Generator[Sequence[Prevention]]:
+        """Yield each group of remedies to try together, while other cores begin the next groups."""
 
-        def run_of(ways: Sequence[Prevention]) -> Run | None:
-            key = together(ways).remedy, self._limits_us[0]
+        def run_of(group: Sequence[Prevention]) -> Run | None:
+            key = together(group).remedy, self._limits_us[0]
             plan = None if key in self._attempts else self._bounded_plan(*key)
             return None if plan is None else (plan, self._first.seed)
 
-        with closing(self._workers.ahead(self._run_one, filter(None, ways), run_of)) as begun:
-            for each, run in begun:
+        with closing(self._workers.ahead(self._run_one, filter(None, groups), run_of)) as begun:
+            for group, run in begun:
                 if run is not None:
-                    self._begun[together(each).remedy, self._limits_us[0]] = run
-                yield each
+                    self._runs_ahead[together(group).remedy, self._limits_us[0]] = run
+                yield group
 
     def trial(self, remedy: Remedy, rule: str, findings: Sequence[Finding]) -> Trial | None:
         """Try a remedy for a rule's *findings* of one cause; None if no run is left."""
@@ -195,23 +198,25 @@ class Trials:
             attempt = self._attempt(remedy, limit_us)
             if attempt is None:
                 return trial
-            patience = (f"limits.step={duration_text(limit_us)}",) if limit_us and attempt.hurried else ()
+            patience = (
+                (f"limits.step={duration_text(limit_us)}",) if limit_us and attempt.timed_out_steps else ()
+            )
             trial = self._outcome(attempt, rule, findings, (*options_of(remedy), *patience))
-            if trial.outcome != NOT_TRIED or not attempt.hurried:
+            if trial.outcome != NOT_TRIED or not attempt.timed_out_steps:
                 return trial
         return trial
 
     def _plan(self, remedy: Remedy) -> Plan | None:
         if remedy not in self._plans:
-            self._plans[remedy] = self._written.with_options(options_of(remedy)) if remedy else None
+            self._plans[remedy] = self._written_plan.with_options(options_of(remedy)) if remedy else None
         return self._plans[remedy]
 
     def _attempt(self, remedy: Remedy, limit_us: int) -> _Attempt | None:
         key = remedy, limit_us
         plan = self._bounded_plan(remedy, limit_us)
-        if key not in self._attempts and plan is not None and self._left > 0:
-            self._left -= 1
-            begun = self._begun.pop(key, None)
+        if key not in self._attempts and plan is not None and self._runs_left > 0:
+            self._runs_left -= 1
+            begun = self._runs_ahead.pop(key, None)
             self._attempts[key] = (
                 self._run_one(plan, self._first.seed, self._workers) if begun is None else begun.result()
             )
@@ -227,54 +232,57 @@ class Trials:
         )
 
     def _outcome(
-        self, again: _Attempt, rule: str, findings: Sequence[Finding], options: tuple[str, ...]
+        self, attempt: _Attempt, rule: str, findings: Sequence[Finding], options: tuple[str, ...]
     ) -> Trial:
         damage_us = _damage_us(findings)
-        needed = {key: fault for key, fault in self._struck.faults.items() if fault.at_us <= damage_us}
-        struck = again.faults
-        missing = [fault.fault for key, fault in needed.items() if key not in struck]
-        refuted_by = _repeated_finding(rule, again.verdict, findings)
-        reason = "" if refuted_by else self._no_proof(again, rule, needed, missing)
+        needed_faults = {
+            key: fault for key, fault in self._strikes.faults.items() if fault.at_us <= damage_us
+        }
+        attempt_faults = attempt.faults
+        missing = [fault.fault for key, fault in needed_faults.items() if key not in attempt_faults]
+        refuted_by = _repeated_finding(rule, attempt.verdict, findings)
+        reason = "" if refuted_by else self._no_proof(attempt, rule, needed_faults, missing)
         if not (reason or refuted_by):
-            refuted_by = _new_finding(again.verdict, self._first.verdict, rule)
+            refuted_by = _new_finding(attempt.verdict, self._first.verdict, rule)
         return Trial(
             outcome=REFUTED if refuted_by else NOT_TRIED if reason else TRIED_HELD,
             reason=reason,
             refuted_by=refuted_by,
-            verdict=again.verdict.status,
-            struck=tuple(fault.fault for key, fault in needed.items() if key in struck),
+            verdict=attempt.verdict.status,
+            struck=tuple(fault.fault for key, fault in needed_faults.items() if key in attempt_faults),
             missing=tuple(missing),
-            is_finished=again.is_script_finished and again.given_up is None,
+            is_finished=attempt.is_script_finished and attempt.given_up is None,
             options=options,
             is_drawn=self._first.open_plan is not None,
-            digest=again.trace_digest,
+            digest=attempt.trace_digest,
         )
 
     def _no_proof(
-        self, again: _Attempt, rule: str, needed: Collection[_StrikeKey], missing: Sequence[str]
+        self, attempt: _Attempt, rule: str, needed_faults: Collection[_StrikeKey], missing: Sequence[str]
     ) -> str:
         """Return why a trial without the findings proves nothing; empty if it proves something."""
-        judged = again.verdict.rules.get(rule)
-        if again.given_up is not None:
-            return again.given_up
-        waits = _vain_wait_text(again)
+        judged = attempt.verdict.rules.get(rule)
+        if attempt.given_up is not None:
+            return attempt.given_up
+        waits = _vain_wait_text(attempt)
         if missing:
             return f"{missing[0]} did not strike{waits and f'; {waits}'}"
-        if waits and any(self._struck.lasting[key] - again.lasting[key] for key in needed):
-            # Faults that were in force together in the run came one after the other in the trial.
+        if waits and any(self._strikes.overlaps[key] - attempt.overlaps[key] for key in needed_faults):
+            # Faults that overlapped in the run struck one after the other in the trial.
             return waits
-        if again.verdict.status == INCONCLUSIVE or judged is None or judged.status == INCONCLUSIVE:
-            return "; ".join(again.verdict.reasons) or "the trial is inconclusive"
-        if again.unfinished:
-            return "; ".join(again.unfinished)
-        lacking = _judged_things(self._first) - again.judged_on
+        if attempt.verdict.status == INCONCLUSIVE or judged is None or judged.status == INCONCLUSIVE:
+            return "; ".join(attempt.verdict.reasons) or "the trial is inconclusive"
+        if attempt.unfinished:
+            return "; ".join(attempt.unfinished)
+        lacking = _judged_things(self._first) - attempt.judged_on
         return min(map(_lacking_text, lacking)) if lacking else ""
 
 
 def _vain_wait_text(attempt: _Attempt) -> str:
-    """Describe what the script waited for in vain; empty if it did not."""
+    """Describe the first condition that the script awaited in vain; empty if there is none."""
     return next(
-        (f"the run waits in vain in step {step.number}: {step.missing}" for step in attempt.hurried), ""
+        (f"the run waits in vain in step {step.number}: {step.missing}" for step in attempt.timed_out_steps),
+        "",
     )
 
 
@@ -287,7 +295,7 @@ def _place(finding: Finding) -> Hashable:
 
 
 def _repeated_finding(rule: str, verdict: Verdict, findings: Sequence[Finding]) -> Refutation | None:
-    """Return a finding that is still there: at the same place, or with the same permission."""
+    """Return a finding of the trial with the place or the permission of a finding of the run."""
     judged = verdict.rules.get(rule)
     permitted_by, places = findings[0].permitted_by, set(map(_place, findings))
     return next(
@@ -300,15 +308,15 @@ def _repeated_finding(rule: str, verdict: Verdict, findings: Sequence[Finding]) 
     )
 
 
-def _new_finding(again: Verdict, first: Verdict, rule: str) -> Refutation | None:
-    """Return a finding of the trial that is new: replacing one loss by another is not a remedy.
+def _new_finding(trial: Verdict, first: Verdict, rule: str) -> Refutation | None:
+    """Return a new finding of the trial: a remedy that replaces one loss with another is none.
 
-    It comes from a rule that had no findings in the run, or its cause is new in the run, or new for
-    the rule in question.
+    A finding is new if its rule had no findings in the run, if no finding of the run had its cause,
+    or if it is from *rule* and no finding of *rule* in the run had its cause.
     """
     before = {name: _explanations(judged.findings) for name, judged in first.rules.items() if judged.findings}
     all_explanations: frozenset[_Explanation] = frozenset().union(*before.values())
-    for name, judged in again.rules.items():
+    for name, judged in trial.rules.items():
         for finding in judged.findings:
             explanations = _explanations([finding])
             if not (
@@ -339,7 +347,10 @@ def _explanations(findings: Iterable[Finding]) -> frozenset[_Explanation]:
 
 
 def _damage_us(findings: Sequence[Finding]) -> int:
-    """Return the time of the last event in the chains. Without chains, all faults count."""
+    """Return when the damage was done: the last event in the chains of the findings.
+
+    Without chains this is unknown, so it is after all faults.
+    """
     times = [link.at_us for finding in findings for link in finding.chain if link.at_us is not None]
     return max(times, default=_NEVER_US)
 
@@ -347,8 +358,8 @@ def _damage_us(findings: Sequence[Finding]) -> int:
 _NEVER_US: Final = 2**63
 
 
-def _judged_things(result: RunResult) -> frozenset[_Judged]:
-    """Return what a run had to judge: acks, partitions read to their end, replicas in sync."""
+def _judged_things(result: RunResult) -> frozenset[_JudgedThing]:
+    """Return what a run had to judge: acks, partitions that were read back, replicas in sync."""
     evidence = result.evidence
     in_sync = {
         (partition, broker)
@@ -361,8 +372,8 @@ def _judged_things(result: RunResult) -> frozenset[_Judged]:
     return frozenset({*read_back, *in_sync, *({(None, None)} if has_acks else ())})
 
 
-def _lacking_text(lacking: _Judged) -> str:
-    """Describe something that a run had to judge and its trial had not."""
+def _lacking_text(lacking: _JudgedThing) -> str:
+    """Describe something that the run had to judge but the trial did not have."""
     partition, broker = lacking
     if partition is None:
         return "nothing was acknowledged"

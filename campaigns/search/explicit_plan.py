@@ -31,7 +31,7 @@ def explicit_plans(result: RunResult) -> Iterator[Plan]:
     """
     plan = replace(result.plan, variant=None, description="", swarm=None, expect=Expectation())
     sends = list(sends_of(result))
-    operated = [Moment(at_us=at_us, action=action) for at_us, action in result.operated]
+    other_actions = [Moment(at_us=at_us, action=action) for at_us, action in result.other_actions]
     without_moments = replace(
         plan,
         script=(),
@@ -41,7 +41,7 @@ def explicit_plans(result: RunResult) -> Iterator[Plan]:
     )
     starts, ends = _transaction_starts(result), _transaction_ends(result)
     for scripted in (True, False):
-        moments = [*starts, *sends, *ends, *operated, *_faults(result, scripted=scripted)]
+        moments = [*starts, *sends, *ends, *other_actions, *_faults(result, scripted=scripted)]
         yield with_timeline(without_moments, moments)
     scripted_faults = any(isinstance(action, Fault) for step in plan.script for action in step.actions)
     if not scripted_faults:

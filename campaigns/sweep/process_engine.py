@@ -8,7 +8,7 @@ from typing import Final
 import pyarrow as pa
 
 from harrow.campaigns.run.workers.available_workers import available_workers
-from harrow.campaigns.run.workers.worker_pool import WorkerLostError, kill, losses_noticed, worker_pool
+from harrow.campaigns.run.workers.worker_pool import WorkerLostError, detect_lost_workers, kill, worker_pool
 from harrow.campaigns.sweep.cell import Cell
 from harrow.campaigns.sweep.chunk import Chunk, Task
 from harrow.campaigns.sweep.engine import ChunkLostError
@@ -34,7 +34,7 @@ class ProcessEngine:
     def run(self, chunk: Chunk) -> pa.Table:
         pool = self._living_pool()
         try:
-            with losses_noticed():
+            with detect_lost_workers():
                 futures: list[Future[pa.RecordBatch]] = [pool.submit(_run, task) for task in chunk.tasks]
                 return pa.Table.from_batches([future.result() for future in futures])
         except WorkerLostError as error:

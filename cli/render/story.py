@@ -136,7 +136,7 @@ def _missed_and_undecided(run: FinishedRun, *, shown: str = "") -> Iterator[Rend
     """Yield missed expectations, and why the run is undecided, without the reason *shown*."""
     yield from _expectations(run)
     result = run.result
-    for step in result.hurried:
+    for step in result.timed_out_steps:
         where = f"{run.file}:{step.line}" if step.line else f"step {step.number}"
         waited = f"went on after {duration_text(step.waited_us)} without its condition: {step.missing}"
         yield indented(Text.assemble(("hurried ", DIM), f"{where} {waited}"))

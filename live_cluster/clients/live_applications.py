@@ -111,7 +111,7 @@ class _LiveApplicationSession:
         self.is_paused = False
         self.hold: _Hold | None = None
         self.held_at: str | None = None
-        self.read_end: Mapping[str, int] = {}
+        self.positions: Mapping[str, int] = {}
         self._is_idle = False
         self.has_ended = False
         self.error: str | None = None
@@ -170,7 +170,7 @@ class _LiveApplicationSession:
             spec = self._client.spec
             self._host.report(ApplicationStep, spec.name, spec.group, report["step"])
         elif "idle" in report:
-            self.read_end, self._is_idle = report["reached"], report["idle"]
+            self.positions, self._is_idle = report["reached"], report["idle"]
         elif "passed" in report:
             self._take_passed(report["passed"], report["hold"])
         elif "held" in report:

@@ -5,7 +5,7 @@ from functools import partial
 from typing import Any, Final
 
 from harrow.campaigns.clients.client import Client, Reader, Sender
-from harrow.campaigns.clients.client_promises import promised_to_consumer, promised_to_producer
+from harrow.campaigns.clients.client_promises import consumer_promises, producer_promises
 from harrow.checks.evidence import ConsumerSettings, ProducerSettings
 from harrow.cluster_model.clients.partitioner import partition_number
 from harrow.cluster_model.events import ClientStopped
@@ -197,7 +197,7 @@ class LiveProducer(LiveClient, Sender):
     def producer_settings(self) -> dict[int, ProducerSettings]:
         release = self._host.release
         config = producer_config(release, self.spec.settings, RELEASES[release].behaviours)
-        promised = promised_to_producer(self.spec.name, config)
+        promised = producer_promises(self.spec.name, config)
         return {session.process: promised for session in self._sessions}
 
 
@@ -308,7 +308,7 @@ class LiveConsumer(LiveClient, Reader):
 
     def consumer_settings(self) -> dict[int, ConsumerSettings]:
         config = consumer_config(self._host.release, self.spec.settings)
-        settings = promised_to_consumer(self.spec, config)
+        settings = consumer_promises(self.spec, config)
         return {session.process: settings for session in self._sessions}
 
     def has_consumed(self, value: str) -> bool:

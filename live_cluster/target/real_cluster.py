@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Protocol
 
 from harrow.campaigns.language.plan import Plan
-from harrow.campaigns.run.targets.shared_environment import Wires
+from harrow.campaigns.run.targets.shared_environment import LinkControl
 from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.log.record_batch import RecordBatch
 from harrow.cluster_model.sim.choices import Choices
@@ -24,7 +24,7 @@ from harrow.live_cluster.watches.observed_metadata import ObservedMetadata
 from harrow.live_cluster.wire.connection import BrokerConnection
 
 
-class Links(Wires, Protocol):
+class Links(LinkControl, Protocol):
     """The links between processes. An end of a link is a broker's id, or a name."""
 
     def restore_all(self) -> None:

@@ -216,7 +216,7 @@ def test_the_digest_covers_every_file_of_a_run() -> None:
     packages = {name for name in files if name.endswith("__init__.py")}
     finder = {"src/harrow/compilation.py"}
     assert len(files) > 200
-    assert files - packages - finder <= {name for name, _ in this._deciding_sources()}
+    assert files - packages - finder <= {name for name, _ in this._model_sources()}
 
 
 @pytest.mark.parametrize("entry", ["code.zip", "./code.zip"])

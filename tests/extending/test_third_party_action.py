@@ -38,7 +38,9 @@ def test_a_script_performs_the_action(redeploy: Any) -> None:
     assert result.expected
     sessions = [settings.name for settings in result.evidence.producers.values()]
     assert sorted(sessions) == ["producer-0", "producer-0", "producer-1", "producer-1"]
-    assert [action for _, action in result.operated] == [redeploy(producers=("producer-0", "producer-1"))]
+    assert [action for _, action in result.other_actions] == [
+        redeploy(producers=("producer-0", "producer-1"))
+    ]
 
 
 def test_references_of_the_action_are_checked() -> None:

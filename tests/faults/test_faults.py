@@ -145,7 +145,7 @@ class FakeClient:
     def is_paused(self) -> bool:
         return self._name in self._environment.still
 
-    def can_be_left_behind(self) -> bool:
+    def can_become_zombie(self) -> bool:
         return self._name.startswith("producer")
 
     def steps(self) -> tuple[str, ...]:

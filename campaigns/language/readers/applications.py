@@ -1,4 +1,4 @@
-"""Reads the applications of the workload, and checks that the fields of each fit together."""
+"""Reads the applications of a workload, and checks that the fields of each fit together."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import replace
@@ -35,7 +35,7 @@ _DELIVERIES_OF_KEY: Final[Mapping[str, tuple[str, ...]]] = {
     "workers": (WATERMARK, HIGHEST_FINISHED),
     "group_metadata": (EXACTLY_ONCE,),
 }
-"""The deliveries that each of these keys applies to."""
+"""The keys that apply only to some deliveries, with these deliveries."""
 
 
 class ApplicationReader:
@@ -49,19 +49,20 @@ class ApplicationReader:
     def read(self, section: Part, name: str) -> ApplicationSpec:
         delivery = section.get(_DELIVERY) or EXACTLY_ONCE
         consumer = self._settings.own_in(CONSUMER, section / CONSUMER, {GROUP_ID: name})
-        # If the release has no transactions, `_check_delivery` reports that once.
+        # `_check_delivery` reports a release without transactions. With a transactional.id here,
+        # it could be reported a second time.
         is_transactional = delivery == EXACTLY_ONCE and self._has_transactions()
         implied: dict[str, Value] = {TRANSACTIONAL_ID: name} if is_transactional else {}
         producer = self._settings.own_in(PRODUCER, section / PRODUCER, implied)
         spec = self._reader.read(
             ApplicationSpec, section, name=name, consumer=plain(consumer), producer=plain(producer)
         )
-        idle = self._keys_without_effect(spec, section)
+        ignored = self._keys_without_effect(spec, section)
         spec = replace(
             spec,
-            **{item.attribute: item.default for item in fields_of(ApplicationSpec) if item.key in idle},
+            **{item.attribute: item.default for item in fields_of(ApplicationSpec) if item.key in ignored},
         )
-        keys = section.parts.keys() - idle
+        keys = section.parts.keys() - ignored
         self._check_topics(spec, keys, section)
         self._check_delivery(spec, keys, consumer, section)
         self._draft.check_stop("application", section, spec.start_us, spec.stop_us)
@@ -80,15 +81,15 @@ class ApplicationReader:
             self._draft.problem(section / "to", message)
 
     def _keys_without_effect(self, spec: ApplicationSpec, section: Part) -> set[str]:
-        """Return the keys that an option made meaningless by choosing another delivery."""
+        """Return the keys in the file that have no effect because an option chose the delivery."""
         if _DELIVERY not in section or not (section / _DELIVERY).is_from_option():
             return set()
-        idle = {
+        ignored = {
             key
             for key, deliveries in _DELIVERIES_OF_KEY.items()
             if key in section and spec.delivery not in deliveries
         }
-        return {key for key in idle if not (section / key).is_from_option()}
+        return {key for key in ignored if not (section / key).is_from_option()}
 
     def _check_delivery(
         self, spec: ApplicationSpec, keys: Collection[str], consumer: SourcedSettings, section: Part

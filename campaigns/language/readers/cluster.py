@@ -47,9 +47,10 @@ class ClusterReader:
         self._section = draft.body / "cluster"
         self._reader = SectionReader(draft)
         self._ids: tuple[int, ...] = ()
-        # The brokers that exist from the start.
+        # The ids of brokers that exist from the start.
         self._initial: tuple[int, ...] = ()
-        self._has_all = True
+        # False if the file has more brokers or partitions than are read.
+        self._is_complete = True
 
     def read(self) -> CheckedCluster:
         brokers = self._brokers()
@@ -63,7 +64,7 @@ class ClusterReader:
         specs = tuple(topic for topic, _ in topics.values())
         broker_specs = [broker for broker, _ in brokers.values()]
         self._check_racks(broker_specs, specs)
-        references = References(self._draft, broker_specs, specs, has_all=self._has_all)
+        references = References(self._draft, broker_specs, specs, has_all=self._is_complete)
         spec = SectionReader(self._draft, references).read(
             ClusterSpec,
             self._section,
@@ -90,7 +91,7 @@ class ClusterReader:
         )
 
     def _quotas(self) -> tuple[QuotaSpec, ...]:
-        """Return the quotas. The clients that they name are checked later."""
+        """Return the quotas. `read_plan` checks the clients that they name."""
         quotas: dict[str | None, QuotaSpec] = {}
         for section in self._section / "quotas":
             quota = self._reader.read(QuotaSpec, section)
@@ -104,7 +105,7 @@ class ClusterReader:
         return tuple(quotas.values())
 
     def _fixed_metadata(self, spec: ClusterSpec) -> str | None:
-        """Return the control plane of the campaign or its release; None for an unknown release."""
+        """Return the control plane that the campaign or its release decides; None if unknown."""
         release = RELEASES.get(self._settings.release)
         return spec.metadata or (release.metadata if release else None)
 
@@ -114,13 +115,13 @@ class ClusterReader:
         return None if "kafka" in drawn or "cluster.metadata" in drawn else self._fixed_metadata(spec)
 
     def _servers(self, spec: ClusterSpec) -> tuple[int, ...]:
-        """Return the servers that are not brokers."""
+        """Return the ids of the servers that are not brokers."""
         if self._fixed_metadata(spec) == ZOOKEEPER:
             return spec.zookeeper_ids()
         return () if spec.combined else spec.controller_ids()
 
     def _quorum(self, spec: ClusterSpec) -> tuple[int, ...]:
-        """Return the voters of KRaft."""
+        """Return the ids of the voters in KRaft; none with ZooKeeper."""
         return spec.controller_ids() if self._fixed_metadata(spec) == KRAFT else ()
 
     def _check_metadata(self, spec: ClusterSpec) -> None:
@@ -135,7 +136,7 @@ class ClusterReader:
         self._draft.problem(self._section / "metadata", message)
 
     def _check_voters(self, spec: ClusterSpec) -> None:
-        """Check that combined mode has a broker for each voter; the default needs no check."""
+        """Check that combined mode has a broker for each voter, if `voters` is in the campaign."""
         voters = self._section.at("kraft", "voters")
         if voters.value is None or not spec.combined:
             return
@@ -160,13 +161,13 @@ class ClusterReader:
         return " at the start" if len(self._initial) < len(self._ids) else ""
 
     def _note_ignored(self, spec: ClusterSpec, settings: Sequence[SourcedSettings]) -> None:
-        """Note keys for another control plane: an option may have changed the release."""
+        """Note keys for another control plane, which an option may have replaced."""
         release = RELEASES.get(self._settings.release)
         if release is None:
             return
         metadata = spec.metadata or release.metadata
         why = where_metadata_is(release.name, metadata)
-        for name, sourced in (item for of_owner in settings for item in of_owner.items()):
+        for name, sourced in (item for owner_settings in settings for item in owner_settings.items()):
             if SETTINGS[BROKER, name].metadata not in ("", metadata):
                 # KafkaConfig.validateControlPlaneListenerEmptyForKRaft
                 refused = " (brokers refuse to start with it)" if name == CONTROL_PLANE_LISTENER else ""
@@ -176,7 +177,7 @@ class ClusterReader:
                 self._draft.note(self._section / section, f"cluster.{section} is ignored: {why}")
 
     def _check_racks(self, brokers: Sequence[BrokerSpec], topics: Sequence[TopicSpec]) -> None:
-        """Check that all brokers or none have racks, if replicas are assigned by racks."""
+        """Check that either all brokers have racks or none, if Kafka assigns replicas."""
         without = [broker.id for broker in brokers if broker.rack is None]
         if not without or len(without) == len(brokers) or not self._has_sound_brokers():
             return
@@ -189,7 +190,7 @@ class ClusterReader:
             self._draft.problem(self._section / "brokers", message)
 
     def _has_sound_brokers(self) -> bool:
-        return self._has_all and self._draft.body.is_sound("cluster", "brokers")
+        return self._is_complete and self._draft.body.is_sound("cluster", "brokers")
 
     def _brokers(self) -> dict[int, tuple[BrokerSpec, SourcedSettings]]:
         sections = self._section / "brokers"
@@ -200,7 +201,7 @@ class ClusterReader:
         if len(sections.value) > BROKERS_MAX:
             message = f"{len(sections.value)} brokers are too many: at most {BROKERS_MAX}"
             self._draft.problem(sections, message)
-            self._has_all = False
+            self._is_complete = False
         brokers: dict[int, tuple[BrokerSpec, SourcedSettings]] = {}
         places: dict[int, Part] = {}
         for section in islice(sections, BROKERS_MAX):
@@ -230,7 +231,7 @@ class ClusterReader:
             if total > PARTITIONS_MAX:
                 message = f"too many partitions in all: at most {PARTITIONS_MAX}"
                 self._draft.problem(section, message)
-                self._has_all = False
+                self._is_complete = False
                 break
             topics[name] = topic
         return topics
@@ -243,13 +244,13 @@ class ClusterReader:
         factor: int | None = section.get("replication_factor")
         if factor is not None and not assignment:
             self._check_replication_factor(factor, section / "replication_factor")
-        usual = len(assignment[0]) if assignment else 0
+        assigned_factor = len(assignment[0]) if assignment else 0
         spec = self._reader.read(
             TopicSpec,
             section,
             name=name,
             partitions=section.get("partitions") or len(assignment) or 1,
-            replication_factor=factor or usual or min(REPLICAS_DEFAULT, max(1, len(self._initial))),
+            replication_factor=factor or assigned_factor or min(REPLICAS_DEFAULT, max(1, len(self._initial))),
             assignment=assignment,
             settings=plain(settings),
         )
@@ -262,7 +263,11 @@ class ClusterReader:
             self._draft.problem(place, message)
 
     def _check_assignment(self, topic: Part, assignment: tuple[tuple[int, ...], ...]) -> None:
-        """Check an assignment like AdminUtils.validateReplicaAssignment, and that numbers agree."""
+        """Check an assignment.
+
+        It must be valid for AdminUtils.validateReplicaAssignment, and agree with `partitions` and
+        `replication_factor`.
+        """
         place = topic / "assignment"
         if not assignment:
             self._draft.problem(place, "an assignment needs a list of brokers for each partition")

@@ -1,4 +1,4 @@
-"""Reads conditions: those that a step waits for or asserts, and those that must hold at the end."""
+"""Reads conditions: of steps, of assertions, of faults, and of the end of a run."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
@@ -31,7 +31,7 @@ _API = "api"
 _RULE = "rule"
 
 Keys = Mapping[str, Any]
-"""The keys read on the way down to a fact, as {attribute: value}."""
+"""The keys of the mappings that enclose a fact, as {attribute: value}."""
 
 
 class ConditionReader:
@@ -40,7 +40,7 @@ class ConditionReader:
     def __init__(self, draft: Draft, references: References) -> None:
         self._draft = draft
         self._references = references
-        # The faults that define message rules may be read later.
+        # These are checked later, because the faults that define message rules may be read later.
         self._awaited_rules: list[tuple[Part, str]] = []
 
     def check_awaited_rules(self, control_plane_of: Callable[[str], str | None]) -> None:
@@ -80,7 +80,7 @@ class ConditionReader:
                 yield from self._facts_under_keys(kind, attributes[1:], inner, {**keys, item.attribute: key})
 
     def _check_can_happen(self, pattern: EventPattern, part: Part) -> None:
-        """Check that the event that a condition waits for can happen under this control plane."""
+        """Check that an event for which a condition waits can happen with this control plane."""
         metadata = self._references.metadata
         if metadata is None:
             return
@@ -108,7 +108,7 @@ class ConditionReader:
             self._report_impossible(part, f"{name} is never the controller, which is a broker")
 
     def _report_impossible(self, part: Part, message: str, *, at_key: bool = False) -> None:
-        """Report a condition that can never hold under this control plane."""
+        """Report a condition that can never hold with this control plane."""
         release = self._draft.body.get("kafka") or DEFAULT_RELEASE
         metadata = self._references.metadata
         why = where_metadata_is(release, metadata) if metadata else ""

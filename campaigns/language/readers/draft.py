@@ -1,4 +1,4 @@
-"""A campaign or a variant while it is being read: its parts, and the mistakes found in it."""
+"""Holds a campaign or a variant while it is being read: its parts, and the mistakes in it."""
 
 from collections.abc import Collection
 from dataclasses import field
@@ -36,7 +36,7 @@ class Report:
             variants.append(variant)
 
     def new_attempt(self) -> "Report":
-        """Return an empty report for a plan that may be left out; it shares the suggestions."""
+        """Return an empty report, with the same cache, for a plan that may be left out."""
         return Report(_suggestions=self._suggestions)
 
     def add_all(self, other: "Report") -> None:
@@ -50,7 +50,7 @@ class Report:
         """Return the hint for an unknown name; empty if there are very many names."""
         if len(names) > _SUGGESTIONS:
             return ""
-        # Cached, so that the same mistake has the same message in each variant.
+        # Suggestions are cached, so that the same mistake has the same message in each variant.
         key = (word, frozenset(names))
         if key not in self._suggestions:
             few = len(self._suggestions) < _SUGGESTIONS
@@ -62,7 +62,8 @@ class Draft:
     """A plan while it is being read.
 
     Parts with the wrong shape are reported and left out of ``body``, so that the rest can be
-    checked. A check for something missing first asks whether the part is sound (`Part.is_sound`).
+    checked. Before a check reports that something is missing, it asks whether the part is sound
+    (`Part.is_sound`).
     """
 
     def __init__(self, tree: nodes.MapNode, variant: str | None, report: Report) -> None:
@@ -76,7 +77,7 @@ class Draft:
             report.add(*mistake, variant)
 
     def problem(self, part: Part, message: str, *, at_key: bool = False) -> None:
-        """Report a mistake in a part, or with *at_key* in its key."""
+        """Report a mistake at the position of a part or, with *at_key*, of its key."""
         self.report.add(part.key_mark if at_key else part.mark, message, self.variant)
 
     def note(self, part: Part, message: str) -> None:
@@ -99,12 +100,15 @@ class Draft:
         at_key: bool = False,
         defined: str = "",
     ) -> None:
-        """Report a name that does not exist; *defined* is the place of those that do."""
+        """Report a name that does not exist. *defined* is where existing names are defined."""
         message = f"unknown {noun} {quoted(word)}{self.report.suggestion(word, names)}{defined}"
         self.problem(part, message, at_key=at_key)
 
     def is_duplicate(self, noun: str, name: Any, part: Part, places: dict[Any, Part]) -> bool:
-        """Report a name that is defined elsewhere; *places* has the first definition of each."""
+        """Return whether a name is already defined, and report that.
+
+        *places* has the first definition of each name.
+        """
         if name not in places:
             places[name] = part
             return False
@@ -131,7 +135,7 @@ class Draft:
 
 
 def _place_hint(key: str, *, at_top: bool) -> str | None:
-    """Return the place where an unknown key belongs, or None."""
+    """Return a hint about the place where an unknown key belongs, or None."""
     scopes = scopes_of(key)
     if scopes:
         if at_top:
@@ -146,7 +150,7 @@ def _place_hint(key: str, *, at_top: bool) -> str | None:
 
 
 def _mutant_hint(key: str, section: SectionShape) -> str | None:
-    """Return the behaviour of a mutant whose name was written instead."""
+    """Return a hint for a mutant's name that was written instead of its behaviour, or None."""
     mutant = MUTANTS.get(key.replace("_", "-")) if section.catalogue == "behaviours" else None
     if mutant is None:
         return None

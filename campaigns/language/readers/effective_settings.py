@@ -26,7 +26,7 @@ from harrow.cluster_model.sim.virtual_time import US_PER_MS
 
 
 class SourcedValue(NamedTuple):
-    """A setting's value, and its part of the campaign."""
+    """The value of a setting, and the part of the campaign that sets it."""
 
     value: Value
     part: Part
@@ -36,7 +36,7 @@ SourcedSettings = Mapping[str, SourcedValue]
 
 
 class EffectiveSettings:
-    """The settings of one plan. A more specific place overrides the campaign's ``settings``."""
+    """The settings of a plan. Settings of a broker, topic or client override ``settings``."""
 
     def __init__(self, draft: Draft) -> None:
         self._draft = draft
@@ -52,12 +52,15 @@ class EffectiveSettings:
     def check_brokers(self, own: Iterable[SourcedSettings]) -> None:
         """Report settings with which a broker would refuse to start.
 
-        *own* has the settings that single brokers override.
+        *own* has the settings of single brokers, which override those of all brokers.
         """
         if not self._checks_release:
             return
         common = self.broker()
-        for settings in (common, *({**common, **of_broker} for of_broker in own if of_broker)):
+        for settings in (
+            common,
+            *({**common, **broker_settings} for broker_settings in own if broker_settings),
+        ):
             for conflict in catalogue.broker_conflicts(self.release, plain(settings)):
                 self._draft.problem(settings[conflict.setting].part, conflict.needed)
 
@@ -71,7 +74,7 @@ class EffectiveSettings:
     def own_in(
         self, scope: str, section: Part, implied: Mapping[str, Value] = MappingProxyType({})
     ) -> SourcedSettings:
-        """Return the settings of a client; *implied* are those that other keys set."""
+        """Return the settings of a client. *implied* has settings that follow from other keys."""
         settings = {**self._shared_with(scope), **self._read(section, (scope,))}
         settings |= {
             name: SourcedValue(value, section) for name, value in implied.items() if name not in settings
@@ -87,7 +90,7 @@ class EffectiveSettings:
         return catalogue.shared_with(scope, self.release, self._common)
 
     def _read(self, section: Part, scopes: tuple[str, ...]) -> dict[str, SourcedValue]:
-        """Return the settings of a section, and report those that the release does not have."""
+        """Return the settings in a section, and report those that the release does not have."""
         settings: dict[str, SourcedValue] = {}
         for name, part in section.parts.items():
             declared = [SETTINGS[scope, name] for scope in scopes if (scope, name) in SETTINGS]
@@ -101,7 +104,7 @@ class EffectiveSettings:
         return settings
 
     def _report_missing(self, setting: Setting, place: Part) -> None:
-        """Report a setting that the release lacks, or note it if its control plane is gone."""
+        """Report a setting that the release lacks; only note it if its control plane is gone."""
         if setting.metadata and setting.is_gone(self.release):
             self._draft.note(place, f"{setting.name} is ignored: Kafka {self.release} no longer has it")
         else:
@@ -124,19 +127,19 @@ class EffectiveSettings:
         return catalogue.producer_config(self.release, plain(settings)).acks == -1
 
     def min_isr(self, topic: SourcedSettings, brokers: Mapping[int, SourcedSettings]) -> SourcedValue | None:
-        """Return the lowest `min.insync.replicas` of a topic; None if it may be the default."""
+        """Return the lowest `min.insync.replicas` of a topic; None if a broker has the default."""
         if MIN_ISR in topic:
             return topic[MIN_ISR]
         common = self.broker().get(MIN_ISR)
-        of_brokers = [settings.get(MIN_ISR, common) for settings in brokers.values()]
-        explicit = [value for value in of_brokers if value is not None]
-        if len(explicit) < len(of_brokers):
+        broker_values = [settings.get(MIN_ISR, common) for settings in brokers.values()]
+        explicit = [value for value in broker_values if value is not None]
+        if len(explicit) < len(broker_values):
             return None
         return min(explicit, key=lambda sourced: int(sourced.value), default=common)
 
 
 def plain(settings: SourcedSettings) -> dict[str, Value]:
-    """Return the values of settings, without their sources."""
+    """Return the values of settings, without the parts of the campaign that set them."""
     return {name: sourced.value for name, sourced in settings.items()}
 
 

@@ -1,4 +1,4 @@
-"""Reads the section ``faults``, and faults in other places."""
+"""Reads the section ``faults``, and faults in other sections."""
 
 from harrow.campaigns.language.literals import duration_text
 from harrow.campaigns.language.part import Part
@@ -25,7 +25,7 @@ class FaultReader:
         self._releases: list[tuple[Part, str]] = []
 
     def one_fault(self, section: Part) -> Fault | None:
-        """Read the fault that a section names; None if there is none."""
+        """Read the fault that a section names; None if it does not name exactly one."""
         name = only_entry(self._draft, section, "fault")
         return None if name is None else self.fault(name, section / name)
 
@@ -45,7 +45,7 @@ class FaultReader:
         return fault
 
     def check_releases(self) -> None:
-        """Check, after all faults are read, that there is a message rule to release."""
+        """Check, after all faults are read, that each message rule to release exists."""
         if not self._draft.body.is_sound("script") or not self._draft.body.is_sound("faults"):
             return
         for part, rule in self._releases:
@@ -53,12 +53,12 @@ class FaultReader:
                 self._draft.unknown(part, "message rule", rule, self._rules)
 
     def control_plane_of_rule(self, rule: str) -> str | None:
-        """Return the only control plane that the rules of this name apply to; None if both."""
+        """Return the only control plane whose messages a rule matches; None if it may be both."""
         planes = {control_plane_of(fault) for fault in self._rules.get(rule, ())}
         return planes.pop() if len(planes) == 1 else None
 
     def note_unmatched(self, metadata: str | None) -> None:
-        """Note faults on messages that never occur, if an option chose the control plane."""
+        """Note faults on messages that never occur, if an option has chosen the control plane."""
         body = self._draft.body
         by_option = (body / "kafka").is_from_option() or body.at("cluster", "metadata").is_from_option()
         if metadata is None or not by_option:
@@ -75,9 +75,9 @@ class FaultReader:
             self._draft.note(unmatched[0], f"this never matches a message{others}: {why}")
 
     def injections(self, section: Part) -> tuple[Injection, ...]:
-        """Read an entry of ``faults``; empty if it has mistakes.
+        """Read an entry of ``faults``; return nothing if it has mistakes.
 
-        Faults that strike together become an injection each.
+        Each of several faults under `do`, which strike together, becomes an injection of its own.
         """
         timing = self._timing(section)
         faults = self._faults(section)
@@ -105,7 +105,7 @@ class FaultReader:
                 self._draft.problem(section, f"an entry needs one of {', '.join(TIMINGS)}; {actual}")
             return None
         kind = TIMINGS[timings[0]]
-        self._check_belongs(section, timings[0])
+        self._check_keys_of_timing(section, timings[0])
         self._check_ever_strikes(kind, section)
         window = {} if kind in (At, When) else self._window(section)
         timing = self._sections.read(kind, section, **window)
@@ -118,7 +118,7 @@ class FaultReader:
             self._draft.problem(section / "every", message)
         return timing
 
-    def _check_belongs(self, section: Part, timing: str) -> None:
+    def _check_keys_of_timing(self, section: Part, timing: str) -> None:
         """Check that an entry has no keys of other timings."""
         keys = {name: {item.key for item in fields_of(kind)} for name, kind in TIMINGS.items()}
         for key, part in section.parts.items():
@@ -128,7 +128,7 @@ class FaultReader:
                 self._draft.problem(part, message, at_key=True)
 
     def _check_ever_strikes(self, kind: type[Timing], section: Part) -> None:
-        """Check that the workload lasts until the fault strikes, unless there is a script."""
+        """Check that the workload lasts until the fault strikes, if the campaign has no script."""
         knows_end = self._draft.body.is_sound("workload", "duration") and self._draft.body.is_sound("script")
         if self._draft.body.get("script") or not knows_end:
             return
@@ -155,7 +155,7 @@ class FaultReader:
         return {"start_us": start_us, "stop_us": stop_us}
 
     def _check_sequence(self, section: Part) -> None:
-        """Check that keys about sequences of faults are in an entry with a sequence."""
+        """Check that keys that apply to sequences of faults are in an entry with a sequence."""
         if "pause" in section and "serial" not in section and section.get("repeat") in (None, 1):
             self._draft.problem(section / "pause", "`pause` goes with `serial` or `repeat`", at_key=True)
         if "together" in section and "serial" in section:

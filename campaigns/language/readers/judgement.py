@@ -1,4 +1,4 @@
-"""Reads the sections that say how to judge a run: invariants, demand, found and expect."""
+"""Reads the sections that decide how a run is judged: invariants, demand, found and expect."""
 
 from harrow.campaigns.language.part import Part
 from harrow.campaigns.language.plan import Expectation, Origin, Plan
@@ -16,8 +16,8 @@ from harrow.faults.control_plane import where_metadata_is
 class RuleScope:
     """The rules that judge a run.
 
-    They depend on the invariants that the run checks, and on whether it heals only some brokers
-    first (see `harrow.campaigns.language.plan.Core`).
+    They depend on the invariants that the run checks, and on whether the run first heals only some
+    brokers, its core (`harrow.campaigns.language.plan.Core`).
     """
 
     invariants: tuple[str, ...] = tuple(INVARIANTS)
@@ -29,7 +29,7 @@ class RuleScope:
         return frozenset(rules_for(self.invariants, core=self.has_core))
 
     def check(self, draft: Draft, part: Part, rule: str, *, at_key: bool = False) -> None:
-        """Report a rule that does not exist, or is not judged."""
+        """Report a rule that does not exist, or that does not judge the run."""
         names = rule_names()
         if rule not in names:
             draft.unknown(part, "rule", rule, names, at_key=at_key)
@@ -38,7 +38,7 @@ class RuleScope:
         elif rule in RuleScope(invariants=self.invariants).rules():
             draft.problem(part, f"{rule} is not judged without a `core`", at_key=at_key)
         elif not (draft.body / "invariants").is_from_option():
-            # If an option leaves the invariant out, the file has no mistake.
+            # If an option leaves out the invariant, the file has no mistake.
             draft.problem(part, f"{rule} is not judged, because `invariants` leaves it out", at_key=at_key)
 
 
@@ -97,16 +97,16 @@ def read_expectation(draft: Draft, scope: RuleScope, sections: SectionReader) ->
     return sections.read(
         Expectation,
         section,
-        # If an option leaves an invariant out, the expectation about it is dropped.
+        # If an option leaves out an invariant, the expectation about its rule is dropped.
         rules=tuple(sorted(item for item in rules.as_dict().items() if item[0] in judged)),
         probes=tuple(probe for probe in PROBES if probe in (section.get("probes") or ())),
     )
 
 
 def check_probes(draft: Draft, plan: Plan) -> None:
-    """Report probes that ``expect`` requires and no run can reach.
+    """Report probes that ``expect`` requires although no run can reach them.
 
-    A swarm that aims at such a probe only gets a note.
+    If a swarm aims at such a probe, that is only noted.
     """
     if not all(draft.body.is_sound(section) for section in ("kafka", "cluster", "workload", "swarm")):
         return

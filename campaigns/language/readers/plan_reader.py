@@ -22,7 +22,7 @@ BASE = "base"
 
 
 def read_plan(draft: Draft, campaign: str, variants: Collection[str]) -> Plan:
-    """Return the plan of a draft. It is valid only if no problem was reported."""
+    """Return the plan of a draft. The plan is valid only if the draft's report has no mistakes."""
     body = draft.body
     settings = EffectiveSettings(draft)
     cluster = ClusterReader(draft, settings).read()
@@ -87,7 +87,7 @@ def read_plan(draft: Draft, campaign: str, variants: Collection[str]) -> Plan:
 
 
 def _items_of_variant(draft: Draft, key: str, variants: Collection[str]) -> dict[Path, Part]:
-    """Return the items of a list that the draft's variant has, by path."""
+    """Return, by path, the items of a list that apply to the draft's variant."""
     listed = draft.body / key
     return {
         (key, index): part

@@ -24,7 +24,8 @@ from harrow.faults.link_ends import GROUPS, ZOOKEEPER
 class References:
     """Checks references, and reports references to names that do not exist.
 
-    If a definition of a broker has a mistake, for example, references to brokers are not checked.
+    If the definitions of brokers, for example, have a mistake, references to brokers are not
+    checked.
     """
 
     def __init__(
@@ -34,7 +35,7 @@ class References:
         specs = tuple(brokers)
         self._brokers = frozenset(broker.id for broker in specs)
         self._racks = frozenset(broker.rack for broker in specs if broker.rack is not None)
-        # Including partitions that a script adds.
+        # The number of partitions by topic, including partitions that a script adds.
         self._topics = {
             topic.name: max(topic.partitions, _partitions_after_script(draft, topic.name)) for topic in topics
         }
@@ -46,7 +47,7 @@ class References:
         self.partitions = frozenset(
             f"{topic}-{number}" for topic, partitions in self._topics.items() for number in range(partitions)
         )
-        # None until the whole section has been read.
+        # None until the whole section `cluster` has been read.
         self._servers: tuple[int, ...] | None = None
         self.quorum: tuple[int, ...] = ()
         # The control plane; None while it is unknown, or if a seed draws it.
@@ -63,7 +64,7 @@ class References:
         )
 
     def add_replicas(self, partition: str, replicas: Iterable[int]) -> None:
-        """Note that a script reassigns a partition: later references may mean the new replicas."""
+        """Note that a script reassigns a partition. Later references may name its new replicas."""
         if partition in self._replicas:
             self._replicas[partition] = tuple(dict.fromkeys((*self._replicas[partition], *replicas)))
 
@@ -82,7 +83,7 @@ class References:
         )
 
     def check(self, kind: type[Any], value: Any, part: Part) -> bool:
-        """Check a value of a field of this *kind*; return whether it may be valid."""
+        """Check a value of a field of this *kind*. Return whether the value may be valid."""
         checks: dict[type[Any], Callable[[Part, Any], bool | None]] = {
             kinds.BrokerMarker: self.broker_reference,
             kinds.BrokerIdMarker: self.broker,
@@ -168,7 +169,7 @@ class References:
             self._draft.problem(part, message, at_key=at_key)
 
     def broker_reference(self, part: Part, reference: int | str | tuple[int | str, ...]) -> None:
-        """Check a broker's id, or the name in ``leader of t-0``, ``leaders of t`` or ``rack a``."""
+        """Check a broker's id, or the name in a reference such as ``leader of t-0``."""
         if isinstance(reference, tuple):
             for index, single in enumerate(reference):
                 self.broker_reference(part / index, single)
@@ -194,7 +195,7 @@ class References:
             self._draft.unknown(part, "end of a link", endpoint, names)
 
     def link_end(self, part: Part, end: int | str) -> None:
-        """Check an end of a link, or a reference to several."""
+        """Check an end of a link, or a reference to several ends."""
         if isinstance(end, str) and literals.is_broker_reference(end):
             self.broker_reference(part, end)
         elif end not in GROUPS:
@@ -213,7 +214,7 @@ class References:
             self._draft.unknown(part, "producer", name, self._producers)
 
     def only_producer(self, part: Part) -> str:
-        """Return the only producer, for an action that names none; report if there are several."""
+        """Return the producer of an action that names none; report it unless there is only one."""
         if len(self._producers) != 1 and self._checks_clients:
             message = "there is no producer to send it"
             if self._producers:
@@ -223,12 +224,12 @@ class References:
 
 
 def _place_elsewhere(definitions: Part) -> str:
-    """Return the place of definitions in a cluster file, for a message; empty in a campaign."""
+    """Return the position of definitions in a cluster file; empty if they are in the campaign."""
     return f" ({definitions.place()})" if definitions.key_mark.file is not None else ""
 
 
 def _partitions_after_script(draft: Draft, topic: str) -> int:
-    """Return the largest number of partitions that a script raises a topic to."""
+    """Return the largest number of partitions to which a script raises a topic; 0 for none."""
     entries = (action.as_dict() for step in draft.body / "script" for action in step / "do")
     actions = (entry[AddPartitions.name].as_dict() for entry in entries if AddPartitions.name in entry)
     counts = (action.get("partitions", 0) for action in actions if action.get("topic") == topic)

@@ -16,7 +16,7 @@ from harrow.faults.action import Action
 from harrow.faults.actions import ReassignPartition, Send
 from harrow.faults.catalogue import ACTIONS, FAULTS
 
-_KEYS: Final = frozenset({"at", "after", "when", "do"})
+_STEP_KEYS: Final = frozenset({"at", "after", "when", "do"})
 
 
 class ScriptReader:
@@ -35,7 +35,7 @@ class ScriptReader:
         self._records_max = records_max(draft.body.at("limits", "memory").value)
 
     def step(self, section: Part) -> Step:
-        if not section.parts.keys() & _KEYS and not section.rejected:
+        if not section.parts.keys() & _STEP_KEYS and not section.rejected:
             message = "a step needs a condition (`at`, `after`, `when`) or an action (`do`)"
             self._draft.problem(section, message)
         actions = section / "do"
@@ -55,18 +55,21 @@ class ScriptReader:
         else:
             self._last_at_us, self._last_at = at.value, at
 
-    def _has_room(self, send: Send, part: Part) -> bool:
-        """Count the records of a script, and report the action that exceeds the limit."""
-        had_room = self._records <= self._records_max
+    def _count_records(self, send: Send, part: Part) -> bool:
+        """Count the records that a script sends, and return whether they are within the limit.
+
+        Report the action that exceeds the limit.
+        """
+        was_within_limit = self._records <= self._records_max
         self._records += send.count or 1
-        has_room = self._records <= self._records_max
-        if had_room and not has_room:
+        is_within_limit = self._records <= self._records_max
+        if was_within_limit and not is_within_limit:
             message = f"a script may send {self._records_max} records in all; `limits.memory` raises that"
             self._draft.problem(part, message)
-        return has_room
+        return is_within_limit
 
     def action(self, section: Part) -> Action | None:
-        """Read the action or fault that a section names; None if there is none."""
+        """Read the action or fault that a section names; None if it does not name exactly one."""
         name = only_entry(self._draft, section, "action or fault", "; put a dash before each")
         if name is None:
             return None
@@ -82,6 +85,6 @@ class ScriptReader:
             action = self._sections.read(kind, part)
             if isinstance(action, ReassignPartition):
                 self._references.add_replicas(action.partition, action.replicas)
-            return action if not isinstance(action, Send) or self._has_room(action, part) else None
+            return action if not isinstance(action, Send) or self._count_records(action, part) else None
         (item,) = fields_of(kind)
         return kind(**{item.attribute: self._sections.value(item, part)})

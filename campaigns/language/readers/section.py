@@ -24,9 +24,9 @@ class Problems(Protocol):
 class SectionReader:
     """Reads sections field by field into the dataclasses that declare them.
 
-    It checks references, unless *references* is None, as in sections that define names. The caller
-    checks that several fields fit together. ``readers`` are functions that read values of special
-    kinds.
+    With *references*, it checks that names in the sections exist. It has none for sections that
+    define names. The caller checks that the fields of a section fit together. ``readers`` are
+    functions that read values, by the kind of the value.
     """
 
     def __init__(self, problems: Problems, references: References | None = None) -> None:
@@ -35,7 +35,7 @@ class SectionReader:
         self.readers: dict[type[Any], Callable[[Part], Any]] = {}
 
     def read(self, declared: type[T], section: Part, **known_values: Any) -> T:
-        """Read a section; *known_values* are those of fields that the caller has read itself."""
+        """Read a section. *known_values* has the fields that the caller has read itself."""
         extended: type[T] = EXTENSIONS.get(declared, declared)
         values = dict(known_values)
         for item in fields_of(extended):
@@ -60,7 +60,7 @@ class SectionReader:
             self._check_unique(item, part)
             inner = replace(item, depth=item.depth - 1)
             values = (self.value(inner, element) for element in part)
-            # A value of None has been reported.
+            # A value is None if it has a mistake, which has been reported.
             return tuple(value for value in values if value is not None)
         if (reader := by_kind(self.readers, item.kind)) is not None:
             return reader(part)
@@ -79,7 +79,7 @@ class SectionReader:
 
 
 def _part_of(section: Part, item: DeclaredField) -> Part | None:
-    """Return the part of a section with a field's value; None if it has none."""
+    """Return the part of a section that has a field's value; None if there is no such part."""
     *heads, key = item.key.split(".")
     section = section.at(*heads)
     if item.kind is kinds.LastsMarker and key not in section:
@@ -88,7 +88,7 @@ def _part_of(section: Part, item: DeclaredField) -> Part | None:
 
 
 def only_entry(problems: Problems, section: Part, noun: str, hint: str = "") -> str | None:
-    """Return the only key of a section; report a section with none or several."""
+    """Return the only key of a section; report a section with no key or several keys."""
     keys = list(section.parts)
     if len(keys) == 1:
         return str(keys[0])

@@ -15,7 +15,7 @@ from harrow.cluster_model.settings import SCOPES, SETTINGS
 
 
 def read_swarm(draft: Draft, sections: SectionReader) -> Swarm | None:
-    """Return the open choices; report empty lists, and a missing rate or count."""
+    """Return the choices that seeds draw. Report empty lists, and a missing rate or count."""
     section = draft.body / "swarm"
     if section.value is None:
         return None
@@ -52,7 +52,7 @@ def _aim(draft: Draft, sections: SectionReader, section: Part) -> Aim:
 
 
 def _any_of(draft: Draft, section: Part, noun: str) -> Any:
-    """Return the list that a section draws from; report a section without one."""
+    """Return the list from which a section draws; report a section without such a list."""
     listed = section.get("any_of") or ()
     if not listed and not section.rejected:
         draft.problem(section, f"{noun}: name some under `any_of`")
@@ -72,7 +72,10 @@ def _actions(draft: Draft, section: Part, sections: SectionReader) -> SwarmActio
 
 
 def _applications(draft: Draft, section: Part) -> Iterator[tuple[str, tuple[int, int]]]:
-    """Yield the number of clients of each open kind; report a kind without any client."""
+    """Yield the possible numbers of clients of each kind that a seed draws.
+
+    Report a kind of which the workload has no client that could be copied.
+    """
     workload = draft.body / "workload"
     for key, _ in application_kinds():
         if key in section:
@@ -83,10 +86,11 @@ def _applications(draft: Draft, section: Part) -> Iterator[tuple[str, tuple[int,
 
 
 def _settings(draft: Draft, section: Part) -> tuple[tuple[str, tuple[Any, ...]], ...]:
-    """Return the open settings; report a setting that none of the releases has.
+    """Return the settings that seeds draw; report a setting that none of the releases has.
 
-    If an option names the release, such a setting is left out instead, because the swarm has other
-    choices. In an aim it is reported: without the setting the aim may miss its state.
+    If an option names the release, the swarm leaves out such a setting instead, because it has
+    other choices. In an aim the setting is always reported: without it, the aim may miss its rare
+    state.
     """
     swarm = draft.body / "swarm"
     releases = tuple(swarm.get("kafka") or (draft.body.get("kafka") or DEFAULT_RELEASE,))
@@ -97,7 +101,7 @@ def _settings(draft: Draft, section: Part) -> tuple[tuple[str, tuple[Any, ...]],
             missing = declared[0].missing_in(releases[-1])
             if all(declared[0].metadata and declared[0].is_gone(release) for release in releases):
                 draft.note(part, f"{name} is ignored: Kafka {' and '.join(releases)} no longer has it")
-                # The seed draws the setting anyway, so that its later draws do not change.
+                # The seed still draws a value, so that its other draws do not change.
                 settings.append((name, tuple(part.value)))
                 continue
             if section is swarm and (draft.body / "kafka").is_from_option():

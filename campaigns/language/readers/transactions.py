@@ -1,4 +1,4 @@
-"""Checks that transactions fit the cluster that stores their state, and the order of a script."""
+"""Checks that the cluster can store transactions, and that scripts use them in the right order."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
@@ -20,14 +20,14 @@ from harrow.faults.actions import (
 )
 from harrow.faults.clients import ClientCrash, ClientPause, ClientZombie
 
-_FACTORS: Final[Mapping[str, Setting]] = {
+_REPLICATION_FACTOR_SETTINGS: Final[Mapping[str, Setting]] = {
     TRANSACTION_STATE: SETTINGS[BROKER, "transaction.state.log.replication.factor"],
     CONSUMER_OFFSETS: SETTINGS[BROKER, "offsets.topic.replication.factor"],
 }
 
 
 def check_internal_topics(draft: Draft, plan: Plan) -> None:
-    """Report an internal topic with more replicas than brokers, which can never be created."""
+    """Report an internal topic that has more replicas than brokers, so it can never be created."""
     if not draft.body.is_sound("cluster") or not draft.body.is_sound("settings"):
         return
     drawn = None if plan.swarm is None else plan.swarm.brokers
@@ -35,7 +35,7 @@ def check_internal_topics(draft: Draft, plan: Plan) -> None:
     topics = {topic.name for topic in plan.cluster.topics}
     for client, part in _coordinated(draft.body / "workload", plan):
         for topic in client.internal_topics():
-            setting = _FACTORS[topic]
+            setting = _REPLICATION_FACTOR_SETTINGS[topic]
             factor = plan.cluster.settings.get(setting.name, setting.default(plan.kafka))
             if topic not in topics and int(factor) > brokers:
                 problem = f"{brokers} brokers cannot create {topic} with {factor} replicas"
@@ -63,8 +63,8 @@ def check_producer(draft: Draft, spec: ProducerSpec, section: Part) -> None:
 class ScriptedTransactions:
     """Checks that a script begins and ends transactions in the right order.
 
-    A fault on a producer, or a restart, may happen in the middle of a transaction, so after that
-    the producer is no longer checked.
+    A fault or a restart may hit a producer in the middle of a transaction, so after that the
+    producer is no longer checked.
     """
 
     def __init__(self, draft: Draft, producers: Iterable[ProducerSpec]) -> None:

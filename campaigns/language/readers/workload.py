@@ -1,4 +1,4 @@
-"""Reads the section ``workload``: producers, consumers, and how long they work."""
+"""Reads the section ``workload``: the clients, and how long they work."""
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
@@ -54,7 +54,7 @@ class WorkloadReader:
     def read(self) -> dict[str, tuple[Any, ...]]:
         producers = self._sections(PRODUCERS)
         if PRODUCERS not in self._section:
-            # Without a workload, a campaign has one producer for its script.
+            # A campaign without a workload has one producer, which its script uses.
             needed = "workload" not in self._draft.body or _script_needs_producer(self._draft.body)
             producers = [self._section / PRODUCERS] if needed else []
         clients = {
@@ -80,7 +80,7 @@ class WorkloadReader:
         return tuple(read(*client) for client in zip(sections[:CLIENTS_MAX], names, strict=False))
 
     def _add_internal_topics(self, clients: Iterable[Any]) -> None:
-        """Note the internal topics that clients need, because conditions may refer to them."""
+        """Add the internal topics that clients need, because conditions may refer to them."""
         if self._settings.release not in RELEASES:
             return
         config = broker_config(self._settings.release, plain(self._settings.broker()))
@@ -89,7 +89,7 @@ class WorkloadReader:
                 self._references.add_internal_topic(name, internal_topic(name, config).partitions)
 
     def _client_names(self, sections: Sequence[Part], kind: str) -> list[str]:
-        """Return a name for each client; all kinds of clients share one set of names."""
+        """Return a name for each client. Clients of different kinds cannot have the same name."""
         names = [section.get("name") or f"{kind}-{index}" for index, section in enumerate(sections)]
         for name, section in zip(names, sections, strict=True):
             self._draft.is_duplicate("client name", name, section / "name", self._names)
@@ -137,7 +137,7 @@ class WorkloadReader:
             self._draft.problem(partitions, message)
 
     def _check_min_isr(self, producer: SourcedSettings, partitions: Sequence[str]) -> None:
-        """Check that acks=all can succeed with this min.insync.replicas (KAFKA-15583)."""
+        """Check that there are enough replicas for acks=all to succeed (KAFKA-15583)."""
         if self._settings.behaviours.replication.min_isr_limited_to_replica_count:
             return
         if not self._draft.body.is_sound("cluster") or not self._settings.acks_all(producer):
@@ -166,7 +166,7 @@ class WorkloadReader:
         return spec
 
     def _check_group(self, spec: ConsumerSpec, settings: SourcedSettings, section: Part) -> None:
-        """Check that only group members have the keys for members, and that no keys contradict."""
+        """Check that only group members have keys for members, and that these keys agree."""
         if not spec.group:
             for key in _MEMBER_KEYS:
                 if key in section:

@@ -1,1 +1,1 @@
-"""Writes the sections of a campaign file from a plan; the inverse of the readers."""
+"""Writes the sections of a campaign file from a plan. This is the inverse of the readers."""

@@ -1,4 +1,4 @@
-"""Writes conditions: under ``when``, in assertions, and under ``final``."""
+"""Writes the conditions of a campaign: under ``when``, in assertions, and under ``final``."""
 
 from collections.abc import Hashable, Iterable, Sequence
 from typing import Any, TypeVar
@@ -14,7 +14,7 @@ _Key = TypeVar("_Key", bound=Hashable)
 
 
 def condition_map(condition: Condition) -> dict[str, Any]:
-    """Return the mapping of a condition, with keys in the order of the reference."""
+    """Return a condition as a mapping, with its keys in the order of the reference."""
     mapping: dict[str, Any] = {}
     for name, kind in FACTS.items():
         facts = [fact for fact in condition.facts if fact.name == name]
@@ -28,7 +28,7 @@ def condition_map(condition: Condition) -> dict[str, Any]:
 
 
 def _nested_mappings(kind: type[Fact], facts: Iterable[Fact]) -> list[Any]:
-    """Return mappings of facts by keys; a fact that would break the order starts a new mapping."""
+    """Return facts as nested mappings. A fact that would change the order starts a new mapping."""
     mappings: list[dict[Any, Any]] = [{}]
     last: list[Any] = []
     for fact in facts:
@@ -46,7 +46,10 @@ def _nested_mappings(kind: type[Fact], facts: Iterable[Fact]) -> list[Any]:
 
 
 def _can_append(mapping: dict[Any, Any], keys: list[Any], last: list[Any]) -> bool:
-    """Return whether a fact can be appended: it is new, and continues the last entry."""
+    """Return whether a fact can be appended to a mapping without changing the order of facts.
+
+    *keys* are new in the mapping, and share their beginning with the keys of the *last* fact.
+    """
     for depth, key in enumerate(keys):
         if key not in mapping:
             return True

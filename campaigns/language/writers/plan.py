@@ -1,7 +1,7 @@
 """Turns a plan into the data of a campaign file.
 
-Most of the data follows from the declared fields. The sections below have a shorter or safer
-notation.
+Most of the data follows from the fields that a plan declares. The functions of this module write
+sections that have a shorter or safer notation.
 """
 
 from typing import Any, Final
@@ -28,17 +28,17 @@ from harrow.cluster_model.invariants.catalogue import INVARIANTS
 from harrow.cluster_model.release.profiles import SWITCHES
 from harrow.cluster_model.topology import BrokerSpec, ClusterSpec, ProducerSpec, TopicSpec
 
-_ONLY_PRODUCER: Final = {"name": "producer-0"}
+_DEFAULT_PRODUCER: Final = {"name": "producer-0"}
 
 
 def document(plan: Plan) -> Rows:
-    """Return the sections, in the order in which a plan declares them."""
+    """Return the sections of a campaign file, in the order in which a plan declares them."""
     shared = SharedSettings(plan)
     sections = section_map(
         plan,
         description=Prose(plan.description.strip()) or None,
-        # Written even if it is the default, because a later version of harrow may have another
-        # default.
+        # The release is written even if it is the default, because a later version of harrow may
+        # have another default.
         kafka=plan.kafka,
         behaviours=Rows((key, plan.behaviours[key]) for key in _switches(plan)),
         cluster=_cluster(plan.cluster, shared),
@@ -61,9 +61,11 @@ def document(plan: Plan) -> Rows:
             rows[key] = sections.pop(key)
     rows |= {"behaviours": behaviours, "settings": shared.rows(), **sections}
     for key, kind in application_kinds():
-        of_kind = [_application(client, shared) for client in plan.applications if type(client) is kind.spec]
-        if of_kind:
-            rows.setdefault("workload", {})[key] = Items(of_kind)
+        applications = [
+            _application(client, shared) for client in plan.applications if type(client) is kind.spec
+        ]
+        if applications:
+            rows.setdefault("workload", {})[key] = Items(applications)
     if "workload" in rows:
         rows["workload"] = Rows(rows["workload"])
     return Rows((key, value) for key, value in rows.items() if value not in ("", {}, []))
@@ -75,7 +77,7 @@ def _switches(plan: Plan) -> list[str]:
 
 
 def _cluster(cluster: ClusterSpec, shared: SharedSettings) -> Rows:
-    """Return the section. Brokers and topics are always written, because others refer to them."""
+    """Return the section. Brokers and topics are always written, because other keys name them."""
     numbered = tuple(BrokerSpec(id=number) for number in range(len(cluster.brokers)))
     brokers = Items(
         section_map(broker, settings=settings_map(broker.settings) or None) for broker in cluster.brokers
@@ -94,17 +96,17 @@ def _topic(topic: TopicSpec, shared: SharedSettings) -> dict[str, Any]:
     return section_map(
         topic,
         partitions=None if topic.partitions == max(1, len(topic.assignment)) else topic.partitions,
-        # The default depends on the number of brokers, so it is written out for readers.
+        # The default depends on the number of brokers, so the value is written for readers.
         replication_factor=None if assigned else topic.replication_factor,
         settings=shared.own(topic.settings) or None,
     )
 
 
 def _producers(plan: Plan, shared: SharedSettings) -> Items | None:
-    """Return the producers; None for the default one."""
+    """Return the producers; None if they are only the default producer."""
     producers = [_producer(producer, plan.duration_us, shared) for producer in plan.producers]
     has_workload = bool(plan.duration_us or plan.consumers or plan.applications)
-    if not has_workload and producers == [_ONLY_PRODUCER]:
+    if not has_workload and producers == [_DEFAULT_PRODUCER]:
         return None
     return Items(producers) if producers or not has_workload else None
 
@@ -129,7 +131,7 @@ def _application(client: Any, shared: SharedSettings) -> dict[str, Any]:
 
 
 def _emptiable(section: BlastRadius | Core | None) -> dict[str, Any] | Word | None:
-    """Return the section. An empty one still counts, so it is written as such."""
+    """Return the section. An empty section differs from none, so it is written as ``{}``."""
     return None if section is None else section_map(section) or Word("{}")
 
 
@@ -149,8 +151,10 @@ def _swarm(swarm: Swarm) -> Rows:
         (name, [setting_word(name, value) for value in values]) for name, values in swarm.settings
     )
     rows = Rows(section_map(swarm, without=("faults", "actions", "aims", "core"), settings=settings or None))
-    opened = {choice.key: choice.field for choice in open_fields()}
-    rows |= {key: [value_of(opened[key], value) for value in values] for key, values in swarm.values}
+    open_fields_by_key = {choice.key: choice.field for choice in open_fields()}
+    rows |= {
+        key: [value_of(open_fields_by_key[key], value) for value in values] for key, values in swarm.values
+    }
     rows |= {key: Word(field_text(NumberRangeMarker, bounds) or "") for key, bounds in swarm.applications}
     if swarm.faults is not None:
         rows["faults"] = Rows(section_map(swarm.faults, kinds=listed(map(action_entry, swarm.faults.kinds))))

@@ -1,4 +1,4 @@
-"""Writes the sections ``script`` and ``faults``, and actions and faults in other places."""
+"""Writes the sections ``script`` and ``faults``, and actions and faults in other sections."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -35,7 +35,10 @@ def _entries(actions: Sequence[Action], only_producer: str | None) -> list[Any]:
 
 
 def action_entry(action: Action, only_producer: str | None = None) -> Any:
-    """Return an action or a fault: its name, with the fields that differ from their defaults."""
+    """Return an action or a fault as its name with the fields that differ from their defaults.
+
+    If *only_producer* is the plan's only producer, the action need not name it.
+    """
     implied: dict[str, Any] = {
         item.attribute: None
         for item in fields_of(type(action))
@@ -59,7 +62,7 @@ def injection_rows(injection: Injection, duration_us: int) -> Rows:
 
 
 def listed(entries: Iterable[Any]) -> Items:
-    """Return a list of actions or faults with each name on its own line."""
+    """Return a list of actions or faults, written with each name on its own line."""
     return Items(Rows(entry) if isinstance(entry, Mapping) else entry for entry in entries)
 
 

@@ -10,18 +10,18 @@ from harrow.cluster_model import fields as kinds
 from harrow.cluster_model.fields import DeclaredField, by_kind, fields_of
 
 WRITERS: Final[dict[type[Any], Callable[[Any], Any]]] = {}
-"""Functions that convert values of special kinds to the notation of a campaign."""
+"""Functions that convert values to the notation of a campaign, by the kind of the value."""
 
 
 class UnwritablePlanError(ValueError):
-    """A plan that no campaign file can express; the message gives the reason."""
+    """No campaign file can express a plan. The message gives the reason."""
 
 
 def section_map(declared: Any, *, without: Collection[str] = (), **written: Any) -> dict[str, Any]:
     """Return the fields that differ from their defaults, in the order of their declaration.
 
     *written* maps attributes to values that are already in the notation of a campaign; None leaves
-    an attribute out. The attributes in *without* are left out, too.
+    an attribute out. The attributes in *without* are left out too.
     """
     section: dict[str, Any] = {}
     for item in fields_of(type(declared)):

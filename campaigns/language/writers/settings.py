@@ -1,4 +1,4 @@
-"""Writes settings: shared ones under ``settings``, the others in the owner's section."""
+"""Writes settings: shared settings under ``settings``, others in the section of their owner."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -31,10 +31,11 @@ def _order() -> dict[str, int]:
 
 
 class SharedSettings:
-    """The campaign's ``settings``, and the settings that remain for each owner.
+    """The campaign's section ``settings``, and the settings that remain for each owner.
 
-    ``settings`` is the only place for settings of all brokers. A setting of topics or clients is
-    shared if all owners that would get it have it, and several have the same value.
+    An owner is a topic or a client. Settings of all brokers are always in ``settings``. A setting
+    of topics or clients is shared if all owners that would get it have it, and several of them have
+    the same value.
     """
 
     def __init__(self, plan: Plan) -> None:
@@ -64,11 +65,11 @@ class SharedSettings:
                 self._shared.setdefault(name, value)
 
     def rows(self) -> Rows:
-        """Return the campaign's ``settings``."""
+        """Return the campaign's section ``settings``."""
         return Rows(settings_map(self._shared))
 
     def own(self, settings: Settings) -> dict[str, str]:
-        """Return the settings to write in the section of a topic or a client."""
+        """Return those of *settings* that the section of their owner has to contain."""
         return settings_map(
             {name: value for name, value in settings.items() if not self._is_shared(name, value)}
         )
@@ -80,7 +81,7 @@ class SharedSettings:
         return shared == value and type(shared) is type(value)
 
     def _most_common(self, name: str) -> Value | None:
-        """Return the value to share; None if each owner should have its own."""
+        """Return the value to share; None if the setting should not be shared."""
         scopes = scopes_of(name)
         if BROKER in scopes:
             return None
@@ -97,7 +98,7 @@ def is_application(client: object) -> TypeGuard[ApplicationSpec]:
 
 
 def without_names(settings: Settings, application: ApplicationSpec) -> dict[str, Value]:
-    """Return the settings of an application's client, without those that repeat its name."""
+    """Return the settings of an application's client without those that repeat its name."""
     named = (GROUP_ID, TRANSACTIONAL_ID)
     return {
         name: value for name, value in settings.items() if not (name in named and value == application.name)
@@ -112,7 +113,7 @@ def settings_map(settings: Settings) -> dict[str, str]:
 
 
 def setting_word(name: str, value: Value) -> str:
-    """Return a setting's value as written; a list such as ``compact,delete`` may need quotes."""
+    """Return the text of a setting's value. A list such as ``compact,delete`` may need quotes."""
     text = setting_text(name, value)
     is_list = "," in text or ":" in text or text in ("", ALL_REPLICAS)
     return text if is_list else Word(text)

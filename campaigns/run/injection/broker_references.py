@@ -12,13 +12,13 @@ from harrow.faults.link_ends import ZOOKEEPER
 class BrokerReferences:
     """Resolves references such as ``leader of t-0``, ``rack a`` and ``random 2``."""
 
-    def __init__(self, target: Target, cluster: ClusterSpec, draw: Stream) -> None:
+    def __init__(self, target: Target, cluster: ClusterSpec, stream: Stream) -> None:
         self._target = target
         self._cluster = cluster
-        self._draw = draw
+        self._stream = stream
 
     def brokers(self, reference: object) -> tuple[int, ...]:
-        """Return the brokers that a reference, or a list of them, refers to now, each once."""
+        """Return the brokers that a reference or a list of references refers to now, each once."""
         references = reference if isinstance(reference, tuple) else (reference,)
         return tuple(dict.fromkeys(broker for item in references for broker in self._resolve(item)))
 
@@ -28,7 +28,7 @@ class BrokerReferences:
             if reference < FIRST_ZOOKEEPER_ID or reference in quorum:
                 yield reference
             elif (counterpart := quorum_counterpart(reference, quorum)) is not None:
-                # A plan for ZooKeeper may run on KRaft.
+                # The plan may name ZooKeeper servers, although the cluster runs in KRaft mode.
                 yield counterpart
             return
         word, _, rest = str(reference).partition(" ")
@@ -55,12 +55,17 @@ class BrokerReferences:
     def _random(self, count: int) -> Iterator[int]:
         remaining = list(self._brokers)
         for _ in range(min(count, len(remaining))):
-            broker = pick(self._draw, remaining)
+            broker = pick(self._stream, remaining)
             remaining.remove(broker)
             yield broker
 
     def _with_role(self, role: str, name: str) -> Iterator[int]:
-        """Yield the leader, all followers or a random one; of a topic, all leaders."""
+        """Yield the brokers that have a role.
+
+        For a partition these are its leader, its followers or a random follower. For a topic they
+        are the leaders of all its partitions. The name ``zookeeper`` stands for the quorum of the
+        control plane.
+        """
         observer = self._target.observer
         if name == ZOOKEEPER and role != "leaders":
             leader = observer.quorum_leader()
@@ -83,4 +88,4 @@ class BrokerReferences:
         elif role != "follower":
             yield leader
         elif followers:
-            yield pick(self._draw, followers)
+            yield pick(self._stream, followers)

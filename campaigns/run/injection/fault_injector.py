@@ -1,4 +1,4 @@
-"""Injects a plan's faults into a target, each at its time or when its condition holds."""
+"""Injects the faults of a plan into a target, each at its time or when its condition holds."""
 
 from collections.abc import Iterable, Iterator
 from itertools import chain, product, repeat
@@ -38,31 +38,36 @@ F = TypeVar("F", bound=Fault)
 
 
 class FaultInjector:
-    """Schedules faults, and draws their open values when they strike."""
+    """Schedules faults. When a fault strikes, it draws the values that the campaign leaves open.
+
+    Each fault that strikes gets a number, counted from 1, by which its later events refer to it.
+    """
 
     def __init__(
         self,
         target: Target,
         cluster: ClusterSpec,
-        draw: Stream,
+        stream: Stream,
         blast_radius: BlastRadius | None = None,
         faults_limit: int = EVENTS_MAX,
     ) -> None:
         self._target = target
-        self._draw = draw
-        self._references = BrokerReferences(target, cluster, draw)
+        self._stream = stream
+        self._references = BrokerReferences(target, cluster, stream)
         self._blast_radius = blast_radius
         self._faults_limit = faults_limit
-        # Includes faults that find nothing to act on, because they take as much time.
+        # Also counts faults that find nothing to act on, because they take as much time.
         self._attempts = 0
-        self._armed: list[_Triggered] = []
-        # When each fault that struck ends, by its number. Gradual faults are in `_in_steps`.
-        self._end_us: dict[int, int] = {}
-        self._in_steps: set[int] = set()
-        # Entries that no longer strike, compared by identity, because two entries may be equal.
+        self._waiting_entries: list[_TriggeredEntry] = []
+        # By the number of a fault that struck: when it ends. Gradual faults are in
+        # `_gradual_strikes`.
+        self._end_us_by_strike: dict[int, int] = {}
+        self._gradual_strikes: set[int] = set()
+        # Entries whose `stop_when` has held, compared by identity, because entries may be equal.
         self._stopped: list[Injection] = []
         self._scheduled: list[Injection] = []
-        # Faults that did not strike when they were last due, by identity, each with the reason.
+        # Faults that did not strike when they were last due, each with the reason. They are
+        # compared by identity.
         self._not_struck: list[tuple[Fault, str]] = []
         self.injected: list[InjectedFault] = []
 
@@ -72,9 +77,9 @@ class FaultInjector:
         self._scheduled.append(injection)
         timing = injection.timing
         if isinstance(timing, At):
-            self._target.at(draw_duration(self._draw, timing.at_us), self._strike, injection)
+            self._target.at(draw_duration(self._stream, timing.at_us), self._strike, injection)
         elif isinstance(timing, When):
-            self._armed.append(_Triggered(injection, timing))
+            self._waiting_entries.append(_TriggeredEntry(injection, timing))
         elif isinstance(timing, Every):
             self._schedule(injection, timing.start_us + timing.period_us, timing.stop_us)
         else:
@@ -82,40 +87,38 @@ class FaultInjector:
 
     def has_triggers(self) -> bool:
         """Return whether conditions have to be checked after every event."""
-        return bool(self._armed)
+        return bool(self._waiting_entries)
 
     def check_triggers(self) -> None:
-        """Inject each fault whose condition has just come to hold."""
-        for triggered in list(self._armed):
-            holds = triggered.timing.condition.holds(self._target.observer)
-            if holds and not triggered.was_true:
-                triggered.times += 1
-                self._strike(triggered.injection)
-                if triggered.times >= triggered.timing.times:
-                    self._armed.remove(triggered)
-            triggered.was_true = holds
+        """Inject each fault whose condition has just started to hold."""
+        for entry in list(self._waiting_entries):
+            holds = entry.timing.condition.holds(self._target.observer)
+            if holds and not entry.held_before:
+                entry.times += 1
+                self._strike(entry.injection)
+                if entry.times >= entry.timing.times:
+                    self._waiting_entries.remove(entry)
+            entry.held_before = holds
 
     def stop(self) -> None:
         """Stop waiting for conditions of faults. `Target.heal` ends the scheduled faults."""
-        for triggered in () if self.injected else self._armed:
-            if not triggered.times:
-                lacking = "; ".join(triggered.timing.condition.mismatches(self._target.observer))
-                self._note_not_struck(
-                    triggered.injection.faults, f"its condition never came to hold: {lacking}"
-                )
-        self._armed.clear()
+        for entry in () if self.injected else self._waiting_entries:
+            if not entry.times:
+                lacking = "; ".join(entry.timing.condition.mismatches(self._target.observer))
+                self._note_not_struck(entry.injection.faults, f"its condition never came to hold: {lacking}")
+        self._waiting_entries.clear()
 
     def reasons_not_struck(self) -> tuple[str, ...]:
-        """Return why each scheduled fault did not strike; empty if any fault struck."""
+        """Return why each scheduled fault did not strike; nothing if any fault struck."""
         if self.injected:
             return ()
         lines: dict[str, None] = {}
         for injection in self._scheduled:
             was_due = any(self._why_not_struck(fault) for fault in injection.faults)
-            otherwise = "it was not drawn" if was_due else "the run was over before it was due"
+            other_reason = "it was not drawn" if was_due else "the run was over before it was due"
             for fault in injection.faults:
                 name = f"{fault.name} {fields_text(_details(fault, fault))}".rstrip()
-                lines[f"{name} did not strike: {self._why_not_struck(fault) or otherwise}"] = None
+                lines[f"{name} did not strike: {self._why_not_struck(fault) or other_reason}"] = None
         return tuple(lines)
 
     def _note_not_struck(self, faults: Iterable[Fault], reason: str) -> None:
@@ -128,8 +131,8 @@ class FaultInjector:
         return next((reason for missed, reason in self._not_struck if missed is fault), None)
 
     def _gap_us(self, timing: Rate) -> int:
-        """Return the time to the next random fault, uniformly distributed around the mean."""
-        return 1 + self._draw.below(2 * timing.mean_us)
+        """Draw the time to the next random fault, uniformly distributed around the mean."""
+        return 1 + self._stream.below(2 * timing.mean_us)
 
     def _schedule(self, injection: Injection, at_us: int, stop_us: int) -> None:
         if at_us < stop_us:
@@ -152,10 +155,10 @@ class FaultInjector:
 
     def _strike_once(self, injection: Injection) -> None:
         for _ in range(injection.together):
-            self.inject(pick(self._draw, injection.faults))
+            self.inject(pick(self._stream, injection.faults))
 
     def _is_stopped(self, injection: Injection) -> bool:
-        """Return whether `stop_when` holds, or held when the entry was due."""
+        """Return whether `stop_when` holds, or held at an earlier time when the entry was due."""
         if injection.stop_when is None:
             return False
         if any(stopped is injection for stopped in self._stopped):
@@ -167,12 +170,12 @@ class FaultInjector:
         return holds
 
     def _sequence(self, injection: Injection) -> Iterator[int]:
-        """Strike one fault after the other. Yield how long to wait before the next step."""
-        one_round: tuple[Fault | None, ...] = injection.faults if injection.serial else (None,)
-        rounds = chain.from_iterable(repeat(one_round, injection.repeat))
+        """Inject one fault after the other. Yield how long to wait before continuing."""
+        faults_per_round: tuple[Fault | None, ...] = injection.faults if injection.serial else (None,)
+        rounds = chain.from_iterable(repeat(faults_per_round, injection.repeat))
         for number, fault in enumerate(rounds):
             if number and any(injection.pause):
-                yield draw_duration(self._draw, injection.pause)
+                yield draw_duration(self._stream, injection.pause)
             if self._is_stopped(injection):
                 return
             first = len(self.injected) + 1
@@ -180,19 +183,21 @@ class FaultInjector:
                 self._strike_once(injection)
             else:
                 self.inject(fault)
-            struck = range(first, len(self.injected) + 1)
-            while (wait_us := self._time_left_us(struck)) > 0:
+            strikes = range(first, len(self.injected) + 1)
+            while (wait_us := self._time_left_us(strikes)) > 0:
                 yield wait_us
 
     def _time_left_us(self, strikes: Iterable[int]) -> int:
-        """Return how long to wait before checking again whether faults are over, 0 if they are.
+        """Return how long to wait before checking whether these strikes are over; 0 if they are.
 
         A fault that lasts until the cluster is healed counts as over.
         """
-        if any(strike in self._in_steps for strike in strikes):
+        if any(strike in self._gradual_strikes for strike in strikes):
             return POLL_US
         now_us = self._target.now_us
-        return max((self._end_us.get(strike, now_us) for strike in strikes), default=now_us) - now_us
+        return (
+            max((self._end_us_by_strike.get(strike, now_us) for strike in strikes), default=now_us) - now_us
+        )
 
     def _continue_sequence(self, sequence: Iterator[int]) -> None:
         wait_us = next(sequence, None)
@@ -202,19 +207,19 @@ class FaultInjector:
     def inject(self, fault: Fault) -> bool:
         """Inject a fault now, into each broker that it refers to.
 
-        Return False if there was nothing to act on; then only brokers were drawn. A run with more
-        faults than its limit is stopped: many faults can strike in one event of the simulator, and
-        the simulator's own limit counts only events.
+        Return False if the fault did not strike; then none of its durations were drawn. A run with
+        more faults than its limit is stopped: many faults can strike in one event of the simulator,
+        and the simulator's own limit counts only events.
         """
-        # All references are resolved before the first fault strikes, so that the leaders of a topic
-        # are the leaders at one moment.
+        # All references are resolved before the first fault strikes. So the leaders of a topic, for
+        # example, are its leaders at one moment.
         resolved = list(self._with_brokers(fault))
         self._attempts += max(1, len(resolved))
         if self._attempts > self._faults_limit:
             raise StepLimitExceeded(f"more than {self._faults_limit} faults")
         if not resolved:
             self._note_not_struck([fault], "nothing that it names existed")
-        return any([self._inject(one, fault) for one in resolved])  # noqa: C419 - none may be left out
+        return any([self._inject(one, fault) for one in resolved])  # noqa: C419 - every fault has to be injected
 
     def _inject(self, resolved: Fault, fault: Fault) -> bool:
         if not resolved.applies(self._target.environment):
@@ -222,7 +227,7 @@ class FaultInjector:
                 self._note_not_struck([fault], self._nothing_to_act_on(resolved))
             return False
         if self._blast_radius is not None and not allows(
-            self._blast_radius, resolved, self._target, is_alone=not self._in_steps
+            self._blast_radius, resolved, self._target, is_alone=not self._gradual_strikes
         ):
             self._note_not_struck([fault], "`blast_radius` did not allow it")
             return False
@@ -238,8 +243,8 @@ class FaultInjector:
             if is_gradual
             else resolved.effects(environment)
         )
-        if lacks := [lack for effect in effects if (lack := environment.lack(effect))]:
-            self._note_not_struck([fault], lacks[0])
+        if obstacles := [reason for effect in effects if (reason := environment.lack(effect))]:
+            self._note_not_struck([fault], obstacles[0])
             return False
         concrete = self._with_durations(resolved)
         details = _details(concrete, fault)
@@ -260,10 +265,10 @@ class FaultInjector:
         self._perform(concrete.effects(environment), strike)
         if isinstance(concrete, GradualFault):
             steps = concrete.steps(environment)
-            self._in_steps.add(strike)
+            self._gradual_strikes.add(strike)
             self._perform_steps((_Strike(concrete, details, strike), steps))
         elif isinstance(concrete, LastingFault) and (lasts_us := concrete.lasts_us()) is not None:
-            self._end_us[strike] = now_us + lasts_us
+            self._end_us_by_strike[strike] = now_us + lasts_us
             self._target.at(now_us + lasts_us, self._end, _Strike(concrete, details, strike))
         return True
 
@@ -286,19 +291,19 @@ class FaultInjector:
         for effect in effects:
             environment.perform(effect)
 
-    def _perform_steps(self, under_way: "tuple[_Strike, Iterator[FaultEffect | int]]") -> None:
+    def _perform_steps(self, unfinished_strike: "tuple[_Strike, Iterator[FaultEffect | int]]") -> None:
         """Perform the next steps of a gradual fault, up to a step that waits.
 
         The last step ends the fault.
         """
-        (fault, details, strike), steps = under_way
+        (fault, details, strike), steps = unfinished_strike
         for step in steps:
             if isinstance(step, FaultEffect):
                 self._perform((step,), strike)
             else:
-                self._target.at(self._target.now_us + step, self._perform_steps, under_way)
+                self._target.at(self._target.now_us + step, self._perform_steps, unfinished_strike)
                 return
-        self._in_steps.discard(strike)
+        self._gradual_strikes.discard(strike)
         self._target.trace.emit(FaultEnded, fault.name, details, strike)
 
     def _end(self, struck: "_Strike") -> None:
@@ -311,7 +316,7 @@ class FaultInjector:
     # Decisions
 
     def _with_brokers(self, fault: F) -> Iterator[F]:
-        """Yield the fault with each combination of the brokers and links that it refers to."""
+        """Yield the fault once for each combination of brokers and links that it refers to."""
         brokers_by_field: dict[str, tuple[int, ...]] = {}
         for item in all_fields_of(type(fault)):
             reference = item.value_in(fault)
@@ -324,10 +329,10 @@ class FaultInjector:
                 *(struck, environment.broker_ids(), environment.client_names(), self._references.brokers),
                 self._target.observer.quorum(),
             )
-            yield from (resolved.with_choices(self._draw) for resolved in self._with_clients(ends))
+            yield from (resolved.with_choices(self._stream) for resolved in self._with_clients(ends))
 
     def _with_clients(self, fault: F) -> Iterator[F]:
-        """Yield the fault with a client chosen for ``any``, or with each client for ``all``."""
+        """Yield the fault with a drawn client for ``any``, or with each client for ``all``."""
         for item in all_fields_of(type(fault)):
             reference = item.value_in(fault)
             if item.kind is markers.ClientTargetMarker and reference in (ANY, ALL):
@@ -339,7 +344,7 @@ class FaultInjector:
                     candidate for candidate in candidates if candidate.applies(self._target.environment)
                 ]
                 yield from (
-                    applicable if reference == ALL or not applicable else (pick(self._draw, applicable),)
+                    applicable if reference == ALL or not applicable else (pick(self._stream, applicable),)
                 )
                 return
         yield fault
@@ -347,16 +352,16 @@ class FaultInjector:
     def _with_durations(self, fault: F) -> F:
         """Return the fault with a duration drawn from each range.
 
-        Nothing is drawn for how long a fault lasts if it does not last.
+        A fault that does not last gets no drawn value for how long it lasts.
         """
-        decided: dict[str, tuple[int, int]] = {}
+        drawn: dict[str, tuple[int, int]] = {}
         for item in all_fields_of(type(fault)):
             bounds = item.value_in(fault)
             is_range = issubclass(item.kind, markers.DurationRangeMarker) and bounds is not None
             if is_range and (item.kind is not markers.LastsMarker or fault.is_lasting()):
-                duration_us = draw_duration(self._draw, bounds)
-                decided[item.attribute] = (duration_us, duration_us)
-        return with_fields(fault, decided)
+                duration_us = draw_duration(self._stream, bounds)
+                drawn[item.attribute] = (duration_us, duration_us)
+        return with_fields(fault, drawn)
 
 
 def _state_of_broker(environment: Environment, broker: int) -> str:
@@ -374,7 +379,7 @@ def _state_of_client(client: ClientApplication) -> str:
 
 
 def _is_looked_up(reference: object) -> bool:
-    """Return whether a reference has to be resolved, unlike the id of a broker."""
+    """Return whether a reference has to be resolved; the id of a broker does not."""
     return isinstance(reference, (str, tuple)) or (
         isinstance(reference, int) and reference >= FIRST_ZOOKEEPER_ID
     )
@@ -389,16 +394,16 @@ class _Strike(NamedTuple):
 
 
 def _as_written(fault: Fault) -> Fault:
-    """Return a fault without the fields that no campaign can set."""
-    unwritten = {item.attribute: item.default for item in all_fields_of(type(fault)) if not item.key}
-    return with_fields(fault, unwritten)
+    """Return a fault with defaults in the fields that no campaign can set."""
+    defaults = {item.attribute: item.default for item in all_fields_of(type(fault)) if not item.key}
+    return with_fields(fault, defaults)
 
 
 def _details(fault: Fault, origin: Fault) -> tuple[tuple[str, Any], ...]:
     """Return the fields that differ from their defaults, brokers first, written as in a campaign.
 
-    A field also counts if it differs in the *origin* of the fault, because a drawn value may be the
-    default.
+    They also include a field that differs from its default in *origin*, the fault as the campaign
+    writes it, because the value that was drawn may happen to be the default.
     """
     items = [
         item
@@ -422,10 +427,10 @@ def _value_as_written(item: DeclaredField, value: Any) -> Any:
 
 
 @dataclass(slots=True, eq=False)
-class _Triggered:
-    """A fault that strikes each time its condition comes to hold."""
+class _TriggeredEntry:
+    """An entry whose faults strike each time its condition starts to hold."""
 
     injection: Injection
     timing: When
     times: int = 0
-    was_true: bool = False
+    held_before: bool = False

@@ -28,9 +28,10 @@ _POLL_INTERVAL_US: Final = 250 * US_PER_MS
 class ModelEnvironment(TargetEnvironment):
     """The processes, links and sessions of a simulated cluster.
 
-    If a run is ``survivable``, power losses leave enough copies of every committed record, and one
-    of the brokers with a copy becomes leader. A broker that lost committed records stays down until
-    it is out of the ISR. Otherwise an election could pick it although its log is empty (KIP-966).
+    In a ``survivable`` run, power losses leave enough copies of every committed record, and one of
+    the brokers with a copy becomes leader. To ensure that, a broker that lost committed records
+    stays down until it is out of the ISR: before that, an election could choose it although its log
+    is empty (KIP-966).
     """
 
     def __init__(
@@ -41,7 +42,7 @@ class ModelEnvironment(TargetEnvironment):
         self._survivable = survivable
         self._high_watermarks: dict[tuple[str, int], int] = {}
         if survivable:
-            cluster.trace.subscribe(HighWatermarkSet, self._high_watermark_set)
+            cluster.trace.subscribe(HighWatermarkSet, self._remember_high_watermark)
         self.is_stopping = cluster.is_stopping
 
     def broker_ids(self) -> tuple[int, ...]:
@@ -65,22 +66,24 @@ class ModelEnvironment(TargetEnvironment):
             min_isr=max(cluster.topic_config(topic, replica).min_insync_replicas for replica in replicas),
         )
 
-    def _high_watermark_set(self, at_us: int, broker: int, partition: str, hw: int) -> None:
+    def _remember_high_watermark(self, at_us: int, broker: int, partition: str, hw: int) -> None:
         self._high_watermarks[partition, broker] = hw
 
     def start_broker(self, broker: int) -> None:
         """Start a broker that is down.
 
-        If it could be elected without the records that it lost, it starts when it is out of the
-        ISR.
+        A broker that lost committed records and could be elected starts only when it is out of the
+        ISR, or after `HELD_BACK_MAX_US`.
         """
         self._start_when_allowed((broker, self.cluster.simulator.now_us + HELD_BACK_MAX_US))
 
-    def _start_when_allowed(self, held: tuple[int, int]) -> None:
-        broker, until_us = held
+    def _start_when_allowed(self, broker_and_limit: tuple[int, int]) -> None:
+        broker, until_us = broker_and_limit
         cluster = self.cluster
         if self.is_held_back(broker) and cluster.simulator.now_us < until_us:
-            cluster.at(cluster.simulator.now_us + _POLL_INTERVAL_US, self._start_when_allowed, held)
+            cluster.at(
+                cluster.simulator.now_us + _POLL_INTERVAL_US, self._start_when_allowed, broker_and_limit
+            )
         else:
             cluster.start_broker(broker)
 
@@ -92,7 +95,10 @@ class ModelEnvironment(TargetEnvironment):
         return broker in self.cluster.disks
 
     def may_lose_disk(self, broker: int) -> bool:
-        """Return whether enough copies of records remain, and a majority of the metadata."""
+        """Return whether the broker's disk can be lost.
+
+        In a survivable run, enough copies of records and a majority of the metadata must remain.
+        """
         plane = self.cluster.control_plane
         if not self.has_logs(broker) and not plane.has_metadata_log(broker):
             return False
@@ -105,7 +111,7 @@ class ModelEnvironment(TargetEnvironment):
         return self.stored_offset(broker, partition, offset) is not None
 
     def stored_offset(self, broker: int, partition: str, offset: int | None) -> int | None:
-        """Return the given offset, or the last one, if a broker's disk has a record there."""
+        """Return *offset*, or without it the last offset, if a broker's disk has a record there."""
         if broker not in self.cluster.replicas_of(partition):
             return None
         file = self.cluster.disks[broker].log_file(partition)
@@ -122,7 +128,8 @@ class ModelEnvironment(TargetEnvironment):
         plane = self.cluster.control_plane
         if end == ZOOKEEPER:
             return plane.process_names
-        # A single ZooKeeper server has no number in its name.
+        # The names of servers may differ from `process_name`: a single ZooKeeper server has no
+        # number in its name.
         names = {process_name(node): server.name for node, server in plane.servers.items()}
         return (names.get(process_name(end), process_name(end)),)
 
@@ -160,35 +167,43 @@ def _damage_batch(model: ModelEnvironment, effect: effects.DamageBatch) -> None:
 MODEL: Final[Handlers[ModelEnvironment]] = Handlers(CLIENT_EFFECTS, LINK_EFFECTS)
 """The effects that the model can perform. A fault with any other effect cannot strike a simulated
 cluster."""
-MODEL.register(effects.Start, lambda model, it: model.start_broker(it.broker))
-MODEL.register(effects.Stop, lambda model, it: model.cluster.stop_broker(it.broker))
-MODEL.register(effects.Kill, lambda model, it: model.cluster.crash_broker(it.broker, power_loss=False))
-MODEL.register(effects.LosePower, lambda model, it: model.cluster.crash_broker(it.broker, power_loss=True))
+MODEL.register(effects.Start, lambda model, effect: model.start_broker(effect.broker))
+MODEL.register(effects.Stop, lambda model, effect: model.cluster.stop_broker(effect.broker))
+MODEL.register(
+    effects.Kill, lambda model, effect: model.cluster.crash_broker(effect.broker, power_loss=False)
+)
+MODEL.register(
+    effects.LosePower, lambda model, effect: model.cluster.crash_broker(effect.broker, power_loss=True)
+)
 MODEL.register(
     effects.TearWrite,
-    lambda model, it: model.cluster.crash_broker(it.broker, power_loss=True, torn_after=it.complete_batches),
+    lambda model, effect: model.cluster.crash_broker(
+        effect.broker, power_loss=True, torn_after=effect.complete_batches
+    ),
 )
-MODEL.register(effects.Pause, lambda model, it: model.cluster.pause_broker(it.broker))
-MODEL.register(effects.Resume, lambda model, it: model.cluster.resume_broker(it.broker))
+MODEL.register(effects.Pause, lambda model, effect: model.cluster.pause_broker(effect.broker))
+MODEL.register(effects.Resume, lambda model, effect: model.cluster.resume_broker(effect.broker))
 MODEL.register(effects.SlowBroker, _slow_broker, undo=_recover_broker)
 MODEL.register(effects.StepClock, _step_clock)
 MODEL.register(
     effects.SlowDisk,
-    lambda model, it: model.cluster.slow_disk(it.broker, it.write_us),
-    undo=lambda model, it: model.cluster.recover_disk(it.broker, it.write_us),
+    lambda model, effect: model.cluster.slow_disk(effect.broker, effect.write_us),
+    undo=lambda model, effect: model.cluster.recover_disk(effect.broker, effect.write_us),
 )
 MODEL.register(
     effects.FailLogDir,
-    lambda model, it: model.cluster.fail_log_dir(it.broker, it.log_dir, it.room_bytes),
-    undo=lambda model, it: model.cluster.repair_log_dir(it.broker, it.log_dir, it.room_bytes),
+    lambda model, effect: model.cluster.fail_log_dir(effect.broker, effect.log_dir, effect.room_bytes),
+    undo=lambda model, effect: model.cluster.repair_log_dir(effect.broker, effect.log_dir, effect.room_bytes),
 )
-MODEL.register(effects.LoseDisk, lambda model, it: model.cluster.lose_disk(it.broker))
+MODEL.register(effects.LoseDisk, lambda model, effect: model.cluster.lose_disk(effect.broker))
 MODEL.register(effects.DamageBatch, _damage_batch)
 MODEL.register(
-    effects.RevertCheckpoint, lambda model, it: model.cluster.revert_checkpoint(it.broker, it.file, it.age_us)
+    effects.RevertCheckpoint,
+    lambda model, effect: model.cluster.revert_checkpoint(effect.broker, effect.file, effect.age_us),
 )
 MODEL.register(
-    effects.RemoveCheckpoint, lambda model, it: model.cluster.revert_checkpoint(it.broker, it.file, None)
+    effects.RemoveCheckpoint,
+    lambda model, effect: model.cluster.revert_checkpoint(effect.broker, effect.file, None),
 )
-MODEL.register(effects.ExpireSession, lambda model, it: model.cluster.expire_session(it.broker))
+MODEL.register(effects.ExpireSession, lambda model, effect: model.cluster.expire_session(effect.broker))
 MODEL.register(effects.DeleteController, lambda model, _: model.cluster.delete_controller_znode())

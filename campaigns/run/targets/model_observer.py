@@ -10,7 +10,7 @@ from harrow.cluster_model.history import OK
 
 
 class ModelReplica:
-    """A broker's view of its replica, read on each access."""
+    """The state of a replica as its broker knows it, read anew on each access."""
 
     __slots__ = ("_replica",)
 
@@ -130,7 +130,8 @@ class ClusterObserver:
 
         Then its session ends. One reachable process is enough to keep the session: a ZooKeeper
         client tries the servers in turn, and any voter of KRaft may be or become the active
-        controller. A controller in the broker's own process needs the others to stay active.
+        controller. A controller in the broker's own process does not count, because it needs other
+        voters to stay active.
         """
         others = [other for other in self._cluster.control_plane.process_names if other != name]
         return bool(others) and all(self._cluster.network.is_cut(name, other) for other in others)

@@ -116,7 +116,7 @@ class ModelTarget:
         )
 
     def _replica_logs(self, partition: str) -> dict[int, FinalLog]:
-        """Return the logs of the replicas; for brokers that are down, from their disks."""
+        """Return the log of each replica; for a broker that is down, it is read from its disk."""
         logs = {}
         state = self.cluster.partition_state(partition)
         for broker in self.cluster.replicas_of(partition):

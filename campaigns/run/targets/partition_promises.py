@@ -1,4 +1,4 @@
-"""Collects the settings of partitions on which promises depend."""
+"""Collects the settings of partitions that decide what Kafka promises."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -18,7 +18,7 @@ def partition_settings(
 ) -> dict[str, PartitionSettings]:
     """Return the settings of each partition, from the topic's settings on each broker.
 
-    Without *elects_uncleanly*, controllers ignore the setting that allows unclean elections.
+    Without *allows_unclean_election*, controllers ignore ``unclean.leader.election.enable``.
     """
     by_topic = {
         topic.name: {broker.id: topic_config(topic.name, broker.id) for broker in spec.brokers}
@@ -26,17 +26,19 @@ def partition_settings(
     }
     if not allows_unclean_election:
         by_topic = {
-            name: {broker: replace(own, unclean_leader_election=False) for broker, own in on_broker.items()}
-            for name, on_broker in by_topic.items()
+            name: {
+                broker: replace(config, unclean_leader_election=False) for broker, config in configs.items()
+            }
+            for name, configs in by_topic.items()
         }
     settings = {}
     for partition in names:
-        on_broker, replicas = by_topic[partition.rpartition("-")[0]], replicas_of(partition)
+        configs, replicas = by_topic[partition.rpartition("-")[0]], replicas_of(partition)
         settings[partition] = PartitionSettings(
             replicas=replicas,
-            min_insync_replicas=min(on_broker[broker].min_insync_replicas for broker in replicas),
-            unclean_leader_election=any(own.unclean_leader_election for own in on_broker.values()),
-            flush_messages=max(on_broker[broker].flush_messages for broker in replicas),
-            on_broker=on_broker,
+            min_insync_replicas=min(configs[broker].min_insync_replicas for broker in replicas),
+            unclean_leader_election=any(config.unclean_leader_election for config in configs.values()),
+            flush_messages=max(configs[broker].flush_messages for broker in replicas),
+            on_broker=configs,
         )
     return settings

@@ -14,8 +14,8 @@ from harrow.faults.effects import End, FaultEffect
 from harrow.faults.handlers import Handlers
 
 HELD_BACK_MAX_US: Final = 60 * US_PER_SECOND
-"""How long a broker that lost its records stays down so that it leaves the ISR. It must start then,
-because there may be no leader that can remove it from the ISR."""
+"""How long a broker that lost its records stays down at most, to leave the ISR. After that it has
+to start, because there may be no leader that can remove it from the ISR."""
 
 
 def copies_of(
@@ -28,10 +28,11 @@ def copies_of(
 ) -> CommittedCopies:
     """Return which electable brokers have every committed record of a partition.
 
-    A record is committed if any replica counted it as committed, even one whose broker is down: a
-    dead leader may have been the only one to know. *end_of_log* returns the end of a replica's
-    intact log. *last_known_high_watermark* returns the last one of a process that has ended, None
-    if unknown. As long as no high watermark is known, no copy is complete.
+    A record is committed if it is below the high watermark of any replica, even of a replica whose
+    broker is down: a dead leader may have been the only one to know. *end_of_log* returns the end
+    of a replica's intact log. For a broker that is down, *last_known_high_watermark* returns the
+    last high watermark, or None if it is unknown. As long as no high watermark is known, no copy
+    is complete.
     """
     replicas = observer.replicas_of(partition)
     views = {replica: observer.replica(partition, replica) for replica in replicas}
@@ -46,14 +47,14 @@ def copies_of(
     return CommittedCopies(complete, electable - complete, min_isr)
 
 
-class Wires(Protocol):
-    """The links between processes, each named as the target names it."""
+class LinkControl(Protocol):
+    """Cuts and restores the links between processes, which have the names that the target uses."""
 
     def cut(self, sender: Any, receiver: Any, /) -> None:
-        """Drop everything from one process to another."""
+        """Drop everything that one process sends to another."""
 
     def restore(self, sender: Any, receiver: Any, /) -> None:
-        """Undo one `cut`."""
+        """Undo one call of `cut`."""
 
     def is_cut_one_way(self, sender: Any, receiver: Any, /) -> bool: ...
 
@@ -61,37 +62,37 @@ class Wires(Protocol):
         """Return whether a message rule of that name is in force."""
 
 
-class MalleableWires(Wires, Protocol):
-    """Wires that can also delay, reset and filter."""
+class FullLinkControl(LinkControl, Protocol):
+    """Can also slow down and reset links, and apply rules to single messages."""
 
     def degrade(self, sender: Any, receiver: Any, quality: LinkQuality, /) -> None:
         """Slow the link down."""
 
     def recover(self, sender: Any, receiver: Any, quality: LinkQuality, /) -> None:
-        """Undo one `degrade`."""
+        """Undo one call of `degrade`."""
 
     def reset(self, one: Any, other: Any, /) -> None:
         """Break the connections between two processes."""
 
     def add_rule(self, rule: MessageRule, /) -> None:
-        """Put a rule for single messages in force."""
+        """Apply a rule to single messages from now on."""
 
     def remove_rules(self, is_meant: Callable[[MessageRule], bool], /) -> None:
-        """End message rules. Messages that they hold are delivered."""
+        """Remove the rules for which *is_meant* is true. Messages that they hold are delivered."""
 
 
 class TargetEnvironment(ABC):
-    """A `StruckEnvironment` that looks up *handlers* for effects.
+    """A `StruckEnvironment` that performs each effect with its handler in *handlers*.
 
-    *wires* must support everything that the handlers do with links.
+    *link_control* must support everything that the handlers do with links.
     """
 
     strike: int = 0
 
     def __init__(
-        self, handlers: Handlers[Any], clients: Clients, observer: RunObserver, wires: Wires
+        self, handlers: Handlers[Any], clients: Clients, observer: RunObserver, link_control: LinkControl
     ) -> None:
-        self.wires = cast("MalleableWires", wires)
+        self.link_control = cast("FullLinkControl", link_control)
         self._handlers = handlers
         self.lack = handlers.lack
         self._observer = observer
@@ -115,7 +116,7 @@ class TargetEnvironment(ABC):
     def processes_at(self, end: End) -> tuple[Any, ...]:
         """Return the names of the processes at an end of a link.
 
-        The control plane may have several.
+        An end is a broker, a client or the control plane, which may have several processes.
         """
 
     def perform(self, effect: FaultEffect) -> None:
@@ -130,7 +131,7 @@ class TargetEnvironment(ABC):
         )
 
     def may_lose_power(self, broker: int) -> bool:
-        """Return whether every committed record keeps enough electable copies without it."""
+        """Return whether every committed record has enough electable copies without this broker."""
         return all(
             copies.can_spare(broker)
             for partition, copies in self.committed_copies().items()
@@ -152,37 +153,44 @@ class TargetEnvironment(ABC):
 
     def is_link_cut(self, sender: End, receiver: End) -> bool:
         links = list(self.links(sender, receiver))
-        return bool(links) and all(self.wires.is_cut_one_way(*link) for link in links)
+        return bool(links) and all(self.link_control.is_cut_one_way(*link) for link in links)
 
     def has_message_rule(self, name: str) -> bool:
-        return self.wires.has_rule(name)
+        return self.link_control.has_rule(name)
 
     def slow_links_to(self, effect: effects.SlowBroker) -> list[effects.SlowLink]:
-        """Return slow links with the effect of slow request threads: one request at a time."""
+        """Return effects on links that amount to slow request threads on a broker."""
         senders: tuple[End, ...] = (*self.broker_ids(), *self.client_names())
         quality = LinkQuality(request_us=effect.request_us)
         return [effects.SlowLink(sender, effect.broker, quality) for sender in senders]
 
 
 CLIENT_EFFECTS: Final[Handlers[TargetEnvironment]] = Handlers()
-CLIENT_EFFECTS.register(effects.StartClient, lambda target, it: target.client(it.client).start_again())
-CLIENT_EFFECTS.register(effects.KillClient, lambda target, it: target.client(it.client).crash())
-CLIENT_EFFECTS.register(effects.CloseClient, lambda target, it: target.client(it.client).close())
-CLIENT_EFFECTS.register(effects.ResumeClient, lambda target, it: target.client(it.client).resume())
-CLIENT_EFFECTS.register(effects.PauseClient, lambda target, it: target.client(it.client).pause())
-CLIENT_EFFECTS.register(effects.DoubleClient, lambda target, it: target.client(it.client).leave_behind())
 CLIENT_EFFECTS.register(
-    effects.HoldClient, lambda target, it: target.client(it.client).hold_at(it.step, it.passes)
+    effects.StartClient, lambda target, effect: target.client(effect.client).start_again()
 )
-CLIENT_EFFECTS.register(effects.SlowClient, lambda target, it: target.client(it.client).slow_down(it.by_us))
+CLIENT_EFFECTS.register(effects.KillClient, lambda target, effect: target.client(effect.client).crash())
+CLIENT_EFFECTS.register(effects.CloseClient, lambda target, effect: target.client(effect.client).close())
+CLIENT_EFFECTS.register(effects.ResumeClient, lambda target, effect: target.client(effect.client).resume())
+CLIENT_EFFECTS.register(effects.PauseClient, lambda target, effect: target.client(effect.client).pause())
+CLIENT_EFFECTS.register(
+    effects.DoubleClient, lambda target, effect: target.client(effect.client).make_zombie()
+)
+CLIENT_EFFECTS.register(
+    effects.HoldClient,
+    lambda target, effect: target.client(effect.client).hold_at(effect.step, effect.passes),
+)
+CLIENT_EFFECTS.register(
+    effects.SlowClient, lambda target, effect: target.client(effect.client).slow_down(effect.by_us)
+)
 
 
 def _on_each_link(
-    act: Callable[[MalleableWires, tuple[Any, Any], Any], None],
+    act: Callable[[FullLinkControl, tuple[Any, Any], Any], None],
 ) -> Callable[[TargetEnvironment, effects.LinkEffect], None]:
     def perform(target: TargetEnvironment, effect: effects.LinkEffect) -> None:
         for link in target.links(effect.sender, effect.receiver):
-            act(target.wires, link, effect)
+            act(target.link_control, link, effect)
 
     return perform
 
@@ -194,23 +202,24 @@ def _add_rule(target: TargetEnvironment, effect: effects.RuleMessages) -> None:
     rule = effect.rule
     rule.strike = target.strike
     rule.senders, rule.receivers = processes_at(rule.senders), processes_at(rule.receivers)
-    target.wires.add_rule(rule)
+    target.link_control.add_rule(rule)
 
 
 LINK_EFFECTS: Final[Handlers[TargetEnvironment]] = Handlers()
-LINK_EFFECTS.register(effects.Cut, _on_each_link(lambda wires, link, _: wires.cut(*link)))
-LINK_EFFECTS.register(effects.Restore, _on_each_link(lambda wires, link, _: wires.restore(*link)))
+LINK_EFFECTS.register(effects.Cut, _on_each_link(lambda control, link, _: control.cut(*link)))
+LINK_EFFECTS.register(effects.Restore, _on_each_link(lambda control, link, _: control.restore(*link)))
 LINK_EFFECTS.register(
     effects.SlowLink,
-    _on_each_link(lambda wires, link, it: wires.degrade(*link, it.quality)),
-    undo=_on_each_link(lambda wires, link, it: wires.recover(*link, it.quality)),
+    _on_each_link(lambda control, link, effect: control.degrade(*link, effect.quality)),
+    undo=_on_each_link(lambda control, link, effect: control.recover(*link, effect.quality)),
 )
-LINK_EFFECTS.register(effects.ResetLink, _on_each_link(lambda wires, link, _: wires.reset(*link)))
+LINK_EFFECTS.register(effects.ResetLink, _on_each_link(lambda control, link, _: control.reset(*link)))
 LINK_EFFECTS.register(
     effects.RuleMessages,
     _add_rule,
-    undo=lambda target, _: target.wires.remove_rules(lambda rule: rule.strike == target.strike),
+    undo=lambda target, _: target.link_control.remove_rules(lambda rule: rule.strike == target.strike),
 )
 LINK_EFFECTS.register(
-    effects.ReleaseMessages, lambda target, it: target.wires.remove_rules(lambda rule: rule.name == it.rule)
+    effects.ReleaseMessages,
+    lambda target, effect: target.link_control.remove_rules(lambda rule: rule.name == effect.rule),
 )

@@ -1,8 +1,8 @@
 """Defines the interface of a target, on which a plan runs: a model of a cluster, or real brokers.
 
 A run accesses the cluster only through this interface. `Target.environment` (for faults) and
-`Target.clients` act on it. `Target.observer` observes it. `Target.evidence` returns what rules
-judge.
+`Target.clients` act on the cluster. `Target.observer` observes it. `Target.evidence` returns the
+evidence with which rules judge the run.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -20,27 +20,27 @@ from harrow.faults.observer import Observer
 
 
 class StruckEnvironment(Environment, Protocol):
-    """The cluster as faults see and change it. ``strike`` is the number of the acting fault."""
+    """The cluster as faults observe and change it. ``strike`` is the number of the acting fault."""
 
     strike: int
 
     def lack(self, effect: FaultEffect) -> str | None:
-        """Return why an effect is impossible here, None if it is possible."""
+        """Return why an effect is impossible on this target; None if it is possible."""
 
     def perform(self, effect: FaultEffect) -> None:
         """Perform an effect, which must be possible."""
 
 
 class CannotDoError(Exception):
-    """A target cannot do or observe something that a campaign needs, which the message names."""
+    """A target cannot do or observe something that a campaign needs. The message names it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """How long to wait on a target that can only be polled, in microseconds.
+    """How long a run waits on a target that can only be polled, in microseconds.
 
-    A transient expectation of a script may be seen up to ``transient_us`` late, and some moments
-    are never seen. A step waits for its condition for ``step_us`` at most.
+    If an expectation of a script does not hold, the run polls for ``transient_us`` until it does.
+    Even so it may miss a short state. A step waits for its condition for ``step_us`` at most.
     """
 
     transient_us: int
@@ -57,28 +57,30 @@ class RunObserver(Observer, Protocol):
         """Return the ids of the ZooKeeper servers or KRaft controllers that faults can strike."""
 
     def quorum_leader(self) -> int | None:
-        """Return the server that leads a majority of the quorum, None if none does."""
+        """Return the server that leads a majority of the quorum; None if no server does."""
 
     def electable(self, partition: str) -> tuple[int, ...]:
         """Return the brokers that can lead a partition cleanly, alive or not.
 
-        They are the ISR. If it is empty they are the ELR, or the last leader (KIP-966).
+        They are the ISR. If the ISR is empty, they are the eligible leader replicas (ELR) or the
+        last leader (KIP-966).
         """
 
     def recovery_sets(self, partition: str) -> tuple[tuple[int, ...], ...]:
         """Return sets of brokers. A partition gets a leader if one broker of each set is alive.
 
-        The only set is the ISR. With ELRs (KIP-966) it depends on which brokers stopped uncleanly.
+        Usually the only set is the ISR. With eligible leader replicas (KIP-966) the sets depend on
+        which brokers stopped uncleanly.
         """
 
     def is_impaired(self, broker: int) -> bool:
-        """Return whether a fault impairs a broker that runs and can keep its session."""
+        """Return whether a fault impairs a broker that is running and can keep its session."""
 
     def is_stuck(self, partition: str, broker: int) -> bool:
         """Return whether a follower can never catch up, because the leader has a damaged batch."""
 
     def step_taken(self, position: int) -> None:
-        """Count events for the next step from *position* of the trace on."""
+        """Let the next condition see only events of the trace from *position* on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,11 +102,11 @@ class CommittedCopies:
 
 
 class Target(Administration, Protocol):
-    """A cluster that a plan runs on. Times are microseconds since it was ready.
+    """A cluster that a plan runs on. Times are in microseconds since the cluster was ready.
 
-    ``trace`` records what happens to the cluster, and inside it if the target can observe that. A
-    target that shows every moment needs no ``patience``. ``invariants`` names the invariants that
-    the target checks.
+    ``trace`` records what happens to the cluster, and also inside it if the target can observe
+    that. A target on which a run sees every event needs no ``patience``. ``invariants`` names the
+    invariants that the target checks.
     """
 
     trace: Trace
@@ -140,7 +142,7 @@ class Target(Administration, Protocol):
         """Handle one event. Return False if there is none up to *until_us*."""
 
     def at(self, at_us: int, callback: Callable[[Any], None], argument: Any = None) -> None:
-        """Call back at a time, unless the cluster is healed before."""
+        """Call ``callback(argument)`` at a time, unless the cluster is healed before."""
 
     def watch_messages(self) -> None:
         """Record every message in the trace from now on."""
@@ -154,7 +156,7 @@ class Target(Administration, Protocol):
         """Return the brokers that can lead each partition; empty unless the run is survivable."""
 
     def heal(self) -> None:
-        """End every fault, start everything that is down, and drop callbacks."""
+        """End every fault, start every process that is down, and drop the callbacks of `at`."""
 
     def heal_core(self, brokers: Collection[int]) -> None:
         """Heal only these brokers. The others stay as the faults left them."""
@@ -163,10 +165,10 @@ class Target(Administration, Protocol):
 
     @property
     def registration_time_max_us(self) -> int:
-        """Return the longest time until a lost broker is noticed or a restarted one registers."""
+        """Return how long it may take to notice a lost broker, or to register a restarted one."""
 
     def partition_settings(self) -> Mapping[str, PartitionSettings]:
-        """Return the settings of each partition that promises follow from."""
+        """Return the settings of each partition that decide what Kafka promises."""
 
     def evidence(self) -> Evidence:
         """Return the evidence for the rules, as complete as the cluster and its clients allow."""

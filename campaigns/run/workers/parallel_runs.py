@@ -15,14 +15,14 @@ T = TypeVar("T")
 
 
 def run_all(runs: Iterable[Run], workers: Workers) -> Generator[RunResult]:
-    """Yield the result of each plan and seed, with trials of its remedies (`timed_run`)."""
+    """Yield the result of each run, with trials of the remedies for its findings (`timed_run`)."""
     return each_by(timed_run, runs, workers)
 
 
 def each_by(run_one: RunOne[T], runs: Iterable[Run], workers: Workers) -> Generator[T]:
-    """Yield the value of *run_one* for each plan and seed.
+    """Yield what *run_one* returns for each plan and seed.
 
-    Closing the iterator kills the workers.
+    Closing the returned generator kills the workers.
     """
     with workers:
         for _, run in workers.ahead(run_one, runs, lambda run: run):
@@ -40,7 +40,7 @@ def tried_run(plan: Plan, seed: int, workers: Workers) -> RunResult | str:
 
 def timed_run(plan: Plan, seed: int, workers: Workers) -> RunResult:
     """Run a plan, try remedies for its findings, and measure the time of the run."""
-    begun_s = time.monotonic()
+    started_s = time.monotonic()
     result = run_plan(plan, seed, check=workers.check)
-    wall_ms = round((time.monotonic() - begun_s) * 1_000)
+    wall_ms = round((time.monotonic() - started_s) * 1_000)
     return replace(proven(result, workers), wall_ms=wall_ms)

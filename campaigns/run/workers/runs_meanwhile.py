@@ -12,18 +12,18 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _NICENESS: Final = 10
-"""The foreground work is urgent, the background runs are not."""
+"""Lowers the priority of the background process, so that it does not slow down the foreground."""
 
 
-def _give_way() -> None:
+def _lower_priority() -> None:
     os.nice(_NICENESS)
 
 
 class RunsMeanwhile(Generic[T]):
-    """Iterates over the values of *run_one* for each plan and seed, in order.
+    """Yields what *run_one* returns for each plan and seed, in order. It is a context manager.
 
-    The background process ends with this context. If it dies, the remaining runs take place in the
-    foreground process.
+    The background process ends with the context. If it dies earlier, the remaining runs take place
+    in the foreground process.
     """
 
     def __init__(self, run_one: Callable[[Plan, int], T], runs: Sequence[tuple[Plan, int]]) -> None:
@@ -48,18 +48,18 @@ class RunsMeanwhile(Generic[T]):
         if self._pool is None:
             from harrow.campaigns.run.workers.worker_pool import worker_pool  # noqa: PLC0415 - see above
 
-            self._pool = worker_pool(self._run_one.__module__, 1, _give_way)
+            self._pool = worker_pool(self._run_one.__module__, 1, _lower_priority)
             self._futures = [self._pool.submit(self._run_one, *run) for run in self._runs]
 
     def __iter__(self) -> Iterator[T]:
         from concurrent.futures.process import BrokenProcessPool  # noqa: PLC0415 - see above
 
-        made = 0
+        yielded = 0
         try:
             for future in self._futures:
                 yield future.result()
-                made += 1
+                yielded += 1
         except BrokenProcessPool:
             pass  # The process was killed, perhaps for lack of memory.
-        for run in self._runs[made:]:
+        for run in self._runs[yielded:]:
             yield self._run_one(*run)

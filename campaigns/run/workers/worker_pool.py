@@ -1,6 +1,6 @@
 """Starts worker processes on this machine.
 
-Workers ignore interrupts, which only their parent handles. No worker outlives its parent.
+Workers ignore interrupts (Ctrl-C); only their parent handles them. No worker outlives its parent.
 """
 
 import multiprocessing
@@ -15,10 +15,10 @@ from typing import Any, Final
 _START: Final = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
 
 _LOST: Final = (RuntimeError, CancelledError, EOFError, OSError)
-"""Errors of a pool when one of its processes is gone.
+"""The errors that a pool raises when one of its processes is gone.
 
 `BrokenProcessPool`, a `RuntimeError`: a worker died. `EOFError` or `OSError`: the fork server died
-as it started a worker. `CancelledError`: the pool was shut down with work in its queue."""
+while it started a worker. `CancelledError`: the pool was shut down with work in its queue."""
 
 _WATCH_S: Final = 1.0
 
@@ -28,8 +28,10 @@ class WorkerLostError(Exception):
 
 
 @contextmanager
-def losses_noticed() -> Iterator[None]:
-    """Submit work to a pool, or wait for it, in this context.
+def detect_lost_workers() -> Iterator[None]:
+    """Turn the errors of a lost process into a `WorkerLostError`.
+
+    Submit work to a pool, or wait for it, in this context.
 
     Raises:
         WorkerLostError: A process of the pool is gone, or the work itself raised such an error.
@@ -53,20 +55,20 @@ def worker_pool(
 
 
 def shared_numbers(count: int) -> Any:
-    """Return zeros that this process changes and its workers read."""
+    """Return an array of zeros that this process can change and its workers can read."""
     return multiprocessing.get_context(_START).RawArray("Q", count)
 
 
 def _start_forkserver() -> None:
-    """Start the fork server, if there is none, with interrupts blocked from the first moment.
+    """Start the fork server if there is none, with interrupts blocked from the first moment.
 
-    Before it ignores interrupts, the fork server imports the modules of the workers; an interrupt
-    would end it with a traceback then. Blocked signals stay blocked in a new process and in its
-    children.
+    The fork server imports the modules of the workers before it ignores interrupts. An interrupt
+    during these imports would end it with a traceback. Signals that are blocked here stay blocked
+    in the fork server and in its children.
     """
-    from multiprocessing import forkserver, resource_tracker  # noqa: PLC0415 - not everywhere there are any
+    from multiprocessing import forkserver, resource_tracker  # noqa: PLC0415 - some platforms have no fork server
 
-    resource_tracker.ensure_running()  # to start it unblocks interrupts, so it has to be there already
+    resource_tracker.ensure_running()  # its start would unblock interrupts, so it comes first
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         forkserver.ensure_running()
@@ -77,15 +79,15 @@ def _start_forkserver() -> None:
 def kill(pool: ProcessPoolExecutor) -> None:
     """Kill the processes of a pool, and wait for the thread that manages them.
 
-    Python wakes that thread at exit without a lock (`_python_exit` of
-    `concurrent.futures.process`). If the thread closes its wake-up pipe at that moment, Python
-    prints an `OSError` (Bad file descriptor).
+    At exit, Python wakes that thread without a lock (`_python_exit` of
+    `concurrent.futures.process`). If the thread then closes its wake-up pipe, Python prints an
+    `OSError` (Bad file descriptor). The wait avoids that.
     """
-    # Without this, a thread that has read half a result would wait for the rest from a dead
-    # process.
+    # Without this, the thread may have read half a result, and wait for the rest from a process
+    # that is dead.
     results = getattr(pool, "_result_queue", None)
     if results is not None:
-        results._writer.close()  # noqa: SLF001 - nothing public closes one end
+        results._writer.close()  # noqa: SLF001 - no public method closes one end
     for process in list((getattr(pool, "_processes", None) or {}).values()):
         process.kill()
     pool.shutdown(wait=True, cancel_futures=True)
@@ -100,7 +102,7 @@ def _begin(initializer: Callable[..., None], arguments: tuple[Any, ...]) -> None
 def _end_with_parent() -> None:
     """End this process when harrow, or the process that it was forked from, has ended.
 
-    Python does not kill a worker whose fork server died, because it considers the worker dead.
+    Python itself does not kill a worker whose fork server has died: it considers the worker dead.
     """
     parent, forked_from = multiprocessing.parent_process(), os.getppid()
     assert parent is not None

@@ -1,8 +1,9 @@
 """Executes runs on all cores of this machine, for code that uses their results one by one.
 
-Code that decides by each result what it does next says which runs come next as long as nothing
-changes (`Workers.ahead`). Other processes begin with them, and results that nothing needs any more
-are dropped. So the code does the same, in the same order, with any number of processes.
+For example, a search decides after each result which run comes next. It lists the runs that come
+next if no result changes its course (`Workers.ahead`), and other processes begin them. If a result
+does change its course, the runs that it no longer needs are dropped. So the search uses the same
+results in the same order with any number of processes.
 """
 
 import gc
@@ -26,23 +27,26 @@ Run = tuple[Plan, int]
 """A plan and a seed."""
 
 RunOne = Callable[[Plan, int, "Workers"], T]
-"""Executes a run. It asks `Workers.check` from time to time, and may use the workers for more."""
+"""Executes a run. It calls `Workers.check` from time to time, and may submit more runs."""
 
 _ALONE_S: Final = 1.0
+"""How much processor time this process uses before it starts workers."""
 _AHEAD: Final = 4
-"""Runs queued for each worker. Results that finish out of order stay in memory."""
+"""How many runs are queued for each worker. More would keep more results in memory."""
 _SEARCHES: Final = 64
+"""How many searches the workers can tell apart."""
 
 
 class Workers:
-    """At most *count* processes. They start when this one has used a core for a second.
+    """At most *count* worker processes. They start when this process has used a core for a second.
 
-    Processes take a second to start and import, and most commands end before. With a *count* of 1
-    all runs happen in this process. A run that is not over at *end_s*, by the clock of
-    `time.monotonic`, ends there.
+    Processes take a second to start and to import harrow, and most commands end before that. With a
+    *count* of 1 all runs happen in this process. A run that is not over at *end_s*, by the clock of
+    `time.monotonic`, is stopped then.
 
     A result does not depend on the process that made it. If a worker dies, perhaps for lack of
-    memory, the remaining runs happen in this process, and *on_lost* is called.
+    memory, the remaining runs happen in this process, and *on_lost* is called. In a worker,
+    *is_dropped* returns whether the result of its current run is no longer needed.
     """
 
     def __init__(
@@ -57,7 +61,7 @@ class Workers:
         self._on_lost = on_lost
         self._end_s = end_s
         self._is_dropped = is_dropped
-        self._begun_s = time.process_time()
+        self._started_cpu_s = time.process_time()
         self._pool: ProcessPoolExecutor | None = None
         self._dropped: Any = ()
         self._searches = 0
@@ -71,7 +75,7 @@ class Workers:
         self.close()
 
     def check(self) -> None:
-        """Raise `RunStopped` in a run whose time is over or whose result nothing needs any more."""
+        """Raise `RunStopped` if the time of the run is over, or its result is no longer needed."""
         if time.monotonic() >= self._end_s:
             raise RunStopped("its time was over")
         if self._is_dropped():
@@ -80,9 +84,9 @@ class Workers:
     def ahead(
         self, run_one: RunOne[T], items: Iterable[Item], run_of: Callable[[Item], Run | None]
     ) -> Generator[tuple[Item, "RunAhead[T] | None"]]:
-        """Yield each item with its run, if it has one, while the runs of the next items are begun.
+        """Yield each item with its run, if it has one, while workers begin the runs of later items.
 
-        Closing the iterator drops these.
+        Closing the returned generator drops the runs of later items.
         """
         waiting = iter(items)
         begun: deque[tuple[Item, RunAhead[T] | None]] = deque()
@@ -90,7 +94,7 @@ class Workers:
         search = self._searches
         try:
             while True:
-                while not begun or (self._are_allowed() and len(begun) < self._count * _AHEAD):
+                while not begun or (self._is_parallel() and len(begun) < self._count * _AHEAD):
                     try:
                         item = next(waiting)
                     except StopIteration:
@@ -108,14 +112,14 @@ class Workers:
                     if run_ahead is not None:
                         run_ahead.cancel()
 
-    def lose(self) -> None:
-        """Go on without the workers after one has died."""
+    def continue_alone(self) -> None:
+        """Continue without workers after one has died."""
         if self._pool is not None:
             self.close()
             self._on_lost()
 
     def close(self) -> None:
-        """Kill the workers. Everything after that happens in this process."""
+        """Kill the workers. All later runs happen in this process."""
         self._count = 1
         pool, self._pool = self._pool, None
         if pool is not None:
@@ -123,20 +127,20 @@ class Workers:
 
             kill(pool)
 
-    def _are_allowed(self) -> bool:
-        return self._count > 1 and time.process_time() - self._begun_s >= _ALONE_S
+    def _is_parallel(self) -> bool:
+        return self._count > 1 and time.process_time() - self._started_cpu_s >= _ALONE_S
 
     def _begin(self, run_one: RunOne[T], run: Run, search: int, *, is_next: bool) -> "Future[T] | None":
-        """Submit a run; None if it is for this process.
+        """Submit a run to the workers; return None if it has to happen in this process.
 
-        The *next* run does not wait until processes have started.
+        If the workers have to be started first, the run that *is_next* happens in this process.
         """
-        if not self._are_allowed() or (self._pool is None and is_next):
+        if not self._is_parallel() or (self._pool is None and is_next):
             return None
         # Most commands never need the modules that make processes.
         from harrow.campaigns.run.workers.worker_pool import (  # noqa: PLC0415 - see above
             WorkerLostError,
-            losses_noticed,
+            detect_lost_workers,
             shared_numbers,
             worker_pool,
         )
@@ -145,10 +149,10 @@ class Workers:
             self._dropped = shared_numbers(_SEARCHES)
             self._pool = worker_pool(_module(run_one), self._count, _begin_worker, self._dropped)
         try:
-            with losses_noticed():
+            with detect_lost_workers():
                 return self._pool.submit(_run_in_worker, run_one, run[0], run[1], self._end_s, search)
         except WorkerLostError:
-            self.lose()
+            self.continue_alone()
             return None
 
 
@@ -162,20 +166,20 @@ class RunAhead(Generic[T]):
         self._future = future
 
     def result(self) -> T:
-        """Return the result of the run, which happens here if no other process has begun it."""
+        """Return the result. The run happens in this process if no worker has been given it."""
         if self._future is not None:
             from harrow.campaigns.run.workers.worker_pool import (  # noqa: PLC0415 - loaded already
                 WorkerLostError,
-                losses_noticed,
+                detect_lost_workers,
             )
 
             try:
-                with losses_noticed():
+                with detect_lost_workers():
                     return self._future.result()
             except WorkerLostError:
-                # The run itself may have raised such an error. Then it does so again.
+                # If the run itself raised such an error, it raises it again here.
                 result = self._run_one(self.plan, self.seed, self._workers)
-                self._workers.lose()
+                self._workers.continue_alone()
                 return result
         return self._run_one(self.plan, self.seed, self._workers)
 
@@ -189,11 +193,12 @@ def _module(run_one: Callable[..., Any]) -> str:
 
 
 _dropped: Any = ()
-"""In a worker: the latest search that has ended, by number modulo `_SEARCHES`."""
+"""In a worker: the numbers of the latest searches (calls of `Workers.ahead`) that have ended.
+Search *n* is at index *n* modulo `_SEARCHES`."""
 
 
 def _begin_worker(dropped: Any) -> None:
-    global _dropped  # noqa: PLW0603 - a worker process has nothing else to keep it in
+    global _dropped  # noqa: PLW0603 - a worker process has no object that could hold it
     _dropped = dropped
     gc.freeze()
 

@@ -280,7 +280,7 @@ def test_a_step_that_waits_for_a_prevented_event_runs_anyway_so_that_the_faults_
     finding = proven(result, run=run).verdict.rules["lost-write"].findings[0]
     assert next(preventions(finding)) == "--set acks=all --set limits.step=36s (confirmed by a rerun)"
     (safe,) = (each for each in rerun if dict(each.plan.producers[0].settings).get("acks") == "all")
-    assert safe.hurried
+    assert safe.timed_out_steps
     assert [fault.fault for fault in safe.faults] == [fault.fault for fault in result.faults]
 
 

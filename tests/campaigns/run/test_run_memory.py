@@ -65,7 +65,7 @@ def test_a_long_run_frees_the_objects_of_dead_brokers(monkeypatch: pytest.Monkey
     gc.collect()
     kept = run_plan(plan, 1)
     gc.collect()
-    monkeypatch.setattr(runner, "_EVENTS_COLLECTED", kept.events // 30)
+    monkeypatch.setattr(runner, "_EVENTS_PER_COLLECTION", kept.events // 30)
     before = _count(Cluster)
     later = run_plan(plan, 1)
     assert _count(Cluster) <= before

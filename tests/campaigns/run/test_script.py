@@ -235,11 +235,11 @@ def test_with_a_limit_a_step_runs_without_its_condition_after_waiting() -> None:
         (13 * SECOND, "c"),
         (13 * SECOND, "d"),
     ]
-    assert [(hurried.number, hurried.waited_us) for hurried in harness.script.hurried] == [
+    assert [(step.number, step.waited_us) for step in harness.script.timed_out_steps] == [
         (2, 5 * SECOND),
         (3, 5 * SECOND),
     ]
-    assert "expected 7" in harness.script.hurried[0].missing
+    assert "expected 7" in harness.script.timed_out_steps[0].missing
 
 
 def test_without_a_limit_a_step_waits_for_its_condition() -> None:
@@ -247,4 +247,4 @@ def test_without_a_limit_a_step_waits_for_its_condition() -> None:
     harness = ClusterHarness(step(send("a"), when=never))
     harness.run(300 * SECOND)
     assert not sends(harness)
-    assert not harness.script.hurried
+    assert not harness.script.timed_out_steps

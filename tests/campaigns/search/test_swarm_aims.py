@@ -101,7 +101,7 @@ def test_an_action_that_a_release_lacks_is_not_drawn() -> None:
 
 def test_a_run_performs_the_drawn_actions() -> None:
     draw = by_aim(plan_of(AIMED))["log-compacted"][0]
-    assert len(run_plan(draw.plan, 0).operated) == len(draw.plan.script)
+    assert len(run_plan(draw.plan, 0).other_actions) == len(draw.plan.script)
 
 
 def test_an_aim_does_not_draw_a_value_set_by_an_option() -> None:

@@ -154,13 +154,13 @@ def test_application_is_unfinished_until_it_waits_for_records(
     application = start_application(host, delivery=AT_LEAST_ONCE)
     assert application.unfinished() == 1
     processes[0].tell(idle=True, reached={"in-0": 4})
-    assert (application.unfinished(), application.read_end()) == (0, {"in-0": 4})
+    assert (application.unfinished(), application.positions()) == (0, {"in-0": 4})
     processes[0].tell(of="producer", type="invoke", partition="out-0", value="x")
     assert application.unfinished() == 1
     processes[0].tell(idle=False, reached={"in-0": 4})
     assert application.unfinished() == 2
     application.crash()
-    assert (application.unfinished(), application.read_end()) == (0, {})
+    assert (application.unfinished(), application.positions()) == (0, {})
 
 
 def test_held_application_can_be_killed(host: ClientHost, processes: list[FakeProcess]) -> None:
@@ -228,7 +228,7 @@ def test_closed_application_does_not_restart(
 def test_zombie_runs_beside_its_successor(host: ClientHost, processes: list[FakeProcess]) -> None:
     application = start_application(host)
     assert processes[0].ask(next=True) == 0
-    application.leave_behind()
+    application.make_zombie()
     assert (processes[0].signals, len(processes), application.is_paused()) == (["pause"], 2, False)
     assert processes[1].ask(next=True) == 1
     application.resume()
