@@ -1,1 +1,1 @@
-"""The command line, which alone prints."""
+"""The command line. No other package prints."""

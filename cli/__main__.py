@@ -11,7 +11,7 @@ from harrow.compilation import compilation
 _STDOUT: Final = 1
 _STDERR: Final = 2
 _USAGE: Final = 2
-"""`exit_code.USAGE`; this module imports little before it has checked the streams."""
+"""The same as `exit_code.USAGE`. This module imports little before it checks the streams."""
 
 
 def main() -> None:
@@ -23,9 +23,9 @@ def main() -> None:
         return
     from harrow.cli.interrupts import end_at_once_when_interrupted
 
-    # The imports take most of a second, in which the user may press Ctrl-C.
+    # The imports take most of a second. The user may press Ctrl-C during that time.
     end_at_once_when_interrupted()
-    # Imported modules are never garbage. A session turns the collector on again (`exit_code_of`).
+    # Imported modules are never garbage. `exit_code_of` turns the collector on again.
     gc.disable()
     from harrow.cli.main import main as run
 
@@ -35,7 +35,8 @@ def main() -> None:
 def _fill_closed_streams() -> list[int]:
     """Open the null device for each closed standard stream, and return their numbers.
 
-    Otherwise the next open file would take the number, and output would end up in a result file.
+    Otherwise the next file to be opened would get the number of the closed stream, and output would
+    end up in that file.
     """
     closed = []
     for number, name in enumerate(("stdin", "stdout", "stderr")):
@@ -52,7 +53,7 @@ def _fill_closed_streams() -> list[int]:
 def _has_printed_version() -> bool:
     """Print the version without loading the command line, because scripts ask for it often.
 
-    If that fails, the whole command line has the message and the exit code for it.
+    If that fails, return False: the whole command line has the message and the exit code for it.
     """
     try:
         sys.stdout.write(f"harrow {version()} ({compilation()[0]})\n")

@@ -117,7 +117,7 @@ EXAMPLES: Final = {
         ("harrow clean --keep 5", "keep five runs of each campaign"),
     ),
 }
-"""Example command lines of each command, each with its purpose."""
+"""Example command lines for each command, each with what it does."""
 
 
 def epilog(command: str) -> str:

@@ -1,7 +1,7 @@
 """Shell completion for the names of campaigns, variants, faults, rules, settings and runs.
 
-The user waits for completion after each press of the Tab key. So it only scans campaign files
-instead of loading them, and imports only what the names need.
+After each press of the Tab key, the user waits for the completion. So this module only scans
+campaign files instead of loading them, and imports only what the names need.
 """
 
 import re
@@ -22,7 +22,7 @@ _FILE_MAX_BYTES: Final = 1_000_000
 
 
 def campaigns(incomplete: str) -> list[str]:
-    """Return library campaigns, campaign files and folders."""
+    """Return the names of library campaigns, and the paths of campaign files and folders."""
     return _starting_with(incomplete, [*sorted(_library()), *_paths(incomplete)])
 
 
@@ -53,7 +53,7 @@ def anomalies(incomplete: str) -> list[str]:
 
 
 def names(incomplete: str) -> list[str]:
-    """Return everything that `harrow explain` explains."""
+    """Return the names of everything that `harrow explain` explains."""
     from harrow.campaigns.clients.clients import CLIENTS
     from harrow.campaigns.language.glossary import TERMS
     from harrow.campaigns.language.literals import LATEST_RELEASE
@@ -123,7 +123,7 @@ def _entries(folder: Path) -> list[Path]:
 
 
 def _variants_of(file: Path) -> Iterator[str]:
-    """Yield the keys of ``variants`` in a file, found by a regular expression without parsing."""
+    """Yield the keys of ``variants`` in a file. A regular expression finds them without parsing."""
     try:
         if not file.is_file() or file.stat().st_size > _FILE_MAX_BYTES:
             return

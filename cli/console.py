@@ -20,22 +20,22 @@ from harrow.cli.output_stream import OutputStream, guarded
 from harrow.cli.text import Text
 
 _ENDLESS: Final = 100_000
-"""The width of a pipe or file, so large that no line is broken or cut off."""
+"""The width of a pipe or a file. It is so large that no line is broken or cut off."""
 
 
 class _SafeConsole(Console):
     """A console on which no text can move the cursor, change colours or break a line.
 
-    Only styles make control codes, in this class. A `Text` has none, and strings are escaped like
-    a `Text`.
+    Control codes come only from styles, which this class renders. The characters of a `Text` and of
+    a string are escaped.
     """
 
     def render_str(self, text: str, **options: Any) -> RichText:
-        """Escape a string before its width is counted, newlines too (`harrow.cli.text.lines`)."""
+        """Escape a string, including newlines (`harrow.cli.text.lines`), before it is measured."""
         return super().render_str(printable(text), **options)
 
     def on_broken_pipe(self) -> NoReturn:
-        """Fail like a write to a stream: Rich would exit with 1, which means a broken promise."""
+        """Fail like a write to a stream. Rich would exit with 1, which means a broken promise."""
         raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
@@ -49,7 +49,7 @@ class _SafeConsole(Console):
 
 
 def data_console(*, no_color: bool = False, file: TextIO | None = None) -> Console:
-    """Return the console for data, which is stdout without a *file*."""
+    """Return the console for data: *file*, by default stdout."""
     return _console(sys.stdout if file is None else guarded(file), no_color=no_color)
 
 
@@ -63,18 +63,18 @@ def is_unicode(console: Console) -> bool:
 
 
 def can_be_redrawn(console: Console) -> bool:
-    """Return whether output may redraw itself; FORCE_COLOR does not make a pipe a terminal."""
+    """Return whether output may redraw itself. FORCE_COLOR does not make a pipe a terminal."""
     return console.is_interactive and not console.is_dumb_terminal and console.file.isatty()
 
 
 def unbroken(text: Text) -> Text:
-    """Keep a text on one line of any width: the terminal wraps it, and a copy of it is complete."""
+    """Keep a text on one line. The terminal wraps the line, so that a user can copy all of it."""
     text.no_wrap = True
     return text
 
 
 def show(console: Console, *renderables: RenderableType) -> None:
-    """Print each renderable on its own lines, without trailing blanks in a pipe or file."""
+    """Print each renderable on its own lines, without trailing blanks in a pipe or a file."""
     if console.is_terminal:
         _print(console, renderables)
         return
@@ -89,7 +89,7 @@ def _print(console: Console, renderables: Iterable[RenderableType]) -> None:
 
 
 def plain_text(*renderables: RenderableType) -> str:
-    """Return the plain lines that a pipe would get, in any environment."""
+    """Return the plain lines that a pipe would get, whatever the environment variables say."""
     file = StringIO()
     console = _SafeConsole(
         file=file,
@@ -105,7 +105,7 @@ def plain_text(*renderables: RenderableType) -> str:
 
 
 def commands(file: IO[str], texts: Iterable[str]) -> None:
-    """Write commands to a CI system, bypassing the guard of an `OutputStream`."""
+    """Write commands for a CI system, which an `OutputStream` would otherwise escape."""
     (file.commands if isinstance(file, OutputStream) else file.writelines)(texts)
 
 

@@ -3,9 +3,9 @@
 from typing import Final
 
 OK: Final = 0
-"""Promises held and expectations were met."""
+"""All promises held, and all expectations were met."""
 BROKEN: Final = 1
-"""A promise was broken, or an expectation missed."""
+"""A promise was broken, or an expectation was missed."""
 USAGE: Final = 2
 """Wrong usage, or an invalid campaign file."""
 INCONCLUSIVE: Final = 3
@@ -13,7 +13,7 @@ INCONCLUSIVE: Final = 3
 INTERNAL: Final = 4
 """An error in harrow itself."""
 INTERRUPTED: Final = 130
-"""Interrupted; finished runs are written."""
+"""The user interrupted harrow. Finished runs are written."""
 BROKEN_PIPE: Final = 141
 """The reader closed the output. Shells report this code for a process that SIGPIPE killed."""
 

@@ -10,7 +10,7 @@ EXTRAS: Final = {
     "connect": ("grpc",),
     "live": ("confluent_kafka", "kafka", "kazoo"),
 }
-"""The modules that each extra of pyproject.toml adds."""
+"""The modules that each extra of pyproject.toml installs."""
 
 
 def need(extra: str) -> None:

@@ -15,7 +15,7 @@ from harrow.compilation import compilation
 
 
 def report(error: Exception, start_ns: int) -> None:
-    """Print that harrow has a bug (or was upgraded), and where the file for the bug report is."""
+    """Print that harrow has a bug or was upgraded, and where the file for the bug report is."""
     console = message_console()
     frames = traceback.extract_tb(error.__traceback__)
     where = f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
@@ -41,7 +41,7 @@ def report(error: Exception, start_ns: int) -> None:
 
 
 def _has_changed_since(start_ns: int) -> bool:
-    """Return whether a source file changed after its import; later imports may not match."""
+    """Return whether a source file changed after harrow started, so that modules may not match."""
     names = [module for module in sys.modules if module.partition(".")[0] == "harrow"]
     for file in (getattr(sys.modules[name], "__file__", None) for name in names):
         try:

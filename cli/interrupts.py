@@ -11,7 +11,7 @@ from harrow.cli import exit_code
 
 
 def end_at_once_when_interrupted() -> None:
-    """Let an interrupt end the process silently, until there is something to report or to save."""
+    """Let an interrupt end the process silently, because there is nothing to report or save yet."""
     # A shell that starts harrow in the background may make it ignore interrupts.
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _end)
@@ -22,12 +22,12 @@ def _end(_signal: int, _frame: FrameType | None) -> NoReturn:
 
 
 class Interrupts:
-    """In this context an interrupt raises `KeyboardInterrupt`, except in a `shielded` block.
+    """A context in which an interrupt raises `KeyboardInterrupt`, except in a `shielded` block.
 
-    In such a block it waits for the end of the block, unless the user presses Ctrl-C twice. An
-    exception that is raised at an arbitrary moment can get lost in a callback of the garbage
-    collector or of a library. So an interrupt is raised again at the end of the next block, or by
-    `check`.
+    In a shielded block, an interrupt waits for the end of the block, unless the user presses Ctrl-C
+    twice. An exception that is raised at an arbitrary moment can get lost in a callback of the
+    garbage collector or of a library. So an interrupt is raised again at the end of the next
+    shielded block, or by `check`.
     """
 
     def __init__(self) -> None:
@@ -37,13 +37,13 @@ class Interrupts:
         self._former_handlers: dict[signal.Signals, Any] = {}
 
     def handle_also(self, *signals: signal.Signals) -> None:
-        """Treat other terminating signals as interrupts, to undo or save something first.
+        """Treat other signals that end a process as interrupts, to undo or save something first.
 
-        This includes SIGINT in a background process. The shell makes such processes ignore it, but
-        one that has started brokers must stop them.
+        This includes SIGINT in a background process. The shell makes background processes ignore
+        SIGINT, but a process that has started brokers must stop them.
         """
         for number in (signal.SIGINT, *signals):
-            # A process that should outlive its terminal (nohup) ignores some signals.
+            # A process that should outlive its terminal (nohup) has to keep ignoring some signals.
             is_ignored = signal.getsignal(number) is signal.SIG_IGN
             if is_ignored == (number == signal.SIGINT):
                 self._former_handlers[number] = signal.signal(number, self._handle)
@@ -74,7 +74,7 @@ class Interrupts:
 
     @contextmanager
     def deferred(self) -> Iterator[None]:
-        """Delay interrupts beyond the block; its code calls `is_pending` and stops by itself."""
+        """Delay interrupts beyond the block. Code in the block calls `is_pending` and stops."""
         self._shields += 1
         try:
             yield
@@ -85,12 +85,12 @@ class Interrupts:
         return self._is_pending
 
     def check(self) -> None:
-        """Raise a pending or lost interrupt, even in a shielded block."""
+        """Raise an interrupt that is pending or was lost, even in a shielded block."""
         if self._is_pending:
             raise KeyboardInterrupt
 
     def defer_to_the_end(self) -> None:
-        """Delay interrupts for good: all runs have finished, and the results must be written."""
+        """Delay interrupts from now on: all runs have finished, and the results must be written."""
         self._shields += 1
 
     def _handle(self, _signal: int, _frame: FrameType | None) -> None:

@@ -34,7 +34,7 @@ _INVALID_CHOICE: Final = re.compile(
 
 
 class RequestCommand(TyperCommand):
-    """A command. It parses its arguments into a request, executes it, and exits with a code."""
+    """A command. It parses its arguments into a request, executes the request, and exits."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         _defer_coercion(self.get_params(ctx))
@@ -82,7 +82,7 @@ class Commands(TyperGroup):
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         commands = dict(self.commands)
-        # Two blanks before and after a name, a column that Click leaves free.
+        # A line has two blanks before and after a name, and Click leaves two columns free.
         width = max(map(len, commands))
         limit = formatter.width - 6 - width
         for heading, names in GROUPS.items():
@@ -105,7 +105,7 @@ def _printable_mistakes() -> Iterator[None]:
 
 
 def with_suggestion(message: str) -> str:
-    """Return a message of Typer's; for an invalid choice with the nearest valid one."""
+    """Return Typer's message. For an invalid choice, the message suggests the nearest valid one."""
     match = _INVALID_CHOICE.fullmatch(message)
     if match is None:
         return message
@@ -119,7 +119,7 @@ def with_suggestion(message: str) -> str:
 
 
 class _CommandsByName(Mapping[str, TyperCommand]):
-    """The commands, each created on first use: a command line needs only one of them."""
+    """The commands. Each is created on first use, because a command line needs only one of them."""
 
     def __getitem__(self, name: str) -> TyperCommand:
         if name not in COMMANDS:
@@ -170,7 +170,7 @@ class _DeferredCoercion:
         if ctx.get_parameter_source(param.name).name == "DEFAULT":
             return value
         words = [value] if isinstance(value, str) else value
-        # Arguments of a process may be invalid Unicode; pydantic reports that clearly.
+        # The arguments of a process may be invalid Unicode, which pydantic reports clearly.
         if self._accepts_words and all(map(str.isascii, words)):
             return value
         if self._accepts_numbers and _DIGITS.fullmatch(value) and self._min <= int(value) <= self._max:
@@ -250,7 +250,7 @@ def _flush_stdout(code: int) -> int:
 
 
 def _internal_error(error: Exception) -> int:
-    """Report a bug and return its exit code, which must suffice if stderr cannot be written."""
+    """Report a bug and return its exit code. If stderr cannot be written, the code must suffice."""
     from harrow.cli.internal_error import report
 
     with suppress(OSError):
@@ -259,7 +259,7 @@ def _internal_error(error: Exception) -> int:
 
 
 def _report_failed_output(error: OSError) -> int:
-    """Report a failed file or stream and return an exit code, which must suffice without stderr."""
+    """Report that a file or stream failed, if stderr can be written, and return an exit code."""
     from harrow.cli.console import message_console, say
     from harrow.cli.session import reason_of
 
@@ -274,7 +274,7 @@ def _exit_silently() -> NoReturn:
 
 
 def _discard_stdout() -> None:
-    """Redirect stdout, which the interpreter flushes at exit, so that it does not fail again."""
+    """Redirect stdout to the null device, so that the interpreter's flush at exit does not fail."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 

@@ -57,7 +57,7 @@ Kind = Literal[
 
 @contextmanager
 def _as_usage_error() -> Iterator[None]:
-    """Turn the errors of the campaign language, all `ValueError`s, into errors of the option."""
+    """Turn errors of the campaign language, which are `ValueError`s, into errors of the option."""
     try:
         yield
     except ValueError as error:
@@ -92,7 +92,7 @@ def parse_release(text: str) -> str:
 
 
 def parse_speed(text: str) -> float:
-    """Return cluster seconds per wall-clock second: ``5``, ``0.5x``, or infinity for ``max``."""
+    """Return the cluster seconds per wall-clock second of ``5``, ``0.5x`` or ``max`` (infinity)."""
     if text == "max":
         return math.inf
     try:
@@ -105,7 +105,7 @@ def parse_speed(text: str) -> float:
 
 
 def refuse(values: Mapping[str, object], reason: str) -> None:
-    """Refuse options that have a value, by their names."""
+    """Refuse the options in *values* that have a value. The keys are their names."""
     for name, value in values.items():
         if value is not None and value is not False:
             raise typer.BadParameter(reason, param_hint=name)
@@ -131,11 +131,11 @@ def check_rule(name: str | None) -> str | None:
 
 
 _URI: Final = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]+):/+(?P<rest>.*)", re.DOTALL)
-"""An address such as ``s3a://bucket/key``, or its `Path` with one slash, but no drive ``C:``."""
+"""An address such as ``s3a://bucket/key``, also with one slash as in a `Path`; no drive ``C:``."""
 
 
 def check_path(path: Path | None) -> Path | None:
-    """Refuse an address: harrow would take it for a path, and make a folder called ``s3a:``."""
+    """Refuse an address. As a path, it would make harrow create a folder called ``s3a:``."""
     match = None if path is None else _URI.fullmatch(str(path))
     if match is None:
         return path
@@ -147,7 +147,7 @@ def check_path(path: Path | None) -> Path | None:
 
 
 def option(names: str, metavar: str, meaning: str, **more: Any) -> Any:
-    """Declare an option with a value; *names* are separated by blanks."""
+    """Declare an option with a value. In *names*, blanks separate its names."""
     return typer.Option(*names.split(), metavar=metavar, help=meaning, **more)
 
 

@@ -8,7 +8,7 @@ from typing import Any, Final, TextIO, cast
 from harrow.campaigns.language.spelling import LOG_COMMAND
 
 _COMMAND: Final = re.compile(rf"^[^\S\n]*::|{LOG_COMMAND}", re.MULTILINE)
-"""A command to a CI system: ``::`` first in a line, or `LOG_COMMAND` anywhere in it."""
+"""A command to a CI system: ``::`` at the start of a line, or `LOG_COMMAND` anywhere in a line."""
 _COMMAND_PREFIX: Final = re.compile(r"[^\S\n]*:?")
 _LOG_COMMAND_PREFIX: Final = re.compile(r"##?\w{0,20}\Z")
 _PREFIX_MAX: Final = 24
@@ -22,9 +22,9 @@ _COLOUR: Final = re.compile("\x1b\\[[0-9;]*m")
 class OutputStream:
     """A stream whose text contains no command to a CI system or to a terminal.
 
-    harrow escapes text where it creates it. But a long line may be wrapped in front of `::`, and a
-    new command may forget to escape, so this class checks again. Only annotations, which are
-    commands, bypass it (`commands`).
+    harrow escapes text where it creates the text. But a long line may be wrapped in front of `::`,
+    and a new command of harrow may forget to escape, so this class checks again. Only annotations,
+    which are meant as commands, bypass the check (`commands`).
     """
 
     def __init__(self, stream: TextIO) -> None:
@@ -36,7 +36,7 @@ class OutputStream:
         return getattr(self._stream, name)
 
     def write(self, text: str) -> int:
-        # The first part of a line may be written already, so the last character is escaped.
+        # The beginning of a command may already be written, so its last character is escaped.
         shown = _COMMAND.sub(_with_last_escaped, self._line + text)[len(self._line) :]
         if _CONTROL.search(shown):
             shown = self._without_controls(shown)
@@ -61,7 +61,7 @@ class OutputStream:
 
 
 def _possible_prefix(line: str) -> str:
-    """Return the part of a line that the next text could complete to a command."""
+    """Return the end of a line that the next text could turn into a command."""
     if _COMMAND_PREFIX.fullmatch(line):
         return line
     prefix = _LOG_COMMAND_PREFIX.search(line[-_PREFIX_MAX:])
@@ -77,5 +77,5 @@ def _code(match: re.Match[str]) -> str:
 
 
 def guarded(stream: TextIO | Any) -> TextIO:
-    """Return a stream on which no data is a command to a CI system; a terminal needs no guard."""
+    """Return a stream that escapes commands to a CI system, except for a terminal."""
     return stream if stream is None or stream.isatty() else cast("TextIO", OutputStream(stream))

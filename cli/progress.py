@@ -10,11 +10,11 @@ from harrow.campaigns.language.spelling import printable
 from harrow.cli.console import is_unicode, say
 
 _DELAY_S: Final = 1.0
-"""Shorter work shows no progress, which would only flash up."""
+"""For work that is shorter than this, progress would only flash up, so it is not shown."""
 
 _REFRESH_S: Final = 0.1
 _LOG_INTERVAL_S: Final = 30.0
-"""The interval in a log. In a CI job, a minute of silence looks like a hanging job."""
+"""The interval between lines in a log. A CI job that is silent for a minute seems to hang."""
 
 _BAR_WIDTH: Final = 16
 _ERASE_LINE: Final = "\r\x1b[2K"
@@ -23,8 +23,9 @@ _ERASE_LINE: Final = "\r\x1b[2K"
 class ProgressLine:
     """A line that is rewritten in place, and cleared before anything else is printed.
 
-    Short work shows nothing. With a *total*, the line has a bar. If stderr is not a terminal, or if
-    progress should stay on screen as a *log*, a plain line is printed from time to time.
+    For short work, nothing is shown. With a *total*, the line has a bar. If stderr is not a
+    terminal, or if progress should stay on screen as a *log*, a plain line is printed from time to
+    time.
     """
 
     def __init__(
@@ -38,14 +39,14 @@ class ProgressLine:
         self._next_s = time.monotonic() + (_DELAY_S if self._is_rewritten else _LOG_INTERVAL_S)
 
     def update(self, done: int, doing: str | Callable[[], str]) -> None:
-        """Show how many runs are *done* and what runs now, a few times per second at most.
+        """Show how many runs are *done* and what runs now, at most a few times per second.
 
         *doing* may be a function, which is called only if the line is shown.
         """
         now_s = time.monotonic()
         if not self._enabled or now_s < self._next_s:
             return
-        # It may contain data, such as a record in a condition that a run waits for.
+        # The text may contain data, such as a record in a condition for which a run waits.
         doing = printable(doing() if callable(doing) else doing)
         if not self._is_rewritten:
             self._next_s = now_s + _LOG_INTERVAL_S

@@ -37,7 +37,7 @@ CI_FORMATS: Final = frozenset({JUNIT, GITHUB})
 
 
 class Refusal(Exception):
-    """The request cannot be met. The message says why, and the lines *below* give details."""
+    """A request cannot be met. The message says why, and the lines ``below`` give details."""
 
     def __init__(self, message: str, *below: str, code: int = exit_code.USAGE) -> None:
         super().__init__(message)
@@ -46,12 +46,12 @@ class Refusal(Exception):
 
 
 def exit_code_of(command: str, request: CommandRequest) -> int:
-    """Return the exit code of a command's session; usage errors and `OSError` pass through."""
+    """Run a command's session and return its exit code. Usage errors and `OSError` pass through."""
     messages = message_console(no_color=request.no_color)
     try:
         need_two_files(request)
         session = import_module(f"harrow.cli.commands.{command}").session
-        # Imported modules are never garbage: the collector need not scan them.
+        # Imported modules are never garbage, so the collector need not scan them.
         gc.freeze()
         gc.enable()
         code: int = session(request)
@@ -76,12 +76,12 @@ def exit_code_of(command: str, request: CommandRequest) -> int:
 
 
 def reason_of(error: OSError) -> str:
-    """Return why an operation on a file failed, and the file."""
+    """Return the reason why an operation on a file failed, and the name of the file."""
     return ": ".join(str(part) for part in (error.strerror or error, error.filename) if part is not None)
 
 
 def need_two_files(request: CommandRequest) -> None:
-    """Refuse one path for both ``--output`` and ``--junit``: one file would replace the other."""
+    """Refuse the same path for ``--output`` and ``--junit``: one file would replace the other."""
     output, junit = request.output, request.junit
     if output is not None and junit is not None and output.absolute() == junit.absolute():
         raise Refusal(f"nothing was run: --output and --junit both name {printable(str(junit))}")
@@ -101,7 +101,7 @@ def need_writable(folder: Path) -> None:
 
 
 def write_new(path: Path, text: str) -> None:
-    """Write a file, and refuse to overwrite one."""
+    """Write a file, but refuse to overwrite an existing one."""
     from harrow.campaigns.record.whole_file import whole_file
 
     try:
@@ -113,7 +113,7 @@ def write_new(path: Path, text: str) -> None:
 
 @contextmanager
 def data(request: CommandRequest) -> Iterator[Console]:
-    """Yield the console for data; the file of ``--output`` appears only when it is complete."""
+    """Yield the console for data. The file of ``--output`` appears only when it is complete."""
     if request.output is None or str(request.output) == "-":
         yield data_console(no_color=request.no_color)
         return
@@ -160,7 +160,7 @@ def publish(
     noun: str,
     show: Callable[[Console], None],
 ) -> None:
-    """Write a result in the format of the request; *noun* is the name of one suite, such as run."""
+    """Write a result in the format of the request. *noun* says what a suite is, such as "run"."""
     with data(request) as console, junit_file(request) as write_junit:
         write_junit(suites)
         if request.output_format == JSON:
@@ -174,10 +174,10 @@ def publish(
 def write_suites(
     console: Console, request: CommandRequest, suites: Sequence["Suite"], noun: str, total: str | None = None
 ) -> None:
-    """Write suites in one of `CI_FORMATS`; *total* replaces the default summary line.
+    """Write suites in one of `CI_FORMATS`. *total* replaces the default summary line.
 
-    In a step of GitHub Actions, `GITHUB` also writes a table to the step's summary. A failure to
-    write it is reported, and does not change the result.
+    In a step of GitHub Actions, the format `GITHUB` also writes a table to the step's summary. If
+    the table cannot be written, this is reported, but it does not change the result.
     """
     if request.output_format == JUNIT:
         from harrow.cli.ci.junit import junit_xml
@@ -199,7 +199,7 @@ def write_suites(
 
 
 def refuse_files(request: CommandRequest, problems: Sequence[Problem]) -> None:
-    """Report the mistakes in files, to a CI system too if the request has its format."""
+    """Report the mistakes in files, also to a CI system if the request is for one."""
     messages = message_console(no_color=request.no_color)
     show_problems(messages, problems)
     if request.junit is None and request.output_format not in CI_FORMATS:

@@ -25,7 +25,7 @@ _BAR_WIDTH: Final = 16
 class SweepProgress:
     """Shows the progress of a sweep if *enabled*.
 
-    On a terminal it redraws the *picture*; the default is a bar and a few lines.
+    On a terminal, it redraws the result of *picture*, which by default is a bar and a few lines.
     """
 
     def __init__(
@@ -93,8 +93,8 @@ def _picture(progress: Progress) -> RenderableType:
             lines.append(Text(f"  and {counted(len(progress.failed) - len(most), 'other kind')}", "dim"))
     missing = progress.probes_missing()
     if missing:
-        some = ", ".join(missing[:_PROBES_SHOWN])
+        shown = ", ".join(missing[:_PROBES_SHOWN])
         more = f" and {len(missing) - _PROBES_SHOWN} more" if len(missing) > _PROBES_SHOWN else ""
-        text = f"not reached yet: {some}{more}"
+        text = f"not reached yet: {shown}{more}"
         lines.append(Text(text, "dim", no_wrap=True, overflow="ellipsis"))
     return Group(*lines)

@@ -1,4 +1,4 @@
-"""Text for a console. Its data can neither move the cursor nor begin a line."""
+"""Text for a console. Data in it can neither move the cursor nor begin a line."""
 
 from collections.abc import Iterable
 from typing import Any, Self, cast
@@ -9,10 +9,10 @@ from harrow.campaigns.language.spelling import printable
 
 
 class Text(RichText):
-    """Text that escapes unprintable characters, newlines too, before Rich measures or wraps it.
+    """Text that escapes unprintable characters, even newlines, before Rich measures or wraps it.
 
-    So no caller needs to know which strings come from a file. `lines` makes intended line breaks.
-    ruff forbids Rich's own class everywhere else in `harrow.cli`.
+    So no caller needs to know which strings come from a file. For intended line breaks, use
+    `lines`. Everywhere else in `harrow.cli`, ruff forbids Rich's own class.
     """
 
     def __init__(self, text: str = "", *arguments: Any, **options: Any) -> None:
@@ -28,6 +28,7 @@ class Text(RichText):
 
 
 def lines(parts: Iterable[RichText | str]) -> Text:
+    """Join parts with line breaks."""
     joined = Text()
     for number, part in enumerate(parts):
         if number:

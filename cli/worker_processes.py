@@ -1,4 +1,4 @@
-"""The processes that `--jobs` allows a command."""
+"""Starts as many worker processes for a command as `--jobs` allows."""
 
 from typing import TYPE_CHECKING
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 def workers_of(
     request: "RunRequest | RegressRequest | ShrinkRequest", end_s: float = float("inf")
 ) -> Workers:
-    """Return as many workers as `--jobs` says, by default one for each core."""
+    """Return as many workers as `--jobs` says; by default, one for each core."""
 
     def on_lost() -> None:
         say(

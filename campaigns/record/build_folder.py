@@ -1,4 +1,4 @@
-"""A folder in which one process at a time builds an entry of the user's cache."""
+"""Lets one process at a time build an entry of the user's cache."""
 
 import shutil
 from collections.abc import Iterator
@@ -10,13 +10,13 @@ from filelock import FileLock
 
 @contextmanager
 def exclusive_build_folder(path: Path, *, waits: bool = True) -> Iterator[Path]:
-    """Yield an empty folder beside *path* to build it in, and keep other processes out.
+    """Yield an empty folder beside *path* in which to build *path*, and keep other processes out.
 
-    The folder always has the same name, so the next process removes the remains of one that was
-    killed.
+    The folder always has the same name, so if a process is killed, the next one removes what it
+    left behind.
 
     Raises:
-        Timeout: another process uses the folder, and this one does not wait.
+        Timeout: another process uses the folder, and *waits* is false.
         OSError: the folder cannot be made.
 
     """

@@ -31,7 +31,7 @@ def campaign_copy(
 
     """
     has_variants = False
-    if _is_copied(campaign, plan, overrides):
+    if _can_copy_text(campaign, plan, overrides):
         body = campaign.text.removeprefix("\ufeff")
         has_variants = _VARIANTS in _keys(body)
     else:
@@ -39,14 +39,14 @@ def campaign_copy(
     return _header(plan, seed, overrides, notes, variants=has_variants) + body
 
 
-def _is_copied(campaign: Campaign, plan: Plan, overrides: Sequence[str]) -> bool:
-    """Return whether the author's text loads as *plan* by itself, whatever the name of the copy."""
+def _can_copy_text(campaign: Campaign, plan: Plan, overrides: Sequence[str]) -> bool:
+    """Return whether the author's text, in a file of any name and without options, is *plan*."""
     if plan.variant is not None or overrides or campaign.brokers is not None or campaign.cluster_files:
         return False
     return _NAME in _keys(campaign.text) and plan.digest() in (loaded.digest() for loaded in campaign.plans)
 
 
-@lru_cache(maxsize=64)  # the runs of a plan with many seeds have the same text
+@lru_cache(maxsize=64)  # Runs of one plan with different seeds have the same text.
 def _keys(text: str) -> frozenset[str]:
     root = nodes.compose(text).root
     assert isinstance(root, nodes.MapNode), "only a campaign that has been loaded is run"
@@ -59,7 +59,7 @@ def _written(same: SamePlan) -> str:
 
 
 def expect_line(path: Path, variant: str | None) -> int:
-    """Return the line of a variant's ``expect``, or of the campaign's; 0 if neither has one."""
+    """Return the line of ``expect`` in a variant, or else in the campaign; 0 if neither has it."""
     try:
         root = nodes.compose(path.read_text(encoding="utf-8")).root
     except (OSError, UnicodeDecodeError, nodes.YamlError):

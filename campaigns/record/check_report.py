@@ -15,7 +15,10 @@ SCHEMA: Final = "harrow.check/1"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HistorySize:
-    """The size of a history: ``lines`` are invocations and completions, ``acked`` are sends."""
+    """The size of a history. ``lines`` counts invocations and completions of operations.
+
+    ``sent``, ``acked`` and ``polled`` count records.
+    """
 
     lines: int
     processes: int
@@ -26,7 +29,7 @@ class HistorySize:
 
 
 def size_of(history: HistoryIndex) -> HistorySize:
-    """Return the size of a history; a record counts once in ``polled``."""
+    """Return the size of a history. A record that was polled repeatedly counts once."""
     partitions = history.partitions.values()
     return HistorySize(
         lines=len(history.processes),
@@ -39,7 +42,7 @@ def size_of(history: HistoryIndex) -> HistorySize:
 
 
 def check_document(verdict: Verdict, size: HistorySize, name: str) -> dict[str, Any]:
-    """Return the JSON document; ``anomalies`` includes those that are permitted.
+    """Return the JSON document. Its ``anomalies`` include those that are permitted.
 
     If a rule has very many anomalies, some are not listed, but ``count`` includes them.
     """
@@ -67,6 +70,6 @@ def check_document(verdict: Verdict, size: HistorySize, name: str) -> dict[str, 
 
 
 def _anomaly(finding: Finding) -> Mapping[str, Any]:
-    """Return a finding with Jepsen's word for a partition: the key."""
+    """Return a finding, with its partition under the name that Jepsen uses: ``key``."""
     mapping = finding_as_mapping(finding)
     return {"key": mapping.pop("partition"), **mapping}

@@ -5,8 +5,8 @@ the colon, also as keys of maps. Lists, vectors and sets become lists. A tagged 
 ``#jepsen.history.Op{...}`` loses its tag. A map with a collection as a key becomes a list of pairs,
 because JSON objects have no such keys.
 
-A regular expression splits a text into tokens without positions, which is fast. A second pass finds
-a position when one is needed: for a mistake, or for an element that continues in a later text.
+A regular expression splits a text into tokens without their positions, which is fast. If a position
+is needed, for a mistake or for an element that continues in a later text, a second pass finds it.
 """
 
 import re
@@ -28,13 +28,13 @@ _TOKEN: Final = re.compile(
 _STRING: Final = re.compile(r'"(?:[^"\\]++|\\.)*+"')
 _MAP_START: Final = re.compile(rb"\s*(?:#[^\s{]+\s*)?\{\s*:")
 _VECTOR_START: Final = re.compile(rb"(?:\s|;[^\n]*\n)*[\[(](?:\s|;[^\n]*\n)*(?:#[^\s{]+\s*)?\{\s*:")
-_HEAD: Final = re.compile(r"(?:\s|;[^\n]*\n)*([\[(])")
+_OUTER_BRACKET: Final = re.compile(r"(?:\s|;[^\n]*\n)*([\[(])")
 _INTEGER: Final = re.compile(r"[+-]?\d+N?")
 _NUMBER: Final = re.compile(r"[+-]?\d+(?:\.\d*)?(?:[eE][+-]?\d+)?M?")
 _ESCAPED: Final = re.compile(r"\\(u[0-9a-fA-F]{4}|.)")
 _ESCAPES: Final = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}
-_CLOSES: Final = {"[": "]", "(": ")", "{": "}", "#{": "}"}
-_CLOSERS: Final = frozenset(_CLOSES.values())
+_CLOSER_OF: Final = {"[": "]", "(": ")", "{": "}", "#{": "}"}
+_CLOSERS: Final = frozenset(_CLOSER_OF.values())
 _DISCARD: Final = "#_"
 _DIGITS_MAX: Final = 1_000
 _DEPTH_MAX: Final = 200
@@ -43,7 +43,7 @@ _WORDS: Final[dict[str, Any]] = {"nil": None, "true": True, "false": False}
 _KEYWORDS_MAX: Final = 1_000
 _KEYWORD_MAX: Final = 50
 _DISCARDED: Final = object()
-"""Marks a ``#_`` among elements, which discards the element after it."""
+"""Stands for a ``#_`` among elements, which discards the element after it."""
 _STRINGS: Final = frozenset({str})
 
 _Level = tuple[str, list[Any]]
@@ -60,16 +60,16 @@ class EdnError(ValueError):
 
 
 class _ParseResult(NamedTuple):
-    """The elements of a text, and why parsing stopped early.
+    """The elements of a text, and the problem that stopped the parser, if any.
 
-    If the text ``is_cut``, an element may continue in a later text.
+    If ``is_cut`` is set, the text ends within an element, which a later text may continue.
     """
 
     elements: list[Any]
     problem: EdnError | None = None
     is_cut: bool = False
     is_closed: bool = False
-    """Whether the collection around the text ends in it."""
+    """Whether the vector around the elements ends in this text."""
 
 
 def looks_like_edn(line: bytes) -> bool:
@@ -91,17 +91,17 @@ def parse_edn(text: str) -> Any:
 
 
 def begins_vector_of_maps(lines: Sequence[bytes]) -> bool:
-    """Return whether lines start a vector of maps, as no JSON does; it may be a whole history."""
+    """Return whether lines start an EDN vector of maps, which may be a whole history."""
     return _VECTOR_START.match(b"".join(lines)) is not None
 
 
 class ElementsOfVector:
     """The elements of a vector that is split over several texts.
 
-    Iterating yields, for each text, the list of elements that end in it. Only the text of the
-    element that is being read is kept, up to *size_max* characters. Iterating raises `EdnError` if
-    the texts are not a vector. `place` converts the error's position, and `place_of` locates an
-    element of the last list.
+    Iteration yields, for each text, the list of elements that end in it. Only the text of the
+    element that is being read is kept, up to *size_max* characters. Iteration raises `EdnError` if
+    the texts are not a vector. `place` converts the error's position to a line and a column, and
+    `place_of` locates an element of the last list that was yielded.
     """
 
     def __init__(self, texts: Iterable[str], size_max: int) -> None:
@@ -114,7 +114,7 @@ class ElementsOfVector:
         around, parsed = "", _ParseResult([])
         for more in self._texts:
             self._text += self._as_much_again(more, len(self._text))
-            if not around and (head := _HEAD.match(self._text)) is not None:
+            if not around and (head := _OUTER_BRACKET.match(self._text)) is not None:
                 around = head[1]
                 self._forget(head.end())
             parsed = _parse(self._text, around)
@@ -131,17 +131,17 @@ class ElementsOfVector:
         raise _parse(self._text).problem or EdnError(len(self._text), f"`{around}` is not closed")
 
     def place_of(self, number: int) -> tuple[int, int]:
-        """Return the line and column of an element of the last list."""
+        """Return the line and column of an element of the last list that was yielded."""
         return self.place(self._element_start(number))
 
     def place(self, position: int) -> tuple[int, int]:
-        """Return the line and column of a position; both count from 1."""
+        """Return the line and column of a position. Both count from 1."""
         lines = self._text.count("\n", 0, position)
         column = position - self._text.rfind("\n", 0, position) if lines else self._column + position
         return self._line + lines, column
 
     def _element_start(self, number: int) -> int:
-        """Return the start of an element; the last number plus one is the unfinished element."""
+        """Return the start of an element. The unfinished one has the number after the last."""
         return next(islice(_element_starts(self._text), number, None))
 
     def _forget(self, end: int) -> None:
@@ -149,7 +149,11 @@ class ElementsOfVector:
         self._text = self._text[end:]
 
     def _as_much_again(self, text: str, size: int) -> str:
-        """Append texts until they are as long as the kept one, so that rescanning stays linear."""
+        """Append texts until they are *size* long, like the kept text.
+
+        The kept text is scanned again with them. As the text doubles each time, the total time
+        stays linear.
+        """
         texts, read = [text], len(text)
         while read < size and (more := next(self._texts, None)) is not None:
             texts.append(more)
@@ -161,14 +165,14 @@ class ElementsOfVector:
             self._forget(len(self._text))
             self._text = more
             if (position := _start_of_more(more, 0)) is not None:
-                raise EdnError(position, _MORE)
+                raise EdnError(position, _MORE_AFTER_END)
 
 
-_MORE: Final = "there is more after the end of the vector"
+_MORE_AFTER_END: Final = "there is more after the end of the vector"
 
 
 def _start_of_more(text: str, number: int) -> int | None:
-    """Return the start of the first token, from a number on, that is not a comment."""
+    """Return the start of the first token that is not a comment, from token *number* on."""
     tokens = islice(_TOKEN.finditer(text), number, None)
     return next((match.start() for match in tokens if match[0][0] != ";"), None)
 
@@ -178,7 +182,7 @@ class _MisplacedToken(Exception):
 
 
 def _parse(text: str, around: str = "") -> _ParseResult:
-    """Return the elements of a text; *around* opens the vector around it, if any."""
+    """Return the elements of a text. *around* is the bracket that opened the vector, if any."""
     tokens = _TOKEN.findall(text)
     is_open = bool(tokens) and _is_open_string(tokens[-1])
     last = len(tokens) - is_open
@@ -191,7 +195,9 @@ def _parse(text: str, around: str = "") -> _ParseResult:
     elements, is_waiting = _without_discarded(levels[0][1])
     if end < last:
         more = _start_of_more(text, end + 1)
-        return _ParseResult(elements, None if more is None else EdnError(more, _MORE), is_closed=True)
+        return _ParseResult(
+            elements, None if more is None else EdnError(more, _MORE_AFTER_END), is_closed=True
+        )
     if is_open:
         return _ParseResult(elements, EdnError(_token_start(text, last), "not EDN"), is_cut=True)
     if len(levels) > 1:
@@ -200,30 +206,33 @@ def _parse(text: str, around: str = "") -> _ParseResult:
 
 
 def _nest(levels: list[_Level], tokens: Sequence[str]) -> int:
-    """Add the elements of tokens to the open collections.
+    """Add the elements that tokens denote to the open collections.
 
-    Returns the number of the token that closes the outermost one, or the number of tokens.
+    Return the number of the token that closes the outermost collection. If it stays open, return
+    how many tokens there are.
 
     Raises `_MisplacedToken`.
     """
     opened, elements = levels[-1]
-    leaves_out = _DISCARD in tokens
+    has_discarded = _DISCARD in tokens
     keywords = _keywords
     for number, token in enumerate(tokens):
         keyword = keywords.get(token)
         if keyword is not None:
             elements.append(keyword)
-        elif token in _CLOSES:
+        elif token in _CLOSER_OF:
             if len(levels) > _DEPTH_MAX:
                 raise _MisplacedToken(number, f"more than {_DEPTH_MAX} elements are open")
             levels.append((token, []))
             opened, elements = levels[-1]
         elif token in _CLOSERS:
-            if token != _CLOSES.get(opened):
+            if token != _CLOSER_OF.get(opened):
                 raise _MisplacedToken(number, f"`{token}` closes nothing that is open")
             if len(levels) == 1:
                 return number
-            closed = _collection(opened, _without_discarded(elements)[0] if leaves_out else elements, number)
+            closed = _collection(
+                opened, _without_discarded(elements)[0] if has_discarded else elements, number
+            )
             levels.pop()
             opened, elements = levels[-1]
             elements.append(closed)
@@ -235,12 +244,12 @@ def _nest(levels: list[_Level], tokens: Sequence[str]) -> int:
 
 
 def _token_start(text: str, number: int) -> int:
-    """Return the start of the token with a number."""
+    """Return the start of the token that has this number, from 0."""
     return next(islice(_TOKEN.finditer(text), number, None)).start()
 
 
 def _element_starts(text: str) -> Iterator[int]:
-    """Yield the start of each element that is not discarded, then that of an unfinished element."""
+    """Yield where each element starts that is not discarded. An unfinished one comes last."""
     depth = discarded = 0
     begins: int | None = None
     for match in _TOKEN.finditer(text):
@@ -248,10 +257,10 @@ def _element_starts(text: str) -> Iterator[int]:
         if token[0] == ";":
             continue
         begins = match.start() if begins is None else begins
-        depth += (token in _CLOSES) - (token in _CLOSERS)
+        depth += (token in _CLOSER_OF) - (token in _CLOSERS)
         if depth or _is_open_string(token):
             continue
-        if token[0] == "#" and token not in _CLOSES:
+        if token[0] == "#" and token not in _CLOSER_OF:
             discarded += token == _DISCARD
         elif discarded:
             discarded -= 1
@@ -268,7 +277,7 @@ def _is_open_string(token: str) -> bool:
 
 
 def _without_discarded(elements: list[Any]) -> tuple[list[Any], bool]:
-    """Return elements without discarded ones, and whether a ``#_`` waits for its element."""
+    """Return elements without discarded ones, and whether a ``#_`` has no element after it yet."""
     remaining: list[Any] = []
     discarded = 0
     for element in elements:
@@ -295,11 +304,14 @@ def _collection(opened: str, elements: list[Any], number: int) -> Any:
 
 
 _keywords: dict[str, str] = {}
-"""A cache of keywords as strings: the fields of all operations have the same few keywords."""
+"""A cache of keywords as strings, because all operations have the same few keywords as fields."""
 
 
 def _other_elements(token: str, number: int) -> list[Any]:
-    """Return the element of a token other than brackets and plain numbers; comments have none."""
+    """Return the element of a token that is no bracket and no plain number.
+
+    A comment and a tag have no element.
+    """
     first = token[0]
     if first == ":":
         if len(_keywords) < _KEYWORDS_MAX and len(token) <= _KEYWORD_MAX:

@@ -1,8 +1,8 @@
 """Reads histories, as lines of JSON or as Jepsen's EDN, and reports the line of every mistake.
 
 Many lines are parsed at once, which is twice as fast as one by one. If that fails, they are parsed
-one by one to locate the mistake. A `harrow.checks.history.index.HistoryIndex` interprets the
-operations.
+one by one to locate the mistake. `harrow.campaigns.record.history_line` describes an operation, and
+a `harrow.checks.history.index.HistoryIndex` interprets it.
 """
 
 import codecs
@@ -41,26 +41,26 @@ MEMORY_MAX_BYTES: Final = 1 << 30
 UNPACKED_MAX_BYTES: Final = 64 << 20
 """The size to which any compressed file may unpack. A large file may unpack to 64 times its size.
 
-gzip compresses up to 1032 to 1, so a file of a few kilobytes could fill the memory. Histories
-compress 10 to 30 to 1.
+gzip can compress at a ratio of 1032 to 1, so a file of a few megabytes could fill the memory.
+Histories compress at 10 to 1, up to 30 to 1.
 """
 
 _UNPACKED_RATIO: Final = 64
 _LINE_BYTES_MIN: Final = 32
-"""The size that a shorter line of a compressed file counts, because reading it takes as long."""
+"""A shorter line of a compressed file counts as this size, because reading it takes as long."""
 
 _LINES_AT_ONCE: Final = 512
-"""So many parsed lines stay in the processor's cache until indexed; with 4096, reading takes
-twice as long."""
+"""So many parsed lines stay in the processor's cache until they are indexed. With 4096, reading
+takes twice as long."""
 _BYTES_AT_ONCE: Final = 1 << 20
 _PROBLEMS_MAX: Final = 20
 _MALFORMED_MAX: Final = 10_000
-"""After so many malformed lines reading stops, because the file is not a history."""
+"""After so many malformed lines, reading stops, because the file is surely not a history."""
 _GZIP_MAGIC: Final = b"\x1f\x8b"
 _NS_PER_US: Final = 1_000
 
-_PRINTED_LINE: Final = re.compile(rb"(?:\d+|:[\w.-]+)\t:(?:invoke|ok|fail|info)\t:")
-_PRINTED: Final = (
+_LINE_OF_HISTORY_TXT: Final = re.compile(rb"(?:\d+|:[\w.-]+)\t:(?:invoke|ok|fail|info)\t:")
+_HISTORY_TXT_MESSAGE: Final = (
     "this is the history.txt of a Jepsen test, which lacks data that the rules need, such as rebalances; "
     "use the history.edn beside it"
 )
@@ -82,11 +82,14 @@ _fields: Final = itemgetter("process", "type", "f", "value", "time", "index")
 _Columns = tuple[
     Sequence[int], Sequence[str], Sequence[str], Sequence[list[Any]], Sequence[int], Sequence[int]
 ]
-"""The columns of operations: process, type, f, value, time in microseconds, index."""
+"""The columns of operations: process, type, f, value, time in microseconds, index.
+
+``f`` is Jepsen's name for the function that an operation calls, such as ``send``.
+"""
 
 
 class HistoryError(FileError):
-    """A history that cannot be judged, with its first ``problems``; ``more`` counts the others."""
+    """A history that cannot be judged: its first ``problems``, and how many ``more`` it has."""
 
     def __init__(self, problems: Iterable[Problem], more: int = 0) -> None:
         super().__init__(problems)
@@ -94,7 +97,7 @@ class HistoryError(FileError):
 
 
 class UnreadableLine(Exception):
-    """The rest of a file cannot be read; the message gives the reason."""
+    """A line from which on a file cannot be read. The message gives the reason."""
 
 
 @contextmanager
@@ -108,7 +111,8 @@ def open_history(
     """Open a history for reading, from *stdin* if there is no path, and decompress it if necessary.
 
     The iterator raises `UnreadableLine` at a line longer than *line_max* bytes, where a compressed
-    file is damaged, and where it unpacks to more than *unpacked_max* bytes (`UNPACKED_MAX_BYTES`).
+    file is damaged, and where it has unpacked to more than *unpacked_max* bytes
+    (`UNPACKED_MAX_BYTES`).
 
     Raises ``OSError`` if the file cannot be opened.
     """
@@ -119,7 +123,7 @@ def open_history(
             yield _lines(stream, line_max, unpacked_max)
 
 
-class _Counted:
+class _CountingStream:
     """Counts the bytes read from a stream."""
 
     def __init__(self, stream: IO[bytes]) -> None:
@@ -135,10 +139,10 @@ class _Counted:
 def _lines(stream: IO[bytes], line_max: int, unpacked_max: int) -> Iterator[bytes]:
     peek = getattr(stream, "peek", None)
     is_packed = peek is not None and peek(len(_GZIP_MAGIC))[: len(_GZIP_MAGIC)] == _GZIP_MAGIC
-    return _unpacked(stream, line_max, unpacked_max) if is_packed else _short(stream, line_max)
+    return _unpacked(stream, line_max, unpacked_max) if is_packed else _bounded_lines(stream, line_max)
 
 
-def _short(stream: IO[bytes] | gzip.GzipFile, line_max: int) -> Iterator[bytes]:
+def _bounded_lines(stream: IO[bytes] | gzip.GzipFile, line_max: int) -> Iterator[bytes]:
     for line in iter(partial(stream.readline, line_max + 1), b""):
         if len(line) > line_max:
             raise UnreadableLine(f"longer than {line_max} bytes (--max-line)")
@@ -146,11 +150,11 @@ def _short(stream: IO[bytes] | gzip.GzipFile, line_max: int) -> Iterator[bytes]:
 
 
 def _unpacked(stream: IO[bytes], line_max: int, unpacked_max: int) -> Iterator[bytes]:
-    packed = _Counted(stream)
+    packed = _CountingStream(stream)
     unpacked = 0
     try:
         with gzip.GzipFile(fileobj=cast("IO[bytes]", packed)) as file:
-            for line in _short(file, line_max):
+            for line in _bounded_lines(file, line_max):
                 unpacked += max(len(line), _LINE_BYTES_MIN)
                 if unpacked > max(unpacked_max, _UNPACKED_RATIO * packed.size):
                     raise UnreadableLine(
@@ -169,12 +173,12 @@ def read_history(
     line_max: int = LINE_MAX_BYTES,
     memory_max: int = MEMORY_MAX_BYTES,
 ) -> HistoryIndex:
-    """Read a history; messages call the file *name*.
+    """Read a history. Messages call the file *name*.
 
-    Raises ``HistoryError`` with all malformed lines, the first twenty in full. Reading stops at a
-    line that cannot be read, or at which the history takes more than *memory_max* bytes. An
-    operation in a vector may have at most *line_max* characters. The garbage collector is off
-    meanwhile, because nearly all objects stay alive.
+    Raise ``HistoryError`` if lines are malformed, with the first twenty and the number of others.
+    Reading stops at a line that cannot be read, or at which the history takes more than
+    *memory_max* bytes. An operation in a vector may have at most *line_max* characters. The garbage
+    collector is off during the reading, because nearly all objects stay alive.
     """
     collecting = gc.isenabled()
     gc.disable()
@@ -187,8 +191,8 @@ def read_history(
             gc.enable()
 
 
-def _is_of_printed_lines(lines: Iterable[bytes]) -> bool:
-    return _PRINTED_LINE.match(next(filter(bytes.strip, lines), b"")) is not None
+def _is_history_txt(lines: Iterable[bytes]) -> bool:
+    return _LINE_OF_HISTORY_TXT.match(next(filter(bytes.strip, lines), b"")) is not None
 
 
 class _Reader:
@@ -199,13 +203,13 @@ class _Reader:
         self.history = HistoryIndex()
         self._problems: list[Problem] = []
         self._malformed = 0
-        self._damaged = False
+        self._has_ended = False
         self._is_edn = False
 
     def read(self, lines: Iterator[bytes]) -> None:
-        first = self._next(lines, 1)
-        if _is_of_printed_lines(first):
-            self._note(1, 1, _PRINTED)
+        first = self._next_chunk(lines, 1)
+        if _is_history_txt(first):
+            self._note(1, 1, _HISTORY_TXT_MESSAGE)
         elif begins_vector_of_maps(first):
             self._is_edn = True
             self._read_vector(first, lines)
@@ -221,7 +225,7 @@ class _Reader:
             self._is_edn = self._is_edn or looks_like_edn(next(filter(bytes.strip, chunk), b""))
             self._read_chunk(chunk, line_number)
             line_number += len(chunk)
-            chunk = [] if self._is_over(line_number) else self._next(lines, line_number)
+            chunk = [] if self._is_over(line_number) else self._next_chunk(lines, line_number)
 
     def _read_vector(self, chunk: list[bytes], lines: Iterator[bytes]) -> None:
         """Read a history that is one EDN vector, in which line breaks do not matter."""
@@ -231,7 +235,7 @@ class _Reader:
                 if not self._add_together(operations) and not self._add_singly(vector, operations):
                     return
         except EdnError as error:
-            if not self._damaged:
+            if not self._has_ended:
                 self._note(*vector.place(error.position), f"not EDN: {error.reason}")
         except ValueError as error:
             self._note(1, 1, f"not EDN: {error}")
@@ -261,21 +265,21 @@ class _Reader:
                 begins = whole.rfind(b"\n", 0, error.start) + 1
                 column = len(whole[begins : error.start].decode()) + 1
                 self._note(line_number + whole.count(b"\n", 0, error.start), column, "not UTF-8")
-                self._damaged = True
+                self._has_ended = True
                 return
             line_number += len(chunk)
-            chunk = [] if self._is_over(line_number) else self._next(lines, line_number)
+            chunk = [] if self._is_over(line_number) else self._next_chunk(lines, line_number)
 
     def _is_over(self, line_number: int) -> bool:
-        """Return whether reading stops before a line, because of damage or too much memory."""
-        if not self._damaged and self.history.memory_bytes() > self._memory_max:
+        """Return whether reading stops before this line: the file is damaged, or memory is full."""
+        if not self._has_ended and self.history.memory_bytes() > self._memory_max:
             self._end(
                 line_number,
                 f"the operations before this line take more than {self._memory_max >> 20} MiB of memory (--max-memory)",
             )
-        return self._damaged
+        return self._has_ended
 
-    def _next(self, lines: Iterator[bytes], line_number: int) -> list[bytes]:
+    def _next_chunk(self, lines: Iterator[bytes], line_number: int) -> list[bytes]:
         chunk: list[bytes] = []
         size = 0
         try:
@@ -291,7 +295,7 @@ class _Reader:
         return chunk
 
     def _read_chunk(self, chunk: list[bytes], line_number: int) -> None:
-        """Read lines together if all are plain, else one by one."""
+        """Read lines together if all are plain operations (`_columns`), else one by one."""
         operations = _elements(chunk) if self._is_edn else _objects(chunk)
         if operations is None or not self._add_together(operations):
             self._read_singly(chunk, line_number)
@@ -326,10 +330,10 @@ class _Reader:
         return f"{self._malformed} operations before this line are malformed, so the rest is not read"
 
     def _end(self, line: int, message: str) -> None:
-        """Report why reading stops. If the list of problems is full, this one replaces the last."""
+        """Report why reading stops. In a full list of problems, this one replaces the last."""
         del self._problems[_PROBLEMS_MAX - 1 :]
         self._note(line, 1, message)
-        self._damaged = True
+        self._has_ended = True
 
     def _note(self, line: int, column: int, message: str) -> None:
         self._malformed += 1
@@ -359,17 +363,18 @@ def _elements(chunk: list[bytes]) -> list[Any] | None:
 def _columns(operations: list[Any]) -> _Columns | None:
     """Return the columns of operations; None if an operation is not plain.
 
-    It checks whole columns with built-in functions, which is faster than a loop.
+    An operation is plain if it sends or polls, is well-formed, and has no rebalance log. Whole
+    columns are checked with built-in functions, which is faster than a loop.
     """
     try:
         if any("rebalance-log" in operation for operation in operations):
             return None
-        processes, types, fs, values, times_ns, numbers = zip(*map(_fields, operations), strict=True)
-        if not history_line.JUDGED.issuperset(fs):
+        processes, types, functions, values, times_ns, numbers = zip(*map(_fields, operations), strict=True)
+        if not history_line.JUDGED.issuperset(functions):
             return None
-        sends = list(chain.from_iterable(compress(values, map(SEND.__eq__, fs))))
-        polls = list(chain.from_iterable(compress(values, map(POLL.__eq__, fs))))
-        for micro in chain.from_iterable(compress(values, map(TXN.__eq__, fs))):
+        sends = list(chain.from_iterable(compress(values, map(SEND.__eq__, functions))))
+        polls = list(chain.from_iterable(compress(values, map(POLL.__eq__, functions))))
+        for micro in chain.from_iterable(compress(values, map(TXN.__eq__, functions))):
             (sends if micro[0] == SEND else polls).append(micro)
         if not (
             _are_counts(processes)
@@ -383,7 +388,7 @@ def _columns(operations: list[Any]) -> _Columns | None:
             return None
     except (ValueError, KeyError, TypeError, IndexError):
         return None
-    return processes, types, fs, values, [time_ns // _NS_PER_US for time_ns in times_ns], numbers
+    return processes, types, functions, values, [time_ns // _NS_PER_US for time_ns in times_ns], numbers
 
 
 def _are_counts(column: Collection[Any]) -> bool:
@@ -410,7 +415,7 @@ def _are_sends(micros: Collection[Any]) -> bool:
     offsets = [offset for offset in map(_first, pairs) if offset is not None]
     return (
         _SEND_ONLY.issuperset(map(_first, micros))
-        and _have_named_keys(micros)
+        and _convert_keys(micros)
         and _are_pairs(pairs)
         and _are_counts(offsets)
         and _are_values(map(_second, pairs))
@@ -418,7 +423,7 @@ def _are_sends(micros: Collection[Any]) -> bool:
     )
 
 
-def _have_named_keys(micros: Collection[Any]) -> bool:
+def _convert_keys(micros: Collection[Any]) -> bool:
     """Convert keys to strings, and return whether all of them can be converted."""
     keys = list(map(_second, micros))
     if not _STR.issuperset(map(type, keys)):

@@ -1,4 +1,10 @@
-"""Checks the format of an operation in a recorded history."""
+"""Checks the format of an operation in a recorded history, which is that of Jepsen.
+
+An operation has a ``process``, a ``type`` (it is invoked, or how it completed), a function ``f``
+such as ``send``, and a ``value``. The value of a ``send``, ``poll`` or ``txn`` is a list of
+micro-operations: ``["send", key, value]`` and ``["poll", {key: [[offset, value], ...]}]``. A key is
+a partition.
+"""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
@@ -28,13 +34,13 @@ NUMBER_END: Final = 2**63
 
 _NAMED: Final = (SEND, POLL, TXN, ASSIGN, SUBSCRIBE, "crash", COMMIT, STORE)
 _OTHERS: Final = frozenset({"crash", COMMIT, STORE, "debug-topic-partitions"})
-"""Operations that the rules ignore; the last one is Jepsen's own."""
+"""Operations that the rules ignore. Only Jepsen's own tests write the last one."""
 _SHOWN_MAX: Final = 60
 _SEND_LENGTH: Final = 3
 
 
 class MalformedOperation(Exception):
-    """A malformed operation; ``field`` is the wrong field, or empty for the whole operation."""
+    """A malformed operation. ``field`` is the wrong field; empty if it is the whole operation."""
 
     def __init__(self, field: str, reason: str) -> None:
         super().__init__(reason)
@@ -52,7 +58,7 @@ def check_operation(operation: Any) -> None:
             raise MalformedOperation(
                 field, f"`{field}` is a whole number from 0 to 2^63 - 1, not {_shown(number)}"
             )
-    if _is_of_a_client(operation):
+    if _is_of_client(operation):
         _check_word(operation, "type", sorted(TYPES))
         _check_word(operation, "f", _NAMED)
         _check_value(operation)
@@ -69,8 +75,8 @@ def offsets(value: Iterable[Any]) -> Iterator[int]:
                 yield from (offset for offset, _ in pairs)
 
 
-def _is_of_a_client(operation: Mapping[str, Any]) -> bool:
-    """Return whether an operation is a client's; other processes have names, not numbers."""
+def _is_of_client(operation: Mapping[str, Any]) -> bool:
+    """Return whether a client did an operation. Processes other than clients have names."""
     if "process" not in operation:
         raise MalformedOperation("", "an operation has a field `process`")
     process = operation["process"]
@@ -154,7 +160,7 @@ def _check_names(field: str, keys: Any) -> None:
 
 
 def rebalances(log: Any) -> list[Any]:
-    """Return an operation's rebalances; older Jepsen tests list earlier rebalances separately."""
+    """Return the rebalances in an operation's log. Older Jepsen tests split it into lists."""
     if isinstance(log, dict):
         return [event for part in log.values() for event in part or ()]
     return log or []

@@ -1,8 +1,8 @@
 """Writes JSON that is safe to print on a terminal, to log and to read line by line.
 
-Letters of all languages stay as they are. Other characters of Unicode, such as control characters,
-line ends and changes of direction, are escaped, and so is the bracket of a command to a CI system.
-They occur only in strings, where JSON allows escapes.
+Letters of all languages stay as they are. Characters that cannot be printed, such as control
+characters, line ends and changes of direction, are escaped. So is the bracket in ``##[``, with
+which a log can command a CI system. All these occur only in strings, where JSON allows escapes.
 """
 
 import json

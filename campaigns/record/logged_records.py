@@ -28,7 +28,7 @@ from harrow.campaigns.record.history_file import HistoryError, UnreadableLine
 from harrow.campaigns.record.json_text import json_line
 from harrow.cluster_model.lazy_dataclass import dataclass
 
-_NOWHERE: Final = "?"
+_UNKNOWN_PARTITION: Final = "?"
 """The partition of a record whose partition is unknown."""
 _PROBLEMS_MAX: Final = 20
 _POLLED_AT_ONCE: Final = 500
@@ -45,12 +45,12 @@ Lines = tuple[str, Iterable[bytes]]
 """The name of a file, and its lines."""
 
 _Places = Mapping[tuple[str, str], tuple[str, int]]
-"""The partition and offset where each record was read first, by topic and record."""
+"""The partition and offset of each record, by topic and identity of the record (`_places`)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Sent:
-    """A sent record; ``at`` is its file and line."""
+class _SentRecord:
+    """A sent record. ``at`` is the file and the line that logged it."""
 
     identity: str
     topic: str | None
@@ -63,19 +63,19 @@ class _Sent:
 
 
 @dataclass(slots=True)
-class _Read:
-    """The records read in a file: pairs of offset and value, by partition."""
+class _ReadRecords:
+    """The records that one file says were read: pairs of offset and value, by partition."""
 
     pairs: dict[str, list[list[Any]]] = field(default_factory=dict)
     topics: dict[str, None] = field(default_factory=dict)
 
 
 class _Malformed(ValueError):
-    """A line that is not a record; the message gives the reason."""
+    """A line that is not a record. The message gives the reason."""
 
 
 class _Problems:
-    """The mistakes in lines: the first ones, and the number of others."""
+    """The mistakes in lines: the first are ``listed``, and ``more`` counts the others."""
 
     def __init__(self) -> None:
         self.listed: list[Problem] = []
@@ -88,7 +88,7 @@ class _Problems:
             self.more += 1
 
     def objects(self, lines: Lines) -> Iterator[tuple[int, Mapping[str, Any]]]:
-        """Yield the relevant fields of a file's objects, with their line numbers."""
+        """Yield the line number and the relevant fields of each JSON object in a file."""
         name, texts = lines
         number = 0
         try:
@@ -127,7 +127,7 @@ def history_lines(
     ]
     sends = list(_sends(sent_records, problems, is_keyed=is_keyed))
     _report_duplicates(sends, problems)
-    topics = list(dict.fromkeys(topic for of_file in reads for topic in of_file.topics))
+    topics = list(dict.fromkeys(topic for file_reads in reads for topic in file_reads.topics))
     if len(topics) > 1:
         for send in sends:
             if send.topic is None:
@@ -135,25 +135,27 @@ def history_lines(
     if problems.listed:
         raise HistoryError(problems.listed, problems.more)
     sent_values = {send.identity for send in sends}
-    values = (pair[1] for of_file in reads for pairs in of_file.pairs.values() for pair in pairs)
+    values = (pair[1] for file_reads in reads for pairs in file_reads.pairs.values() for pair in pairs)
     if unsent := sum(value not in sent_values for value in values):
-        note(f"{_were(unsent)} read that no file of sent records has")
+        note(f"{_records_were(unsent)} read that no file of sent records has")
     only_topic = topics[0] if topics else None
     places = _places(sends, reads, only_topic)
-    if scattered := _set_others_apart(sends, reads, places, only_topic):
-        note(f"{_were(scattered)} read in several partitions, and the files do not say which one is right")
+    if scattered := _rename_stray_reads(sends, reads, places, only_topic):
+        note(
+            f"{_records_were(scattered)} read in several partitions, and the files do not say which one is right"
+        )
     operations = _operations(sends, reads, places, only_topic)
     yield from (f"{json_line(operation)}\n".encode() for operation in operations)
 
 
-def _were(count: int) -> str:
+def _records_were(count: int) -> str:
     return f"{counted(count, 'record')} {'was' if count == 1 else 'were'}"
 
 
 def _reads(
     name: str, records: Iterable[tuple[int, Mapping[str, Any]]], problems: _Problems, *, is_keyed: bool
-) -> _Read:
-    read = _Read()
+) -> _ReadRecords:
+    read = _ReadRecords()
     for number, record in records:
         try:
             topic, offset = _text(record, "topic"), _count(record, "offset")
@@ -179,16 +181,16 @@ def _payload(record: Mapping[str, Any]) -> Any:
 
 def _sends(
     files: Iterable[tuple[str, list[tuple[int, Mapping[str, Any]]]]], problems: _Problems, *, is_keyed: bool
-) -> Iterator[_Sent]:
+) -> Iterator[_SentRecord]:
     for name, records in files:
         for number, record in records:
             try:
-                yield _sent(record, (name, number), is_keyed=is_keyed)
+                yield _sent_record(record, (name, number), is_keyed=is_keyed)
             except _Malformed as malformed:
                 problems.note(name, number, str(malformed))
 
 
-def _sent(record: Mapping[str, Any], at: tuple[str, int], *, is_keyed: bool) -> _Sent:
+def _sent_record(record: Mapping[str, Any], at: tuple[str, int], *, is_keyed: bool) -> _SentRecord:
     if record.get("value") is None:
         raise _Malformed("`value` is missing: it identifies the record")
     offset = _optional(record, "offset", _count)
@@ -197,7 +199,7 @@ def _sent(record: Mapping[str, Any], at: tuple[str, int], *, is_keyed: bool) -> 
         acked = offset is not None and record.get("error") is None
     if not isinstance(acked, bool):
         raise _Malformed(f"`acked` is true or false, not {_shown(acked)}")
-    return _Sent(
+    return _SentRecord(
         identity=_identity(record, "value", is_keyed=is_keyed),
         topic=_optional(record, "topic", _text),
         partition=_optional(record, "partition", _count),
@@ -209,8 +211,8 @@ def _sent(record: Mapping[str, Any], at: tuple[str, int], *, is_keyed: bool) -> 
     )
 
 
-def _report_duplicates(sends: Iterable[_Sent], problems: _Problems) -> None:
-    first: dict[tuple[str | None, str], _Sent] = {}
+def _report_duplicates(sends: Iterable[_SentRecord], problems: _Problems) -> None:
+    first: dict[tuple[str | None, str], _SentRecord] = {}
     for send in sends:
         earlier = first.setdefault((send.topic, send.identity), send)
         if earlier is not send:
@@ -262,9 +264,12 @@ def _shown(value: Any) -> str:
 
 
 def _operations(
-    sends: Sequence[_Sent], reads: Sequence[_Read], places: _Places, only_topic: str | None
+    sends: Sequence[_SentRecord], reads: Sequence[_ReadRecords], places: _Places, only_topic: str | None
 ) -> Iterator[dict[str, Any]]:
-    """Yield the operations: all sends, then the polls of each reader, ending with an empty one."""
+    """Yield the operations: first all sends, then the polls of each reader.
+
+    The last poll of a reader is empty, which shows that it has read to the end.
+    """
     placed = [(_partition(sent, places, only_topic), sent) for sent in sends]
     times_ms = [sent.ts_ms for sent in sends if sent.ts_ms is not None]
     began_ms, ended_ms = min(times_ms, default=0), max(times_ms, default=0)
@@ -294,12 +299,13 @@ def _operations(
             yield _operation(process, "ok", "poll", [["poll", polled]], time)
 
 
-def _set_others_apart(
-    sends: Iterable[_Sent], reads: Iterable[_Read], places: _Places, only_topic: str | None
+def _rename_stray_reads(
+    sends: Iterable[_SentRecord], reads: Iterable[_ReadRecords], places: _Places, only_topic: str | None
 ) -> int:
-    """Rename reads of a record outside the partition that it is assumed to belong to.
+    """Rename reads of a record outside the partition to which it is assumed to belong.
 
-    It may have been sent to both partitions. Return the number of records that were renamed.
+    A different record with the same value may have been sent to the other partition. Return how
+    many records this concerns.
     """
     derived = {(_topic_of(send, only_topic), send.identity) for send in sends if send.partition is None}
     scattered = set()
@@ -313,8 +319,11 @@ def _set_others_apart(
     return len(scattered)
 
 
-def _places(sends: Iterable[_Sent], reads: Iterable[_Read], only_topic: str | None) -> _Places:
-    """Return each record's first place of reading, or the acknowledged place if read there."""
+def _places(sends: Iterable[_SentRecord], reads: Iterable[_ReadRecords], only_topic: str | None) -> _Places:
+    """Return where each record was read first.
+
+    If it was also read at the offset that was acknowledged, return that place instead.
+    """
     acked = {(_topic_of(send, only_topic), send.identity): send.offset for send in sends}
     places: dict[tuple[str, str], tuple[str, int]] = {}
     for read in reads:
@@ -327,10 +336,10 @@ def _places(sends: Iterable[_Sent], reads: Iterable[_Read], only_topic: str | No
     return places
 
 
-def _in_order(placed: Sequence[tuple[str, _Sent]], places: _Places) -> list[tuple[str, _Sent]]:
-    """Return named producers' sends as logged, and others by offset, in their right order."""
+def _in_order(placed: Sequence[tuple[str, _SentRecord]], places: _Places) -> list[tuple[str, _SentRecord]]:
+    """Return first the sends of named producers, as they were logged, then all others by offset."""
 
-    def order(item: tuple[str, _Sent]) -> tuple[str, float]:
+    def order(item: tuple[str, _SentRecord]) -> tuple[str, float]:
         partition, sent = item
         read = places.get((_topic(partition), sent.identity), (partition, float("inf")))
         return partition, read[1] if sent.offset is None else sent.offset
@@ -343,16 +352,16 @@ def _topic(partition: str) -> str:
     return partition.rpartition("-")[0]
 
 
-def _topic_of(send: _Sent, only_topic: str | None) -> str:
+def _topic_of(send: _SentRecord, only_topic: str | None) -> str:
     return send.topic or only_topic or "topic"
 
 
-def _partition(send: _Sent, places: _Places, only_topic: str | None) -> str:
+def _partition(send: _SentRecord, places: _Places, only_topic: str | None) -> str:
     topic = _topic_of(send, only_topic)
     if send.partition is not None:
         return f"{topic}-{send.partition}"
     place = places.get((topic, send.identity))
-    return f"{topic}-{_NOWHERE}" if place is None else place[0]
+    return f"{topic}-{_UNKNOWN_PARTITION}" if place is None else place[0]
 
 
 def _operation(process: int, outcome: str, f: str, value: Any, time: int) -> dict[str, Any]:

@@ -12,7 +12,7 @@ _INSIDE_WORD: Final = re.compile(r"(?<=\w)\\_(?=\w)")
 
 
 def document(parts: Iterable[str]) -> str:
-    """Join the parts that are not empty, and escape lines that could disturb a log."""
+    """Join the parts that are not empty, and escape what could disturb a terminal or a log."""
     whole = "\n\n".join(part for part in parts if part)
     return "".join(f"{printable(line)}\n" for line in whole.split("\n"))
 
@@ -31,7 +31,7 @@ def text(words: str) -> str:
 
 
 def code(words: str) -> str:
-    """Return words as code on one line, fenced by more backticks than they have in a row."""
+    """Return words as code on one line, between more backticks than the words have in a row."""
     line = printable(" ".join(words.split())) or " "
     fence = "`" * (1 + max(map(len, re.findall("`+", line)), default=0))
     pad = " " if line.startswith("`") or line.endswith("`") else ""
@@ -39,7 +39,7 @@ def code(words: str) -> str:
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Return a table of Markdown cells; bars in cells are escaped."""
+    """Return a table of Markdown cells. Vertical bars in cells are escaped."""
     lines = [heads, ["---"] * len(heads), *rows]
     return "\n".join("| " + " | ".join(map(_cell, line)) + " |" for line in lines)
 

@@ -1,4 +1,4 @@
-"""Writes ``report.md``, the report of a run in Markdown, as for a comment on a pull request.
+"""Writes ``report.md``, the report of a run in Markdown, for example for a pull request.
 
 The findings and the command that reproduces them come first. The tables below them are collapsed.
 """
@@ -34,7 +34,7 @@ from harrow.checks.finding import HELD, worst_first
 _VALUES_MAX: Final = 12
 _OUTAGES_MAX: Final = 50
 _FINDINGS_MAX: Final = 50
-"""How many findings of one rule the report shows; run.json has all."""
+"""How many findings of one rule the report shows. ``run.json`` has all of them."""
 
 
 def markdown_report(result: RunResult, reproduce: str) -> str:
@@ -121,7 +121,7 @@ def _rules(result: RunResult) -> str:
         (name, judged.status, str(len(judged.findings)), text(judged.promise))
         for name, judged in worst_first(result.verdict.rules).items()
     ]
-    # Most rules held; they come last.
+    # Most rules held, and their rows come last.
     other = [row for row in rows if row[1] != HELD]
     held = len(rows) - len(other)
     heading = f"Rules: {held} held" + (f", {len(other)} did not" if other else "")
@@ -156,7 +156,7 @@ def epochs_text(log: FinalLog) -> str:
 
 
 def values_text(log: FinalLog, shown_max: int = _VALUES_MAX) -> str:
-    """Return the records of a log; of many records only the first and last ones."""
+    """Return the records of a log. If there are many, return the first two and the last one."""
     values = [
         f"(damaged {value})" if batch.base_offset in log.damaged else value
         for batch in log.batches

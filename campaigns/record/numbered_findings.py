@@ -14,10 +14,10 @@ from harrow.cluster_model.lazy_dataclass import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NumberedFinding:
-    """A finding, which represents all findings of the same cause.
+    """A finding, which represents all findings with the same cause.
 
-    ``number`` counts from 1: broken promises come first, and findings of clients before those of
-    invariants.
+    ``number`` counts from 1. Broken promises have the first numbers. Among equals, findings that
+    clients observed come before those of invariants.
     """
 
     number: int
@@ -37,7 +37,7 @@ class NumberedFinding:
 
     @property
     def value(self) -> str | None:
-        """The record of the finding, or None."""
+        """The record that the finding is about, or None."""
         return None if self.finding.value is None else str(self.finding.value)
 
     def title(self) -> str:

@@ -26,7 +26,7 @@ _SWEEP_FILES: Final = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """A run or a sweep on disk; ``written_ns`` is the modification time of its JSON file."""
+    """A run or a sweep on disk. ``written_ns`` is the modification time of its JSON file."""
 
     path: Path
     campaign: str
@@ -39,8 +39,8 @@ class Result:
 class OldResults:
     """The contents of a folder of results.
 
-    It has the old results, the number of recent results, and the folders that are skipped, with
-    reasons. Unfinished results of a killed process count as old.
+    ``old`` are the results to remove, ``recent`` counts those to keep, and ``skipped`` are folders
+    that are left alone, with reasons. Unfinished results of a killed process count as old.
     """
 
     old: tuple[Result, ...]
@@ -51,8 +51,8 @@ class OldResults:
 def old_results(results: Path, keep: int, *, with_sweeps: bool = False) -> OldResults:
     """Return the results that are not among the newest *keep* of their campaign, the oldest first.
 
-    The run that ``latest`` points to is recent, unless *keep* is 0. All sweeps are recent, or
-    *with_sweeps* the newest *keep* sweeps.
+    The run that ``latest`` points to is recent, unless *keep* is 0. Sweeps are ignored. Only
+    *with_sweeps*, the sweeps that are not among the newest *keep* sweeps are returned too.
 
     Raises:
         OSError: a folder cannot be read.
@@ -72,10 +72,10 @@ def old_results(results: Path, keep: int, *, with_sweeps: bool = False) -> OldRe
     old += _abandoned_folders(results)
     latest = _latest(results) if keep else None
     recent = 0
-    for of_campaign in by_campaign.values():
-        of_campaign.sort(key=lambda result: (result.written_ns, result.path.name), reverse=True)
-        too_old = [result for result in of_campaign[keep:] if result.path.resolve() != latest]
-        recent += len(of_campaign) - len(too_old)
+    for campaign_results in by_campaign.values():
+        campaign_results.sort(key=lambda result: (result.written_ns, result.path.name), reverse=True)
+        too_old = [result for result in campaign_results[keep:] if result.path.resolve() != latest]
+        recent += len(campaign_results) - len(too_old)
         old += too_old
     old.sort(key=lambda result: (result.written_ns, str(result.path)))
     return OldResults(old=tuple(old), recent=recent, skipped=tuple(skipped))
@@ -87,7 +87,7 @@ def remove(results: Path, result: Result) -> None:
     The folder is renamed first, so that every visible folder is complete.
 
     Raises:
-        OSError: it cannot be removed.
+        OSError: The result cannot be removed.
 
     """
     pointed_to = _latest(results) == result.path.resolve()
@@ -174,7 +174,7 @@ def _mapping(path: Path) -> dict[str, Any] | None:
 
 
 def _latest(results: Path) -> Path | None:
-    """Return the target of ``latest``, which is a symbolic link or a file that stands for one."""
+    """Return the target of ``latest``: a symbolic link, or a file that contains the path."""
     link = results / LATEST
     if link.is_symlink():
         return link.resolve()

@@ -1,6 +1,6 @@
-"""Writes the sentences about links, causes and preventions.
+"""Writes the sentences about the links of findings, and about what prevents findings.
 
-Rules report data, and this module turns it into words. No other module parses these words.
+Rules report data, and this module turns the data into words. No module parses these words.
 """
 
 import shlex
@@ -41,7 +41,10 @@ def timed_sentence(link: Link) -> str:
 
 
 def in_lane(link: Link, lane: str) -> str:
-    """Return the sentence of a link in the lane of the actor with that name, for a terminal."""
+    """Return the text of a link for a lane of a story, safe to print on a terminal.
+
+    In the lane of its own actor, the text does not name the actor.
+    """
     is_own = link.actor is not None and actor_text(link.actor) == lane
     return printable(predicate(link) if is_own else sentence(link))
 
@@ -49,14 +52,14 @@ def in_lane(link: Link, lane: str) -> str:
 _LINKS_MAX: Final = 12
 """The longest chain that is shown in full."""
 _FOLDED_MIN: Final = 4
-"""The smallest number of consecutive links that is left out."""
+"""Fewer consecutive links than this are never left out."""
 
 
 def shortened(chain: Sequence[Link]) -> Iterator[Link]:
-    """Yield the links to show on a screen; a long chain leaves out minor ones in the middle.
+    """Yield the links to show on a screen. A long chain only counts minor links in its middle.
 
-    Faults, elections, truncations, ISR changes, deciding links, and the first and last link always
-    stay.
+    Faults, elections, truncations, ISR changes, deciding links, and the first and last link are
+    always shown.
     """
     if len(chain) <= _LINKS_MAX:
         yield from chain
@@ -80,9 +83,9 @@ def because(finding: Finding) -> str:
 class PreventionLine(NamedTuple):
     """A line about what prevents a finding.
 
-    ``depth`` is its indent. A line that ``is_command`` has options for the command that reproduces
-    the run; with them it repeats the trial. Screens show it on a line of its own, so that users can
-    copy it.
+    ``depth`` is its indent. If ``is_command`` is set, the text is options: added to the command
+    that reproduces the run, they repeat the trial of a remedy. Screens show such a text on a line
+    of its own, so that users can copy it.
     """
 
     text: str
@@ -93,10 +96,10 @@ class PreventionLine(NamedTuple):
 def preventions(finding: Finding) -> Iterator[str]:
     """Yield a line for each remedy that a trial confirmed, or else for each undecided remedy."""
     confirmed = list(_confirmed(finding))
-    for way, trial in confirmed:
+    for prevention, trial in confirmed:
         command = _command(trial)
-        meaning = f": {way.meaning}" if command and way.meaning else ""
-        yield f"{command or way.text} (confirmed by a rerun){meaning}"
+        meaning = f": {prevention.meaning}" if command and prevention.meaning else ""
+        yield f"{command or prevention.text} (confirmed by a rerun){meaning}"
     if not confirmed:
         yield from _untried(finding)
 
@@ -107,37 +110,37 @@ def prevention_lines(finding: Finding) -> Iterator[PreventionLine]:
     if confirmed:
         which = "any of these" if len(confirmed) > 1 else "this"
         yield PreventionLine(f"prevented by {which} (confirmed by a rerun):")
-    for way, trial in confirmed:
+    for prevention, trial in confirmed:
         command = _command(trial)
-        yield PreventionLine(command or way.text, depth=1, is_command=bool(command))
-        if command and way.meaning:
-            yield PreventionLine(way.meaning, depth=2)
+        yield PreventionLine(command or prevention.text, depth=1, is_command=bool(command))
+        if command and prevention.meaning:
+            yield PreventionLine(prevention.meaning, depth=2)
     for reason in finding.no_remedy:
         yield PreventionLine(f"nothing that harrow can set prevents this: {reason}")
     untried = [] if confirmed else list(_untried(finding))
     for number, text in enumerate(untried):
         yield PreventionLine(f"{'or' if number else 'may be prevented'} by {text}")
     if not (confirmed or untried or finding.no_remedy):
-        in_vain = [way.text for way in finding.prevented_by if way.trial is not None]
+        in_vain = [prevention.text for prevention in finding.prevented_by if prevention.trial is not None]
         if in_vain:
             yield PreventionLine(f"nothing that was tried prevents this: {listed(in_vain)}")
 
 
 def _confirmed(finding: Finding) -> Iterator[tuple[Prevention, Trial]]:
-    for way in finding.prevented_by:
-        if way.held and way.trial is not None:
-            yield way, way.trial
+    for prevention in finding.prevented_by:
+        if prevention.held and prevention.trial is not None:
+            yield prevention, prevention.trial
 
 
 def _untried(finding: Finding) -> Iterator[str]:
-    for way in finding.prevented_by:
-        if way.trial is None:
-            yield way.text
-        elif way.held is None and way.kind != RELEASE:
-            yield f"{way.text} (not tried: {way.trial.reason})"
+    for prevention in finding.prevented_by:
+        if prevention.trial is None:
+            yield prevention.text
+        elif prevention.held is None and prevention.kind != RELEASE:
+            yield f"{prevention.text} (not tried: {prevention.trial.reason})"
 
 
 def _command(trial: Trial) -> str:
-    """Return the options that repeat a trial; older runs did not record them."""
+    """Return the options that repeat a trial. They are empty for older runs, which lack them."""
     option = "--then" if trial.is_drawn else "--set"
     return " ".join(f"{option} {shlex.quote(value)}" for value in trial.options)

@@ -1,4 +1,4 @@
-"""Reads the findings in ``run.json``, the inverse of `harrow.campaigns.record.report`."""
+"""Reads the findings in ``run.json``, which `harrow.campaigns.record.report` writes."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -9,7 +9,7 @@ from harrow.checks.link import KINDS, Link, LinkKind, recorded
 from harrow.checks.prevention import REFUTED, TRIED_HELD, Prevention, Refutation, Remedy, Trial
 
 _US_PER_MS: Final = 1_000
-_NAMED: Final = frozenset(
+_KNOWN_KEYS: Final = frozenset(
     {
         *("partition", "offset", "value", "because", "chain", "causes"),
         *("prevented_by", "preventions", "tried_in_vain", "not_tried", "no_remedy", "permitted_by"),
@@ -35,7 +35,7 @@ def _rule(judged: Mapping[str, Any]) -> RuleResult:
 
 
 def _findings(entry: Mapping[str, Any]) -> Iterator[Finding]:
-    """Yield the findings of one cause; the others share the chain of the first."""
+    """Yield the findings of one cause. They all get the chain of the first, which alone has one."""
     first = _finding(entry)
     yield first
     for member in entry.get("members", ())[1:]:
@@ -52,7 +52,7 @@ def _finding(entry: Mapping[str, Any]) -> Finding:
         value=entry.get("value"),
         permitted_by=entry.get("permitted_by"),
         prevented_by=_preventions(entry),
-        details=tuple((name, value) for name, value in entry.items() if name not in _NAMED),
+        details=tuple((name, value) for name, value in entry.items() if name not in _KNOWN_KEYS),
     )
 
 
@@ -62,8 +62,8 @@ def _link(link: Mapping[str, Any]) -> Link:
     kind = KINDS.get(link["kind"])
     operands = {str(name): as_tuples(value) for name, value in link["operands"].items()}
     if kind is None or not _has_words(kind, operands):
-        # A rule that is not installed here, or another release of harrow, wrote it: only its text
-        # can be shown.
+        # A rule that is not installed here, or another release of harrow, wrote this link, so only
+        # its text can be shown.
         return recorded.conclude(text=str(link["text"]))
     if not isinstance(actor, int | str | None):
         raise TypeError(f"no actor is called {actor}")
@@ -90,26 +90,28 @@ def _has_words(kind: LinkKind[...], operands: Mapping[str, Any]) -> bool:
 
 
 def as_tuples(value: Any) -> Any:
-    """Convert lists to tuples, as links and traces have them; JSON has only lists."""
+    """Convert lists to tuples: links and traces have tuples, but JSON has only lists."""
     return tuple(map(as_tuples, value)) if isinstance(value, list) else value
 
 
 def _preventions(entry: Mapping[str, Any]) -> tuple[Prevention, ...]:
     kinds = ("preventions", "tried_in_vain", "not_tried")
-    ways: Sequence[Mapping[str, Any]] = [way for kind in kinds for way in entry.get(kind, ())]
+    preventions: Sequence[Mapping[str, Any]] = [
+        prevention for kind in kinds for prevention in entry.get(kind, ())
+    ]
     texts: Sequence[str] = entry.get("prevented_by", ())
     return tuple(
         Prevention(
-            str(way["kind"]),
-            str(way["name"]),
-            way["value"],
-            # Runs of 0.2 have the texts in a list of their own, and no trials.
-            str(way.get("text", texts[place] if place < len(texts) else way["name"])),
-            _remedy(way.get("remedy", {})),
-            trial=_trial(way),
-            meaning=str(way.get("meaning", "")),
+            str(prevention["kind"]),
+            str(prevention["name"]),
+            prevention["value"],
+            # Runs of harrow 0.2 have the texts in a separate list, and no trials.
+            str(prevention.get("text", texts[place] if place < len(texts) else prevention["name"])),
+            _remedy(prevention.get("remedy", {})),
+            trial=_trial(prevention),
+            meaning=str(prevention.get("meaning", "")),
         )
-        for place, way in enumerate(ways)
+        for place, prevention in enumerate(preventions)
     )
 
 
@@ -128,11 +130,11 @@ def _refutation(recorded: Mapping[str, Any] | None) -> Refutation | None:
     return Refutation(**{name: as_tuples(value) for name, value in recorded.items()})
 
 
-def _trial(way: Mapping[str, Any]) -> Trial | None:
-    """Return the trial of a remedy; older runs recorded only whether the remedy held."""
-    trial = way.get("trial")
+def _trial(prevention: Mapping[str, Any]) -> Trial | None:
+    """Return the trial of a remedy. Older runs recorded only whether the run held with it."""
+    trial = prevention.get("trial")
     if trial is not None:
         fields = {name: as_tuples(value) for name, value in trial.items() if name != "refuted_by"}
         return Trial(**fields, refuted_by=_refutation(trial.get("refuted_by")))
-    held = way.get("held")
+    held = prevention.get("held")
     return None if held is None else Trial(outcome=TRIED_HELD if held else REFUTED)

@@ -34,7 +34,7 @@ _REQUIRED: Final[tuple[tuple[str, type], ...]] = (
 
 
 class RecordError(FileError):
-    """A recorded run that is missing or damaged; the problem has the file and line."""
+    """A recorded run that is missing or damaged. The problem has the file and the line."""
 
     def __init__(self, file: str | Path, message: str, line: int = 0, column: int = 1) -> None:
         super().__init__([Problem(str(file), line, column if line else 0, message)])
@@ -53,9 +53,11 @@ class RecordedEvent:
 class RecordedRun:
     """A recorded run: the contents of ``run.json``, its trace, and its plan as loaded today.
 
-    ``processes`` are the names of client processes; older records lack them. ``rules`` are the
-    results of the rules, and ``service`` the service levels, if recorded. ``is_whole`` says whether
-    the trace has the digest in ``run.json``.
+    ``version`` and ``model`` are the version of harrow that recorded the run, and the digest of its
+    model. ``processes`` are the names of clients by process in the history; older records lack
+    them. ``rules`` are the results of the rules, and ``service`` the service levels, if recorded.
+    ``lines`` are the lines of the trace, ``events`` the same as data. ``is_whole`` says whether the
+    trace has the digest in ``run.json``.
     """
 
     folder: Path
@@ -76,13 +78,13 @@ class RecordedRun:
 
 
 def find_run(argument: str, results: Path) -> Path:
-    """Return the folder of a run, named by a path, by ``CAMPAIGN/ID`` or by an id below *results*.
+    """Return the folder of a run. The argument is a path, ``CAMPAIGN/ID`` or an id in *results*.
 
     The start of an id (``1f0c35ab-7``: the digest of the plan, and the seed) is enough if only one
-    run has it, or only one of this version of harrow.
+    run has it, or if only one run of this version of harrow has it.
 
     Raises:
-        RecordError: there is none, or several.
+        RecordError: No run has this name, or several have it.
 
     """
     if not argument:
@@ -92,7 +94,7 @@ def find_run(argument: str, results: Path) -> Path:
             if path.is_dir():
                 return path
             if path.is_file():
-                return _of_file(path)
+                return _run_of_file(path)
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or str(error)
             raise RecordError(argument, f"cannot be read: {reason}") from None
@@ -121,7 +123,7 @@ def read_run(folder: Path) -> RecordedRun:
 
     Raises:
         RecordError: a file is missing or damaged, or the version that wrote it is too old.
-        CampaignError: its campaign cannot be read, or no longer.
+        CampaignError: Its campaign cannot be read, or is not valid in this version.
 
     """
     if not any((folder / name).exists() for name in (RUN, TRACE, CAMPAIGN)):
@@ -154,7 +156,7 @@ def read_run(folder: Path) -> RecordedRun:
 
 
 def _runs_in(folder: Path) -> str:
-    """List the runs in the folder of a campaign; for another folder, say where runs are."""
+    """List the runs in the folder of a campaign. For any other folder, say where runs are."""
     runs = [entry for entry in _folders(folder) if entry.name != LATEST and (entry / RUN).is_file()]
     newest = sorted(runs, key=lambda entry: (entry / RUN).stat().st_mtime_ns, reverse=True)
     if not newest:
@@ -165,7 +167,7 @@ def _runs_in(folder: Path) -> str:
 
 
 def _in_short(folder: Path) -> str:
-    """Return the variant and the verdict of a run; its id has the seed."""
+    """Return the variant and the verdict of a run, but not the seed, because its id has it."""
     try:
         run = _read_mapping(folder / RUN)
     except RecordError:
@@ -173,7 +175,7 @@ def _in_short(folder: Path) -> str:
     return ", ".join(filter(None, (run.get("variant"), run["verdict"])))
 
 
-def _of_file(path: Path) -> Path:
+def _run_of_file(path: Path) -> Path:
     """Return the folder of a run from one of its files, or from the file in place of ``latest``."""
     if path.name == LATEST:
         return path.parent / record_text(path).strip()
@@ -235,7 +237,7 @@ def _not_json(path: Path, error: Exception, line: int) -> RecordError:
 
 
 def _processes(names: Any) -> Mapping[int, str]:
-    """Return the clients' names by process; older records have none."""
+    """Return the clients' names by process. Older records have none."""
     if not isinstance(names, dict):
         return {}
     return {int(process): str(name) for process, name in names.items() if process.isdecimal()}
@@ -249,13 +251,17 @@ def _rules(path: Path, rules: Any) -> Mapping[str, RuleResult]:
 
 
 def _version(run: Mapping[str, Any]) -> str:
-    """Return the version that made a run; older records have it only in the run's id."""
+    """Return the version that made a run. Older records have it only in the run's id."""
     recorded = run.get("version") or "-".join(str(run.get("run_id", "")).split("-")[2:])
     return str(recorded) or "unknown"
 
 
 def _plan(path: Path, run: Mapping[str, Any]) -> Plan:
-    """Return the plan of a run from its campaign; in a copy the base may be the variant."""
+    """Return the plan of a run from its campaign file.
+
+    The file may have been written from the plan of a variant, which is then the file's base. So the
+    digest counts before the name.
+    """
     if not path.is_file():
         raise RecordError(path, "is missing: a run cannot be replayed without it")
     plans = load_campaign(path).plans

@@ -70,7 +70,7 @@ class _Lag(_RecordedPart):
 
 
 class RecordedService(_RecordedPart):
-    """How well clients were served in a run."""
+    """The service levels of a run: how well its clients were served."""
 
     sent: _Count
     acked: _Count
@@ -87,7 +87,7 @@ class RecordedService(_RecordedPart):
     consumers: dict[str, _Lag]
 
     def rows(self) -> Iterator[tuple[str, str]]:
-        """Yield names and values to compare with another run."""
+        """Yield the names and values to compare with those of another run."""
         yield "sent", str(self.sent)
         yield "acked", f"{self.acked}{share_text(self.acked, self.sent)}"
         yield "failed", str(self.failed)

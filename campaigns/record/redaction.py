@@ -15,10 +15,10 @@ _ASSIGNED: Final = re.compile(
     r"""(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[^\s;&'"]+)""",
     re.IGNORECASE,
 )
-"""A name that sounds secret, and its value: in an address, option, file or mapping."""
+"""A name that sounds secret and its value, as in an address, an option, a file or a mapping."""
 _LOGIN: Final = re.compile(r"([a-z][a-z0-9+.-]*://)[^\s/@'\"]+@", re.IGNORECASE)
 _LENGTH_MIN: Final = 6
-"""A shorter value of an environment variable is not a secret, and occurs in texts by chance."""
+"""A value shorter than this is hardly a secret, but may occur in a text by chance."""
 
 _secrets: Final[set[str]] = set()
 

@@ -1,4 +1,4 @@
-"""Runs a recorded run again, and finds the first difference."""
+"""Repeats a recorded run, and finds the first difference between the two traces."""
 
 import json
 from collections.abc import Sequence
@@ -21,10 +21,10 @@ BEFORE_MAX: Final = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """The first event that differs; ``recorded`` or ``replayed`` is None if that trace has ended.
+    """The first event that differs. ``recorded`` or ``replayed`` is None if that trace has ended.
 
-    ``position`` counts from 0, ``fields`` are the fields that differ, and ``before`` has the last
-    equal events.
+    ``position`` is the event's index in the traces, ``fields`` are the names of the fields that
+    differ, and ``before`` has the last events that are equal.
     """
 
     position: int
@@ -36,7 +36,7 @@ class Difference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replay:
-    """A recorded run and its repetition; without a ``difference`` their traces are equal."""
+    """A recorded run and its repetition. Without a ``difference``, their traces are equal."""
 
     recorded: RecordedRun
     result: RunResult
@@ -51,7 +51,7 @@ class Replay:
         return another_harrow(self.recorded.version, self.recorded.model)
 
     def changes(self) -> list[tuple[str, str, str]]:
-        """Return the other differences: the name, the recorded value, the new value."""
+        """Return the differences outside the traces: the name, the recorded and the new value."""
         pairs = (
             ("plan digest", self.recorded.plan_digest, self.result.plan_digest()),
             ("verdict", self.recorded.verdict, self.result.verdict.status),
@@ -63,7 +63,7 @@ def replay(recorded: RecordedRun) -> Replay:
     """Run a recorded run again and compare the traces.
 
     Raises:
-        RecordError: the trace on disk is not the one that was recorded.
+        RecordError: The trace on disk is not the one that was recorded.
 
     """
     result = run_plan(recorded.plan, recorded.seed)
@@ -128,7 +128,7 @@ def first_difference(one: Sequence[Any], other: Sequence[Any]) -> int | None:
 
 
 def difference_at(recorded: Sequence[RecordedEvent], position: int, now: RecordedEvent | None) -> Difference:
-    """Return the difference at a position where the new trace has *now*."""
+    """Return the difference at a position. The new trace has the event *now* there, or None."""
     then = recorded[position] if position < len(recorded) else None
     return Difference(
         position=position,
@@ -142,7 +142,8 @@ def difference_at(recorded: Sequence[RecordedEvent], position: int, now: Recorde
 def _damage(recorded: RecordedRun, position: int | None) -> RecordError:
     """Return the error for a damaged trace.
 
-    *position* is the damaged line, which is known if the repetition has the recorded digest.
+    *position* is the index of the damaged line. It is known only if the repetition has the recorded
+    digest.
     """
     file = recorded.folder / TRACE
     if position is None:
@@ -154,7 +155,7 @@ def _damage(recorded: RecordedRun, position: int | None) -> RecordError:
 
 
 def _as_recorded(event: dict[str, Any]) -> RecordedEvent:
-    # Converted to JSON and back, so that both sides show values in the same way.
+    # The event is converted to JSON and back, so that its values look like recorded ones.
     fields = json.loads(json.dumps(event))
     return RecordedEvent(at_us=fields.pop("at_us"), event=fields.pop("event"), fields=fields)
 

@@ -1,7 +1,7 @@
 """Reports on runs: the JSON, the sentence about an anomaly, the command that repeats a run.
 
-The terminal, the files under ``results/`` and the machine-readable stream are all built from these
-mappings. Nothing here prints, or needs more than the standard library.
+What harrow shows on the terminal, the files under ``results/``, and the machine-readable stream are
+all built from these mappings. Nothing here prints.
 """
 
 import shlex
@@ -43,12 +43,13 @@ from harrow.cluster_model.release.profiles import SWITCHES
 
 SCHEMA: Final = "harrow.run/1"
 BASE: Final = "base"
-"""The name of the campaign without a variant."""
+"""The name that stands for a campaign without a variant."""
 
 AS_EXPECTED: Final = "as expected"
 UNEXPECTED: Final = "UNEXPECTED"
 OTHERWISE: Final = "otherwise"
-"""An outcome that differs on another release than the campaign's, without a violation."""
+"""The outcome if a run misses expectations, but without an unexpected violation, and these were
+written for another release."""
 UNDECIDED: Final = "undecided"
 NOT_RUN: Final = "skipped"
 
@@ -82,7 +83,7 @@ class FindingGroup:
         return f"despite {self.promise}" if self.promise else "with nothing that permits it"
 
     def sentence(self) -> str:
-        """Return both together, as in ``lost m1 despite acks=all``."""
+        """Return the anomaly and the promise or setting, as in ``lost m1 despite acks=all``."""
         return f"{self.anomaly_text()}{',' if self.permitted_by else ''} {self.measured_against()}"
 
     def incidents(self) -> list[Incident]:
@@ -90,12 +91,12 @@ class FindingGroup:
         return incidents(self.findings)
 
     def is_of_invariant(self) -> bool:
-        """Return whether the rule is an invariant of the cluster, which clients cannot observe."""
+        """Return whether the rule is an invariant of the model, which clients cannot observe."""
         return self.rule in INVARIANTS
 
 
 def anomalies(result: RunResult) -> list[FindingGroup]:
-    """Return the anomalies of a run: broken promises first, clients before invariants."""
+    """Return the anomalies of a run: broken promises first, and in each part invariants last."""
     return anomalies_by(result.verdict.rules)
 
 
@@ -114,9 +115,10 @@ def anomalies_by(rules: Mapping[str, RuleResult]) -> list[FindingGroup]:
 
 
 def in_short(result: RunResult) -> str:
-    """Return the anomalies of a run on one line; those of invariants only if clients saw none.
+    """Return the anomalies of a run on one line.
 
-    If a promise was broken, permitted anomalies are only counted.
+    Broken invariants are named only if clients observed no anomaly. If a promise was broken,
+    permitted anomalies are only counted.
     """
     return in_short_by(result.verdict.rules)
 
@@ -124,20 +126,20 @@ def in_short(result: RunResult) -> str:
 def in_short_by(rules: Mapping[str, RuleResult]) -> str:
     """Return the anomalies in the results of rules on one line."""
     groups = anomalies_by(rules)
-    broken = of_clients_first([anomaly for anomaly in groups if anomaly.permitted_by is None])
-    permitted = of_clients_first([anomaly for anomaly in groups if anomaly.permitted_by is not None])
+    broken = of_clients_or_invariants([anomaly for anomaly in groups if anomaly.permitted_by is None])
+    permitted = of_clients_or_invariants([anomaly for anomaly in groups if anomaly.permitted_by is not None])
     sentences = [anomaly.sentence() for anomaly in broken or permitted]
     count = sum(len(anomaly.findings) for anomaly in permitted if not anomaly.is_of_invariant())
     return "; ".join([*sentences, f"and {count} permitted"] if broken and count else sentences)
 
 
-def of_clients_first(groups: Sequence[FindingGroup]) -> Sequence[FindingGroup]:
-    """Return the anomalies of clients; if there are none, those of invariants."""
+def of_clients_or_invariants(groups: Sequence[FindingGroup]) -> Sequence[FindingGroup]:
+    """Return the anomalies that clients observed. If there are none, return those of invariants."""
     return [anomaly for anomaly in groups if not anomaly.is_of_invariant()] or groups
 
 
 def subject(finding: Finding) -> str:
-    """Return the record of a finding, or its place if it has none."""
+    """Return the record that a finding is about. If it has none, return its place."""
     return printable(record_text(finding.value)) if finding.value is not None else place(finding)
 
 
@@ -160,9 +162,9 @@ def place(finding: Finding) -> str:
 def outcome(result: RunResult) -> str:
     """Compare a run with its expectations, and return one of the five outcomes above.
 
-    An inconclusive run is undecided, unless the campaign expects that, or an assertion of the
-    script failed before. On another release than the campaign was written for, only a violation
-    that the campaign does not expect is a failure.
+    An inconclusive run is undecided, unless the campaign expects the run to be inconclusive, or an
+    assertion of the script had failed before. If the campaign was written for another release, only
+    a violation that it does not expect makes the run unexpected.
     """
     if result.verdict.status == SKIPPED:
         return NOT_RUN
@@ -176,7 +178,7 @@ def outcome(result: RunResult) -> str:
 
 
 def _breaks_more(result: RunResult) -> bool:
-    """Return whether a run breaks a promise, and its campaign expects that on no release."""
+    """Return whether a run breaks a promise that its campaign does not expect to be broken."""
     expect = result.plan.expect
     expected = {rule for rule, status in expect.rules if status == VIOLATED}
     broken = {rule for rule, judged in result.verdict.rules.items() if judged.status == VIOLATED}
@@ -195,7 +197,9 @@ def repaired_flaws(result: RunResult) -> tuple[str, ...]:
     set_here = result.plan.behaviours.items()
     repaired = {name for name, value in set_here if value != SWITCHES[name].value_in(release)}
     broken = [
-        repaired.intersection(name for way in finding.prevented_by for name, _ in way.remedy.switches)
+        repaired.intersection(
+            name for prevention in finding.prevented_by for name, _ in prevention.remedy.switches
+        )
         for judged in result.verdict.rules.values()
         if judged.status == VIOLATED
         for finding in judged.findings
@@ -207,9 +211,9 @@ def repaired_flaws(result: RunResult) -> tuple[str, ...]:
 def reason(result: RunResult) -> str:
     """Return the reason for a run's verdict, in a line that every report shows.
 
-    The reason is the anomalies, the missed expectations, or why the run is inconclusive. On another
-    release than the campaign was written for, the behaviour that makes the difference follows the
-    anomalies. For a run that held without any of these, it is the longest outage, if there was one.
+    The reason is the anomalies, the missed expectations, or why the run is inconclusive. If the
+    campaign was written for another release, the behaviour that makes the difference follows the
+    anomalies. The reason for a run that held is its longest outage, if it had one.
     """
     verdict, summary = result.verdict, in_short(result)
     if result.difference is not None:
@@ -232,7 +236,7 @@ def reason(result: RunResult) -> str:
 
 
 def difference_text(result: RunResult, difference: ReleaseDifference) -> str:
-    """Name the behaviour that makes the outcome differ between releases, and the evidence."""
+    """Name the behaviour that makes the outcome differ between releases, and how this was tried."""
     judged = result.verdict.rules.get("lost-write")
     is_preserved = result.plan.expect.lost and judged is not None and judged.status == HELD
     effect = "nothing is lost" if is_preserved else "the outcome differs"
@@ -249,22 +253,24 @@ def _behaviour(plan: Plan, difference: ReleaseDifference) -> str:
 
     This is a repair, or else the meaning of the switch, which describes its safe value.
     """
-    switch, there = SWITCHES[difference.switch], difference.value
-    here = switch.value_in(plan.kafka)
+    switch, other_value = SWITCHES[difference.switch], difference.value
+    value_here = switch.value_in(plan.kafka)
     since = f", since {difference.since}" if difference.since else ""
     brought = [repair.name for repair in switch.repairs if repair.since == difference.since]
     lacked = [
-        repair.name for repair in switch.repairs if repair.is_missing(here) and not repair.is_missing(there)
+        repair.name
+        for repair in switch.repairs
+        if repair.is_missing(value_here) and not repair.is_missing(other_value)
     ]
     if brought:
         return f"{brought[0]}{since}"
     if lacked:
         return f"Kafka {plan.kafka} lacks {listed(lacked)}"
-    if here == switch.safe:
+    if value_here == switch.safe:
         return f"{switch.meaning}{since}"
-    if there == switch.safe:
+    if other_value == switch.safe:
         return f"Kafka {plan.kafka} lacks this: {switch.meaning}"
-    return f"behaviours.{switch.name} is {value_text(here)}{since}"
+    return f"behaviours.{switch.name} is {value_text(value_here)}{since}"
 
 
 def longest_outage_us(result: RunResult) -> int:
@@ -289,9 +295,9 @@ def reproduce_command(
     target: str | None = None,
     then: Sequence[str] = (),
 ) -> str:
-    """Return the command that runs a plan again; without a *target* it runs on the model.
+    """Return the command that runs a plan again. Without a *target*, it runs on the model.
 
-    *overrides* are applied to the campaign, *then* to the plan that the seed has drawn.
+    *overrides* are applied to the campaign, and *then* to the plan that the seed draws from it.
     """
     words = ["harrow", "run", argument, "--seed", str(seed)]
     if variant is not None:
@@ -306,19 +312,22 @@ def reproduce_command(
 
 
 def as_option(override: str) -> tuple[str, str]:
-    """Return the words of an option ``--set``; a cluster file has an option of its own."""
+    """Return the words of the option for an override: ``--cluster`` for a file, else ``--set``."""
     key, _, value = override.partition("=")
     names_file = key == CLUSTER and not value.startswith(("[", "{"))
     return ("--cluster", value) if names_file else ("--set", override)
 
 
 def run_id(result: RunResult) -> str:
-    """Return the id of a run, the same on any machine; on real brokers each run has its own."""
+    """Return the id of a run. It is the same on every machine, except on real brokers."""
     return run_name_of(result.plan_digest(), result.seed, result.target)
 
 
 def run_name_of(plan_digest: str, seed: int, target: RealTarget | None) -> str:
-    """Return the id of a run that has not started yet."""
+    """Return the id of a run from its inputs, because the run may not have started yet.
+
+    On real brokers, the id has the time at which the run began, because each run is different.
+    """
     name = f"{plan_digest[:8]}-{seed}{name_ending()}"
     return (
         name if target is None else f"{name}-{target.kind}-{target.release}-{target.metadata}-{target.began}"
@@ -394,7 +403,7 @@ def document(runs: Sequence[Mapping[str, Any]], unreached: Sequence[UnreachedPro
 
 
 def _in_reach(runs: Sequence[Mapping[str, Any]]) -> Collection[str]:
-    """Return the probes that the runs could reach; all, if a record lacks the necessary data."""
+    """Return the probes that the runs could reach. If a record lacks the data, return all."""
     reach = ProbeReach()
     for run in runs:
         if "metadata" not in run:
@@ -415,7 +424,7 @@ def _rule_as_mapping(judged: RuleResult) -> dict[str, Any]:
 
 
 def _incident_as_mapping(incident: Incident) -> dict[str, Any]:
-    """Return the first finding of a cause, with a list of all of them."""
+    """Return the first finding of a cause, with a list of all findings of that cause."""
     members = [
         {"partition": member.partition, "offset": member.offset, "value": member.value}
         for member in incident.findings
@@ -432,10 +441,18 @@ def finding_as_mapping(finding: Finding) -> dict[str, Any]:
         "chain": [_link_as_mapping(link) for link in finding.chain],
         "causes": [_data(link) for link in finding.causes],
         "prevented_by": list(preventions(finding)),
-        "preventions": [_prevention(way) for way in finding.prevented_by if way.held or way.trial is None],
-        "tried_in_vain": [_prevention(way) for way in finding.prevented_by if way.held is False],
+        "preventions": [
+            _prevention(prevention)
+            for prevention in finding.prevented_by
+            if prevention.held or prevention.trial is None
+        ],
+        "tried_in_vain": [
+            _prevention(prevention) for prevention in finding.prevented_by if prevention.held is False
+        ],
         "not_tried": [
-            _prevention(way) for way in finding.prevented_by if way.held is None and way.trial is not None
+            _prevention(prevention)
+            for prevention in finding.prevented_by
+            if prevention.held is None and prevention.trial is not None
         ],
         "no_remedy": list(finding.no_remedy),
     }

@@ -18,7 +18,7 @@ RUN: Final = "run.json"
 CLUSTER: Final = "cluster"
 """The folder with the logs, the output and the settings of real brokers and clients."""
 FILES: Final = frozenset({RUN, "history.jsonl", "trace.jsonl", "campaign.yaml", "report.md", CLUSTER})
-"""The files in the folder of a run."""
+"""The files and folders in the folder of a run."""
 
 _encode_name: Final = lru_cache(maxsize=4096)(json_line)
 
@@ -26,8 +26,8 @@ _encode_name: Final = lru_cache(maxsize=4096)(json_line)
 def write_run(results: Path, result: RunResult, run: Mapping[str, Any], campaign_text: str) -> Path:
     """Write a run below *results* and return its folder.
 
-    *run* is the run as a mapping, *campaign_text* the campaign file that runs it again. The files
-    of an earlier run with the same id are replaced, because it was the same run.
+    *run* is the run as a mapping, and *campaign_text* is the campaign file that runs it again. The
+    files of an earlier run with the same id are replaced, because the two runs are the same.
     """
     folder = results / result.plan.campaign / run_id(result)
     with whole_folder(folder, last=RUN) as temporary:
@@ -81,7 +81,7 @@ def _point_latest_to(results: Path, folder: Path) -> None:
     try:
         temporary.symlink_to(target, target_is_directory=True)
     except OSError:
-        # On some systems users may not make symbolic links. There, a file with the path takes its
-        # place.
+        # Some systems do not let users make symbolic links. There, a file that contains the path
+        # takes the place of the link.
         temporary.write_text(f"{target.as_posix()}\n", encoding="utf-8")
     temporary.replace(link)

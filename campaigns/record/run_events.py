@@ -39,11 +39,11 @@ class RunEvents:
     """The events of a run.
 
     ``events`` are the events of the trace and of the clients
-    (`harrow.cluster_model.events.HISTORY_EVENTS`), sorted by time. Clients' events come first in
-    the same microsecond, because a script may have waited for one before its next step. ``numbers``
-    are their lines in ``trace.jsonl``, from 1; a client's event has the line of the last trace
-    event before it. ``plan`` is the plan that the seed drew, and ``replicas`` has the assignment of
-    each partition.
+    (`harrow.cluster_model.events.HISTORY_EVENTS`), sorted by time. In the same microsecond, events
+    of clients come before those of the trace, because a script may have waited for one of them
+    before its next step. ``numbers`` are the lines of the events in ``trace.jsonl``, from 1. An
+    event of a client has the line of the last trace event before it. ``plan`` is the plan that the
+    seed drew, and ``replicas`` are the brokers to which each partition was assigned at the start.
     """
 
     plan: Plan
@@ -95,7 +95,7 @@ def events_of_recorded(recorded: RecordedRun) -> RunEvents:
 
 
 def named_fields(event: TraceEvent) -> dict[str, Any]:
-    """Return the fields of an event by name, also of clients' events."""
+    """Return the fields of an event of the trace or of a client, by name."""
     return dict(zip(event_fields(event[1]), event[2:], strict=True))
 
 
@@ -105,19 +105,19 @@ def _merge(
     operations: Iterable[Mapping[str, Any]],
     names: Mapping[int, str],
 ) -> RunEvents:
-    of_clients = sorted(_client_events(operations, names), key=itemgetter(0))
+    client_events = sorted(_client_events(operations, names), key=itemgetter(0))
     events: list[TraceEvent] = []
     numbers: list[int] = []
     position = 0
     for number, event in enumerate(trace, 1):
-        while position < len(of_clients) and of_clients[position][0] <= event[0]:
-            events.append(of_clients[position])
+        while position < len(client_events) and client_events[position][0] <= event[0]:
+            events.append(client_events[position])
             numbers.append(number - 1)
             position += 1
         events.append(event)
         numbers.append(number)
-    events += of_clients[position:]
-    numbers += [len(trace)] * (len(of_clients) - position)
+    events += client_events[position:]
+    numbers += [len(trace)] * (len(client_events) - position)
     replicas = partition_assignments(plan.running_cluster())
     return RunEvents(plan=plan, replicas=replicas, events=events, numbers=numbers)
 
@@ -177,7 +177,7 @@ def _read_operations(path: Path) -> list[Mapping[str, Any]]:
 def _operation(path: Path, number: int, line: str) -> Mapping[str, Any]:
     try:
         operation: Mapping[str, Any] = json.loads(line)
-        # Interpreted once here, so that an error has its line.
+        # The operation is interpreted here once, because only here the line of an error is known.
         list(_client_events([operation], {}))
     except (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError):
         raise RecordError(path, "not an operation of a history", number) from None

@@ -65,7 +65,7 @@ def sends_text(sends: Sends) -> str:
 
 
 def share_text(acked: int, sent: int) -> str:
-    """Return the percentage of acked sends in parentheses; empty if none or all were acked."""
+    """Return the percentage of acked sends in parentheses, unless none or all were acked."""
     return f" ({100 * acked / sent:.4g}%)" if acked not in (0, sent) else ""
 
 
@@ -96,7 +96,7 @@ def consumer_text(level: ConsumerLevel) -> str:
 
 
 def service_as_mapping(levels: ServiceLevels) -> dict[str, Any]:
-    """Return the JSON of service levels; times are in milliseconds."""
+    """Return the JSON of service levels, with times in milliseconds."""
     return {
         **_sends_as_mapping(levels.total),
         "acks": {"bucket_ms": levels.bucket_us // US_PER_MS, "counts": list(levels.acks)},

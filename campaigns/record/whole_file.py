@@ -1,4 +1,4 @@
-"""Writes files and folders atomically: a kill or a full disk leaves no incomplete one.
+"""Writes files and folders atomically: a kill or a full disk leaves none of them incomplete.
 
 Everything that harrow writes for its user goes through `whole_path` or `whole_folder`. Content is
 first written under a hidden name beside the final one, on the same file system. It is flushed
@@ -25,8 +25,8 @@ def whole_path(path: Path, *, is_new: bool = False) -> Iterator[Path]:
     """Yield a temporary path that is renamed to *path* when the block ends without an error.
 
     Raises:
-        FileExistsError: the file must be new, but *path* exists.
-        OSError: it cannot be written; the error names *path*, as the user did.
+        FileExistsError: *is_new* is set, but *path* exists.
+        OSError: The file cannot be written. The error names *path*, not the temporary path.
 
     """
     temporary = unfinished(path)
@@ -60,7 +60,7 @@ def whole_file(path: Path, *, is_new: bool = False) -> Iterator[TextIO]:
 
 
 def open_text(path: Path, mode: str = "w") -> TextIO:
-    """Open a text file; bytes of file names that are not UTF-8 become escapes."""
+    """Open a text file. Bytes of file names that are not UTF-8 are written as escapes."""
     stream = path.open(mode, encoding="utf-8", errors="backslashreplace", newline="\n")
     assert isinstance(stream, TextIOWrapper)
     return stream
@@ -68,13 +68,13 @@ def open_text(path: Path, mode: str = "w") -> TextIO:
 
 @contextmanager
 def whole_folder(folder: Path, *, last: str) -> Iterator[Path]:
-    """Yield a temporary folder; its files move to *folder* when the block ends without error.
+    """Yield a temporary folder. Its files move to *folder* when the block ends without an error.
 
     An existing folder keeps its other files. The file named *last* is moved last, so a folder with
     that file is complete.
 
     Raises:
-        OSError: it cannot be written.
+        OSError: The folder cannot be written.
 
     """
     temporary = unfinished(folder)
@@ -99,7 +99,7 @@ def unfinished(path: Path) -> Path:
 
 
 def is_left_over(path: Path) -> bool:
-    """Return whether a file or folder is `unfinished`, and its process has ended."""
+    """Return whether a file or folder has an `unfinished` name of a process that has ended."""
     match = _UNFINISHED.fullmatch(path.name)
     if match is None or sys.platform == "win32":  # On Windows `os.kill` would end the process.
         return False
@@ -129,7 +129,11 @@ def _move_into_place(temporary: Path, files: Iterable[Path], folder: Path) -> No
 
 
 def _flush(path: Path) -> None:
-    """Flush a file before its rename: file systems may reorder them, or report a full disk here."""
+    """Flush the content of a file before the file is renamed.
+
+    Some file systems write the new name to disk before the content, or report only here that the
+    disk is full.
+    """
     descriptor = os.open(path, os.O_RDWR)
     try:
         os.fsync(descriptor)
@@ -138,7 +142,7 @@ def _flush(path: Path) -> None:
 
 
 def _flush_all(files: Iterable[Path]) -> None:
-    """Flush files in parallel, in a third of the time (ext4: 5 ms for a run instead of 15)."""
+    """Flush files in parallel. On ext4, the files of a run take 5 ms instead of 15."""
     failures: list[OSError] = []
 
     def flush(file: Path) -> None:
@@ -169,14 +173,14 @@ def _flush_names(folder: Path) -> None:
 
 
 def _rename_to_new(temporary: Path, path: Path) -> None:
-    """Rename a file, but never over another."""
+    """Rename a file, but never over another file."""
     try:
         os.link(temporary, path)
     except FileExistsError:
         raise
     except (OSError, NotImplementedError):
-        # The file system has no links. On Windows `rename` refuses an existing name. Elsewhere, a
-        # file that another process creates at this very moment would be overwritten.
+        # The file system has no hard links. On Windows, `rename` refuses an existing name.
+        # Elsewhere, a file that another process creates at this very moment would be overwritten.
         if path.exists():
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path)) from None
         temporary.rename(path)

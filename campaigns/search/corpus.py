@@ -1,8 +1,8 @@
-"""The corpus of regressions: campaigns that failed once, and a check whether they still do.
+"""The corpus of regressions: campaigns that failed once, and a check whether they still fail.
 
-An entry is a campaign with `found`: the broken rule, the seed, and a status. The failure is
-``open``, known to happen still, or ``fixed``, so it must not come back. `expect` describes the run
-of today.
+An entry is a campaign with `found`: the broken rule, the seed, and a status. With the status
+``open``, the failure is known to happen still. With ``fixed``, it must not come back. `expect`
+describes how the run ends today.
 """
 
 from collections import Counter, deque
@@ -46,9 +46,10 @@ class NotFailingError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntryResult:
-    """The outcome of an entry. ``problems`` are those of a file that cannot run.
+    """The outcome of an entry. ``problems`` tell why an entry cannot run.
 
-    ``as_recorded`` tells whether the outcome agrees with the entry's status, ``why`` what happened.
+    ``as_recorded`` tells whether the outcome agrees with the entry's status, and ``why`` tells what
+    happened.
     """
 
     file: Path
@@ -67,10 +68,10 @@ class EntryResult:
 
 
 def corpus_files(place: Path) -> list[Path]:
-    """Return the campaign files in a folder and its subfolders, sorted, or the one file.
+    """Return the campaign files in a folder and its subfolders, sorted. *place* may also be a file.
 
-    Links are followed, hidden files are left out. An unreadable file or folder is returned too.
-    Otherwise a corpus with entries that never run would pass.
+    Links are followed, and hidden files are left out. An unreadable file or folder is returned too,
+    so that the check of the corpus fails: it would otherwise pass without having run all entries.
 
     Raises:
         CampaignError: The folder or file does not exist.
@@ -80,10 +81,10 @@ def corpus_files(place: Path) -> list[Path]:
         return [place]
     if not place.is_dir():
         raise CampaignError([Problem(str(place), 0, 0, "no such file or folder")])
-    return sorted(_named_as_campaigns(place, set()))
+    return sorted(_campaign_files(place, set()))
 
 
-def _named_as_campaigns(folder: Path, visited: set[Path]) -> Iterator[Path]:
+def _campaign_files(folder: Path, visited: set[Path]) -> Iterator[Path]:
     """Yield the campaign files below a folder.
 
     *visited* are folders that a link could lead to again.
@@ -102,7 +103,7 @@ def _named_as_campaigns(folder: Path, visited: set[Path]) -> Iterator[Path]:
         if entry.suffix.lower() in _SUFFIXES:
             yield entry
         elif entry.is_dir():
-            yield from _named_as_campaigns(entry, visited)
+            yield from _campaign_files(entry, visited)
 
 
 def check_files(
@@ -110,9 +111,9 @@ def check_files(
     workers: Workers | None = None,
     run: RunOne[RunResult | str] = tried_run,
 ) -> Generator[EntryResult]:
-    """Run the entries of files, one for each variant, and yield their outcomes in order.
+    """Run the entries of files, and yield their outcomes in order. Each variant is an entry.
 
-    Any error in a file or a run is an outcome too, and the other entries still run.
+    An error in a file or a run is an outcome too, and the other entries still run.
     """
     entries: deque[EntryResult | tuple[Path, Plan, Origin]] = deque()
 
@@ -166,11 +167,11 @@ def entry_result(file: Path, plan: Plan, result: RunResult) -> EntryResult:
 def entry_text(plan: Plan, seed: int, name: str | None = None, heading: str = "") -> tuple[str, str]:
     """Return the name and the text of the entry for a failing campaign.
 
-    The text has everything that the run depends on, also what a swarm drew, and expects the run's
-    outcome. *heading* is the comment above it, such as a shrunk campaign's.
+    The text has everything that the run depends on, including what a swarm drew, and expects the
+    run's outcome. *heading* is the comment at the top of the campaign, as `harrow shrink` writes.
 
     Raises:
-        NotFailingError: The campaign breaks no promise with this seed, or its entry does not.
+        NotFailingError: The campaign, or the entry made from it, breaks no promise with this seed.
 
     """
     result = run_plan(plan, seed)
@@ -200,7 +201,7 @@ def entry_text(plan: Plan, seed: int, name: str | None = None, heading: str = ""
     )
     comments = [f"{_FOUND_BY} {version()} with seed {seed}: {in_short(result)}."]
     first, _, rest = heading.partition("\n\n")
-    # The heading of an existing entry says already who found the failure first.
+    # The heading of an existing entry already says which version found the failure.
     if story := rest if first.startswith(_FOUND_BY) else heading:
         comments.append(f"\n{story}")
     try:
@@ -216,7 +217,7 @@ def entry_text(plan: Plan, seed: int, name: str | None = None, heading: str = ""
 
 
 def regress_document(results: Sequence[EntryResult], *, interrupted: bool = False) -> dict[str, Any]:
-    """Return the outcomes as JSON. An *interrupted* corpus is never as recorded."""
+    """Return the outcomes as JSON. After an *interrupted* check, ``as_recorded`` is false."""
     counts = Counter(item.outcome for item in results)
     return {
         "schema": SCHEMA,
@@ -230,13 +231,13 @@ def regress_document(results: Sequence[EntryResult], *, interrupted: bool = Fals
 
 def _load(file: Path) -> tuple[Plan, ...]:
     if file.exists() and not (file.is_file() or file.is_dir()):
-        # Opening a pipe would wait for a writer.
+        # To open a pipe would block until a process writes to it.
         raise CampaignError([Problem(str(file), 0, 0, "cannot be read: it is not a file")])
     try:
         return load_campaign(file).plans
     except CampaignError:
         raise
-    except Exception as error:  # a bug of the loader is an outcome; the other entries still run
+    except Exception as error:  # A bug in the loader is an outcome, and the other entries still run.
         message = f"cannot be read because of a bug in harrow: {type(error).__name__}: {error}"
         raise CampaignError([Problem(str(file), 1, 1, message)]) from error
 
@@ -279,7 +280,7 @@ def _outcome(plan: Plan, failure: Origin, result: RunResult) -> tuple[str, bool,
 
 
 def _without_missed(result: RunResult) -> tuple[Any, ...]:
-    """Return the script without missed expectations: an entry expects the run as it was."""
+    """Return the script without missed expectations: an entry expects the run as it is."""
     lines = {missed.line for missed in result.missed if missed.line}
     return tuple(
         replace(step, actions=tuple(action for action in step.actions if not isinstance(action, Expect)))
@@ -290,7 +291,7 @@ def _without_missed(result: RunResult) -> tuple[Any, ...]:
 
 
 def _values(result: RunResult, rule: str) -> tuple[str, ...] | None:
-    """Return the values in a rule's findings; None if there are none or too many to read."""
+    """Return the values in a rule's findings. Return None if there are none, or too many."""
     judged = result.verdict.rules.get(rule)
     values = {str(f.value) for f in judged.findings if f.value is not None} if judged is not None else set()
     return tuple(sorted(values)) if 0 < len(values) <= _VALUES_MAX else None

@@ -1,7 +1,8 @@
-"""Delta debugging: the fewest parts of something that still fails.
+"""Delta debugging: finds the fewest parts of a failing input that still fail.
 
-Zeller and Hildebrandt, Simplifying and Isolating Failure-Inducing Input (TSE 2002), reduced to
-removals: first large pieces, then smaller ones, then pairs of the few parts that remain.
+This is the algorithm of Zeller and Hildebrandt, Simplifying and Isolating Failure-Inducing Input
+(TSE 2002), but it only removes: first large pieces, then smaller ones, then pairs of the few parts
+that remain.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -10,16 +11,18 @@ from typing import Final, TypeVar
 
 T = TypeVar("T")
 
-_PAIRS_OF_MAX: Final = 10
+_PARTS_PAIRED_MAX: Final = 10
+"""If more parts remain, pairs are not tried, because there are too many."""
 
 FirstFailing = Callable[[Iterable[list[T]]], int | None]
-"""Returns the position of the first subsequence that fails, None if all pass."""
+"""A function that returns the position of the first subsequence that fails; None if all pass."""
 
 
 def fewest(parts: Sequence[T], first_failing: FirstFailing[T]) -> list[T]:
-    """Return a subsequence of which no part can be left out, and no two parts if it is short.
+    """Return a subsequence that fails, but not without any one of its parts.
 
-    *first_failing* is called with proper subsequences only. *parts* itself is known to fail.
+    If it is short, it does not fail without any two of its parts either. *first_failing* is called
+    only with proper subsequences of *parts*, which itself is known to fail.
     """
     remaining = list(parts)
     size, start, removed = len(remaining), 0, False
@@ -28,16 +31,16 @@ def fewest(parts: Sequence[T], first_failing: FirstFailing[T]) -> list[T]:
         place = first_failing(remaining[:start] + remaining[start + size :] for size, start in removals)
         if place is None:
             return _without_pairs(remaining, first_failing)
-        # The search goes on where it was, in what remains.
+        # In what remains, the search continues where it was.
         size, start = removals[place]
         del remaining[start : start + size]
         removed = True
 
 
 def _removals(count: int, size: int, start: int, *, removed: bool) -> Iterator[tuple[int, int]]:
-    """Yield the size and start of each piece to leave out next, as long as none of them can be.
+    """Yield the size and start of the pieces that the search tries to leave out, in order.
 
-    *removed* says whether a piece of this size was left out since the first.
+    *removed* tells whether a piece of this size was left out since the search began with this size.
     """
     while size >= 1:
         yield from ((size, place) for place in range(start, count, size))
@@ -47,8 +50,8 @@ def _removals(count: int, size: int, start: int, *, removed: bool) -> Iterator[t
 
 
 def _without_pairs(parts: list[T], first_failing: FirstFailing[T]) -> list[T]:
-    """Return parts without pairs that can only go together, such as a crash and its restart."""
-    if len(parts) > _PAIRS_OF_MAX:
+    """Leave out pairs of parts that can only go together, such as a crash and its restart."""
+    if len(parts) > _PARTS_PAIRED_MAX:
         return parts
 
     def shorter() -> Iterator[list[T]]:

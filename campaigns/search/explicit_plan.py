@@ -1,4 +1,4 @@
-"""Writes a run as a plan: random, generated and conditional actions get fixed times."""
+"""Writes a run as a plan, in which random, generated and conditional actions have fixed times."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -24,10 +24,10 @@ _END: Final[dict[bool, type[TransactionAction]]] = {True: CommitTransaction, Fal
 
 
 def explicit_plans(result: RunResult) -> Iterator[Plan]:
-    """Yield plans that should repeat a run, the most explicit first, the run's own plan last.
+    """Yield plans that should repeat a run, from the most explicit one to the run's own plan.
 
-    Within a microsecond an action may fall between other events than in the run. So only a trial
-    shows whether a plan fails like the run.
+    Within a microsecond, an action of such a plan may fall between other events than in the run. So
+    only a trial shows whether a plan fails like the run.
     """
     plan = replace(result.plan, variant=None, description="", swarm=None, expect=Expectation())
     sends = list(sends_of(result))
@@ -51,9 +51,10 @@ def explicit_plans(result: RunResult) -> Iterator[Plan]:
 
 
 def with_named_controllers(plan: Plan, result: RunResult) -> Plan:
-    """Return a plan whose faults name the broker that *the controller* was in the run.
+    """Return a plan in which faults of the controller name the broker that it was in the run.
 
-    Which broker is the controller depends on everything that happened before.
+    Which broker is the controller depends on everything that happened before, so a removal could
+    make such a fault strike another broker.
     """
     by_moment: dict[tuple[int, Action | None], Action] = {
         (fault.at_us, fault.concrete): fault.named for fault in result.faults if fault.named is not None
@@ -66,9 +67,9 @@ def with_named_controllers(plan: Plan, result: RunResult) -> Plan:
 
 
 def _producers(result: RunResult) -> frozenset[str]:
-    """Return the producers of a plan.
+    """Return the names of a plan's producers, whose sends a plan can list.
 
-    Other clients repeat their sends and transactions by themselves.
+    Other clients send and begin transactions by themselves.
     """
     return frozenset(producer.name for producer in result.plan.producers)
 
@@ -88,7 +89,7 @@ def sends_of(result: RunResult) -> Iterator[Moment]:
 def _transaction_starts(result: RunResult) -> list[Moment]:
     """Return the starts of producers' transactions.
 
-    At the same instant, they come before sends.
+    A start has to come before the sends of the same time.
     """
     producers = _producers(result)
     return [
@@ -99,7 +100,7 @@ def _transaction_starts(result: RunResult) -> list[Moment]:
 
 
 def _transaction_ends(result: RunResult) -> list[Moment]:
-    """Return the ends of producers' transactions. At the same instant, they come after sends."""
+    """Return the ends of producers' transactions. An end comes after the sends of the same time."""
     producers = _producers(result)
     return [
         Moment(at_us=ending.at_us, action=_END[ending.committed](producer=ending.client))

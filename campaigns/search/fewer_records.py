@@ -1,9 +1,9 @@
-"""Replaces all records of a plan by a few, sent at moments that could matter.
+"""Replaces all records of a plan by a few, which are sent at times that could matter.
 
-Removing one record shifts the messages of the others. A failure that depends on the time of a fetch
-then disappears, although the removed record had no part in it. What matters is mostly the time of a
-send: just before a fault, or well between two faults. So this search tries a few records at such
-times, with the same latency for every message.
+To remove one record shifts the messages of the others. A failure that depends on the time of a
+fetch then disappears, although the removed record had no part in it. Usually, what matters is the
+time of a send: just before a fault, or well between two faults. So this search tries a few records
+at such times, with the same latency for every message.
 """
 
 from collections.abc import Iterator
@@ -18,16 +18,23 @@ from harrow.cluster_model.sim.virtual_time import US_PER_MS, US_PER_SECOND
 from harrow.faults.actions import Send
 
 _HOPS_MAX: Final = 8
-"""Most latencies between a send and its fault: metadata, producer id, produce, ack."""
+"""A fault strikes at most so many latencies after a send.
+
+The messages are those for metadata, for the producer id, for the record and for its ack.
+"""
 _FEW: Final = 3
 """With this many records or fewer, one latency is enough to try."""
-_PLACES_MAX: Final = 40
+_WHOLE_SECONDS_MAX: Final = 40
+"""Most whole seconds to try as the time of a send."""
 _PLANS_MAX: Final = 150
 """Most plans for one network and one number of records."""
 
 
 def with_few_records(plan: Plan, finding: Finding) -> Iterator[Plan]:
-    """Yield plans with no record, one or two, if *plan* sends more or has random latencies."""
+    """Yield plans with no record, one record or two.
+
+    There are only plans that send fewer records than *plan*, or as many with simpler latencies.
+    """
     moments = timeline(plan)
     sends = [moment for moment in moments if isinstance(moment.action, Send)]
     faults = sorted({moment.at_us for moment in moments if moment.is_fault()})
@@ -41,18 +48,22 @@ def with_few_records(plan: Plan, finding: Finding) -> Iterator[Plan]:
         if len(sends) > count or (len(sends) == count and next(with_fixed_latency(plan), None)):
             for network in networks:
                 latency_us = max(network.cluster.network.latency_max_us, US_PER_MS)
-                near = _just_before(faults, latency_us)
-                far = _between(events)
-                times = _single(near, far, events) if count == 1 else _pairs(near, far)
+                before_faults = _just_before(faults, latency_us)
+                between_events = _between(events)
+                times = (
+                    _single(before_faults, between_events, events)
+                    if count == 1
+                    else _pairs(before_faults, between_events)
+                )
                 yield from (
                     _sending(network, at, sends, finding.partition) for at in islice(times, _PLANS_MAX)
                 )
 
 
 def _networks(plan: Plan, *, many: bool) -> Iterator[Plan]:
-    """Yield the plan with each latency to try, the plainest first.
+    """Yield the plan with each latency to try, the simplest first.
 
-    Without *many* records, the plainest is enough.
+    Unless the plan has *many* records, the simplest latency is enough.
     """
     return islice(chain(with_fixed_latency(plan), (plan,)), None if many else 1)
 
@@ -69,17 +80,19 @@ def _sending(plan: Plan, times: tuple[int, ...], sends: list[Moment], partition:
     return with_timeline(plan, [*records, *rest])
 
 
-def _single(near: list[int], far: list[int], events: list[int]) -> Iterator[tuple[int, ...]]:
-    """Yield times for one record: between events, at whole seconds, then close to events."""
+def _single(
+    before_faults: list[int], between_events: list[int], events: list[int]
+) -> Iterator[tuple[int, ...]]:
+    """Yield times for one record: between events, at whole seconds, then close to faults."""
     end_us = max(events, default=0)
-    grid_us = max(1, end_us // US_PER_SECOND // _PLACES_MAX) * US_PER_SECOND
+    grid_us = max(1, end_us // US_PER_SECOND // _WHOLE_SECONDS_MAX) * US_PER_SECOND
     seconds = range(0, end_us + grid_us, grid_us)
-    yield from ((at_us,) for at_us in dict.fromkeys((*far, *seconds, *near)))
+    yield from ((at_us,) for at_us in dict.fromkeys((*between_events, *seconds, *before_faults)))
 
 
-def _pairs(near: list[int], far: list[int]) -> Iterator[tuple[int, ...]]:
-    """Yield times for two records: one of them close to an event, then both between events."""
-    both = chain(product(near, far), product(far, far))
+def _pairs(before_faults: list[int], between_events: list[int]) -> Iterator[tuple[int, ...]]:
+    """Yield times for two records: first one close to a fault, then both between events."""
+    both = chain(product(before_faults, between_events), product(between_events, between_events))
     yield from dict.fromkeys((min(pair), max(pair)) for pair in both)
 
 

@@ -1,17 +1,17 @@
 """Shrinks a failing run to a small campaign that fails in the same way.
 
-The run is first written as a plan that leaves nothing to draw (`explicit_plan`). Then simpler plans
-are tried by running them. One that still breaks the same rule for the same cause (`signature`)
-replaces the plan before, until no simpler plan fails. The largest removals come first: everything
-after the failure, faults, records, clients, brokers. Then come plainer settings, faults, times and
-names. Each plan is simpler than the one before in a fixed order, so the search ends. A budget can
-end it earlier.
+The run is first written as a plan that leaves nothing to draw (`explicit_plan`). Then the search
+runs simpler plans. If one still breaks the same rule for the same cause (`signature`), it becomes
+the current plan. This is repeated until no simpler plan fails. The largest removals come first:
+everything after the failure, faults, records, clients, brokers. Then come simpler settings, faults,
+times and names. By a fixed order, each current plan is simpler than the one before, so the search
+ends. A budget can end it earlier.
 
-What goes first decides what can go later. So if many faults are left, the search is repeated with
-the faults in another order, and the smallest of all results is the best.
+What is removed first decides what can be removed later. So if many faults are left, the search is
+repeated with the faults in another order, and the smallest of all results is the best.
 
-Most plans do not fail. So other cores run the next plans of a phase meanwhile (`Workers`). The
-first in order that fails replaces the plan before, and the runs beyond it do not count.
+Most plans do not fail. So while one core runs a plan, other cores run the next ones (`Workers`). Of
+the plans that fail, the first in order becomes the current plan, and later runs do not count.
 """
 
 import time
@@ -40,15 +40,15 @@ from harrow.faults.actions import Send
 
 RUNS_MAX: Final = 20_000
 _NAME_MAX: Final = 100
-# A smaller plan with many times the events is caught in a loop.
+# If a simpler plan has many times as many events, its run is probably caught in a loop.
 _EVENTS_FACTOR: Final = 4
 _EVENTS_MIN: Final = 10_000
 _RECOVERY_US: Final = 60 * US_PER_SECOND
 _OTHER_SEEDS: Final = (0, 1, 2)
-"""Also tried while latencies are random: removing an event changes the latencies of others."""
+"""Seeds that are also tried while latencies are random: a removal changes the other latencies."""
 
 _FAULTS_FEW: Final = 4
-"""With this few faults left, no other order is tried."""
+"""If no more faults than this are left, no other order is tried."""
 
 _Key = tuple[str, int]
 """The digest of a plan, and a seed."""
@@ -60,7 +60,7 @@ _ORDERS: Final[tuple[_Order, ...]] = (
     lambda places: [*places[::2], *places[1::2]],
     lambda places: [*places[1::2], *places[::2]],
 )
-"""Orders in which faults are removed: from the first, from the last, every other one."""
+"""Orders in which to remove faults: from the first, from the last, and every other fault first."""
 
 
 class NothingToShrinkError(ValueError):
@@ -68,7 +68,7 @@ class NothingToShrinkError(ValueError):
 
     def __init__(self, result: RunResult, rule: str | None) -> None:
         self.status = result.verdict.status
-        super().__init__(_nothing(result, rule))
+        super().__init__(_why_nothing_to_shrink(result, rule))
 
 
 class OutOfBudgetError(Exception):
@@ -85,7 +85,7 @@ class Shrunk:
     finding: Finding
 
     def size(self) -> tuple[int, int]:
-        """Return the number of faults in a plan, and of records it sends."""
+        """Return the number of faults in the plan, and the number of records that it sends."""
         moments = timeline(self.plan)
         records = sum(isinstance(m.action, Send) for m in moments)
         if _generates(self.plan):
@@ -94,22 +94,25 @@ class Shrunk:
 
 
 @dataclass(frozen=True, slots=True)
-class _Tried:
-    """A run of a plan: its result and finding if it fails in the same way."""
+class _Attempt:
+    """A run of a simpler plan: its result and its finding, if it fails in the same way.
+
+    ``is_over_limit`` tells whether the run was stopped because it had too many events.
+    """
 
     is_over_limit: bool = False
     failure: tuple[RunResult, Finding] | None = None
 
 
-def _try(plan: Plan, seed: int, workers: Workers, *, signature: Signature, events_max: int) -> _Tried:
+def _try(plan: Plan, seed: int, workers: Workers, *, signature: Signature, events_max: int) -> _Attempt:
     limit = min(plan.events_limit, events_max)
     result = run_plan(replace(plan, events_limit=limit), seed, check=workers.check)
     if result.events >= limit:
-        return _Tried(is_over_limit=True)
+        return _Attempt(is_over_limit=True)
     finding = same_failure(result, signature)
     if finding is None or result.verdict.status == INCONCLUSIVE or not _is_writable(plan):
-        return _Tried()
-    return _Tried(failure=(result, finding))
+        return _Attempt()
+    return _Attempt(failure=(result, finding))
 
 
 class Shrinker:
@@ -128,7 +131,7 @@ class Shrinker:
     ) -> None:
         """Run the plan, and pick the failure to shrink.
 
-        With *rule*, that rule's anomaly is picked, even a permitted one.
+        With *rule*, an anomaly of that rule is picked, even if it is permitted.
 
         Raises:
             NothingToShrinkError: Nothing is broken, or there is no such anomaly.
@@ -140,8 +143,8 @@ class Shrinker:
         self.workers = workers or Workers()
         self._tried: set[_Key] = set()
         self._accepted: set[_Key] = set()
-        self._given_up: set[_Key] = set()
-        self._ends: list[Shrunk] = []
+        self._over_limit: set[_Key] = set()
+        self._results: list[Shrunk] = []
         self.runs = 1
         self.complete = False
         result = run_plan(plan, seed)
@@ -151,19 +154,19 @@ class Shrinker:
             raise NothingToShrinkError(result, rule)
         self.signature: Signature = candidates[0]
         self.original = Shrunk(plan=plan, seed=seed, result=result, finding=by_signature[self.signature])
-        self._now = self.original
+        self._current = self.original
         self._events_max = max(_EVENTS_MIN, _EVENTS_FACTOR * result.events)
 
     @property
     def best(self) -> Shrunk:
-        return min((*self._ends, self._now), key=Shrunk.size) if self._ends else self._now
+        return min((*self._results, self._current), key=Shrunk.size) if self._results else self._current
 
     def run(self) -> Shrunk:
         """Search until no simpler plan fails or the budget is used up, and return the best."""
         try:
             self._make_explicit()
             self._cut_after_failure()
-            self._search_in_some_order()
+            self._search_in_each_order()
             self.complete = True
         except OutOfBudgetError:
             pass
@@ -176,77 +179,77 @@ class Shrinker:
         name = f"{self.original.plan.campaign}-seed-{seed}"[-_NAME_MAX:].lstrip("._-")
         plans = (replace(plan, campaign=name) for plan in explicit_plans(self.original.result))
         self._accept((plan, seed) for plan in plans)
-        self._accept([(with_named_controllers(self._now.plan, self._now.result), seed)])
-        plan = self._now.plan
-        if self._now.result.simulated_us > plan.duration_us + _RECOVERY_US < plan.recovery_limit_us:
-            # Otherwise nearly all time would go into waiting ten minutes for clusters that never
-            # recover.
+        self._accept([(with_named_controllers(self._current.plan, self._current.result), seed)])
+        plan = self._current.plan
+        if self._current.result.simulated_us > plan.duration_us + _RECOVERY_US < plan.recovery_limit_us:
+            # Otherwise nearly all the time would be spent on clusters that never recover, for which
+            # a run waits ten minutes.
             self._accept([(replace(plan, recovery_limit_us=_RECOVERY_US), seed)])
 
-    def _search_in_some_order(self) -> None:
-        start, events_max = self._now, self._events_max
+    def _search_in_each_order(self) -> None:
+        start, events_max = self._current, self._events_max
         for order in _ORDERS:
             self._restart(start, events_max)
             self._until_nothing_is_simpler(order)
-            self._take(simpler_schedule.with_end_in_script, checked=True)
-            self._ends.append(self._now)
-            if self._now.size()[0] <= _FAULTS_FEW:
+            self._simplify(simpler_schedule.with_end_in_script, checked=True)
+            self._results.append(self._current)
+            if self._current.size()[0] <= _FAULTS_FEW:
                 break
 
     def _restart(self, start: Shrunk, events_max: int) -> None:
-        self._now, self._events_max = start, events_max
-        # A plan that failed in another order may fail in this one too, and one that took too many
-        # events may not. Plans that passed stay known.
-        self._tried -= self._accepted | self._given_up
+        self._current, self._events_max = start, events_max
+        # A plan that failed in another order can become the current plan in this one too, and the
+        # limit of events is higher again. Plans that passed are not tried again.
+        self._tried -= self._accepted | self._over_limit
 
     def _until_nothing_is_simpler(self, order: _Order) -> None:
         before: tuple[Plan, int] | None = None
-        while before != (self._now.plan, self._now.seed):
-            before = self._now.plan, self._now.seed
-            if _generates(self._now.plan):
-                # A plan that did not fail in the same way at first may do so now, with less in it.
-                self._accept((plan, self._now.seed) for plan in explicit_plans(self._now.result))
-            self._take(simpler_cluster.with_fixed_latency)
+        while before != (self._current.plan, self._current.seed):
+            before = self._current.plan, self._current.seed
+            if _generates(self._current.plan):
+                # An explicit plan may fail in the same way now, although a larger one did not.
+                self._accept((plan, self._current.seed) for plan in explicit_plans(self._current.result))
+            self._simplify(simpler_cluster.with_fixed_latency)
             self._remove(order, faults=True)
-            self._take(simpler_schedule.with_plainer_faults)
-            self._accept_any(with_few_records(self._now.plan, self._now.finding))
+            self._simplify(simpler_schedule.with_plainer_faults)
+            self._accept_any(with_few_records(self._current.plan, self._current.finding))
             self._remove(order, faults=True)
             self._remove(faults=False)
-            self._take(simpler_schedule.with_fewer_clients)
-            self._take(
-                lambda plan: simpler_cluster.with_one_partition(plan, self._now.finding.partition),
+            self._simplify(simpler_schedule.with_fewer_clients)
+            self._simplify(
+                lambda plan: simpler_cluster.with_one_partition(plan, self._current.finding.partition),
                 checked=True,
             )
-            self._take(simpler_cluster.with_fewer_replicas, checked=True)
-            self._take(simpler_cluster.with_fixed_latency)
+            self._simplify(simpler_cluster.with_fewer_replicas, checked=True)
+            self._simplify(simpler_cluster.with_fixed_latency)
             self._remove(order, faults=True)
             self._remove(faults=False)
-            # With the default seed, the campaign fails without an option.
-            self._accept([(self._now.plan, 0)])
-            self._take(simpler_cluster.with_fewer_settings, checked=True)
-            self._take(simpler_cluster.with_defaults, checked=True)
-            self._take(simpler_schedule.with_plainer_faults)
-            self._take(simpler_schedule.with_crashes)
-            self._take(simpler_schedule.with_rounder_times)
-            self._take(simpler_cluster.with_plain_numbers, checked=True)
-            self._take(simpler_schedule.with_plain_values)
+            # If it fails with the default seed, the campaign needs no `--seed`.
+            self._accept([(self._current.plan, 0)])
+            self._simplify(simpler_cluster.with_fewer_settings, checked=True)
+            self._simplify(simpler_cluster.with_defaults, checked=True)
+            self._simplify(simpler_schedule.with_plainer_faults)
+            self._simplify(simpler_schedule.with_crashes)
+            self._simplify(simpler_schedule.with_rounder_times)
+            self._simplify(simpler_cluster.with_plain_numbers, checked=True)
+            self._simplify(simpler_schedule.with_plain_values)
 
     def _cut_after_failure(self) -> None:
         """Leave out everything after the last event of the finding's chain."""
-        times = [link.at_us for link in self._now.finding.chain if link.at_us is not None]
+        times = [link.at_us for link in self._current.finding.chain if link.at_us is not None]
         if times:
-            plan = self._now.plan
+            plan = self._current.plan
             before_failure = [moment for moment in timeline(plan) if moment.at_us <= max(times)]
-            self._accept([(with_timeline(plan, before_failure), self._now.seed)])
+            self._accept([(with_timeline(plan, before_failure), self._current.seed)])
 
     def _remove(self, order: _Order = _ORDERS[0], *, faults: bool) -> None:
         """Leave out faults, or else everything but faults."""
-        moments = timeline(self._now.plan)
+        moments = timeline(self._current.plan)
         others = [moment for moment in moments if moment.is_fault() != faults]
         parts = [moment for moment in moments if moment.is_fault() == faults]
 
         def first_failing(subsets: Iterable[list[int]]) -> int | None:
-            plan, seeds = self._now.plan, self._seeds(self._now.plan)
+            plan, seeds = self._current.plan, self._seeds(self._current.plan)
             kept = ([parts[place] for place in sorted(subset)] for subset in subsets)
             plans = (with_timeline(plan, [*others, *moments]) for moments in kept)
             place = self._first_failing((plan, seed) for plan in plans for seed in seeds)
@@ -256,13 +259,13 @@ class Shrinker:
 
     # Trying
 
-    def _take(self, simpler: Callable[[Plan], Iterable[Plan]], *, checked: bool = False) -> None:
-        """Move to simpler plans as long as one of them fails.
+    def _simplify(self, simpler: Callable[[Plan], Iterable[Plan]], *, checked: bool = False) -> None:
+        """Move to a simpler plan that fails in the same way, as often as there is one.
 
-        With *checked*, plans that no campaign file can express do not run, as the model may not
-        support them.
+        With *checked*, a plan that no campaign file can express is not run, because the model may
+        not support it.
         """
-        while self._accept_any(simpler(self._now.plan), checked=checked):
+        while self._accept_any(simpler(self._current.plan), checked=checked):
             pass
 
     def _accept_any(self, plans: Iterable[Plan], *, checked: bool = False) -> bool:
@@ -270,17 +273,17 @@ class Shrinker:
         return self._accept(runs, checked=checked)
 
     def _seeds(self, plan: Plan) -> list[int]:
-        """Return the current seed, and others if latencies are random."""
+        """Return the current seed and, if latencies are random, other seeds."""
         network = plan.cluster.network
         others = _OTHER_SEEDS if network.latency_min_us != network.latency_max_us else ()
-        return [self._now.seed, *(seed for seed in others if seed != self._now.seed)]
+        return [self._current.seed, *(seed for seed in others if seed != self._current.seed)]
 
     def _accept(self, runs: Iterable[Run], *, checked: bool = False) -> bool:
         """Move to the first run that fails in the same way, and return whether there is one."""
         return self._first_failing(runs, checked=checked) is not None
 
     def _first_failing(self, runs: Iterable[Run], *, checked: bool = False) -> int | None:
-        """Move to the first run that fails in the same way, and return its place."""
+        """Move to the first run that fails in the same way, and return its place among *runs*."""
         run_one = partial(_try, signature=self.signature, events_max=self._events_max)
         untried = self._untried(runs, checked=checked)
         with closing(self.workers.ahead(run_one, untried, itemgetter(2))) as begun:
@@ -292,30 +295,30 @@ class Shrinker:
                     raise OutOfBudgetError
                 self.runs += 1
                 self._on_run(self.runs, self.best)
-                tried = run.result()
-                if tried.is_over_limit:
-                    self._given_up.add(key)
-                if tried.failure is not None:
+                attempt = run.result()
+                if attempt.is_over_limit:
+                    self._over_limit.add(key)
+                if attempt.failure is not None:
                     self._accepted.add(key)
-                    result, finding = tried.failure
-                    self._now = Shrunk(plan=run.plan, seed=run.seed, result=result, finding=finding)
+                    result, finding = attempt.failure
+                    self._current = Shrunk(plan=run.plan, seed=run.seed, result=result, finding=finding)
                     events_max = max(_EVENTS_MIN, _EVENTS_FACTOR * result.events)
                     self._events_max = min(self._events_max, events_max)
                     return place
         return None
 
     def _untried(self, runs: Iterable[Run], *, checked: bool) -> Iterator[tuple[int, _Key, Run]]:
-        """Yield the place and key of each run that may show something new, and the run itself."""
+        """Yield each run that was not tried yet, with its place and its key."""
         keys: set[_Key] = set()
         for place, (plan, seed) in enumerate(runs):
             key = plan.digest(), seed
-            is_current = plan == self._now.plan and seed == self._now.seed
+            is_current = plan == self._current.plan and seed == self._current.seed
             if not (is_current or key in keys or key in self._tried) and (not checked or _is_writable(plan)):
                 keys.add(key)
                 yield place, key, (plan, seed)
 
 
-def _nothing(result: RunResult, rule: str | None) -> str:
+def _why_nothing_to_shrink(result: RunResult, rule: str | None) -> str:
     rules = dict.fromkeys(signature.rule for signature in signatures(result, permitted=True))
     verdict = f"the verdict is {result.verdict.status}"
     if rule is not None:

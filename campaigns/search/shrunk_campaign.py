@@ -1,4 +1,4 @@
-"""Writes a shrunk failure as a campaign file that explains the failure and where it comes from."""
+"""Writes a shrunk failure as a campaign file, which explains the failure and names its origin."""
 
 import textwrap
 from collections.abc import Iterator, Sequence
@@ -22,11 +22,11 @@ from harrow.checks.finding import PERMITTED, VIOLATED
 from harrow.checks.link import Link
 
 SHRUNK_BY: Final = "Shrunk by harrow"
-"""The beginning of a comment in such a campaign."""
+"""The beginning of a comment that every shrunk campaign has."""
 
 
 def shrunk_text(shrinker: Shrinker, command: str) -> str:
-    """Return the text of a search's best campaign. *command* runs the original."""
+    """Return the text of a search's best campaign. *command* runs the original campaign."""
     best = shrinker.best
     sentence = _sentence(best, shrinker.signature)
     comments = [f"{sentence[:1].upper()}{sentence[1:]}."]
@@ -48,16 +48,16 @@ def shrunk_text(shrinker: Shrinker, command: str) -> str:
 
 
 def prevention_comments(result: RunResult, signature: Signature, workers: Workers) -> list[str]:
-    """Return the tried remedies of a failure, as comments of a campaign."""
+    """Return comments for a campaign about the remedies of its failure, after trying them."""
     finding = same_failure(proven(result, workers), signature)
     lines = [] if finding is None else list(prevention_lines(finding))
     return ["", *(line for each in lines for line in _prevention_comment(each))] if lines else []
 
 
 def _prevention_comment(line: PreventionLine) -> list[str]:
-    """Return a remedy's line, wrapped.
+    """Return a line about a remedy, wrapped, as comments.
 
-    A command stays whole, as all comments with this indent do.
+    A command is not wrapped: the campaign file keeps comments with this indent as they are.
     """
     if not line.depth:
         return [f"{line.text[:1].upper()}{line.text[1:]}"]
@@ -73,14 +73,14 @@ def _sentence(best: Shrunk, signature: Signature) -> str:
 
 
 def _expected(best: Shrunk, rule: str) -> Expectation:
-    """Return expectations that make a campaign a test of a permitted anomaly."""
+    """Return the expectations of a campaign that shows a permitted anomaly."""
     statuses = {name: judged.status for name, judged in best.result.verdict.rules.items()}
     rules = [(name, status) for name, status in statuses.items() if name == rule or status == VIOLATED]
     return Expectation(rules=tuple((name, PERMITTED if name == rule else status) for name, status in rules))
 
 
 def _story(best: Shrunk) -> Iterator[str]:
-    """Yield the story of the finding, with the faults and the healing in their places."""
+    """Yield the story of the finding in order of time, with the faults and the healing."""
     links = best.finding.chain
     narrated = {(link.at_us, link.broker) for link in links if link.event in ("stopped", "paused")}
     events = [
@@ -100,7 +100,7 @@ def _story(best: Shrunk) -> Iterator[str]:
 def _comes_before(at_us: int, links: Sequence[Link]) -> bool:
     """Return whether a fault or the healing comes before the rest of the story.
 
-    At the same instant it follows the links of stopped brokers, which are effects of a fault too.
+    At the same time as a link about a stopped broker, it comes after that link.
     """
     begin_us = links[0].at_us
     stops = any(link.event == "stopped" and link.at_us == at_us for link in links)

@@ -1,6 +1,7 @@
-"""The signature of a failure: its rule, promise and cause. Equal signatures are the same failure.
+"""The signature of a failure: its rule, promise and cause. It identifies equal failures.
 
-Remedies are not part of it, because finding them takes runs (`harrow.campaigns.run.proof`).
+Remedies are not part of a signature, because it takes runs to find them
+(`harrow.campaigns.run.proof`).
 """
 
 from collections.abc import Iterator, Mapping
@@ -18,7 +19,7 @@ from harrow.cluster_model.lazy_dataclass import dataclass
 class Signature:
     """A kind of failure.
 
-    ``promise`` is the promise to the record's producer, empty if no producer's settings matter.
+    ``promise`` is what the producer of the record was promised; empty if that does not matter.
     ``permitted_by`` is the setting that permits the anomaly, None for a broken promise. ``cause``
     has the kinds of the causes, without names and numbers: losing a committed record is a different
     failure from losing a record that was acked too early.
@@ -42,10 +43,10 @@ class Signature:
 
 
 def signatures(result: RunResult, *, permitted: bool = False) -> dict[Signature, Finding]:
-    """Return a run's broken promises, each with its first finding, the worst for clients first.
+    """Return a run's failures, each with its first finding.
 
-    Anomalies that clients saw come first, then those that only logs show, then broken invariants.
-    With *permitted*, permitted anomalies follow in the same order.
+    Anomalies that clients observed come first, then those that only logs show, then broken
+    invariants. With *permitted*, permitted anomalies follow in the same order.
     """
     by_signature: dict[Signature, Finding] = {}
     for signature, finding in sorted(_anomalies(result), key=lambda pair: _rank(pair[0])):

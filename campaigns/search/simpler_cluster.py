@@ -1,4 +1,4 @@
-"""Smaller clusters: plans with fewer partitions, brokers, replicas and settings."""
+"""Yields plans with simpler clusters: fewer partitions, brokers, replicas and settings."""
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import MISSING, is_dataclass, replace
@@ -18,13 +18,16 @@ _BROKERS: Final = (kinds.BrokerMarker, kinds.BrokerIdMarker, kinds.EndpointMarke
 _PARTITIONS: Final = (kinds.PartitionMarker,)
 _TOPICS: Final = (kinds.TopicMarker,)
 _ACKS: Final = "acks"
-"""Removed last, after settings that imply it, such as idempotence: it states the promise."""
+"""The setting that is removed last, after those that imply it, such as idempotence.
+
+It states what the producer is promised.
+"""
 
 
 def with_fixed_latency(plan: Plan) -> Iterator[Plan]:
-    """Yield the plan with the same latency for every message, first a millisecond.
+    """Yield the plan with one latency for all messages, first with a millisecond.
 
-    Without random latencies, a removal does not change the timing of the rest.
+    Without random latencies, a removal does not change the latencies of other messages.
     """
     network = plan.cluster.network
     low_us, high_us = network.latency_min_us, network.latency_max_us
@@ -95,7 +98,10 @@ def _without_replica(plan: Plan, broker: int) -> Plan:
 
 
 def with_plain_numbers(plan: Plan) -> Iterator[Plan]:
-    """Yield the plan with brokers numbered from 0 in the order of replicas, or without defaults."""
+    """Yield the plan with brokers numbered in the order of the first partition's replicas.
+
+    Then yield it without replica assignments, and without a chosen controller.
+    """
     cluster = plan.cluster
     first = next((topic.assignment[0] for topic in cluster.topics if topic.assignment), None)
     if first is not None:
@@ -103,9 +109,9 @@ def with_plain_numbers(plan: Plan) -> Iterator[Plan]:
         numbers = {broker: number for number, broker in enumerate(order)}
         if order != list(range(len(order))):
             yield _renumbered(plan, numbers)
-    without = tuple(replace(topic, assignment=()) for topic in cluster.topics)
-    if without != cluster.topics:
-        yield _with_cluster(plan, topics=without)
+    without_it = tuple(replace(topic, assignment=()) for topic in cluster.topics)
+    if without_it != cluster.topics:
+        yield _with_cluster(plan, topics=without_it)
     if cluster.controller is not None:
         yield _with_cluster(plan, controller=None)
 
@@ -126,7 +132,7 @@ def _renumbered(plan: Plan, numbers: Mapping[int, int]) -> Plan:
 
 
 def _with_core(plan: Plan, numbers: Mapping[int, int]) -> Plan:
-    """Return the plan with renumbered brokers in the order of healing, without removed ones."""
+    """Return the plan with a core of the renumbered brokers, without those that were removed."""
     if plan.core is None:
         return plan
     order = tuple(numbers[broker] for broker in plan.core.order if broker in numbers)
@@ -134,7 +140,7 @@ def _with_core(plan: Plan, numbers: Mapping[int, int]) -> Plan:
 
 
 def with_fewer_settings(plan: Plan) -> Iterator[Plan]:
-    """Yield plans with fewer settings and switches: without all settings, then without each one."""
+    """Yield plans without all settings, then without each setting, then without each switch."""
     cluster = plan.cluster
     holders: list[Any] = [cluster, *cluster.brokers, *cluster.topics, *plan.producers, *plan.consumers]
     names = {name for holder in holders for name in holder.settings}
@@ -143,35 +149,35 @@ def with_fewer_settings(plan: Plan) -> Iterator[Plan]:
         yield from _without_settings(plan, {name})
     for switch in sorted(plan.behaviours):
         needing = {setting.name for setting in SETTINGS.values() if setting.needs == switch}
-        without = replace(plan, behaviours=_without(plan.behaviours, {switch}))
-        yield from _without_settings(without, needing) if needing & names else (without,)
+        without_it = replace(plan, behaviours=_without(plan.behaviours, {switch}))
+        yield from _without_settings(without_it, needing) if needing & names else (without_it,)
 
 
 def with_defaults(spec: S) -> Iterator[S]:
-    """Yield a plan, or a part of one, with one shrinkable field plainer.
+    """Yield a plan, or a part of a plan, with one of its shrinkable fields simplified.
 
-    The field has its default, a shorter list, or a plainer part.
+    The field gets its default, a shorter list, or a simpler part.
     """
     for item in fields_of(type(spec)):
         value = item.value_in(spec)
         if item.options.shrinks and value != item.default:
-            for simpler in _plainer_values(item, value):
+            for simpler in _simpler_values(item, value):
                 yield with_fields(spec, item.named(simpler))
 
 
-def _plainer_values(item: DeclaredField, value: Any) -> Iterator[Any]:
+def _simpler_values(item: DeclaredField, value: Any) -> Iterator[Any]:
     if is_dataclass(item.kind):
         if item.optional:
             yield item.default
-        yield from _plainer_in_each(value) if item.many else with_defaults(value)
+        yield from _with_default_in_each(value) if item.many else with_defaults(value)
     elif item.kind is not kinds.SettingsMarker and item.default is not MISSING:
         yield item.default
         if item.default == ():
             yield from (value[:count] for count in range(1, len(value)))
 
 
-def _plainer_in_each(specs: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
-    """Yield parts of one kind, with a field of each set to its default."""
+def _with_default_in_each(specs: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
+    """Yield parts of one kind, with the same field of all of them set to its default."""
     for item in fields_of(type(specs[0])) if specs else ():
         plain = item.options.shrinks and item.default is not MISSING and item.kind is not kinds.SettingsMarker
         changed = tuple(replace(spec, **item.named(item.default)) for spec in specs) if plain else specs
@@ -192,7 +198,7 @@ def _without_settings(plan: Plan, names: Collection[str]) -> Iterator[Plan]:
     )
     simpler = replace(simpler, producers=rest(plan.producers), consumers=rest(plan.consumers))
     behaviours = plan.behaviour_switches()
-    # Kafka may reject a producer's other settings without the removed one.
+    # Without the removed setting, Kafka may reject the producer's other settings.
     refused = any(list(conflicts(plan.kafka, client.settings, behaviours)) for client in simpler.producers)
     if simpler != plan and not refused:
         yield simpler

@@ -1,4 +1,4 @@
-"""Simpler schedules: plans with fewer clients, plainer faults and rounder times."""
+"""Yields plans with simpler schedules: fewer clients, simpler faults and rounder times."""
 
 from collections.abc import Iterator
 from dataclasses import MISSING, replace
@@ -31,16 +31,16 @@ GRIDS_US: Final = (
     10 * US_PER_MS,
     US_PER_MS,
 )
-"""The grids for times, the roundest first."""
+"""Times are rounded to multiples of these, the coarsest first."""
 
 PRODUCER: Final = "producer-0"
 HEALED: Final = "The cluster is healed."
 
 
 def with_fewer_clients(plan: Plan) -> Iterator[Plan]:
-    """Yield plans without consumers, without idle producers, and with one producer for all.
+    """Yield plans without consumers and other clients, and with fewer producers.
 
-    A client's quota is removed with it.
+    Another producer sends the records of a removed producer. A client's quota is removed with it.
     """
     for fewer in _with_fewer_clients(plan):
         names = {client.name for client in fewer.clients()}
@@ -79,7 +79,7 @@ def _sent_by(plan: Plan, name: str, other: str) -> Plan:
 
 
 def with_plain_values(plan: Plan) -> Iterator[Plan]:
-    """Yield the plan with records m0, m1 and so on, placed by the partitioner."""
+    """Yield the plan with the records m0, m1 and so on, then also without their partitions."""
     numbers = count()
 
     def numbered(action: Action) -> Action:
@@ -97,7 +97,7 @@ def with_plain_values(plan: Plan) -> Iterator[Plan]:
 
 
 def with_plainer_faults(plan: Plan) -> Iterator[Plan]:
-    """Yield plans with one fault plainer: closer to its defaults."""
+    """Yield plans in which one fault is simpler, that is, closer to its defaults."""
     yield from with_one_fault(plan, _plainer)
 
 
@@ -112,13 +112,13 @@ def _plainer(fault: Any) -> Iterator[Fault]:
 
 
 def with_crashes(plan: Plan) -> Iterator[Plan]:
-    """Yield plans with a crash of a broker, by id, in place of another fault that stops it."""
+    """Yield plans in which a crash of a given broker replaces another fault that stops a broker."""
     brokers = tuple(broker.id for broker in plan.cluster.brokers)
     yield from with_one_fault(plan, lambda fault: fault.crashes(brokers))
 
 
 def with_end_in_script(plan: Plan) -> Iterator[Plan]:
-    """Yield the plan with its end as the script's last step, if no records are generated."""
+    """Yield the plan with its end as the last step of its script, if the script has everything."""
     generated = any(producer.interval_us is not None for producer in plan.producers)
     last_us = max((moment.at_us for moment in timeline(plan)), default=0)
     if plan.script and last_us < plan.duration_us and not generated and not plan.faults:
@@ -127,7 +127,7 @@ def with_end_in_script(plan: Plan) -> Iterator[Plan]:
 
 
 def with_rounder_times(plan: Plan) -> Iterator[Plan]:
-    """Yield plans with rounder or earlier times of moments, of durations or of the end."""
+    """Yield plans with rounder or earlier times of the end, of moments, or of faults' durations."""
     last_us = max((moment.at_us for moment in timeline(plan) if not moment.scripted), default=0)
     if plan.duration_us:
         for end_us in (0, *_rounder_times(plan.duration_us, last_us)):
@@ -153,7 +153,7 @@ def _retimed(moments: tuple[Moment, ...]) -> Iterator[tuple[Moment, ...]]:
 
 
 def _rounder_times(time_us: int, least_us: int) -> Iterator[int]:
-    """Yield times from *least_us* on that are rounder than a time, or equally round and earlier."""
+    """Yield times that are rounder than a time, or as round and earlier; none before *least_us*."""
     tried: set[int] = set()
     for grid_us in GRIDS_US:
         soonest_us = -(-least_us // grid_us) * grid_us
@@ -165,7 +165,7 @@ def _rounder_times(time_us: int, least_us: int) -> Iterator[int]:
 
 
 def _roughness(moments: tuple[Moment, ...]) -> tuple[int, int, int]:
-    """Return how rough the times are. Fewer, rounder and earlier times are plainer."""
+    """Return how rough the times are. The rounder, the fewer and the earlier, the smaller."""
     times = {moment.at_us for moment in moments}
     return sum(_grid(at_us) for at_us in times), len(times), sum(moment.at_us for moment in moments)
 
@@ -184,8 +184,8 @@ def _rounder(fault: Any) -> Iterator[Fault]:
     for item in fields_of(type(fault)):
         value = getattr(fault, item.attribute)
         if issubclass(item.kind, kinds.DurationRangeMarker) and value is not None:
-            for lasts_us in _rounder_times(value[1], 0):
-                yield replace(fault, **{item.attribute: (lasts_us, lasts_us)})
+            for duration_us in _rounder_times(value[1], 0):
+                yield replace(fault, **{item.attribute: (duration_us, duration_us)})
         elif item.kind is kinds.DurationMarker:
-            for lasts_us in _rounder_times(value, US_PER_MS):
-                yield replace(fault, **{item.attribute: lasts_us})
+            for duration_us in _rounder_times(value, US_PER_MS):
+                yield replace(fault, **{item.attribute: duration_us})

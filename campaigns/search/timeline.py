@@ -1,4 +1,4 @@
-"""The timeline of a plan: all actions at fixed times, from its script and faults, as one list."""
+"""The timeline of a plan: one list of all actions of its script and its faults at fixed times."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
@@ -18,7 +18,7 @@ Markers = tuple[type[Any], ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moment:
-    """An action at a time: from the script if ``scripted``, otherwise from ``faults``."""
+    """An action at a time, from the plan's script if ``scripted``, otherwise from its faults."""
 
     at_us: int
     action: Action
@@ -29,7 +29,7 @@ class Moment:
 
 
 def timeline(plan: Plan) -> tuple[Moment, ...]:
-    """Return the actions at fixed times; a script with conditions and random faults have none."""
+    """Return the actions at fixed times. A script with conditions, or a random fault, has none."""
     moments: list[Moment] = []
     if _is_timed(plan):
         for step in plan.script:
@@ -46,7 +46,7 @@ def timeline(plan: Plan) -> tuple[Moment, ...]:
 def with_timeline(plan: Plan, moments: Iterable[Moment]) -> Plan:
     """Return the plan with these moments in place of its timeline.
 
-    Actions without a fixed time stay.
+    Actions without a fixed time remain as they are.
     """
     ordered = sorted(moments, key=lambda moment: moment.at_us)
     script = _steps(m for m in ordered if m.scripted) if _is_timed(plan) else plan.script
@@ -64,7 +64,7 @@ def with_actions(plan: Plan, change: Callable[[Action], Action]) -> Plan:
 
 
 def with_one_fault(plan: Plan, simpler: Callable[[Fault], Iterable[Fault]]) -> Iterator[Plan]:
-    """Yield the plan with each simpler fault in place of one of its own."""
+    """Yield plans in which a simpler fault replaces one of the plan's faults."""
     moments = timeline(plan)
     for place, moment in enumerate(moments):
         if isinstance(moment.action, Fault):
@@ -92,7 +92,7 @@ def with_values(action: A, markers: Markers, change: Callable[[Any], Any]) -> A:
 
 
 def _steps(moments: Iterable[Moment]) -> tuple[Step, ...]:
-    """Return steps, one for all actions at the same time."""
+    """Return one step for all actions at the same time."""
     together: dict[int, list[Action]] = {}
     for moment in moments:
         together.setdefault(moment.at_us, []).append(moment.action)

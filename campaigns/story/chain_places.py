@@ -1,7 +1,7 @@
-"""Finds the events of a run from which the links of findings come.
+"""Finds the recorded event for each link in the chain of a finding.
 
-It looks at events only, never at their text, because a diff needs a few links of a run that has
-many events.
+It compares the fields of events and narrates none of them, because a diff needs a few links of a
+run that has many events.
 """
 
 from bisect import bisect_left, bisect_right
@@ -21,7 +21,7 @@ from harrow.cluster_model.trace import TraceEvent, decode
 
 
 class ChainPlaces:
-    """Finds the event of each link in a run; positions count its events from 0."""
+    """Finds the event of each link in a run. A position is an index into the run's events."""
 
     def __init__(self, run: RunEvents) -> None:
         self._run = run
@@ -35,19 +35,19 @@ class ChainPlaces:
         """Return the event position of each link of a chain, None for a link without one."""
         value = None if finding.value is None else str(finding.value)
         positions: list[int | None] = []
-        last = -1
+        previous = -1
         for link in finding.chain:
-            position = self._link_position(link, value, last)
+            position = self._link_position(link, value, previous)
             positions.append(position)
-            last = last if position is None else position
+            previous = previous if position is None else position
         return positions
 
     def last_position(self, finding: Finding) -> int:
         """Return the position of the last event in a finding's chain.
 
-        A link without an event stands for the last event up to its time. Rules judge the whole
-        run, but the finding is certain after its last event. A finding without any has the position
-        of the run's last event.
+        For a link without an event, the last event up to its time counts. Rules judge the whole
+        run, but the finding is certain after this event. If a finding has no link with a time,
+        return the position of the run's last event.
         """
         last = -1
         for link, position in zip(finding.chain, self.positions(finding), strict=True):
@@ -61,8 +61,8 @@ class ChainPlaces:
         """Return the position of the last event up to a time, -1 if there is none."""
         return bisect_right(self._run.events, at_us, key=_AT_US) - 1
 
-    def _link_position(self, link: Link, value: str | None, last: int) -> int | None:
-        """Return the position of a link's event, preferably behind that of the previous link."""
+    def _link_position(self, link: Link, value: str | None, previous: int) -> int | None:
+        """Return the position of a link's event, preferably not before *previous*."""
         if link.at_us is None:
             return None
         begin = bisect_left(self._run.events, link.at_us, key=_AT_US)
@@ -74,12 +74,12 @@ class ChainPlaces:
         ]
         criteria: tuple[Callable[[int], Any], ...] = (
             lambda position: _concerns(self._run.events[position], link.broker),
-            lambda position: position >= last,
+            lambda position: position >= previous,
             lambda position: value is None or not self._is_about_others(position, value),
             lambda position: -names.index(self._run.events[position][1]),
         )
         for criterion in criteria:
-            # The third criterion may replay the run, so no criterion is tried without need.
+            # The third criterion may replay the whole run, so skip criteria that decide nothing.
             if len(candidates) > 1:
                 best = max(map(criterion, candidates))
                 candidates = [position for position in candidates if criterion(position) == best]
@@ -101,6 +101,7 @@ class ChainPlaces:
 
 
 def values_of(event: Event) -> Iterator[str]:
+    """Yield the values of the records that an event names."""
     yield from map(str, getattr(event, "values", ()))
     if isinstance(event, kinds.ClientPolled):
         yield from (str(value) for _, value in event.records)
@@ -112,7 +113,7 @@ def _concerns(event: TraceEvent, broker: int | None) -> bool:
     if broker is None:
         return True
     fields: Mapping[str, object] = named_fields(event)
-    # A link about an election names the leader, though the controller elects.
+    # A link about an election names the new leader, although the controller elected it.
     return broker == fields.get("leader" if event[1] == kinds.LeaderElected.name else "broker")
 
 

@@ -9,7 +9,7 @@ from harrow.campaigns.language.units import duration_text, fields_text, value_te
 from harrow.campaigns.story import topics
 from harrow.campaigns.story.faults_in_force import struck_fault
 from harrow.campaigns.story.narration import FAULTS, EventContext, Narration, broker_lane, lane_of
-from harrow.campaigns.story.topics import Topic
+from harrow.campaigns.story.topics import StoryTopic
 from harrow.checks.causes.story import words
 from harrow.checks.replay.partition_state import ACKED, FAILED
 from harrow.cluster_model import events
@@ -30,14 +30,15 @@ E = TypeVar("E", bound=Event)
 class Phrase(Generic[E]):
     """How to narrate a kind of event.
 
-    ``text`` is a function, or a template with names of the event's fields and of its context.
-    ``lane`` and ``to`` name such a field, or a lane. The default lane is that of the first process
-    among the fields. ``at_start`` marks events of every cluster's start; before time zero they are
-    routine.
+    ``text`` is a function, or a template. A template can name the event's fields and the attributes
+    of its context. ``lane`` and ``to`` are the name of such a field or attribute, or a lane. The
+    default lane is that of the first process among the event's fields. ``noun`` is for counts of
+    these events; the default is the event's name. ``at_start`` marks events that every start of a
+    cluster has. They are routine before time zero.
     """
 
     event: type[E]
-    topic: Topic
+    topic: StoryTopic
     text: str | Callable[[E, EventContext], str]
     noun: str = ""
     lane: str = ""
@@ -56,7 +57,7 @@ class Phrase(Generic[E]):
 
 
 def narrate(event: Event, context: EventContext) -> Narration:
-    """Return the words for an event, safe to print on a terminal."""
+    """Return the narration of an event. Its texts are safe to print on a terminal."""
     phrase = phrase_of(type(event))
     terms = _Terms(event, context)
     text = phrase.text.format_map(terms) if isinstance(phrase.text, str) else phrase.text(event, context)
@@ -80,7 +81,7 @@ _PROCESSES: Final = frozenset({FieldKind.BROKER, FieldKind.CLIENT, FieldKind.PRO
 
 
 class _Terms(dict[str, str]):
-    """The names in a template: fields of the event and of its context."""
+    """The texts for the names in a template: fields of the event, attributes of its context."""
 
     def __init__(self, event: Event, context: EventContext) -> None:
         super().__init__()
@@ -115,7 +116,7 @@ _TEXTS: Final[dict[FieldKind, Callable[[Any], str]]] = {
 
 
 def _range(first: int, end: int) -> str:
-    """Return the offsets from *first* up to, but without, *end*."""
+    """Return a text for the offsets from *first* up to, but not including, *end*."""
     return f"offset {first}" if end == first + 1 else f"offsets {first}-{end - 1}"
 
 
@@ -133,7 +134,7 @@ def _fetch(event: events.FetchDelayed | events.FetchExpired) -> str:
 
 
 def _fault(event: events.FaultStruck | events.FaultEnded) -> str:
-    """Return a fault as one line, without fields that are null."""
+    """Return a fault as one line, without the fields that have no value."""
     details = {name: value for name, value in event.details if value is not None}
     name = event.fault
     if name == "message":
@@ -142,7 +143,7 @@ def _fault(event: events.FaultStruck | events.FaultEnded) -> str:
         sender, receiver = details.pop("from", "*"), details.pop("to", "*")
         name = f"message: {' '.join(what)} {value_text(sender)} -> {value_text(receiver)}"
     elif name == NetworkSplit.name:
-        # The groups of nodes say more than their order.
+        # The groups of nodes say more than the fields from which they follow.
         struck = struck_fault(name, event.details)
         assert isinstance(struck, NetworkSplit)
         for key in ("shape", "nodes", "order"):
@@ -177,8 +178,8 @@ def _broker_registered(event: events.BrokerRegistered, _context: EventContext) -
 
 
 def _session_expired(event: events.SessionExpired, _context: EventContext) -> str:
-    # A broker that restarts before its session expires has a new session. Nothing depends on the
-    # old one.
+    # A broker that restarts before its session expires gets a new session. Its old session then has
+    # no ephemeral znode, so its expiry changes nothing.
     fenced = ", and it was fenced" if events.REGISTRATION in event.ephemerals else ""
     return f"{'its' if event.ephemerals else 'an older'} session expired{fenced}"
 
@@ -200,32 +201,32 @@ def _message_rule(event: events.MessageRuleApplied, _context: EventContext) -> s
     return f"{actions.get(event.action, event.action)} the {message}"
 
 
-def _election(event: events.LeaderElected, at: EventContext) -> str:
+def _election(event: events.LeaderElected, context: EventContext) -> str:
     # Real brokers do not show why the first leader of a partition was elected.
     reason = f" ({words(event.reason)})" if event.reason else ""
     rest = f"epoch {event.leader_epoch}, ISR [{_records(event.isr)}]{reason}"
     if event.leader < 0:
-        return f"NO LEADER{at.of}: {rest}"
-    return f"{'UNCLEANLY ' if event.unclean else ''}elected broker {event.leader} leader{at.of}: {rest}"
+        return f"NO LEADER{context.of}: {rest}"
+    return f"{'UNCLEANLY ' if event.unclean else ''}elected broker {event.leader} leader{context.of}: {rest}"
 
 
-def _appended(event: events.BatchAppended, at: EventContext) -> str:
+def _appended(event: events.BatchAppended, context: EventContext) -> str:
     what = _records(event.values) or "a marker"
-    text = f"appended {what}{at.on} at {_batch_offsets(event)}, epoch {event.leader_epoch}"
+    text = f"appended {what}{context.on} at {_batch_offsets(event)}, epoch {event.leader_epoch}"
     if event.producer_id < 0 or event.base_sequence < 0:
         return text
     return f"{text}, producer id {event.producer_id} sequence {event.base_sequence}"
 
 
-def _copied(event: events.BatchReplicated, at: EventContext) -> str:
-    return f"copied {_records(event.values) or 'a marker'}{at.on} to {_batch_offsets(event)}"
+def _copied(event: events.BatchReplicated, context: EventContext) -> str:
+    return f"copied {_records(event.values) or 'a marker'}{context.on} to {_batch_offsets(event)}"
 
 
-def _marker(event: events.TransactionMarkerWritten, at: EventContext) -> str:
+def _marker(event: events.TransactionMarkerWritten, context: EventContext) -> str:
     marker = "COMMIT" if event.committed else "ABORT"
     producer = f"producer id {event.producer_id} epoch {event.producer_epoch}"
     records = "no records" if event.first_offset < 0 else f"records from offset {event.first_offset} on"
-    return f"has {marker} marker at offset {event.offset}{at.of}: {producer}, {records}, coordinator epoch {event.coordinator_epoch}"
+    return f"has {marker} marker at offset {event.offset}{context.of}: {producer}, {records}, coordinator epoch {event.coordinator_epoch}"
 
 
 def _transaction_state(event: events.TransactionStateChanged, _context: EventContext) -> str:
@@ -234,34 +235,38 @@ def _transaction_state(event: events.TransactionStateChanged, _context: EventCon
     return f"coordinates {event.transactional_id}: {event.state}{partitions}, {producer}"
 
 
-def _hw(event: events.HighWatermarkSet, at: EventContext) -> str:
-    return f"HW{at.of} {event.hw}" if at.hw_before is None else f"HW{at.of} {at.hw_before} -> {event.hw}"
+def _hw(event: events.HighWatermarkSet, context: EventContext) -> str:
+    return (
+        f"HW{context.of} {event.hw}"
+        if context.hw_before is None
+        else f"HW{context.of} {context.hw_before} -> {event.hw}"
+    )
 
 
-def _isr_changed(event: events.IsrChanged, at: EventContext) -> str:
+def _isr_changed(event: events.IsrChanged, context: EventContext) -> str:
     verb = {"shrink": "shrank", "expand": "expanded"}.get(event.change, "changed")
-    return f"{verb} the ISR{at.of} to [{_records(event.isr)}], epoch {event.leader_epoch}"
+    return f"{verb} the ISR{context.of} to [{_records(event.isr)}], epoch {event.leader_epoch}"
 
 
-def _truncated(event: events.LogTruncated, at: EventContext) -> str:
+def _truncated(event: events.LogTruncated, context: EventContext) -> str:
     leo, before = sorted((event.from_offset, event.to_offset))
-    removed = f", removing {_records(at.removed)}" if at.removed else ""
-    return f"TRUNCATED{at.which} from {before} to {leo} ({words(event.reason)}){removed}"
+    removed = f", removing {_records(context.removed)}" if context.removed else ""
+    return f"TRUNCATED{context.which} from {before} to {leo} ({words(event.reason)}){removed}"
 
 
-def _opened(event: events.LogOpened, at: EventContext) -> str:
-    removed = f", without {_records(at.removed)}" if at.removed else ""
-    return f"opened its log{at.of}: LEO {event.leo}, HW {event.hw}{removed}"
+def _opened(event: events.LogOpened, context: EventContext) -> str:
+    removed = f", without {_records(context.removed)}" if context.removed else ""
+    return f"opened its log{context.of}: LEO {event.leo}, HW {event.hw}{removed}"
 
 
-def _unflushed_lost(event: events.UnflushedLost, at: EventContext) -> str:
-    removed = f": {_records(at.removed)}" if at.removed else ""
-    return f"LOST unflushed records{at.of}, {_range(*sorted((event.from_offset, event.to_offset)))}{removed}"
+def _unflushed_lost(event: events.UnflushedLost, context: EventContext) -> str:
+    removed = f": {_records(context.removed)}" if context.removed else ""
+    return f"LOST unflushed records{context.of}, {_range(*sorted((event.from_offset, event.to_offset)))}{removed}"
 
 
-def _log_lost(event: events.LogLost, at: EventContext) -> str:
-    removed = f": {_records(at.removed)}" if at.removed else ""
-    return f"LOST its disk with its log{at.of}, {_range(event.from_offset, event.to_offset)}{removed}"
+def _log_lost(event: events.LogLost, context: EventContext) -> str:
+    removed = f": {_records(context.removed)}" if context.removed else ""
+    return f"LOST its disk with its log{context.of}, {_range(event.from_offset, event.to_offset)}{removed}"
 
 
 def _metadata_log_lost(event: events.MetadataLogLost, _context: EventContext) -> str:
@@ -269,40 +274,42 @@ def _metadata_log_lost(event: events.MetadataLogLost, _context: EventContext) ->
     return f"LOST its disk with its metadata log up to {event.end_offset}{without}"
 
 
-def _log_deleted(_: events.LogDeleted, at: EventContext) -> str:
-    removed = f", with {_records(at.removed)}" if at.removed else ""
-    return f"DELETED its log{at.of}, as it is no longer a replica{removed}"
+def _log_deleted(_: events.LogDeleted, context: EventContext) -> str:
+    removed = f", with {_records(context.removed)}" if context.removed else ""
+    return f"DELETED its log{context.of}, as it is no longer a replica{removed}"
 
 
-def _log_start_raised(event: events.LogStartRaised, at: EventContext) -> str:
-    removed = f": {_records(at.removed)}" if at.removed else ""
+def _log_start_raised(event: events.LogStartRaised, context: EventContext) -> str:
+    removed = f": {_records(context.removed)}" if context.removed else ""
     if event.reason == LEADER_LOG_START:
-        return f"DELETED its log{at.of} below offset {event.offset}, where its leader's log starts{removed}"
+        return (
+            f"DELETED its log{context.of} below offset {event.offset}, where its leader's log starts{removed}"
+        )
     if event.reason == LOG_START_OFFSET_CHECKPOINT:
-        return f"starts its log{at.of} at offset {event.offset}, from {event.reason}{removed}"
-    return f"DELETED its log{at.of} below offset {event.offset} ({event.reason}){removed}"
+        return f"starts its log{context.of} at offset {event.offset}, from {event.reason}{removed}"
+    return f"DELETED its log{context.of} below offset {event.offset} ({event.reason}){removed}"
 
 
-def _delete_records_answered(event: events.DeleteRecordsAnswered, at: EventContext) -> str:
-    what = f"DeleteRecords{at.of} below offset {event.offset}"
+def _delete_records_answered(event: events.DeleteRecordsAnswered, context: EventContext) -> str:
+    what = f"DeleteRecords{context.of} below offset {event.offset}"
     if event.error == NONE:
         return f"answered {what}: done on all live replicas"
     return f"answered {what}: {event.error}"
 
 
-def _log_start_reverted(event: events.LogStartReverted, at: EventContext) -> str:
-    return f"starts its log{at.of} AGAIN at offset {event.to_offset}, as no checkpoint had its start at {event.from_offset} yet"
+def _log_start_reverted(event: events.LogStartReverted, context: EventContext) -> str:
+    return f"starts its log{context.of} AGAIN at offset {event.to_offset}, as no checkpoint had its start at {event.from_offset} yet"
 
 
-def _offset_reset(event: events.OffsetReset, at: EventContext) -> str:
+def _offset_reset(event: events.OffsetReset, context: EventContext) -> str:
     if event.position == NO_POSITION:
-        return f"STARTS to read{at.which} at offset {event.offset} (auto.offset.reset={event.policy})"
-    return f"RESET its position{at.of} from {event.position} to {event.offset} (auto.offset.reset={event.policy})"
+        return f"STARTS to read{context.which} at offset {event.offset} (auto.offset.reset={event.policy})"
+    return f"RESET its position{context.of} from {event.position} to {event.offset} (auto.offset.reset={event.policy})"
 
 
-def _log_restarted(event: events.LogStartedAnew, at: EventContext) -> str:
-    removed = f", without {_records(at.removed)}" if at.removed else ""
-    return f"RESTARTED its log{at.of} at offset {event.offset}, where its leader's log starts; it ended at {event.leo}{removed}"
+def _log_restarted(event: events.LogStartedAnew, context: EventContext) -> str:
+    removed = f", without {_records(context.removed)}" if context.removed else ""
+    return f"RESTARTED its log{context.of} at offset {event.offset}, where its leader's log starts; it ended at {event.leo}{removed}"
 
 
 def _replication_throttle_set(event: events.ReplicationThrottleSet, _context: EventContext) -> str:
@@ -312,14 +319,14 @@ def _replication_throttle_set(event: events.ReplicationThrottleSet, _context: Ev
     return f"replication of throttled partitions is {rate}"
 
 
-def _log_cleaned(event: events.LogCleaned, at: EventContext) -> str:
-    removed = _records(at.removed) or "nothing"
-    return f"COMPACTED its log{at.of} up to offset {event.to_offset}, removing {removed}"
+def _log_cleaned(event: events.LogCleaned, context: EventContext) -> str:
+    removed = _records(context.removed) or "nothing"
+    return f"COMPACTED its log{context.of} up to offset {event.to_offset}, removing {removed}"
 
 
-def _keyed_send(event: events.KeyedRecordSent, at: EventContext) -> str:
+def _keyed_send(event: events.KeyedRecordSent, context: EventContext) -> str:
     what = f"a tombstone, {event.value}," if event.tombstone else event.value
-    return f"handed {what} with key {event.key} to its producer{at.partition and f' for {at.partition}'}"
+    return f"handed {what} with key {event.key} to its producer{context.partition and f' for {context.partition}'}"
 
 
 def _transaction_ending(event: events.TransactionEnding, _context: EventContext) -> str:
@@ -335,10 +342,10 @@ def _transaction_error(event: events.TransactionError, _context: EventContext) -
     return f"{consequence}: {event.error}"
 
 
-def _corruption_cut(event: events.CorruptionCut, at: EventContext) -> str:
-    removed = f", removing {_records(at.removed)}" if at.removed else ""
+def _corruption_cut(event: events.CorruptionCut, context: EventContext) -> str:
+    removed = f", removing {_records(context.removed)}" if context.removed else ""
     what = "a torn batch" if event.torn else "a bad CRC"
-    return f"TRUNCATED its log{at.of} from {event.to_offset} to {event.from_offset}, where recovery found {what}{removed}"
+    return f"TRUNCATED its log{context.of} from {event.to_offset} to {event.from_offset}, where recovery found {what}{removed}"
 
 
 def _log_dir_failed(event: events.LogDirFailed, _context: EventContext) -> str:
@@ -355,41 +362,41 @@ def _checkpoint(event: events.CheckpointWritten, _context: EventContext) -> str:
     return f"wrote {event.kind}: {', '.join(f'{partition} {offset}' for partition, offset in event.offsets)}"
 
 
-def _epoch_end(event: events.EpochEndAnswered, at: EventContext) -> str:
+def _epoch_end(event: events.EpochEndAnswered, context: EventContext) -> str:
     asked = "" if event.leader_epoch == event.answer_epoch else f" (asked for {event.leader_epoch})"
     epoch = f"epoch {event.answer_epoch}{asked}"
-    return f"told broker {event.replica} where {epoch}{at.of} ends: {event.end_offset}"
+    return f"told broker {event.replica} where {epoch}{context.of} ends: {event.end_offset}"
 
 
-def _outdated_fetch(event: events.OutdatedFetchAnswered, at: EventContext) -> str:
+def _outdated_fetch(event: events.OutdatedFetchAnswered, context: EventContext) -> str:
     verb = "ACCEPTED" if event.taken else "ignored"
-    fetch = f"a fetch{at.of} from epoch {event.fetch_epoch}, in epoch {event.leader_epoch}"
+    fetch = f"a fetch{context.of} from epoch {event.fetch_epoch}, in epoch {event.leader_epoch}"
     return f"{verb} broker {event.leader}'s response to {fetch}"
 
 
-def _served(event: events.RecordsServed, at: EventContext) -> str:
-    return f"served {event.client} {_range(event.offset, event.end_offset)}{at.of}, HW {event.hw}"
+def _served(event: events.RecordsServed, context: EventContext) -> str:
+    return f"served {event.client} {_range(event.offset, event.end_offset)}{context.of}, HW {event.hw}"
 
 
-def _acknowledged(event: events.BatchAcknowledged, at: EventContext) -> str:
+def _acknowledged(event: events.BatchAcknowledged, context: EventContext) -> str:
     acks = "all" if event.acks < 0 else event.acks
-    return f"ACKED {_records(event.values)}{at.on} at {_batch_offsets(event)} (acks={acks})"
+    return f"ACKED {_records(event.values)}{context.on} at {_batch_offsets(event)} (acks={acks})"
 
 
-def _send_ended(event: events.ClientEnded, at: EventContext) -> str:
-    name = f"{event.value}{at.on}"
+def _send_ended(event: events.ClientEnded, context: EventContext) -> str:
+    name = f"{event.value}{context.on}"
     if event.status == ACKED:
         return f"{name} is stored{'' if event.offset is None else f' at offset {event.offset}'}"
     error = "" if event.error is None else f": {event.error}"
     return f"send of {name} {'FAILED' if event.status == FAILED else 'ended UNKNOWN'}{error}"
 
 
-def _polled(event: events.ClientPolled, at: EventContext) -> str:
+def _polled(event: events.ClientPolled, context: EventContext) -> str:
     if not event.records:
-        return f"read nothing{at.of}"
+        return f"read nothing{context.of}"
     (first, _), (last, _) = event.records[0], event.records[-1]
     offsets = f"offset {first}" if len(event.records) == 1 else f"offsets {first}-{last}"
-    return f"READ {_records(value for _, value in event.records)}{at.of} at {offsets}"
+    return f"READ {_records(value for _, value in event.records)}{context.of} at {offsets}"
 
 
 _CLUSTER: Final[tuple[Phrase[Any], ...]] = (
@@ -510,7 +517,11 @@ _REPLICAS: Final[tuple[Phrase[Any], ...]] = (
         "suppressed duplicate",
     ),
     Phrase(
-        events.HighWatermarkSet, topics.HW, _hw, "HW move", routine=lambda event, at: at.hw_before == event.hw
+        events.HighWatermarkSet,
+        topics.HW,
+        _hw,
+        "HW move",
+        routine=lambda event, context: context.hw_before == event.hw,
     ),
     Phrase(events.IsrChanged, topics.ISR, _isr_changed, "ISR change"),
     Phrase(

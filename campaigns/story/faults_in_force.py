@@ -20,9 +20,10 @@ from harrow.faults.fault import BrokerProcesses, Fault, LastingFault, MessageFau
 class FaultInForce:
     """A fault that struck and has not ended.
 
-    ``details`` come from the trace. ``number`` is the number of its event, ``strike`` its own
-    number among the faults that struck. ``left`` is how many more messages it affects, None if no
-    number ends it. ``struck`` is the fault itself.
+    ``fault`` is its name, ``details`` are its fields in the trace, and ``struck`` is the fault
+    itself, rebuilt from them. ``number`` is the ``trace.jsonl`` line of the event with which it
+    struck. ``strike`` numbers the faults that struck during the run. ``left`` is how many more
+    messages the fault will affect; None if it does not end after a number of messages.
     """
 
     fault: str
@@ -34,7 +35,7 @@ class FaultInForce:
     left: int | None = None
 
     def detail(self, name: str) -> Any:
-        """Return the value of a field, None if the trace has none."""
+        """Return the value of a field of the fault; None if the trace has no such field."""
         return dict(self.details).get(name)
 
 
@@ -81,10 +82,13 @@ class FaultsInForce:
                     self.faults[position] = replace(fault, left=fault.left - 1)
                 return
 
-    def _processes_changed(
+    def _end_with_processes(
         self, _: int, _event: events.BrokerStarted | events.BrokerResumed | events.BrokerStopped
     ) -> None:
-        """End faults that a change of a process ends, such as a pause when the process dies."""
+        """End the faults that end because a process starts, resumes or stops.
+
+        A pause, for example, ends when the paused process dies.
+        """
         self._end(lambda fault: not fault.struck.is_in_force(self._processes))
 
     def _heal(self, _: int, _event: events.Healed) -> None:
@@ -101,9 +105,9 @@ class FaultsInForce:
         events.FaultStruck: _strike,
         events.FaultEnded: _end_strike,
         events.MessageRuleApplied: _affect_message,
-        events.BrokerStarted: _processes_changed,
-        events.BrokerResumed: _processes_changed,
-        events.BrokerStopped: _processes_changed,
+        events.BrokerStarted: _end_with_processes,
+        events.BrokerResumed: _end_with_processes,
+        events.BrokerStopped: _end_with_processes,
         events.Healed: _heal,
         events.CoreHealed: _heal_core,
     }
@@ -114,35 +118,37 @@ _HANDLERS: Final = {kind.name: handler for kind, handler in FaultsInForce.HANDLE
 
 
 def struck_fault(name: str, details: Iterable[tuple[str, Any]]) -> Fault:
-    """Rebuild a fault from the details of its strike."""
+    """Rebuild a fault from the details that the trace has of it."""
     by_key = {key: value for key, value in details if value is not None}
     values: dict[str, Any] = {}
     for item in all_fields_of(FAULTS[name]):
         key = item.key or item.attribute
         if key in by_key:
-            read = by_kind(_UNITS, item.kind)
+            read = by_kind(_READERS, item.kind)
             values[item.attribute] = by_key[key] if read is None else read(by_key[key])
     return FAULTS[name](**values)
 
 
-def _ends(value: Any) -> Any:
-    """Return brokers and ends of links with the ids of servers in place of their names."""
+def _with_server_ids(value: Any) -> Any:
+    """Return brokers, or the ends of links, with each server's name replaced by its id."""
     if isinstance(value, tuple):
-        return tuple([_ends(item) for item in value])
+        return tuple([_with_server_ids(item) for item in value])
     server = node_id(value) if isinstance(value, str) else None
     return value if server is None else server
 
 
-_UNITS: Final[Mapping[type[Any], Callable[[Any], Any]]] = {
-    kinds.BrokerMarker: _ends,
-    kinds.EndpointMarker: _ends,
+_READERS: Final[Mapping[type[Any], Callable[[Any], Any]]] = {
+    kinds.BrokerMarker: _with_server_ids,
+    kinds.EndpointMarker: _with_server_ids,
     kinds.BandwidthMarker: bandwidth,
     kinds.DurationMarker: duration,
     kinds.DurationRangeMarker: duration_range,
 }
+"""How to turn a value in a trace back into the value of a fault's field, by kind of field."""
 
 
 def brokers_of(fault: Fault) -> frozenset[int]:
+    """Return the ids of all brokers that a fault names, also as an end of a link."""
     ends: list[Any] = []
     for item in all_fields_of(type(fault)):
         if issubclass(item.kind, (kinds.BrokerMarker, kinds.BrokerIdMarker, kinds.EndpointMarker)):

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Final
 
-from harrow.campaigns.story.topics import Topic
+from harrow.campaigns.story.topics import StoryTopic
 from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.topology import node_text
 
@@ -14,10 +14,14 @@ FAULTS: Final = "faults"
 
 @dataclass(frozen=True, slots=True)
 class Narration:
-    """The words for an event. ``to`` is the lane of a second process that it concerns, if any."""
+    """The words for an event, and the lane of the process on which it happens.
+
+    ``to`` is the lane of a second process that the event concerns, if any. A story that does not
+    show every event folds those that are ``routine``.
+    """
 
     lane: str
-    topic: Topic
+    topic: StoryTopic
     text: str
     to: str | None = None
     routine: bool = False
@@ -28,9 +32,9 @@ class EventContext:
     """The context of an event: facts that its fields lack.
 
     ``partition`` is empty if the run has only one. ``sender`` is the client that sent the event's
-    records. ``leader`` is the lane of the leader that the replica follows. ``hw_before`` is the
-    replica's previous high watermark. ``removed`` are the values that the event removed from its
-    log.
+    records. The other attributes are about the replica on which the event happens: ``leader`` is
+    the lane of the leader that it follows, ``hw_before`` is its high watermark before the event,
+    and ``removed`` are the values of the records that the event removed from its log.
     """
 
     partition: str = ""
@@ -41,12 +45,12 @@ class EventContext:
 
     @property
     def which(self) -> str:
-        """The partition as an object: `` t-0``."""
+        """The partition as the object of a verb: `` t-0``."""
         return f" {self.partition}" if self.partition else ""
 
     @property
     def of(self) -> str:
-        """The partition as an attribute: `` of t-0``."""
+        """The partition as the owner of something: `` of t-0``."""
         return f" of {self.partition}" if self.partition else ""
 
     @property
@@ -67,7 +71,7 @@ def broker_lane(broker: int) -> str:
 
 
 def lane_of(process: str) -> str:
-    """Return the lane of a process by its name in traces: ``broker-1`` has the lane of broker 1."""
+    """Return the lane of a process with this name in traces: ``broker-1`` has ``broker 1``."""
     kind, _, number = process.rpartition("-")
     return broker_lane(int(number)) if kind == "broker" and number.isdecimal() else process
 

@@ -1,6 +1,6 @@
-"""Plays a finished run: at each moment the cluster, recent events, and findings up to then.
+"""Plays back a finished run: its cluster, recent events and findings so far at each moment.
 
-It simulates nothing and reads no clock. The caller sets the pace.
+A playback simulates nothing and reads no clock. The caller sets the pace.
 """
 
 from collections import Counter
@@ -23,12 +23,12 @@ from harrow.cluster_model import events as kinds
 from harrow.cluster_model.lazy_dataclass import dataclass
 
 _MOVES: Final = (kinds.BatchAppended, kinds.BatchReplicated, kinds.HighWatermarkSet, kinds.BatchAcknowledged)
-"""Events on a record's way: its appends and copies, the high watermark, its ack."""
+"""Events that move a record along: its appends and copies, high watermarks, and its ack."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DisplayedFault:
-    """A fault in force, and when it ends; None if it lasts until the run ends."""
+    """A fault in force. ``until_us`` is when it ends; None if it lasts until the run ends."""
 
     text: str
     since_us: int
@@ -37,7 +37,7 @@ class DisplayedFault:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DisplayedEvent:
-    """A recent event. *folded* counts the events of the same kind directly before it."""
+    """A recent event. ``folded`` counts the events of the same kind directly before it."""
 
     event: StoryEvent
     folded: int = 0
@@ -47,10 +47,11 @@ class DisplayedEvent:
 class Scene:
     """A moment of a run.
 
-    ``state`` changes as the playback advances, so show a scene before you take the next.
+    ``state`` changes as the playback advances, so show a scene before you ask for the next one.
 
-    ``anomalies`` have the findings whose last event has happened. ``sends`` counts sends by their
-    status (`harrow.checks.replay.partition_state.ACKED` and so on).
+    ``anomalies`` contain the findings whose last event has happened. ``sends`` counts sends by
+    their status (`harrow.checks.replay.partition_state.ACKED` and so on). ``reads`` counts the
+    records that consumers have read, each once.
     """
 
     title: str
@@ -76,7 +77,7 @@ class Playback:
             (anomaly, [places.last_position(finding) for finding in anomaly.findings])
             for anomaly in anomalies(result)
         ]
-        self._ends = _ends_of_faults(self._run)
+        self._end_by_fault = _ends_of_faults(self._run)
         self._state = initial_state(self._run)
         self._next = 0
         self._displayed: list[DisplayedEvent] = []
@@ -87,7 +88,7 @@ class Playback:
 
     @property
     def at_us(self) -> int:
-        """The current time. A cluster is not shown before time zero."""
+        """The time of the last event. Events before time zero, of the start, count as time zero."""
         return max(0, self._state.at_us)
 
     def is_turning_point(self, position: int) -> bool:
@@ -96,19 +97,19 @@ class Playback:
         return event.narration.topic.is_turning_point and not event.narration.routine
 
     def is_move(self, position: int) -> bool:
-        """Return whether the event at a position is on a record's way (`_MOVES`)."""
+        """Return whether the event at a position moves a record along (`_MOVES`)."""
         event = self.events[position]
         return isinstance(event.source, _MOVES) and not event.narration.routine
 
     def advance(self, position: int) -> None:
         """Apply all events up to and including the one at a position."""
-        for here in range(self._next, min(position + 1, len(self.events))):
-            self._state.advance(self._run.events[here], self._run.numbers[here])
-            self._display(here)
-            self._next = here + 1
+        for next_position in range(self._next, min(position + 1, len(self.events))):
+            self._state.advance(self._run.events[next_position], self._run.numbers[next_position])
+            self._display(next_position)
+            self._next = next_position + 1
 
     def scene(self, at_us: int | None = None, *, events_max: int = 20) -> Scene:
-        """Return the current moment. *at_us* is its time, by default that of the last event."""
+        """Return the current moment. *at_us* is the time to show, by default the last event's."""
         state = self._state
         sends = [
             send
@@ -146,7 +147,7 @@ class Playback:
         return DisplayedFault(
             text=narrate(event, EventContext()).text,
             since_us=fault.at_us,
-            until_us=self._ends.get(fault.number),
+            until_us=self._end_by_fault.get(fault.number),
         )
 
     def _anomalies_until_now(self) -> Iterator[FindingGroup]:
@@ -163,7 +164,7 @@ class Playback:
 
 
 def _ends_of_faults(run: RunEvents) -> dict[int, int]:
-    """Return when faults ended, by the number of the event that started each."""
+    """Return when faults ended, by the number of the event with which each fault struck."""
     state, ends = initial_state(run), dict[int, int]()
     in_force: set[int] = set()
     for event, number in zip(run.events, run.numbers, strict=True):

@@ -1,8 +1,8 @@
-"""Lists the findings about a partition's records, and the moments that decided each.
+"""Lists the findings about a partition's records, and the moments that decided each finding.
 
-Rules judge a run as a whole. The last event of a finding's chain gives the finding its moment.
-Before that event, a diff lists the finding as still to come. Only findings say that a record is
-lost; this module never concludes it from a log.
+Rules judge a run as a whole, so a finding has no time of its own. In a diff, a finding comes about
+with the last event of its chain. A diff of an earlier moment lists it as still to come. Only
+findings say that a record is lost; this module never concludes that from a log.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -23,13 +23,14 @@ from harrow.cluster_model.events import HISTORY_EVENTS
 from harrow.cluster_model.lazy_dataclass import dataclass
 
 FOLDED_MIN: Final = 4
-"""Fewest consecutive records that a range stands for."""
+"""Fewest consecutive records that are written as a range."""
 _SHOWN_MAX: Final = 6
+"""Most records that are listed one by one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordMoment:
-    """A moment worth looking at, after the event with this line of ``trace.jsonl``."""
+    """A moment worth looking at, after the event at line ``number`` of ``trace.jsonl``."""
 
     number: int
     at_us: int
@@ -42,8 +43,9 @@ class RecordNote:
 
     ``kind`` is the fate that its rule declares (`harrow.checks.rule.Rule`). ``at_us`` is the time
     of the last event in its chain, and ``has_come_about`` tells whether the diff's moment is after
-    this event. ``places`` are the offsets to look at. ``replacements`` are the records that the log
-    that consumers read has at the offsets of lost ones, at the diff's moment.
+    this event. ``places`` are the offsets that the finding lists in its details, if any.
+    ``replacements`` are, for lost records, the records that are at their offsets at the diff's
+    moment, in the log from which consumers read.
     """
 
     finding: NumberedFinding
@@ -64,7 +66,7 @@ class RecordNote:
 
     @property
     def offsets(self) -> list[int]:
-        """The offsets of the records, in order; all offsets of a record that is stored twice."""
+        """The offsets of the records, in order. A record that is stored twice has several."""
         if self.kind == DOUBLED and len(self.values) == 1 and self.places:
             return list(self.places)
         offsets = {finding.offset for finding in self.finding.incident.findings}
@@ -77,7 +79,7 @@ class RecordNote:
     def subject(self) -> str:
         """Return the records and their offsets, such as ``m1, offset 1``.
 
-        Many are shortened: ``m0..m279, offsets 0..279 (280)``.
+        Many records are shortened to ranges: ``m0..m279, offsets 0..279 (280)``.
         """
         offsets = self.offsets
         words = [_values_text(self.values, offsets)] if self.values else []
@@ -127,7 +129,7 @@ def record_notes(story: TraceStory, state: RunState) -> Mapping[str, list[Record
 
 
 def lost_values(notes: Mapping[str, Sequence[RecordNote]]) -> Mapping[str, Sequence[str]]:
-    """Return by partition the records whose loss has come about."""
+    """Return, by partition, the records that were lost up to the moment of the diff."""
     return {
         name: [
             value
@@ -140,7 +142,10 @@ def lost_values(notes: Mapping[str, Sequence[RecordNote]]) -> Mapping[str, Seque
 
 
 def _replacements(note: RecordNote, partition: PartitionState) -> tuple[LogEntry, ...]:
-    """Return the records at the offsets of lost ones, in the leader's log or else the longest."""
+    """Return the records at the offsets of lost ones.
+
+    They come from the leader's log or, without a leader, from the longest log.
+    """
     replicas = partition.replicas
     replica = replicas.get(partition.leader) or max(replicas.values(), key=attrgetter("leo"), default=None)
     replacements = [] if replica is None else [replica.entry(offset) for offset in note.offsets]
@@ -148,7 +153,10 @@ def _replacements(note: RecordNote, partition: PartitionState) -> tuple[LogEntry
 
 
 def moments_of(story: TraceStory, finding: NumberedFinding) -> Iterator[RecordMoment]:
-    """Yield the moments before the events that decided a finding, or before its last event."""
+    """Yield the moments before the events that decided a finding.
+
+    If none is known to have decided it, yield the moment before the last event of its chain.
+    """
     chain = finding.finding.chain
     pairs = [
         (link, position)
@@ -163,9 +171,9 @@ def moments_of(story: TraceStory, finding: NumberedFinding) -> Iterator[RecordMo
 
 
 def _values_text(values: Sequence[str], offsets: Sequence[int]) -> str:
-    """Return records as text; many with consecutive offsets as a range."""
-    is_run = bool(offsets) and offsets[-1] - offsets[0] + 1 == len(offsets) == len(values)
-    if is_run and len(values) >= FOLDED_MIN:
+    """Return records as text. Many records with consecutive offsets become a range."""
+    is_consecutive = bool(offsets) and offsets[-1] - offsets[0] + 1 == len(offsets) == len(values)
+    if is_consecutive and len(values) >= FOLDED_MIN:
         return f"{printable(values[0])}..{printable(values[-1])}"
     return shortlist(values, _SHOWN_MAX)
 

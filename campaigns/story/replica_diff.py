@@ -23,17 +23,18 @@ SAME: Final = "same"
 DIFFERENT: Final = "different"
 MISSING: Final = "missing"
 REMOVED: Final = "removed"
-"""The states of a cell: the row's record, a different one, none, or one that was removed."""
+"""The states of a cell: it has the row's record, a different one, none, or had it removed."""
 
 _RANK: Final = (ACKED, SENDING, UNKNOWN, FAILED)
+"""The statuses of a send, from the best to the worst."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogCell:
-    """A replica at an offset. ``state`` is `SAME`, `DIFFERENT`, `MISSING` or `REMOVED`.
+    """What a replica has at an offset. ``state`` is `SAME`, `DIFFERENT`, `MISSING` or `REMOVED`.
 
     ``committed`` tells whether the record is below the replica's own high watermark, or below the
-    checkpointed one if the log is not open. For a removed record it tells whether it was. A
+    checkpointed one if the log is not open; for a removed record, whether it was ever below it. A
     ``flushed`` record survives power loss. ``removed`` tells how a record was removed.
     """
 
@@ -46,14 +47,15 @@ class LogCell:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordFate:
-    """The outcome that clients have for a record that is, or was, at an offset.
+    """What became of a record that is, or was, at an offset.
 
-    ``status`` is `harrow.checks.replay.partition_state.ACKED` and so on, None if no client of the
-    run sent it. ``acks`` is "all", "1" or "0", None if no broker answered. ``isr`` is the ISR of
-    the broker that answered. ``acked_us`` and ``acked_offset`` come from the response: with retries
-    the offset may be that of another copy. ``readers`` are consumers in the order of their first
-    read. ``holders`` are the replicas that have the record at any offset and can read it.
-    ``is_lost`` tells whether a finding says that it is lost, and its last event has happened.
+    ``status`` is how its send ended: `harrow.checks.replay.partition_state.ACKED` and so on, None
+    if no client of the run sent it. ``acks`` is "all", "1" or "0", None if no broker answered.
+    ``isr`` is the ISR of the broker that answered. ``acked_us`` and ``acked_offset`` come from the
+    response. After a retry, the offset may be that of another copy. ``readers`` are the consumers
+    that read it, in the order of their first read. ``holders`` are the replicas that have the
+    record undamaged, at any offset. ``is_lost`` tells whether a finding calls it lost, and the last
+    event of that finding has happened.
     """
 
     entry: LogEntry
@@ -70,10 +72,11 @@ class RecordFate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiffRow:
-    """An offset of a partition with a cell for each replica, or a past record there.
+    """A row for what is at an offset of a partition, or for a record that was removed from there.
 
-    ``is_past`` marks a removed record. ``is_second_copy`` marks a removed record whose value is at
-    this offset again. ``fates`` describe the different records in the row, the leader's first.
+    ``cells`` has a cell for each replica, by broker. ``is_past`` marks the row of a removed record,
+    and ``is_second_copy`` that of a removed record whose value is at this offset again. ``fates``
+    describe the different records in the row, the leader's first.
     """
 
     offset: int
@@ -88,9 +91,9 @@ class DiffRow:
 
 
 def partition_rows(partition: PartitionState, lost: Collection[str]) -> list[DiffRow]:
-    """Return the rows of a partition by offset, past records after present ones.
+    """Return the rows of a partition by offset. At an offset, removed records come last.
 
-    *lost* are the values of the records that are lost by the findings.
+    *lost* are the values of the records that findings call lost.
     """
     logs, fates = _Logs(partition), Fates(partition, lost)
     return [row for offset in range(logs.end) for row in logs.rows(offset, fates)]
@@ -99,7 +102,8 @@ def partition_rows(partition: PartitionState, lost: Collection[str]) -> list[Dif
 def cells_at_end(partition: PartitionState, count_max: int) -> tuple[range, dict[int, list[LogCell]]]:
     """Return the last offsets that have or had a record, and each replica's cells there.
 
-    It leaves out the fates of records, because the screen of a run calls it many times a second.
+    It does not look up the fates of records, because the screen of a run calls it many times a
+    second.
     """
     logs = _Logs(partition)
     offsets = range(max(0, logs.end - count_max), logs.end)
@@ -108,7 +112,7 @@ def cells_at_end(partition: PartitionState, count_max: int) -> tuple[range, dict
 
 
 class Fates:
-    """Looks up the fates of a partition's records. *lost* are values that findings call lost."""
+    """Looks up the fates of a partition's records. Findings call the values in *lost* lost."""
 
     def __init__(self, partition: PartitionState, lost: Collection[str]) -> None:
         self._partition = partition
@@ -122,14 +126,15 @@ class Fates:
         partition = self._partition
         place = (entry.offset, entry.value)
         sends = partition.sends.get(entry.value, [])
-        # The best outcome counts for a value that its application sent more than once.
+        # If an application sent a value more than once, the best outcome counts.
         send = min(
             sends, key=lambda send: (_RANK.index(send.status), send.offset != entry.offset), default=None
         )
         answers = [ack for ack in partition.acks.get(entry.value, ()) if ack.offset == entry.offset]
         acks = next(("all" if answer.acks < 0 else str(answer.acks) for answer in answers), None)
         if acks is None and send is not None and send.status == ACKED:
-            # With acks=0 there is no response. A response for another offset is for another copy.
+            # With acks=0 the broker does not respond. A response with another offset acknowledges
+            # another copy.
             acks = "0" if send.offset is None else None
         holders = tuple(broker for broker, values in self._values.items() if entry.value in values)
         readers = tuple(partition.reads.get(place, ()))

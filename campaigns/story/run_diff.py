@@ -37,12 +37,12 @@ _SECONDS: Final = re.compile(r"-?[0-9]+\.[0-9]+")
 
 
 class DiffError(ValueError):
-    """The run lacks the requested moment or partition. The message says what it has."""
+    """The run lacks the requested moment or partition. The message says what the run has."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiffMoment:
-    """The requested moment: a time in virtual microseconds, an event's number, or the end."""
+    """The requested moment: a time, an event's number (line of ``trace.jsonl``), or the end."""
 
     at_us: int | None = None
     number: int | None = None
@@ -56,9 +56,9 @@ class DiffMoment:
 class PartitionDiff:
     """The logs of a partition at a moment, and the judge's findings about its records.
 
-    ``notes`` are the findings that had come about by then, ``to_come`` the later ones.
-    ``finding_moments`` belong to other findings, and serve if no note has a moment. ``stages`` are
-    optional.
+    ``notes`` are the findings that had come about by then, and ``to_come`` are the later ones. If
+    no note has a moment, `moments` returns ``finding_moments``: those of all findings about the
+    partition. ``stages`` are empty unless they were requested.
     """
 
     partition: PartitionState
@@ -79,10 +79,10 @@ class PartitionDiff:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunDiff:
-    """A run at a moment, after ``event``.
+    """A run at a moment. ``event`` is the last event of its trace up to then.
 
     ``hidden`` are the partitions that the diff leaves out because they have no finding. ``lost``
-    are the records of each partition whose loss had come about by then.
+    are, for each partition, the records that had been lost by then.
     """
 
     recorded: RecordedRun
@@ -123,8 +123,8 @@ def diff_run(
 ) -> RunDiff:
     """Return the replica logs of a run at a moment.
 
-    Without *partitions*, return those with a finding, or else all but internal ones. *with_stages*
-    adds the earlier moments in which the ends of the logs moved.
+    Without *partitions*, return the partitions with a finding. If there are none, return all except
+    those of internal topics. *with_stages* adds the earlier moments in which ends of logs moved.
 
     Raises:
         DiffError: The run has no such moment or partition.
@@ -161,17 +161,19 @@ def diff_story(
     diffs = []
     for name in chosen:
         partition = state.partitions[name]
-        others = (
+        findings_at_end = (
             [finding for finding in story.findings if finding.finding.partition == name] if at.is_end else []
         )
-        of_partition = notes.get(name, ())
+        partition_notes = notes.get(name, ())
         diffs.append(
             PartitionDiff(
                 partition=partition,
                 rows=partition_rows(partition, lost.get(name, ())),
-                notes=[note for note in of_partition if note.has_come_about],
-                to_come=[note for note in of_partition if not note.has_come_about],
-                finding_moments=[moment for finding in others for moment in moments_of(story, finding)],
+                notes=[note for note in partition_notes if note.has_come_about],
+                to_come=[note for note in partition_notes if not note.has_come_about],
+                finding_moments=[
+                    moment for finding in findings_at_end for moment in moments_of(story, finding)
+                ],
                 stages=stages_of(run, name, state.event_count) if with_stages else (),
             )
         )
@@ -193,13 +195,13 @@ def run_title(recorded: RecordedRun, run: RunEvents) -> str:
 
 
 def _check_at(at: DiffMoment, run: RunEvents) -> None:
-    ends = f"the run has the events 1 to {run.last_number} and ends at {seconds(run.end_us)}"
+    extent = f"the run has the events 1 to {run.last_number} and ends at {seconds(run.end_us)}"
     if at.number is not None and not 1 <= at.number <= run.last_number:
-        raise DiffError(f"--at {at.number}: {ends}")
+        raise DiffError(f"--at {at.number}: {extent}")
     if at.at_us is not None and run.events and at.at_us < run.events[0][0]:
         raise DiffError(f"--at {seconds(at.at_us)}: the run begins at {seconds(run.events[0][0])}")
     if at.at_us is not None and at.at_us > run.end_us:
-        raise DiffError(f"--at {seconds(at.at_us)}: {ends}")
+        raise DiffError(f"--at {seconds(at.at_us)}: {extent}")
 
 
 # JSON

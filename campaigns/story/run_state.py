@@ -13,8 +13,8 @@ from harrow.cluster_model.trace import TraceEvent
 class RunState(ClusterState):
     """The state of a run, updated event by event.
 
-    ``coordination`` is the state of the coordinators. ``event_count`` counts all events up to now,
-    including those of clients.
+    ``coordination`` is the state of the group and transaction coordinators. ``event_count`` counts
+    all events that have been applied, including those of clients.
     """
 
     __slots__ = ("_faults", "coordination", "event_count")
@@ -26,7 +26,7 @@ class RunState(ClusterState):
         *,
         reelection_forgets_remote: bool = False,
     ) -> None:
-        """Start before the first event with the replicas of each partition, and with brokers."""
+        """Start before the first event. *replicas* are the brokers of each partition's replicas."""
         super().__init__(replicas, brokers, reelection_forgets_remote=reelection_forgets_remote)
         self._faults = FaultsInForce(self)
         self.coordination = CoordinationState()
@@ -51,7 +51,7 @@ class RunState(ClusterState):
         return self._faults.faults
 
     def advance(self, event: TraceEvent, number: int | None = None) -> None:
-        """Apply the next event. *number* is its line, by default the line after the last."""
+        """Apply the next event. *number* is its line of the trace, by default the next one."""
         super().advance(event, number)
         self._faults.advance(event, self.number)
         self.coordination.advance(event)
@@ -61,7 +61,7 @@ class RunState(ClusterState):
 def initial_state(run: RunEvents) -> RunState:
     """Return the state before the first event, with all brokers and servers of the control plane.
 
-    It leaves out a single ZooKeeper server.
+    A ZooKeeper server that has no peers is left out.
     """
     plan, spec = run.plan, run.plan.cluster
     if plan.metadata == KRAFT:
@@ -78,8 +78,8 @@ def initial_state(run: RunEvents) -> RunState:
 def state_at(run: RunEvents, *, at_us: int | None = None, number: int | None = None) -> RunState:
     """Return the state after all events up to a time, or up to a line of ``trace.jsonl``.
 
-    By default, return the state at the end. The moment of a line includes the client events up to
-    the next line.
+    By default, return the state at the end. The state at a line includes the client events between
+    that line and the next.
     """
     state = initial_state(run)
     for event, its_number in zip(run.events, run.numbers, strict=True):

@@ -21,18 +21,18 @@ from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.settings import SETTINGS, is_of_coordinators
 from harrow.cluster_model.topology import INTERNAL_TOPICS
 
-_WORDS: Final = re.compile(r"\.note$|\.do(\[\d+\])?\.expect\b")
+_KEYS_WITHOUT_EFFECT: Final = re.compile(r"\.note$|\.do(\[\d+\])?\.expect\b")
 """Keys of a script that do not change the events of a run."""
-_LAST: Final = ("faults", "script")
-_NO_DIFFERENCE: Final = frozenset({"name", "description", "expect", "variants", "found"})
+_KEYS_LISTED_LAST: Final = ("faults", "script")
+_SECTIONS_WITHOUT_EFFECT: Final = frozenset({"name", "description", "expect", "variants", "found"})
 """Sections of a campaign that do not change the events of a run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogRow:
-    """An offset in the logs that consumers read in both runs, with the fates of its records.
+    """What two runs have at an offset of the log that consumers read, and the records' fates.
 
-    A side without an entry has the fate of the other side's record.
+    If one run has no record there, its fate tells what became of the other run's record in it.
     """
 
     offset: int
@@ -40,14 +40,14 @@ class LogRow:
     fates: tuple[RecordFate, RecordFate]
 
     def is_equal(self) -> bool:
-        """Return whether both sides have the same value."""
+        """Return whether both runs have a record there, with the same value."""
         one, other = self.entries
         return one is not None and other is not None and one.value == other.value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogsDiff:
-    """The logs of a partition's leaders in both runs, and the lost values of each run."""
+    """The logs of a partition's leaders in two runs, and the values that each run lost."""
 
     name: str
     brokers: tuple[int | None, int | None]
@@ -63,10 +63,11 @@ class LogsDiff:
 class RunsDiff:
     """The differences between two runs.
 
-    ``plan`` lists the keys that differ between their campaigns, with both values; None where a
-    campaign lacks the key. ``telling_difference`` has each run's first event, and its line, that
-    differs in more than time and is not traffic; None if that trace has ended. ``service`` lists
-    the service levels that differ.
+    ``plan`` lists the keys that differ between their campaigns, each with both values; None where a
+    campaign lacks the key. ``difference`` is the first difference between the traces. For
+    ``telling_difference``, only milestones are compared, and without their times. It has the first
+    event that differs and its line, for each run; None for a run that has no further milestone.
+    ``service`` lists the service levels that differ, each with both values.
     """
 
     runs: tuple[RunDiff, RunDiff]
@@ -87,7 +88,7 @@ def diff_runs(
     """Compare the plans, the traces and the final logs of two runs.
 
     Raises:
-        DiffError: A run has no such moment, or neither has such a partition.
+        DiffError: One of the runs has no such moment, or neither run has such a partition.
         RecordError: A run cannot be read.
 
     """
@@ -101,11 +102,11 @@ def diff_runs(
     position = first_difference(one.lines, other.lines)
     difference = None
     if position is not None:
-        last_event = other.events[position] if position < len(other.events) else None
-        difference = difference_at(one.events, position, last_event)
+        other_event = other.events[position] if position < len(other.events) else None
+        difference = difference_at(one.events, position, other_event)
     return RunsDiff(
         runs=runs,
-        plan=_differences(one, other, runs[0].run.plan, runs[1].run.plan),
+        plan=_plan_differences(one, other, runs[0].run.plan, runs[1].run.plan),
         difference=difference,
         telling_difference=_telling_difference(one.events, other.events),
         logs=[_logs(name, runs) for name in partitions or names],
@@ -130,7 +131,7 @@ def _run(recorded: RecordedRun, at: DiffMoment) -> RunDiff:
         raise DiffError(f"{recorded.folder}: {error}") from None
 
 
-def _differences(
+def _plan_differences(
     one: RecordedRun, other: RecordedRun, plan: Plan, other_plan: Plan
 ) -> list[tuple[str, str | None, str | None]]:
     sides = [
@@ -139,32 +140,32 @@ def _differences(
             "variant": recorded.variant or BASE,
             "seed": str(recorded.seed),
             "version": recorded.version,
-            **_stated(used),
-            **(_of_release(used) if plan.kafka != other_plan.kafka else {}),
+            **_written_keys(used),
+            **(_release_keys(used) if plan.kafka != other_plan.kafka else {}),
         }
         for recorded, used in ((one, plan), (other, other_plan))
     ]
-    keys = [key for key in dict.fromkeys([*sides[0], *sides[1]]) if not _WORDS.search(key)]
+    keys = [key for key in dict.fromkeys([*sides[0], *sides[1]]) if not _KEYS_WITHOUT_EFFECT.search(key)]
     # A different setting says more than the script steps that were written for it.
-    keys.sort(key=lambda key: key.startswith(_LAST))
+    keys.sort(key=lambda key: key.startswith(_KEYS_LISTED_LAST))
     return [
         (key, sides[0].get(key), sides[1].get(key)) for key in keys if sides[0].get(key) != sides[1].get(key)
     ]
 
 
-def _stated(plan: Plan) -> dict[str, str]:
+def _written_keys(plan: Plan) -> dict[str, str]:
     return dict(_flat("", _document(plan)))
 
 
-def _of_release(plan: Plan) -> dict[str, str]:
-    """Return the behaviours of a plan's release, and the defaults of settings it leaves out."""
-    stated = {key.rpartition("settings.")[2] for key in _stated(plan)}
+def _release_keys(plan: Plan) -> dict[str, str]:
+    """Return the behaviours of a plan's release, and its defaults of settings not in the plan."""
+    written = {key.rpartition("settings.")[2] for key in _written_keys(plan)}
     has_coordinators = any(topic.name in INTERNAL_TOPICS for topic in plan.running_cluster().topics)
     defaults = {
         f"{setting.name} ({setting.scope}), by default": setting.default(plan.kafka)
         for setting in SETTINGS.values()
         if setting.exists_in(plan.kafka)
-        and setting.name not in stated
+        and setting.name not in written
         and (has_coordinators or not is_of_coordinators(setting))
     }
     return dict(_flat("", {"behaviours": plan.behaviour_switches().values(), **defaults}))
@@ -175,7 +176,7 @@ def _document(plan: Plan) -> Mapping[str, Any]:
         document = yaml.safe_load(campaign_text(plan))
     except UnwritablePlanError:
         return {"kafka": plan.kafka, "plan digest": plan.digest()}
-    return {key: value for key, value in document.items() if key not in _NO_DIFFERENCE}
+    return {key: value for key, value in document.items() if key not in _SECTIONS_WITHOUT_EFFECT}
 
 
 def _flat(path: str, value: Any) -> Iterator[tuple[str, str]]:
@@ -216,7 +217,7 @@ def _logs(name: str, runs: tuple[RunDiff, RunDiff]) -> LogsDiff:
     states = [run.state.partitions.get(name) or PartitionState(name) for run in runs]
     lost = [tuple(run.lost.get(name, ())) for run in runs]
     fates = [Fates(state, values) for state, values in zip(states, lost, strict=True)]
-    leading = [_leading(state) for state in states]
+    leading = [_leader_or_longest(state) for state in states]
     logs = [
         states[side].replicas[broker].log if broker is not None else [] for side, broker in enumerate(leading)
     ]
@@ -227,7 +228,7 @@ def _logs(name: str, runs: tuple[RunDiff, RunDiff]) -> LogsDiff:
     return LogsDiff(name=name, brokers=(leading[0], leading[1]), rows=rows, lost=(lost[0], lost[1]))
 
 
-def _leading(state: PartitionState) -> int | None:
+def _leader_or_longest(state: PartitionState) -> int | None:
     """Return the leader, or else the broker with the longest log."""
     if state.leader in state.replicas:
         return state.leader

@@ -1,7 +1,7 @@
 """The stages of a partition's logs: a table for each moment that moves a LEO, remote LEO or HW.
 
-Textbooks show such tables: the end of each log, the end that its leader has on record, and the high
-watermark.
+Textbooks show such tables. They have three columns for each replica: the end of its log (LEO), the
+log end that the leader has recorded for it (remote LEO), and its high watermark (HW).
 """
 
 from collections.abc import Mapping
@@ -20,8 +20,8 @@ from harrow.cluster_model.trace import decode
 class ReplicaEnds:
     """The ends of a replica's log, and its role.
 
-    ``remote_leo`` is the leader's record of its LEO, None for the leader itself and where the
-    leader has none. ``hw`` is None while the log is not open.
+    ``remote_leo`` is the LEO that the leader has recorded for this replica. It is None for the
+    leader itself, and if the leader has recorded none. ``hw`` is None while the log is not open.
     """
 
     role: str
@@ -33,9 +33,10 @@ class ReplicaEnds:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stage:
-    """The replicas' logs after all events of a moment. ``texts`` are the events that moved them.
+    """The ends of the replicas' logs, by broker, after all events that happen at one time.
 
-    ``number`` is the ``trace.jsonl`` line of the last event of that moment.
+    ``texts`` are the events that moved an end. ``number`` is the ``trace.jsonl`` line of the last
+    event of that time.
     """
 
     number: int
@@ -45,19 +46,21 @@ class Stage:
 
 
 def stages_of(run: RunEvents, partition: str, event_count: int) -> list[Stage]:
-    """Return the stages of a partition from time zero through the first *event_count* events."""
+    """Return the stages of a partition from time zero on, within the first *event_count* events."""
     state = initial_state(run)
-    narrator = Narrator(state, several=len(run.replicas) > 1)
+    narrator = Narrator(state, has_several_partitions=len(run.replicas) > 1)
     stages: list[Stage] = []
     ends = ends_of(state.partition(partition))
-    places = (place for place in range(event_count) if state.concerns(run.events[place], partition))
-    for at_us, moment in groupby(places, lambda place: max(0, int(run.events[place][0]))):
+    positions = (
+        position for position in range(event_count) if state.concerns(run.events[position], partition)
+    )
+    for at_us, moment in groupby(positions, lambda position: max(0, int(run.events[position][0]))):
         texts = []
-        for place in moment:
-            event = decode(run.events[place])
-            context = narrator.advance(event, run.events[place], run.numbers[place])
+        for position in moment:
+            event = decode(run.events[position])
+            context = narrator.advance(event, run.events[position], run.numbers[position])
             now = ends_of(state.partition(partition))
-            if _moved(ends, now):
+            if _have_moved(ends, now):
                 narration = narrate(event, context)
                 texts.append(f"{narration.lane} {narration.text}")
             ends = now
@@ -81,7 +84,7 @@ def ends_of(partition: PartitionState) -> Mapping[int, ReplicaEnds]:
     }
 
 
-def _moved(before: Mapping[int, ReplicaEnds], now: Mapping[int, ReplicaEnds]) -> bool:
+def _have_moved(before: Mapping[int, ReplicaEnds], now: Mapping[int, ReplicaEnds]) -> bool:
     return [(end.leo, end.remote_leo, end.hw) for end in before.values()] != [
         (end.leo, end.remote_leo, end.hw) for end in now.values()
     ]

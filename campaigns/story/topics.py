@@ -1,4 +1,7 @@
-"""The topics of events, by which stories sort, fold and colour them."""
+"""Story topics: the subjects of events. A story sorts, folds and colours its events by topic.
+
+They have nothing to do with the topics of Kafka.
+"""
 
 from typing import Final
 
@@ -6,11 +9,11 @@ from harrow.cluster_model.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Topic:
-    """A subject that several kinds of events share, with the line that a page shows for it.
+class StoryTopic:
+    """A subject that several kinds of events share. A page lists it with the line ``doc``.
 
-    Events of a turning-point topic change the cluster. Events of a traffic topic are folded in a
-    long story.
+    Events of a turning-point topic change the cluster. A long story folds the events of a traffic
+    topic.
     """
 
     name: str
@@ -19,12 +22,12 @@ class Topic:
     is_traffic: bool = False
 
 
-TOPICS: Final[dict[str, Topic]] = {}
+STORY_TOPICS: Final[dict[str, StoryTopic]] = {}
 """Every topic by name, in the order in which pages list them."""
 
 
-def _topic(name: str, doc: str, *, is_turning_point: bool = False, is_traffic: bool = False) -> Topic:
-    return TOPICS.setdefault(name, Topic(name, doc, is_turning_point, is_traffic))
+def _topic(name: str, doc: str, *, is_turning_point: bool = False, is_traffic: bool = False) -> StoryTopic:
+    return STORY_TOPICS.setdefault(name, StoryTopic(name, doc, is_turning_point, is_traffic))
 
 
 FAULT: Final = _topic("fault", "faults, and messages that they affect", is_turning_point=True)

@@ -18,7 +18,7 @@ SCHEMA: Final = "harrow.trace/1"
 def trace_document(
     story: TraceStory, rows: Sequence[Row], record: RecordStory | None = None
 ) -> dict[str, Any]:
-    """Return a story as JSON. ``folded`` counts the folded events."""
+    """Return a story as JSON. A row for folded events counts them by name, as ``folded``."""
     return {
         "schema": SCHEMA,
         "version": version(),

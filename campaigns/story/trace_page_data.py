@@ -1,7 +1,8 @@
-"""The data of a story's HTML page: its events and the changes of replica logs, in little space.
+"""The data of a story's HTML page, stored compactly: its events and the changes of replica logs.
 
-Most texts of a story differ only in their numbers. So each text is stored once, with gaps, and each
-event stores the numbers for its gaps. The data is in columns, one list for each field.
+Most texts of a story differ only in their numbers. So each text is stored once, with a gap in place
+of each number, and each event stores the numbers for its gaps. Events are stored in columns, one
+list for each field.
 """
 
 import re
@@ -10,7 +11,7 @@ from typing import Any, Final
 
 from harrow.campaigns.record.recorded_service import RecordedService
 from harrow.campaigns.record.service_report import outage_sentence
-from harrow.campaigns.story.topics import TOPICS
+from harrow.campaigns.story.topics import STORY_TOPICS
 from harrow.campaigns.story.trace_document import finding_as_mapping
 from harrow.campaigns.story.trace_selection import Window, created_topics
 from harrow.campaigns.story.trace_story import StoryEvent, TraceStory
@@ -24,6 +25,7 @@ GAP: Final = "\x7f"
 
 _NUMBER: Final = re.compile(r"(?<![0-9])(?:0|[1-9][0-9]{0,14})(?![0-9])")
 _NONE: Final = -1
+"""Stands for a missing value where the page expects an index."""
 
 
 def page_data(story: TraceStory, window: Window) -> dict[str, Any]:
@@ -38,7 +40,7 @@ def page_data(story: TraceStory, window: Window) -> dict[str, Any]:
             ["run again", f"harrow replay {story.run_id}"],
         ],
         "lanes": list(story.lanes),
-        "kinds": [[topic.name, topic.doc] for topic in TOPICS.values()],
+        "kinds": [[topic.name, topic.doc] for topic in STORY_TOPICS.values()],
         "partitions": list(story.partitions),
         "findings": [
             {**finding_as_mapping(story, finding), "title": finding.title()} for finding in story.findings
@@ -51,7 +53,10 @@ def page_data(story: TraceStory, window: Window) -> dict[str, Any]:
 
 
 def _service(service: RecordedService | None) -> dict[str, Any] | None:
-    """Return acks over time and outages, in microseconds; None if the record has no sends."""
+    """Return the acks over time and the outages, with times in microseconds.
+
+    Return None if the run recorded no sends.
+    """
     if service is None or not service.sent:
         return None
     outages = [recorded.outage() for recorded in service.outages]
@@ -63,42 +68,42 @@ def _service(service: RecordedService | None) -> dict[str, Any] | None:
 
 
 class _Table:
-    """Values and their numbers, in the order of their first use."""
+    """Distinct values and their indexes, in the order of their first use."""
 
     def __init__(self, values: Iterable[str] = ()) -> None:
-        self._numbers = {value: number for number, value in enumerate(values)}
+        self._indexes = {value: index for index, value in enumerate(values)}
 
-    def number(self, value: str | None) -> int:
-        return _NONE if value is None else self._numbers.setdefault(value, len(self._numbers))
+    def index_of(self, value: str | None) -> int:
+        return _NONE if value is None else self._indexes.setdefault(value, len(self._indexes))
 
     def values(self) -> list[str]:
-        return list(self._numbers)
+        return list(self._indexes)
 
 
 def _columns(story: TraceStory, events: list[StoryEvent]) -> dict[str, Any]:
-    lanes, kinds, partitions = _Table(story.lanes), _Table(TOPICS), _Table(story.partitions)
+    lanes, kinds, partitions = _Table(story.lanes), _Table(STORY_TOPICS), _Table(story.partitions)
     texts = _Table()
-    counts_topics = created_topics(events) is not None
-    numbers: list[int] = []
-    text_numbers: list[int] = []
+    summarizes_created_topics = created_topics(events) is not None
+    digits: list[int] = []
+    text_indexes: list[int] = []
     for event in events:
         text = event.narration.text
-        text_numbers.append(texts.number(_NUMBER.sub(GAP, text)))
-        numbers += map(int, _NUMBER.findall(text))
+        text_indexes.append(texts.index_of(_NUMBER.sub(GAP, text)))
+        digits += map(int, _NUMBER.findall(text))
 
     def is_routine(event: StoryEvent) -> bool:
-        return event.narration.routine or (counts_topics and event.creates_partition)
+        return event.narration.routine or (summarizes_created_topics and event.creates_partition)
 
     return {
         "position": _differences(event.position for event in events),
         "at": _differences(event.at_us for event in events),
-        "lane": [lanes.number(event.narration.lane) for event in events],
-        "to": [lanes.number(event.narration.to) for event in events],
-        "kind": [kinds.number(event.narration.topic.name) for event in events],
-        "partition": [partitions.number(event.partition) for event in events],
+        "lane": [lanes.index_of(event.narration.lane) for event in events],
+        "to": [lanes.index_of(event.narration.to) for event in events],
+        "kind": [kinds.index_of(event.narration.topic.name) for event in events],
+        "partition": [partitions.index_of(event.partition) for event in events],
         "routine": "".join("1" if is_routine(event) else "0" for event in events),
-        "text": text_numbers,
-        "numbers": numbers,
+        "text": text_indexes,
+        "numbers": digits,
         "texts": texts.values(),
     }
 
@@ -112,7 +117,7 @@ def _differences(numbers: Iterable[int]) -> list[int]:
 
 
 def _changes(story: TraceStory) -> dict[str, Any]:
-    """Return the changes of the cluster with each event, and the values that they refer to."""
+    """Return how each event changes the cluster, and the record values that these changes name."""
     values = _Table()
     brokers = [broker.id for broker in story.run.plan.cluster.brokers]
     state = ClusterState(story.run.replicas, brokers)
@@ -139,28 +144,52 @@ def _process_state(broker: BrokerState) -> int:
 
 
 class _PartitionChanges:
-    """Finds the changes of a partition since the last call."""
+    """Finds what an event changed in a partition, with short keys that `trace.js` reads.
+
+    The keys of a partition:
+
+    ========  ====================================================================================
+    ``z``     leader, leader epoch and ISR, as the control plane has them
+    ``r``     the changes of replicas, by broker
+    ``k``     acknowledged records, as pairs of offset and value
+    ``d``     records delivered to a consumer, as pairs of offset and value
+    ========  ====================================================================================
+
+    The keys of a replica:
+
+    ========  ====================================================================================
+    ``s``     its state: high watermark, flushed offset, whether its log is open, role, epoch
+    ``w``     only the first two of these, if the rest is unchanged
+    ``c``     how many entries of a log without holes remain; those behind are cut off
+    ``a``     the entries that are then appended
+    ``h``     offsets that lost their entry, in a log with holes
+    ``p``     entries that were put into such a log, as pairs of offset and entry
+    ========  ====================================================================================
+
+    A value is an index into the table of values. An entry is a list of a value, a leader epoch, a
+    producer id and a sequence.
+    """
 
     def __init__(self, values: _Table) -> None:
         self._values = values
-        self._znode: list[Any] = []
+        self._leadership: list[Any] = []
         self._states: dict[int, list[Any]] = {}
         self._logs: dict[int, list[LogEntry]] = {}
 
     def since_last(self, partition: PartitionState, event: Event | None) -> dict[str, Any]:
         change: dict[str, Any] = {}
-        znode = [partition.leader, partition.leader_epoch, list(partition.isr)]
-        if znode != self._znode:
-            self._znode = znode
-            change["z"] = znode
+        leadership = [partition.leader, partition.leader_epoch, list(partition.isr)]
+        if leadership != self._leadership:
+            self._leadership = leadership
+            change["z"] = leadership
         replicas = {str(broker): change for broker, change in self._replicas(partition)}
         if replicas:
             change["r"] = replicas
         if isinstance(event, BatchAcknowledged):
             records = enumerate(event.values, event.base_offset)
-            change["k"] = [[offset, self._values.number(value)] for offset, value in records]
+            change["k"] = [[offset, self._values.index_of(value)] for offset, value in records]
         elif isinstance(event, ClientPolled) and event.records:
-            change["d"] = [[offset, self._values.number(str(value))] for offset, value in event.records]
+            change["d"] = [[offset, self._values.index_of(str(value))] for offset, value in event.records]
         return change
 
     def _replicas(self, partition: PartitionState) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -188,7 +217,7 @@ class _PartitionChanges:
         if len(old) == len(new) and (not old or old[-1] is new[-1]):
             return change
         if _has_hole(old) or _has_hole(new):
-            self._change_places(change, old, new)
+            self._record_changes_by_offset(change, old, new)
             self._logs[replica.broker] = [*new]
         else:
             common = min(len(old), len(new))
@@ -201,8 +230,10 @@ class _PartitionChanges:
             self._logs[replica.broker] = [*old[:common], *new[common:]]
         return change
 
-    def _change_places(self, change: dict[str, Any], old: list[LogEntry], new: list[LogEntry]) -> None:
-        """List changes offset by offset, because retention and compaction leave holes."""
+    def _record_changes_by_offset(
+        self, change: dict[str, Any], old: list[LogEntry], new: list[LogEntry]
+    ) -> None:
+        """Add the changes offset by offset to *change*: retention and compaction leave holes."""
         before = {entry.offset: entry for entry in old}
         after = {entry.offset: entry for entry in new}
         removed = [offset for offset, entry in before.items() if after.get(offset) is not entry]
@@ -213,9 +244,9 @@ class _PartitionChanges:
             change["p"] = [[entry.offset, self._entry(entry)] for entry in added]
 
     def _entry(self, entry: LogEntry) -> list[int]:
-        return [self._values.number(entry.value), entry.leader_epoch, entry.producer_id, entry.sequence]
+        return [self._values.index_of(entry.value), entry.leader_epoch, entry.producer_id, entry.sequence]
 
 
 def _has_hole(log: list[LogEntry]) -> bool:
-    """Return whether a log has a hole, or does not begin at offset 0."""
+    """Return whether a log lacks an offset before its end, including those below its log start."""
     return bool(log) and log[-1].offset != len(log) - 1

@@ -1,4 +1,7 @@
-"""The story of one record: the events that concern it, and a summary of its fate."""
+"""The story of one record: the events that concern it, and a summary of its fate.
+
+A record can have several copies: one for each replica that stored it, and more after a retry.
+"""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import inf
@@ -26,21 +29,22 @@ from harrow.cluster_model import events as kinds
 from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.protocol import NO_LEADER
 
-_PROCESS: Final = (kinds.BrokerStopped, kinds.BrokerStarted, kinds.BrokerPaused, kinds.BrokerResumed)
-_NOTED: Final = (
+_PROCESS_EVENTS: Final = (kinds.BrokerStopped, kinds.BrokerStarted, kinds.BrokerPaused, kinds.BrokerResumed)
+_EVENTS_WITH_NOTE: Final = (
     kinds.BecameLeader,
     kinds.BecameFollower,
     kinds.LogOpened,
     kinds.BrokerStopped,
     kinds.BrokerStarted,
 )
+"""Events after which a story notes whether the broker has the record."""
 _DECISIONS: Final = (kinds.LeaderElected, kinds.BecameLeader, kinds.IsrChanged, kinds.IsrReduced)
-_ENDS: Final = {ACKED: "learned that it is stored", FAILED: "learned that it is not stored"}
+_ENDS_OF_SEND: Final = {ACKED: "learned that it is stored", FAILED: "learned that it is not stored"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordStory:
-    """The story of a record: the texts of its events by position, and a summary in lines."""
+    """The story of a record: the texts of its events by position, and the lines of a summary."""
 
     value: str
     texts: Mapping[int, str]
@@ -48,14 +52,14 @@ class RecordStory:
 
 
 def story_of_record(story: TraceStory, value: str) -> RecordStory:
-    """Return the story of the record with a value.
+    """Return the story of the record that has the given value.
 
     Raises:
         RecordError: No record of the run has this value.
 
     """
     naming_events = [event for event in story.events if value in event.values]
-    groups = {
+    copies_by_partition = {
         name: partition.by_value[value]
         for name, partition in story.end.partitions.items()
         if value in partition.by_value
@@ -63,36 +67,37 @@ def story_of_record(story: TraceStory, value: str) -> RecordStory:
     if not naming_events:
         raise _unknown(story, value)
     positions = {event.position for event in naming_events}
-    for partition, group in groups.items():
-        positions.update(_around_copies(story, partition, group))
-    lines = [*_sends(naming_events, value), *_logs(story, groups), *_verdicts(story, value)]
+    for partition, copies in copies_by_partition.items():
+        positions.update(_around_copies(story, partition, copies))
+    lines = [*_sends(naming_events, value), *_logs(story, copies_by_partition), *_verdicts(story, value)]
     texts = {
-        position: story.events[position].narration.text + _note(story.events[position], groups, value)
+        position: story.events[position].narration.text
+        + _note(story.events[position], copies_by_partition, value)
         for position in sorted(positions)
     }
     return RecordStory(value=value, texts=texts, lines=tuple(lines))
 
 
-def _note(event: StoryEvent, groups: Mapping[str, Sequence[LogEntry]], value: str) -> str:
-    """Say how an event that does not name the record affects it."""
-    name, group = printable(value), groups.get(event.partition or "", ())
+def _note(event: StoryEvent, copies_by_partition: Mapping[str, Sequence[LogEntry]], value: str) -> str:
+    """Return a note that tells how an event concerns the record, if the event does not name it."""
+    name, copies = printable(value), copies_by_partition.get(event.partition or "", ())
     source = event.source
     if isinstance(source, kinds.HighWatermarkSet):
         return f", past {name}"
     if isinstance(source, kinds.LeaderElected):
         broker = source.leader
-    elif isinstance(source, _NOTED):
+    elif isinstance(source, _EVENTS_WITH_NOTE):
         broker = source.broker
     else:
         return ""
     if broker == NO_LEADER:
         return ""
-    if all(event.number < copy.number for copies in groups.values() for copy in copies):
-        # Before the first append of the record, no replica lacked it.
+    if all(event.number < copy.number for each in copies_by_partition.values() for copy in each):
+        # Before the first append of the record, no replica could have it.
         return ""
     if event.partition is None:
-        group = [copy for copies in groups.values() for copy in copies]
-    has_it = any(copy.broker == broker and _exists_at(copy, event.number) for copy in group)
+        copies = [copy for each in copies_by_partition.values() for copy in each]
+    has_it = any(copy.broker == broker and _exists_at(copy, event.number) for copy in copies)
     return f", with {name}" if has_it else f", WITHOUT {name}"
 
 
@@ -106,20 +111,22 @@ def _unknown(story: TraceStory, value: str) -> RecordError:
     return RecordError(story.recorded.folder, f"no record {quoted(value)} in this run{ending}")
 
 
-def _around_copies(story: TraceStory, partition: str, group: Sequence[LogEntry]) -> Iterator[int]:
-    """Yield the positions of the events that decide about copies of a record."""
-    begin = min(copy.number for copy in group)
-    end = max(inf if copy.removed is None else copy.removed.number for copy in group)
+def _around_copies(story: TraceStory, partition: str, copies: Sequence[LogEntry]) -> Iterator[int]:
+    """Yield the positions of the events that affect copies of a record in a partition."""
+    begin = min(copy.number for copy in copies)
+    end = max(inf if copy.removed is None else copy.removed.number for copy in copies)
     passed: set[tuple[int, int, str]] = set()
     for event in story.events:
         if event.is_client_event or not begin <= event.number <= end:
             continue
-        copy = next((copy for copy in group if _happens_on_copy(copy, event)), None)
+        copy = next((copy for copy in copies if _happens_on_copy(copy, event)), None)
         if isinstance(event.source, _DECISIONS) and event.partition == partition:
             yield event.position
         elif copy is None:
             continue
-        elif isinstance(event.source, _PROCESS) or (event.partition == partition and _touches(event, copy)):
+        elif isinstance(event.source, _PROCESS_EVENTS) or (
+            event.partition == partition and _concerns_copy(event, copy)
+        ):
             yield event.position
         elif event.partition == partition and _passed_up_to(event) > copy.offset:
             # Only the first high watermark or flush beyond the record makes a difference.
@@ -127,12 +134,12 @@ def _around_copies(story: TraceStory, partition: str, group: Sequence[LogEntry])
             if first not in passed:
                 passed.add(first)
                 yield event.position
-    for copy in group:
+    for copy in copies:
         yield from _causes(story, partition, copy)
 
 
 def _causes(story: TraceStory, partition: str, copy: LogEntry) -> Iterator[int]:
-    """Yield the positions of the events that led to the append of a copy, or to its truncation."""
+    """Yield the positions of the events that led to the append of a copy or to its truncation."""
 
     def last(kind: type[kinds.Event], begin: int, end: int, **fields: int) -> list[int]:
         return [
@@ -152,7 +159,7 @@ def _causes(story: TraceStory, partition: str, copy: LogEntry) -> Iterator[int]:
         yield from last(kinds.EpochEndAnswered, copy.number, copy.removed.number, replica=copy.broker)
 
 
-def _touches(event: StoryEvent, copy: LogEntry) -> bool:
+def _concerns_copy(event: StoryEvent, copy: LogEntry) -> bool:
     source = event.source
     if isinstance(source, kinds.RecordsServed):
         return source.offset <= copy.offset < source.end_offset
@@ -162,7 +169,7 @@ def _touches(event: StoryEvent, copy: LogEntry) -> bool:
 
 
 def _passed_up_to(event: StoryEvent) -> int:
-    """Return the offset up to which an event commits records or flushes them."""
+    """Return the offset up to which an event commits or flushes records; -1 for other events."""
     if isinstance(event.source, kinds.HighWatermarkSet):
         return event.source.hw
     return event.source.offset if isinstance(event.source, kinds.LogFlushed) else -1
@@ -174,7 +181,7 @@ def _happens_on_copy(copy: LogEntry, event: StoryEvent) -> bool:
 
 
 def _exists_at(copy: LogEntry, number: int) -> bool:
-    """Return whether a copy exists at an event, including the events that stored and removed it."""
+    """Return whether a copy existed at an event. The events that stored and removed it count."""
     return copy.number <= number and (copy.removed is None or copy.removed.number >= number)
 
 
@@ -192,7 +199,7 @@ def _sends(events: Sequence[StoryEvent], value: str) -> Iterator[str]:
             yield f"{event.narration.lane} acknowledged it at {seconds(event.at_us)}"
     for event in events:
         if isinstance(event.source, kinds.ClientEnded):
-            end = _ENDS.get(event.source.status, "never learned whether it is stored")
+            end = _ENDS_OF_SEND.get(event.source.status, "never learned whether it is stored")
             yield f"{event.narration.lane} {end} ({seconds(event.at_us)})"
     readers = dict.fromkeys(
         event.narration.lane for event in events if isinstance(event.source, kinds.ClientPolled)
@@ -200,31 +207,31 @@ def _sends(events: Sequence[StoryEvent], value: str) -> Iterator[str]:
     yield f"read by {listed(list(readers))}" if readers else "no consumer read it"
 
 
-def _logs(story: TraceStory, groups: dict[str, list[LogEntry]]) -> Iterator[str]:
-    if not groups:
+def _logs(story: TraceStory, copies_by_partition: dict[str, list[LogEntry]]) -> Iterator[str]:
+    if not copies_by_partition:
         yield "no broker appended it"
-    for partition, group in groups.items():
-        of = f" of {partition}" if len(story.partitions) > 1 else ""
-        for copy in group:
+    for partition, copies in copies_by_partition.items():
+        of_partition = f" of {partition}" if len(story.partitions) > 1 else ""
+        for copy in copies:
             verb = "copied" if copy.is_copy else "appended"
             at = seconds(copy.at_us)
             committed = "below its HW" if copy.is_committed else "never below its HW"
-            yield f"broker {copy.broker} {verb} it at {at}, offset {copy.offset}{of}, {committed}, {_end(copy)}"
-        yield _at_end(story.end.partitions[partition], group, of)
+            yield f"broker {copy.broker} {verb} it at {at}, offset {copy.offset}{of_partition}, {committed}, {_end_of_copy(copy)}"
+        yield _at_end(story.end.partitions[partition], copies, of_partition)
 
 
-def _at_end(partition: PartitionState, group: Sequence[LogEntry], of: str) -> str:
-    """Return which logs have the record at the end, and whether the leader's does."""
-    holders = sorted({copy.broker for copy in group if copy.removed is None})
+def _at_end(partition: PartitionState, copies: Sequence[LogEntry], of_partition: str) -> str:
+    """Return which logs have the record at the end, and whether the leader's log has it."""
+    holders = sorted({copy.broker for copy in copies if copy.removed is None})
     if not holders:
-        return f"at the end: in no log{of}"
+        return f"at the end: in no log{of_partition}"
     leaders = [line.event.leader for line in partition.elections if line.event.leader != NO_LEADER]
     leader = leaders[-1] if leaders else NO_LEADER
-    text = f"at the end: in the log{of} of {brokers(holders)}"
+    text = f"at the end: in the log{of_partition} of {brokers(holders)}"
     if leader in holders or leader == NO_LEADER:
         return text
     log = partition.replica(leader)
-    entries = (log.entry(copy.offset) for copy in group if copy.removed is None)
+    entries = (log.entry(copy.offset) for copy in copies if copy.removed is None)
     instead = dict.fromkeys(
         f"{printable(entry.value)} at offset {entry.offset}" for entry in entries if entry is not None
     )
@@ -232,8 +239,8 @@ def _at_end(partition: PartitionState, group: Sequence[LogEntry], of: str) -> st
     return f"{text}, but not of its leader, broker {leader}{has}"
 
 
-def _end(copy: LogEntry) -> str:
-    """Return how and when a copy was removed."""
+def _end_of_copy(copy: LogEntry) -> str:
+    """Return how and when a copy was removed, or that it was kept."""
     if copy.removed is None:
         return "kept"
     return f"{_REMOVALS[copy.removed.cause](copy.removed)} at {seconds(copy.removed.at_us)}"

@@ -1,4 +1,4 @@
-"""The story of a recorded run: its findings, and the events of trace and clients in one order."""
+"""The story of a recorded run: its findings, and all events of its trace and history in order."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -30,8 +30,9 @@ class StoryEvent:
 
     ``position`` is its place in the story, from 0. ``number`` is its line of ``trace.jsonl``, from
     1. ``is_client_event`` marks an event of the history; it has the number of the trace event
-    before it. ``values`` are the records that the event concerns. ``source`` is the event itself,
-    None for a link without one.
+    before it. ``values`` are the values of the records that the event concerns. ``source`` is the
+    recorded event. It is None if this event only stands in for a finding's link that no recorded
+    event shows.
     """
 
     position: int
@@ -53,7 +54,7 @@ class StoryEvent:
 
     @property
     def creates_partition(self) -> bool:
-        """Whether a partition gets its first leader, or that leader learns of it, at the start."""
+        """Whether a partition gets its first leader before time zero, or this leader takes over."""
         return (
             self.at_us < 0
             and isinstance(self.source, kinds.LeaderElected | kinds.BecameLeader)
@@ -63,9 +64,9 @@ class StoryEvent:
 
 @dataclass(frozen=True, kw_only=True)
 class TraceStory:
-    """A recorded run as a story. It narrates its events when they are first needed.
+    """A recorded run as a story. Its events are narrated when they are first needed.
 
-    ``run`` has the same events at the same positions, as recorded.
+    ``run`` has the recorded events, each at the same position as its narrated event.
     """
 
     recorded: RecordedRun
@@ -74,12 +75,12 @@ class TraceStory:
 
     @cached_property
     def events(self) -> tuple[StoryEvent, ...]:
-        """All events in order, each with its words."""
+        """All events in order, each with its narration."""
         return story_events(self.run)
 
     @cached_property
     def lanes(self) -> tuple[str, ...]:
-        """The lanes of all events, in order."""
+        """The lanes of all events, in the order in which stories show them."""
         return _lanes(self.events)
 
     @cached_property
@@ -108,7 +109,7 @@ class TraceStory:
         return self.places.end
 
     def stand_in(self, link: Link) -> StoryEvent:
-        """Return an event for a link without one, in the lane of its broker."""
+        """Return an event in place of a link without a recorded event, in its broker's lane."""
         at_us = link.at_us or 0
         position = max(self.places.last_at(at_us), 0)
         lane = FAULTS if link.broker is None else broker_lane(link.broker)
@@ -143,8 +144,8 @@ def story_of(recorded: RecordedRun) -> TraceStory:
 
 
 def story_events(run: RunEvents) -> tuple[StoryEvent, ...]:
-    """Return all events of a run in order, each with its words."""
-    narrator = Narrator(ClusterState(run.replicas), several=len(run.replicas) > 1)
+    """Return all events of a run in order, each with its narration."""
+    narrator = Narrator(ClusterState(run.replicas), has_several_partitions=len(run.replicas) > 1)
     return tuple(
         narrator.story_event(position, number, event)
         for position, (event, number) in enumerate(zip(run.events, run.numbers, strict=True))
@@ -165,9 +166,9 @@ def _lanes(events: Sequence[StoryEvent]) -> tuple[str, ...]:
 class Narrator:
     """Narrates the events of a run in order, and keeps the context that later events need."""
 
-    def __init__(self, state: ClusterState, *, several: bool) -> None:
+    def __init__(self, state: ClusterState, *, has_several_partitions: bool) -> None:
         self._state = state
-        self._several = several
+        self._has_several_partitions = has_several_partitions
         self._requests: dict[tuple[str, str, str], tuple[Any, ...]] = {}
         self._answers: dict[tuple[Any, ...], Event] = {}
         self._senders: dict[tuple[str, str], str] = {}
@@ -192,19 +193,19 @@ class Narrator:
         )
 
     def advance(self, event: Event, raw: TraceEvent, number: int) -> EventContext:
-        """Move on to an event, and return its context."""
+        """Apply an event to the state of the cluster, and return the event's context."""
         partition: str = getattr(event, "partition", None) or ""
-        which, sender = partition if self._several else "", self._sender(event)
+        partition_text, sender = partition if self._has_several_partitions else "", self._sender(event)
         broker = getattr(event, "broker", None)
         if not partition or not isinstance(broker, int):
             self._state.advance(raw, number)
-            return EventContext(partition=which, sender=sender)
+            return EventContext(partition=partition_text, sender=sender)
         replica = self._state.partition(partition).replica(broker)
         hw_before = replica.high_watermark if replica.is_open else None
         removed_before = len(replica.removed)
         self._state.advance(raw, number)
         return EventContext(
-            partition=which,
+            partition=partition_text,
             sender=sender,
             leader=None if replica.leader == NO_LEADER else broker_lane(replica.leader),
             hw_before=hw_before,
@@ -219,7 +220,7 @@ class Narrator:
         return self._senders.get((getattr(event, "partition", ""), values[0])) if values else None
 
     def _is_repeated(self, event: Event) -> bool:
-        """Return whether a request has the same outcome as the one before it."""
+        """Return whether the previous request of the same kind and sender ended in the same way."""
         if isinstance(event, kinds.BecameFollower | kinds.BecameLeader):
             self._answers.clear()
         if isinstance(event, kinds.EpochEndAnswered | kinds.FetcherFailed | kinds.RequestRejected):

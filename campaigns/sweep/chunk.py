@@ -1,7 +1,8 @@
-"""Divides a sweep into tasks, the seeds for one worker, and chunks of tasks.
+"""Divides a sweep into tasks, and groups the tasks into chunks.
 
-The tasks of a chunk belong to one campaign. They are submitted together, and their rows become one
-file. Rows that are not written when a sweep ends are run again by the next one.
+A task has seeds of one cell for one worker. The tasks of a chunk belong to one campaign. They are
+submitted together, and their rows become one file. If a sweep ends before it has written the row of
+a run, the next sweep into the same folder repeats the run.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -13,10 +14,10 @@ from harrow.campaigns.sweep.cell import Cell
 from harrow.cluster_model.lazy_dataclass import dataclass
 
 _TASK_MIN_S: Final = 1.0
-"""A task has to outweigh the cost of submitting it, some hundredths of a second on Spark."""
+"""A task must take long compared to its submission, which takes hundredths of a second on Spark."""
 _TASK_MAX_S: Final = 5.0
 _TASKS_EACH: Final = 8
-"""Tasks that each worker should still get, so that none waits long for the last one."""
+"""Tasks that each worker should still get, so that no worker is idle for long at the end."""
 _CHUNK_TASKS_EACH: Final = 2
 _CHUNK_ROWS_MAX: Final = 50_000
 _IN_FLIGHT_MAX: Final = 16
@@ -25,10 +26,10 @@ _COST_WEIGHT: Final = 0.3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """Seeds of a cell, given by its number, for one process to run one after the other.
+    """Seeds of a cell, for one process to run one after the other. ``cell`` is the cell's number.
 
-    A task with ``not_on`` repeats runs. It has a worker for each seed, the one that ran the seed
-    first. That worker leaves the seed out.
+    A task with ``not_on`` repeats runs. ``not_on`` names, for each seed, the worker that ran the
+    seed first. If that worker gets the task, it leaves the seed out.
     """
 
     cell: int
@@ -40,7 +41,7 @@ class Task:
 class Chunk:
     """Tasks that are submitted and written together. ``attempt`` counts from 1.
 
-    A chunk of ``repeats`` runs seeds a second time, only for their digests.
+    If ``repeats`` is set, the chunk runs seeds a second time, only to compare their digests.
     """
 
     tasks: tuple[Task, ...]
@@ -53,7 +54,7 @@ class Chunk:
 
 
 def halves(chunk: Chunk) -> tuple[Chunk, ...]:
-    """Return two chunks with half the work each; none for a single run."""
+    """Return two chunks with half of the work each, or none if the chunk is a single run."""
     tasks = chunk.tasks
     if len(tasks) == 1:
         task = tasks[0]
@@ -68,7 +69,7 @@ def halves(chunk: Chunk) -> tuple[Chunk, ...]:
     return tuple(replace(chunk, tasks=part, attempt=1) for part in (tasks[:middle], tasks[middle:]))
 
 
-def in_flight(workers: int, rows_per_task: int = 1) -> int:
+def chunks_in_flight(workers: int, rows_per_task: int = 1) -> int:
     """Return how many chunks to submit at once, so that no worker waits for the end of a chunk."""
     tasks = _tasks_of_chunk(workers, rows_per_task)
     return min(_IN_FLIGHT_MAX, ceil(_CHUNK_TASKS_EACH * workers / tasks) + 1)
@@ -104,9 +105,9 @@ class Costs:
 
 @dataclass(slots=True)
 class Planner:
-    """Makes chunks of the remaining runs, sized by the time that runs have taken so far.
+    """Makes chunks of the remaining runs. Their size depends on how long runs have taken so far.
 
-    ``missing`` has the remaining ranges of seeds, with the number of their cell.
+    ``missing`` has the remaining ranges of seeds, each with the number of its cell.
     """
 
     cells: Sequence[Cell]
@@ -115,7 +116,7 @@ class Planner:
     missing: list[tuple[int, range]]
 
     def left_s(self) -> float:
-        """Return the work that is not submitted yet, in seconds of one worker."""
+        """Return how long one worker would take for the work that is not submitted yet."""
         return sum(len(seeds) * self.costs.of(cell) for cell, seeds in self.missing)
 
     def next_chunk(self) -> Chunk | None:
@@ -135,7 +136,7 @@ class Planner:
         return Chunk(tasks=tuple(tasks), campaign=campaign)
 
     def _tasks(self, campaign: str, task_s: float) -> Iterator[Task]:
-        """Yield tasks of a campaign, and take them off the missing runs."""
+        """Yield tasks of a campaign, and remove their runs from the missing ones."""
         while self.missing and self.cells[self.missing[0][0]].campaign == campaign:
             cell, seeds = self.missing[0]
             count = max(1, ceil(task_s / self.costs.of(cell)))
@@ -146,8 +147,8 @@ class Planner:
             yield Task(cell=cell, seeds=seeds[:count])
 
 
-def without(seeds: range, done: Iterable[range]) -> list[range]:
-    """Return the parts of a range of seeds that no range in *done* has."""
+def uncovered_ranges(seeds: range, done: Iterable[range]) -> list[range]:
+    """Return the parts of a range of seeds that no range in *done* covers."""
     gaps: list[range] = []
     start = seeds.start
     for other in sorted(done, key=lambda gap: gap.start):

@@ -1,6 +1,6 @@
-"""Packs harrow's own packages into one zip, which is all that executors need to run plans.
+"""Packs harrow's own packages into one zip, which is all that Spark's executors need to run plans.
 
-With the library of the compiled core beside it, they run compiled where that is for their Python.
+The library of the compiled core travels beside the zip. Executors use it if it fits their Python.
 """
 
 import zipfile
@@ -27,8 +27,8 @@ def write_code_archive(path: Path) -> Path:
     """
     home = Path(str(harrow.__file__)).parent
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        # In an editable installation the packages are links, which `rglob` does not follow from
-        # above.
+        # In an editable installation, the packages are links. `rglob` follows a link only if it
+        # starts there.
         files = [
             home / "__init__.py",
             home / "compilation.py",

@@ -23,7 +23,7 @@ from harrow.campaigns.version import identity, short_model_digest
 from harrow.cluster_model.lazy_dataclass import dataclass
 
 CELLS_MAX: Final = 10_000
-"""Default limit of combinations in a grid. Loading a campaign for one takes 2 to 20 ms."""
+"""The default limit of combinations in a grid. To load a campaign for one takes 2 to 20 ms."""
 
 
 class VaryError(ValueError):
@@ -52,7 +52,7 @@ class SweepSource:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SkippedCells:
-    """Settings that a campaign cannot combine, and the reason: mostly, Kafka rejects them."""
+    """Settings that a campaign cannot combine, and the reason. Usually, Kafka rejects them."""
 
     campaign: str
     settings: tuple[tuple[str, str], ...]
@@ -68,11 +68,11 @@ class Definition:
     seeds: range
     skipped: tuple[SkippedCells, ...] = ()
     notes: tuple[Problem, ...] = field(default=(), compare=False)
-    """Values of the grid without effect and variants that a value excludes, one note for each
-    place."""
+    """Notes on values of the grid that have no effect, and on variants that a value excludes. There
+    is one note for each place in a file."""
 
     def name(self) -> str:
-        """Return the sweep's name, which the same sweep by the same model has on any machine."""
+        """Return the sweep's name. With the same model, it is the same on every machine."""
         text = json.dumps([(cell.campaign, cell.name, cell.digest) for cell in self.cells])
         digest = hashlib.sha256(f"{text}{self.seeds.start}..{self.seeds.stop}".encode()).hexdigest()
         return f"sweep-{digest[:8]}-{short_model_digest()}"
@@ -139,7 +139,7 @@ def parse_vary(text: str) -> Vary:
 
     """
     key, equals, listed = text.partition("=")
-    values = tuple(value.strip() for value in _parted(listed))
+    values = tuple(value.strip() for value in _split_at_commas(listed))
     if not equals or not key.strip() or not all(values):
         raise VaryError(f"{quoted(text)} is not of the form key=value,value, such as acks=1,all")
     repeated = next((value for value in values if values.count(value) > 1), None)
@@ -148,7 +148,7 @@ def parse_vary(text: str) -> Vary:
     return Vary(key=key.strip(), values=values)
 
 
-def _parted(text: str) -> list[str]:
+def _split_at_commas(text: str) -> list[str]:
     parts = [""]
     depth = 0
     quote = ""
@@ -183,7 +183,7 @@ def define(
     so far and with their total. If it raises an error, loading ends.
 
     Raises:
-        CampaignError: A value of the grid fits nowhere, or two campaigns have the same name.
+        CampaignError: A value of the grid fits no cell, or two campaigns have the same name.
         VaryError: The grid has more than *cells_max* combinations, which is checked before any is
             loaded, or two of its cells have the same campaign and name.
 
@@ -204,7 +204,7 @@ def define(
     refused: dict[SkippedCells, CampaignError] = {}
     notes: dict[tuple[str, int, int], Problem] = {}
     for campaign, argument in campaigns:
-        # Each campaign has a folder, and some file systems ignore case.
+        # Each campaign has a folder with its name, and some file systems ignore case.
         same = [s.campaign for s in sources if s.campaign.casefold() == campaign.name.casefold()]
         if same:
             message = f"another campaign of this sweep is also named {quoted(same[0])}"
@@ -240,7 +240,10 @@ def _cells(
     notes: dict[tuple[str, int, int], Problem],
     check_next: Callable[[], None],
 ) -> list[Cell]:
-    """Return the cells of a campaign; collect *refused* ones and *notes* about the others."""
+    """Return the cells of a campaign, and collect the combinations that do not fit in *refused*.
+
+    *notes* collects the notes about the others, one for each place in a file.
+    """
     cells: list[Cell] = []
     for values in itertools.product(*(vary.values for vary in varies)):
         check_next()

@@ -20,7 +20,7 @@ class EngineLostError(Exception):
 
 
 class Engine(Protocol):
-    """Runs chunks, several at a time, each from its own thread."""
+    """Runs chunks. Several threads call `run` at the same time, each with one chunk."""
 
     name: str
     workers: int

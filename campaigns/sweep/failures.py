@@ -1,4 +1,4 @@
-"""Writes ``failures/<signature>/``: for each kind of failure, a campaign that fails by itself."""
+"""Writes ``failures/<signature>/``: for each kind of failure, a campaign that reproduces it."""
 
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -24,7 +24,7 @@ _CANNOT_BE_SHRUNK = frozenset({ERROR, EXPECTATION})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenFailure:
-    """The file of a failure. It is ``shrunk`` or the whole original run."""
+    """The file of a failure. It has a ``shrunk`` campaign or that of the original run."""
 
     group: FailureGroup
     path: Path
@@ -42,8 +42,8 @@ def write_failures(
 ) -> Iterator[WrittenFailure]:
     """Write a file for each kind of failure, and yield each when it is done.
 
-    With *shrink_s*, a time limit in seconds for each, the shortest run is shrunk first. *on_shrink*
-    is called with the number of runs so far.
+    With *shrink_s*, the shortest run of each kind is shrunk, for at most so many seconds, and the
+    result is written. *on_shrink* is called with the number of runs that this took so far.
     """
     workers = workers or Workers()
     for group, path in _files(folder, groups):
@@ -53,7 +53,7 @@ def write_failures(
         path.parent.mkdir(parents=True, exist_ok=True)
         shrunk = text is not None
         if text is None and _is_shrunk(path):
-            # An earlier search may have had more time and found a shorter schedule. It stays.
+            # An earlier search, which may have had more time, shrank this failure. Its file stays.
             yield WrittenFailure(group=group, path=path, shrunk=True)
             continue
         with whole_file(path) as stream:
@@ -69,7 +69,7 @@ def known_failures(folder: Path, groups: Iterable[FailureGroup]) -> Iterator[Wri
 
 
 def _files(folder: Path, groups: Iterable[FailureGroup]) -> Iterator[tuple[FailureGroup, Path]]:
-    """Yield the path for each kind of failure. Several campaigns may have the same kind."""
+    """Yield the path for each kind of failure. Several campaigns may have failures of one kind."""
     taken: set[str] = set()
     for group in groups:
         name = f"{group.campaign}.yaml" if group.signature in taken else "campaign.yaml"

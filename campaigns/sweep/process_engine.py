@@ -21,7 +21,7 @@ _cells: Mapping[int, Cell] = {}
 
 
 class ProcessEngine:
-    """A pool of *workers* processes. If one of them dies, a new pool replaces it."""
+    """A pool of *workers* processes. If a process dies, a new pool replaces the whole pool."""
 
     def __init__(self, cells: Sequence[Cell], workers: int | None = None) -> None:
         self.name = NAME
@@ -56,13 +56,13 @@ class ProcessEngine:
             if self._cancelled:
                 raise ChunkLostError("the sweep was cancelled")
             if self._pool is None:
-                self._pool = worker_pool(__name__, self.workers, _begin, self._cells)
+                self._pool = worker_pool(__name__, self.workers, _receive_cells, self._cells)
             return self._pool
 
     def _drop(self, pool: ProcessPoolExecutor) -> None:
-        """Kill a pool, unless another thread has begun to.
+        """Kill a pool, unless another thread has already begun to kill it.
 
-        A file descriptor closed twice may be in new use.
+        To close a file descriptor twice could close another file that has reused it.
         """
         with self._lock:
             if self._pool is not pool:
@@ -71,7 +71,7 @@ class ProcessEngine:
         kill(pool)
 
 
-def _begin(cells: Mapping[int, Cell]) -> None:
+def _receive_cells(cells: Mapping[int, Cell]) -> None:
     global _cells  # noqa: PLW0603 - a worker process has nothing else to keep its cells in
     _cells = cells
 

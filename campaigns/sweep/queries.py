@@ -32,7 +32,7 @@ class Sql:
 
 
 def duck_sql(folder: Path) -> Sql:
-    """Return a DuckDB engine that reads a sweep's files, at least one.
+    """Return a DuckDB engine for a sweep's files. There must be at least one file.
 
     DuckDB streams the files, as Spark does.
     """
@@ -99,15 +99,15 @@ DURATIONS: Final = """
 """
 
 STEPS_PER_E: Final = 100
-"""The number of steps from one power of e to the next. Each step is about 1%."""
+"""The number of steps from one power of e to the next. Each step is about 1% longer."""
 
 WALL_TIMES: Final = f"""
     SELECT campaign, CAST(floor({STEPS_PER_E} * ln(greatest(wall_us, 1))) AS INT) AS step, count(*) AS runs
     FROM runs GROUP BY campaign, step ORDER BY campaign, step
 """  # noqa: S608 - our own number
-"""Quantiles are computed from these steps.
+"""Counts runs by the logarithm of their time, in small steps.
 
-Exact ones would need the times of all runs in memory.
+Quantiles are computed from these steps. Exact quantiles would need the times of all runs in memory.
 """
 
 SERVICE: Final = """

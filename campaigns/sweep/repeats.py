@@ -13,16 +13,16 @@ import pyarrow as pa
 from harrow.campaigns.sweep.cell import Cell
 from harrow.campaigns.sweep.chunk import Chunk, Task
 from harrow.campaigns.sweep.row_table import PARTITION, WORKER
-from harrow.campaigns.sweep.sweep_folder import Repeated
+from harrow.campaigns.sweep.sweep_folder import RepeatedRun
 from harrow.cluster_model.lazy_dataclass import dataclass
 
 ONE_IN: Final = 50
 """One in this many runs is repeated."""
 
 _TRIES_MAX: Final = 6
-"""A run's first worker leaves its repetition to another.
+"""The worker that ran a run first leaves its repetition to another worker.
 
-After this many tries there is no other.
+The last of this many tries is open to every worker, because there may be no other.
 """
 _BATCH: Final = 40
 NOTHING: Final[Mapping[int, Collection[int]]] = MappingProxyType({})
@@ -40,7 +40,7 @@ class _Sample:
 def is_sampled(cell: Cell, seed: int) -> bool:
     """Return whether a run is repeated.
 
-    Its key decides, so the answer is the same on any machine.
+    Its plan and seed decide, so the answer is the same on every machine.
     """
     return zlib.crc32(f"{cell.digest}:{seed}".encode()) % ONE_IN == 0
 
@@ -58,8 +58,8 @@ class Repeats:
     def __post_init__(self) -> None:
         self._numbers = {(cell.campaign, cell.name): number for number, cell in enumerate(self.cells)}
 
-    def are_owed(self, covers: Iterable[tuple[int, range]], done: Mapping[int, Collection[int]]) -> bool:
-        """Return whether any of these seeds is sampled and not *done*."""
+    def are_missing(self, covers: Iterable[tuple[int, range]], done: Mapping[int, Collection[int]]) -> bool:
+        """Return whether any of these runs is sampled, but not *done* (seeds by cell)."""
         return any(
             seed not in done.get(number, ()) and is_sampled(self.cells[number], seed)
             for number, seeds in covers
@@ -84,7 +84,7 @@ class Repeats:
         return len(self._waiting)
 
     def next_chunk(self, *, last: bool) -> Chunk | None:
-        """Return a chunk of repeats if there are enough, or if these are the last."""
+        """Return a chunk of repeats if enough runs are waiting, or if these are the *last* ones."""
         if not self._waiting or (not last and len(self._waiting) < _BATCH * self.workers):
             return None
         samples_now = [self._waiting.popleft() for _ in range(min(len(self._waiting), _BATCH * self.workers))]
@@ -97,27 +97,27 @@ class Repeats:
         for cell, samples in by_cell.items():
             size = max(1, -(-len(samples) // self.workers))
             for start in range(0, len(samples), size):
-                some = samples[start : start + size]
+                task_samples = samples[start : start + size]
                 tasks.append(
                     Task(
                         cell=cell,
-                        seeds=tuple(sample.seed for sample in some),
-                        not_on=tuple(s.worker if s.tries < _TRIES_MAX else "" for s in some),
+                        seeds=tuple(sample.seed for sample in task_samples),
+                        not_on=tuple(s.worker if s.tries < _TRIES_MAX else "" for s in task_samples),
                     )
                 )
         return Chunk(tasks=tuple(tasks), campaign=self.cells[samples_now[0].cell].campaign, repeats=True)
 
-    def came_back(self, chunk: Chunk, rows: pa.Table) -> list[Repeated]:
-        """Compare the digests of a chunk of repeats.
+    def compare(self, chunk: Chunk, rows: pa.Table) -> list[RepeatedRun]:
+        """Compare the digests of a chunk of repeats with those of the first runs.
 
-        Runs that their first worker left out wait again.
+        Runs that the worker left out, because it ran them first, are queued again.
         """
-        repeated: list[Repeated] = []
+        repeated: list[RepeatedRun] = []
         for number, seed, digest, worker in self._runs(rows):
             sample = self._under_way.pop((number, seed), None)
             if sample is not None:
                 repeated.append(
-                    Repeated(
+                    RepeatedRun(
                         cell=sample.cell,
                         seed=seed,
                         first=sample.digest,
@@ -125,11 +125,11 @@ class Repeats:
                         other_worker=worker != sample.worker,
                     )
                 )
-        self.again(chunk)
+        self.requeue(chunk)
         return repeated
 
-    def again(self, chunk: Chunk) -> None:
-        """Queue the runs of a chunk that were not repeated."""
+    def requeue(self, chunk: Chunk) -> None:
+        """Queue the runs of a chunk that were not repeated again, up to a number of tries."""
         for task in chunk.tasks:
             for seed in task.seeds:
                 sample = self._under_way.pop((task.cell, seed), None)

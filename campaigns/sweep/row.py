@@ -1,7 +1,7 @@
 """A row of a sweep: the record of one run.
 
-Rows are made where the run is, on a machine that may have only Python and the core. Everything but
-``wall_us`` and ``worker`` is the same on every engine.
+A row is made where the run takes place, on a machine that may have only Python and harrow's core.
+Everything but ``wall_us`` and ``worker`` is the same on every engine.
 """
 
 import hashlib
@@ -55,7 +55,7 @@ def this_worker() -> str:
 
 
 def run_task(cells: Mapping[int, Cell], task: Task) -> Iterator[Row]:
-    """Run a task's seeds; *cells* are keyed by their number in the sweep."""
+    """Run a task's seeds. *cells* maps the number of a cell in the sweep to the cell."""
     worker = this_worker()
     for place, seed in enumerate(task.seeds):
         if not task.not_on or task.not_on[place] != worker:
@@ -68,25 +68,25 @@ def run_row(cell: Cell, seed: int) -> Row:
     try:
         with collector_off():
             row = _row(cell, run_plan(cell.plan, seed, measured=True))
-    except Exception as error:  # noqa: BLE001 - a flaw of harrow is one row, and not the end of a sweep
+    except Exception as error:  # noqa: BLE001 - a bug in harrow costs one row, and does not end the sweep
         row = error_row(cell, seed, *_traceback(error))
     return {**row, "wall_us": (time.perf_counter_ns() - begun_ns) // 1_000}
 
 
 def error_row(cell: Cell, seed: int, error: str, where: str) -> Row:
-    """Return the row of a run that did not finish; *where* distinguishes such failures."""
+    """Return the row of a run that did not finish. *where* tells such failures apart."""
     return {
         **_key(cell, seed),
         "kafka": cell.plan.kafka,
         "verdict": ERROR,
         "outcome": FAILED,
-        **_NOTHING,
+        **_EMPTY_COLUMNS,
         **signature_columns(ERROR, "", where),
         "error": error,
     }
 
 
-_NOTHING: Final[Row] = {
+_EMPTY_COLUMNS: Final[Row] = {
     **dict.fromkeys(("rules", "reasons", "missed", "drawn", "faults", "probes"), ()),
     **dict.fromkeys(("events", "simulated_ms", "wall_us"), 0),
     **dict.fromkeys(("sent", "acked", "failed", "unknown", "outages", "outage_us", "lag"), 0),
@@ -160,7 +160,7 @@ COLUMNS_OF_MEASURES: Final = {
     "unread": "unread_us",
     "lag": "lag",
 }
-"""The columns of measures that a campaign can bound, by key
+"""The columns of the measures that a campaign can limit, by the measure's key
 (`harrow.campaigns.run.service.MEASURES`)."""
 
 
@@ -168,7 +168,7 @@ def _worst_failure(result: RunResult) -> Row:
     for signature, finding in signatures(result).items():
         judged = result.verdict.rules[signature.rule].promise
         promise = judged if judged == DEMANDED else signature.promise or judged
-        # The kinds of the chain's events, each at its first place.
+        # The kinds of the chain's events, each once, in the order of their first occurrence.
         chain = " > ".join(dict.fromkeys(link.event for link in finding.chain))
         return signature_columns(signature.rule, promise, chain)
     messages = sorted({missed.kind or missed.message for missed in result.missed})
@@ -178,14 +178,14 @@ def _worst_failure(result: RunResult) -> Row:
 def signature_columns(rule: str, promise: str, chain: str) -> Row:
     """Return the columns that all failures of a kind share.
 
-    The signature can be a folder's name.
+    The signature can be used as the name of a folder.
     """
     digest = hashlib.sha256(f"{rule}\n{promise}\n{chain}".encode()).hexdigest()
     return {"signature": f"{rule}-{digest[:8]}", "failed_rule": rule, "promise": promise, "chain": chain}
 
 
 def _traceback(error: Exception) -> tuple[str, str]:
-    """Return an error's traceback, the same on every machine, and where the error occurred."""
+    """Return an error's traceback, which is the same on every machine, and where it occurred."""
     lines: list[str] = []
     where = ""
     for frame in traceback.extract_tb(error.__traceback__):

@@ -32,7 +32,7 @@ COLUMNS: Final[dict[str, tuple[pa.DataType, str]]] = {
     "verdict": (pa.string(), "`held`, `permitted`, `violated`, `inconclusive` or `error`"),
     "outcome": (
         pa.string(),
-        "`as-expected`, `unexpected` (the run failed), `otherwise` (unlike the campaign's expectation, which is for another release) or `undecided`",
+        "`as-expected`, `unexpected` (the run failed), `otherwise` (not as expected, but the expectation is for another release) or `undecided`",
     ),
     "rules": (_RULES, "the rules that did not hold, with their status and number of findings"),
     "reasons": (pa.list_(pa.string()), "why the run is inconclusive"),
@@ -44,13 +44,16 @@ COLUMNS: Final[dict[str, tuple[pa.DataType, str]]] = {
     "events": (pa.int64(), "events handled"),
     "simulated_ms": (pa.int64(), "virtual time, in milliseconds"),
     "sent": (pa.int64(), "records that applications handed to producers"),
-    "acked": (pa.int64(), "the number of these that were acked"),
-    "failed": (pa.int64(), "the number that failed, which are in no log"),
-    "unknown": (pa.int64(), "the number whose outcome the producers do not know"),
-    "outages": (pa.int64(), "how often no producer to a partition got an ack for a second or longer"),
+    "acked": (pa.int64(), "how many of these were acked"),
+    "failed": (pa.int64(), "how many of these failed, which means that they are in no log"),
+    "unknown": (pa.int64(), "how many of these have an outcome that their producers do not know"),
+    "outages": (
+        pa.int64(),
+        "how many times a partition acked nothing for a second or longer although producers sent to it",
+    ),
     "outage_us": (
         pa.int64(),
-        "the longest time without such an ack, in microseconds, even if below a second",
+        "the longest such time, in microseconds, even if it is below a second",
     ),
     "ack_p50_us": (pa.int64(), "the median time from a send to its ack, in microseconds"),
     "ack_p99_us": (pa.int64(), "the 99th percentile of this time"),
@@ -85,7 +88,7 @@ COLUMNS: Final[dict[str, tuple[pa.DataType, str]]] = {
         pa.string(),
         "the rule of the signature; `expectation` if one was missed, `error` after an error",
     ),
-    "promise": (pa.string(), "the promise of that rule, in settings"),
+    "promise": (pa.string(), "the settings because of which that rule applies, such as `acks=all`"),
     "chain": (pa.string(), "the kinds of events that led to the failure, in order"),
     "error": (pa.string(), "the traceback if harrow itself failed"),
 }
@@ -96,10 +99,10 @@ WORKER: Final = "worker"
 
 ROW_SCHEMA: Final = pa.schema([(name, kind) for name, (kind, _) in COLUMNS.items()])
 TRANSPORT_SCHEMA: Final = ROW_SCHEMA.append(pa.field(WORKER, pa.string()))
-"""The schema of rows that a worker returns, which adds the worker."""
+"""The schema of the rows that a worker returns, which also name the worker."""
 FILE_SCHEMA: Final = pa.schema([field for field in ROW_SCHEMA if field.name != PARTITION])
 
 
 def as_batch(rows: Iterable[Row]) -> pa.RecordBatch:
-    """Return rows as a worker sends them back."""
+    """Return rows in the form in which a worker sends them back."""
     return pa.RecordBatch.from_pylist(list(rows), schema=TRANSPORT_SCHEMA)

@@ -13,10 +13,10 @@ JAVA_MIN: Final = 17
 """The oldest Java that Spark 4 runs on."""
 
 
-def what_is_missing(*, remote: bool = False) -> str | None:
+def why_spark_cannot_start(*, remote: bool = False) -> str | None:
     """Return why Spark cannot start on this machine; None if it can.
 
-    A *remote* session, through Spark Connect, needs no Java here.
+    A *remote* session, through Spark Connect, needs no Java on this machine.
     """
     if find_spec("pyspark") is None:
         return "PySpark is not installed: pip install 'kafka-harrow[spark]'"
@@ -35,7 +35,7 @@ def what_is_missing(*, remote: bool = False) -> str | None:
 
 
 def is_on_this_machine(master: str | None) -> bool:
-    """Return whether a master's executors share this machine's files; None is embedded Spark."""
+    """Return whether a master's executors share this machine's files. None is embedded Spark."""
     return master is None or master.startswith("local")
 
 

@@ -2,8 +2,8 @@
 
 This works the same embedded, on a cluster and through Spark Connect. `DataFrame.mapInArrow` passes
 the numbers to Python workers, which return rows. Plans travel with the function, as data. The code
-travels as one zip, and the library of the compiled core beside it. Spark returns one result for
-each partition, however often it tried.
+travels as one zip, with the library of the compiled core beside it. Spark returns one result for
+each partition, however often it retried the partition.
 """
 
 import pickle
@@ -82,7 +82,7 @@ class SparkEngine:
     def _is_lost(self) -> bool:
         try:
             self.session.range(1).collect()
-        except Exception:  # noqa: BLE001 - see above
+        except Exception:  # noqa: BLE001 - Spark, Py4J and gRPC each have errors of their own
             return True
         return False
 
@@ -118,19 +118,19 @@ def _ship_code(session: SparkSession, folder: Path) -> None:
         else:
             session.sparkContext.addPyFile(archive)
         if compiled is not None:
-            # Executors have it on Python's path, and import it if its name fits their Python.
+            # Executors have the library on Python's path. They import it if it fits their Python.
             if is_remote():
                 session.addArtifacts(compiled, file=True)
             else:
                 session.sparkContext.addFile(compiled)
-    except Exception as error:  # as above
+    except Exception as error:  # Spark, Py4J and gRPC each have errors of their own
         raise EngineError(f"Spark does not accept harrow's code: {in_short(error)}") from error
 
 
 def _core_of_executors(session: SparkSession, workers: int) -> str:
-    """Have Python workers import their modules, so that a missing one is reported at once.
+    """Have Python workers import harrow's modules, so that a missing one is reported at once.
 
-    Return how they run harrow.
+    Return how the workers run harrow: compiled, in plain Python, or both.
 
     Raises:
         EngineError: The executors cannot run tasks.

@@ -28,7 +28,7 @@ from harrow.campaigns.temporary_folder import temporary_folder
 
 DEFAULT_MASTER: Final = "local[*]"
 TASK_FAILURES_MAX: Final = 4
-"""Tries of a task before Spark gives up its job. By default, embedded Spark does not retry."""
+"""How often Spark tries a task before it gives up the job. Embedded Spark would try only once."""
 
 _SETTINGS: Final = {
     "spark.ui.enabled": "false",
@@ -39,14 +39,14 @@ _SETTINGS: Final = {
     # Campaign names stay text even if they look like numbers.
     "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
 }
-# Spark does little here and ends soon. Optimising its own code, or collecting its garbage in
-# several threads, would take the cores from the runs.
+# On this machine, Spark does little and ends soon. If Java optimised Spark's code, or collected its
+# garbage in several threads, it would take cores away from the runs.
 _JAVA_OPTIONS: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 _SETTINGS_HERE: Final = {
     "spark.driver.defaultJavaOptions": _JAVA_OPTIONS,
     "spark.executor.defaultJavaOptions": _JAVA_OPTIONS,
 }
-"""For Spark on this machine. The settings of a cluster's administrator stay."""
+"""Settings for Spark on this machine. On a cluster, those of its administrator apply."""
 _LOCAL_ADDRESS: Final = "127.0.0.1"
 _CONNECT_PORT: Final = 15002
 _CONNECT_MAX_S: Final = 10.0
@@ -84,7 +84,7 @@ def start_session(
         more = "" if log is None else f" ({log} has more)"
         raise EngineError(f"Spark at {where} cannot be used: {in_short(error)}{more}") from error
     if remote is None:
-        # The thread that receives accumulators must not print a traceback when Java dies, either.
+        # When Java dies, the thread that receives accumulators must not print a traceback either.
         server = getattr(session.sparkContext, "_accumulatorServer", None)
         if server is not None:
             server.handle_error = lambda *_: None
@@ -106,10 +106,12 @@ def stop_session(session: SparkSession) -> None:
 
 
 def _check_reachable(url: str) -> None:
-    """Try to connect to the server first. Spark would wait a minute for it, Spark Connect ten.
+    """Check that the server accepts connections.
+
+    Without this check, Spark would wait a minute for a missing server, and Spark Connect ten.
 
     Raises:
-        EngineError: Nothing listens there.
+        EngineError: Nothing listens at the URL.
 
     """
     addresses = _addresses(url)
@@ -126,7 +128,7 @@ def _check_reachable(url: str) -> None:
 
 
 def _addresses(url: str) -> list[tuple[str, int]]:
-    """Return the servers of a URL; none if they cannot be told from it."""
+    """Return the servers of a URL; none if the URL does not show them."""
     scheme, _, rest = url.partition("://")
     if scheme == "spark":
         parts = [address.strip().rpartition(":") for address in rest.split(",")]
@@ -141,7 +143,7 @@ def _addresses(url: str) -> list[tuple[str, int]]:
 def _silence_py4j() -> None:
     """Keep Py4J from logging tracebacks when Java dies.
 
-    The caller gets the error and reports it in a line.
+    The caller gets the error too, and reports it in one line.
     """
     logging.getLogger("py4j").addHandler(logging.NullHandler())
     logging.getLogger().addFilter(_is_not_of_py4j)  # its exceptions go to the root logger
@@ -152,7 +154,7 @@ def _is_not_of_py4j(record: logging.LogRecord) -> bool:
 
 
 def in_short(error: Exception) -> str:
-    """Summarise an error of Spark in a line: the Python error in it, Java's, or its first line."""
+    """Return a line from an error of Spark: a Python error, else a Java error, else the first."""
     if _STOPPED in str(error):
         return "it gave up: no master responds, or none accepts applications"
     lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
@@ -204,10 +206,10 @@ def _output_into(log: Path | None) -> Iterator[None]:
 
 
 def _start_java(settings: Mapping[str, str]) -> None:
-    """Start the Java process of a session, if there is none, and hold interrupts back meanwhile.
+    """Start the Java process of a session, if there is none. An interrupt waits until it runs.
 
     If PySpark is interrupted while it waits for Java, it removes the file through which Java would
-    respond. Java then cannot write it, and never exits.
+    respond. Java then cannot write that file, and never exits.
     """
     interrupts: list[int] = []
     with _interrupt_handler_kept(lambda number, _frame: interrupts.append(number)):
@@ -221,7 +223,10 @@ def _start_java(settings: Mapping[str, str]) -> None:
 def _interrupt_handler_kept(
     meanwhile: Callable[[int, FrameType | None], object] | None = None,
 ) -> Iterator[None]:
-    """Restore the handler of Ctrl-C that PySpark replaces; *meanwhile* handles it until then."""
+    """Restore, at the end of the block, the handler of Ctrl-C, which PySpark replaces.
+
+    During the block, *meanwhile* handles Ctrl-C.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -1,4 +1,4 @@
-"""The loop of a sweep: submits chunks to an engine until every key has its row."""
+"""The loop of a sweep: submits chunks to an engine until every run has its row."""
 
 import time
 from collections import Counter
@@ -14,19 +14,19 @@ import pyarrow.parquet as pq
 
 from harrow.campaigns.language.regular_file import open_regular
 from harrow.campaigns.probes.probes import PROBES
-from harrow.campaigns.sweep.chunk import Chunk, Costs, Planner, halves, in_flight
+from harrow.campaigns.sweep.chunk import Chunk, Costs, Planner, chunks_in_flight, halves
 from harrow.campaigns.sweep.definition import Definition
 from harrow.campaigns.sweep.engine import ChunkLostError, Engine, EngineLostError
 from harrow.campaigns.sweep.repeats import Repeats
 from harrow.campaigns.sweep.row import error_row, run_row
 from harrow.campaigns.sweep.row_table import PARTITION, as_batch
-from harrow.campaigns.sweep.sweep_folder import Repeated, SweepFolder
+from harrow.campaigns.sweep.sweep_folder import RepeatedRun, SweepFolder
 from harrow.campaigns.sweep.sweep_tally import SweepTally
 from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
 
 _ATTEMPTS_MAX: Final = 3
-"""Tries of a whole chunk. Then it is halved until the run that kills its workers is alone."""
+"""Tries of a whole chunk. Then it is halved until the run that kills workers is alone in one."""
 _TICK_S: Final = 0.2
 _GUESSES: Final = 4
 _GUESS_MAX_S: Final = 0.5
@@ -34,7 +34,12 @@ _GUESS_MAX_S: Final = 0.5
 
 @dataclass(slots=True, kw_only=True)
 class Progress:
-    """The progress of a sweep. Times are in seconds."""
+    """The progress of a sweep, in runs. Times are in seconds.
+
+    ``already`` counts runs with rows from an earlier sweep, and ``done`` the others. ``repeated``
+    counts the runs that were repeated, and ``unequal`` are those whose digests differ. ``lost``
+    counts lost chunks, by reason. ``stopped`` is the limit that ended the sweep early.
+    """
 
     planned: int
     workers: int
@@ -45,7 +50,7 @@ class Progress:
     tally: SweepTally = field(default_factory=SweepTally)
     repeated: int = 0
     repeated_elsewhere: int = 0
-    unequal: list[Repeated] = field(default_factory=list)
+    unequal: list[RepeatedRun] = field(default_factory=list)
     lost: Counter[str] = field(default_factory=Counter)
     begun_s: float = field(default_factory=time.monotonic)
     left_s: float | None = None
@@ -86,7 +91,8 @@ class Limits:
 class Sweep:
     """The driver's loop: submits chunks and writes their rows.
 
-    *on_progress* is called several times a second. Interrupts wait while *shielded* is entered.
+    *on_progress* is called several times a second. *shielded* returns a context manager within
+    which an interrupt has to wait.
     """
 
     def __init__(
@@ -113,16 +119,18 @@ class Sweep:
         self._under_way: dict[Future[pa.Table], Chunk] = {}
 
     def run(self) -> Progress:
-        """Run the missing seeds. An interrupt ends the sweep early; finished chunks are written."""
+        """Run the missing seeds. An interrupt ends the sweep, but finished chunks are written."""
         missing = self._folder.missing()
         remaining = sum(len(seeds) for _, seeds in missing)
         self.progress.already = self.progress.planned - remaining
         self.progress.probes |= self._folder.probes
-        self._take_up_repeats()
+        self._queue_earlier_samples()
         cells = self._definition.cells
         costs = Costs(self._first_guess_s(missing))
         planner = Planner(cells, self._engine.workers, costs, missing)
-        with ThreadPoolExecutor(in_flight(self._engine.workers), thread_name_prefix="chunk") as threads:
+        with ThreadPoolExecutor(
+            chunks_in_flight(self._engine.workers), thread_name_prefix="chunk"
+        ) as threads:
             try:
                 self._loop(planner, threads)
             except (KeyboardInterrupt, EngineLostError) as error:
@@ -136,9 +144,9 @@ class Sweep:
         return self.progress
 
     def _first_guess_s(self, missing: list[tuple[int, range]]) -> float:
-        """Estimate the time of a run from a few of them.
+        """Estimate the time of a run from a few runs.
 
-        Only the sizes of the first tasks depend on it.
+        Only the sizes of the first tasks depend on the estimate.
         """
         begun_s = time.perf_counter()
         runs = 0
@@ -150,7 +158,7 @@ class Sweep:
                 runs += 1
         return (time.perf_counter() - begun_s) / runs if runs else 1.0
 
-    def _take_up_repeats(self) -> None:
+    def _queue_earlier_samples(self) -> None:
         """Queue sampled runs that an earlier sweep wrote but did not repeat."""
         done: dict[int, set[int]] = {}
         for run in self._folder.repeated():
@@ -158,7 +166,7 @@ class Sweep:
                 done[run.cell].add(run.seed)
                 self._count_repeated([run])
         for path in self._folder.parts():
-            if not self._repeats.are_owed(self._folder.covers(path), done):
+            if not self._repeats.are_missing(self._folder.covers(path), done):
                 continue
             with open_regular(path) as file:
                 rows = pq.ParquetFile(file).read(["cell", "seed", "trace_digest"])
@@ -177,12 +185,12 @@ class Sweep:
             for future in finished:
                 with self._shielded():
                     self._take_in(self._under_way.pop(future), future, planner)
-            self._tell(planner)
+            self._report_progress(planner)
 
     def _hand_out(self, planner: Planner, threads: ThreadPoolExecutor) -> None:
         if self.progress.stopped is None:
             self.progress.stopped = self._reason_to_stop()
-        limit = in_flight(self._engine.workers)
+        limit = chunks_in_flight(self._engine.workers)
         while len(self._under_way) < limit:
             chunk = self._next_chunk(planner)
             if chunk is None:
@@ -214,7 +222,7 @@ class Sweep:
             return "--max-time reached"
         return None
 
-    def _tell(self, planner: Planner) -> None:
+    def _report_progress(self, planner: Planner) -> None:
         under_way_s = sum(
             len(task.seeds) * planner.costs.of(task.cell)
             for chunk in self._under_way.values()
@@ -237,15 +245,15 @@ class Sweep:
             rows = future.result()
         except ChunkLostError as error:
             self.progress.lost[str(error)] += 1
-            self._lost(chunk)
+            self._retry(chunk)
             return
         if chunk.repeats:
             self._compare(chunk, rows)
             return
         if len(rows) != chunk.rows():
-            # A file must have all the runs that it claims: a gap would never be run again.
+            # A file must have all runs that it claims to have: a missing one would never be run.
             self.progress.lost[f"{len(rows)} of {chunk.rows()} rows came back"] += 1
-            self._lost(chunk)
+            self._retry(chunk)
             return
         self._write(chunk, rows)
         for cell in dict.fromkeys(task.cell for task in chunk.tasks):
@@ -254,17 +262,17 @@ class Sweep:
             if len(wall):
                 planner.costs.measure(cell, pc.mean(wall).as_py() / US_PER_SECOND)
 
-    def _lost(self, chunk: Chunk) -> None:
-        """Retry a lost chunk, whole, then in halves. A run that is lost alone gets an error row."""
+    def _retry(self, chunk: Chunk) -> None:
+        """Retry a lost chunk, first whole, then in halves. A run that is lost alone is an error."""
         if chunk.repeats:
-            self._repeats.again(chunk)
+            self._repeats.requeue(chunk)
             return
         if chunk.attempt < _ATTEMPTS_MAX:
             self._again.append(replace(chunk, attempt=chunk.attempt + 1))
             return
         parts = halves(chunk)
         if parts:
-            # Halves are suspects: they run alone and with one try fewer.
+            # A half may have the run that kills workers, so it runs alone, and with one try fewer.
             self._again += [replace(part, attempt=_ATTEMPTS_MAX - 1) for part in parts]
             return
         task = chunk.tasks[0]
@@ -284,18 +292,18 @@ class Sweep:
         self.progress.probes.update(self.progress.tally.probes)
 
     def _compare(self, chunk: Chunk, rows: pa.Table) -> None:
-        repeated = self._repeats.came_back(chunk, rows)
+        repeated = self._repeats.compare(chunk, rows)
         self._folder.add_repeated(repeated)
         self._count_repeated(repeated)
 
-    def _count_repeated(self, runs: Sequence[Repeated]) -> None:
+    def _count_repeated(self, runs: Sequence[RepeatedRun]) -> None:
         self.progress.repeated += len(runs)
         self.progress.repeated_elsewhere += sum(run.other_worker for run in runs)
         self.progress.unequal += [run for run in runs if not run.is_equal]
 
 
 def state_of(progress: Progress, engine: str) -> dict[str, object]:
-    """Return the end state of a sweep for ``sweep.json``."""
+    """Return the state of a sweep at its end, for ``sweep.json``."""
     return {
         "complete": progress.is_complete(),
         "rows": progress.already + progress.done,

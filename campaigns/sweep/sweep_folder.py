@@ -1,9 +1,9 @@
 """The folder of a sweep: its rows in Parquet files, and all that is needed to resume it.
 
 ``runs/campaign=NAME/part-NNNNN.parquet`` has the rows, one file for each chunk. The metadata of a
-file list the seeds and cells in it, so resuming does not search rows. It reads each file once, to
-find damage before hours go into the remaining runs. ``sweep.json`` has the definition,
-``campaigns/`` the campaigns, and ``repeated.jsonl`` the runs that were repeated.
+file list its cells and seeds, so a sweep can be resumed without a search in the rows. Even so, each
+file is read once, to find damage before hours go into the remaining runs. ``sweep.json`` has the
+definition, ``campaigns/`` the campaigns, and ``repeated.jsonl`` the runs that were repeated.
 """
 
 import json
@@ -26,7 +26,7 @@ from harrow.campaigns.language.spelling import quoted
 from harrow.campaigns.record.json_text import json_document, json_line
 from harrow.campaigns.record.whole_file import whole_file, whole_path
 from harrow.campaigns.sweep.cell import cell_of
-from harrow.campaigns.sweep.chunk import without
+from harrow.campaigns.sweep.chunk import uncovered_ranges
 from harrow.campaigns.sweep.definition import Definition, SkippedCells, SweepSource, load_cell_plans
 from harrow.campaigns.sweep.row_table import FILE_SCHEMA, PARTITION, SCHEMA_VERSION
 from harrow.campaigns.sweep.sweep_state import PROBES, SEED_RANGES, probes_of, problem_of, seed_ranges_of
@@ -43,7 +43,7 @@ _PART: Final = "part-"
 _PART_NAME: Final = re.compile(rf"{_PART}([0-9]{{5,9}})\.parquet")
 _LOCK: Final = ".lock"
 _BEGUN: Final = frozenset({RUNS, CAMPAIGNS, "spark.log", _LOCK})
-"""Files of a sweep that was killed before it wrote its definition."""
+"""What a sweep may leave behind if it is killed before it has written its definition."""
 
 
 class SweepFolderError(Exception):
@@ -51,8 +51,8 @@ class SweepFolderError(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Repeated:
-    """A repeated run, with the digests of both runs."""
+class RepeatedRun:
+    """A repeated run. ``first`` and ``again`` are the digests of the first and the second run."""
 
     cell: int
     seed: int
@@ -81,7 +81,7 @@ class SweepFolder:
         """Keep other processes from sweeping into the folder at the same time.
 
         Raises:
-            SweepFolderError: Another process does.
+            SweepFolderError: Another process is sweeping into the folder.
 
         """
         self.path.mkdir(parents=True, exist_ok=True)
@@ -115,7 +115,9 @@ class SweepFolder:
             stream.write(json_document({**self._definition.as_mapping(), **state}))
 
     def missing(self) -> list[tuple[int, range]]:
-        """Return the seeds of each cell that no file has; remove leftovers of a killed sweep.
+        """Return the seeds of each cell for which no file has rows.
+
+        Also remove what a killed sweep left behind.
 
         Raises:
             SweepFolderError: A file does not belong to this sweep.
@@ -131,7 +133,7 @@ class SweepFolder:
         return [
             (number, seeds)
             for number in range(len(self._definition.cells))
-            for seeds in without(self._definition.seeds, done.get(number, ()))
+            for seeds in uncovered_ranges(self._definition.seeds, done.get(number, ()))
         ]
 
     def parts(self) -> list[Path]:
@@ -159,7 +161,7 @@ class SweepFolder:
         return path
 
     def covers(self, path: Path) -> list[tuple[int, range]]:
-        """Return the cells and seeds in a file, from the file's metadata.
+        """Return the cells and seeds of the rows in a file, from the file's metadata.
 
         Raises:
             SweepFolderError: The file does not belong to this sweep.
@@ -206,20 +208,20 @@ class SweepFolder:
                 if index < 0 or schema.field(index).type != field.type:
                     raise SweepFolderError(f"{path}: no column {field.name} of this version's type")
 
-    def add_repeated(self, repeated: Iterable[Repeated]) -> None:
+    def add_repeated(self, repeated: Iterable[RepeatedRun]) -> None:
         """Append repeated runs."""
         cells = self._definition.cells
         with (self.path / REPEATED).open("ab+") as stream:
             end = stream.seek(0, os.SEEK_END)
             stream.seek(max(0, end - 1))
             if stream.read(1) not in (b"", b"\n"):
-                stream.write(b"\n")  # A kill cut the last line off. The next line must not continue it.
+                stream.write(b"\n")  # A kill cut off the last line, and the next one must start anew.
             for run in repeated:
                 cell = cells[run.cell]
                 line = {"campaign": cell.campaign, **asdict(run), "cell": cell.name}
                 stream.write(f"{json_line(line)}\n".encode())
 
-    def repeated(self) -> Iterator[Repeated]:
+    def repeated(self) -> Iterator[RepeatedRun]:
         """Yield the repeated runs, without a line that a kill cut off."""
         try:
             lines = open_regular(self.path / REPEATED)
@@ -229,7 +231,7 @@ class SweepFolder:
             for line in lines:
                 try:
                     entry = json.loads(line)
-                    yield Repeated(
+                    yield RepeatedRun(
                         cell=self._cells[entry["campaign"], entry["cell"]],
                         seed=entry["seed"],
                         first=entry["first"],
@@ -246,7 +248,7 @@ def probes_in(rows: pa.Table) -> set[str]:
 
 
 def is_only_begun(path: Path) -> bool:
-    """Return whether a folder has at most the files of a sweep that was killed at its start."""
+    """Return whether a folder is empty, or has only what a sweep killed at its start leaves."""
     names = {child.name for child in path.iterdir()} if path.exists() else set()
     strange = {name for name in names - _BEGUN if not name.startswith(f".{SWEEP}")}
     return not strange and not any(path.glob(f"{RUNS}/*"))
@@ -276,7 +278,7 @@ def read_definition(path: Path) -> Definition:
     """Return the definition of the sweep in a folder, as written there.
 
     Raises:
-        SweepFolderError: The folder has no sweep, or its version read the campaigns differently.
+        SweepFolderError: The folder has no sweep, or this version reads its campaigns differently.
         CampaignError: One of its campaigns cannot be read by this version.
 
     """

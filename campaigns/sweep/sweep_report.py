@@ -1,7 +1,7 @@
 """The report of a sweep, as data: failures by signature, rates by settings, probes, durations.
 
-Queries (`queries`) run where the rows are. The results are as large as the grid and the number of
-kinds of failures, not as the sweep.
+Queries (`queries`) run where the rows are. The size of their results depends on the grid and on the
+number of kinds of failures, not on the number of runs.
 """
 
 import re
@@ -41,7 +41,7 @@ class CellCount:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Example:
-    """An example run. ``events`` is its length if it was chosen for that."""
+    """An example of a run. ``events`` is its length if the run was chosen for its length."""
 
     cell: str
     seed: int
@@ -51,7 +51,7 @@ class Example:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailureGroup:
-    """Failures of one kind, with the run of the smallest seed and the run with fewest events."""
+    """Failures of one kind, with the run of the smallest seed and that with the fewest events."""
 
     campaign: str
     signature: str
@@ -83,7 +83,7 @@ class FailureRate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProbeCount:
-    """The number of runs that reached a rare state, and how often they did in total."""
+    """How many runs reached a rare state, and how often all runs together reached it."""
 
     probe: str
     runs: int
@@ -122,10 +122,11 @@ class Quantiles:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellService:
-    """The service levels of a cell's runs that sent records.
+    """The service levels of the runs of a cell that sent records.
 
-    ``outage`` is a run's longest time in which no producer to a partition got an ack. ``ack_p99``
-    is the 99th percentile of a run's acks, None if there were none.
+    ``outage`` has quantiles of the longest outage of each run: a time in which producers sent to a
+    partition, but got no ack from it. ``ack_p99`` has quantiles of the 99th percentile of each
+    run's times to ack; None if nothing was acked.
     """
 
     campaign: str
@@ -144,7 +145,8 @@ class CellService:
 class SweepReport:
     """The whole report.
 
-    ``state`` comes from ``sweep.json``, the rest from queries by ``answered_by``.
+    ``state`` comes from ``sweep.json``. The rest comes from queries, which the engine with the name
+    ``answered_by`` has answered. ``required`` are reasons: a required probe was never reached.
     """
 
     state: Mapping[str, Any]
@@ -164,7 +166,7 @@ class SweepReport:
         return sum(cell.runs for cell in self.cells)
 
     def count(self, outcome: str) -> int:
-        """Return the number of runs with an outcome, named as in rows."""
+        """Return the number of runs with an outcome, which is named as in rows."""
         return sum(cell.outcomes.get(outcome, 0) for cell in self.cells)
 
     def verdicts(self) -> dict[str, int]:
@@ -207,7 +209,7 @@ class SweepReport:
 
 
 def report_of(sql: Sql, definition: Definition, state: Mapping[str, Any]) -> SweepReport:
-    """Query everything about a sweep that has rows.
+    """Return the report of a sweep that has rows.
 
     Raises:
         SweepFolderError: A row is not one that this sweep could have written.
@@ -286,7 +288,7 @@ def _failures(rows: Answer, definition: Definition) -> Iterator[FailureGroup]:
 
 
 def _rates(rows: Answer, cells: Sequence[CellCount]) -> Iterator[FailureRate]:
-    """Yield the matrix of cells and rules. A rule that any cell broke has a line for each cell."""
+    """Yield the matrix of rules and cells. A rule that one cell broke has a line for every cell."""
     hits = {(rule, campaign, cell, status): runs for campaign, cell, rule, status, runs in rows}
     for rule, campaign in sorted({(row[2], row[0]) for row in rows}):
         for cell in (cell for cell in cells if cell.campaign == campaign):
@@ -367,7 +369,7 @@ def _service(rows: Answer, times: Answer, cells: Sequence[CellCount]) -> Iterato
 
 
 def quantile_us(steps: Sequence[tuple[int, int]], share: float) -> float:
-    """Return the quantile of run times for a share; *steps* are those of `queries.WALL_TIMES`."""
+    """Return a quantile of times. *steps* are (step, count) pairs as of `queries.WALL_TIMES`."""
     remaining = share * sum(count for _, count in steps)
     for step, count in steps:
         remaining -= count
@@ -377,7 +379,7 @@ def quantile_us(steps: Sequence[tuple[int, int]], share: float) -> float:
 
 
 def exit_outcome(report: SweepReport) -> str:
-    """Return the outcome of all runs together, as in `harrow.campaigns.record.report.outcome`."""
+    """Return the outcome of all runs together, named as by `harrow.campaigns.record.report`."""
     if report.count(OUTCOMES[UNEXPECTED]):
         return UNEXPECTED
     undecided = report.count(OUTCOMES[UNDECIDED]) or report.required or not report.runs

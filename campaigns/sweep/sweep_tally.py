@@ -1,7 +1,7 @@
 """Counts the results of a sweep's runs as they come back.
 
-The report of a sweep is made with SQL from its rows on disk. This module has what can be counted
-meanwhile, without looking at a row twice. It leaves out rows that an earlier sweep wrote.
+The report of a sweep is made with SQL from its rows on disk. During the sweep, this module counts
+what can be counted without looking at a row twice. It does not count rows of an earlier sweep.
 """
 
 from collections import Counter
@@ -19,7 +19,7 @@ CellKey = tuple[str, str]
 
 @dataclass(slots=True)
 class FailureTally:
-    """Failures of a campaign with one signature: their number, and the first by seed and cell."""
+    """Failures of a campaign with one signature: their number, and the one of the smallest seed."""
 
     count: int
     seed: int

@@ -1,4 +1,4 @@
-"""Turns the verdict on a history into test cases for CI systems, one for each anomaly."""
+"""Turns the verdict on a history into test cases for CI systems, one for each rule."""
 
 import shlex
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ _FINDINGS_SHOWN = 3
 
 
 def check_suite(verdict: Verdict, size: HistorySize, name: str, arguments: list[str]) -> Suite:
-    """Return the suite of a history, for these *arguments* of `harrow check`."""
+    """Return the suite of a history. *arguments* are those of `harrow check`."""
     reproduce = shlex.join(["harrow", "check", *arguments])
     cases = list(_cases(verdict, (REPRODUCE, reproduce)))
     if verdict.status == INCONCLUSIVE:

@@ -30,7 +30,7 @@ _MARKS: Final = {Status.PASSED: "✅", Status.FAILED: "❌", Status.ERROR: "❌"
 
 
 def annotations(suites: Sequence[Suite]) -> Iterator[str]:
-    """Yield at most `ANNOTATIONS_MAX` workflow commands, failures first."""
+    """Yield at most `ANNOTATIONS_MAX` workflow commands, those for failures first."""
     shown = [part for suite in _worst_first(suites) for part in _suites_to_annotate(suite)]
     rest = shown[ANNOTATIONS_MAX - 1 :] if len(shown) > ANNOTATIONS_MAX else []
     yield from map(_annotation, shown[: len(shown) - len(rest)])
@@ -42,7 +42,7 @@ def annotations(suites: Sequence[Suite]) -> Iterator[str]:
 
 
 def step_summary(suites: Sequence[Suite], noun: str, total: str | None = None) -> str:
-    """Return the table for the step's summary, failures first, with *total* as heading."""
+    """Return the table for the step's summary, with failures first and *total* as its heading."""
     ordered = [*_worst_first(suites), *(suite for suite in suites if suite.status is Status.PASSED)]
     rows = [
         (
@@ -73,7 +73,7 @@ def _worst_first(suites: Sequence[Suite]) -> list[Suite]:
 
 
 def _suites_to_annotate(suite: Suite) -> list[Suite]:
-    """Split a suite into one for each annotation: itself, or one for each independent case."""
+    """Return a suite for each annotation: the suite itself, or one for each independent case."""
     if not suite.independent:
         return [suite]
     return [replace(suite, cases=(case,), summary=case.message) for case in suite.not_passed()]
@@ -116,12 +116,12 @@ def _command(level: str, properties: dict[str, str], message: str) -> str:
 
 
 def _escaped(text: str) -> str:
-    # The escapes of @actions/core; `printable` escapes everything else that could disturb a log.
+    # These are the escapes of @actions/core. `printable` escapes all else that could disturb a log.
     return "%0A".join(printable(line) for line in text.replace("%", "%25").splitlines())
 
 
 def _in_repository(file: str) -> str:
-    """Return the path of a file from the root of the repository; empty for a file outside it."""
+    """Return the path of a file from the root of the repository; empty for a file elsewhere."""
     if not file:
         return ""
     path, root = Path(file).resolve(), Path(os.environ.get(_WORKSPACE) or Path.cwd()).resolve()

@@ -23,7 +23,7 @@ def junit_xml(suites: Sequence[Suite]) -> str:
 
 
 def _suite(suite: Suite) -> ET.Element:
-    # The schema has skipped cases only for a suite, not for the whole.
+    # The schema counts skipped cases only in a suite, not in the whole document.
     attributes = {**_totals([suite], suite.name), "skipped": str(suite.count(Status.SKIPPED))}
     if suite.file:
         attributes["file"] = _clean(suite.file)

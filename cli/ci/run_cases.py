@@ -19,11 +19,11 @@ from harrow.checks.incident import incidents
 from harrow.cli.ci.suite import EXPECTATIONS, MS_PER_S, REPRODUCE, Case, Status
 from harrow.cli.commands.run_tally import FinishedRun
 
-_expect_line: Final = lru_cache(maxsize=64)(expect_line)  # It is the same for all seeds.
+_expect_line: Final = lru_cache(maxsize=64)(expect_line)  # The line is the same for all seeds.
 
 
 def cases_of(run: FinishedRun) -> Iterator[Case]:
-    """Yield the cases of one run: one for each rule, and last the expectations."""
+    """Yield the cases of one run: one for each rule, and then one for its expectations."""
     result, expect = run.result, run.result.plan.expect
     line = _expect_line(run.file, result.plan.variant)
     properties = (
@@ -74,7 +74,7 @@ def _case_of_rule(result: RunResult, rule: str, judged: RuleResult, *, undecided
     may_fail = result.plan.written_for is None or report.outcome(result) == report.UNEXPECTED
     status, message = Status.PASSED, anomalies
     details: tuple[str, ...] = ()
-    if may_fail and violated and unexpected and not _is_foreseen(result.plan.expect, rule):
+    if may_fail and violated and unexpected and not _is_expected(result.plan.expect, rule):
         status, message = Status.FAILED, anomalies or "violated"
         details = (anomalies, *_first_story(judged))
     elif undecided_because is not None and not violated:
@@ -89,7 +89,7 @@ def _case_of_rule(result: RunResult, rule: str, judged: RuleResult, *, undecided
     return Case(name=rule, status=status, message=message, details=details)
 
 
-def _is_foreseen(expect: Expectation, rule: str) -> bool:
+def _is_expected(expect: Expectation, rule: str) -> bool:
     """Return whether the campaign expects a violation of this rule."""
     return dict(expect.rules).get(rule, expect.verdict) == VIOLATED
 
@@ -98,15 +98,15 @@ def _first_story(judged: RuleResult) -> list[str]:
     lines: list[str] = []
     for first in incidents(judged.findings)[:1]:
         lines += story(first.first)
-        alike = len(first.findings) - 1
-        lines += [f"and {alike} more by the same cause"] if alike else []
+        other_count = len(first.findings) - 1
+        lines += [f"and {other_count} more by the same cause"] if other_count else []
         rest = len(judged.findings) - len(first.findings)
         lines += [f"and {rest} more"] if rest else []
     return lines
 
 
 def story(finding: Finding) -> Iterator[str]:
-    """Yield the chain that led to a finding, and the settings that would have prevented it."""
+    """Yield the chain that led to a finding, and what would have prevented the finding."""
     value = "" if finding.value is None else f"{report.subject(finding)}, "
     yield f"{value}{report.place(finding)}:"
     for link in shortened(finding.chain):
@@ -116,7 +116,7 @@ def story(finding: Finding) -> Iterator[str]:
 
 
 def summary_of(run: FinishedRun) -> str:
-    """Return the events of a run in one line; empty if nothing happened."""
+    """Return what happened in a run in one line; empty if there is nothing to tell."""
     result = run.result
     reason = report.reason(result)
     if run.outcome == report.AS_EXPECTED:

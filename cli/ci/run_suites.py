@@ -1,7 +1,8 @@
 """Turns finished runs into test suites for CI systems: one for each campaign and variant.
 
-With several seeds a case combines all of them: a failure outweighs the others, and the case reports
-the first. The suite has the number of failed seeds, because seeds break different rules.
+With several seeds, a case combines all of them. If seeds failed, the case is a failure, and reports
+the first of them. The suite counts the failed seeds, because different seeds may break different
+rules.
 """
 
 from collections import Counter
@@ -28,12 +29,13 @@ from harrow.cli.ci.suite import (
 from harrow.cli.commands.run_tally import FinishedRun, RunPrinter, Tally
 
 _BY_WEIGHT: Final = (Status.ERROR, Status.FAILED, Status.PASSED, Status.SKIPPED)
-"""The statuses of a rule, the most important first. Expectations report undecided seeds."""
+"""The statuses of a rule, the most important first. Undecided seeds come last, because the case for
+the expectations reports them."""
 _NOT_PASSED: Final = {Status.FAILED: "failed", Status.SKIPPED: "undecided"}
 
 
 class _VariantRuns:
-    """The finished runs of one variant, with each case from the run that has its worst status."""
+    """The finished runs of one variant. Each case is that of a run with the worst status for it."""
 
     def __init__(self, run: FinishedRun) -> None:
         self.plan = run.result.plan
@@ -64,9 +66,9 @@ class _VariantRuns:
             self._seeds_by_case.setdefault((case.name, case.status), []).append(run.result.seed)
 
     def suite(self, unreached: str | None) -> Suite:
-        """Return the suite; *unreached* names the required probes that no run reached."""
+        """Return the suite. *unreached* names the required probes that no run reached."""
         several = len(self._seeds) > 1
-        # With several seeds the cases have summaries, each for the first seed that failed it.
+        # With several seeds, each case has a summary of its own, of the first seed that failed it.
         summary = "" if several else self._summary
         if unreached is not None and self._status is Status.PASSED:
             summary = unreached
@@ -98,9 +100,9 @@ class _VariantRuns:
 
     def _combined(self, case: Case, unreached: str | None) -> Case:
         if len(self._seeds) > 1 and case.status is not Status.PASSED:
-            alike = self._seeds_by_case[case.name, case.status]
-            message = f"{len(alike)} of {len(self._seeds)} seeds, first {alike[0]}: {case.message}"
-            case = replace(case, message=message, seeds=len(alike))
+            same_status_seeds = self._seeds_by_case[case.name, case.status]
+            message = f"{len(same_status_seeds)} of {len(self._seeds)} seeds, first {same_status_seeds[0]}: {case.message}"
+            case = replace(case, message=message, seeds=len(same_status_seeds))
         if case.name != EXPECTATIONS:
             return case
         if unreached is not None and case.status is Status.PASSED:
@@ -137,7 +139,7 @@ class RunSuites(RunPrinter):
         self._write(suites, self._total(tally))
 
     def _total(self, tally: Tally) -> str:
-        """Return the runs by outcome, with variants as runs of one campaign, like the table."""
+        """Return the number of runs by outcome. As in the table, variants are not campaigns."""
         statuses = Counter[Status]()
         for each in self._by_variant.values():
             statuses.update({status: len(seeds) for status, seeds in each.by_status.items()})

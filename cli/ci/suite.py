@@ -1,7 +1,7 @@
 """Test suites and test cases, from which harrow writes JUnit files and GitHub annotations.
 
-A suite is a campaign or a variant. A case is a rule that judged it, or the expectations
-of the campaign.
+A suite is a campaign or a variant. A case is a rule that judged its runs, or the expectations of
+the campaign.
 """
 
 from collections import Counter
@@ -23,7 +23,7 @@ MS_PER_S: Final = 1_000
 
 
 class Status(StrEnum):
-    """The status of a case; ``SKIPPED`` is undecided."""
+    """The status of a case. ``SKIPPED`` stands for an undecided case."""
 
     PASSED = "passed"
     FAILED = "failed"
@@ -42,7 +42,9 @@ _OUTCOMES: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """A test case. ``message`` is one line, ``details`` are lines; ``line`` is 0 if it is unknown.
+    """A test case. ``message`` is one line of text, and ``details`` are several.
+
+    ``line`` and ``column`` are a place in the suite's file, 0 if it is unknown.
 
     If several seeds ran, ``seeds`` is the number of seeds with this status. All texts are
     printable.
@@ -87,10 +89,10 @@ class Suite:
 
     @property
     def status(self) -> Status:
-        """The worst status of its cases; undecided without cases.
+        """The worst status of the cases; undecided without cases.
 
-        If nothing failed, the expectations decide, because a campaign may meet them although a rule
-        is undecided.
+        If nothing failed, the case for the expectations decides, because a run may meet its
+        expectations although a rule is undecided.
         """
         status = worst_status(case.status for case in self.cases)
         expectations = next((case.status for case in self.cases if case.name == EXPECTATIONS), status)
@@ -105,13 +107,13 @@ class Suite:
         return dict(failures[0].properties).get(REPRODUCE, self.reproduce) if failures else self.reproduce
 
     def not_passed(self) -> list[Case]:
-        """Return the cases that did not pass, the worst first, then by number of seeds."""
+        """Return the cases that did not pass, by status from the worst, then by number of seeds."""
         cases = [case for case in self.cases if case.status is not Status.PASSED]
         return sorted(cases, key=lambda case: (_WORST_FIRST.index(case.status), -case.seeds))
 
 
 def _escape(item: Case | Suite, *names: str) -> None:
-    """Make texts from data printable and one line each, for every kind of report."""
+    """Escape the texts, so that each is printable and on one line in every kind of report."""
     for name in names:
         object.__setattr__(item, name, printable(getattr(item, name)))
     properties = tuple((name, printable(value)) for name, value in item.properties)
@@ -119,7 +121,7 @@ def _escape(item: Case | Suite, *names: str) -> None:
 
 
 def worst_status(statuses: Iterable[Status]) -> Status:
-    """Return the worst of several statuses; undecided without any."""
+    """Return the worst of several statuses. Without any, the status is undecided."""
     return min(statuses, key=_WORST_FIRST.index, default=Status.SKIPPED)
 
 
@@ -156,7 +158,7 @@ def problem_suites(problems: Iterable[Problem]) -> list[Suite]:
 
 
 def in_total(suites: Sequence[Suite], noun: str) -> str:
-    """Return the suites by outcome, as in ``3 entries: 2 as expected, 1 failed``."""
+    """Return the number of suites by outcome, as in ``3 entries: 2 as expected, 1 failed``."""
     parts = by_outcome(suite.status for suite in suites)
     nouns = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
     return f"{len(suites)} {noun if len(suites) == 1 else nouns}: {parts}"

@@ -29,13 +29,13 @@ def _suite(report: SweepReport, cell: CellCount) -> Suite:
     failed = cell.outcomes.get(OUTCOMES[UNEXPECTED], 0)
     summary = f"{grouped(failed)} of {grouped(cell.runs)} runs not as expected" if failed else ""
     groups = [group for group in report.failures if failed and group.campaign == cell.campaign]
-    here = [group for group in report.failures if _is_in(group, cell)]
+    first_seen_here = [group for group in report.failures if _is_in(group, cell)]
     rates = [rate for rate in report.rates if (rate.campaign, rate.cell) == (cell.campaign, cell.cell)]
     return Suite(
         name=run_name(cell.campaign, None if cell.cell == BASE else cell.cell),
-        cases=(*_rules(rates, groups, cell), _expectations(report, cell, summary, here or groups)),
+        cases=(*_rules(rates, groups, cell), _expectations(report, cell, summary, first_seen_here or groups)),
         summary=summary,
-        reproduce=here[0].earliest.reproduce if here else "",
+        reproduce=first_seen_here[0].earliest.reproduce if first_seen_here else "",
         properties=(
             ("campaign", cell.campaign),
             ("cell", cell.cell),
@@ -53,15 +53,15 @@ def _is_in(group: FailureGroup, cell: CellCount) -> bool:
 def _rules(rates: Sequence[FailureRate], groups: Sequence[FailureGroup], cell: CellCount) -> Iterator[Case]:
     """Yield a case for each rule, which fails if the cell broke it and has an unexpected run."""
     for rule in dict.fromkeys(rate.rule for rate in rates):
-        of_rule = [rate for rate in rates if rate.rule == rule]
+        rule_rates = [rate for rate in rates if rate.rule == rule]
         message = "; ".join(
             f"{rate.status or 'never'}: {grouped(rate.hits)} of {grouped(rate.runs)} runs"
             + (f", {percent(rate.hits / rate.runs)} {interval(rate.low, rate.high)}" if rate.runs else "")
-            for rate in of_rule
+            for rate in rule_rates
         )
-        # Each kind has one example, from its first cell; an example from this cell is better.
+        # Each kind of failure has one example. Kinds whose example is from this cell come first.
         kinds = sorted((group for group in groups if group.rule == rule), key=lambda g: not _is_in(g, cell))
-        if kinds and any(rate.status == VIOLATED for rate in of_rule):
+        if kinds and any(rate.status == VIOLATED for rate in rule_rates):
             yield Case(
                 name=rule,
                 status=Status.FAILED,

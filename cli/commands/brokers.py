@@ -37,8 +37,8 @@ def real_brokers(
 ) -> Iterator["Brokers"]:
     """Yield the brokers of a target. The user's cluster needs ``--yes``, or permission in its file.
 
-    Until they are closed, a signal that terminates harrow is an interrupt: a run keeps its
-    observations, and the user's cluster is healed.
+    Until the brokers are closed, a signal that would terminate harrow is an interrupt: a run keeps
+    its observations, and the user's cluster is healed.
     """
     target = request.target
     interrupts.handle_also(*TERMINATION_SIGNALS)
@@ -78,7 +78,7 @@ def stop_if_interrupted(interrupts: Interrupts) -> None:
 
 
 def broker_release(target: str) -> BrokerRelease | None:
-    """Return the release of a target's brokers; None for the model, or for an invalid target."""
+    """Return the release of a target's brokers. Return None for the model or an invalid target."""
     if target.startswith(_KAFKA):
         need("live")
         release, metadata = _release_of(target)
@@ -116,7 +116,7 @@ def _need_consent(brokers: "UserBrokers", plans: Iterable["Plan"], target: str) 
 
 
 def started_brokers(request: RunRequest | ConformRequest) -> "StartedBrokers":
-    """Return brokers that are not started yet. Starting them fails without Java or Kafka."""
+    """Return brokers that are not started yet. Without Java or Kafka, their start fails."""
     target, kafka_home = request.target, request.kafka_home
     if not target.startswith(_KAFKA):
         raise typer.BadParameter(
@@ -164,7 +164,7 @@ def started_brokers(request: RunRequest | ConformRequest) -> "StartedBrokers":
 
 
 def _release_of(target: str) -> tuple["KafkaRelease", str]:
-    """Return the release that a target names, and where its brokers keep their metadata."""
+    """Return the release that a target names, and its metadata mode (`zookeeper` or `kraft`)."""
     from harrow.live_cluster.releases.kafka_release import ReleaseError, release_of
 
     number, _, mode = target.removeprefix(_KAFKA).partition("-")

@@ -56,7 +56,7 @@ def session(request: CheckRequest) -> int:
             if error.more:
                 say(message_console(no_color=request.no_color), f"and {error.more} more malformed lines")
             return exit_code.USAGE
-        # The history is used until the end, so the garbage collector need not scan it.
+        # The history is needed until the end, so the garbage collector need not scan it.
         gc.freeze()
         verdict = judge_history(
             history, settings, allowed=allowed, demanded=demanded, findings_max=request.findings_max
@@ -82,7 +82,7 @@ def _arguments(request: CheckRequest) -> list[str]:
 
 
 def _files(request: CheckRequest) -> list[Path | None]:
-    """Return the files to read; None is standard input."""
+    """Return the files to read. None stands for standard input."""
     sent, read = request.sent or [], request.read or []
     if request.history is not None:
         refuse({"--sent": request.sent, "--read": request.read}, "has no meaning with a history")

@@ -109,7 +109,7 @@ class _Task(NamedTuple):
 
 
 def _tasks(selections: Iterable[Selection], times: int) -> Iterator[_Task]:
-    """Yield a task for each plan; a swarm has one for each seed, because each seed draws a plan."""
+    """Yield a task for each plan. A swarm has one for each seed, because each seed draws a plan."""
     for selection in selections:
         for plan in selection.plans:
             if plan.swarm is None:
@@ -126,7 +126,7 @@ def _comparison(
     progress: ProgressLine,
     finished: int,
 ) -> Comparison:
-    """Compare a plan on brokers and on the model, which runs while brokers start and wait."""
+    """Compare a plan on brokers and on the model, which runs whenever the brokers start or wait."""
     selection, plan, real_seeds = task
     overrides = request.overrides or ()
     results = None if request.no_results else request.results
@@ -192,7 +192,7 @@ def _lines(comparison: Comparison) -> Iterator[Any]:
 
 
 def _service(comparison: Comparison) -> Iterator[str]:
-    """Yield the service levels of the real runs, each with the range of the model's."""
+    """Yield the service levels of the real runs, each with the range of the model's values."""
     for label, figure, figure_text in _FIGURES:
         real, modelled = (
             sorted(map(figure, runs)) for runs in (comparison.service, comparison.modelled_service)
@@ -208,7 +208,7 @@ def _name(comparison: Comparison) -> str:
 
 
 def _results(comparison: Comparison) -> str:
-    """Return the results on brokers, each with its count."""
+    """Return the results on brokers, each with the number of runs that had it."""
     runs = Counter(f"{run.verdict.status}: {in_short(run) or 'nothing'}" for run in comparison.real)
     return "; ".join(result if count == 1 else f"{result} ({count} times)" for result, count in runs.items())
 

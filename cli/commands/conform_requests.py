@@ -60,13 +60,13 @@ def requests_session(request: ConformRequest) -> int:
     progress = ProgressLine(messages, total=request.requests, enabled=not request.quiet)
     measured = Measure()
 
-    def compared() -> None:
+    def on_sequence() -> None:
         interrupts.check()
         progress.update(measured.requests, f"{counted(measured.sequences, 'sequence')} compared")
 
     def compare(folder: Path) -> None:
         assert request.requests is not None
-        arguments = request.requests, request.seed or 0, measured, compared
+        arguments = request.requests, request.seed or 0, measured, on_sequence
         if request.of == "brokers":
             with RealBrokers(brokers, folder, SETTINGS) as real:
                 measure(brokers.release, real, *arguments)
@@ -119,7 +119,7 @@ def _print(request: ConformRequest, console: Console, measured: "Measure", broke
 
 
 def _lines(count: int, shortest: "ComparedSequence") -> Iterator[Any]:
-    """Yield a difference: its count, the shortest sequence with it, and both responses."""
+    """Yield lines about a difference: its count, the shortest sequence, and both responses."""
     from harrow.live_cluster.requests.comparison import difference_text
 
     last = shortest.exchanges[-1]

@@ -74,8 +74,8 @@ def _releases(request: DiffRequest) -> tuple[ReleaseProfile, ReleaseProfile] | N
     if earlier is not None and later is not None:
         return earlier, later
     unknown = request.runs[releases.index(None)]
-    # With one known release, the unknown argument must be a release too: runs are not compared with
-    # releases.
+    # If only one argument is a known release, the other one should be a release too, because a run
+    # cannot be compared with a release.
     if releases == [None, None] or not _RELEASE.fullmatch(unknown):
         return None
     raise Refusal(
@@ -84,7 +84,7 @@ def _releases(request: DiffRequest) -> tuple[ReleaseProfile, ReleaseProfile] | N
 
 
 def _argument(request: DiffRequest, run: RunDiff) -> str:
-    """Return the argument that names the run in further commands, without ``--results``."""
+    """Return an argument that names the run in further commands, even without ``--results``."""
     argument = request.runs[0]
     is_unambiguous = request.results == DEFAULT_RESULTS or Path(argument).exists()
     return shlex.quote(argument if is_unambiguous else str(run.recorded.folder))

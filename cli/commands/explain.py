@@ -1,4 +1,4 @@
-"""`harrow explain`: prints every catalogue entry of a name."""
+"""`harrow explain`: prints every catalogue entry that has a given name."""
 
 from harrow.campaigns.language.former_names import former_name_hint
 from harrow.campaigns.language.spelling import suggestion

@@ -35,7 +35,7 @@ def session(request: HealRequest) -> int:
 
 
 def _heal(path: Path, request: HealRequest) -> int | None:
-    """Heal the cluster of a journal and return an exit code; None if it was not requested."""
+    """Heal the cluster of a journal and return an exit code; None for a cluster not requested."""
     from harrow.live_cluster.errors import LiveError
     from harrow.live_cluster.users.healing import Healing
     from harrow.live_cluster.users.journal import Journal
@@ -43,7 +43,7 @@ def _heal(path: Path, request: HealRequest) -> int | None:
     messages = message_console(no_color=request.no_color)
     try:
         with Journal(path, Path(), Path()) as journal:
-            # The run may have written the path differently.
+            # The run and the user may have written the path in different ways.
             if request.file is not None and request.file.resolve() != journal.cluster_file.resolve():
                 return None
             file = _file(journal.cluster_file, messages)
@@ -57,7 +57,7 @@ def _heal(path: Path, request: HealRequest) -> int | None:
 
 
 def _file(path: Path, messages: Console) -> "TargetFile | None":
-    """Return the target file; None if it is unreadable, because the journal suffices."""
+    """Return the target file. If it is unreadable, return None, because the journal suffices."""
     from harrow.live_cluster.users.target_file import load_target_file
 
     try:

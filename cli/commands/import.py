@@ -1,4 +1,4 @@
-"""`harrow import`: make a cluster file from Kafka's own configuration files."""
+"""`harrow import`: makes a cluster file from Kafka's own configuration files."""
 
 import shlex
 

@@ -52,7 +52,7 @@ def _remove(request: KafkaRequest, cache: KafkaCache, release: KafkaRelease) -> 
 
 
 def _list(request: KafkaRequest, cache: KafkaCache, releases: list[KafkaRelease]) -> None:
-    """Print the releases of the request; by default all pinned or downloaded ones."""
+    """Print the releases of the request; by default, all that are pinned or downloaded."""
     by_name = {release.name: release for release in (*pinned_releases(), *cache.releases())}
     releases = releases or sorted(by_name.values(), key=lambda release: [*map(int, release.name.split("."))])
     folders = [str(cache.folder_of(release)) if cache.has(release) else None for release in releases]

@@ -1,4 +1,4 @@
-"""`harrow regress`: runs every entry of a corpus, or adds one to it."""
+"""`harrow regress`: runs every entry of a corpus, or adds an entry to it."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -120,7 +120,7 @@ def _exit_code(entries: Sequence[EntryResult]) -> int:
 
 
 def _show_entry(console: Console, item: EntryResult, request: RegressRequest) -> None:
-    """Print an entry as soon as it has run, as a line of the table."""
+    """Print an entry as a line of the table as soon as the entry has run."""
     if request.output_format == "table" and not (request.quiet and item.as_recorded):
         show(console, *map(unbroken, _lines(item)))
         console.file.flush()
@@ -129,7 +129,7 @@ def _show_entry(console: Console, item: EntryResult, request: RegressRequest) ->
 def _show_all(
     console: Console, entries: Sequence[EntryResult], request: RegressRequest, *, interrupted: bool = False
 ) -> None:
-    """Print a document of all entries, or the summary of the table."""
+    """Print a document with all entries, or, for the table, its summary."""
     if request.output_format in CI_FORMATS:
         write_suites(console, request, corpus_suites(entries, interrupted=interrupted), "entry")
     elif request.output_format == "json":

@@ -41,7 +41,7 @@ def session(request: ReplayRequest) -> int:
 
 
 def _suite(comparison: Replay) -> Suite:
-    """Return a suite with one case, which fails if the trace differs from the recorded one."""
+    """Return a suite with one case. It fails if the trace differs from the recorded trace."""
     recorded = comparison.recorded
     reproduce = shlex.join(["harrow", "replay", str(recorded.folder)])
     message = "the same trace as recorded"

@@ -107,7 +107,7 @@ def _run_all(request: RunRequest) -> int:
 
 
 def _with_changes(selection: Selection, seed: int, then: Sequence[str]) -> Selection:
-    """Return a selection with ``--then`` applied to the plans that a seed draws."""
+    """Return a selection of the plans that a seed draws, with ``--then`` applied to them."""
     drawn_plans = (draw_for_seed(plan, seed).plan for plan in selection.plans)
     try:
         plans = tuple(WrittenPlan(plan).changed_by(then, "--then") for plan in drawn_plans)
@@ -156,7 +156,7 @@ class _RunSession:
             self._results = _on_brokers(brokers, runs, results, interrupts, self._show_wait, end_s)
 
     def run(self) -> Tally:
-        """Run all plans and seeds; complete the output even if a limit or an error stops them."""
+        """Run all plans and seeds. Even if a limit or an error stops them, complete the output."""
         tally = self._tally
         # Imported modules and loaded campaigns are never garbage, so the collector need not scan
         # them.
@@ -190,7 +190,7 @@ class _RunSession:
                 self._printer.end()
 
     def _show_wait(self, condition: Callable[[], str]) -> None:
-        """Show which condition the unfinished run waits for."""
+        """Show for which condition the current run waits."""
         self._progress.update(self._tally.finished, lambda: f"{condition()} ({self._command})")
 
     def _must_stop(self) -> bool:
@@ -225,7 +225,7 @@ class _RunSession:
             self._tally.add(run)
             self._progress.clear()
             if self._watch is not None:
-                # Ctrl-C only ends the view. The end of the shielded block raises it again.
+                # Ctrl-C only ends the view here. At its end, the shielded block raises it again.
                 with suppress(KeyboardInterrupt):
                     self._watch.play(result)
             self._printer.add(run)
@@ -239,9 +239,9 @@ def _on_brokers(
     show_wait: "ShowWait",
     end_s: float,
 ) -> Generator[RunResult]:
-    """Yield the result of each plan and seed, each on new brokers, one after the other.
+    """Run plans and seeds one after the other, each on new brokers, and yield the results.
 
-    An interrupted run also yields a result, because its observations took minutes.
+    An interrupted run also has a result, because its observations took minutes.
     """
 
     def check() -> None:

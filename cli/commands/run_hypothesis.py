@@ -1,4 +1,4 @@
-"""`harrow run --engine hypothesis`: Hypothesis makes open choices and shrinks failures."""
+"""`harrow run --engine hypothesis`: Hypothesis makes the open choices and shrinks failures."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -118,7 +118,7 @@ def _search(
 
     start_s = time.monotonic()
     try:
-        # The garbage collector calls Hypothesis back, and an exception gets lost there.
+        # The garbage collector calls into Hypothesis, where an interrupt would get lost.
         with interrupts.shielded():
             result = search(
                 drawn_from(plan), seed=request.seed or 0, examples_max=examples_max, base=plan, on_run=on_run
@@ -206,7 +206,7 @@ def _suites(finished: Sequence[_FinishedSearch], *, interrupted: bool) -> list[S
 def _write(
     console: Console, finished: Sequence[_FinishedSearch], request: RunRequest, *, interrupted: bool
 ) -> None:
-    """Write the document of a format other than the table, which is printed as searches finish."""
+    """Write the document of a format. The table is printed earlier, as searches finish."""
     runs = [finished_search.run.mapping for finished_search in finished if finished_search.run is not None]
     unreached = _unreached(finished)
     if request.output_format in CI_FORMATS:

@@ -22,7 +22,7 @@ from harrow.cluster_model.lazy_dataclass import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """A campaign, its plans to run, and a command-line argument for this campaign alone."""
+    """A campaign, its plans to run, and a command-line argument that names only this campaign."""
 
     campaign: Campaign
     argument: str
@@ -35,13 +35,13 @@ def select(
     variants: Sequence[str] | None,
     brokers: BrokerRelease | None = None,
 ) -> list[Selection]:
-    """Return the campaigns, each with the plans of its *variants*; without *variants*, of all.
+    """Return the campaigns, each with the plans of its *variants*; by default, of all variants.
 
-    A plan that names no release takes the release of the *brokers*. A campaign that does not suit
-    the release of an option is left out with a note, unless no campaign suits it.
+    A plan that names no release takes the release of the *brokers*. If an option names a release, a
+    campaign that does not suit the release is left out with a note, unless no campaign suits it.
 
     Raises:
-        CampaignError: with the problems of all files.
+        CampaignError: Files have problems. The error has the problems of all files.
 
     """
     arguments = list(arguments)
@@ -78,7 +78,7 @@ def select_to_run(
 
 
 def print_notes(request: CommandRequest, campaigns: Iterable[Campaign], more: Iterable[Problem] = ()) -> None:
-    """Print which keys have no effect and which campaigns are left out, each once."""
+    """Print notes on keys that have no effect and on campaigns that are left out, each once."""
     for problem in dict.fromkeys([*(each for campaign in campaigns for each in campaign.notes), *more]):
         note(request, f"note: {problem}")
 
@@ -92,7 +92,7 @@ def select_one(argument: str, overrides: Sequence[str] | None, variant: str | No
 
 
 def find_campaigns(arguments: Iterable[str]) -> tuple[dict[Path, str], list[Problem]]:
-    """Return the files of *arguments*, each with an argument for this file, and the problems."""
+    """Return the files of *arguments*, each with an argument that names only it, and problems."""
     names: dict[Path, str] = {}
     problems: list[Problem] = []
     for argument in arguments:
@@ -108,14 +108,14 @@ def find_campaigns(arguments: Iterable[str]) -> tuple[dict[Path, str], list[Prob
 
 
 def _relative(path: Path) -> Path:
-    """Return the path as a person would write it: relative if it is below the current folder."""
+    """Return a path as a person would write it: relative, if it is below the current folder."""
     resolved = path.resolve()
     current_folder = Path.cwd()
     return resolved.relative_to(current_folder) if resolved.is_relative_to(current_folder) else path
 
 
 def _short_name(path: Path) -> str:
-    """Return the name of a library campaign, else the path."""
+    """Return the name of a campaign if it is in the library, and otherwise its path."""
     if path.stem in library_names() and resolve(path.stem)[0].resolve() == path.resolve():
         return path.stem
     return str(path)
@@ -149,7 +149,10 @@ def _load_each(
     variants: Sequence[str],
     brokers: BrokerRelease | None = None,
 ) -> tuple[list[Campaign], list[Problem], list[Problem]]:
-    """Return the valid campaigns, the mistakes in others, and what does not suit the release."""
+    """Return the valid campaigns, the mistakes in others, and why campaigns do not suit a release.
+
+    A file that is left out stands in the list as a campaign without plans.
+    """
     loaded: list[Campaign] = []
     problems: list[Problem] = []
     unsuited: list[Problem] = []
@@ -159,7 +162,7 @@ def _load_each(
         except ClusterFileGivenError as error:
             if path.resolve() in named:
                 problems += error.problems
-            # The campaigns of a folder may have their cluster files beside them.
+            # A folder may contain cluster files beside the campaigns that use them.
             loaded.append(Campaign(name=path.stem, description="", path=path, plans=()))
         except UnsuitedError as error:
             unsuited += error.problems

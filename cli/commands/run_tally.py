@@ -27,7 +27,10 @@ from harrow.cluster_model.lazy_dataclass import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FinishedRun:
-    """A run, its form in JSON, its campaign file, and the folder with its result files."""
+    """A finished run. ``mapping`` is its JSON, ``file`` its campaign file.
+
+    ``folder`` has its result files.
+    """
 
     result: RunResult
     mapping: Mapping[str, Any]
@@ -40,7 +43,7 @@ class FinishedRun:
 
     @property
     def variant(self) -> str:
-        """The name for ``--variant``."""
+        """The name that selects the variant with ``--variant``."""
         return variant_name(self.result.plan)
 
 
@@ -68,7 +71,7 @@ class Tally:
         self.reach |= reach_of(plan)
         self.probes.update(probe for probe, count in run.result.probes.items() if count)
         if self.several_seeds:
-            # A single run must reach the required probes alone, and reports missing ones itself.
+            # With one seed, each run has to reach all required probes, and itself reports misses.
             self.required.add(run.result)
         self.simulated_us += run.result.simulated_us
         if run.outcome == UNEXPECTED:
@@ -129,10 +132,10 @@ class SeveralPrinters(RunPrinter):
 
 
 def exit_code_of(outcomes: Iterable[str]) -> int:
-    """Return the exit code for runs with these outcomes: a failure outweighs an undecided run.
+    """Return the exit code for runs with these outcomes. A failure outweighs an undecided run.
 
-    Skipped runs count only if all were skipped. A run on a release for which its campaign was not
-    written does not fail if its outcome differs (`OTHERWISE`).
+    Skipped runs count only if all were skipped. If a campaign was written for another release, a
+    run that ends differently than expected does not fail (`OTHERWISE`).
     """
     decisive = frozenset(outcomes) - {NOT_RUN}
     if UNEXPECTED in decisive:

@@ -23,7 +23,7 @@ from harrow.cli.worker_processes import workers_of
 
 
 def session(request: ShrinkRequest) -> int:
-    """Shrink a run, write the best candidate even if interrupted, and return the exit code."""
+    """Shrink a run, and return the exit code. Even if interrupted, write the best campaign."""
     if str(request.output) == "-":
         request = replace(request, output=None)
     time_max_s = parse_time_s(request.time_max)

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 _LOG: Final = "spark.log"
 _SPARK_ROWS_MIN: Final = 1_000_000
-"""With fewer rows, DuckDB finishes before Spark SQL has warmed up."""
+"""If a sweep has fewer rows, DuckDB finishes before Spark SQL has warmed up."""
 
 
 def session(request: SweepRequest) -> int:
@@ -93,7 +93,7 @@ class _SweepSession:
             from harrow.campaigns.sweep.sweep_folder import SweepFolder, read_definition
 
             definition, path = read_definition(request.report), request.report
-            SweepFolder(path, definition).check()  # The folder may come from anywhere.
+            SweepFolder(path, definition).check()  # The folder may come from another machine.
             with Interrupts() as interrupts, ExitStack() as stack:
                 # DuckDB finishes before Spark has started, so use Spark only on request.
                 if self._wants_spark:
@@ -146,12 +146,12 @@ class _SweepSession:
         return definition
 
     def _engine(self) -> SweepEngine:
-        """Return the engine that is available; refuse if an option asks for Spark and it is not."""
-        from harrow.campaigns.sweep.spark_availability import what_is_missing
+        """Return an available engine. Refuse if an option asks for Spark, but Spark is missing."""
+        from harrow.campaigns.sweep.spark_availability import why_spark_cannot_start
 
         if self._request.engine == "process":
             return "process"
-        missing = what_is_missing(remote=self._request.remote is not None)
+        missing = why_spark_cannot_start(remote=self._request.remote is not None)
         if missing is None:
             return "spark"
         if self._wants_spark:
@@ -252,7 +252,7 @@ class _SweepSession:
         )
         progress = sweep.run()
         if progress.interrupted:
-            interrupts.defer_to_the_end()  # From here on harrow only writes.
+            interrupts.defer_to_the_end()  # From here on, harrow only writes results.
         with interrupts.shielded():
             bar.end()
             folder.end(state_of(progress, engine.name))

@@ -73,10 +73,10 @@ def session(request: TargetRequest) -> int:
 
 
 def _library(overrides: Sequence[str] | None, brokers: BrokerRelease | None = None) -> list[Selection]:
-    """Return the library campaigns that suit the options: Kafka 2.4, for example, has no KRaft.
+    """Return the library campaigns that suit the options. Kafka 2.4, for example, has no KRaft.
 
     Raises:
-        CampaignError: no campaign suits them.
+        CampaignError: No campaign suits the options.
 
     """
     selections: list[Selection] = []
@@ -92,7 +92,7 @@ def _library(overrides: Sequence[str] | None, brokers: BrokerRelease | None = No
 
 
 def _responses(file: "TargetFile", survey: "Survey") -> Iterator[tuple[int, bool]]:
-    """Yield for each broker whether it responds."""
+    """Yield the id of each broker, and whether the broker responds."""
     from harrow.live_cluster.wire.connection import BrokerConnection
 
     for broker in survey.brokers:
@@ -126,7 +126,7 @@ def _show_commands(console: Console, file: "TargetFile") -> None:
 
 
 def _show_each(console: Console, plans: Sequence[tuple[Plan, tuple[str, ...]]]) -> None:
-    """Print for each plan that it can run, or why it cannot."""
+    """Print, for each plan, that it can run, or why it cannot."""
     for plan, reasons in plans:
         name = run_name(plan.campaign, plan.variant)
         show(console, Text.assemble("can run  " if not reasons else ("skipped  ", DIM), name))
@@ -135,7 +135,7 @@ def _show_each(console: Console, plans: Sequence[tuple[Plan, tuple[str, ...]]]) 
 
 
 def _show_summary(console: Console, plans: Sequence[tuple[Plan, tuple[str, ...]]]) -> None:
-    """Print the campaigns that can run, with variants, and the main reasons why others cannot."""
+    """Print the campaigns that can run with their variants, and the main reasons against others."""
     can_run: dict[str, list[str]] = {}
     for plan, reasons in plans:
         if not reasons:

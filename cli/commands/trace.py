@@ -35,7 +35,7 @@ _FINDINGS_NAMED: Final = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Excerpt:
-    """The part of a story to show."""
+    """The part of a story that is shown, and the finding or the record that it is about."""
 
     story: TraceStory
     rows: list[Row]

@@ -28,7 +28,7 @@ def trace_page(story: TraceStory, window: Window) -> str:
         "js": page.joinpath("trace.js").read_text(encoding="utf-8"),
         "data": embedded(page_data(story, window)),
     }
-    # A single pass over the template does not replace a value that looks like a placeholder.
+    # The template is read once, so that a value that looks like a placeholder is not replaced.
     template = page.joinpath("trace.html").read_text(encoding="utf-8").split("{{")
     pieces = [template[0]]
     for piece in template[1:]:

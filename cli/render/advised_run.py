@@ -13,7 +13,7 @@ from harrow.cluster_model.release.profiles import SWITCHES
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdvisedRun:
-    """A library campaign with one switch set to another value."""
+    """A run of a library campaign with one behaviour switch set to another value."""
 
     campaign: str
     variant: str | None
@@ -47,7 +47,7 @@ def advised_run(switch: str) -> AdvisedRun | None:
 
 @cache
 def plans_of(campaign: str, variant: str | None) -> tuple[Plan, ...]:
-    """Return the plans that the command runs: those of all variants, or of the named one."""
+    """Return the plans that a command runs: those of all variants, or only of *variant*."""
     from harrow.campaigns.language.loader import load_campaign
 
     plans = load_campaign(resolve(campaign)[0]).plans

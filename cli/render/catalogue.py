@@ -53,7 +53,7 @@ _BEHAVIOUR: Final = "behaviour"
 _TICKET: Final = "ticket"
 _TERM: Final = "term"
 _USERS: Final[Mapping[str, str]] = {CONSUMER_OFFSETS: "groups", TRANSACTION_STATE: "transactions"}
-"""The clients that use each internal topic."""
+"""What uses each internal topic of Kafka."""
 _CAMPAIGN_EXAMPLE: Final = "in a campaign"
 TRY: Final = "try"
 """The heading of commands to try."""
@@ -87,10 +87,10 @@ def entries(kind: Kind) -> list[CatalogueEntry]:
 
 
 def with_targets(catalogue: list[CatalogueEntry]) -> list[CatalogueEntry]:
-    """Return the entries; those of faults name the targets that can inject the fault.
+    """Return the entries. The entries of faults name the targets that can inject the fault.
 
-    The modules for real brokers know that, so without the libraries of the extra `live` the column
-    is missing.
+    Only the modules for real brokers know these targets. So without the libraries of the extra
+    `live`, the columns of targets are missing.
     """
     if not any(entry.kind == _FAULT for entry in catalogue):
         return catalogue
@@ -113,7 +113,10 @@ def with_targets(catalogue: list[CatalogueEntry]) -> list[CatalogueEntry]:
 
 
 def explain(name: str) -> list[CatalogueEntry]:
-    """Return every entry of this name in any case; `LATEST_RELEASE` is the newest release."""
+    """Return every entry with this name, in upper or lower case.
+
+    The name `LATEST_RELEASE` stands for the newest release.
+    """
     wanted = {**RULE_OF_INVARIANT, LATEST_RELEASE: NEWEST_RELEASE}.get(name.lower(), name.lower())
     term = term_of(name)
     matches = with_targets(
@@ -150,7 +153,7 @@ def _entries_without_files() -> Iterator[CatalogueEntry]:
 def _entry(
     kind: str, name: str, doc: str, sections: Mapping[str, Terms], columns: Terms | None = None
 ) -> CatalogueEntry:
-    """Return an entry: the first paragraph of *doc* is its summary. Paragraphs are unwrapped."""
+    """Return an entry. Its summary is the first paragraph of *doc*. Paragraphs are unwrapped."""
     text = inspect.cleandoc(doc).replace("``", "`")
     summary, *about = (" ".join(paragraph.split()) for paragraph in text.split("\n\n"))
     return CatalogueEntry(
@@ -164,7 +167,7 @@ def _entry(
 
 
 def _try_section(campaign: str, *options: str) -> dict[str, Terms]:
-    """Return a section with a command to try; *options* are keys, each followed by its value."""
+    """Return a section with a command to try. *options* are keys, each followed by its value."""
     settings = (f"--set {key}={value}" for key, value in zip(options[::2], options[1::2], strict=True))
     return {TRY: {"run": f"harrow run {campaign} {' '.join(settings)}"}}
 
@@ -313,7 +316,7 @@ def _count(changes: Terms) -> str:
 
 
 def release_changes(earlier: ReleaseProfile, release: ReleaseProfile) -> tuple[Terms, Terms]:
-    """Return the behaviours and defaults of settings that differ from an earlier release."""
+    """Return the behaviours, and the defaults of settings, that differ from an earlier release."""
     behaviours = {
         name: f"{now}, before {before}" for name, before, now in changed_behaviours(earlier, release)
     }
@@ -378,7 +381,7 @@ def _mutants() -> Iterator[CatalogueEntry]:
 
 
 def _prerequisite(setting: settings.Setting) -> tuple[str, ...]:
-    """Return the option that makes a setting effective: a behaviour, or a release that has it."""
+    """Return the option that a setting needs: a behaviour, or a release that has the setting."""
     if setting.needs:
         return f"behaviours.{setting.needs}", "true"
     if setting.exists_in(DEFAULT_RELEASE):
@@ -415,7 +418,7 @@ def _facts(setting: settings.Setting) -> dict[str, str]:
 
 
 def _setting_example(setting: settings.Setting) -> str:
-    """Return a value that differs from the latest default, if there is one."""
+    """Return an example of a value, which differs from the latest default if possible."""
     default = setting.defaults[-1][1]
     if setting.kind == "bool":
         return value_text(not default)
@@ -499,7 +502,7 @@ def _changes_of(switch: str) -> str:
 
 
 def _with_campaigns(entry: CatalogueEntry) -> CatalogueEntry:
-    """Return a ticket with the campaigns about it, whose files this reads."""
+    """Return a ticket with the campaigns that are about it. This reads their files."""
     switches = entry.sections.get("behaviours", {})
     names = campaigns_about(entry.name, switches)
     campaigns: dict[str, Terms] = {"campaigns": {"about it": ", ".join(names)}} if names else {}

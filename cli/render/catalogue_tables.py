@@ -18,7 +18,7 @@ _WIDTH_MIN: Final = 40
 
 
 def listing(entries: Sequence[CatalogueEntry], width: int) -> Iterator[RenderableType]:
-    """Yield a catalogue as a table, or, in a narrow terminal, as one block per entry."""
+    """Yield a catalogue as a table or, in a narrow terminal, as one block for each entry."""
     columns_width = 2 + max((len(entry.name) for entry in entries), default=0)
     for heading in entries[0].columns if entries else ():
         columns_width += 2 + max(len(heading), *(len(entry.columns[heading]) for entry in entries))
@@ -50,7 +50,7 @@ def _list_text(entry: CatalogueEntry) -> Text:
 
 
 def _first_sentence(text: str) -> str:
-    """Return the first sentence, for lists; `harrow explain` prints the others."""
+    """Return the first sentence, which lists show. `harrow explain` prints all of them."""
     return re.split(r"(?<=[a-z0-9)]\.)\s+(?=[A-Z])", text, maxsplit=1)[0]
 
 

@@ -30,7 +30,7 @@ def show_verdict(
     quiet: bool,
     verbose: bool,
 ) -> None:
-    """Print a verdict. With *quiet* only violations, with *verbose* more findings of each kind."""
+    """Print a verdict: with *quiet* only violations, with *verbose* more findings for each rule."""
     rules = {rule: judged for rule, judged in verdict.rules.items() if judged.findings}
     if quiet:
         rules = {rule: judged for rule, judged in rules.items() if judged.broken}
@@ -69,8 +69,8 @@ def _judgement(judged: RuleResult) -> str:
     permitted_by = list(dict.fromkeys(f.permitted_by for f in judged.findings if f.permitted_by is not None))
     if not judged.broken:
         return f"permitted by {' and '.join(permitted_by)}"
-    beside = f"; {grouped(judged.count - judged.broken)} permitted by {' and '.join(permitted_by)}"
-    return f"despite {judged.promise}{beside if permitted_by else ''}"
+    permitted_too = f"; {grouped(judged.count - judged.broken)} permitted by {' and '.join(permitted_by)}"
+    return f"despite {judged.promise}{permitted_too if permitted_by else ''}"
 
 
 def _conclusion(verdict: Verdict, settings: StatedSettings) -> Iterator[RenderableType]:

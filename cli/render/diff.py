@@ -39,7 +39,10 @@ _LINE_WIDTH: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The detail that a table has room for. Without whole cells, a row has its record once."""
+    """The details for which a table has room.
+
+    Without whole cells, a row shows its record once, and the cells only say what differs.
+    """
 
     has_whole_cells: bool
     has_ids: bool
@@ -95,7 +98,7 @@ _DOWN: Final = {POWER_LOSS: "down without power", SHUT_DOWN: "stopped"}
 
 
 def _disturbances(state: RunState) -> Iterator[str]:
-    """Yield the brokers that are not up, and the other faults in force."""
+    """Yield texts for the brokers that are not up, and for the other faults in force."""
     for node, process in state.brokers.items():
         if not process.is_live:
             yield f"{node_text(node)} {_DOWN.get(process.stopped_by, 'down')}"
@@ -141,7 +144,7 @@ def _state(partition: PartitionState, control_plane: str) -> Text:
 
 
 def _stages(diff: PartitionDiff, run: RunDiff) -> Iterator[RenderableType]:
-    """Yield a table for each moment at which a log end moved, with the moved ends marked."""
+    """Yield a table for each moment at which a LEO, remote LEO or HW moved, with these marked."""
     yield _state(diff.partition, run.control_plane)
     before: Mapping[int, ReplicaEnds] = {}
     for stage in diff.stages:
@@ -214,7 +217,7 @@ def _widest_fitting(
 
 
 def _readers_min(rows: Sequence[diff_rows.FoldedRows]) -> int:
-    """Return the width of the longest name, because a wrapped name cannot be copied."""
+    """Return the least width of the column of readers: a wrapped name could not be copied."""
     names = (name for row in rows for fate in row.first.fates for name in fate.readers)
     return max((len(printable(name)) + 1 for name in names), default=len("read by"))
 
@@ -261,7 +264,7 @@ def _table(
 def _high_watermarks(
     mark: int, replicas: Iterable[ReplicaState], layout: Layout, line: str
 ) -> Iterator[RenderableType]:
-    """Yield a line below the committed records, in the column of each replica with this HW."""
+    """Yield the cells of a row for a high watermark: a line in the column of each such replica."""
     yield Text("HW", DIM)
     if not layout.has_whole_cells:
         yield ""
@@ -301,7 +304,7 @@ def role_text(replica: ReplicaState, state: RunState) -> str:
 
 
 def short_head(broker: int, role: str) -> tuple[str, str]:
-    """Return a heading of two lines: the broker, its role unless it is follower, and the epoch."""
+    """Return a heading of two lines: the broker and its role, but not "follower"; and the epoch."""
     if role.startswith("paused "):
         return f"{broker} paused", role.removeprefix("paused ")
     name, _, epoch = role.rpartition(" e")
@@ -323,12 +326,12 @@ def _end_rows(
 
 
 def high_watermark_text(replica: ReplicaState) -> str:
-    """Return the high watermark; for a log that is not open, in parentheses, its checkpoint."""
+    """Return the high watermark, or, for a log that is not open, its checkpoint in parentheses."""
     return str(replica.known_high_watermark) if replica.is_open else f"({replica.known_high_watermark})"
 
 
 def _readable_ends(replica: ReplicaState) -> str:
-    """Return the high watermark, and the LSO if it is lower."""
+    """Return the high watermark, and also the last stable offset (LSO) if it is lower."""
     text = high_watermark_text(replica)
     return f"{text}, {replica.lso}" if _has_open_transaction(replica) else text
 

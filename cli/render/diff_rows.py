@@ -26,11 +26,11 @@ from harrow.cli.text import Text, lines
 from harrow.cluster_model.lazy_dataclass import dataclass
 
 FOLDED_MIN: Final = 4
-"""This many similar rows, or more, are shown as one."""
+"""So many similar rows, or more, are shown as one row."""
 
 
 class _Sign(NamedTuple):
-    """A sign in a cell, and its meaning."""
+    """A sign in a cell, its meaning, and the sign for a terminal that shows only ASCII."""
 
     sign: str
     meaning: str
@@ -65,19 +65,19 @@ class FoldedRows:
     producers: int = 1
 
     def offsets(self) -> str:
-        """Return the offsets; if there are several, with their number."""
+        """Return the offsets. If there are several, add how many."""
         if self.count == 1:
             return str(self.first.offset)
         return f"{self.first.offset}..{self.last.offset} ({self.count})"
 
 
 class CellSigns:
-    """The signs of a diff. Its legend explains only the signs that were used."""
+    """The signs in a diff. The legend explains only the signs that were used."""
 
     def __init__(self, *, is_unicode: bool, missing: str = _SIGNS[replica_diff.MISSING].meaning) -> None:
-        """Start without a used sign; *missing* is the meaning of the sign for an absent record."""
+        """Start before any sign is used. *missing* is the meaning of the sign for no record."""
         self._is_unicode = is_unicode
-        self._missing_cell = missing
+        self._absent_cell = missing
         self._used: set[str] = set()
 
     def of(self, name: str) -> str:
@@ -87,7 +87,7 @@ class CellSigns:
     def legend(self) -> list[str]:
         """Return the meanings of the used signs."""
         used = [name for name in _SIGNS if name in self._used]
-        meanings = {name: _SIGNS[name].meaning for name in used} | {replica_diff.MISSING: self._missing_cell}
+        meanings = {name: _SIGNS[name].meaning for name in used} | {replica_diff.MISSING: self._absent_cell}
         return [f"{self.of(name)} {meanings[name]}" for name in used]
 
 
@@ -98,11 +98,12 @@ def fold_rows(
     unfolded_offsets: Collection[int] = (),
     fold_limits: Collection[int] = (),
 ) -> Iterator[FoldedRows]:
-    """Yield the rows with similar neighbours folded; with *only_different*, fold all equal rows.
+    """Yield rows, with similar neighbours folded into one.
 
-    An offset has a row for its current records, and one for records that were replaced. Both are
-    folded side by side, so a replaced log takes two rows. *unfolded_offsets* keep their own rows,
-    and folding stops before each offset of *fold_limits*.
+    With *only_different*, all rows with equal records are folded. An offset has a row for its
+    current records, and one for each record that was removed there. Both kinds are folded side by
+    side, so a log that was replaced takes two rows. *unfolded_offsets* keep their own rows, and
+    folding stops before each offset of *fold_limits*.
     """
     block: list[_OffsetRows] = []
     for stack in _rows_by_offset(rows):
@@ -120,7 +121,7 @@ def fold_rows(
 
 
 _OffsetRows = Sequence[replica_diff.DiffRow]
-"""The rows of one offset: its current records, and those that were replaced."""
+"""The rows of one offset: first that of its current records, then those of removed records."""
 
 
 def _rows_by_offset(rows: Sequence[replica_diff.DiffRow]) -> Iterator[_OffsetRows]:
@@ -151,7 +152,7 @@ def _may_be_folded(one: _OffsetRows, other: _OffsetRows, *, only_different: bool
 
 
 def _fold_key(row: replica_diff.DiffRow) -> object:
-    """Return a key that is equal for similar rows: all but values, offsets and times."""
+    """Return a key that is equal for similar rows. Values, offsets and times may differ."""
     cells = tuple(
         (
             *(cell.state, cell.committed, cell.flushed),
@@ -176,10 +177,10 @@ def _fold_key(row: replica_diff.DiffRow) -> object:
 
 
 def cell_text(rows: FoldedRows, broker: int, signs: CellSigns, *, with_ids: bool) -> Text:
-    """Return a replica's record: value, leader epoch and, if asked, producer and sequence."""
+    """Return a replica's record: its value, its leader epoch and, *with_ids*, its producer."""
     first, last = rows.first.cells[broker], rows.last.cells[broker]
     if first.entry is None:
-        return _missing_cell(rows, signs)
+        return _absent_cell(rows, signs)
     sign, style = _sign(first, signs)
     record = record_text(
         first.entry, last.entry if rows.count > 1 else None, rows.producers, with_ids=with_ids
@@ -188,10 +189,10 @@ def cell_text(rows: FoldedRows, broker: int, signs: CellSigns, *, with_ids: bool
 
 
 def short_cell(rows: FoldedRows, broker: int, signs: CellSigns, *, with_ids: bool) -> Text:
-    """Return the record of a replica in a row that already shows a record: "=" if it is equal."""
+    """Return a replica's cell in a row that already shows its record: "=" for the same record."""
     first = rows.first.cells[broker]
     if first.entry is None:
-        return _missing_cell(rows, signs)
+        return _absent_cell(rows, signs)
     sign, style = _sign(first, signs)
     if first.state == replica_diff.SAME:
         return Text(f"={_suffix(first, signs)}", style)
@@ -201,7 +202,7 @@ def short_cell(rows: FoldedRows, broker: int, signs: CellSigns, *, with_ids: boo
 
 
 def row_record(rows: FoldedRows, *, with_ids: bool) -> Text:
-    """Return the record of a row; a folded row has the first one, and with ids also the last."""
+    """Return the record of a row. For a folded row, return the first and, *with_ids*, the last."""
     first, last = rows.first.fates[0].entry, rows.last.fates[0].entry
     if with_ids:
         return Text(record_text(first, last, rows.producers, with_ids=True))
@@ -210,7 +211,7 @@ def row_record(rows: FoldedRows, *, with_ids: bool) -> Text:
 
 
 def record_text(first: LogEntry, last: LogEntry | None, producers: int, *, with_ids: bool) -> str:
-    """Return a record, or the first and the last of several."""
+    """Return a text for one record, or for the first and the last of several records."""
     several = last is not None and last != first
     value = first.value
     if several and last is not None:
@@ -225,23 +226,23 @@ def record_text(first: LogEntry, last: LogEntry | None, producers: int, *, with_
 
 
 def acked_text(rows: FoldedRows, *, with_times: bool) -> Text:
-    """Return the response to the producer of each record in a row."""
+    """Return, for each record in a row, the response that its producer got."""
     if rows.first.is_second_copy:
         return Text("as above")
     several = len(rows.first.fates) > 1
     return lines(
         Text.assemble(
             f"{fate.entry.value}: " if several else "",
-            _acked(fate, with_time=with_times and rows.count == 1),
+            _ack_text(fate, with_time=with_times and rows.count == 1),
             (f" {LOST}", "bold red") if fate.is_lost else "",
         )
         for fate in rows.first.fates
     )
 
 
-def _acked(fate: replica_diff.RecordFate, *, with_time: bool) -> str:
+def _ack_text(fate: replica_diff.RecordFate, *, with_time: bool) -> str:
     if fate.status == ACKED and fate.acked_offset not in {None, fate.entry.offset}:
-        # The producer got an ack for another copy. An ack for this one perhaps did not arrive.
+        # The producer got an ack for another copy. If this copy was acked, that ack did not arrive.
         return f"as {fate.acked_offset}" if fate.acks is None else f"{fate.acks}, not received"
     if fate.status == ACKED:
         acks = fate.acks or "yes"
@@ -260,16 +261,17 @@ def readers_text(rows: FoldedRows, *, with_names: bool) -> Text:
         return lines(str(len(fate.readers) or "-") for fate in rows.first.fates)
     several = len(rows.first.fates) > 1
     return lines(
-        f"{fate.entry.value}: {_names(fate)}" if several else _names(fate) for fate in rows.first.fates
+        f"{fate.entry.value}: {_reader_names(fate)}" if several else _reader_names(fate)
+        for fate in rows.first.fates
     )
 
 
-def _names(fate: replica_diff.RecordFate) -> str:
+def _reader_names(fate: replica_diff.RecordFate) -> str:
     return ", ".join(map(printable, sorted(fate.readers))) or "-"
 
 
-def _missing_cell(rows: FoldedRows, signs: CellSigns) -> Text:
-    # A row of replaced records shows only the replicas that had them.
+def _absent_cell(rows: FoldedRows, signs: CellSigns) -> Text:
+    # A row for removed records shows only the replicas that had them.
     if rows.first.is_past:
         return Text()
     return Text(signs.of(replica_diff.MISSING), _SIGNS[replica_diff.MISSING].style)

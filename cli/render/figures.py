@@ -6,12 +6,12 @@ def interval(low: float, high: float) -> str:
 
 
 def percent(rate: float) -> str:
-    """Return a rate in percent, with more digits for small ones."""
+    """Return a rate in percent, with more digits for a small rate."""
     hundred = rate * 100
     if hundred in {0, 100}:
         return f"{hundred:.0f}%"
     if hundred >= 99.95:
-        return ">99.9%"  # Almost all is not all.
+        return ">99.9%"  # "100.0%" would be wrong.
     if hundred >= 1:
         return f"{hundred:.1f}%"
     return f"{hundred:.2g}%" if hundred >= 0.0001 else f"{hundred:.1e}%"

@@ -37,7 +37,7 @@ EVENT_STYLES: Final = {
     topics.PROCESS: "bold",
     topics.TRUNCATION: "bold red",
 }
-"""The colour of each topic."""
+"""The colour of the events of each story topic."""
 
 _MARKS: Final = {HELD: "✓", PERMITTED: "~", VIOLATED: "✗", INCONCLUSIVE: "?", SKIPPED: "-"}
 _ASCII_MARKS: Final = {HELD: "+", PERMITTED: "~", VIOLATED: "x", INCONCLUSIVE: "?", SKIPPED: "-"}
@@ -46,12 +46,12 @@ _PROBES_SHOWN: Final = 3
 
 
 def marks(console: Console) -> Mapping[str, str]:
-    """Return a sign for each status that the console can show."""
+    """Return, for each status, a sign that the console can show."""
     return _MARKS if is_unicode(console) else _ASCII_MARKS
 
 
 def indented(renderable: RenderableType | str, left: int = INDENT, style: str = "") -> Padding:
-    """Return a renderable with a left margin on every line, wrapped lines included."""
+    """Return a renderable with a left margin on every line, including wrapped lines."""
     shown = Text(renderable, style) if isinstance(renderable, str) else renderable
     return Padding(shown, (0, 0, 0, left), expand=False)
 
@@ -64,7 +64,7 @@ def columns(
         box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style=header_style, show_header=any(heads)
     )
     for head in heads:
-        # Rich measures an empty column as 0 but renders it 1 wide, so it would fold another.
+        # Rich measures an empty column as 0 wide but renders it 1 wide, and folds another column.
         table.add_column(head, overflow="fold", min_width=1)
     for row in rows:
         table.add_row(*row)
@@ -79,7 +79,7 @@ def terms(
     justify: Literal["left", "right"] = "left",
     columns_before: int = 1,
 ) -> Table:
-    """Return a grid of *columns_before* columns, and a last column, the only one that wraps."""
+    """Return a grid of *columns_before* columns and a last column. Only the last one wraps."""
     table = Table.grid(padding=(0, gap, 0, 0))
     for _ in range(columns_before):
         table.add_column(no_wrap=True, style=style, justify=justify)
@@ -99,7 +99,7 @@ def hidden_items(
 
 
 def unreached_states(probes: Sequence[str], *, verbose: bool) -> Text:
-    """Return a line about the rare states that no run reached; without *verbose* it is short."""
+    """Return a line about the rare states that no run reached. *verbose* names all of them."""
     shown_max = len(probes) if verbose else _PROBES_SHOWN
     hint = " (--verbose lists all)" if len(probes) > shown_max else ""
     return Text(f"rare states never reached: {shortlist(probes, shown_max)}{hint}", DIM)

@@ -13,18 +13,18 @@ TEXT_MAX: Final = 50_000
 """The longest diagram that Mermaid draws by default (``maxTextSize``)."""
 
 _INBOUND: Final = (BatchAppended, BatchReplicated)
-"""Events in the lane of a receiver. Their arrows point to this lane."""
+"""Events that happen on the receiver of records. Their arrows point to the event's own lane."""
 _HIGHLIGHT: Final = "rect rgba(255, 170, 0, 0.25)"
 _SYNTAX: Final = re.compile(r"[^\w .,:()=/\[\]+-]|\bend\b", re.IGNORECASE)
 
 
 def mermaid(story: TraceStory, rows: Sequence[Line]) -> str:
-    """Return the source of a diagram. The links of the selected chain have a coloured box."""
+    """Return the source of a diagram. Each link of the selected chain is in a coloured box."""
     return "".join(f"{line}\n" for line in _lines(story, rows))
 
 
 def escaped(text: str) -> str:
-    """Return text with the syntax of Mermaid as character codes."""
+    """Return a text in which Mermaid's syntax is replaced with character codes."""
     return _SYNTAX.sub(lambda match: "".join(f"#{ord(char)};" for char in match[0]), text)
 
 
@@ -43,7 +43,7 @@ def _lines(story: TraceStory, rows: Sequence[Line]) -> Iterator[str]:
     for row in rows:
         if not isinstance(row, ShownRow):
             if participants:
-                # A note spans one actor, or two and all between them.
+                # A note is over one actor, or spans two actors and all those between them.
                 over = ",".join(dict.fromkeys((participants[0], participants[-1])))
                 yield f"    Note over {over}: {escaped(row.text())}"
         elif row.mark is None:

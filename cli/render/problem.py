@@ -1,4 +1,4 @@
-"""Prints mistakes in campaign files: place and message, and on a terminal the line itself."""
+"""Prints mistakes in files: the place and the message, and on a terminal the line itself."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -12,7 +12,7 @@ from harrow.cli.text import Text
 
 _EXCERPT_MAX = 100
 _SHOWN_MAX = 100
-"""A file of 1 MiB can have 100 000 mistakes; too many for a person to read."""
+"""A file of 1 MiB can have 100 000 mistakes, which are too many for a person to read."""
 
 
 def show_problems(console: Console, problems: Iterable[Problem]) -> None:
@@ -28,7 +28,7 @@ def show_problems(console: Console, problems: Iterable[Problem]) -> None:
 
 
 def _excerpt(problem: Problem) -> list[Text]:
-    """Return the line with the mistake and a caret below it; nothing if there is no such line."""
+    """Return the line with the mistake, and a caret below the mistake; nothing without a line."""
     if problem.line == 0:
         return []
     try:

@@ -30,8 +30,8 @@ def releases_document(left: ReleaseProfile, right: ReleaseProfile) -> dict[str, 
 def releases_diff(left: ReleaseProfile, right: ReleaseProfile) -> Iterator[RenderableType]:
     """Yield the differences for people.
 
-    Either release may be the older one, so each value is shown with its release. The word "before"
-    would be ambiguous.
+    Either release may be the older one, so each value is shown with its release. With the word
+    "before", it would be unclear which release has the value.
     """
 
     def sides(first: str, second: str) -> str:

@@ -1,4 +1,4 @@
-"""Renders runs for people: a block per campaign, a line per run, the story of each failure."""
+"""Renders runs for people: a block for each campaign, a line for each run, a story of failures."""
 
 import shlex
 import sys
@@ -21,7 +21,7 @@ from harrow.campaigns.record.report import (
     anomalies,
     in_short,
     longest_outage_us,
-    of_clients_first,
+    of_clients_or_invariants,
     reason,
     variant_name,
 )
@@ -48,8 +48,8 @@ _MAXRSS_UNIT_BYTES: Final = 1 if sys.platform == "darwin" else 1024
 class RunTable(RunPrinter):
     """The default format.
 
-    With one seed it prints a line as each run finishes. With several, it groups the runs of a
-    campaign by variant and verdict at its end, unless ``verbose``.
+    With one seed, it prints a line as each run finishes. With several seeds, it prints the runs of
+    a campaign when all have finished, grouped by variant and verdict, unless ``verbose`` is set.
     """
 
     def __init__(self, console: Console, *, several_seeds: bool, quiet: bool, verbose: bool) -> None:
@@ -148,7 +148,7 @@ class RunTable(RunPrinter):
 
 
 def _typical_reason(runs: Sequence[FinishedRun]) -> str:
-    """Return why typical runs ended as expected; if they held, describe the longest outage."""
+    """Return the reason of one of these runs; if they held, of the run with the longest outage."""
     first = runs[0]
     if first.outcome != AS_EXPECTED or first.result.verdict.status in (VIOLATED, PERMITTED):
         return ""
@@ -163,7 +163,7 @@ def _permitted_text(runs: Sequence[FinishedRun]) -> str:
     counts = Counter(
         (anomaly.rule, anomaly.permitted_by)
         for run in runs
-        for anomaly in of_clients_first(
+        for anomaly in of_clients_or_invariants(
             [anomaly for anomaly in anomalies(run.result) if anomaly.permitted_by is not None]
         )
     )
@@ -172,7 +172,7 @@ def _permitted_text(runs: Sequence[FinishedRun]) -> str:
 
 
 def detail_of(run: FinishedRun) -> str:
-    """Return why a run has its verdict, without missed expectations, which the story locates."""
+    """Return why a run has its verdict. The story has missed expectations, so they are left out."""
     result = run.result
     is_miss = run.outcome in (UNEXPECTED, OTHERWISE) and bool(result.missed) and result.difference is None
     return in_short(result) if is_miss else reason(result)
@@ -183,7 +183,7 @@ def _has_finding(run: FinishedRun) -> bool:
 
 
 def _diff_commands(folders: Sequence[Path]) -> Iterator[Text]:
-    """Yield the commands that show the findings of a few runs."""
+    """Yield the commands that show the findings of runs, unless there are many runs."""
     if len(folders) > _DIFF_COMMANDS_MAX:
         return
     for number, folder in enumerate(folders):
@@ -195,7 +195,7 @@ def _diff_commands(folders: Sequence[Path]) -> Iterator[Text]:
 
 
 def _outcome_word(run: FinishedRun) -> str:
-    """Return the outcome to print; empty if the campaign has no expectations and nothing failed."""
+    """Return the outcome to print. It is empty if nothing was expected and nothing failed."""
     is_plain = run.result.plan.expect.is_empty() and run.outcome == AS_EXPECTED
     return "" if is_plain or run.outcome in (UNDECIDED, NOT_RUN) else run.outcome
 

@@ -27,9 +27,9 @@ _USUAL_PERCENT: Final = 90
 
 
 class AcksOverTime:
-    """Acks over time: a sign for each time step, and a line with the step's length and the maximum.
+    """Acks over time: a sign for each time step, and a line with its length and the maximum.
 
-    If the line has no room for all steps, several share a sign.
+    If the line has no room for all time steps, several of them share a sign.
     """
 
     def __init__(self, counts: Sequence[int], bucket_us: int) -> None:
@@ -50,7 +50,7 @@ class AcksOverTime:
 
 def sparkline(counts: Sequence[int], bars: str) -> str:
     """Return a sign for each count, a blank for zero."""
-    # If the maximum were the scale, a burst after an outage would make all else invisible.
+    # If the highest bar stood for the maximum, a burst after an outage would hide everything else.
     usual = percentile(sorted(filter(None, counts)) or [1], _USUAL_PERCENT)
     return "".join(_BLANK if n == 0 else bars[min(len(bars), -(-n * len(bars) // usual)) - 1] for n in counts)
 

@@ -34,7 +34,7 @@ _FINDINGS_SHOWN: Final = 3
 
 
 def short_story(run: FinishedRun) -> Iterator[RenderableType]:
-    """Yield why a run failed: one story per broken promise, because others are similar."""
+    """Yield why a run failed: one story for each broken promise, because others are similar."""
     for anomaly in anomalies(run.result):
         if anomaly.permitted_by is None:
             yield from _findings(anomaly, shown_max=1, everything=False)
@@ -43,7 +43,7 @@ def short_story(run: FinishedRun) -> Iterator[RenderableType]:
     if difference is None or run.outcome == UNEXPECTED:
         yield from _missed_and_undecided(run, shown=reason(run.result))
     elif difference.step is not None:
-        # The trial only got further in the script, so missed expectations may have other causes.
+        # The trial only showed that the script gets further, so other causes are possible.
         yield from _expectations(run)
     if run.result.drawn:
         drawn = ", ".join(f"{name}={value}" for name, value in run.result.drawn)
@@ -52,7 +52,7 @@ def short_story(run: FinishedRun) -> Iterator[RenderableType]:
 
 
 def whole_story(run: FinishedRun) -> Iterator[RenderableType]:
-    """Yield the details of a run, on a screen or two."""
+    """Yield the details of a run. They fill a screen or two."""
     result = run.result
     yield indented(
         f"Kafka {result.plan.kafka}, seed {result.seed}, {result.simulated_us / 1_000_000:.3f} s of cluster time, "
@@ -87,7 +87,7 @@ def _findings(anomaly: FindingGroup, *, shown_max: int, everything: bool) -> Ite
 
 
 def story_of(finding: Finding, *, everything: bool = False) -> Iterator[RenderableType]:
-    """Yield the chain that led to a finding, and the settings that would have prevented it.
+    """Yield the chain that led to a finding, and what would have prevented the finding.
 
     Without *everything*, a long chain is shortened to its turning points.
     """
@@ -97,7 +97,7 @@ def story_of(finding: Finding, *, everything: bool = False) -> Iterator[Renderab
 
 
 def prevention_of(finding: Finding, left: int) -> Iterator[RenderableType]:
-    """Yield the settings that would have prevented a finding, with commands on unwrapped lines."""
+    """Yield what would have prevented a finding. Commands are on lines that are not wrapped."""
     for line in prevention_lines(finding):
         indent = left + 2 * line.depth
         if line.is_command:
@@ -107,7 +107,7 @@ def prevention_of(finding: Finding, left: int) -> Iterator[RenderableType]:
 
 
 def chain_table(chain: Iterable[Link]) -> Table:
-    """Return the links of a chain with their times in a column, or a dash without a time."""
+    """Return the links of a chain, with their times in a column. A dash stands for no time."""
     rows = (("-" if link.at_us is None else seconds(link.at_us), Text(sentence(link))) for link in chain)
     return terms(rows, style=DIM, gap=1, justify="right")
 
@@ -133,7 +133,7 @@ def _expectations(run: FinishedRun) -> Iterator[RenderableType]:
 
 
 def _missed_and_undecided(run: FinishedRun, *, shown: str = "") -> Iterator[RenderableType]:
-    """Yield missed expectations, and why the run is undecided, without the reason *shown*."""
+    """Yield missed expectations, and why the run is undecided, except for the reason *shown*."""
     yield from _expectations(run)
     result = run.result
     for step in result.timed_out_steps:

@@ -28,7 +28,7 @@ _RARE_SHOWN: Final = 5
 def show_report(
     console: Console, report: SweepReport, written: Sequence[WrittenFailure], *, quiet: bool, verbose: bool
 ) -> None:
-    """Print a report. With *quiet* only failures, with *verbose* all their kinds and all probes."""
+    """Print a report: with *quiet* only failures, with *verbose* all their kinds and all probes."""
     files = {(each.group.campaign, each.group.signature): each for each in written}
     shown = report.failures if verbose else report.failures[:_GROUPS_SHOWN]
     for group in shown:
@@ -56,7 +56,7 @@ def _failure(group: FailureGroup, written: WrittenFailure | None) -> Iterator[Re
     if written is not None:
         lines["shrunk" if written.shrunk else "campaign"] = str(written.path)
     for label, text in lines.items():
-        # Lines to copy are not wrapped, and not cut off at the edge like padded text.
+        # Users copy these lines, so they are neither wrapped nor cut off.
         yield unbroken(Text.assemble("  ", (f"{label:10}", DIM), text))
 
 
@@ -72,7 +72,7 @@ def _count(number: int, noun: str) -> str:
 
 
 def _repeaters(state: Mapping[str, Any], repeated: int) -> str:
-    """Return which workers repeated the runs; a single worker repeats its own."""
+    """Return which workers repeated the runs. A worker that is alone repeats its own runs."""
     elsewhere = int(state.get("repeated_elsewhere", repeated))
     if elsewhere == repeated:
         return " by another worker"

@@ -1,8 +1,8 @@
 """Renders the matrix of a sweep: a row for each cell, with its settings and then its results.
 
-If the terminal has no room for all columns, the others follow below, with the same rows. If it has
-no room for a single group of columns, each cell is a block of lines. No figure or setting is cut
-off.
+If the terminal has no room for all columns, the remaining columns follow below, with the same rows.
+If it has no room even for one group of columns, each cell of the sweep is a block of lines. No
+figure or setting is cut off.
 """
 
 import re
@@ -28,7 +28,7 @@ from harrow.cluster_model.lazy_dataclass import dataclass
 _GAP: Final = 2
 _INDENT: Final = 2
 _HEAD_MAX: Final = 12
-"""If a setting has a longer name, its column has a letter, which the legend explains."""
+"""If the name of a setting is longer, its column is headed by a letter that a legend explains."""
 
 _KAFKA: Final = "kafka"
 _RELEASE: Final = re.compile(r"\d+(\.\d+)*")
@@ -113,7 +113,7 @@ class Matrix:
 
 
 def _bands(groups: Sequence[_ColumnGroup], room: int) -> Iterator[list[_ColumnGroup]]:
-    """Yield the groups in bands that fit side by side."""
+    """Yield bands of groups. The groups of a band fit side by side."""
     band: list[_ColumnGroup] = []
     width = 0
     for group in groups:
@@ -168,7 +168,7 @@ class _Row:
 
 
 def _rows(report: SweepReport) -> list[_Row]:
-    """Return the cells in the order of the sweep, but settings in the order of their values."""
+    """Return the cells by campaign and variant, as in the sweep, then by the values of settings."""
     definitions = {(cell["campaign"], cell["cell"]): cell for cell in report.state.get("cells", ())}
     cells = dict.fromkeys(
         [
@@ -205,7 +205,7 @@ def _positions(names: Sequence[str]) -> dict[str, int]:
 
 
 def _value_positions(key: str, values: Sequence[str]) -> dict[str, int]:
-    """Return the position of each value of a setting: numbers by size, then words by first use."""
+    """Return the position of each value of a setting: numbers by size, then words as they occur."""
     first_uses = _positions(values)
     is_release = key == _KAFKA and all(map(_RELEASE.fullmatch, first_uses))
 
@@ -219,14 +219,14 @@ def _value_positions(key: str, values: Sequence[str]) -> dict[str, int]:
 
 
 def _amount(value: str) -> Fraction | None:
-    """Return the amount of a value, times in seconds and sizes in bytes; None for a word."""
+    """Return a value as a number, with times in seconds and sizes in bytes; None for a word."""
     match = _QUANTITY.fullmatch(value.strip())
     unit = None if match is None else _UNITS.get(match["unit"])
     return None if match is None or unit is None else Fraction(match["number"]) * unit
 
 
 def _key_columns(rows: Sequence[_Row]) -> tuple[dict[str, str], list[_Column]]:
-    """Return the legend of letters for long names, and a column for each key that differs."""
+    """Return the letters for long names, and a column for each key that differs between rows."""
     columns = []
     if len({row.campaign for row in rows}) > 1:
         columns.append(_key_column("campaign", [row.campaign for row in rows]))

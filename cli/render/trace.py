@@ -1,4 +1,4 @@
-"""Renders the story of a run as text: lanes as columns if they fit, else a line per event."""
+"""Renders the story of a run as text: lanes are columns if they fit, else each event is a line."""
 
 from collections.abc import Iterator, Sequence
 from typing import Final
@@ -36,7 +36,7 @@ Piece = tuple[str, str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaneSigns:
-    """The characters for lines and marks."""
+    """The characters for the vertical lines of lanes, for marks, and for folded events."""
 
     live: str
     leading: str
@@ -87,13 +87,13 @@ def ending(finding: NumberedFinding | None, record: RecordStory | None) -> Itera
 
 
 def lanes_of(story: TraceStory, rows: Sequence[Line]) -> list[str]:
-    """Return the lanes that are not empty, in order."""
+    """Return the lanes in which rows have events, in the order of the story."""
     used = {row.event.narration.lane for row in rows if isinstance(row, ShownRow)}
     return [lane for lane in story.lanes if lane in used]
 
 
 class LaneStates:
-    """The state of each actor (up, paused, leading) at a moment that only moves forward."""
+    """The state of each actor (up, paused, leading) at a moment. It can only move forward."""
 
     def __init__(self, story: TraceStory) -> None:
         self._story = story
@@ -110,7 +110,7 @@ class LaneStates:
             if isinstance(event, ClientStopped):
                 self._stopped_clients.add(event.client)
             elif isinstance(event, ClientSent):
-                # No event reports the return of a client; its next send shows it.
+                # No event reports that a client is back, but its next send shows it.
                 self._stopped_clients.discard(event.client)
             self._next += 1
 
@@ -123,7 +123,7 @@ class LaneStates:
         return broker is not None and broker.is_paused
 
     def is_leading(self, lane: str) -> bool:
-        """Return whether a broker believes that it leads some partition."""
+        """Return whether the actor is a broker that believes that it leads a partition."""
         broker = self._broker(lane)
         return broker is not None and any(
             partition.replicas[broker.broker].role == LEADER
@@ -165,7 +165,7 @@ class StoryTable:
                 yield from self._event_columns(group, time, self._widths)
 
     def _groups(self) -> Iterator[FoldedRow | CreatedTopics | list[ShownRow]]:
-        """Yield groups of rows to show side by side: in columns, the events of one instant."""
+        """Yield the rows in groups. With columns, events of one time are shown side by side."""
         group: list[ShownRow] = []
         for row in self._rows:
             if isinstance(row, ShownRow) and group and self._is_beside(group[-1], row):
@@ -187,7 +187,7 @@ class StoryTable:
         )
 
     def _lane_widths(self) -> list[int] | None:
-        """Return the width of each lane; None if there are too many for columns."""
+        """Return the width of each lane; None if there are too many lanes for columns."""
         available = self._width - _TIME_WIDTH - _GAP - (_GAP + 1) * len(self._lanes)
         if self._width > _COLUMNS_MAX or not self._lanes:
             return None
@@ -250,7 +250,7 @@ class StoryTable:
             yield line
 
     def _state_sign(self, lane: str) -> str:
-        """Return the sign for the state of an actor while another acts."""
+        """Return the sign for the state of an actor in a line that shows events of others."""
         if lane == FAULTS or self._states.is_down(lane):
             return ""
         if self._states.is_paused(lane):
@@ -259,7 +259,7 @@ class StoryTable:
 
 
 def wrapped(text: str, width: int) -> list[str]:
-    """Return a text as lines of at most *width* cells; longer words are split."""
+    """Return a text as lines of at most *width* terminal cells. Longer words are split."""
     if cell_len(text) <= width:
         return [text]
     lines, line = [], ""

@@ -10,7 +10,7 @@ from harrow.cluster_model.lazy_dataclass import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandRequest:
-    """A parsed command line. The fields are defaults for options that its command does not have."""
+    """A parsed command line. Its fields are the defaults of options that the command lacks."""
 
     output_format: str = field(init=False, default="table")
     output: Path | None = field(init=False, default=None)
@@ -22,23 +22,23 @@ class CommandRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OnCluster(CommandRequest):
-    """The request of a command with campaigns that can run on a cluster file (``--cluster``).
+    """The request of a command whose campaigns can run on a cluster file (``--cluster``).
 
-    In a class with several bases it comes last, because dataclasses take fields of the first base.
+    In a class with several bases, this one comes last, so that the fields of the others win.
     """
 
     overrides: list[str] | None = field(init=False, default=None)
     cluster: Path | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
-        """Make the cluster file one of the options ``--set``, which the language reads."""
+        """Turn the cluster file into an option ``--set``, because the language reads these."""
         if self.cluster is not None:
             object.__setattr__(self, "overrides", [f"{CLUSTER}={self.cluster}", *(self.overrides or ())])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenRequest(CommandRequest):
-    """The request of a command whose output may go to a file."""
+    """The request of a command whose output can be written to a file."""
 
     output: options.Output = None
     quiet: options.Quiet = False

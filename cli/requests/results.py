@@ -74,7 +74,7 @@ class DiffRequest(CommandRequest):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TraceRequest(WrittenRequest):
-    """ShowWait the story of a recorded run.
+    """Show the story of a recorded run.
 
     Shows what brokers and clients did, in order of time, each in a lane of its own. Routine events
     are only counted. `--format html` writes a page that you can search and scroll without a

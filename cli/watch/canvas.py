@@ -15,7 +15,7 @@ WARNED: Final = "yellow"
 GOOD: Final = "green"
 PAUSED: Final = "magenta"
 HEADING: Final = "bold"
-"""Colours of a live view. Words or signs repeat what each colour means."""
+"""Colours of a live view. Words or signs also say what each colour means."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +55,7 @@ def shortened(text: str, room: int, canvas: Canvas) -> str:
 
 
 def bar(fraction: float, canvas: Canvas) -> Text:
-    """Return a progress bar as wide as the canvas, of which *fraction* is done."""
+    """Return a progress bar that is as wide as the canvas, with *fraction* of it filled."""
     done = round(max(0.0, min(1.0, fraction)) * canvas.width)
     full, empty = ("━", "─") if canvas.is_unicode else ("=", "-")
     return Text.assemble((full * done, GOOD), (empty * (canvas.width - done), DIM))

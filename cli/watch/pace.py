@@ -1,9 +1,9 @@
-"""The pace of a playback: bursts play slowly enough to see, and idle time is cut short.
+"""The pace of a playback: bursts play slowly enough to be seen, and idle time is cut short.
 
 The decisive events of a run often happen within milliseconds, between idle seconds. So each turning
-point stays on screen for a while, and so does each append or copy of a record. Both have a limit
-for the whole run, and idle time has a limit too. Times are microseconds at speed 1; divided by the
-speed they are wall-clock times.
+point stays on screen for a while, and so does each event that moves a record along. For the whole
+run, the time on screen has a limit for each of these two kinds. The time between two events has a
+limit too. Times are microseconds at speed 1. Divided by the speed, they are wall-clock times.
 """
 
 from collections.abc import Iterator
@@ -21,20 +21,20 @@ _TURNING_POINTS_MAX_US: Final = 100 * US_PER_SECOND
 """How long all turning points of a run stay on screen, at most."""
 
 _MOVE_US: Final = US_PER_SECOND
-"""How long one append or copy of a record stays on screen."""
+"""How long one event that moves a record along stays on screen (`Playback.is_move`)."""
 
 _MOVES_MAX_US: Final = 40 * US_PER_SECOND
-"""How long all appends and copies of a run stay on screen, at most."""
+"""How long all such events of a run stay on screen, at most."""
 
 _IDLE_MAX_US: Final = 5 * US_PER_SECOND
-"""How long the time between two events is shown, at most."""
+"""How long an idle time between two events is shown, at most."""
 
 
 @dataclass(frozen=True, slots=True)
 class Frame:
     """The state after the event at *position*.
 
-    It is on screen for *shown_us*. Meanwhile the displayed cluster clock advances by *advance_us*.
+    It is on screen for *shown_us*. In this time, the displayed clock advances by *advance_us*.
     """
 
     position: int

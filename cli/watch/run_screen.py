@@ -1,4 +1,4 @@
-"""The live view of a run: renders one moment as lines for a terminal. It reads no clock."""
+"""The live view of a run: renders one moment as lines for a terminal, without reading a clock."""
 
 from collections.abc import Iterator, Sequence
 from typing import Final
@@ -23,39 +23,44 @@ from harrow.cluster_model.protocol import NO_LEADER
 from harrow.cluster_model.topology import is_server, process_name
 
 _HEIGHT_MAX: Final = 50
-_STRIP_MAX: Final = 60
-_STRIP_MIN: Final = 8
-_ROLE_MIN: Final = 14
-_ENDS_MIN: Final = 25
+_LOG_WIDTH_MAX: Final = 60
+_LOG_WIDTH_MIN: Final = 8
+"""The width of a replica's log: one sign for each record at its end."""
+_ROLE_WIDTH_MIN: Final = 14
+_ENDS_WIDTH_MIN: Final = 25
+"""The widths of the columns for a replica's role, and for the ends of its log (LEO, HW)."""
 _EVENTS_MIN: Final = 3
 _EVENTS_MAX: Final = 8
 _FAULTS_SHOWN: Final = 3
 _ANOMALIES_SHOWN: Final = 3
 _NARROW: Final = 70
+"""Below this width of the terminal, faults are shown without the time at which they struck."""
 _BROKER_LINES_MAX: Final = 3
-_ABOVE_KEPT: Final = 3 + _BROKER_LINES_MAX
-_BELOW_KEPT: Final = 6
+_LINES_RESERVED_ABOVE: Final = 3 + _BROKER_LINES_MAX
+"""Lines reserved above the partitions: a heading of two lines, the brokers, and the records."""
+_LINES_RESERVED_BELOW: Final = 6
+"""Lines reserved below the partitions, for faults and findings."""
 _LANE_WIDTH: Final = 11
 _LABEL_WIDTH: Final = len("brokers ")
 
 
 def frame(scene: Scene, canvas: Canvas, *, speed: str = "") -> Group:
-    """Return a moment of a run, with one line of the terminal for each of its lines.
+    """Render a moment of a run. No line wraps.
 
     All moments of a run have the same number of lines, so that nothing jumps. Items that do not fit
-    are counted.
+    are only counted.
     """
     height = max(1, min(canvas.height - 1, _HEIGHT_MAX))
     servers = list(_servers(scene, canvas))
-    kept = _ABOVE_KEPT + len(servers) + _BELOW_KEPT
+    reserved = _LINES_RESERVED_ABOVE + len(servers) + _LINES_RESERVED_BELOW
     above = [*_heading(scene, canvas, speed), *_brokers(scene, canvas), *servers, _records(scene)]
     below = [*_faults(scene, canvas), *_anomalies(scene.anomalies, canvas)]
-    # Faults and findings come and go, and unhealthy brokers take more words. So these keep a fixed
-    # number of lines, and events yield lines to more of them: the layout of partitions does not
-    # change during a run.
-    partitions = _partitions(scene, canvas, height - kept - _EVENTS_MIN - 1)
+    # Faults and findings come and go, and unhealthy brokers take more words. So each of these has a
+    # reserved number of lines. If they need more, the list of events gets shorter, so that the
+    # partitions stay in place during a run.
+    partitions = _partitions(scene, canvas, height - reserved - _EVENTS_MIN - 1)
     lines = [*above, *partitions, *below]
-    room = min(height - len(lines) - 1, _EVENTS_MAX + kept - len(above) - len(below))
+    room = min(height - len(lines) - 1, _EVENTS_MAX + reserved - len(above) - len(below))
     if room > 0:
         lines += [Text.assemble(("what happened", HEADING)), *_events(scene.events, room)]
     return Group(*(fitted(line, canvas) for line in lines[:height]))
@@ -74,16 +79,14 @@ def _heading(scene: Scene, canvas: Canvas, speed: str) -> Iterator[Text]:
 
 
 def _brokers(scene: Scene, canvas: Canvas) -> Iterator[Text]:
-    """Yield the brokers on a few lines; the healthy ones of too many are omitted first."""
+    """Yield the brokers on a few lines. If there are too many, healthy ones are left out first."""
     state = scene.state
     brokers = [broker for _, broker in sorted(state.brokers.items()) if not is_server(broker.broker)]
     words = [_broker(broker, scene) for broker in brokers]
     no_controller = [Text("no controller", WARNED)] if state.controller == NO_CONTROLLER else []
     lines = _wrapped("brokers", [*words, *no_controller], canvas)
     if len(lines) > _BROKER_LINES_MAX:
-        by_urgency = sorted(
-            zip(brokers, words, strict=True), key=lambda pair: _is_inconspicuous(pair[0], scene)
-        )
+        by_urgency = sorted(zip(brokers, words, strict=True), key=lambda pair: _is_ordinary(pair[0], scene))
         shown = len(by_urgency)
         while shown and len(lines) > _BROKER_LINES_MAX:
             shown -= 1
@@ -92,17 +95,20 @@ def _brokers(scene: Scene, canvas: Canvas) -> Iterator[Text]:
             shown_words = (word for _, word in by_urgency[:shown])
             lines = _wrapped("brokers", [*no_controller, *shown_words, rest], canvas)
     yield from lines
-    yield from [Text()] * (_broker_lines_kept(brokers, canvas) - len(lines))
+    yield from [Text()] * (_broker_lines_reserved(brokers, canvas) - len(lines))
 
 
-def _broker_lines_kept(brokers: Sequence[BrokerState], canvas: Canvas) -> int:
-    """Return how many lines the brokers take when all are down, so that lines below never move."""
+def _broker_lines_reserved(brokers: Sequence[BrokerState], canvas: Canvas) -> int:
+    """Return how many lines the brokers take when all are down.
+
+    So many are always reserved, so that the lines below do not move when brokers go down.
+    """
     words = [Text(f"{broker.broker} DOWN, no power") for broker in brokers]
     return min(_BROKER_LINES_MAX, len(_wrapped("brokers", [*words, Text("no controller")], canvas)))
 
 
 def _servers(scene: Scene, canvas: Canvas) -> Iterator[Text]:
-    """Yield the dedicated controllers, or the ZooKeeper servers, on a line for each kind."""
+    """Yield the dedicated controllers or the ZooKeeper servers, after a label with their kind."""
     by_kind: dict[str, list[Text]] = {}
     for node, server in sorted(scene.state.brokers.items()):
         if is_server(node):
@@ -124,10 +130,10 @@ def _wrapped(name: str, words: Sequence[Text], canvas: Canvas) -> list[Text]:
     return lines
 
 
-_DOWN: Final = {POWER_LOSS: "DOWN, no power", SHUT_DOWN: "STOPPED"}
+_DOWN_TEXTS: Final = {POWER_LOSS: "DOWN, no power", SHUT_DOWN: "STOPPED"}
 
 
-def _is_inconspicuous(broker: BrokerState, scene: Scene) -> bool:
+def _is_ordinary(broker: BrokerState, scene: Scene) -> bool:
     is_up = broker.is_live and not (broker.is_paused or broker.is_stopping) and broker.is_registered
     return is_up and broker.broker != scene.state.controller and not broker.is_active_controller
 
@@ -147,7 +153,7 @@ def _server(server: BrokerState, number: str, scene: Scene) -> Text:
 def _process_state(process: BrokerState, name: str) -> Text:
     text = Text(f"{name} ")
     if not process.is_live:
-        return text.append(_DOWN.get(process.stopped_by, "DOWN"), BAD)
+        return text.append(_DOWN_TEXTS.get(process.stopped_by, "DOWN"), BAD)
     if process.is_paused:
         return text.append("PAUSED", PAUSED)
     if process.is_stopping:
@@ -156,7 +162,7 @@ def _process_state(process: BrokerState, name: str) -> Text:
 
 
 def _controller_text(process: BrokerState, scene: Scene, word: str) -> Text:
-    """Return whether a process is the controller, or still believes that it is."""
+    """Return a text for a process that is the controller, or that still believes that it is."""
     if scene.state.controller == process.broker:
         return Text(f" {word} e{scene.state.controller_epoch}", "cyan")
     return Text(" DEPOSED controller", WARNED) if process.is_active_controller else Text()
@@ -185,35 +191,35 @@ def _partitions(scene: Scene, canvas: Canvas, room: int) -> list[Text]:
     partitions = list(scene.state.partitions.values())
     if sum(1 + len(partition.replicas) for partition in partitions) + 1 <= room:
         signs = CellSigns(is_unicode=canvas.is_unicode, missing="not there")
-        lines = list(_tall(partitions, scene, canvas, signs))
+        lines = list(_partitions_with_logs(partitions, scene, canvas, signs))
         return [*lines, Text(f"  {_legend(signs, canvas)}", DIM)]
-    return _flat(partitions, scene, max(room, 3))
+    return _partition_rows(partitions, scene, max(room, 3))
 
 
 def _legend(signs: CellSigns, canvas: Canvas) -> str:
-    return "; ".join([f"{_committed(canvas)} below its HW", *signs.legend()])
+    return "; ".join([f"{_committed_sign(canvas)} below its HW", *signs.legend()])
 
 
-def _committed(canvas: Canvas) -> str:
+def _committed_sign(canvas: Canvas) -> str:
     return "█" if canvas.is_unicode else "#"
 
 
-def _tall(
+def _partitions_with_logs(
     partitions: Sequence[partition_state.PartitionState], scene: Scene, canvas: Canvas, signs: CellSigns
 ) -> Iterator[Text]:
-    """Yield a line for each partition, then one for each replica, with a sign per record."""
+    """Yield a line for each partition, and then its replicas' logs with a sign for each record."""
     words = {
         (partition.name, replica.broker): _words(replica, partition, scene)
         for partition in partitions
         for replica in partition.replicas.values()
     }
-    role_width = max(_ROLE_MIN, *(cell_len(role) for role, _, _ in words.values()))
-    ends_width = max(_ENDS_MIN, *(cell_len(ends) for _, ends, _ in words.values()))
-    strip_max = max(_STRIP_MIN, min(_STRIP_MAX, canvas.width - role_width - ends_width - 6))
-    cells = {partition.name: cells_at_end(partition, strip_max) for partition in partitions}
+    role_width = max(_ROLE_WIDTH_MIN, *(cell_len(role) for role, _, _ in words.values()))
+    ends_width = max(_ENDS_WIDTH_MIN, *(cell_len(ends) for _, ends, _ in words.values()))
+    log_width_max = max(_LOG_WIDTH_MIN, min(_LOG_WIDTH_MAX, canvas.width - role_width - ends_width - 6))
+    cells = {partition.name: cells_at_end(partition, log_width_max) for partition in partitions}
     for partition in partitions:
         offsets, by_broker = cells[partition.name]
-        head = _znode(partition)
+        head = _partition_heading(partition)
         if offsets.start > 0:
             head.append(f"  offsets {offsets.start}-{offsets.stop - 1}", DIM)
         yield head
@@ -239,7 +245,7 @@ def _words(
     if replica.role == partition_state.LEADER and role != "down":
         if replica.broker == partition.leader:
             style = style or GOOD
-        else:  # It has not heard of its successor yet.
+        else:  # The replica has not yet learned that another one leads.
             role, style = f"{role} DEPOSED", BAD
     if replica.broker not in partition.isr:
         role, style = f"{role}, not in ISR", style or WARNED
@@ -251,13 +257,13 @@ def _words(
     return f"{replica.broker} {role}", ends, style
 
 
-def _znode(partition: partition_state.PartitionState) -> Text:
+def _partition_heading(partition: partition_state.PartitionState) -> Text:
     leader = ("NO LEADER", BAD) if partition.leader == NO_LEADER else (f"leader {partition.leader}", "")
     epoch = "" if partition.leader_epoch == partition_state.NO_EPOCH else f", epoch {partition.leader_epoch}"
     return Text.assemble(
         (printable(partition.name), HEADING),
         *("  ", leader, epoch, ", ISR "),
-        (_isr(partition), "" if _is_whole(partition) else WARNED),
+        (_isr(partition), "" if _is_isr_whole(partition) else WARNED),
     )
 
 
@@ -268,11 +274,13 @@ def _sign(cell: LogCell, signs: CellSigns, canvas: Canvas) -> tuple[str, str]:
         return signs.of(MISSING), DIM
     if cell.state == REMOVED:
         return signs.of(partition_state.TRUNCATED if cell.removed is None else cell.removed.cause), PAUSED
-    return (_committed(canvas), GOOD) if cell.committed else (signs.of("uncommitted"), WARNED)
+    return (_committed_sign(canvas), GOOD) if cell.committed else (signs.of("uncommitted"), WARNED)
 
 
-def _flat(partitions: Sequence[partition_state.PartitionState], scene: Scene, room: int) -> list[Text]:
-    """Return a line for each partition; the healthy ones of too many are omitted first."""
+def _partition_rows(
+    partitions: Sequence[partition_state.PartitionState], scene: Scene, room: int
+) -> list[Text]:
+    """Return a line for each partition. If there are too many, healthy ones are left out first."""
     shown = list(partitions)
     if len(shown) + 1 > room:
         by_urgency = sorted(shown, key=lambda partition: _is_healthy(partition, scene))[: max(1, room - 2)]
@@ -289,16 +297,16 @@ def _flat(partitions: Sequence[partition_state.PartitionState], scene: Scene, ro
             (set_cell_size(name, name_width), ""),
             (f" {leader:>6}", BAD if partition.leader == NO_LEADER else ""),
             f" {epoch:>5} ",
-            (set_cell_size(_isr(partition), isr_width), "" if _is_whole(partition) else WARNED),
+            (set_cell_size(_isr(partition), isr_width), "" if _is_isr_whole(partition) else WARNED),
         )
         for _, replica in sorted(partition.replicas.items()):
-            line.append_text(_ends(replica, partition, scene)).append("  ")
+            line.append_text(_ends_in_row(replica, partition, scene)).append("  ")
         line.rstrip()
         lines.append(line)
     hidden = [partition for partition in partitions if partition not in shown]
     if hidden:
-        well = sum(_is_healthy(partition, scene) for partition in hidden)
-        rest = f"and {counted(len(hidden), 'partition')} more, {well} with a leader and a whole ISR"
+        healthy = sum(_is_healthy(partition, scene) for partition in hidden)
+        rest = f"and {counted(len(hidden), 'partition')} more, {healthy} with a leader and a whole ISR"
         lines.append(Text(rest, DIM))
     return lines
 
@@ -307,11 +315,11 @@ def _isr(partition: partition_state.PartitionState) -> str:
     return " ".join(map(str, partition.isr)) or "-"
 
 
-def _is_whole(partition: partition_state.PartitionState) -> bool:
+def _is_isr_whole(partition: partition_state.PartitionState) -> bool:
     return set(partition.isr) >= set(partition.replicas)
 
 
-def _ends(
+def _ends_in_row(
     replica: partition_state.ReplicaState, partition: partition_state.PartitionState, scene: Scene
 ) -> Text:
     role = role_text(replica, scene.state)
@@ -330,7 +338,7 @@ def _ends(
 def _is_healthy(partition: partition_state.PartitionState, scene: Scene) -> bool:
     leader = scene.state.brokers.get(partition.leader)
     leads = leader is not None and leader.is_live and not leader.is_paused
-    return leads and _is_whole(partition)
+    return leads and _is_isr_whole(partition)
 
 
 # Faults, findings, events
@@ -342,15 +350,15 @@ def _faults(scene: Scene, canvas: Canvas) -> Iterator[Text]:
         return
     yield Text("faults in force", HEADING)
     for fault in scene.faults[:_FAULTS_SHOWN]:
-        lasts = _lasts(fault, scene, in_short=canvas.width < _NARROW)
-        text = shortened(fault.text, canvas.width - len(lasts) - 4, canvas)
-        yield Text.assemble("  ", (text, WARNED), "  ", (lasts, DIM))
+        time_text = _time_text(fault, scene, short=canvas.width < _NARROW)
+        text = shortened(fault.text, canvas.width - len(time_text) - 4, canvas)
+        yield Text.assemble("  ", (text, WARNED), "  ", (time_text, DIM))
     if len(scene.faults) > _FAULTS_SHOWN:
         yield Text(f"  and {len(scene.faults) - _FAULTS_SHOWN} more", DIM)
 
 
-def _lasts(fault: DisplayedFault, scene: Scene, *, in_short: bool) -> str:
-    since = "" if in_short else f"since {seconds(fault.since_us)}, "
+def _time_text(fault: DisplayedFault, scene: Scene, *, short: bool) -> str:
+    since = "" if short else f"since {seconds(fault.since_us)}, "
     if fault.until_us is None:
         return f"{since}to the end"
     return f"{since}{seconds(max(0, fault.until_us - scene.at_us))} left"

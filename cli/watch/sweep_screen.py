@@ -30,13 +30,13 @@ _CELLS_MIN: Final = 2
 
 
 def sweep_frame(progress: Progress, definition: Definition, canvas: Canvas) -> Group:
-    """Return the lines that show a sweep; items that do not fit are counted."""
+    """Return the lines that show a sweep. Items that do not fit are only counted."""
     height = max(1, min(canvas.height - 1, _HEIGHT_MAX))
     above = list(_heading(progress, definition, canvas))
     below = list(_probes(progress, canvas))
     room = height - len(above) - len(below)
     kinds = len(progress.tally.failures)
-    # Both tables have a heading; failures take precedence if there is no room for all of both.
+    # Both tables have a heading. If there is no room for all of both, failures take precedence.
     for_cells = max(_CELLS_MIN, min(len(definition.cells), room - 2 - max(1, min(kinds, _KINDS_MIN))))
     cells = _cells(progress, definition, canvas, for_cells)
     failures = list(_failures(progress, definition, canvas, max(1, room - len(cells) - 1)))
@@ -65,7 +65,7 @@ def _heading(progress: Progress, definition: Definition, canvas: Canvas) -> Iter
 
 
 def _checks(progress: Progress) -> Text:
-    """Return whether repeated runs were equal, and how often runs were lost."""
+    """Return a line that tells whether repeated runs were equal, and how often runs were lost."""
     line = Text()
     if progress.repeated:
         line.append(f"{counted(progress.repeated, 'run')} repeated")
@@ -83,7 +83,7 @@ def _checks(progress: Progress) -> Text:
 
 
 def _cells(progress: Progress, definition: Definition, canvas: Canvas, room: int) -> list[Text]:
-    """Return a line for each cell; if there are too many, those with most failures."""
+    """Return a line for each cell or, if there are too many, for those with the most failures."""
     tally = progress.tally
     cells = list(zip(definition.cells, _names(definition.cells), strict=True))
     if len(cells) > room:
@@ -153,7 +153,7 @@ def _failures(progress: Progress, definition: Definition, canvas: Canvas, room: 
 def _probes(progress: Progress, canvas: Canvas) -> Iterator[Text]:
     missing = progress.probes_missing()
     yield Text.assemble(("rare states ", HEADING), f"{len(progress.probes)} reached, {len(missing)} not yet")
-    # A resumed sweep does not count how often earlier runs reached them.
+    # A resumed sweep does not know how often earlier runs reached rare states.
     reached = {} if progress.already else progress.tally.probes
     rarest = sorted(reached.items(), key=lambda item: (item[1], item[0]))[:_RAREST_SHOWN]
     if rarest:
@@ -165,7 +165,7 @@ def _probes(progress: Progress, canvas: Canvas) -> Iterator[Text]:
 
 
 def _wrapped_names(label: str, names: Sequence[str], canvas: Canvas, lines_max: int) -> Iterator[Text]:
-    """Yield names on at most *lines_max* lines, and the number of those that do not fit."""
+    """Yield names on at most *lines_max* lines, and the number of names that do not fit."""
     margin = 11
     lines = [f"  {label:<{margin - 2}}"]
     for number, name in enumerate(names):

@@ -17,15 +17,15 @@ from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
 
 _FRAME_S: Final = 1 / 12
 _END_US: Final = 5 * US_PER_SECOND
-"""How long, on the cluster's clock, the end of a run stays before the next one."""
+"""How long the end of a run stays on screen before the next run, at speed 1."""
 
 
 class RunWatch:
     """Plays finished runs, one after the other.
 
     *speed* is in cluster seconds per wall-clock second. With `math.inf`, only the end of a run is
-    shown, and it is skipped right after another run. If *only* is set, this is the only run, and
-    its view stays on screen. *check* raises an exception to end the playback.
+    shown, and not even that shortly after the end of another run. If *only* is set, there is only
+    one run, and its view stays on screen. *check* raises an exception to end the playback.
     """
 
     def __init__(
@@ -70,10 +70,10 @@ class RunWatch:
             raise
         finally:
             if self._only:
-                self._console.print()  # The output of the run follows below.
+                self._console.print()  # The report of the run follows below the view.
             duration_s = self._clock() - start_s
             self.played_s += duration_s
-            # Without waits, most of the time should go to the runs and not to drawing them.
+            # With `math.inf`, most of the time should be spent on runs and not on drawing them.
             self._next_s = start_s + duration_s + max(_FRAME_S, 3 * duration_s)
 
     def _play(self, playback: Playback, live: Live) -> None:
@@ -89,7 +89,7 @@ class RunWatch:
             self._wait_until(self._clock() + _END_US / US_PER_SECOND / self._speed)
 
     def _show(self, frame: Frame, due_s: float, playback: Playback, live: Live) -> float:
-        """Show a frame while its clock advances, and return when the next frame is due."""
+        """Show a frame while the clock in it advances. Return when the next frame is due."""
         shown_s = frame.shown_us / US_PER_SECOND / self._speed
         until_s = due_s + shown_s
         begin_us = playback.at_us

@@ -269,8 +269,8 @@ def test_a_kill_leaves_no_process_and_no_partial_file(
 def test_a_kill_of_a_sweep_on_spark_leaves_no_process_and_no_partial_file(
     processes: ExitStack, tmp_path: Path, numbers: range
 ) -> None:
-    from harrow.campaigns.sweep.spark_availability import what_is_missing
+    from harrow.campaigns.sweep.spark_availability import why_spark_cannot_start
 
-    if (missing := what_is_missing()) is not None:
+    if (missing := why_spark_cannot_start()) is not None:
         pytest.skip(missing)
     kill_one(processes, tmp_path, ON_SPARK, numbers.start)

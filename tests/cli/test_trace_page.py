@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import harrow.cli.page as cli_page
-from harrow.campaigns.story.topics import TOPICS
+from harrow.campaigns.story.topics import STORY_TOPICS
 from harrow.campaigns.story.trace_page_data import GAP, page_data
 from harrow.campaigns.story.trace_selection import Window
 from harrow.campaigns.story.trace_story import TraceStory, read_story
@@ -95,7 +95,7 @@ def texts_of(events: dict[str, Any]) -> list[str]:
     return texts
 
 
-@pytest.mark.parametrize("category", TOPICS)
+@pytest.mark.parametrize("category", STORY_TOPICS)
 def test_a_page_has_a_light_and_a_dark_colour_for_every_category_of_events(category: str) -> None:
     style = (Path(str(cli_page.__file__)).parent / "trace.css").read_text(encoding="utf-8")
     assert len(re.findall(rf"--{category}: #[0-9a-f]{{6}};", style)) == 2

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from harrow.campaigns.sweep.spark_availability import what_is_missing
+from harrow.campaigns.sweep.spark_availability import why_spark_cannot_start
 
 HERE = Path(__file__).parent
 
@@ -17,7 +17,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     They come first, because other processes can work while Java starts. xdist reads the names of
     groups in the same hook, so this must run before.
     """
-    missing = what_is_missing()
+    missing = why_spark_cannot_start()
     required = os.environ.get("HARROW_REQUIRE_SPARK") == "1"
     for item in items:
         if HERE not in item.path.parents:
@@ -31,5 +31,5 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(autouse=True, scope="session")
 def require_spark() -> None:
     """Fail if Spark is required but missing."""
-    missing = what_is_missing()
+    missing = why_spark_cannot_start()
     assert missing is None, f"HARROW_REQUIRE_SPARK=1, but {missing}"

@@ -1,8 +1,8 @@
 """Hypothesis strategies for campaigns and their parts, such as clusters, faults and scripts.
 
-They follow from the types that campaign files are read into, so a new fault or setting needs no
-code here. They draw structure, never a seed: Hypothesis shrinks it to fewer faults on fewer brokers
-with plainer settings. See docs/how-to/hypothesis.md.
+They are derived from the types into which campaign files are read, so a new fault or setting needs
+no code here. They draw the structure of campaigns, never a seed. Hypothesis then shrinks a campaign
+to fewer faults on fewer brokers with simpler settings. See docs/how-to/hypothesis.md.
 """
 
 try:

@@ -24,12 +24,12 @@ from harrow.cluster_model.settings import (
 from harrow.cluster_model.topology import BrokerSpec, ClusterSpec, TopicSpec
 
 Options = Mapping[str, Sequence[Value] | st.SearchStrategy[Value]]
-"""The values of settings by name, the plainest first, or strategies for them."""
+"""The values of settings by name, the simplest first, or strategies for these values."""
 
 SETTINGS_MAX: Final = 4
 _OF_COORDINATORS: Final = frozenset({GROUP_ID, "group.instance.id", AUTO_COMMIT, TRANSACTIONAL_ID})
-"""Settings that involve a coordinator. They have to suit the whole campaign, so they are not drawn
-alone."""
+"""Settings that involve a coordinator. They have to suit the whole campaign, so they are drawn only
+if they are named."""
 _REPLICAS: Final = ("", ALL_REPLICAS, "0:0,0:1")
 _RATIOS: Final = ("0", "0.1", "0.5", "1")
 _TEXTS: Final = ("rack-0", "rack-1")
@@ -49,8 +49,9 @@ def settings(
 ) -> dict[str, Value]:
     """Draw settings of one *scope* that Kafka accepts together.
 
-    With *options*, exactly these settings are drawn, with these values. Without, a few settings of
-    the whole catalogue are, with any valid value. ``min.insync.replicas`` stays within *replicas*.
+    With *options*, exactly these settings are drawn, with these values. Without them, a few
+    settings of the whole catalogue are drawn, with any valid value, and ``min.insync.replicas`` is
+    at most *replicas*.
     """
     catalogue = {
         s.name: s for s in SETTINGS.values() if s.scope == scope and s.exists_in(kafka) and not s.needs
@@ -73,7 +74,7 @@ def _of_option(values: Sequence[Value] | st.SearchStrategy[Value]) -> st.SearchS
 
 
 def values_of(setting: Setting) -> st.SearchStrategy[Value]:
-    """Return values that a setting accepts, the usual ones first."""
+    """Return a strategy for the values that a setting accepts, the usual ones first."""
     if setting.kind == "bool":
         return st.booleans()
     if setting.kind == "choice":
@@ -103,10 +104,10 @@ def clusters(
     topic_settings: Options | None = None,
     **parts: Any,
 ) -> ClusterSpec:
-    """Draw a cluster. Bounds are inclusive, and shrinking goes to the lower one.
+    """Draw a cluster. Bounds are inclusive, and Hypothesis shrinks towards the lower one.
 
     A partition has at most as many replicas as there are brokers. Further *parts* are fields of
-    `ClusterSpec`, as values or strategies: ``zookeeper_tick_us=1_000_000``.
+    `ClusterSpec`, as values or strategies, such as ``zookeeper_tick_us=1_000_000``.
     """
     behaviours = RELEASES[kafka].behaviours
     count = draw(st.integers(*brokers))

@@ -32,7 +32,7 @@ from harrow.faults.event_pattern import EventPattern
 from harrow.faults.facts import Fact
 
 SAYS_MAX: Final = 2
-"""Most facts in a condition. One with more hardly ever holds."""
+"""Most facts in a condition. A condition with more facts hardly ever holds."""
 COMMON_EVENTS: Final = tuple(
     kind.name
     for kind in (
@@ -41,7 +41,7 @@ COMMON_EVENTS: Final = tuple(
         *(BrokerStopped, BrokerStarted, SessionExpired, ControllerElected),
     )
 )
-"""Events worth waiting for: of records, replicas and brokers."""
+"""Events that are worth waiting for: those of records, replicas and brokers."""
 _FEW: Final = st.integers(0, 5)
 _EPOCHS: Final = st.integers(0, 3)
 
@@ -60,7 +60,7 @@ class _Names:
     ) -> None:
         self._brokers = list(brokers)
         self._replicas = dict.fromkeys(partitions, self._brokers) | {
-            name: list(having) for name, having in (replicas or {}).items()
+            name: list(replica_brokers) for name, replica_brokers in (replicas or {}).items()
         }
         about = {"broker": st.sampled_from(self._brokers), "partition": st.sampled_from(list(partitions))}
         self._usual: Values = {
@@ -75,7 +75,7 @@ class _Names:
         }
 
     def values_for(self, partition: str | None, broker: int | None) -> Values:
-        """Return values for fields of a fact about a partition, a broker, both or neither."""
+        """Return strategies for fields of a fact about a partition, a broker, both or neither."""
         among = self._brokers if partition is None else self._replicas[partition]
         others = [other for other in among if other != broker]
         row = st.tuples(st.sampled_from(others), _FEW) if others else st.nothing()
@@ -99,10 +99,10 @@ def conditions(
 ) -> st.SearchStrategy[Condition]:
     """Return conditions that can come true, with a few facts each.
 
-    *values* are those of records. *replicas* are the brokers of a partition, all of them by
-    default. *says* are the kinds of facts to draw, all by default, and *events* names of trace
-    events. *controllers* can become the active controller: the voters in KRaft, and by default the
-    brokers, as with ZooKeeper.
+    *values* are values of records. *replicas* are the brokers that have replicas of a partition, by
+    default all brokers. *says* are the kinds of facts to draw, by default all kinds, and *events*
+    are names of trace events. *controllers* are the nodes that can become the active controller: in
+    KRaft the voters, and by default the brokers, as with ZooKeeper.
     """
     order = sorted(FACTS, key=lambda name: (name not in _FIRST, _FIRST.index(name) if name in _FIRST else 0))
     for name in says or ():
@@ -120,7 +120,7 @@ def conditions(
 
 
 _FIRST: Final = ("acked", "replicas", "leader", "isr", "brokers", "event")
-"""Hypothesis shrinks to the first ones."""
+"""The kinds of facts that come first, because Hypothesis shrinks towards them."""
 
 
 @st.composite
@@ -129,7 +129,7 @@ def _fact(draw: st.DrawFn, kind: type[Fact], names: _Names) -> Fact:
     values: dict[str, Any] = {}
     rest: dict[str, st.SearchStrategy[Any]] = {}
     for item in fields_of(kind):
-        # A value far out of bounds never comes true.
+        # A fact with a value that is far out of bounds never holds.
         plain = replace(item, optional=False, options=FieldOptions(unique=True))
         strategy = of_field(plain, names.values_for(values.get("partition"), values.get("broker")))
         if item.required:

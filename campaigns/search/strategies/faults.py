@@ -20,7 +20,7 @@ ANY: Final = "any"
 
 
 def usual_kinds() -> tuple[str, ...]:
-    """Return the default kinds: all but those that refer to a message rule, which need its name."""
+    """Return the default kinds: all except those that refer to a message rule by its name."""
     return tuple(
         name
         for name, kind in FAULTS.items()
@@ -36,10 +36,11 @@ def faults(
     clients: Sequence[str] = ("producer-0",),
     values: Values | None = None,
 ) -> st.SearchStrategy[Fault]:
-    """Return faults of some *kinds*, or of all: names, classes, or faults with open values.
+    """Return a strategy for faults of some *kinds*, by default of all kinds.
 
-    For a class, every field is drawn. For a fault, only its open values are: a duration in each
-    range and a broker for each ``any``. *values* replaces the values of a kind of field.
+    A kind is a name, a class, or a fault with open values. For a name or a class, every field is
+    drawn. For a fault, only open values are drawn: a duration from each range, and a broker for
+    each ``any``. *values* replaces the strategies for a kind of field.
     """
     usual = {**USUAL, **_usual(brokers, partitions, clients), **(values or {})}
     return st.one_of([_of_kind(kind, usual, brokers) for kind in (usual_kinds() if kinds is None else kinds)])
@@ -58,7 +59,7 @@ def _of_kind(kind: Kind, usual: Values, brokers: Sequence[int]) -> st.SearchStra
 
 
 def _usual(brokers: Sequence[int], partitions: Sequence[str], clients: Sequence[str]) -> Values:
-    """Return the values of fields, the plainest first, to which Hypothesis shrinks."""
+    """Return strategies for fields. Hypothesis shrinks to the first value, the simplest one."""
     roles = [f"{role} of {name}" for name in partitions for role in ("leader", "follower")]
     return {
         kinds.BrokerMarker: st.sampled_from([*brokers, "controller", *roles]),

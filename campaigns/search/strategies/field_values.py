@@ -15,7 +15,7 @@ from harrow.cluster_model.settings import LONG_MAX
 from harrow.cluster_model.sim.virtual_time import US_PER_MS
 
 Values = Mapping[Any, st.SearchStrategy[Any]]
-"""Strategies by marker (`harrow.cluster_model.fields`) or type, in place of the usual ones."""
+"""Strategies by the kind of a field: a marker (`harrow.cluster_model.fields`) or a plain type."""
 
 DURATIONS_US: Final = st.integers(0, 120).map(lambda tenths: tenths * 100 * US_PER_MS)
 """Up to twelve seconds, which exceeds most default timeouts of brokers."""
@@ -44,9 +44,10 @@ USUAL: Final[Values] = {
     str: st.just("message"),
     int: st.integers(),
 }
-"""The values of each kind of field, the plainest first, to which Hypothesis shrinks.
+"""The usual strategy for each kind of field. Hypothesis shrinks to the first value, the simplest.
 
-Names are those that every campaign has. Strategies for a specific cluster replace them."""
+Names are those that every campaign has. Strategies for a specific cluster replace these strategies.
+"""
 
 
 @st.composite
@@ -67,7 +68,7 @@ def specs(draw: st.DrawFn, kind: type[Any], /, values: Values | None = None, **p
 
 
 def of_field(item: DeclaredField, usual_values: Values) -> st.SearchStrategy[Any]:
-    """Return the values of a field. An optional field has None first."""
+    """Return a strategy for a field. For an optional field, the first value is None."""
     if item.optional:
         return st.none() | of_field(replace(item, optional=False), usual_values)
     if item.many:

@@ -1,4 +1,4 @@
-"""Lets Hypothesis, in place of a seed, decide what a campaign leaves open."""
+"""Lets Hypothesis decide what a campaign leaves open, in place of a seed."""
 
 from dataclasses import replace
 from typing import Final
@@ -20,7 +20,7 @@ STRIKES_MAX: Final = 20
 class DrawnStream(Stream):
     """A stream of choices that Hypothesis makes.
 
-    Its 0 is the plainest: the lower end of a range, the first of a list.
+    The choice 0 is the simplest: the lower end of a range, or the first item of a list.
     """
 
     __slots__ = ("_draw",)
@@ -34,10 +34,10 @@ class DrawnStream(Stream):
 
 @st.composite
 def drawn_from(draw: st.DrawFn, plan: Plan) -> Plan:
-    """Draw a plan with nothing open from one with a ``swarm``.
+    """Draw a plan that leaves nothing open from one that leaves choices to a seed.
 
     Random faults become a list of strikes, each with a time, a broker and a duration, so that
-    Hypothesis can leave out those that are not needed.
+    Hypothesis can leave out the strikes that are not needed.
     """
     concrete = plan if plan.swarm is None else draw_open(plan, DrawnStream(draw)).plan
     injections_drawn: list[Injection] = []
@@ -51,7 +51,7 @@ def drawn_from(draw: st.DrawFn, plan: Plan) -> Plan:
 
 @st.composite
 def _strikes(draw: st.DrawFn, injection: Injection, rate: Rate, plan: Plan) -> tuple[Injection, ...]:
-    """Draw strikes in place of a rate: up to twice the expected number, within a limit."""
+    """Draw strikes in place of a rate: up to about twice the expected number, within a limit."""
     brokers = [broker.id for broker in plan.cluster.brokers]
     length_us = rate.stop_us - rate.start_us
     most = min(STRIKES_MAX, 1 + 2 * length_us // rate.mean_us)

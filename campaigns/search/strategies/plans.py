@@ -21,9 +21,11 @@ from harrow.faults.injection import At, Injection, When
 
 SCHEDULE_MAX: Final = 6
 SCRIPT_LIMIT_US: Final = 60 * US_PER_SECOND
-"""Longest time of a drawn script. Its conditions come true soon or never."""
+"""The time limit of a drawn script. The conditions in it hold soon or never."""
 _GRAIN_US: Final = 100 * US_PER_MS
+"""Drawn times are multiples of this."""
 _RECORDS: Final = 4
+"""Conditions name only the first so many records of each producer."""
 
 BROKER_SETTINGS: Final[Options] = {
     "min.insync.replicas": [1, 2],
@@ -39,9 +41,10 @@ def schedules(
     size: tuple[int, int] = (0, SCHEDULE_MAX),
     waits: st.SearchStrategy[Condition] | None = None,
 ) -> st.SearchStrategy[tuple[Injection, ...]]:
-    """Return schedules of *size* faults, each at its own time, in order of time.
+    """Return a strategy for schedules of faults, each at its own time, in order of time.
 
-    With *waits*, a fault may have one of these conditions in place of a time. Those come last.
+    *size* bounds the number of faults. With *waits*, a fault may wait for one of these conditions
+    in place of a time. Such faults come last.
     """
     times = st.integers(0, max(0, duration_us - 1) // _GRAIN_US).map(lambda tenths: tenths * _GRAIN_US)
     moments: st.SearchStrategy[int | Condition] = times if waits is None else times | waits
@@ -58,7 +61,7 @@ def _at_times_or_upon(strikes: list[tuple[int | Condition, Fault]]) -> tuple[Inj
 
 
 def injections(strikes: list[tuple[int, Fault]]) -> tuple[Injection, ...]:
-    """Return strikes as injections in order of time. Equal times keep the order of drawing."""
+    """Return strikes as injections in order of time. For equal times, the order is kept."""
     return tuple(
         Injection(timing=At(at_us=(at_us, at_us)), faults=(fault,))
         for at_us, fault in sorted(strikes, key=lambda strike: strike[0])
@@ -82,12 +85,12 @@ def plans(
 ) -> Plan:
     """Draw a campaign.
 
-    Everything in *base* stays except for the parts passed here, and drawn faults are added to its
-    own. Without *base*, a small cluster with safe settings is drawn: a broken promise there is a
-    finding. *kinds* and *size* are those of `faults` and `schedules`. If *triggered*, faults may
-    wait for conditions. *steps* bounds the steps of a script, which send records, restart producers
-    and elect leaders, and may also wait for conditions. Further *parts* are fields of `Plan`, as
-    values or strategies.
+    Everything in *base* is kept except for the parts passed here, and drawn faults are added to the
+    faults of *base*. Without *base*, a small cluster with safe settings is drawn, so that a broken
+    promise is a finding. *kinds* and *size* are those of `faults` and `schedules`. If *triggered*,
+    faults may wait for conditions. *steps* bounds the number of steps of a script. The steps send
+    records, restart producers and elect leaders, and may wait for conditions too. Further *parts*
+    are fields of `Plan`, as values or strategies.
     """
     drawn_parts = {name: drawn_part(draw, part) for name, part in parts.items()}
     plan = base if base is not None else _empty(drawn_parts)
@@ -151,12 +154,12 @@ def conditions_of(plan: Plan) -> st.SearchStrategy[Condition]:
 
 
 def _empty(parts: dict[str, Any]) -> Plan:
-    """Return an empty plan of ten seconds, in which power losses strike only spare copies."""
+    """Return an empty plan of ten seconds. Power losses leave enough copies (`Plan.survivable`)."""
     return Plan(
         campaign="drawn",
         cluster=ClusterSpec(brokers=(), topics=()),
         kafka=parts.get("kafka", DEFAULT_RELEASE),
-        # Flaws that Kafka has fixed by now are known, and would be found again and again.
+        # Flaws that Kafka has fixed since are known, and would be found again and again.
         behaviours=REPAIRED_SINCE,
         duration_us=DURATION_US,
         survivable=True,

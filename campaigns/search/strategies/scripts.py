@@ -22,7 +22,7 @@ ACTIONS_MAX: Final = 3
 ADDED_MAX: Final = 2
 """Most partitions that a topic gets in addition to its own."""
 PAUSES_US: Final = tuple(ms * US_PER_MS for ms in (0, 1, 10, 100, 1_000, 7_000))
-"""From zero to longer than a ZooKeeper session."""
+"""Pauses before a step, from none to longer than a ZooKeeper session."""
 
 
 def values(count: int = STEPS_MAX * ACTIONS_MAX) -> tuple[str, ...]:
@@ -44,10 +44,11 @@ def scripts(
 ) -> tuple[Step, ...]:
     """Draw steps: sends of records m0, m1 and so on, restarts of producers, and elections.
 
-    A step waits a while, or until one of the conditions *waits* holds. A condition that never holds
-    ends the script there, and the run is inconclusive unless it broke a promise. With *partitions*,
-    a record may go to one of them, not where the partitioner puts it. *struck* are faults to add. A
-    scripted fault without anything to act on is a missed expectation, unlike a scheduled one.
+    A step waits for a while, or until one of the conditions *waits* holds. If a condition never
+    holds, the script ends there, and the run is inconclusive unless it broke a promise. With
+    *partitions*, a record may be sent to one of them instead of the one that the partitioner picks.
+    *struck* are faults to add. Unlike a scheduled fault, a scripted fault that has nothing to act
+    on is a missed expectation.
     """
     actions = st.lists(
         _actions(struck, producers, partitions, brokers, kafka), min_size=1, max_size=ACTIONS_MAX
@@ -77,8 +78,8 @@ def _actions(
         str: st.just(""),
     }
     sends = specs(Send, usual, count=None)
-    # Noted actions are records and faults, or they change nothing. AddPartitions needs more
-    # partitions than there are; a few more are drawn.
+    # Actions that the run records (`is_recorded`) are sends and faults, or they change nothing, so
+    # they are left out. AddPartitions needs a number above that of the existing partitions.
     counts: dict[type[Action], dict[str, Any]] = {
         AddPartitions: {"partitions": st.integers(1, len(partitions) + ADDED_MAX)}
     }
@@ -92,7 +93,7 @@ def _actions(
 
 
 def _numbered(steps: Sequence[Step]) -> tuple[Step, ...]:
-    """Return the steps with numbered records, so that leaving one out leaves no gap."""
+    """Return the steps with their records numbered in order, so that the numbers have no gap."""
     numbered: list[Step] = []
     sent = 0
     for step in steps:

@@ -1,4 +1,4 @@
-"""Searches for the smallest failing campaign with Hypothesis."""
+"""Searches, with Hypothesis, for the smallest failing campaign."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -29,8 +29,8 @@ _MISSED: Final = "missed"
 class Search:
     """The result of a search.
 
-    ``examples`` counts the campaigns up to the first failure, or all of them. ``shrinks`` counts
-    the runs to shrink that failure. ``found`` is the smallest failing run.
+    ``examples`` counts the campaigns up to the first failure; all, if none failed. ``shrinks``
+    counts the runs that it took to shrink that failure. ``found`` is the smallest failing run.
     """
 
     examples: int
@@ -48,13 +48,13 @@ def search(
     base: Plan | None = None,
     on_run: Callable[[int, int], None] = lambda _examples, _shrinks: None,
 ) -> Search:
-    """Run drawn campaigns until one misses its expectations, then look for the smallest like it.
+    """Run drawn campaigns until one fails, then find the smallest that fails like it.
 
-    A search with the same modules loaded is repeatable: Hypothesis draws from *seed*, which is also
-    the seed of every run, and no search uses the results of another. Hypothesis also tries
+    A search can be repeated if the same modules are loaded: Hypothesis draws from *seed*, which is
+    also the seed of every run, and no search uses the results of another. Hypothesis also tries
     constants that it finds in local modules, so a change of code may lead to other campaigns.
-    *base* is the plan that all campaigns come from. *on_run* is called after each run with the
-    numbers of examples and shrinks.
+    *base* is the plan from which all campaigns are drawn. *on_run* is called after each run with
+    the numbers of examples and shrinks.
     """
     searcher = _Searcher(seed, base, on_run)
     chosen = hypothesis.settings(
@@ -84,8 +84,8 @@ def search(
 def without_folder() -> Iterator[None]:
     """Keep Hypothesis from writing into the current folder.
 
-    Beside its database, which a search does not use, it would store there what it learns about the
-    code.
+    A search does not use Hypothesis's database. But Hypothesis would also store in the same place
+    what it learns about the code.
     """
     with temporary_folder() as folder:
         set_hypothesis_home_dir(str(folder))
@@ -124,7 +124,7 @@ class _Searcher:
 
 
 def _failure(result: RunResult) -> str | None:
-    """Return the first broken rule, so that shrinking does not drift to another failure."""
+    """Return the first broken rule, by which shrinking can tell this failure from others."""
     if outcome(result) != UNEXPECTED:
         return None
     broken = [anomaly.rule for anomaly in anomalies(result) if anomaly.permitted_by is None]

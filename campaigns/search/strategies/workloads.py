@@ -17,7 +17,7 @@ from harrow.cluster_model.topology import ConsumerSpec, ProducerSpec
 
 DURATION_US: Final = 10 * US_PER_SECOND
 INTERVALS_US: Final = (1_000 * US_PER_MS, 200 * US_PER_MS, 50 * US_PER_MS)
-"""From few records to many: a failure with few is easier to read."""
+"""From few records to many, because a failure with few records is easier to read."""
 
 SAFE_PRODUCER: Final[Options] = {
     "acks": ["all"],
@@ -51,7 +51,7 @@ def producers(
     duration_us: int = DURATION_US,
     options: Options | None = SAFE_PRODUCER,
 ) -> ProducerSpec:
-    """Draw a producer that sends all the time; *options* are its settings, None for any."""
+    """Draw a producer that sends until *duration_us*. *options* are its settings; None for any."""
     return ProducerSpec(
         name=name,
         settings=draw(settings(PRODUCER, kafka=kafka, options=options)),
@@ -73,7 +73,7 @@ def workloads(
     partitions: Sequence[str] = ("t-0",),
     application_count: tuple[int, int] = (0, 1),
 ) -> Workload:
-    """Draw producers, consumers that read everything meanwhile, and clients of each other kind."""
+    """Draw producers, consumers that read everything, and clients of each other kind."""
     usual = {**USUAL, PartitionMarker: st.sampled_from(list(partitions))}
     drawn_producers = [
         draw(producers(name=f"producer-{number}", kafka=kafka, duration_us=duration_us, options=options))

@@ -11,7 +11,7 @@ from harrow.campaigns.language.literals import duration
 from harrow.campaigns.record.phrases import in_lane
 from harrow.campaigns.story.event_phrases import PHRASES, narrate
 from harrow.campaigns.story.narration import EventContext
-from harrow.campaigns.story.topics import TOPICS
+from harrow.campaigns.story.topics import STORY_TOPICS
 from harrow.campaigns.story.trace_record import story_of_record
 from harrow.campaigns.story.trace_selection import (
     CreatedTopics,
@@ -74,7 +74,7 @@ def test_every_event_is_in_a_lane_of_the_story(story: TraceStory) -> None:
     for event in story.events:
         assert event.narration.lane in story.lanes
         assert event.narration.to is None or event.narration.to in story.lanes
-        assert event.narration.topic.name in TOPICS
+        assert event.narration.topic.name in STORY_TOPICS
         assert event.narration.text.isprintable()
         assert "None" not in event.narration.text
 

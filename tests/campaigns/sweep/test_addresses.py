@@ -2,7 +2,7 @@
 
 import pytest
 
-from harrow.campaigns.sweep.spark_availability import is_on_this_machine, what_is_missing
+from harrow.campaigns.sweep.spark_availability import is_on_this_machine, why_spark_cannot_start
 from harrow.campaigns.sweep.spark_session import _addresses, in_short
 
 
@@ -48,7 +48,7 @@ def test_spark_connect_without_grpc_is_reported(monkeypatch: pytest.MonkeyPatch)
         "harrow.campaigns.sweep.spark_availability.find_spec",
         lambda name: None if name == "grpc" else object(),
     )
-    message = what_is_missing(remote=True)
+    message = why_spark_cannot_start(remote=True)
     assert message == "gRPC is not installed: pip install 'kafka-harrow[connect]'"
 
 

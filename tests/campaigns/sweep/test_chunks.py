@@ -6,7 +6,15 @@ from typing import Any, Final
 import pyarrow as pa
 import pytest
 
-from harrow.campaigns.sweep.chunk import Chunk, Costs, Planner, Task, halves, in_flight, without
+from harrow.campaigns.sweep.chunk import (
+    Chunk,
+    Costs,
+    Planner,
+    Task,
+    chunks_in_flight,
+    halves,
+    uncovered_ranges,
+)
 from harrow.campaigns.sweep.definition import define
 from harrow.campaigns.sweep.repeats import Repeats, is_sampled
 from tests.campaigns.sweep.sweep_campaigns import acks, campaign, definition
@@ -74,8 +82,8 @@ def test_a_chunk_belongs_to_one_campaign() -> None:
 
 
 def test_enough_chunks_are_in_flight_to_keep_every_worker_busy() -> None:
-    assert in_flight(2) == 2
-    assert in_flight(1_000, rows_per_task=5_000) == 16
+    assert chunks_in_flight(2) == 2
+    assert chunks_in_flight(1_000, rows_per_task=5_000) == 16
 
 
 def chunk(*tasks: Task) -> Chunk:
@@ -106,7 +114,7 @@ def test_a_chunk_is_halved_first_by_tasks_and_then_by_seeds() -> None:
     ],
 )
 def test_seeds_without_finished_ranges_are_the_gaps(done: list[range], left: list[range]) -> None:
-    remaining: Any = without(range(2, 10), done)
+    remaining: Any = uncovered_ranges(range(2, 10), done)
     assert remaining == left
 
 
@@ -142,15 +150,15 @@ def test_a_repeat_is_left_to_another_worker_if_there_may_be_another() -> None:
     while (repeated := owed.next_chunk(last=True)) is not None:
         assert sorted(keys([repeated])) == sampled
         excluded.append({worker for task in repeated.tasks for worker in task.not_on})
-        assert owed.came_back(repeated, no_rows) == []
+        assert owed.compare(repeated, no_rows) == []
     assert excluded == [{"w"}] * 5 + [{""}]
 
 
 def test_owed_repeats_follow_from_the_keys_of_runs() -> None:
     owed, sampled = repeats_of_sampled_runs("w")
-    assert owed.are_owed([(0, range(_RUNS))], {})
-    assert not owed.are_owed([(0, range(_RUNS))], {0: {seed for _, seed in sampled}})
-    assert not owed.are_owed([(0, range(sampled[0][1]))], {})
+    assert owed.are_missing([(0, range(_RUNS))], {})
+    assert not owed.are_missing([(0, range(_RUNS))], {0: {seed for _, seed in sampled}})
+    assert not owed.are_missing([(0, range(sampled[0][1]))], {})
 
 
 def test_the_same_runs_are_repeated_on_any_machine() -> None:

@@ -16,7 +16,7 @@ from harrow.campaigns.sweep.definition import Definition, define
 from harrow.campaigns.sweep.row import run_task
 from harrow.campaigns.sweep.row_table import as_batch
 from harrow.campaigns.sweep.sweep_folder import (
-    Repeated,
+    RepeatedRun,
     SweepFolder,
     SweepFolderError,
     is_only_begun,
@@ -98,7 +98,7 @@ def test_a_file_lists_the_rare_states_of_its_rows(tmp_path: Path) -> None:
 
 def test_a_truncated_line_does_not_damage_the_next_one(tmp_path: Path) -> None:
     folder = SweepFolder(tmp_path, definition())
-    run = Repeated(cell=0, seed=3, first="a", again="a", other_worker=True)
+    run = RepeatedRun(cell=0, seed=3, first="a", again="a", other_worker=True)
     folder.add_repeated([run])
     with (tmp_path / "repeated.jsonl").open("ab") as stream:
         stream.write(b'{"campaign": "sm')

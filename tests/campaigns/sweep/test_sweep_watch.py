@@ -13,7 +13,7 @@ from harrow.campaigns.sweep.cell import cell_of
 from harrow.campaigns.sweep.definition import Definition, SweepSource
 from harrow.campaigns.sweep.row import FAILED
 from harrow.campaigns.sweep.sweep import Progress, Sweep
-from harrow.campaigns.sweep.sweep_folder import Repeated, SweepFolder
+from harrow.campaigns.sweep.sweep_folder import RepeatedRun, SweepFolder
 from harrow.campaigns.sweep.sweep_tally import FailureTally, SweepTally
 from harrow.cli.watch.canvas import Canvas
 from harrow.cli.watch.sweep_screen import sweep_frame
@@ -136,7 +136,7 @@ def test_the_screen_shows_unequal_repeats() -> None:
     state = progress(grid())
     state.repeated = 8
     assert "8 runs repeated, all equal" in lines_of(state, grid())
-    state.unequal = [Repeated(cell=0, seed=1, first="a", again="b", other_worker=True)]
+    state.unequal = [RepeatedRun(cell=0, seed=1, first="a", again="b", other_worker=True)]
     state.lost.update(["gone"])
     message = "8 runs repeated, 1 of them differ; lost runs and repeated them, 1 time"
     assert message[:79] in "\n".join(lines_of(state, grid()))
