@@ -47,8 +47,8 @@ CORE: Final = (
 )
 """The modules to compile: those where runs spend their time.
 
-Faults, plans and evidence stay plain: they are data that is pickled. So does the code that reports
-findings: it seldom runs.
+Faults, plans and evidence stay plain, because they are data that is pickled. The code that reports
+findings stays plain, because it seldom runs.
 """
 
 _PLAIN: Final = re.compile(r"^# Plain Python: \S", re.MULTILINE)
@@ -96,7 +96,7 @@ def compile_core(optimisation: str) -> None:
 
     paths = [file.relative_to(ROOT).as_posix() for pattern in CORE for file in sorted(ROOT.glob(pattern))]
     compiled = {path: _module(path) for path in paths if not stays_plain(ROOT / path)}
-    # Before compiling, because a source that changes meanwhile is not the one that was compiled.
+    # Record the sources first: if one changes during the build, it must not count as compiled.
     lines = [
         compilation.source_line(ROOT, path, compiled.get(path, "")) for path in _with_imports(set(compiled))
     ]
@@ -127,7 +127,7 @@ def compile_core(optimisation: str) -> None:
         build_extensions = builder.build_extensions
 
         def build() -> None:
-            # The builder has a compiler only now.
+            # The builder creates its compiler only before this call.
             _compile_side_by_side(builder)
             build_extensions()
 
@@ -157,8 +157,9 @@ def with_initialisers(source: str) -> str:
     Otherwise ``dataclasses`` would generate it when the class is created, and it would be
     interpreted: creating an object of a compiled class would be slower than in plain Python. A
     class variable becomes the default of an attribute, because mypyc presents both to
-    ``dataclasses`` as fields; after the class it is set on the class again. A frozen class is only
-    hashable at run time: mypy has checked that nothing is assigned to its fields.
+    ``dataclasses`` as fields; a statement after the class sets it on the class again. At run time,
+    a frozen class is hashable but not frozen: mypy has checked that nothing is assigned to its
+    fields.
     """
     classes = {node.name: node for node in ast.parse(source).body if isinstance(node, ast.ClassDef)}
     lines = source.splitlines(keepends=True)
@@ -166,7 +167,7 @@ def with_initialisers(source: str) -> str:
         decorator = _dataclass_decorator(node)
         fields = _fields(node, classes)
         if decorator is None:
-            # A class variable that every subclass gives a value is an attribute of their objects.
+            # If every subclass gives a class variable a value, it becomes an attribute of objects.
             for item in filter(_is_class_variable, node.body):
                 if item.value is None:
                     lines[item.lineno - 1] = re.sub(r"ClassVar\[(.*?)\]", r"\1", lines[item.lineno - 1])
@@ -259,9 +260,9 @@ def _field_options(item: ast.AnnAssign) -> dict[str, str]:
 
 
 def _initialiser(node: ast.ClassDef, fields: Sequence[tuple[ast.AnnAssign, bool]]) -> str:
-    positional, named = ["self"], ["*"]
+    positional, keyword_only_parameters = ["self"], ["*"]
     body = [f"        self.{name} = {value}\n" for name, value in _class_variables(node).items()]
-    for item, is_named in fields:
+    for item, is_keyword_only in fields:
         name, kind, options = ast.unparse(item.target), ast.unparse(item.annotation), _field_options(item)
         value, factory = name, options.get("default_factory")
         if options.get("init") == "False":
@@ -271,14 +272,16 @@ def _initialiser(node: ast.ClassDef, fields: Sequence[tuple[ast.AnnAssign, bool]
         elif factory:
             assert not kind.endswith("| None"), f"{node.name}.{name}: None would mean that no value was given"
             value = f"({factory})() if {name} is None else {name}"
-            (named if is_named else positional).append(f"{name}: {kind} | None = None")
+            (keyword_only_parameters if is_keyword_only else positional).append(
+                f"{name}: {kind} | None = None"
+            )
         else:
             default = f" = {options['default']}" if "default" in options else ""
-            (named if is_named else positional).append(f"{name}: {kind}{default}")
+            (keyword_only_parameters if is_keyword_only else positional).append(f"{name}: {kind}{default}")
         body.append(f"        self.{name} = {value}\n")
     if any(isinstance(item, ast.FunctionDef) and item.name == "__post_init__" for item in node.body):
         body.append("        self.__post_init__()\n")
-    parameters = ", ".join(positional + (named if len(named) > 1 else []))
+    parameters = ", ".join(positional + (keyword_only_parameters if len(keyword_only_parameters) > 1 else []))
     return f"\n    def __init__({parameters}) -> None:\n{''.join(body) or '        pass'}\n"
 
 
@@ -294,7 +297,7 @@ def _module(path: str) -> str:
 
 
 def _with_imports(paths: set[str]) -> list[str]:
-    """Return sources with all of harrow that they import, whose constants they contain."""
+    """Return sources and all modules that they import: compiled code contains their constants."""
     sources: set[str] = set()
     while paths := paths - sources:
         sources |= paths
@@ -360,7 +363,7 @@ class BuiltHarrow(BuildHookInterface[Any]):
     PLUGIN_NAME = "custom"
 
     def dependencies(self) -> list[str]:
-        """Return what the build frontend installs for this build."""
+        """Return the requirements that the build frontend installs for this build."""
         return ["mypy[mypyc]>=2.4,<3", "setuptools>=65"] if self._why_plain() is None else []
 
     def _why_plain(self) -> str | None:
@@ -414,7 +417,7 @@ class BuiltHarrow(BuildHookInterface[Any]):
         build_data["force_include"][str(file)] = name if self.target_name == "sdist" else f"harrow/{name}"
 
     def finalize(self, *_: object) -> None:
-        """Remove what was built in the checkout."""
+        """Remove the files that the build has made in the checkout."""
         if self.folder is not None:
             self.folder.cleanup()
         if self.has_compiled:
@@ -423,7 +426,7 @@ class BuiltHarrow(BuildHookInterface[Any]):
 
 
 def main() -> None:
-    """Compile the core, unless neither its sources nor this file have changed since."""
+    """Compile the core if its sources or this file have changed since the last time."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--optimisation", choices=["0", "1", "2", "3"], default="2", help="gcc's -O")
     optimisation = parser.parse_args().optimisation

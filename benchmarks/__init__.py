@@ -1,1 +1,1 @@
-"""What measures speed, for anyone to run."""
+"""Scripts that measure harrow: its speed, and what its campaigns find."""

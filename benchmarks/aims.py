@@ -1,10 +1,10 @@
 """How often the seeds of a swarm reach each rare state that it aims at, with and without the aim.
 
-Run ``python -m benchmarks.aims [--seconds S] [CAMPAIGN ...]``. An aim that reaches its state no
-more often than seeds without one is of no use. A second table has the states that few seeds without
-an aim reach, or none, of those that the campaign can reach at all, each with what the seeds that
-did had drawn more often than all seeds: an aim at it may use these. ``--probe NAME`` shows more of
-that.
+Run ``python -m benchmarks.aims [--seconds S] [CAMPAIGN ...]``. An aim is useless if its seeds reach
+the state no more often than seeds without an aim. A second table lists the states that the campaign
+can reach, but that few or no seeds without an aim reach. Beside each state is the choice that seeds
+which reached it drew more often than all seeds did: a new aim may use that choice. ``--probe NAME``
+lists more such choices for one state.
 """
 
 import argparse
@@ -23,13 +23,13 @@ from harrow.campaigns.run.run_result import RunResult
 from harrow.campaigns.run.runner import run_plan
 
 _SHOWN: Final = 12
-_HITS_LEAST: Final = 3
+_HITS_MIN: Final = 3
 _RARE: Final = 0.05
 
 
 @dataclass(slots=True, eq=False)
 class Reached:
-    """How many seeds there were, how many reached each state, and what those had drawn."""
+    """How many seeds ran, how many reached each state, and which choices these had drawn."""
 
     seeds: int = 0
     probes: Counter[str] = field(default_factory=Counter)
@@ -48,15 +48,15 @@ class Reached:
         return self.probes[probe] / self.seeds if self.seeds else 0.0
 
     def lifts(self, probe: str) -> dict[str, float]:
-        """Return for each drawn choice how much more often the seeds that reached a state had it.
+        """Return how many times as often as all seeds those that reached a state drew each choice.
 
-        The most frequent comes first.
+        The choice with the highest ratio comes first.
         """
-        hits, of_probe = self.probes[probe], self.drawn_by_probe.get(probe, Counter())
+        hits, drawn_with_probe = self.probes[probe], self.drawn_by_probe.get(probe, Counter())
         found = {
             each: count * self.seeds / (hits * self.drawn[each])
-            for each, count in of_probe.items()
-            if count >= _HITS_LEAST
+            for each, count in drawn_with_probe.items()
+            if count >= _HITS_MIN
         }
         return dict(sorted(found.items(), key=lambda item: -item[1]))
 
@@ -69,7 +69,7 @@ def _ingredients(result: RunResult) -> Iterator[str]:
 
 
 def reached(plan: Plan, seconds: float) -> Reached:
-    """Return what seeds from 0 on reached in so much CPU time."""
+    """Run seeds from 0 on for this much CPU time, and return what they reached."""
     found, seed, end_s = Reached(), 0, time.process_time() + seconds
     while not seed or time.process_time() < end_s:
         found.add(run_plan(plan, seed))
@@ -82,7 +82,7 @@ def with_aims(plan: Plan, aims: Aims | None) -> Plan:
     return replace(plan, swarm=replace(plan.swarm, aims=aims))
 
 
-def tell_aims(name: str, seconds: float) -> None:
+def print_aims(name: str, seconds: float) -> None:
     plan = library_plan(name)
     assert plan.swarm is not None
     without = reached(with_aims(plan, None), seconds)
@@ -101,12 +101,12 @@ def tell_aims(name: str, seconds: float) -> None:
 
 
 def rarely_reached(plan: Plan, found: Reached) -> list[str]:
-    """Return what hardly any seed reached of the states that a plan can reach, the rarest first."""
+    """Return the states that a plan can reach but hardly any seed reached, the rarest first."""
     rare = [probe for probe in in_reach(reach_of(plan)) if found.share(probe) < _RARE]
     return sorted(rare, key=lambda probe: found.probes[probe])
 
 
-def tell_ingredients(name: str, probe: str, seconds: float) -> None:
+def print_ingredients(name: str, probe: str, seconds: float) -> None:
     found = reached(with_aims(library_plan(name), None), seconds)
     print(f"{name}: {found.probes[probe]} of {found.seeds} seeds reach {probe}")
     for each, times in islice(found.lifts(probe).items(), _SHOWN):
@@ -126,9 +126,9 @@ def main() -> None:
     arguments = parser.parse_args()
     for name in arguments.campaigns:
         if arguments.probe:
-            tell_ingredients(name, arguments.probe, arguments.seconds)
+            print_ingredients(name, arguments.probe, arguments.seconds)
         else:
-            tell_aims(name, arguments.seconds)
+            print_aims(name, arguments.seconds)
 
 
 if __name__ == "__main__":

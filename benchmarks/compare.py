@@ -41,7 +41,7 @@ from benchmarks.speed.measurement import (
 
 _CLUSTERS = (*TABLE, *CAMPAIGNS)
 _COUNTED_RUN_MAX_S = 1.5
-"""CPU time of the longest run whose instructions are counted: valgrind takes 50 times that."""
+"""The CPU time of the longest run whose instructions are counted; valgrind takes 50 times it."""
 _PICTURE = WORK_TREE / "docs" / "pictures" / "speed.svg"
 
 
@@ -50,7 +50,7 @@ def main() -> None:
     signal.signal(signal.SIGTERM, _terminated)
     signal.signal(
         signal.SIGINT, signal.default_int_handler
-    )  # a shell makes its background processes ignore it
+    )  # a shell makes background processes ignore SIGINT
     parser = _parser()
     options = parser.parse_args()
     if not options.growth and not options.list and options.commit is None:
@@ -126,19 +126,19 @@ def _terminated(_signal: int, _frame: object) -> NoReturn:
 
 
 def described(cluster: MeasuredCluster) -> str:
-    """Return a cluster in words."""
+    """Describe a cluster in one line."""
     if isinstance(cluster, LibraryCampaign):
         return f"campaigns/library/{cluster.name}.yaml, {cluster.seeds} seeds"
     return (
         f"{cluster.brokers} brokers, {cluster.partitions} partitions, "
         f"{cluster.records_per_s} record{'' if cluster.records_per_s == 1 else 's'}/s by "
-        f"{cluster.producers} producer{'' if cluster.producers == 1 else 's'}, {_length(cluster.duration_s)}, "
+        f"{cluster.producers} producer{'' if cluster.producers == 1 else 's'}, {_duration_text(cluster.duration_s)}, "
         f"{'' if cluster.faults else 'no '}faults"
         f"{f', {cluster.seeds} seeds' if cluster.seeds > 1 else ''}"
     )
 
 
-def _length(length_s: int) -> str:
+def _duration_text(length_s: int) -> str:
     if length_s % HOUR_S == 0:
         return f"{length_s // HOUR_S} h"
     return f"{length_s // MINUTE_S} min" if length_s > MINUTE_S else f"{length_s} s"

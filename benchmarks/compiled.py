@@ -1,8 +1,8 @@
-"""What compiling gains, and that it changes nothing: the same seeds compiled and in pure Python.
+"""Measures what compiling gains, and checks that it changes no result.
 
-Run ``python -m benchmarks.compiled [SEEDS]`` after ``make compiled``. Both sides run at the same
-time, one process each, so that a busy machine slows both. Digests of traces and histories, verdicts
-and findings are compared seed by seed.
+Run ``python -m benchmarks.compiled [SEEDS]`` after ``make compiled``. The same seeds run compiled
+and in pure Python, in two processes at the same time, so that a busy machine slows both. Digests of
+traces and histories, verdicts and findings are compared seed by seed.
 """
 
 import argparse
@@ -37,44 +37,46 @@ def main() -> None:
         return
     different = 0
     for campaign in CAMPAIGNS:
-        ours, pure = (started(campaign, arguments.seeds, pure=pure) for pure in (False, True))
-        (*runs, told), (*pure_runs, pure_told) = (side.communicate()[0].splitlines() for side in (ours, pure))
-        (how, seconds), (pure_how, pure_seconds) = told.split("; "), pure_told.split("; ")
+        ours, pure = (start_side(campaign, arguments.seeds, pure=pure) for pure in (False, True))
+        (*runs, summary), (*pure_runs, pure_summary) = (
+            side.communicate()[0].splitlines() for side in (ours, pure)
+        )
+        (how, seconds), (pure_how, pure_seconds) = summary.split("; "), pure_summary.split("; ")
         if ours.returncode or pure.returncode or (how, pure_how) != (COMPILED, PURE):
             sys.exit(f"one side is {how}, the other {pure_how}: make compiled")
-        unlike = [run for run, pure_run in zip(runs, pure_runs, strict=True) if run != pure_run]
-        different += len(unlike)
+        different_runs = [run for run, pure_run in zip(runs, pure_runs, strict=True) if run != pure_run]
+        different += len(different_runs)
         ratio = float(pure_seconds) / float(seconds)
         print(
-            f"{campaign}: {arguments.seeds} seeds, {len(unlike)} of them different {unlike[:3] or ''}".rstrip()
+            f"{campaign}: {arguments.seeds} seeds, {len(different_runs)} of them different {different_runs[:3] or ''}".rstrip()
         )
         print(f"CPU seconds: {how} {seconds}, {pure_how} {pure_seconds}: {ratio:.2f} times as fast")
     sys.exit(different != 0)
 
 
-def started(campaign: str, seeds: int, *, pure: bool) -> subprocess.Popen[str]:
-    """Start one side."""
-    words = (sys.executable, "-m", "benchmarks.compiled", str(seeds), "--of", campaign)
+def start_side(campaign: str, seeds: int, *, pure: bool) -> subprocess.Popen[str]:
+    """Start the process of one side: compiled, or in *pure* Python."""
+    command = (sys.executable, "-m", "benchmarks.compiled", str(seeds), "--of", campaign)
     environment = {**os.environ, "HARROW_PURE": "1" if pure else ""}
     return subprocess.Popen(  # noqa: S603 - this script itself
-        words, env=environment, stdout=subprocess.PIPE, text=True
+        command, env=environment, stdout=subprocess.PIPE, text=True
     )
 
 
 def print_runs(campaign: str, seeds: int) -> None:
-    """Print a line for each seed, then whether the core is compiled and the CPU seconds it took."""
+    """Print a line for each seed, then whether the core is compiled, and the CPU seconds."""
     plan = load_campaign(resolve(campaign)[0]).plans[0]
     run_plan(plan, 0)
-    took = 0.0
+    cpu_s = 0.0
     for seed in range(seeds):
         before = time.process_time()
         result = run_plan(plan, seed)
-        took += time.process_time() - before
+        cpu_s += time.process_time() - before
         document = run_as_mapping(replace(result, wall_ms=0), "")
         operations = [operation.as_mapping() for operation in result.evidence.operations]
-        rest = hashlib.sha256(json_line([document, operations]).encode()).hexdigest()[:16]
-        print(seed, result.trace_digest, result.verdict.status, rest)
-    print(f"{compilation()[0]}; {took:.2f}")
+        document_digest = hashlib.sha256(json_line([document, operations]).encode()).hexdigest()[:16]
+        print(seed, result.trace_digest, result.verdict.status, document_digest)
+    print(f"{compilation()[0]}; {cpu_s:.2f}")
 
 
 if __name__ == "__main__":

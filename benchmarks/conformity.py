@@ -58,39 +58,39 @@ def cells_of(documents: Iterable[dict[str, Any]]) -> Cells:
     cells: Cells = {}
     for document in documents:
         release = document["target"].removeprefix(_KAFKA)
-        given = [each for each in document.get("set", ()) if not each.startswith(_RELEASE)]
+        options = [each for each in document.get("set", ()) if not each.startswith(_RELEASE)]
         for comparison in document["comparisons"]:
             campaign = " ".join(filter(None, (comparison["campaign"], comparison["variant"])))
             known = cells.get((campaign, release))
             if known is None or _began(comparison) >= _began(known):
-                cells[campaign, release] = {**comparison, "set": given}
+                cells[campaign, release] = {**comparison, "set": options}
     return cells
 
 
 def _began(comparison: Mapping[str, Any]) -> str:
-    """Return when the last run of a comparison began; before all others if it never ran."""
+    """Return when the last run of a comparison began; a text before all others if none did."""
     return max((run["began"] or _NEVER for run in comparison["real"]), default=_NEVER)
 
 
 def _summary(cells: Cells) -> Iterator[str]:
     statuses = Counter(comparison["status"] for comparison in cells.values())
-    told = ", ".join(f"{count} {status}" for status, count in sorted(statuses.items()))
+    counts = ", ".join(f"{count} {status}" for status, count in sorted(statuses.items()))
     agreed = {campaign for (campaign, _), found in cells.items() if found["status"] == _AGREED}
-    whole = {cells[key]["campaign"] for key in cells if key[0] in agreed}
+    campaigns_agreed = {cells[key]["campaign"] for key in cells if key[0] in agreed}
     days = sorted({began[:8] for found in cells.values() if (began := _began(found))})
     yield (
-        f"{len(cells)} comparisons: {told}. {counted(len(whole), 'campaign')} agreed on at least one release, with variants {len(agreed)}. "
+        f"{len(cells)} comparisons: {counts}. {counted(len(campaigns_agreed), 'campaign')} agreed on at least one release, with variants {len(agreed)}. "
         f"Began on {', '.join(f'{day[:4]}-{day[4:6]}-{day[6:]}' for day in days) or 'no day'} (UTC)."
     )
 
 
 def _cell(comparison: Mapping[str, Any], reasons: dict[str, int]) -> str:
-    """Return the outcome, with the status if they did not agree, or the numbers of the reasons.
+    """Return the outcome, with the status unless it is agreed, or the numbers of the reasons.
 
-    If fewer than all runs of the model had the brokers' outcome, it says how many.
+    If only some runs of the model had the brokers' outcome, the cell says how many.
     """
     status = comparison["status"]
-    options = f"with {text(', '.join(given))}" if (given := comparison["set"]) else ""
+    options = f"with {text(', '.join(set_options))}" if (set_options := comparison["set"]) else ""
     if comparison["reasons"]:
         numbers = [
             str(reasons.setdefault(reason, len(reasons) + 1))
@@ -114,7 +114,7 @@ def _outcome(run: Mapping[str, Any]) -> str:
 
 def _by_number(release: str) -> tuple[list[int], str]:
     number, _, metadata = release.partition("-")
-    # ZooKeeper first: it came first.
+    # ZooKeeper first, because it is older.
     return [int(part) for part in number.split(".")], "" if metadata == "zookeeper" else metadata or "kraft"
 
 

@@ -1,13 +1,13 @@
 """The outcome of each record if a consume-transform-produce loop crashes at any step.
 
-Every fault of the catalogue strikes meanwhile.
+Meanwhile, a fault strikes: each fault of the catalogue in turn.
 
 Run ``python -m benchmarks.exactly_once [SEEDS] [--release R] [--protocol consumer]``. Each pair of
-a step and a fault is run with each seed, first with the offsets in the transaction, then with
-automatic commits. Of the step `abort`, which is taken where something has failed, each application
-first has records that it cannot deliver. A run counts if an application died at the step, and as
-one that doubled or lost if any record of its input has more or fewer effects than it should; rates
-are shares of the runs that count, with their 95% intervals.
+a step and a fault runs with each seed, first with the offsets in the transaction, then with
+automatic commits. An application takes the step `abort` only after a failure, so for this step each
+application first gets records that it cannot deliver. A run counts if an application died at the
+step. It doubled effects if a record of the input has more of them than it should, and lost effects
+if a record has fewer. Rates are shares of the runs that count, with 95% intervals.
 """
 
 import argparse
@@ -100,11 +100,11 @@ SESSIONS: Final = {
     "classic": "session.timeout.ms: 8s",
     "consumer": "group.protocol: consumer\n  group.consumer.min.session.timeout.ms: 8s\n  group.consumer.session.timeout.ms: 8s",
 }
-"""How soon a group takes a member for dead, by its protocol."""
+"""How soon a group considers a member dead, by the group's protocol."""
 _UNDELIVERED: Final = ", producer: {request.timeout.ms: 500, delivery.timeout.ms: 2s}"
 _DROPPED: Final = """
   - {{at: 8900ms, do: {{message: {{action: drop, api: Produce, kind: request, from: {client}, count: 6}}}}}}"""
-"""Enough lost requests that the delivery of a record fails, and its transaction with it."""
+"""So many lost requests that the delivery of a record fails, and with it the transaction."""
 
 
 def was_struck(result: RunResult, step: str) -> bool:
@@ -120,7 +120,7 @@ def was_struck(result: RunResult, step: str) -> bool:
 
 @dataclass(slots=True)
 class EffectTally:
-    """The results of runs; those that were ``not_struck`` do not count."""
+    """The results of runs. Runs that are ``not_struck`` do not count."""
 
     runs: int = 0
     not_struck: int = 0
@@ -132,7 +132,7 @@ class EffectTally:
     doubled_records: int = 0
     failed: list[str] = field(default_factory=list)
 
-    def add(self, result: RunResult, what: str, step: str) -> None:
+    def add(self, result: RunResult, label: str, step: str) -> None:
         if not was_struck(result, step):
             self.not_struck += 1
             return
@@ -153,14 +153,14 @@ class EffectTally:
             }
         )
         if lost or doubled:
-            self.failed.append(what)
+            self.failed.append(label)
 
 
 def plan_of(fault: str, step: str, delivery: str, release: str, protocol: str = "classic") -> Plan:
     """Return the campaign of a step and a fault."""
     strikes = [
-        f"  - {{at: {8500 + 500 * place}ms..{8900 + 500 * place}ms, do: {{{strike.strip()}}}}}"
-        for place, strike in enumerate(FAULTS[fault].split(";"))
+        f"  - {{at: {8500 + 500 * index}ms..{8900 + 500 * index}ms, do: {{{strike.strip()}}}}}"
+        for index, strike in enumerate(FAULTS[fault].split(";"))
     ]
     fails = step == ABORT
     text = _CAMPAIGN.format(
@@ -198,8 +198,8 @@ def main() -> None:
     parser.add_argument("--deliveries", nargs="*", default=[EXACTLY_ONCE, AUTO_COMMITTED])
     arguments = parser.parse_args()
     for delivery in arguments.deliveries:
-        tally, began_s = EffectTally(), time.process_time()
-        for what, step, result in runs_of(
+        tally, start_s = EffectTally(), time.process_time()
+        for label, step, result in runs_of(
             delivery,
             range(arguments.seeds),
             arguments.release,
@@ -207,10 +207,10 @@ def main() -> None:
             arguments.faults,
             arguments.steps,
         ):
-            tally.add(result, what, step)
-            if delivery == EXACTLY_ONCE and tally.failed and tally.failed[-1] == what:
-                print(f"  {what}: {result.verdict.status}", flush=True)
-        took_s = time.process_time() - began_s
+            tally.add(result, label, step)
+            if delivery == EXACTLY_ONCE and tally.failed and tally.failed[-1] == label:
+                print(f"  {label}: {result.verdict.status}", flush=True)
+        took_s = time.process_time() - start_s
         print(
             f"{delivery}: {tally.runs} runs, {tally.not_struck} more in which no application died there, {tally.records} records, "
             f"{tally.undecided} undecided ({took_s:.0f} s)"

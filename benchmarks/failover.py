@@ -1,13 +1,13 @@
 """How long a partition accepts no writes after its leader or the active controller fails.
 
-Either dies or is stopped, or both at once.
+One of them is killed or stopped, or both are killed at once.
 
 Run ``python -m benchmarks.failover [SEEDS]`` for the model; the table is that of
-docs/evidence/failover.md. With ``--target kafka:RELEASE`` real brokers do the same as often, and
-the table has both. Settings are the defaults, with min.insync.replicas of two. A process that is
-killed comes back after half a minute, but where a case says otherwise. To start real brokers takes
-longer than a failover, so with ``--strikes N`` each run has N failovers, a minute apart;
-the table counts each by itself.
+docs/evidence/failover.md. With ``--target kafka:RELEASE``, real brokers run the same cases equally
+often, and the table has both. Settings are the defaults, with min.insync.replicas of two. A process
+comes back half a minute after its end, unless the case says otherwise. The start of real brokers
+takes longer than a failover, so with ``--strikes N`` each run has N failovers, a minute apart; the
+table counts each separately.
 """
 
 import argparse
@@ -61,7 +61,7 @@ workload: {{duration: {len(at_ms) * _BETWEEN_MS}ms, producers: [{{name: producer
 
 
 def strikes_of(runs: int, strikes: int) -> Iterator[list[int]]:
-    """Yield the times of strikes for each run, each at another moment between two heartbeats.
+    """Yield the times of strikes for each run, each at a different moment between two heartbeats.
 
     Heartbeats come every two seconds.
     """
@@ -80,7 +80,7 @@ def plan_of(release: str, metadata: str, faults: tuple[str, ...], at_ms: Sequenc
 def outages_s(result: RunResult, at_ms: Sequence[int]) -> list[float]:
     """Return the longest time without an ack after each strike and before the next, in seconds.
 
-    There is none for a strike within a second of the next.
+    If there are several strikes, times of less than a second count as 0.
 
     Raises:
         SystemExit: the run did not end, or a fault had no target.
@@ -142,8 +142,8 @@ def beside_real(target: str, cases: Mapping[str, tuple[str, ...]], runs: int, st
         for seed, at_ms in enumerate(strikes_of(runs, strikes)):
             plan = plan_of(release, metadata, faults, at_ms)
             real += outages_s(brokers.run(plan, seed, None), at_ms)
-            told = ", ".join(f"{length:.1f} s" for length in real[-strikes:])
-            print(f"{case}: {told}", file=sys.stderr, flush=True)
+            lengths_text = ", ".join(f"{length:.1f} s" for length in real[-strikes:])
+            print(f"{case}: {lengths_text}", file=sys.stderr, flush=True)
             model += outages_s(run_plan(brokers.modelled_plan(plan), seed), at_ms)
         medians = statistics.median(model), statistics.median(real)
         ratio = f"{medians[0] / medians[1]:.2f}" if medians[1] else ""
@@ -157,12 +157,12 @@ def main() -> None:
     parser.add_argument("--target", help="kafka:RELEASE")
     parser.add_argument("--strikes", type=int, default=1, help="failovers in each run on real brokers")
     parser.add_argument("--case", action="append", choices=CASES, help="only this case; may be repeated")
-    given = parser.parse_args()
-    if given.target is None:
-        modelled(given.seeds)
+    arguments = parser.parse_args()
+    if arguments.target is None:
+        modelled(arguments.seeds)
     else:
-        cases = {case: CASES[case] for case in given.case or CASES}
-        beside_real(given.target, cases, given.seeds, given.strikes)
+        cases = {case: CASES[case] for case in arguments.case or CASES}
+        beside_real(arguments.target, cases, arguments.seeds, arguments.strikes)
 
 
 if __name__ == "__main__":

@@ -1,9 +1,10 @@
 """The time and memory that judging a history takes, for some operations and ten times as many.
 
-Run ``python -m benchmarks.history [OPERATIONS]``. An operation is a line, invocation and completion
-apart, as docs/reference/history-format.md has them. The history is made by a correct log: half
-sends, half polls, 10 partitions, 20 processes that follow two partitions each. Each size is judged
-by ``harrow check`` in a process of its own, from JSON lines on disk to the verdict.
+Run ``python -m benchmarks.history [OPERATIONS]``. Each operation is one line of the history;
+invocations and completions are separate lines (docs/reference/history-format.md). The history is
+that of a correct log: half sends, half polls, 10 partitions, 20 processes that follow two
+partitions each. ``harrow check`` judges each size in its own process, from JSON lines on disk to
+the verdict.
 """
 
 import argparse
@@ -47,14 +48,14 @@ def history(operations: int, *, gaps: int = 0) -> Iterator[str]:
 
     def poll(process: int) -> Iterator[str]:
         records = {}
-        for place in range(FOLLOWED):
-            partition = (process + place * 7) % PARTITIONS
-            log, begin = logs[partition], read[process][place]
-            if begin < len(log):
+        for slot in range(FOLLOWED):
+            partition = (process + slot * 7) % PARTITIONS
+            log, start = logs[partition], read[process][slot]
+            if start < len(log):
                 records[f"t-{partition}"] = [
-                    [offset * (1 + gaps), f"t-{partition}:{offset}"] for offset in log[begin : begin + 500]
+                    [offset * (1 + gaps), f"t-{partition}:{offset}"] for offset in log[start : start + 500]
                 ]
-                read[process][place] = min(len(log), begin + 500)
+                read[process][slot] = min(len(log), start + 500)
         yield line(process, "invoke", "poll", [["poll"]])
         yield line(process, "ok", "poll", [["poll", records]])
 
@@ -71,13 +72,13 @@ def history(operations: int, *, gaps: int = 0) -> Iterator[str]:
             yield from poll(process)
     for process in range(PROCESSES):
         while any(
-            read[process][place] < len(logs[(process + place * 7) % PARTITIONS]) for place in range(FOLLOWED)
+            read[process][slot] < len(logs[(process + slot * 7) % PARTITIONS]) for slot in range(FOLLOWED)
         ):
             yield from poll(process)
 
 
 def measure(folder: Path, operations: int, *, gaps: int = 0) -> float:
-    """Judge a history of some size, print what it cost and return the seconds of processor time."""
+    """Judge a history of this size, print the cost, and return the seconds of processor time."""
     path = folder / f"{operations}-{gaps}.jsonl"
     with path.open("w", encoding="utf-8") as stream:
         stream.writelines(history(operations, gaps=gaps))
@@ -85,15 +86,15 @@ def measure(folder: Path, operations: int, *, gaps: int = 0) -> float:
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     started = time.monotonic()
     # The exit code differs if the history breaks a promise, which is no error here.
-    ended = subprocess.run(command, check=False, stdout=subprocess.PIPE)  # noqa: S603 - our own command
-    took_s = time.monotonic() - started
+    completed = subprocess.run(command, check=False, stdout=subprocess.PIPE)  # noqa: S603 - our own command
+    wall_s = time.monotonic() - started
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     busy_s = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     gap = f", gaps of {gaps:.0e}" if gaps else ""
     print(
         f"{operations:>10} operations ({path.stat().st_size / 1e6:.0f} MB{gap}): {busy_s:.1f} s of one core "
-        f"({took_s:.1f} s), {after.ru_maxrss / 1024:.0f} MiB at most so far, "
-        f"verdict {json.loads(ended.stdout)['verdict']}"
+        f"({wall_s:.1f} s), {after.ru_maxrss / 1024:.0f} MiB at most so far, "
+        f"verdict {json.loads(completed.stdout)['verdict']}"
     )
     path.unlink()
     return busy_s

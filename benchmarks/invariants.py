@@ -1,7 +1,7 @@
 """The share of a run's time that its invariants cost, for standard.yaml.
 
-Run ``python -m benchmarks.invariants [SEEDS]``. The same seeds are run with and without them,
-one after the other in one process, so that whatever else the machine does slows both.
+Run ``python -m benchmarks.invariants [SEEDS]``. Each seed runs with and without invariants, one
+after the other in one process, so that other work on the machine slows both.
 """
 
 import argparse
@@ -17,7 +17,7 @@ from harrow.campaigns.run.runner import run_plan
 from harrow.cluster_model.invariants.catalogue import INVARIANTS
 
 REPEATS = 3
-"""The number of runs of each seed in each way. The fastest counts; the others were disturbed."""
+"""How often each seed runs with invariants, and without. The fastest run of each counts."""
 
 
 def main() -> None:

@@ -19,8 +19,8 @@ from harrow.cluster_model.release.profiles import MUTANTS, swarm_of
 from harrow.cluster_model.release.switch import Mutant
 
 RANGES: Final = 10
-RANGE: Final = 10_000
-"""Seeds in a range: more than any flaw needs."""
+SEEDS_PER_RANGE: Final = 10_000
+"""More seeds than any flaw needs."""
 
 
 class FirstFailure(NamedTuple):
@@ -42,7 +42,7 @@ def broken_rules(verdict: Verdict) -> tuple[str, ...]:
 def first_failure(
     noticed: Callable[[int], tuple[str, ...]], seeds: Iterable[int], end_s: float
 ) -> FirstFailure:
-    """Return the first of some seeds with a finding, or how many ran before the time was over."""
+    """Return how many seeds ran until the first with a finding, or until the time was over."""
     count = 0
     for count, seed in enumerate(seeds, start=1):
         rules = noticed(seed)
@@ -54,10 +54,10 @@ def first_failure(
 
 
 def row(mutant: Mutant, seconds: float) -> str:
-    """Return what the swarm needs for a flaw.
+    """Return the row of a flaw: how many seeds the swarm needs to find it.
 
-    Of a range that it did not come to the end of, it is told how far it came, if that is further
-    than any.
+    If the time ended within a range, and more seeds ran in that range than were needed in any other
+    range, the worst number of seeds is "over" that number.
     """
     plan = library_plan(swarm_of(mutant)).flawed(mutant)
     end_s = time.process_time() + seconds
@@ -68,15 +68,17 @@ def row(mutant: Mutant, seconds: float) -> str:
         return broken_rules(run_plan(plan, seed).verdict)
 
     for number in range(RANGES):
-        one = first_failure(noticed, range(number * RANGE, (number + 1) * RANGE), end_s)
-        if not one.rules:
-            unfinished = one.seeds
+        failure = first_failure(
+            noticed, range(number * SEEDS_PER_RANGE, (number + 1) * SEEDS_PER_RANGE), end_s
+        )
+        if not failure.rules:
+            unfinished = failure.seeds
             break
-        found.append(one)
+        found.append(failure)
     if not found:
-        return f"| `{mutant.name}` | not in {one.seeds} | | | | {swarm_of(mutant)}, {plan.kafka} | |"
-    counts = [one.seeds for one in found]
-    rules = ", ".join(dict.fromkeys(rule for one in found for rule in one.rules))
+        return f"| `{mutant.name}` | not in {failure.seeds} | | | | {swarm_of(mutant)}, {plan.kafka} | |"
+    counts = [failure.seeds for failure in found]
+    rules = ", ".join(dict.fromkeys(rule for failure in found for rule in failure.rules))
     median, swarm = f"{statistics.median(counts):.0f}", f"{swarm_of(mutant)}, {plan.kafka}"
     worst = f"over {unfinished}" if unfinished > max(counts) else f"{max(counts)}"
     cells = (found[0].seeds, median, worst, len(found), swarm, rules)

@@ -3,9 +3,10 @@
 The messages of a quiet cluster are subtracted.
 
 Run ``python -m benchmarks.messages``, in plain Python (``HARROW_PURE=1``); the tables are those of
-docs/evidence/speed.md. Fetches are left out, for those of idle followers are arithmetic here. An
-operation of ZooKeeper is a message of its own in Kafka, one after the other without waiting
-(``ZooKeeperClient.handleRequests``); the model sends those of one step together.
+docs/evidence/speed.md. Fetches are left out, because the model replaces those of idle followers by
+arithmetic (`harrow.cluster_model.sim.idle_fetch`). Kafka sends each operation of ZooKeeper as a
+message, without waiting for the previous answer (``ZooKeeperClient.handleRequests``). The model
+sends the operations of one step together, so this script counts the operations.
 """
 
 from collections import Counter
@@ -56,7 +57,7 @@ class CountingHost(SimulatedHost):
         self.counts = counts
 
     def send_request(self, connection: Connection, correlation_id: int, request: Any) -> None:
-        """Count a request, and what it is about: partitions, or operations of ZooKeeper."""
+        """Count a request, and the partitions or the operations of ZooKeeper in it."""
         api = request.api
         if isinstance(request, ZooKeeperRequest):
             for operation in request.operations:
@@ -91,7 +92,7 @@ class CountingCluster(Cluster):
 
 
 def spec_of(brokers: int, partitions: int) -> ClusterSpec:
-    """Return a cluster whose partitions are all led by broker 0, which is not the controller."""
+    """Return a cluster in which broker 0 leads all partitions, and broker 1 is the controller."""
     topics = [
         TopicSpec(
             name=f"t{first}",
@@ -104,15 +105,15 @@ def spec_of(brokers: int, partitions: int) -> ClusterSpec:
     )
 
 
-def counted(spec: ClusterSpec, release: str, act: Callable[[Cluster], None], until_us: int) -> Count:
-    """Return the messages that an act causes, beyond those of the same cluster without it."""
+def counted(spec: ClusterSpec, release: str, action: Callable[[Cluster], None], until_us: int) -> Count:
+    """Return the messages that an action causes, beyond those of the same cluster without it."""
     counts = []
-    for does in (act, lambda _: None):
+    for each_action in (action, lambda _: None):
         cluster = CountingCluster(spec, release)
         cluster.start()
         cluster.simulator.run_until(BEGIN_US)
         before = Counter(cluster.counts)
-        does(cluster)
+        each_action(cluster)
         cluster.simulator.run_until(BEGIN_US + until_us)
         counts.append(cluster.counts - before)
     return Counter({kind: counts[0][kind] - counts[1][kind] for kind in counts[0]})
@@ -121,8 +122,8 @@ def counted(spec: ClusterSpec, release: str, act: Callable[[Cluster], None], unt
 class WatchingReplicas:
     """The replicas of a broker that elect leaders by watches, without a controller (until 0.7).
 
-    Each watches the node of its partition's leader. Where that is gone each tries to create it, and
-    who comes too late watches it again.
+    Each replica watches the znode of its partition's leader. When the znode is gone, each replica
+    tries to create it, and those that come too late watch it again.
     """
 
     def __init__(self, broker: int, host: SimulatedHost, partitions: Sequence[str]) -> None:
@@ -137,10 +138,10 @@ class WatchingReplicas:
             self._elect(path)
 
     def session_expired(self) -> None:
-        """There is nothing to be done."""
+        """Do nothing: no session expires while messages are counted."""
 
     def watch_fired(self, event: WatchEvent) -> None:
-        """A leader is gone."""
+        """Try to lead the partition whose leader is gone."""
         self._elect(event.path)
 
     def _elect(self, path: str) -> None:
@@ -152,9 +153,9 @@ class WatchingReplicas:
 
 
 def herd(brokers: int, partitions: int) -> Count:
-    """Return the messages that the death of a broker causes which leads all partitions.
+    """Return the messages that follow from the death of a broker that leads all partitions.
 
-    Each other broker has a replica of all of them, which watches.
+    Every other broker has a replica of each partition, and all replicas watch.
     """
     cluster = CountingCluster(spec_of(brokers, 1), "2.4")
     admin = cluster.host(Process("admin"))
@@ -178,7 +179,7 @@ def crash(cluster: Cluster) -> None:
 
 
 def table(titles: Sequence[str], columns: Sequence[Count]) -> str:
-    """Return counts as Markdown, a row for each kind that any of them has."""
+    """Return counts as a Markdown table, with a row for each kind of message."""
     kinds = sorted({kind for column in columns for kind, count in column.items() if count > 0})
     rows = [f"| what is sent | {' | '.join(titles)} |", f"| --- | {' | '.join('---:' for _ in titles)} |"]
     rows += [f"| {kind} | {' | '.join(str(column[kind]) for column in columns)} |" for kind in kinds]
@@ -194,11 +195,11 @@ def main() -> None:
     counts = [herd(3, number) for number in PARTITIONS]
     print("\nThe same by watches of every replica, as before 0.8:\n")
     print(table([str(number) for number in PARTITIONS], counts), flush=True)
-    for title, act in (
+    for title, action in (
         ("/controller is deleted", lambda cluster: cluster.delete_controller_znode()),
         ("/brokers/ids changes", lambda cluster: cluster.expire_session(0)),
     ):
-        counts = [counted(spec_of(number, 1), "2.4", act, HERD_US) for number in BROKERS]
+        counts = [counted(spec_of(number, 1), "2.4", action, HERD_US) for number in BROKERS]
         print(f"\n{title}, with so many brokers, 2.4:\n")
         print(table([str(number) for number in BROKERS], counts), flush=True)
 

@@ -1,9 +1,9 @@
 """How much of a run's CPU time each folder of harrow takes.
 
 Run ``python -m benchmarks.parts [NAME...]``, with names of ``python -m benchmarks.compare --list``.
-The processor's time interrupts a run a thousand times a second, and the part whose function is at
-work then is counted. A profiler that counts calls would make parts with many small functions look
-dearer than they are.
+A timer of CPU time interrupts a run a thousand times a second, and the folder of the running
+function is counted. A profiler that counts calls would make folders with many small functions look
+more expensive than they are.
 """
 
 import argparse
@@ -87,7 +87,7 @@ def _part(file: str) -> str | None:
     if file.startswith("<") or not path.is_relative_to(_ROOT):
         return None
     folder = str(path.relative_to(_ROOT).parent)
-    # A run's memory is freed when the last reference to it goes away, which is here.
+    # The memory of a run is freed here, where the last reference to it goes away.
     return _FREEING if folder == "benchmarks" else f"`{folder}/`"
 
 

@@ -1,10 +1,10 @@
 """Which setting prevents each finding of failing swarm runs, and which findings none prevents.
 
-All releases run, with every flaw.
+The swarm runs on all releases, and with every known flaw.
 
-Run ``python -m benchmarks.preventions [RUNS]``. Findings of a run are counted by rule and cause, as
-they are proven. ``python -m benchmarks.preventions --library`` does the same for the campaigns that
-ship, with seed 0.
+Run ``python -m benchmarks.preventions [RUNS]``. Findings of a run with the same rule and causes
+count once. harrow tries each prevention (`proven`). ``python -m benchmarks.preventions --library``
+does the same for the campaigns that ship, with seed 0.
 """
 
 import argparse
@@ -36,15 +36,15 @@ def main() -> None:
     for name, plan, seed in _library() if arguments.library else _swarms():
         if runs == arguments.runs and not arguments.library:
             break
-        begun_s = time.process_time()
+        start_s = time.process_time()
         result = run_plan(plan, seed)
-        run_s += time.process_time() - begun_s
+        run_s += time.process_time() - start_s
         if result.verdict.status not in (VIOLATED, PERMITTED):
             continue
         runs += 1
-        begun_s = time.process_time()
+        start_s = time.process_time()
         rules = proven(result).verdict.rules
-        proof_s += time.process_time() - begun_s
+        proof_s += time.process_time() - start_s
         by_cause = {
             (rule, finding.permitted_by, tuple(sorted(cause.kind.name for cause in finding.causes))): finding
             for rule, judged in rules.items()
@@ -71,7 +71,7 @@ def _library() -> Iterator[tuple[str, Plan, int]]:
 
 
 def _swarms() -> Iterator[tuple[str, Plan, int]]:
-    """Yield plans of the swarm without end, of every release and with every flaw in turn."""
+    """Yield plans of the swarm endlessly, for each release and for each flaw in turn."""
     swarm = library_plan("swarm")
     models = (*RELEASES, *MUTANTS)
     for number in count():

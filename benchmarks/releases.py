@@ -24,15 +24,15 @@ from harrow.cluster_model.settings import PRODUCER, SETTINGS
 from harrow.cluster_model.topology import Metadata
 
 ROUND: Final = 25
-"""So many seeds of one row are run before the next row's turn, for time to be shared fairly."""
+"""How many seeds of a row run before the next row's turn, so that rows share the time fairly."""
 ROUND_AS_IT_WAS: Final = 5
-"""Runs of a release with its flaws. Fewer, because only a repaired one would be news."""
+"""The same for a release with its flaws. It is smaller, because its failures are no news."""
 STATUSES: Final = (HELD, PERMITTED, INCONCLUSIVE, VIOLATED)
 
 
 @dataclass(slots=True, kw_only=True)
 class ReleaseRow:
-    """One release in one metadata mode, and what came of its seeds."""
+    """One release in one metadata mode, with the verdicts of its seeds."""
 
     release: str
     mode: str
@@ -47,7 +47,7 @@ class ReleaseRow:
         return f"| {self.release} | {self.mode} | {'repaired' if self.is_repaired else 'as it was'} "
 
     def run(self, seed: int) -> None:
-        """Run one seed, and name it on standard error when it breaks a promise."""
+        """Run one seed, and print it to standard error if it is violated or inconclusive."""
         verdict = run_plan(self.plan, seed).verdict
         self.verdicts[verdict.status] += 1
         broken = [name for name, judged in verdict.rules.items() if judged.status == VIOLATED]
@@ -63,7 +63,7 @@ class ReleaseRow:
 
 
 def rows() -> Iterator[ReleaseRow]:
-    """Yield each release and mode as it was and, where that is another model, repaired."""
+    """Yield each release and mode as it was, and with its flaws repaired if it has any."""
     for name, release in RELEASES.items():
         repairs = {
             switch.name: switch.safe
@@ -84,7 +84,7 @@ def rows() -> Iterator[ReleaseRow]:
 
 
 def _standard_on(release: str, mode: Metadata) -> Plan:
-    """Return `standard` on another release: its switches, and the settings it supports."""
+    """Return `standard` on another release, without settings that the release does not have."""
     plan = load_campaign(resolve("standard")[0]).plans[0]
     producers = tuple(
         replace(

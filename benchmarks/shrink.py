@@ -1,7 +1,7 @@
 """How small failures become and how long that takes, for each known flaw that loses data.
 
 Run ``python -m benchmarks.shrink [--failures N] [--into FOLDER] [MUTANT...]``; the table is that of
-docs/evidence/shrinking.md. Seconds are of one core, whatever else the machine does.
+docs/evidence/shrinking.md. Seconds are CPU time, which other work on the machine hardly changes.
 """
 
 import argparse
@@ -52,14 +52,14 @@ def _failing(plan: Plan, seeds: int) -> Iterator[int]:
 
 
 def _shrink(name: str, plan: Plan, seed: int) -> str:
-    begun_s = time.process_time()
+    start_s = time.process_time()
     shrinker = Shrinker(plan, seed)
     best = shrinker.run()
-    seconds = time.process_time() - begun_s
+    seconds = time.process_time() - start_s
     faults, records = best.size()
-    given = shrinker.original.result
+    original = shrinker.original.result
     sent = sum(
-        operation.type == "invoke" and operation.f == "send" for operation in given.evidence.operations
+        operation.type == "invoke" and operation.f == "send" for operation in original.evidence.operations
     )
     cells = (
         f"`{name}`",
@@ -67,9 +67,9 @@ def _shrink(name: str, plan: Plan, seed: int) -> str:
         shrinker.signature.rule,
         f"{seconds:.1f}",
         shrinker.runs,
-        f"{len(given.faults)} -> {faults}",
+        f"{len(original.faults)} -> {faults}",
         f"{sent} -> {records}",
-        f"{len(given.plan.cluster.brokers)} -> {len(best.plan.cluster.brokers)}",
+        f"{len(original.plan.cluster.brokers)} -> {len(best.plan.cluster.brokers)}",
     )
     print(f"| {' | '.join(map(str, cells))} |", flush=True)
     mutant = MUTANTS[name]

@@ -1,8 +1,8 @@
 """Simulated seconds and events a second of one core, for standard.yaml with all rules on.
 
 Run ``python -m benchmarks.standard [RUNS]``; ``--profile`` shows where the time goes. ``--releases
-2.4 4.0`` runs the same seeds as of several releases, each with its newest metadata mode, in turns,
-and says what they cost beside the first.
+2.4 4.0`` runs the same seeds on several releases in turn, each with its newest metadata mode, and
+prints their cost relative to the first.
 """
 
 import argparse
@@ -34,7 +34,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5, help="of --releases; default %(default)s")
     arguments = parser.parse_args()
     if arguments.releases:
-        beside_each_other(arguments.releases, arguments.runs, arguments.rounds)
+        compare_releases(arguments.releases, arguments.runs, arguments.rounds)
         return
     plan = load_campaign(resolve("standard")[0]).plans[0]
     run_plan(plan, 0)  # Imports and caches are not what is measured.
@@ -46,24 +46,24 @@ def main() -> None:
 
 
 def measure(plan: Plan, runs: int) -> None:
-    """Run seeds 0 to *runs* and print rates, as a median and over everything."""
+    """Run the seeds below *runs*, and print rates: the median of the runs, and the overall rate."""
     rates = []
     events = simulated_us = 0
-    started = time.process_time()
+    start_s = time.process_time()
     for seed in range(runs):
-        run_started = time.process_time()
+        run_start_s = time.process_time()
         result = run_plan(plan, seed)
-        rates.append(result.simulated_us / 1e6 / (time.process_time() - run_started))
+        rates.append(result.simulated_us / 1e6 / (time.process_time() - run_start_s))
         events += result.events
         simulated_us += result.simulated_us
-    took = time.process_time() - started
+    total_s = time.process_time() - start_s
     print(f"{runs} runs of {plan.campaign}: {simulated_us / 1e6:.0f} simulated seconds, {events} events")
     print(
-        f"simulated seconds a second: {simulated_us / 1e6 / took:.0f} (median run {statistics.median(rates):.0f})"
+        f"simulated seconds a second: {simulated_us / 1e6 / total_s:.0f} (median run {statistics.median(rates):.0f})"
     )
-    print(f"events a second:            {events / took:.0f}")
+    print(f"events a second:            {events / total_s:.0f}")
     print(f"measured on:                {_machine()}")
-    print(f"milliseconds a run:         {took / runs * 1e3:.1f}")
+    print(f"milliseconds a run:         {total_s / runs * 1e3:.1f}")
 
 
 def _machine() -> str:
@@ -77,10 +77,10 @@ def _machine() -> str:
     return f"{processor}, {interpreter}, {compilation()[0]}"
 
 
-def beside_each_other(releases: list[str], runs: int, rounds: int) -> None:
-    """Run seeds 0 to *runs* on each release in turn, *rounds* times, and print a table.
+def compare_releases(releases: list[str], runs: int, rounds: int) -> None:
+    """Run the seeds below *runs* on each release in turn, *rounds* times.
 
-    It has the median CPU time of a run, and the ratio to the first release.
+    Print a line for each release: the median CPU time of a run, and the ratio to the first release.
     """
     plans = {
         row.release: row.plan
@@ -93,10 +93,10 @@ def beside_each_other(releases: list[str], runs: int, rounds: int) -> None:
     taken_s: dict[str, list[float]] = {release: [] for release in releases}
     for _ in range(rounds):
         for release in releases:
-            started = time.process_time()
+            start_s = time.process_time()
             for seed in range(runs):
                 run_plan(plans[release], seed)
-            taken_s[release].append((time.process_time() - started) / runs)
+            taken_s[release].append((time.process_time() - start_s) / runs)
     first = taken_s[releases[0]]
     for release in releases:
         ratios = sorted(one / other for one, other in zip(taken_s[release], first, strict=True))

@@ -2,8 +2,8 @@
 
 Run ``python -m benchmarks.startup [ROUNDS]``. The commands take turns, so that a machine that is
 busy for a while slows all of them; the table has the minimum of each. Instructions do not depend on
-what else the machine does: perf counts them, or valgrind where the kernel forbids perf, each
-command once.
+other work on the machine: perf counts those of each command once, or valgrind if the kernel forbids
+perf.
 """
 
 import argparse
@@ -66,13 +66,13 @@ def main() -> None:
 
 def _measure(name: str, folder: str) -> tuple[float, float]:
     """Return the CPU and the wall seconds that a command takes."""
-    before, began = _children_s(), time.perf_counter()
+    start_cpu_s, start_wall_s = _children_s(), time.perf_counter()
     _run((), name, folder)
-    return _children_s() - before, time.perf_counter() - began
+    return _children_s() - start_cpu_s, time.perf_counter() - start_wall_s
 
 
 def _counter(folder: str) -> tuple[str, ...] | None:
-    """Return the command that counts the instructions of another one, None where there is none."""
+    """Return a command that counts the instructions of another command, None if there is none."""
     for counter in COUNTERS:
         with suppress(OSError, subprocess.CalledProcessError):
             if _count(_run(counter, PYTHON, folder)) is not None:
@@ -90,11 +90,11 @@ def _count(report: str) -> int | None:
     return int((found[1] or found[2]).replace(",", "")) if found else None
 
 
-def _run(before: tuple[str, ...], name: str, folder: str) -> str:
-    """Run a command, as an argument of another if given, and return its standard error."""
+def _run(counter: tuple[str, ...], name: str, folder: str) -> str:
+    """Run a command, under a counter if one is given, and return the standard error."""
     arguments = COMMANDS[name]
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "PYTHONHASHSEED": "0"}
-    # Let Python use its files of compiled modules: otherwise most of the time would be compiling.
+    # Let Python use its bytecode files. Otherwise it would spend most of the time compiling.
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
     if name.startswith("completion"):
         *arguments_before, line = arguments
@@ -106,7 +106,7 @@ def _run(before: tuple[str, ...], name: str, folder: str) -> str:
         }
         arguments = tuple(arguments_before)
     return subprocess.run(  # noqa: S603  # the commands of this file
-        [*before, sys.executable, *arguments],
+        [*counter, sys.executable, *arguments],
         cwd=folder,
         env=environment,
         stdout=subprocess.DEVNULL,

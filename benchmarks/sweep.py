@@ -1,8 +1,9 @@
 """What a sweep costs: one process, a pool of them, and Spark, over the same runs.
 
-``python -m benchmarks.sweep [RUNS] [--rounds N]`` measures throughput, starting up apart, and
-whether the rows are the same; ``python -m benchmarks.sweep --rows 10000 100000`` the driver: rows a
-second that it takes in and writes, and its memory, with runs that cost next to nothing.
+``python -m benchmarks.sweep [RUNS] [--rounds N]`` measures throughput without the start of workers,
+and checks that all engines write the same rows. ``python -m benchmarks.sweep --rows 10000 100000``
+measures the driver: the rows that it receives and writes a second, and its memory, with runs that
+cost next to nothing.
 """
 
 import argparse
@@ -42,7 +43,7 @@ faults:
     do: {broker_crash: {broker: leader of t-0, restart_after: 500ms}}
 """
 SCALE_RUNS = 2_000
-"""How many runs a process does to find out what the machine's cores are worth together."""
+"""How many runs each process does to measure how much more all cores do than one core."""
 
 TINY = "name: tiny\ncluster: {brokers: 1, topics: [{name: t}]}\n"
 
@@ -52,50 +53,52 @@ def definition(text: str, runs: int) -> Definition:
     return define([(load_text(text, "benchmark.yaml"), "benchmark.yaml")], range(runs))
 
 
-def measured(of: Definition, engine: Engine, place: Path) -> float:
+def measured(sweep_definition: Definition, engine: Engine, path: Path) -> float:
     """Run a sweep, and return its runs a second."""
-    folder = SweepFolder(place, of)
+    folder = SweepFolder(path, sweep_definition)
     folder.begin()
-    # Workers start with their first task: let that be over before anything is measured.
+    # Workers start with their first task. Run such tasks before the measurement.
     warm_up = Task(cell=0, seeds=range(1))
-    engine.run(Chunk(tasks=(warm_up,) * 2 * engine.workers, campaign=of.cells[0].campaign))
-    begun_s = time.perf_counter()
-    progress = Sweep(of, folder, engine).run()
-    elapsed_s = time.perf_counter() - begun_s
+    engine.run(Chunk(tasks=(warm_up,) * 2 * engine.workers, campaign=sweep_definition.cells[0].campaign))
+    start_s = time.perf_counter()
+    progress = Sweep(sweep_definition, folder, engine).run()
+    elapsed_s = time.perf_counter() - start_s
     assert progress.is_complete(), progress
-    return of.runs() / elapsed_s
+    return sweep_definition.runs() / elapsed_s
 
 
-def rows_digest(place: Path) -> str:
-    """Return a digest of all rows, their times apart, in the order of their keys."""
-    rows = duckdb.read_parquet(str(place / "runs" / "*" / "*.parquet"), hive_partitioning=True)
+def rows_digest(path: Path) -> str:
+    """Return a digest of all rows without their times, in the order of their keys."""
+    rows = duckdb.read_parquet(str(path / "runs" / "*" / "*.parquet"), hive_partitioning=True)
     names = ", ".join(name for name in rows.columns if name != "wall_us")
     found = rows.project(names).order("cell, seed").fetchall()
     return hashlib.sha256(repr(found).encode()).hexdigest()[:16]
 
 
 def throughput(runs: int, rounds: int) -> None:
-    """Print runs a second of each engine, in turn, and the ratios of their best rounds.
+    """Print the runs a second of each engine in each round, and the ratios of the best rounds.
 
-    Other work on the machine can only slow an engine down, so its best round says most about it.
+    Other work on the machine can only slow an engine down, so the best round says most about it.
     """
-    of = definition(SMALL, runs)
+    sweep_definition = definition(SMALL, runs)
     digests: set[str] = set()
     scales: list[float] = []
     with tempfile.TemporaryDirectory() as folder:
         engines: dict[str, Engine] = {
-            "1 process": ProcessEngine(of.cells, 1),
-            "processes": ProcessEngine(of.cells),
-            "Spark": SparkEngine(start_session(log=Path(folder) / "spark.log"), of.cells),
+            "1 process": ProcessEngine(sweep_definition.cells, 1),
+            "processes": ProcessEngine(sweep_definition.cells),
+            "Spark": SparkEngine(start_session(log=Path(folder) / "spark.log"), sweep_definition.cells),
         }
         rates: dict[str, list[float]] = {name: [] for name in engines}
         for number in range(rounds):
-            scales.append(scale(of))
-            print(f"round {number}: {of.runs()} runs; the cores are worth {scales[-1]:.2f} of one alone")
+            scales.append(scale(sweep_definition))
+            print(
+                f"round {number}: {sweep_definition.runs()} runs; the cores are worth {scales[-1]:.2f} of one alone"
+            )
             for name, engine in engines.items():
-                place = Path(folder) / f"{number}-{name.replace(' ', '-')}"
-                rates[name].append(measured(of, engine, place))
-                digests.add(rows_digest(place))
+                path = Path(folder) / f"{number}-{name.replace(' ', '-')}"
+                rates[name].append(measured(sweep_definition, engine, path))
+                digests.add(rows_digest(path))
                 print(f"  {name:<10} {engine.workers} workers  {rates[name][-1]:8.1f} runs/s", flush=True)
         for engine in engines.values():
             engine.close()
@@ -105,47 +108,47 @@ def throughput(runs: int, rounds: int) -> None:
     print(f"rows are {'the same' if len(digests) == 1 else 'DIFFERENT'}")
 
 
-def scale(of: Definition) -> float:
-    """Return how many times as much all cores do together as one core alone.
+def scale(sweep_definition: Definition) -> float:
+    """Return how many times as many runs all cores do together as one core does alone.
 
-    The runs are those of processes that share nothing.
+    Each core runs a process of its own, and the processes share nothing.
     """
     context = multiprocessing.get_context("spawn")
     with context.Pool(available_workers()) as pool:
-        together = sum(pool.map(_alone, [of] * available_workers(), chunksize=1))
+        together = sum(pool.map(_alone, [sweep_definition] * available_workers(), chunksize=1))
     with context.Pool(1) as pool:
-        return together / pool.apply(_alone, (of,))
+        return together / pool.apply(_alone, (sweep_definition,))
 
 
-def _alone(of: Definition) -> float:
+def _alone(sweep_definition: Definition) -> float:
     """Return the runs a second of this process."""
-    plan = of.cells[0].plan
-    begun_s = time.perf_counter()
+    plan = sweep_definition.cells[0].plan
+    start_s = time.perf_counter()
     for seed in range(SCALE_RUNS):
         run_plan(plan, seed)
-    return SCALE_RUNS / (time.perf_counter() - begun_s)
+    return SCALE_RUNS / (time.perf_counter() - start_s)
 
 
 def driver(runs: int) -> None:
-    """Print the driver's cost of receiving and writing so many rows, and of querying them."""
-    of = definition(TINY, runs)
-    place = Path(tempfile.mkdtemp())
+    """Print what it costs the driver to receive, write and query this many rows."""
+    sweep_definition = definition(TINY, runs)
+    path = Path(tempfile.mkdtemp())
     try:
-        engine = ProcessEngine(of.cells)
-        rate = measured(of, engine, place / "sweep")
+        engine = ProcessEngine(sweep_definition.cells)
+        rate = measured(sweep_definition, engine, path / "sweep")
         engine.close()
         peak_mib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-        begun_s = time.perf_counter()
-        report_of(duck_sql(place / "sweep"), of, {})
-        asked_s = time.perf_counter() - begun_s
-        size = sum(part.stat().st_size for part in place.glob("sweep/runs/*/*.parquet"))
+        start_s = time.perf_counter()
+        report_of(duck_sql(path / "sweep"), sweep_definition, {})
+        query_s = time.perf_counter() - start_s
+        size = sum(part.stat().st_size for part in path.glob("sweep/runs/*/*.parquet"))
         print(
             f"{runs:>8} rows: {rate:8.0f} rows/s, driver {peak_mib:6.0f} MiB, "
-            f"{size / runs:5.0f} bytes a row on disk, all questions {asked_s:.2f} s",
+            f"{size / runs:5.0f} bytes a row on disk, all questions {query_s:.2f} s",
             flush=True,
         )
     finally:
-        shutil.rmtree(place)
+        shutil.rmtree(path)
 
 
 def main() -> None:

@@ -35,33 +35,33 @@ def changes() -> Iterator[tuple[str, Any, ReleaseProfile]]:
 
 
 def swarm_of(name: str, release: ReleaseProfile) -> Plan:
-    """Return the swarm as of a release, with KRaft where the switch is about that."""
+    """Return the swarm on a release, with KRaft if the switch is about KRaft."""
     subject = SWITCHES[name].subject
-    is_of_kraft = subject.is_kraft_only or "zookeeper" not in release.modes
-    metadata: Any = "kraft" if is_of_kraft else "zookeeper"
-    plan = library_plan("swarm-kraft" if is_of_kraft else "swarm")
+    needs_kraft = subject.is_kraft_only or "zookeeper" not in release.modes
+    metadata: Any = "kraft" if needs_kraft else "zookeeper"
+    plan = library_plan("swarm-kraft" if needs_kraft else "swarm")
     if subject.campaign == "swarm-disks":
-        plan = library_plan("swarm-disks", "kraft" if is_of_kraft else None)
+        plan = library_plan("swarm-disks", "kraft" if needs_kraft else None)
     if subject.needs_coordinators:
         plan, metadata = library_plan("swarm-eos"), release.metadata
     return replace(plan, kafka=release.name, cluster=replace(plan.cluster, metadata=metadata))
 
 
 def noticed(plan: Plan, seed: int) -> tuple[str, ...]:
-    """Return the rules that a run breaks, or that it never settled, because a replica lags say."""
+    """Return the rules that a run breaks, or INCONCLUSIVE if it did not settle."""
     verdict = run_plan(plan, seed).verdict
     return (verdict.status,) if verdict.status == INCONCLUSIVE else broken_rules(verdict)
 
 
 def first_of_its_own(before: Plan, after: Plan, end_s: float) -> FirstFailure:
-    """Return the first seed with a finding that it does not have with the switch's later value."""
+    """Return the first seed that breaks a rule only with the switch's earlier value."""
 
-    def own(seed: int) -> tuple[str, ...]:
+    def rules_broken_only_before(seed: int) -> tuple[str, ...]:
         found = noticed(before, seed)
         others = noticed(after, seed) if found else ()
         return tuple(name for name in found if name not in others)
 
-    return first_failure(own, range(SEEDS), end_s)
+    return first_failure(rules_broken_only_before, range(SEEDS), end_s)
 
 
 def main() -> None:
@@ -79,7 +79,7 @@ def main() -> None:
         if not arguments.switches and SWITCHES[name].mutants and not arguments.all:
             continue
         plan = swarm_of(name, release)
-        # What would hide the difference stays as it was.
+        # Switches that would hide the difference stay off.
         others = {**REPAIRED, **plan.behaviours, **dict.fromkeys(SWITCHES[name].hidden_by, False)}
         former, later = (
             replace(plan, behaviours={**others, name: each})

@@ -2,9 +2,9 @@
 
 Both run the same code in turns.
 
-Run ``python -m benchmarks.transactions [SEEDS]``. A record is one that was handed to a producer: in
-standard-eos also each that an application has made of another one. Both are also measured without
-faults, for these differ.
+Run ``python -m benchmarks.transactions [SEEDS]``. The records are those handed to producers; in
+standard-eos, these include the records that applications make of others. Both campaigns are also
+measured without faults, because their faults differ.
 """
 
 import argparse
@@ -52,9 +52,9 @@ def _measure(plans: list[Plan], seeds: range) -> list[tuple[int, float, int]]:
     gc.freeze()  # As `harrow run` does.
     for seed in seeds:
         for number, plan in enumerate(plans):
-            began_s = time.process_time()
+            start_s = time.process_time()
             result = run_plan(plan, seed)
-            took_s = time.process_time() - began_s
+            took_s = time.process_time() - start_s
             sent = sum(
                 len(list(operation.sends()))
                 for operation in result.evidence.operations

@@ -1,4 +1,4 @@
-"""The fault catalogue as Markdown, from the faults themselves."""
+"""Writes the catalogue of faults as Markdown, from the declarations of the faults."""
 
 from typing import Final
 
@@ -6,7 +6,7 @@ from harrow.cli.render.catalogue import entries, with_targets
 from harrow.cluster_model.fields import BrokerMarker, LinkEndMarker, words_of
 
 _SHARED: Final = {"Brokers": BrokerMarker, "Ends of a link": LinkEndMarker}
-"""Kinds of values that many faults take and that need more than a line, by their headings."""
+"""Kinds of values that many faults take and that need a section of their own, by heading."""
 
 
 def fault_tables() -> str:
@@ -27,7 +27,7 @@ def fault_tables() -> str:
 
 
 def target_table() -> str:
-    """Return which target can do which fault, with the reasons below the table."""
+    """Return a table of the faults that each target can perform, with the reasons below it."""
     faults = with_targets(entries("faults"))
     targets = list(faults[0].columns)
     rows = [f"| `{entry.name}` | {' | '.join(entry.columns.values())} |" for entry in faults]

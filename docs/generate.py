@@ -1,8 +1,8 @@
 """Puts generated tables into the pages of docs/: ``make docs``.
 
-A table stands between ``<!-- table: NAME -->`` and ``<!-- end of table -->``. With names,
-``python -m docs.generate switches mutants`` makes only these tables. ``library`` takes a thousand
-runs, all others together two seconds.
+A table stands between ``<!-- table: NAME -->`` and ``<!-- end of table -->``. ``python -m
+docs.generate behaviours mutants`` generates only these two tables. The table ``library`` takes a
+thousand runs; all others together take two seconds.
 """
 
 import re
@@ -40,13 +40,13 @@ def column_table() -> str:
 
 
 def _type_text(kind: pa.DataType) -> str:
-    """Return an Arrow type as SQL would write it."""
+    """Return an Arrow type in words."""
     if pa.types.is_map(kind):
         return f"map of {_type_text(kind.item_type)} by {_type_text(kind.key_type)}"
     if pa.types.is_list(kind):
         return f"list of {_type_text(kind.value_type)}"
     if pa.types.is_struct(kind):
-        return f"({', '.join(kind.field(place).name for place in range(kind.num_fields))})"
+        return f"({', '.join(kind.field(index).name for index in range(kind.num_fields))})"
     return str(kind)
 
 
@@ -66,16 +66,16 @@ TABLES = {
     "terms": term_table,
     "tickets": ticket_table,
 }
-_PLACE = re.compile(r"(<!-- table: (\w+) -->\n).*?(<!-- end of table -->)", re.DOTALL)
+_TABLE_BLOCK = re.compile(r"(<!-- table: (\w+) -->\n).*?(<!-- end of table -->)", re.DOTALL)
 
 
 def with_tables(text: str, names: Collection[str] = TABLES) -> str:
-    """Return a page with these of its tables regenerated."""
+    """Return a page in which the tables with these names are regenerated."""
 
-    def regenerated(place: re.Match[str]) -> str:
-        return f"{place[1]}{TABLES[place[2]]()}\n{place[3]}" if place[2] in names else place[0]
+    def regenerate(match: re.Match[str]) -> str:
+        return f"{match[1]}{TABLES[match[2]]()}\n{match[3]}" if match[2] in names else match[0]
 
-    return _PLACE.sub(regenerated, text)
+    return _TABLE_BLOCK.sub(regenerate, text)
 
 
 def main(*names: str) -> None:

@@ -1,4 +1,4 @@
-"""Runs the campaigns of the library as of three releases, and writes the outcomes as Markdown."""
+"""Runs the campaigns of the library on three releases, and writes the outcomes as Markdown."""
 
 import multiprocessing
 from concurrent.futures import ProcessPoolExecutor
@@ -16,7 +16,7 @@ COLUMNS: Final[tuple[tuple[str, Metadata], ...]] = (("2.4", "zookeeper"), ("3.9"
 """Releases, each with its control plane."""
 
 LIMIT_US: Final = 120 * US_PER_SECOND
-"""How long a script may wait. No campaign that comes out as it says waits longer."""
+"""How long a script may wait. No campaign that ends as it expects waits longer."""
 
 NOT_THERE: Final = "does not happen"
 """The outcome of a script that waits in vain: this release has no such story."""
@@ -96,7 +96,7 @@ WHY: Final[dict[str, str]] = {
         "uncleanly (KAFKA-12670): the variant `kraft-3.6`"
     ),
 }
-"""Why a campaign comes out otherwise on one of the releases."""
+"""Why a campaign ends differently from its expectation on one of the releases."""
 
 
 def library_table() -> str:
@@ -105,8 +105,8 @@ def library_table() -> str:
         "| campaign | variants | 2.4, ZooKeeper | 3.9, KRaft | 4.4, KRaft | why |",
         "|---|---|---|---|---|---|",
     ]
-    # A thousand runs that do not depend on each other. Started afresh, because the process that
-    # tests this table has threads.
+    # The thousand runs do not depend on each other. Their processes are spawned, not forked,
+    # because the process that tests this table has threads.
     with ProcessPoolExecutor(mp_context=multiprocessing.get_context("spawn")) as pool:
         for rows_of_name in pool.map(_rows_of, library_names(), chunksize=4):
             rows += [f"| {' | '.join(row)} |" for row in rows_of_name]
@@ -129,7 +129,7 @@ def _rows_of(name: str) -> list[tuple[str, ...]]:
 
 
 def outcome(plan: Plan, release: str, metadata: Metadata) -> str:
-    """Run a plan on another release; return its verdict, marked if the campaign expects another."""
+    """Run a plan on another release; return the verdict, marked if it is not as expected."""
     run = run_plan(
         replace(
             plan,

@@ -8,7 +8,7 @@ from harrow.checks.rules.catalogue import RULES
 
 
 def promise_table() -> str:
-    """Return a row for each rule: what promises it, what permits an exception, since when."""
+    """Return a row for each rule: what promises it, what permits exceptions, and since when."""
     rows = (
         (f"`{name}`", _listed(promise.promised_by), _listed(promise.permitted_by), promise.releases)
         for name, promise in ((name, rule.promise) for name, rule in RULES.items())

@@ -47,11 +47,11 @@ def key_tables() -> str:
     """Return a table for each section of a campaign, in the order in which they are mentioned."""
     schema = json_schema()
     definitions = {**schema["$defs"], _ROOT: schema}
-    sections, place = [_ROOT], 0
-    while place < len(sections):
-        names = dict.fromkeys(_references(_section(definitions[sections[place]])))
+    sections, index = [_ROOT], 0
+    while index < len(sections):
+        names = dict.fromkeys(_references(_section(definitions[sections[index]])))
         sections += [name for name in names if name not in _ELSEWHERE and name not in sections]
-        place += 1
+        index += 1
     return "\n\n".join(f"### {_title(name)}\n\n{_table(_section(definitions[name]))}" for name in sections)
 
 
@@ -61,7 +61,7 @@ def _title(name: str) -> str:
 
 
 def _section(definition: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the part with keys of a definition that may also be null."""
+    """Return the part of a definition that has keys; a definition may also be null."""
     return next((part for part in definition.get("anyOf", ()) if "properties" in part), definition)
 
 

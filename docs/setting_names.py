@@ -1,7 +1,7 @@
 """Writes the names of Kafka's settings: ``python -m docs.setting_names``.
 
-The names are those of Kafka's ConfigDefs, read by a small Java program from the jars that ``harrow
-kafka get`` keeps. It needs a JDK, and a release that is not there is left as it is in the table.
+A small Java program reads the names in Kafka's ConfigDefs, from the jars that ``harrow kafka get``
+keeps. It needs a JDK. The table keeps what it has about releases that are not in the cache.
 """
 
 import subprocess
@@ -72,8 +72,8 @@ def main() -> None:
     cache = default_cache()
     for cached in cache.releases():
         release, folder = cached.model_release, cache.folder_of(cached)
-        for having in releases.values():
-            having.discard(release)
+        for releases_of_setting in releases.values():
+            releases_of_setting.discard(release)
         for line in _names(folder).splitlines():
             scope, name = line.split("\t")
             releases[scope, name].add(release)

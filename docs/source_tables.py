@@ -15,16 +15,16 @@ _SOURCE: Final = re.compile(
 
 
 def source_table() -> str:
-    """Return which classes of Kafka each module of the model follows, from its docstring."""
+    """Return the classes of Kafka that each module of the model follows, from its docstring."""
     rows = ["| module | follows |", "|---|---|"]
     for path in sorted(_MODEL.rglob("*.py")):
-        named = ", ".join(f"`{name}`" for name in dict.fromkeys(_named(path)))
+        named = ", ".join(f"`{name}`" for name in dict.fromkeys(_sources_named_in(path)))
         if named:
             rows.append(f"| `{path.relative_to(_MODEL)}` | {named} |")
     return "\n".join(rows)
 
 
-def _named(path: Path) -> Iterator[str]:
+def _sources_named_in(path: Path) -> Iterator[str]:
     doc = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
     yield from _SOURCE.findall(doc)
 

@@ -33,20 +33,20 @@ from harrow.cli.watch.run_screen import frame
 FOLDER: Final = Path(__file__).parent / "pictures"
 COLUMNS: Final = 96
 _SUGGESTED: Final = "{suggested}"
-"""Stands for the run that the first command suggests to look at."""
+"""Stands for the run that the output of the first command suggests to look at."""
 
 PICTURES: Final = {
     "loss": ("harrow run loss-by-hw-truncation", f"harrow diff {_SUGGESTED}"),
     "trace": (f"harrow trace {_SUGGESTED} --around lost-write",),
 }
-"""Commands by the name of their picture, in the order in which they are run in one folder."""
+"""The commands of each picture, by its name. They run in this order, in one folder."""
 
 WATCH: Final = "watch"
-"""The picture of one moment of the first campaign as `--watch` shows it."""
+"""The name of the picture of one moment of the first campaign, as `--watch` shows it."""
 _MOMENT_US: Final = 32_040_100
 
 PAGE: Final = "page"
-"""The picture of a page, as PNG because only a browser can draw it."""
+"""The name of the picture of a page. It is a PNG, because only a browser can draw it."""
 _PAGE_SIZE: Final = "1200,800"
 
 MEASUREMENTS: Final = ("speed",)

@@ -10,7 +10,7 @@ from harrow.cluster_model.lazy_dataclass import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """The cluster's broker ids and topic names, by those of the campaign.
+    """Maps the campaign's broker ids and topic names to the cluster's.
 
     A topic without an entry has the same name on both sides. If ``brokers`` has entries, the
     cluster's other brokers do not belong to the campaign.
@@ -33,7 +33,7 @@ class Names:
         return f"{self.cluster_topic(topic)}-{number}"
 
     def campaign_broker(self, broker: int) -> int | None:
-        """Return the campaign's id of a broker, None if it has none."""
+        """Return the campaign's id of a broker, None if the campaign does not use the broker."""
         if not self.brokers:
             return broker
         return next((campaign_name for campaign_name, name in self.brokers.items() if name == broker), None)
@@ -48,7 +48,7 @@ class Names:
         return f"{self.campaign_topic(topic)}-{number}"
 
     def campaign_brokers(self, brokers: tuple[int, ...]) -> tuple[int, ...]:
-        """Return the campaign's ids of brokers, without brokers that it does not have."""
+        """Return the campaign's ids of those brokers that belong to the campaign."""
         return tuple(
             campaign_name for broker in brokers if (campaign_name := self.campaign_broker(broker)) is not None
         )
@@ -59,5 +59,5 @@ SAME_NAMES: Final = Names()
 
 
 def names_of(client: Mapping[str, Any]) -> Names:
-    """Return the translation of topics for a client, whose library uses the cluster's names."""
+    """Return the translation of topics for a *client*, whose library uses the cluster's names."""
     return Names(topics=client.get("topics", {}))

@@ -1,5 +1,5 @@
 """The pytest plugin: collects campaign files as tests, and runs campaigns from Python in a fixture.
 
-pytest imports it in every project where harrow is installed. So it imports the other packages only
-when a campaign is there.
+pytest imports this package in every project where harrow is installed. So it imports harrow's other
+packages only when a project has a campaign.
 """

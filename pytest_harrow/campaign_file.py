@@ -1,4 +1,4 @@
-"""Campaign files as pytest collects them: a test for each variant and seed."""
+"""Collects campaign files as tests: one for each variant and seed."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -38,8 +38,8 @@ class CampaignFile(pytest.File):
                 yield CampaignRun.from_parent(
                     self,
                     name=name,
-                    # pytest keeps the bracketed part of a whole id when it reads it back for --lf,
-                    # but not that of a name.
+                    # Pass the whole id: when pytest reads ids back for --lf, it keeps the bracketed
+                    # part of a whole id, but not that of a name.
                     nodeid=f"{self.nodeid}::{name}",
                     source=source,
                     plan=plan,
@@ -49,7 +49,7 @@ class CampaignFile(pytest.File):
 
 
 def is_campaign_file(path: Path, parent: pytest.Collector) -> bool:
-    """Return whether a glob of ``harrow_campaigns`` or the command line selects a campaign file."""
+    """Return whether ``harrow_campaigns`` or the command line selects a file as a campaign."""
     if path.suffix not in _SUFFIXES:
         return False
     config = parent.config
@@ -62,9 +62,9 @@ def is_campaign_file(path: Path, parent: pytest.Collector) -> bool:
 
 
 def matches(path: Path, glob: str) -> bool:
-    """Return whether a path below the root matches.
+    """Return whether a path below the root matches a glob.
 
-    A glob without a slash matches the name only.
+    A glob without a slash is compared only with the file name.
     """
     parts = [part for part in glob.split("/") if part not in ("", ".")]
     if "/" not in glob:

@@ -1,4 +1,4 @@
-"""One run of a campaign as a test."""
+"""Turns one run of a campaign into a test."""
 
 from typing import Any
 
@@ -42,7 +42,7 @@ class CampaignRun(pytest.Item):
         pytest.fail(story(self._source.finished(result, here)), pytrace=False)
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
-        """Return the story. pytest's summary gets its gist, with the campaign file as the place."""
+        """Return the story. pytest's summary shows only one line, at the campaign file."""
         shown = super().repr_failure(excinfo, style)
         crash = getattr(shown, "reprcrash", None)
         if self._failure is not None and crash is not None:

@@ -59,7 +59,7 @@ class Source:
         return reproduce_command(self.argument, seed, plan.variant, self.overrides)
 
     def finished(self, result: RunResult, here: Path) -> FinishedRun:
-        """Return a run for reports, with its file relative to the folder *here*."""
+        """Return a run for reports, with its campaign file relative to the folder *here*."""
         result = proven(result)
         return FinishedRun(
             result=result,
@@ -88,5 +88,5 @@ def load_source(path: Path, here: Path, overrides: Sequence[str], argument: str 
 
 
 def as_seen_from(here: Path, path: Path) -> Path:
-    """Return a path relative to the folder *here*, if it is below."""
+    """Return a path relative to the folder *here* if it is below that folder."""
     return path.relative_to(here) if path.is_relative_to(here) else path

@@ -24,12 +24,12 @@ _RUNS_REPORTED: Final = 3
 _NAME_LENGTH_MAX: Final = 60
 
 AnyCampaign = str | Path | Mapping[str, Any] | Source
-"""A file (in the test's folder or the root directory), a name of the library, YAML text, a mapping
-with the same contents, or a result of `Harrow.load`."""
+"""A file (in the test's folder or the root directory), the name of a campaign that ships with
+harrow, YAML text, a mapping with the contents of such a text, or a result of `Harrow.load`."""
 
 
 class Harrow:
-    """Runs campaigns. A mistake in one fails the test with a message, not with a traceback."""
+    """Runs campaigns. A mistake in a campaign fails the test with a message, not a traceback."""
 
     def __init__(self, request: pytest.FixtureRequest) -> None:
         self._request = request
@@ -61,7 +61,7 @@ class Harrow:
         set: Settings | None = None,
         variant: str | None = None,
     ) -> RunResult:
-        """Run a campaign once and return its result, whatever it is.
+        """Run a campaign once and return the result, whatever the verdict is.
 
         Without a variant, the base runs. Without a seed, the first seed of the test's options is
         used.
@@ -158,7 +158,7 @@ class Harrow:
         return source
 
     def _find(self, campaign: Any) -> tuple[Path, str | None]:
-        """Return a campaign's file, and a name that can stand for the file."""
+        """Return a campaign's file, and a name that `harrow run` accepts instead of the file."""
         if isinstance(campaign, Mapping):
             campaign = yaml.safe_dump(dict(campaign), sort_keys=False, allow_unicode=True)
         if isinstance(campaign, str) and "\n" in campaign:
@@ -181,7 +181,7 @@ class Harrow:
         return paths[0], str(campaign)
 
     def _write(self, text: str) -> Path:
-        """Return a file with a campaign's text, so that the command line can run it too."""
+        """Write a campaign's text to a file, which the command line can run too, and return it."""
         if text not in self._written:
             folder: Path = self._request.getfixturevalue("tmp_path_factory").mktemp("harrow")
             name = re.sub(r"[^\w.-]+", "-", self._request.node.name)[:_NAME_LENGTH_MAX]

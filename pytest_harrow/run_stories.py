@@ -1,4 +1,4 @@
-"""The text of runs in tests: the finding, its story, and the command that repeats the run."""
+"""Describes runs in tests: the finding, its story, and the command that repeats the run."""
 
 import textwrap
 from collections.abc import Sequence
@@ -28,17 +28,17 @@ def story(run: FinishedRun) -> str:
 
 
 def stories(runs: Sequence[FinishedRun], finished: int) -> str:
-    """Return the unexpected ones of *finished* runs, grouped by variant and verdict.
+    """Return the stories of the unexpected *runs*, out of *finished* ones, by variant and verdict.
 
     Each group has the story of its first run.
     """
     if len(runs) == 1 and finished == 1:
         return story(runs[0])
-    alike: dict[tuple[str, str, str], list[FinishedRun]] = {}
+    groups: dict[tuple[str, str, str], list[FinishedRun]] = {}
     for run in runs:
-        alike.setdefault((run.variant, run.result.verdict.status, run.outcome), []).append(run)
+        groups.setdefault((run.variant, run.result.verdict.status, run.outcome), []).append(run)
     lines = [f"{runs[0].result.plan.campaign}: {len(runs)} of {finished} runs not as expected"]
-    for (variant, _, _), group in alike.items():
+    for (variant, _, _), group in groups.items():
         seeds = seeds_text([run.result.seed for run in group])
         first = f"seed {group[0].result.seed}: " if len(group) > 1 else ""
         lines += [f"{variant}, {seeds}: {first}{_verdict(group[0])}", _indented_story(group[0])]

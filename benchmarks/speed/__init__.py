@@ -1,1 +1,1 @@
-"""What a run costs: for clusters of many sizes, beside a commit, and as they grow."""
+"""Measures what a run costs: for many clusters, compared with a commit, and at growing sizes."""

@@ -1,7 +1,7 @@
 """The clusters that are measured, as campaigns in text.
 
-Each commit reads the text with its own loader, so it has only what all of them know. That is why
-``standard`` here lacks the behaviours which campaigns/library/standard.yaml has got since.
+Each commit reads the text with its own loader, so the text has only keys that all commits know.
+That is why ``standard`` here lacks behaviours that campaigns/library/standard.yaml got later.
 """
 
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ HOUR_S: Final = 3_600
 DAY_S: Final = 86_400
 
 TOPIC_PARTITIONS_MAX: Final = 1_000
-"""What a loader takes for one topic."""
+"""The most partitions that a loader accepts for one topic."""
 
 _FAULTS: Final = """\
 faults:
@@ -28,20 +28,21 @@ faults:
       - slow_follower: {broker: any, mode: stuck, duration: 5s..20s}
       - slow_follower: {broker: any, mode: slow, delay: 500ms, duration: 5s..20s}
 """
-"""Those of campaigns/library/standard.yaml."""
+"""The faults of campaigns/library/standard.yaml."""
 
 
 _KNOWN_TO_ALL: Final = ("truncation_drops_empty_last_epoch",)
 _SOUND: Final = (*_KNOWN_TO_ALL, "fetch_sessions_keep_epoch")
-"""The second is set because logs of Kafka 2.4 diverge within a day, which ends the run."""
+"""`fetch_sessions_keep_epoch` is set because logs of Kafka 2.4 would diverge within a day, which
+would end the run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuredCluster:
     """A cluster and its workload.
 
-    A measurement runs *seeds* of it, so that a small one takes long enough to be measured:
-    getrusage counts in steps of milliseconds on some kernels.
+    A measurement runs several ``seeds`` of a small cluster, so that it takes long enough to be
+    measured: getrusage counts in steps of milliseconds on some kernels.
     """
 
     name: str
@@ -89,7 +90,7 @@ class MeasuredCluster:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LibraryCampaign(MeasuredCluster):
-    """A campaign of the work tree's library; a commit may be unable to read it."""
+    """A campaign of the work tree's library. An older commit may be unable to read it."""
 
     def text(self) -> str:
         """Return the campaign."""
@@ -138,7 +139,7 @@ TABLE: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Growth:
-    """One thing that grows while all else stays: its sizes, each with a cluster."""
+    """One dimension that grows while all others stay: its sizes, each with a cluster."""
 
     name: str
     unit: str

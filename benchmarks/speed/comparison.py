@@ -1,4 +1,4 @@
-"""A line of the table: what a cluster costs in the work tree and in a commit."""
+"""Makes a line of the table: what a cluster costs in the work tree and in a commit."""
 
 import statistics
 from collections.abc import Iterable, Iterator
@@ -25,29 +25,29 @@ COLUMNS: Final = (
 
 
 _EVENTS_RATIO_MAX: Final = 1.25
-"""Faults are drawn anew when a change moves a choice, so a few more or less mean nothing."""
+"""A change that moves a choice changes the faults, so a small difference means nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CostComparison:
-    """The rounds of a cluster; number n of one side was run right beside number n of the other."""
+    """The rounds of a cluster. Rounds of both sides with the same number ran close together."""
 
     cluster: MeasuredCluster
     limit_s: int
     work_tree: list[Cost] = field(default_factory=list)
     commit: list[Cost] = field(default_factory=list)
     instructions: list[float] = field(default_factory=list)
-    """Of a run, in millions: the work tree's and the commit's, or none."""
+    """Millions of instructions of a run, in the work tree and in the commit, if counted."""
 
     def is_over(self) -> bool:
         """Return whether a side was stopped at its limit."""
         return any(cost.over for cost in (*self.work_tree, *self.commit))
 
     def ratios(self) -> tuple[float, float, float] | None:
-        """Return the ratio of the least CPU times, and its least and greatest value in a round.
+        """Return the ratio of the least CPU times, and the least and the greatest ratio of a round.
 
-        It is None if one of the times is unknown. The least counts because other work on the
-        machine only ever adds to a time.
+        Return None if one of the times is unknown. The least times count because other work on the
+        machine can only add to a time.
         """
         if self.is_over():
             return None
@@ -55,7 +55,7 @@ class CostComparison:
         return least_cpu(self.work_tree).cpu_s / least_cpu(self.commit).cpu_s, min(rounds), max(rounds)
 
     def bound(self) -> str:
-        """Return the bound of the ratio if one side was stopped and the other may have ended."""
+        """Return a bound of the ratio if only one side was stopped, nothing if both were."""
         if all(side[0].over for side in (self.work_tree, self.commit)):
             return ""
         if self.commit[0].over:
@@ -63,7 +63,7 @@ class CostComparison:
         return f"> {self.limit_s / least_cpu(self.commit).cpu_s:.2f}"
 
     def cells(self) -> list[str]:
-        """Return the columns; where two values stand in one, the work tree's is first."""
+        """Return the cells of the line. In a cell with two values, the work tree's is first."""
         ratios = self.ratios()
         sides = (self.work_tree, self.commit)
         both = [None if side[0].over else least_cpu(side) for side in sides]
@@ -93,7 +93,7 @@ class CostComparison:
         return [f"{new / old:.3f}", pair(f"{count:.0f}" for count in self.instructions)]
 
     def notes(self) -> Iterator[str]:
-        """Yield what makes a ratio say less than it seems to."""
+        """Yield the reasons why the ratio may mislead."""
         new, old = self.work_tree[0], self.commit[0]
         if self.is_over():
             return
@@ -124,11 +124,11 @@ def least_cpu(costs: list[Cost]) -> Cost:
 
 
 def least_bare(costs: list[Cost]) -> float:
-    """Return what an event costs in events of the barest loop, at the least."""
+    """Return the least cost of an event, in events of the barest loop."""
     return min(cost.bare_events_per_event for cost in costs)
 
 
 def pair(texts: Iterable[str]) -> str:
-    """Return what two sides have: once if it is the same."""
+    """Join the texts of the two sides; return one of them if they are equal."""
     new, old = texts
     return new if new == old else f"{new or '?'} / {old or '?'}"

@@ -22,7 +22,7 @@ GROWTH_COLUMNS: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SizeCost:
-    """What one size of a growth costs."""
+    """The cost of one size of a growing dimension."""
 
     growth: Growth
     size: int
@@ -49,7 +49,7 @@ def bare_events_per_simulated_ms(cost: Cost) -> float:
     return cost.cpu_s * cost.bare_events_per_s / (cost.simulated_s * 1e3)
 
 
-# The picture: two panels, each with both axes logarithmic, made of the standard library alone.
+# The picture: two panels with logarithmic axes, drawn with only the standard library.
 
 _WIDTH: Final = 960
 _HEIGHT: Final = 430
@@ -57,7 +57,7 @@ _PANEL: Final = 330
 _TOP: Final = 60
 _LEFTS: Final = (70, 470)
 _COLOURS: Final = ("#0072b2", "#d55e00", "#009e73", "#aa4499")
-"""Of Okabe and Ito and of Tol: they differ for those who see colours differently."""
+"""From the palettes of Okabe and Ito, and of Tol, which colour-blind readers can distinguish."""
 _STYLE: Final = (
     "text { font: 13px sans-serif; fill: #777 } .title { font-weight: bold }"
     " .grid { stroke: #7774 } .trend { stroke: #777; stroke-dasharray: 4 4 } .cost { fill: none; stroke-width: 2 }"
@@ -65,7 +65,7 @@ _STYLE: Final = (
 
 
 def growth_picture(steps: Sequence[SizeCost]) -> str:
-    """Return an SVG of how many times the smallest size each size costs."""
+    """Return an SVG that shows the cost of each size as a multiple of the smallest size's cost."""
     known = [step for step in steps if not step.cost.over]
     panels: tuple[tuple[str, Callable[[Cost], float]], ...] = (
         ("CPU time an event", lambda cost: cost.bare_events_per_event),
@@ -75,8 +75,8 @@ def growth_picture(steps: Sequence[SizeCost]) -> str:
         f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" xmlns="http://www.w3.org/2000/svg" role="img">',
         f"<style>{_STYLE}</style>",
     ]
-    for left, (title, of) in zip(_LEFTS, panels, strict=True):
-        lines += _panel(left, title, of, known)
+    for left, (title, cost_of) in zip(_LEFTS, panels, strict=True):
+        lines += _panel(left, title, cost_of, known)
     for number, growth in enumerate(GROWTHS):
         y = _TOP + 20 + 22 * number
         lines.append(
@@ -87,8 +87,10 @@ def growth_picture(steps: Sequence[SizeCost]) -> str:
     return "".join(f"{line}\n" for line in (*lines, "</svg>"))
 
 
-def _panel(left: int, title: str, of: Callable[[Cost], float], steps: Sequence[SizeCost]) -> Iterator[str]:
-    series = [_relative([step for step in steps if step.growth is growth], of) for growth in GROWTHS]
+def _panel(
+    left: int, title: str, cost_of: Callable[[Cost], float], steps: Sequence[SizeCost]
+) -> Iterator[str]:
+    series = [_relative([step for step in steps if step.growth is growth], cost_of) for growth in GROWTHS]
     x_decades = max((math.log10(x) for line in series for x, _ in line), default=1)
     y_logs = [math.log10(y) for line in series for _, y in line]
     y_low = math.floor(min(y_logs, default=0))
@@ -122,6 +124,6 @@ def _panel(left: int, title: str, of: Callable[[Cost], float], steps: Sequence[S
     yield f'<text x="{left}" y="{_TOP + _PANEL + 36}">size, as a multiple of the smallest</text>'
 
 
-def _relative(steps: Sequence[SizeCost], of: Callable[[Cost], float]) -> list[tuple[float, float]]:
+def _relative(steps: Sequence[SizeCost], cost_of: Callable[[Cost], float]) -> list[tuple[float, float]]:
     """Return sizes and costs as multiples of the first."""
-    return [(step.size / steps[0].size, of(step.cost) / of(steps[0].cost)) for step in steps]
+    return [(step.size / steps[0].size, cost_of(step.cost) / cost_of(steps[0].cost)) for step in steps]

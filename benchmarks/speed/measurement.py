@@ -1,4 +1,4 @@
-"""One measurement: a cluster, run with the code in some folder, in a process of its own."""
+"""Measures the run of a cluster with the code in a folder, in a separate process."""
 
 import json
 import os
@@ -21,7 +21,7 @@ _RUN_ONCE: Final = Path(__file__).with_name("run_once.py")
 _VALGRIND: Final = ("valgrind", "--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null")
 _COUNTED_RUNS: Final = 2
 _COUNTING_LIMIT_S: Final = 3_600
-"""valgrind is fifty times slower than the machine."""
+"""Long, because valgrind makes a process fifty times slower."""
 _WARM_UP: Final = replace(TABLE[0], name="warm-up", duration_s=5)
 
 
@@ -35,10 +35,10 @@ class RefusedError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
-    """What a measurement found.
+    """The result of a measurement.
 
-    Of a run that was stopped at its limit, all but the peak is unknown. ``bare_events_per_s`` is
-    the speed of the barest event loop in the same process, right before and after.
+    If a run was stopped at its limit, only the peak is known. ``bare_events_per_s`` is the speed of
+    the barest event loop in the same process, directly before and after the run.
     """
 
     over: bool
@@ -63,10 +63,10 @@ class Cost:
 
 @contextmanager
 def checked_out(commit: str) -> Iterator[Path]:
-    """Put the files of a commit into a temporary folder, which goes away again, however this ends.
+    """Put the files of a commit into a temporary folder, which is always removed at the end.
 
-    `git archive` and not a worktree: git keeps notes of worktrees, and those of one that was killed
-    would stay.
+    They come from `git archive`, because git records its worktrees: if this process was killed, the
+    record of a worktree would stay.
     """
     with TemporaryDirectory(prefix="harrow-compare-") as name:
         archive, root = Path(name) / "commit.tar", Path(name) / "commit"
@@ -83,16 +83,18 @@ def resolved(commit: str) -> str:
 
 
 def git(*arguments: str) -> str:
-    """Return what git says about this repository."""
-    ended = subprocess.run(  # noqa: S603 - arguments of our own, and a commit behind --end-of-options
-        ["git", "-C", str(WORK_TREE), *arguments],  # noqa: S607 - whichever git there is
+    """Run git in this repository, and return the output."""
+    completed = subprocess.run(  # noqa: S603 - arguments of our own, and a commit behind --end-of-options
+        ["git", "-C", str(WORK_TREE), *arguments],  # noqa: S607 - the user's git
         check=False,
         capture_output=True,
         text=True,
     )
-    if ended.returncode:
-        raise CommitError(f"git {' '.join(arguments)}: {ended.stderr.strip() or 'there is no such commit'}")
-    return ended.stdout.strip()
+    if completed.returncode:
+        raise CommitError(
+            f"git {' '.join(arguments)}: {completed.stderr.strip() or 'there is no such commit'}"
+        )
+    return completed.stdout.strip()
 
 
 def measure(root: Path, cluster: MeasuredCluster, limit_s: int, *, compiled: bool = False) -> Cost:
@@ -103,7 +105,8 @@ def measure(root: Path, cluster: MeasuredCluster, limit_s: int, *, compiled: boo
 def instructions(root: Path, cluster: MeasuredCluster, *, compiled: bool = False) -> float | None:
     """Return the instructions of a run in millions, None without valgrind.
 
-    valgrind counts a process with some runs and a process without. The difference has no start.
+    valgrind counts a process with some runs, and one without runs. The difference does not include
+    the start of Python and the warm-up.
     """
     if shutil.which("valgrind") is None:
         return None
@@ -122,14 +125,14 @@ def instructions(root: Path, cluster: MeasuredCluster, *, compiled: bool = False
 def how_it_runs(root: Path, *, compiled: bool) -> str:
     """Return whether the core below *root* runs compiled; some commits have no such core."""
     script = "from harrow.compilation import compilation; print(compilation()[0])"
-    ended = subprocess.run(  # noqa: S603 - our own script
+    completed = subprocess.run(  # noqa: S603 - our own script
         [sys.executable, "-P", "-c", script],
         env=_environment(root, compiled=compiled),
         capture_output=True,
         text=True,
         check=False,
     )
-    return ended.stdout.strip() or "pure Python"
+    return completed.stdout.strip() or "pure Python"
 
 
 def compile_core(root: Path) -> None:
@@ -147,7 +150,7 @@ def compile_core(root: Path) -> None:
 
 def _environment(root: Path, *, compiled: bool) -> dict[str, str]:
     source = root / "src" if (root / "src" / "harrow").is_dir() else root
-    # Each round starts a process. Without bytecode it would compile harrow each time.
+    # Each round starts a process, which would compile harrow if it could not write bytecode.
     python = {"PYTHONPATH": str(source), "PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": ""}
     return {**os.environ, **python, "HARROW_PURE": "" if compiled else "1"}
 
@@ -161,23 +164,23 @@ def _run_once(
     compiled: bool,
     counter: Sequence[str] = (),
 ) -> subprocess.CompletedProcess[str]:
-    asked = {
+    request = {
         "root": str(root),
         "campaign": cluster.text(),
         "warm_up": _WARM_UP.text(),
         "seeds": seeds,
         "limit_s": limit_s,
     }
-    ended = subprocess.run(  # noqa: S603 - a file of this folder
-        # -P: this folder has modules named like those of a commit.
+    completed = subprocess.run(  # noqa: S603 - a file of this folder
+        # -P, because this folder has modules with the names of modules of a commit.
         [*counter, sys.executable, "-P", str(_RUN_ONCE)],
-        input=json.dumps(asked),
+        input=json.dumps(request),
         env=_environment(root, compiled=compiled),
         capture_output=True,
         text=True,
         check=False,
     )
-    if ended.returncode:
-        why = ended.stderr.strip().splitlines() or [f"it ended with code {ended.returncode}"]
+    if completed.returncode:
+        why = completed.stderr.strip().splitlines() or [f"it ended with code {completed.returncode}"]
         raise RefusedError(f"{cluster.name} cannot be run with the code in {root}: {why[-1]}")
-    return ended
+    return completed

@@ -1,9 +1,9 @@
 """Runs a campaign with the code of some commit and prints what that cost, as JSON.
 
-It is started as a file, not as a module, by `benchmarks.speed.measurement`: the commit's code has
-to be first on PYTHONPATH, before an installed harrow, and it may be older than this file. So it
-imports nothing of harrow by name: before they stood below ``harrow``, ``campaigns`` and
-``cluster_model`` were packages at the top.
+`benchmarks.speed.measurement` starts it as a file, not as a module: the commit's code has to be
+first on PYTHONPATH, before an installed harrow, and may be older than this file. So the script
+imports nothing of harrow by name: in early commits, ``campaigns`` and ``cluster_model`` were
+top-level packages, and not parts of ``harrow``.
 """
 
 import gc
@@ -31,7 +31,7 @@ _BARE_QUEUE: Final = 100
 
 
 class OverLimit(BaseException):
-    """The run has used up its time. Nothing in a run may take it for an error of its own."""
+    """The run has used up its time. It is no Exception, so that no code of the run handles it."""
 
 
 def bare_events_per_s() -> float:
@@ -43,17 +43,17 @@ def bare_events_per_s() -> float:
         handled += argument
 
     queue = [(number, number, callback, 1) for number in range(_BARE_QUEUE)]
-    began_s = time.process_time()
+    start_s = time.process_time()
     for number in range(_BARE_QUEUE, _BARE_QUEUE + _BARE_EVENTS):
         at, _, called, argument = heapq.heappop(queue)
         called(argument)
         heapq.heappush(queue, (at + _BARE_QUEUE + number % 7, number, callback, 1))
     assert handled == _BARE_EVENTS
-    return _BARE_EVENTS / (time.process_time() - began_s)
+    return _BARE_EVENTS / (time.process_time() - start_s)
 
 
 def _first(names: tuple[str, ...], root: Path) -> ModuleType:
-    """Return the first of some modules that the commit has, and assert that it is the commit's."""
+    """Return the first of these modules that the commit has, and assert that it is the commit's."""
     below_harrow = (root / "src" / "harrow").is_dir()
     for name in names:
         if name.startswith("harrow.") == below_harrow:
@@ -77,7 +77,7 @@ def with_names_of(root: Path, campaign: str) -> str:
     return campaign
 
 
-def _take_any_number_of_partitions() -> None:
+def _lift_partition_limit() -> None:
     """Lift the loader's limit of partitions, which guards against mistakes in campaign files."""
     for name, module in list(sys.modules.items()):
         if name.startswith(("harrow.campaigns.", "campaigns.")) and hasattr(module, "PARTITIONS_MAX"):
@@ -94,7 +94,7 @@ def _stop(_signal: int, _frame: object) -> NoReturn:
 
 
 def _stop_after(limit_s: int) -> None:
-    """Have the kernel stop this process when it has used so many more seconds of a core."""
+    """Let the kernel interrupt this process after this many more seconds of CPU time."""
     _, hard = resource.getrlimit(resource.RLIMIT_CPU)
     signal.signal(signal.SIGXCPU, _stop)
     resource.setrlimit(resource.RLIMIT_CPU, (int(_cpu_s()) + 1 + limit_s, hard))
@@ -103,22 +103,22 @@ def _stop_after(limit_s: int) -> None:
 def main() -> None:
     """Read what to run from stdin, and print what it cost."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # the parent process says that it was interrupted
-    asked = json.load(sys.stdin)
-    root = Path(asked["root"]).resolve()
+    request = json.load(sys.stdin)
+    root = Path(request["root"]).resolve()
     load_text: Callable[..., Any] = _first(_LOADERS, root).load_text
     runner = _first(_RUNNERS, root)
-    warm_up, campaign = (with_names_of(root, asked[key]) for key in ("warm_up", "campaign"))
-    _take_any_number_of_partitions()
+    warm_up, campaign = (with_names_of(root, request[key]) for key in ("warm_up", "campaign"))
+    _lift_partition_limit()
     judge_s = 0.0
     judge: Callable[..., Any] = runner.__dict__["judge"]
 
     def timed_judge(*arguments: Any, **options: Any) -> Any:
         nonlocal judge_s
-        began_s = _cpu_s()
+        start_s = _cpu_s()
         try:
             return judge(*arguments, **options)
         finally:
-            judge_s += _cpu_s() - began_s
+            judge_s += _cpu_s() - start_s
 
     runner.__dict__["judge"] = timed_judge
     runner.run_plan(load_text(warm_up, "warm-up.yaml").plans[0], 0)  # imports and caches
@@ -130,17 +130,17 @@ def main() -> None:
     events = simulated_us = 0
     verdicts = set()
     over = False
-    began_s = _cpu_s()
+    start_s = _cpu_s()
     try:
-        _stop_after(asked["limit_s"])
-        for seed in range(asked["seeds"]):
+        _stop_after(request["limit_s"])
+        for seed in range(request["seeds"]):
             result = runner.run_plan(plan, seed)
             events += result.events
             simulated_us += result.simulated_us
             verdicts.add(result.verdict.status)
     except OverLimit:
         over = True
-    cpu_s = _cpu_s() - began_s
+    cpu_s = _cpu_s() - start_s
     signal.signal(signal.SIGXCPU, signal.SIG_IGN)
     if not over:
         bare += [bare_events_per_s() for _ in range(3)]

@@ -1,4 +1,4 @@
-"""The log of a running broker or controller."""
+"""Reads the log of a running broker or controller."""
 
 import threading
 from itertools import count
@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from harrow.cluster_model.lazy_dataclass import dataclass
-from harrow.live_cluster.broker_logs.controller_terms import STARTS, ControllerTerms
+from harrow.live_cluster.broker_logs.controller_terms import BROKER_START, ControllerTerms
 from harrow.live_cluster.broker_logs.log_lines import (
     CONTROLLER_FAILOVER,
     CauseLine,
@@ -32,9 +32,9 @@ class LoggedPartition:
 
 
 class BrokerLog:
-    """The contents of a log. Any thread may ask, and each call first reads the new lines.
+    """The contents of a log. Any thread may call; each call first reads the lines that are new.
 
-    The file may not exist yet. A process that is restarted appends to it.
+    The file may not exist yet. A process that is restarted appends to the file.
     """
 
     def __init__(self, file: Path, default_reason: str) -> None:
@@ -42,23 +42,23 @@ class BrokerLog:
         self._reader = LogReader(default_reason)
         self._terms = ControllerTerms()
         self._lock = threading.Lock()
-        self._read = 0
-        self._rest = b""
+        self._position = 0
+        self._incomplete_line = b""
         self._truncations: dict[str, TruncationLine] = {}
         self._refusals: list[RefusalLine] = []
         self._leader_epochs: dict[str, int] = {}
         self._partitions: dict[str, LoggedPartition] = {}
-        # Numbered in their order.
+        # The lines that explain elections, numbered in the order of the log.
         self._causes: list[tuple[int, CauseLine]] = []
         self._numbers = count(1)
-        # The newest cause that has explained a change of each partition, of those that explain only
-        # one.
+        # For each partition, the newest cause that has explained a change of it, of those causes
+        # that explain only one.
         self._explained: dict[str, int] = {}
 
     def truncation_reason(self, partition: str, to_offset: int) -> str:
-        """Return the reason of a truncation, once; empty if it is unknown."""
+        """Return the reason for a truncation, only once; empty if the reason is unknown."""
         with self._lock:
-            self._look()
+            self._read_new_lines()
             truncation = self._truncations.pop(partition, None)
         # Truncation removes whole batches, so the log may end before the logged offset.
         return truncation.reason if truncation is not None and truncation.to_offset >= to_offset else ""
@@ -66,32 +66,32 @@ class BrokerLog:
     def refusals(self) -> list[RefusalLine]:
         """Return the truncations that a broker has refused since the last call."""
         with self._lock:
-            self._look()
+            self._read_new_lines()
             refusals, self._refusals = self._refusals, []
         return refusals
 
     def leader_epoch(self, partition: str) -> int:
-        """Return the last leader epoch that the current process logs for a partition, or -1."""
+        """Return the last leader epoch that the current process logged for a partition, or -1."""
         with self._lock:
-            self._look()
+            self._read_new_lines()
             return self._leader_epochs.get(partition, -1)
 
     def partitions(self) -> dict[str, LoggedPartition]:
-        """Return the partitions of a KRaft controller."""
+        """Return the partitions in the log of a KRaft controller."""
         with self._lock:
-            self._look()
+            self._read_new_lines()
             return dict(self._partitions)
 
     def resignations(self) -> list[int]:
         """Return the controller epochs from which a broker has resigned since the last call."""
         with self._lock:
-            self._look()
+            self._read_new_lines()
             return self._terms.resignations()
 
     def election_reason(self, partition: str) -> str:
-        """Return why a controller has just changed a partition; empty if it does not log that."""
+        """Return why a controller has just changed a partition; empty if the log does not tell."""
         with self._lock:
-            self._look()
+            self._read_new_lines()
             for number, cause in reversed(self._causes):
                 if cause.partitions is None or partition in cause.partitions:
                     if not cause.explains_one:
@@ -100,21 +100,21 @@ class BrokerLog:
                     return cause.reason if number > explained else ""
             return ""
 
-    def _look(self) -> None:
+    def _read_new_lines(self) -> None:
         try:
             with self._file.open("rb") as file:
-                file.seek(self._read)
+                file.seek(self._position)
                 while data := file.read(_READ_BYTES):
-                    self._read += len(data)
-                    *lines, self._rest = (self._rest + data).split(b"\n")
+                    self._position += len(data)
+                    *lines, self._incomplete_line = (self._incomplete_line + data).split(b"\n")
                     for line in lines:
-                        self._take(line.decode("utf-8", "backslashreplace"))
+                        self._handle_line(line.decode("utf-8", "backslashreplace"))
         except FileNotFoundError:
             return
 
-    def _take(self, line: str) -> None:
+    def _handle_line(self, line: str) -> None:
         self._terms.read(line)
-        if STARTS.search(line) is not None:
+        if BROKER_START.search(line) is not None:
             self._leader_epochs.clear()
         entry = self._reader.read(line)
         if isinstance(entry, TruncationLine):
@@ -124,14 +124,14 @@ class BrokerLog:
         elif isinstance(entry, EpochLine):
             self._leader_epochs[entry.partition] = entry.leader_epoch
         elif isinstance(entry, PartitionLine):
-            self._change(entry)
+            self._update_partition(entry)
         elif entry is not None:
             if entry.reason == CONTROLLER_FAILOVER:
-                # The causes of its former term are over.
+                # The causes of the controller's earlier terms explain no changes from now on.
                 self._causes.clear()
             self._causes.append((next(self._numbers), entry))
 
-    def _change(self, line: PartitionLine) -> None:
+    def _update_partition(self, line: PartitionLine) -> None:
         before = self._partitions.get(line.partition, LoggedPartition(-1, -1, (), ()))
         self._partitions[line.partition] = LoggedPartition(
             leader=before.leader if line.leader is None else line.leader,

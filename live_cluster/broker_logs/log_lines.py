@@ -1,8 +1,8 @@
 """The lines of a broker's or a controller's log that explain its actions.
 
-Each release has its own wording. The patterns come from the source of each release (the classes are
-named), and are tested with lines that its brokers have logged. Lines announce an action, so they
-are in the log before it happens.
+Each release has its own wording. The patterns come from the source of each release (comments name
+the class that logs a line), and are tested with lines that its brokers have logged. A line
+announces an action, so it is in the log before the action happens.
 """
 
 import re
@@ -25,7 +25,7 @@ TOPIC_CREATION: Final = "topic creation"
 
 @dataclass(frozen=True, slots=True)
 class TruncationLine:
-    """A broker truncates a log to an offset, perhaps without an effect."""
+    """A broker truncates a log to an offset. The truncation may remove nothing."""
 
     partition: str
     to_offset: int
@@ -34,7 +34,7 @@ class TruncationLine:
 
 @dataclass(frozen=True, slots=True)
 class RefusalLine:
-    """A broker stops because its log ends beyond its leader's (None: a leader not named)."""
+    """A broker stops, because its log ends beyond the leader's. A leader not named is None."""
 
     partition: str
     leader: int | None
@@ -44,10 +44,10 @@ class RefusalLine:
 
 @dataclass(frozen=True, slots=True)
 class CauseLine:
-    """A controller does something that may elect leaders, of these partitions or (None) of any.
+    """A controller does something that may elect leaders, of some partitions or (None) of any.
 
-    It explains all changes up to the next cause, or with ``explains_one`` one change of each
-    partition.
+    The line explains all changes until the next such line; with ``explains_one``, it explains only
+    one change of each partition.
     """
 
     reason: str
@@ -57,7 +57,7 @@ class CauseLine:
 
 @dataclass(frozen=True, slots=True)
 class PartitionLine:
-    """A KRaft controller has changed a partition; fields that stay are None."""
+    """A KRaft controller has changed a partition. Fields that did not change are None."""
 
     partition: str
     leader: int | None
@@ -80,7 +80,7 @@ _PARTITION: Final = r"(?P<partition>[a-zA-Z0-9._-]+-\d+)"
 
 # Log.truncateTo: "Truncating log t-0 to offset 1." up to 1.0, then "[Log partition=t-0, dir=...]
 # Truncating to offset 1"; from 3.0 on it is a UnifiedLog.
-_CUT: Final = re.compile(
+_TRUNCATED: Final = re.compile(
     rf"(?:Truncating log {_PARTITION} to offset (?P<offset>\d+)|"
     rf"Log partition={_PARTITION.replace('partition', 'logged', 1)}, dir=[^\]]*\] Truncating to offset (?P<to>\d+))"
 )
@@ -118,18 +118,18 @@ _REFUSED: Final = re.compile(
     re.IGNORECASE,
 )
 
-# ReplicaManager.becomeLeaderOrFollower, makeLeaders and makeFollowers, of the state change logger
+# ReplicaManager.becomeLeaderOrFollower, makeLeaders and makeFollowers, in the state change log
 # at TRACE: a request, and its completion.
-_ORDER: Final = re.compile(
+_LEADER_AND_ISR_RECEIVED: Final = re.compile(
     r"eceived LeaderAndIsr request PartitionState\(.*?leaderEpoch=(?P<epoch>\d+),.*"
     r"correlation id (?P<id>\d+) from controller (?P<controller>\d+) epoch \d+ for partition (?P<partitions>\S+)"
 )
-_OBEYED: Final = re.compile(
+_LEADER_AND_ISR_COMPLETED: Final = re.compile(
     r"ompleted LeaderAndIsr request correlationId (?P<id>\d+) from controller (?P<controller>\d+) epoch \d+"
     r" for the become-(?:leader|follower) transition for partition (?P<partitions>\S+)"
 )
 
-# KafkaController.
+# Lines of KafkaController.
 _CAUSES: Final = (
     (re.compile(r"Broker failure callback for "), BROKER_FAILURE),
     (re.compile(r"New broker startup callback for "), BROKER_STARTUP),
@@ -144,7 +144,7 @@ _PREFERRED: Final = re.compile(
     r"Starting (?:preferred )?replica leader election (?:\(PREFERRED\) )?for partitions (?P<partitions>.*?)"
     r"(?: triggered by .*)? \("
 )
-_NAMED: Final = re.compile(r"\[(?P<topic>[^,\]]+),(?P<number>\d+)\]|(?P<name>[a-zA-Z0-9._-]+-\d+)")
+_PARTITION_NAME: Final = re.compile(r"\[(?P<topic>[^,\]]+),(?P<number>\d+)\]|(?P<name>[a-zA-Z0-9._-]+-\d+)")
 # ReplicationControlManager.generateLeaderAndIsrUpdates, of KRaft. It logs the number of changed
 # partitions, and at DEBUG, as in harrow's log4j.properties, their names. The number alone would
 # also seem to explain later changes of other partitions.
@@ -172,18 +172,18 @@ _VALUE: Final = re.compile(
 class LogReader:
     """Interprets the lines of one log in their order.
 
-    *default_reason* is the reason of truncations without a line about it, which depends on the
+    *default_reason* is the reason for a truncation that no line explains. It depends on the
     release.
     """
 
     def __init__(self, default_reason: str) -> None:
         self._default_reason = default_reason
         self._reasons: dict[str, str] = {}
-        # By controller, number of the request, and partition.
-        self._orders: dict[tuple[str, str, str], int] = {}
+        # The leader epochs in LeaderAndIsr requests, by controller, correlation id and partition.
+        self._received_epochs: dict[tuple[str, str, str], int] = {}
 
     def read(self, line: str) -> LogLine | None:
-        """Return the meaning of a line, None if it is about something else."""
+        """Return what a line means, None if it is about something else."""
         if "LeaderAndIsr request" in line:
             return self._epoch(line)
         if "runcat" in line or "fetch offset" in line or "unknown offset" in line:
@@ -193,12 +193,12 @@ class LogReader:
         return _cause(line)
 
     def _epoch(self, line: str) -> EpochLine | None:
-        if (order := _ORDER.search(line)) is not None:
-            (partition,) = _named(order)
-            self._orders[order["controller"], order["id"], partition] = int(order["epoch"])
-        elif (obeyed := _OBEYED.search(line)) is not None:
-            (partition,) = _named(obeyed)
-            epoch = self._orders.pop((obeyed["controller"], obeyed["id"], partition), None)
+        if (received := _LEADER_AND_ISR_RECEIVED.search(line)) is not None:
+            (partition,) = _partitions_in(received)
+            self._received_epochs[received["controller"], received["id"], partition] = int(received["epoch"])
+        elif (completed := _LEADER_AND_ISR_COMPLETED.search(line)) is not None:
+            (partition,) = _partitions_in(completed)
+            epoch = self._received_epochs.pop((completed["controller"], completed["id"], partition), None)
             return None if epoch is None else EpochLine(partition, epoch)
         return None
 
@@ -217,7 +217,7 @@ class LogReader:
                 return None
         if (nothing := _NO_EFFECT.search(line)) is not None:
             self._reasons.pop(nothing["partition"] or nothing["logged"], None)
-        elif (cut := _CUT.search(line)) is not None:
+        elif (cut := _TRUNCATED.search(line)) is not None:
             partition = cut["partition"] or cut["logged"]
             reason = self._reasons.pop(partition, self._default_reason)
             return TruncationLine(partition, int(cut["offset"] or cut["to"]), reason)
@@ -230,9 +230,9 @@ def _cause(line: str) -> CauseLine | None:
             return CauseLine(reason)
     for pattern, reason in _KRAFT_CAUSES:
         if (changed := pattern.search(line)) is not None:
-            return CauseLine(reason, _named(changed), explains_one=True)
+            return CauseLine(reason, _partitions_in(changed), explains_one=True)
     if (preferred := _PREFERRED.search(line)) is not None:
-        return CauseLine(PREFERRED_LEADER, _named(preferred))
+        return CauseLine(PREFERRED_LEADER, _partitions_in(preferred))
     return None
 
 
@@ -253,9 +253,9 @@ def _partition(line: str) -> PartitionLine | None:
     )
 
 
-def _named(line: re.Match[str]) -> frozenset[str]:
-    """Return the partitions in a line, in the format of either kind of controller."""
+def _partitions_in(line: re.Match[str]) -> frozenset[str]:
+    """Return the partitions in a line, in the format of ZooKeeper or of KRaft controllers."""
     return frozenset(
         match["name"] or f"{match['topic']}-{match['number']}"
-        for match in _NAMED.finditer(line["partitions"])
+        for match in _PARTITION_NAME.finditer(line["partitions"])
     )

@@ -20,11 +20,12 @@ from harrow.live_cluster.names import names_of
 
 OF_PRODUCER: Final = "producer"
 OF_CONSUMER: Final = "consumer"
-"""The source of a report (``of``); other reports come from the application itself."""
+"""Values of ``of`` in a report: it comes from the application's producer, or from its consumer. A
+report without ``of`` comes from the application itself."""
 _POLL_INTERVAL_S: Final = 0.02
 _OUTCOMES_TIMEOUT_S: Final = 5.0
 """How long an application waits for the outcomes of its records before it is held."""
-_NOWHERE: Final[Mapping[str, int]] = {}
+_NO_OFFSETS: Final[Mapping[str, int]] = {}
 
 
 class ApplicationWorker:
@@ -45,18 +46,18 @@ class ApplicationWorker:
         self._is_held = False
         self._is_closing = False
         self._is_over = False
-        self._waiting: dict[str, Any] = {}
-        self._written = 0
+        self._last_waiting: dict[str, Any] = {}
+        self._written_count = 0
         # The offsets in the open transaction.
         self._offsets: dict[str, int] = {}
         # Guards the workers and their results.
         self._changed = threading.Condition()
         self._workers = programs.WorkerRecords(client["delivery"])
-        # Whether the workers finished everything since the last commit.
+        # Whether the workers have finished all records at some time since the last commit.
         self._all_finished = False
         self._workers_count: int = client["workers"]
-        self._takes_ns: list[int] = client["takes_ns"]
-        self._worked = 0
+        self._work_times_ns: list[int] = client["takes_ns"]
+        self._worked_count = 0
         self._program = programs.APPLICATIONS[client["delivery"]](rewinds=client["rewinds"])
         self._transactions: TransactionalSender | None = None
         self._sender = self._make_sender(client, library)
@@ -66,8 +67,8 @@ class ApplicationWorker:
             names_of(client),
             client["max_poll_records"],
             begins_at_zero=client["begins_at_zero"],
-            on_assigned=self._assigned,
-            on_revoked=self._revoked,
+            on_assigned=self._on_assigned,
+            on_revoked=self._on_revoked,
         )
         self._handlers: dict[type[programs.ProgramStep], Callable[[Any], Any]] = {
             programs.SubscribeToSource: lambda _: self._member.subscribe([self._source]),
@@ -119,10 +120,10 @@ class ApplicationWorker:
         while (left_s := (self._start_ns - time.monotonic_ns()) / 1e9) > 0:
             self._obey_all(left_s)
         if self._sender is not None:
-            threading.Thread(target=self._serve, args=(self._sender,), daemon=True).start()
+            threading.Thread(target=self._receive_outcomes, args=(self._sender,), daemon=True).start()
         if isinstance(self._program, programs.ParallelWorkers):
             for _ in range(self._workers_count):
-                threading.Thread(target=self._work_on, daemon=True).start()
+                threading.Thread(target=self._run_worker, daemon=True).start()
         try:
             error = self._run()
             self._channel.report_now(ended=None if error == NONE else error)
@@ -131,7 +132,7 @@ class ApplicationWorker:
         finally:
             self._is_over = True
 
-    def _serve(self, sender: LibrarySender) -> None:
+    def _receive_outcomes(self, sender: LibrarySender) -> None:
         """Receive outcomes of records at any time, as the sender thread of the Java client does."""
         while not self._is_over:
             sender.poll(_POLL_INTERVAL_S)
@@ -150,7 +151,7 @@ class ApplicationWorker:
         elif "close" in order:
             self._is_closing = True
         else:
-            # The order lets the application go on.
+            # Any other order releases a held application.
             self._hold_point.hold = None
             self._is_held = False
 
@@ -214,12 +215,12 @@ class ApplicationWorker:
         if self._program.commits_itself:
             # The Java client commits the records of earlier polls in a poll
             # (``ConsumerCoordinator.maybeAutoCommitOffsetsAsync``).
-            self._member.processed(self._member.consumed)
+            self._member.set_processed(self._member.consumed)
         invoked_ns = time.monotonic_ns()
         while True:
             if self._stop_ns is not None and time.monotonic_ns() >= self._stop_ns:
                 self._is_closing = True
-            is_over = self._is_closing or self._is_to_commit()
+            is_over = self._is_closing or self._must_commit()
             records = self._member.poll(invoked_ns, 0 if is_over else _POLL_INTERVAL_S)
             if records or is_over:
                 break
@@ -230,18 +231,18 @@ class ApplicationWorker:
 
     def _report_waiting(self, *, is_idle: bool) -> None:
         waiting = {"idle": is_idle, "reached": self._member.read_end()}
-        if waiting != self._waiting:
-            self._waiting = waiting
+        if waiting != self._last_waiting:
+            self._last_waiting = waiting
             self._channel.report_now(**waiting)
 
-    def _assigned(self, partitions: list[str]) -> Mapping[str, int]:
+    def _on_assigned(self, partitions: list[str]) -> Mapping[str, int]:
         """Return the offsets at which to begin instead of the group's committed offsets."""
         if not self._program.begins_at_store:
-            return _NOWHERE
+            return _NO_OFFSETS
         offsets: Mapping[str, int] = self._channel.ask(stored=partitions)
         return offsets
 
-    def _revoked(self, partitions: list[str]) -> None:
+    def _on_revoked(self, partitions: list[str]) -> None:
         with self._changed:
             self._workers.forget(partitions)
 
@@ -260,8 +261,8 @@ class ApplicationWorker:
         with self._changed:
             # All processes of an instance share one sequence of numbers.
             number: int = self._channel.ask(next=True)
-            partition = self._partitions[self._written % len(self._partitions)]
-            self._written += 1
+            partition = self._partitions[self._written_count % len(self._partitions)]
+            self._written_count += 1
             self._any_sender.send(partition, effect_of(self._name, number, value))
 
     def _send_offsets(self) -> str | None:
@@ -290,15 +291,15 @@ class ApplicationWorker:
             self._all_finished = False
             return self._workers.to_commit(self._member.consumed)
 
-    def _work_on(self) -> None:
+    def _run_worker(self) -> None:
         """Run one worker."""
         workers = self._workers
         while True:
             with self._changed:
                 self._changed.wait_for(lambda: workers.waiting)
                 record, unfinished = workers.begin()
-                work_ns = self._takes_ns[self._worked % len(self._takes_ns)]
-                self._worked += 1
+                work_ns = self._work_times_ns[self._worked_count % len(self._work_times_ns)]
+                self._worked_count += 1
                 self._changed.notify_all()
             _work(work_ns)
             self._write(record[2])
@@ -310,7 +311,7 @@ class ApplicationWorker:
         with self._changed:
             return self._workers.is_done()
 
-    def _is_to_commit(self) -> bool:
+    def _must_commit(self) -> bool:
         # A poll has a timeout, so that finished records are committed even if no more arrive.
         with self._changed:
             return self._all_finished

@@ -20,26 +20,26 @@ class Channel:
     def __init__(self, connection: socket.socket) -> None:
         self._connection = connection
         self._lock = threading.Lock()
-        self._rest = b""
+        self._incomplete_line = b""
 
     def report(self, **fields: Any) -> None:
         with self._lock:
             self._connection.sendall(json.dumps(fields).encode() + b"\n")
 
     def report_now(self, **fields: Any) -> None:
-        """Report with the time; reports are in the order of their times."""
+        """Send a report with the current time. Reports arrive in the order of their times."""
         with self._lock:
             self._connection.sendall(json.dumps({"at": time.monotonic_ns(), **fields}).encode() + b"\n")
 
     def orders(self, timeout_s: float | None) -> list[dict[str, Any]]:
-        """Return the orders that arrive within a time; exit when harrow has ended."""
+        """Return the orders that arrive within a time; exit if harrow has ended."""
         ready, _, _ = select.select([self._connection], [], [], timeout_s)
         if not ready:
             return []
         received = self._connection.recv(_RECEIVED_BYTES)
         if not received:
             sys.exit(0)
-        *lines, self._rest = (self._rest + received).split(b"\n")
+        *lines, self._incomplete_line = (self._incomplete_line + received).split(b"\n")
         return [json.loads(line) for line in lines]
 
 
@@ -53,14 +53,14 @@ class AskingChannel:
         self._channel = channel
         self.report = channel.report
         self.report_now = channel.report_now
-        self._asking = threading.Lock()
+        self._question_lock = threading.Lock()
         self._answers: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._orders: queue.SimpleQueue[Any] = queue.SimpleQueue()
         threading.Thread(target=self._read, name="orders", daemon=True).start()
 
     def ask(self, **fields: Any) -> Any:
-        """Return harrow's answer; end the thread when harrow has ended."""
-        with self._asking:
+        """Return harrow's answer; end the thread if harrow has ended."""
+        with self._question_lock:
             self._channel.report_now(**fields)
             answer = self._answers.get()
         if answer is _DISCONNECTED:
@@ -68,7 +68,7 @@ class AskingChannel:
         return answer
 
     def orders(self, timeout_s: float | None) -> list[dict[str, Any]]:
-        """Return the orders that arrive within a time; exit when harrow has ended."""
+        """Return the orders that arrive within a time; exit if harrow has ended."""
         orders: list[dict[str, Any]] = []
         try:
             order = self._orders.get(timeout=timeout_s) if timeout_s != 0 else self._orders.get_nowait()

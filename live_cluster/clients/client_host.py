@@ -20,11 +20,11 @@ from harrow.live_cluster.watches.event_queue import WallClock
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientHost:
-    """The environment of clients.
+    """What every client of a run shares: addresses, settings, clocks and receivers of reports.
 
-    ``servers`` are addresses by broker id, ``release`` is the model's. ``security`` has settings
-    that every client needs, by librdkafka's names; ``topics`` has the names of the campaign's
-    topics on the cluster.
+    ``servers`` are addresses by broker id; ``release`` is the release of the model. ``security``
+    has settings that every client needs, by librdkafka's names; ``topics`` has the names of the
+    campaign's topics on the cluster.
     """
 
     children: ChildProcesses
@@ -34,7 +34,7 @@ class ClientHost:
     topics: Mapping[str, str] = field(default_factory=dict)
     release: str
     present: Callable[[], Sequence[str]]
-    """Returns the current partitions: topics may get more."""
+    """Returns the current partitions; topics may get more of them."""
     clock: WallClock
     reports: ClientReports
     report: Report
@@ -46,7 +46,7 @@ class ClientHost:
     repeatedly."""
     stores: dict[str, ResultStore] = field(default_factory=dict)
     """The results that applications have stored outside of Kafka, by group."""
-    storing: threading.Lock = field(default_factory=threading.Lock)
+    stores_lock: threading.Lock = field(default_factory=threading.Lock)
     """Guards the numbers of applications and the stores."""
     processes: list[ClientProcess] = field(default_factory=list)
 
@@ -55,17 +55,20 @@ class ClientHost:
         return tuple(self.present())
 
     def start(
-        self, folder: str, client: Mapping[str, Any], take: Callable[[dict[str, Any]], Any]
+        self, folder: str, client: Mapping[str, Any], on_report: Callable[[dict[str, Any]], Any]
     ) -> ClientProcess:
-        """Start a client's process, whose reports go to *take*."""
+        """Start a client's process, whose reports go to *on_report*."""
         settings = {**client, "topics": dict(self.topics)}
-        process = ClientProcess(self.children, self.folder / folder, settings, take)
+        process = ClientProcess(self.children, self.folder / folder, settings, on_report)
         self.processes.append(process)
         return process
 
     def connection_settings(self, library: str, client: str, brokers: tuple[int, ...] = ()) -> dict[str, Any]:
-        """Return the settings by which a client connects to these brokers, or to all."""
+        """Return the settings with which a client connects to these brokers, or to all."""
         addresses = [self.servers[broker] for broker in brokers or self.servers]
         servers = [f"{host}:{port}" for host, port in addresses]
-        own = LIBRARIES[library]
-        return {**own.secured(self.security), **own.connection(servers, client_id_of(client))}
+        library_settings = LIBRARIES[library]
+        return {
+            **library_settings.secured(self.security),
+            **library_settings.connection(servers, client_id_of(client)),
+        }

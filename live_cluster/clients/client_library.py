@@ -1,7 +1,7 @@
 """The interface of a client library, and the list of libraries.
 
-A campaign's client names its library. Each is imported by one module of its own, so a worker needs
-only the library that it uses.
+A campaign's client names its library. Only one module imports each library, so a worker needs no
+library except its own.
 """
 
 from collections.abc import Callable, Mapping
@@ -11,7 +11,7 @@ from typing import Any, Final, Protocol, cast
 from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.topology import CONFLUENT_KAFKA, KAFKA_PYTHON
 
-Ended = Callable[[str, int | None, str | None], None]
+OnOutcome = Callable[[str, int | None, str | None], None]
 """Called with the outcome of a record (``ok``, ``fail`` or ``info``), its offset if known, and the
 error."""
 
@@ -19,8 +19,10 @@ error."""
 class LibraryProducer(Protocol):
     """A producer."""
 
-    def send(self, topic: str, partition: int, value: bytes, key: bytes | None, ended: Ended) -> None:
-        """Send a record; any thread calls *ended* once, perhaps before this returns."""
+    def send(
+        self, topic: str, partition: int, value: bytes, key: bytes | None, on_outcome: OnOutcome
+    ) -> None:
+        """Send a record. Any thread calls *on_outcome* once, perhaps before `send` returns."""
 
     def poll(self, timeout_s: float) -> None:
         """Let the library work for at most this long."""
@@ -45,7 +47,7 @@ class TransactionCallError(Exception):
 class LibraryTransactions(LibraryProducer, Protocol):
     """A producer with a ``transactional.id`` and blocking calls.
 
-    All of them raise `TransactionCallError`; retriable calls may be repeated.
+    All calls raise `TransactionCallError`; a call with a retriable error may be repeated.
     """
 
     def init_transactions(self) -> None: ...
@@ -53,7 +55,7 @@ class LibraryTransactions(LibraryProducer, Protocol):
     def begin_transaction(self) -> None: ...
 
     def send_offsets(self, offsets: Mapping[str, int], group_metadata: Any) -> None:
-        """Commit offsets of a group with the transaction; the metadata are a `LibraryMember`'s."""
+        """Commit offsets of a group with the transaction, and metadata of a `LibraryMember`."""
 
     def commit_transaction(self) -> None:
         """Send all pending records, and commit."""
@@ -63,7 +65,7 @@ class LibraryTransactions(LibraryProducer, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Poll:
-    """The result of a poll; ``at_end`` has the partitions that are read to their ends."""
+    """The result of a poll; ``at_end`` has the partitions that the consumer has read to the end."""
 
     records: Mapping[str, list[tuple[int, str]]]
     positions: Mapping[str, int]
@@ -112,19 +114,19 @@ class LibraryMember(Protocol):
     def poll(self, records_max: int, timeout_s: float) -> Mapping[str, list[tuple[int, str]]]:
         """Read available records, or wait for at most this long.
 
-        Raise `MembershipError` if fenced.
+        Raise `MembershipError` if the member was fenced.
         """
 
     def read_end(self) -> Mapping[str, int]:
         """Return the offsets up to which partitions have been read, if known."""
 
     def rewind(self, partitions: list[str]) -> dict[str, int]:
-        """Read partitions from their committed offsets again, and return these like `committed`."""
+        """Read partitions from their committed offsets again; return these like `committed`."""
 
     def group_metadata(self, *, as_member: bool) -> Any:
         """Return the metadata for `LibraryTransactions.send_offsets`."""
 
-    def processed(self, offsets: Mapping[str, int]) -> None:
+    def set_processed(self, offsets: Mapping[str, int]) -> None:
         """Set the offsets that automatic commits of the library may commit."""
 
     def commit(self, offsets: Mapping[str, int]) -> str | None:
@@ -137,7 +139,7 @@ class LibraryMember(Protocol):
 class ClientLibrary(Protocol):
     """The module of a library.
 
-    Its functions take its own settings, and raise if it refuses them.
+    Its functions take settings by the library's own names, and raise if the library refuses them.
     """
 
     def make_producer(self, settings: dict[str, Any]) -> LibraryProducer: ...

@@ -23,7 +23,7 @@ class ClientError(LiveError):
 
 
 class ClientProcess:
-    """A running client. A thread calls *on_report* with each report, and sends its result back."""
+    """A running client. A thread calls *on_report* with each report, and returns its answer."""
 
     def __init__(
         self,
@@ -32,22 +32,22 @@ class ClientProcess:
         client: Mapping[str, Any],
         on_report: Callable[[dict[str, Any]], Any],
     ) -> None:
-        """Start the process in its own folder, and send it the *client*.
+        """Start the process in its own folder, and send it the description of its *client*.
 
-        Raise `ClientError` if that fails.
+        Raise `ClientError` if the process does not start.
         """
         folder.mkdir(parents=True, exist_ok=True)
         token = secrets.token_hex(16)
         with socket.create_server((LOOPBACK, 0)) as server:
             server.settimeout(1.0)
-            # -P keeps the folder of the file off the path: its neighbours are not top-level
+            # -P keeps the worker's folder off `sys.path`: the files beside it are not top-level
             # modules.
             command = [sys.executable, "-P", worker.__file__, LOOPBACK, str(server.getsockname()[1]), token]
             self.process: ChildProcess = children.start(command, folder=folder, log=folder / "log")
-            self._connection, self._rest = self._accept(server, token)
+            self._connection, self._unread = self._accept(server, token)
         self._on_report = on_report
-        self._ordering = threading.Lock()
-        self._is_wanted = True
+        self._order_lock = threading.Lock()
+        self._should_run = True
         self.order(**client)
         self._wait_until_ready()
         self._reader = threading.Thread(target=self._read, name=f"client {client['name']}", daemon=True)
@@ -55,17 +55,17 @@ class ClientProcess:
 
     def order(self, **fields: Any) -> None:
         """Send an order, which is lost if the process has ended."""
-        with self._ordering, contextlib.suppress(OSError):
+        with self._order_lock, contextlib.suppress(OSError):
             self._connection.sendall(json.dumps(fields).encode() + b"\n")
 
     def check(self) -> None:
         """Raise `ClientError` if the process has ended by itself."""
-        if self._is_wanted and not self.process.is_running:
+        if self._should_run and not self.process.is_running:
             raise ClientError(f"a client has ended: {self._last_line()}")
 
     def kill(self) -> None:
         """Kill the process, and wait until all of its reports are handled."""
-        self._is_wanted = False
+        self._should_run = False
         self.process.kill()
         self._reader.join()
         self._connection.close()
@@ -77,7 +77,7 @@ class ClientProcess:
         self.process.resume()
 
     def _accept(self, server: socket.socket, token: str) -> tuple[socket.socket, bytes]:
-        """Return the connection of the started process, which knows the token."""
+        """Return the connection of the started process. Only that process knows the *token*."""
         for _ in range(int(_WAIT_MAX_S)):
             try:
                 connection, _ = server.accept()
@@ -97,16 +97,16 @@ class ClientProcess:
     def _wait_until_ready(self) -> None:
         """Wait until the client is ready: its library may refuse settings that harrow accepts."""
         self._connection.settimeout(_WAIT_MAX_S)
-        while b"\n" not in self._rest:
+        while b"\n" not in self._unread:
             try:
                 received = self._connection.recv(65536)
             except OSError:
                 received = b""
             if not received:
                 raise ClientError(f"a client did not start: {self._last_line()}")
-            self._rest += received
+            self._unread += received
         self._connection.settimeout(None)
-        _, _, self._rest = self._rest.partition(b"\n")
+        _, _, self._unread = self._unread.partition(b"\n")
 
     def _last_line(self) -> str:
         self.process.wait(1.0)
@@ -114,8 +114,8 @@ class ClientProcess:
         return output.splitlines()[-1] if output else "it printed nothing"
 
     def _read(self) -> None:
-        # Begin with what arrived together with the first line.
-        received, rest = self._rest, b""
+        # Begin with the bytes that arrived together with the first line.
+        received, rest = self._unread, b""
         while True:
             *lines, rest = (rest + received).split(b"\n")
             for line in lines:

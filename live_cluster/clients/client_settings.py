@@ -1,4 +1,4 @@
-"""Translation of a client's settings from the Java client to the library that stands in for it.
+"""Translates the Java client's settings to those of the library that stands in for it.
 
 Campaigns use the Java client's names. Missing settings get the defaults of the Java client of the
 release, not those of the library, so that a campaign means the same everywhere.
@@ -39,15 +39,15 @@ from harrow.cluster_model.topology import CONFLUENT_KAFKA, KAFKA_PYTHON
 _ALL: Final = "all"
 _RECONNECT_BACKOFF_MAX: Final = "reconnect.backoff.max.ms"
 _MAX_BLOCK: Final = "max.block.ms"
-_PRODUCERS_OF_JAVA: Final = frozenset({_MAX_BLOCK, "partitioner.rack.aware"})
+_ONLY_JAVA_PRODUCER: Final = frozenset({_MAX_BLOCK, "partitioner.rack.aware"})
 """Producer settings that librdkafka lacks."""
 _API_TIMEOUT: Final = "default.api.timeout.ms"
 """librdkafka takes this timeout as an argument of each call."""
 _RETRY_BACKOFF_MAX: Final = "retry.backoff.max.ms"
 _REQUEST_TIMEOUT: Final = "request.timeout.ms"
 _SOCKET_TIMEOUT: Final = "socket.timeout.ms"
-_TAKEN_BY_WORKER: Final = frozenset({"max.poll.records"})
-"""Settings that are arguments of a poll in the libraries."""
+_POLL_ARGUMENTS: Final = frozenset({"max.poll.records"})
+"""Settings that the libraries take as arguments of a poll."""
 _METADATA_MAX_AGE: Final = "metadata.max.age.ms"
 _METADATA_REFRESH: Final = "topic.metadata.refresh.interval.ms"
 """How often librdkafka asks for metadata; its own `metadata.max.age.ms` limits the use of stale
@@ -62,7 +62,7 @@ _LIBRDKAFKA_NAMES: Final[Mapping[str, str]] = {
 _LIBRDKAFKA_RESETS: Final = {"earliest": "earliest", "latest": "latest", "none": "error"}
 _SOCKET_TIMEOUT_MAX_MS: Final = 300_000
 """The maximum in librdkafka; before 2.0 the Java consumer's default is 305 seconds."""
-_TOPIC_SOUGHT_MS: Final = 2_147_000
+_UNKNOWN_TOPIC_KEPT_MS: Final = 2_147_000
 """How long librdkafka keeps a topic that a broker does not know. librdkafka accepts up to an hour,
 but converts it to microseconds in 32 bits, so this is the maximum that works.
 
@@ -75,19 +75,19 @@ drops the topic and its queued records half a minute after it first used it
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LibrarySettings:
-    """The settings of a library.
+    """Translates settings for one library.
 
-    ``own_name`` returns its name of a producer or consumer setting, None if it lacks it;
-    ``own_values`` translates values. ``connection`` returns the settings for servers and a client
-    id. ``own_security`` returns its settings for a security setting by librdkafka's name, None if
-    it lacks it.
+    ``own_name`` takes a scope (producer or consumer) and a setting, and returns the library's name
+    of the setting, None if the library lacks it. ``own_values`` translates values. ``connection``
+    returns the settings for servers and a client id. ``own_security`` translates a security setting
+    with librdkafka's name, and returns None if the library lacks it.
     """
 
     own_name: Callable[[str, str], str | None]
     own_values: Mapping[str, Callable[[Value], Value]] = field(default_factory=dict)
     connection: Callable[[list[str], str], dict[str, Any]]
     own_security: Callable[[str, str], dict[str, Any] | None]
-    amends: Callable[[dict[str, Any]], None] = lambda _: None
+    correct: Callable[[dict[str, Any]], None] = lambda _: None
     """Corrects producer settings whose combination the library would refuse."""
 
     def lacking(self, scope: str, names: Iterable[str]) -> Iterator[str]:
@@ -98,7 +98,7 @@ class LibrarySettings:
         """Return the settings that the library has, with its names and values."""
         own = {}
         for name, value in settings.items():
-            own_name = None if name in _TAKEN_BY_WORKER else self.own_name(scope, name)
+            own_name = None if name in _POLL_ARGUMENTS else self.own_name(scope, name)
             if own_name is not None:
                 own[own_name] = self.own_values[name](value) if name in self.own_values else value
         return own
@@ -108,7 +108,7 @@ class LibrarySettings:
         return (name for name, value in settings.items() if self.own_security(name, value) is None)
 
     def secured(self, settings: Mapping[str, str]) -> dict[str, Any]:
-        """Return security settings with the library's names; it must not lack any."""
+        """Return security settings with the library's names; the library must not lack any."""
         own: dict[str, Any] = {}
         for name, value in settings.items():
             translated = self.own_security(name, value)
@@ -123,7 +123,7 @@ def _librdkafka_name(scope: str, name: str) -> str | None:
         return _METADATA_REFRESH
     if scope == CONSUMER:
         return None if name == _API_TIMEOUT else _LIBRDKAFKA_NAMES.get(name, name)
-    return None if name in _PRODUCERS_OF_JAVA else name
+    return None if name in _ONLY_JAVA_PRODUCER else name
 
 
 def _kafka_python_name(scope: str, name: str) -> str | None:
@@ -137,7 +137,7 @@ def _librdkafka_connection(servers: list[str], client_id: str) -> dict[str, Any]
         "bootstrap.servers": ",".join(servers),
         "client.id": client_id,
         "log_level": 0,
-        "topic.metadata.propagation.max.ms": _TOPIC_SOUGHT_MS,
+        "topic.metadata.propagation.max.ms": _UNKNOWN_TOPIC_KEPT_MS,
     }
 
 
@@ -163,9 +163,9 @@ _KAFKA_PYTHON_SECURITY: Final[Mapping[str, str]] = {
 
 
 def _kafka_python_security(name: str, value: str) -> dict[str, Any] | None:
-    """Return kafka-python's settings.
+    """Return kafka-python's settings for a security setting, None if it lacks the setting.
 
-    It supports only PEM files, and always verifies certificates.
+    kafka-python supports only PEM files, and always verifies certificates.
     """
     if name == "security.protocol":
         return {"security_protocol": value.upper()}
@@ -177,13 +177,13 @@ def _kafka_python_security(name: str, value: str) -> dict[str, Any] | None:
     return None if own_name is None else {own_name: value}
 
 
-def _as_librdkafka_takes_it(settings: dict[str, Any]) -> None:
-    """Correct producer settings that librdkafka interprets in another way, or refuses together.
+def _correct_for_librdkafka(settings: dict[str, Any]) -> None:
+    """Correct producer settings that librdkafka interprets differently, or refuses together.
 
-    librdkafka's `request.timeout.ms` limits how long a leader waits for its followers. How long the
-    producer waits for the leader is `socket.timeout.ms`, a minute by default; the Java client waits
-    as long as the leader. In librdkafka the timeouts of records and requests must not exceed that
-    of the transaction; the Java client has no such limit.
+    librdkafka's `request.timeout.ms` limits how long a leader waits for its followers. Its
+    `socket.timeout.ms`, a minute by default, limits how long the producer waits for the leader; the
+    Java client waits as long as the leader. In librdkafka the timeouts of records and requests must
+    not exceed the timeout of the transaction; the Java client has no such limit.
     """
     if _REQUEST_TIMEOUT in settings:
         settings[_SOCKET_TIMEOUT] = min(int(settings[_REQUEST_TIMEOUT]), _SOCKET_TIMEOUT_MAX_MS)
@@ -208,7 +208,7 @@ LIBRARIES: Final[Mapping[str, LibrarySettings]] = {
         },
         connection=_librdkafka_connection,
         own_security=_librdkafka_security,
-        amends=_as_librdkafka_takes_it,
+        correct=_correct_for_librdkafka,
     ),
     KAFKA_PYTHON: LibrarySettings(
         own_name=_kafka_python_name,
@@ -232,11 +232,11 @@ def producer_settings(library: str, release: str, own: Mapping[str, Value]) -> d
         _RECONNECT_BACKOFF_MAX: config.reconnect_backoff_max_us // US_PER_MS,
     }
     settings.update({name: value for name, value in dependent.items() if name in settings})
-    # Set it always: current libraries enable it by default, even where the Java client lacks the
-    # setting.
+    # Always set idempotence: current libraries enable it by default, even if the Java client of the
+    # release lacks it.
     settings[IDEMPOTENCE] = config.idempotence
     settings[_RETRY_BACKOFF_MAX] = config.retry_backoff_max_us // US_PER_MS
-    LIBRARIES[library].amends(settings)
+    LIBRARIES[library].correct(settings)
     return LIBRARIES[library].translated(PRODUCER, settings)
 
 

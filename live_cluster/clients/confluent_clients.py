@@ -20,11 +20,11 @@ from confluent_kafka import (
 )
 
 from harrow.cluster_model.history import FAIL, INFO, OK
-from harrow.live_cluster.clients.client_library import Ended, MembershipError, Poll, TransactionCallError
+from harrow.live_cluster.clients.client_library import MembershipError, OnOutcome, Poll, TransactionCallError
 
-_NEVER_SENT: Final = frozenset({KafkaError.MSG_SIZE_TOO_LARGE, KafkaError._PURGE_QUEUE})  # noqa: SLF001 - so it is called
-"""Errors after which a record is surely in no log. With any other, an earlier attempt may have
-succeeded."""
+_NEVER_SENT: Final = frozenset({KafkaError.MSG_SIZE_TOO_LARGE, KafkaError._PURGE_QUEUE})  # noqa: SLF001 - its public name
+"""Errors after which a record is surely in no log. After any other error, an earlier attempt may
+have succeeded."""
 _COMMITTED_TIMEOUT_S: Final = 5.0
 _SEEK_TIMEOUT_S: Final = 10.0
 _SEEK_INTERVAL_S: Final = 0.05
@@ -38,52 +38,60 @@ _CALL_TIMEOUT_S: Final = 60.0
 """The time limit of a call, like the default of the Java client's ``max.block.ms``."""
 _METADATA_TIMEOUT_S: Final = 5.0
 _METADATA_INTERVAL_S: Final = 0.1
-"""``retry.backoff.ms``."""
+"""How often a producer looks for a new partition, like the default of ``retry.backoff.ms``."""
 _KAFKA_NAMES: Final = {
-    KafkaError._FENCED: "PRODUCER_FENCED",  # noqa: SLF001 - so it is called
-    KafkaError._PURGE_QUEUE: "ABORTED",  # noqa: SLF001 - so it is called
-    KafkaError._PURGE_INFLIGHT: "ABORTED",  # noqa: SLF001 - so it is called
+    KafkaError._FENCED: "PRODUCER_FENCED",  # noqa: SLF001 - its public name
+    KafkaError._PURGE_QUEUE: "ABORTED",  # noqa: SLF001 - its public name
+    KafkaError._PURGE_INFLIGHT: "ABORTED",  # noqa: SLF001 - its public name
 }
 """librdkafka's own errors that stand for one of Kafka's."""
-_UNKNOWN_PARTITION: Final = KafkaError._UNKNOWN_PARTITION  # noqa: SLF001 - so it is called
-_END: Final = KafkaError._PARTITION_EOF  # noqa: SLF001 - so it is called
+_UNKNOWN_PARTITION: Final = KafkaError._UNKNOWN_PARTITION  # noqa: SLF001 - its public name
+_END_OF_PARTITION: Final = KafkaError._PARTITION_EOF  # noqa: SLF001 - its public name
 
 
 class ConfluentProducer:
-    """A producer that reports outcomes in its polls."""
+    """A producer that reports outcomes while `poll` runs."""
 
     def __init__(self, settings: dict[str, Any]) -> None:
         self._fatal: str | None = None
         # Records that wait for a new partition of their topic, and the time of the last metadata
         # request.
-        self._unknown: deque[tuple[str, Callable[[], None]]] = deque()
-        self._refreshed_s = -math.inf
-        self._producer = Producer({**settings, "error_cb": self._failed})
+        self._waiting: deque[tuple[str, Callable[[], None]]] = deque()
+        self._last_refresh_s = -math.inf
+        self._producer = Producer({**settings, "error_cb": self._on_error})
 
     def fatal_error(self) -> str | None:
         return self._fatal
 
-    def send(self, topic: str, partition: int, value: bytes, key: bytes | None, ended: Ended) -> None:
-        self._send(topic, partition, value, key, ended, time.monotonic() + _CALL_TIMEOUT_S)
+    def send(
+        self, topic: str, partition: int, value: bytes, key: bytes | None, on_outcome: OnOutcome
+    ) -> None:
+        self._send(topic, partition, value, key, on_outcome, time.monotonic() + _CALL_TIMEOUT_S)
 
     def _send(
-        self, topic: str, partition: int, value: bytes, key: bytes | None, ended: Ended, until_s: float
+        self,
+        topic: str,
+        partition: int,
+        value: bytes,
+        key: bytes | None,
+        on_outcome: OnOutcome,
+        until_s: float,
     ) -> None:
         def failed(type_: str, error: BaseException | KafkaError) -> None:
-            # The Java client waits for the partition; librdkafka gives up after one look at its
-            # metadata.
+            # The Java client waits for the partition; librdkafka gives up if the partition is not
+            # in its current metadata.
             if _is_unknown_partition(error) and time.monotonic() < until_s:
-                again = partial(self._send, topic, partition, value, key, ended, until_s)
-                self._unknown.append((topic, again))
+                again = partial(self._send, topic, partition, value, key, on_outcome, until_s)
+                self._waiting.append((topic, again))
             else:
-                ended(type_, None, _name_of(error))
+                on_outcome(type_, None, _error_name(error))
 
         def delivered(error: KafkaError | None, message: Any) -> None:
             if error is None:
                 offset = message.offset()
                 # There is no offset with acks=0, or for a duplicate that the leader no longer
                 # remembers.
-                ended(OK, offset if offset is not None and offset >= 0 else None, None)
+                on_outcome(OK, offset if offset is not None and offset >= 0 else None, None)
             else:
                 failed(FAIL if error.code() in _NEVER_SENT else INFO, error)
 
@@ -96,22 +104,22 @@ class ConfluentProducer:
         try:
             self._producer.poll(timeout_s)
         except KafkaException as raised:  # After a fatal error every poll raises it.
-            self._failed(raised.args[0])
+            self._on_error(raised.args[0])
             time.sleep(timeout_s)
-        if self._unknown and time.monotonic() >= self._refreshed_s + _METADATA_INTERVAL_S:
-            self._refreshed_s = time.monotonic()
+        if self._waiting and time.monotonic() >= self._last_refresh_s + _METADATA_INTERVAL_S:
+            self._last_refresh_s = time.monotonic()
             self._send_again()
 
     def _send_again(self) -> None:
         """Refresh the metadata of topics with unknown partitions, and send their records again."""
-        waiting = [self._unknown.popleft() for _ in range(len(self._unknown))]
+        waiting = [self._waiting.popleft() for _ in range(len(self._waiting))]
         for topic in {topic for topic, _ in waiting}:
             with contextlib.suppress(KafkaException):
                 self._producer.list_topics(topic, _METADATA_TIMEOUT_S)
         for _, send in waiting:
             send()
 
-    def _failed(self, error: KafkaError) -> None:
+    def _on_error(self, error: KafkaError) -> None:
         if error.fatal():
             self._fatal = _kafka_name(error)
 
@@ -169,7 +177,7 @@ class ConfluentConsumer:
                 records.setdefault(partition, []).append(_record(message))
                 self._positions[partition] = message.offset() + 1
                 self._at_end.discard(partition)
-            elif message.error().code() == _END:
+            elif message.error().code() == _END_OF_PARTITION:
                 self._positions[partition] = message.offset()
                 self._at_end.add(partition)
         return Poll(records, self._positions, frozenset(self._at_end))
@@ -178,8 +186,9 @@ class ConfluentConsumer:
 class ConfluentMember:
     """A consumer that is a member of a group.
 
-    In its next poll, the Java client commits the records of the last one. So does this class: the
-    worker reports processed records, and delivery alone does not count.
+    In each poll, the Java client commits the records of the previous poll. librdkafka would commit
+    records as soon as it has delivered them, so this class lets it commit only the offsets that the
+    worker passes to `set_processed`.
     """
 
     def __init__(self, settings: dict[str, Any]) -> None:
@@ -188,7 +197,7 @@ class ConfluentMember:
         self._group: str = settings["group.id"]
         self._reset = _RESETS.get(settings.get("auto.offset.reset", ""))
         is_cooperative = "cooperative" in str(settings.get("partition.assignment.strategy", ""))
-        self._assigns_more = is_cooperative or settings.get("group.protocol") == "consumer"
+        self._assigns_incrementally = is_cooperative or settings.get("group.protocol") == "consumer"
         self._reached: dict[str, int] = {}
 
     def subscribe(
@@ -199,11 +208,15 @@ class ConfluentMember:
     ) -> None:
         def assigned(_: Any, partitions: list[TopicPartition]) -> None:
             names = _names(partitions)
-            begins = on_assigned(names, self._generation())
+            start_offsets = on_assigned(names, self._generation())
             # Without an explicit assignment here, librdkafka begins at the committed offsets.
-            if begins:
-                assign = self._consumer.incremental_assign if self._assigns_more else self._consumer.assign
-                assign(_partitions({name: begins.get(name) for name in names}))
+            if start_offsets:
+                assign = (
+                    self._consumer.incremental_assign
+                    if self._assigns_incrementally
+                    else self._consumer.assign
+                )
+                assign(_partitions({name: start_offsets.get(name) for name in names}))
 
         def revoked(partitions: list[TopicPartition], *, is_lost: bool) -> None:
             for name in _names(partitions):
@@ -237,7 +250,7 @@ class ConfluentMember:
             if message.error() is None:
                 records.setdefault(name, []).append(_record(message))
                 self._reached[name] = message.offset() + 1
-            elif message.error().code() == _END:
+            elif message.error().code() == _END_OF_PARTITION:
                 self._reached[name] = message.offset()
             elif message.error().fatal():
                 raise MembershipError(_kafka_name(message.error()))
@@ -248,7 +261,7 @@ class ConfluentMember:
 
     def rewind(self, partitions: list[str]) -> dict[str, int]:
         committed: dict[str, int] = {}
-        # Repeat until all are known: reading on would skip records that are not committed.
+        # Repeat until all offsets are known. Otherwise, uncommitted records would be skipped.
         while missing := [name for name in partitions if name not in committed]:
             committed.update(self.committed(missing))
         for name, offset in committed.items():
@@ -259,9 +272,9 @@ class ConfluentMember:
         return committed
 
     def _seek(self, partition: TopicPartition) -> None:
-        """Read on from an offset.
+        """Go on reading at an offset.
 
-        Librdkafka refuses that before it has begun to read the partition.
+        librdkafka refuses to seek before it has begun to read the partition.
         """
         until_s = time.monotonic() + _SEEK_TIMEOUT_S
         while True:
@@ -282,9 +295,9 @@ class ConfluentMember:
             _METADATA_MARK + _GENERATION.pack(_NOTHING) + self._group.encode() + b"\0\0" + _WITHOUT_INSTANCE
         )
 
-    def processed(self, offsets: Mapping[str, int]) -> None:
+    def set_processed(self, offsets: Mapping[str, int]) -> None:
         for partition in _partitions(offsets):
-            # It fails for a partition that is no longer assigned.
+            # The call fails for a partition that is no longer assigned.
             with contextlib.suppress(KafkaException):
                 self._consumer.store_offsets(offsets=[partition])
 
@@ -302,10 +315,10 @@ class ConfluentMember:
     def _generation(self) -> int:
         """Return the generation in the metadata (``rd_kafka_consumer_group_metadata_write``)."""
         metadata = bytes(self._consumer.consumer_group_metadata() or b"")
-        begins = metadata.find(_METADATA_MARK)
-        if begins < 0:
+        mark_at = metadata.find(_METADATA_MARK)
+        if mark_at < 0:
             return _NOTHING
-        (generation,) = _GENERATION.unpack_from(metadata, begins + len(_METADATA_MARK))
+        (generation,) = _GENERATION.unpack_from(metadata, mark_at + len(_METADATA_MARK))
         return int(generation)
 
 
@@ -340,7 +353,7 @@ def _is_unknown_partition(error: BaseException | KafkaError) -> bool:
     return kafka_error is not None and kafka_error.code() == _UNKNOWN_PARTITION
 
 
-def _name_of(error: BaseException | KafkaError) -> str:
+def _error_name(error: BaseException | KafkaError) -> str:
     kafka_error = _kafka_error(error)
     return "_QUEUE_FULL" if kafka_error is None else _kafka_name(kafka_error)
 

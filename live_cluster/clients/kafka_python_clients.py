@@ -8,13 +8,13 @@ from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.errors import KafkaError, KafkaTimeoutError, MessageSizeTooLargeError
 
 from harrow.cluster_model.history import FAIL, INFO, OK
-from harrow.live_cluster.clients.client_library import Ended, LibraryMember, Poll, TransactionCallError
+from harrow.live_cluster.clients.client_library import LibraryMember, OnOutcome, Poll, TransactionCallError
 
 _BOOTSTRAP_MS: Final = 50_000
 """How long a client looks for its first broker."""
 _NEVER_SENT: Final = (MessageSizeTooLargeError,)
-"""Errors after which a record is surely in no log. With any other, an earlier attempt may have
-succeeded."""
+"""Errors after which a record is surely in no log. After any other error, an earlier attempt may
+have succeeded."""
 
 
 class KafkaPythonProducer:
@@ -29,20 +29,22 @@ class KafkaPythonProducer:
             bootstrap_timeout_ms=_BOOTSTRAP_MS, allow_auto_create_topics=False, **settings
         )
 
-    def send(self, topic: str, partition: int, value: bytes, key: bytes | None, ended: Ended) -> None:
+    def send(
+        self, topic: str, partition: int, value: bytes, key: bytes | None, on_outcome: OnOutcome
+    ) -> None:
         try:
             future = self._producer.send(topic, value, key, partition=partition)
         except KafkaError as error:
             # The producer did not accept the record.
-            ended(FAIL, None, _name_of(error))
+            on_outcome(FAIL, None, _name_of(error))
             return
-        future.add_callback(lambda stored: ended(OK, self._offset(stored.offset), None))
+        future.add_callback(lambda stored: on_outcome(OK, self._offset(stored.offset), None))
         future.add_errback(
-            lambda error: ended(FAIL if isinstance(error, _NEVER_SENT) else INFO, None, _name_of(error))
+            lambda error: on_outcome(FAIL if isinstance(error, _NEVER_SENT) else INFO, None, _name_of(error))
         )
 
     def _offset(self, stored: int) -> int | None:
-        # -1 for a duplicate of a batch that the leader no longer remembers.
+        # The offset is -1 for a duplicate of a batch that the leader no longer remembers.
         return stored if self._has_offsets and stored >= 0 else None
 
     def poll(self, timeout_s: float) -> None:
@@ -83,14 +85,14 @@ class KafkaPythonTransactions(KafkaPythonProducer):
             ) from error
 
     def _has_failed(self) -> bool:
-        manager = self._producer._transaction_manager  # noqa: SLF001 - it has no public way to ask
+        manager = self._producer._transaction_manager  # noqa: SLF001 - the library has no public accessor
         return bool(manager is not None and manager.has_fatal_error())
 
 
 class KafkaPythonConsumer:
     """A consumer without a group.
 
-    It is at the end of a partition at the last known high watermark.
+    The end of a partition is the last high watermark that the consumer knows.
     """
 
     def __init__(self, settings: dict[str, Any]) -> None:

@@ -23,8 +23,8 @@ from harrow.live_cluster.clients.live_clients import (
 from harrow.live_cluster.clients.member_session import MemberSession
 from harrow.live_cluster.clients.producer_sessions import producer_session
 
-_TAKES: Final = 1_000
-"""The number of drawn working times, which then repeat."""
+_WORK_TIME_COUNT: Final = 1_000
+"""How many working times are drawn for an application. Then they repeat."""
 _Hold = tuple[str, int]
 
 
@@ -38,12 +38,12 @@ class LiveApplication(ApplicationInstance["_LiveApplicationSession"]):
 
     def start(self) -> None:
         self._host.supervised.append(self._supervise)
-        self._begin(self.spec.start_us)
+        self._start_session(self.spec.start_us)
 
     def start_again(self) -> None:
-        self._begin(self._host.clock.tick())
+        self._start_session(self._host.clock.tick())
 
-    def _begin(self, first_us: int) -> None:
+    def _start_session(self, first_us: int) -> None:
         self._restart_us = None
         hold = self._sessions[-1].hold if self._sessions else None
         self._sessions.append(_LiveApplicationSession(self, self._host, len(self._sessions) + 1))
@@ -90,16 +90,16 @@ class LiveApplication(ApplicationInstance["_LiveApplicationSession"]):
 
 
 class _LiveApplicationSession:
-    """A process of an instance.
+    """One process of an application instance.
 
     In the history its consumer and its producer are separate processes.
     """
 
-    def __init__(self, client: LiveApplication, host: ClientHost, life: int) -> None:
+    def __init__(self, client: LiveApplication, host: ClientHost, number: int) -> None:
         spec = client.spec
         self._client = client
         self._host = host
-        self._life = life
+        self._number = number
         self._store = host.stores.setdefault(spec.group, ResultStore())
         consumer = host.reports.new_process(spec.name)
         self._consumer = MemberSession(host, consumer, spec.name, spec.group, (spec.source,))
@@ -129,10 +129,12 @@ class _LiveApplicationSession:
         if spec.target is not None:
             own = producer_settings(CONFLUENT_KAFKA, host.release, spec.producer_settings())
             producer = {**own, **connection}
-        is_over = spec.stop_us is None or spec.stop_us <= first_us
-        takes_us = [between(host.draw, 0, 2 * spec.work_us) for _ in range(_TAKES if spec.work_us else 1)]
+        never_stops = spec.stop_us is None or spec.stop_us <= first_us
+        work_times_us = [
+            between(host.draw, 0, 2 * spec.work_us) for _ in range(_WORK_TIME_COUNT if spec.work_us else 1)
+        ]
         self._process = host.start(
-            spec.name if self._life == 1 else f"{spec.name}-{self._life}",
+            spec.name if self._number == 1 else f"{spec.name}-{self._number}",
             {
                 "role": "application",
                 "library": CONFLUENT_KAFKA,
@@ -141,11 +143,11 @@ class _LiveApplicationSession:
                 "source": spec.source,
                 "partitions": client.partitions_of(spec.target),
                 "start_ns": host.clock.ns_of(first_us),
-                "stop_ns": None if is_over else host.clock.ns_of(spec.stop_us or 0),
+                "stop_ns": None if never_stops else host.clock.ns_of(spec.stop_us or 0),
                 "work_ns": spec.work_us * NS_PER_US,
                 "slow_ns": slow_us * NS_PER_US,
                 "workers": spec.workers,
-                "takes_ns": [take_us * NS_PER_US for take_us in takes_us],
+                "takes_ns": [work_us * NS_PER_US for work_us in work_times_us],
                 "rewinds": spec.rewinds,
                 "group_metadata": spec.group_metadata,
                 "hold": hold,
@@ -193,16 +195,16 @@ class _LiveApplicationSession:
         self.has_ended = True
 
     def _answer(self, report: Mapping[str, Any]) -> Any:
-        with self._host.storing:
+        with self._host.stores_lock:
             if "next" in report:
                 return self._client.next_number()
             if "stored" in report:
                 offsets = {name: self._store.next_offset(name) for name in report["stored"]}
                 return {name: offset for name, offset in offsets.items() if offset is not None}
-            return self._put(report)
+            return self._store_result(report)
 
-    def _put(self, report: Mapping[str, Any]) -> bool:
-        """Store a result and the offset of its record atomically, because harrow does not die."""
+    def _store_result(self, report: Mapping[str, Any]) -> bool:
+        """Store a result with the offset of its record. This is atomic: harrow does not crash."""
         partition, offset, spec = report["partition"], report["offset"], self._client.spec
         if not self._store.add(partition, offset):
             return False

@@ -23,12 +23,12 @@ NS_PER_US: Final = 1_000
 RECORDS_MAX: Final = 500
 """The default of ``max.poll.records``."""
 _EARLIEST: Final = "earliest"
-_GAPS: Final = 1_000
-"""The number of drawn gaps between records, which then repeat."""
+_GAP_COUNT: Final = 1_000
+"""How many gaps between records are drawn for a producer. Then they repeat."""
 
 
 class LiveClient(Client):
-    """A client with a process, or none while it is down."""
+    """A client. It has a process unless it is down."""
 
     def __init__(self, host: ClientHost) -> None:
         self._host = host
@@ -66,7 +66,7 @@ class LiveClient(Client):
 
 
 class LiveProducer(LiveClient, Sender):
-    """A producer with one process after the other."""
+    """A producer, which gets a new process at each start."""
 
     def __init__(self, spec: ProducerSpec, host: ClientHost) -> None:
         super().__init__(host)
@@ -74,7 +74,7 @@ class LiveProducer(LiveClient, Sender):
         self._sessions: list[LiveProducerSession] = []
         self._generated = 0
         self._has_failed = False
-        # The partitions that its process knows, if it generates records for all.
+        # The partitions that the producer's process knows, if it writes to all of them.
         self._partitions: tuple[str, ...] = ()
 
     def start(self) -> None:
@@ -95,7 +95,7 @@ class LiveProducer(LiveClient, Sender):
         gaps_us = (
             []
             if interval_us is None
-            else [interval_us // 2 + host.draw.below(interval_us + 1) for _ in range(_GAPS)]
+            else [interval_us // 2 + host.draw.below(interval_us + 1) for _ in range(_GAP_COUNT)]
         )
         self._process = host.start(
             f"{self.spec.name}-{len(self._sessions)}",
@@ -112,7 +112,7 @@ class LiveProducer(LiveClient, Sender):
                 "start_ns": host.clock.ns_of(first_us),
                 "stop_ns": None if self.spec.stop_us is None else host.clock.ns_of(self.spec.stop_us),
                 "gaps_ns": [gap_us * NS_PER_US for gap_us in gaps_us],
-                "keys": [self._placed(f"k{host.draw.below(keys)}") for _ in gaps_us] if keys else [],
+                "keys": [self._with_partition(f"k{host.draw.below(keys)}") for _ in gaps_us] if keys else [],
                 "settings": {
                     **producer_settings(self.spec.library, host.release, self.spec.settings),
                     **host.connection_settings(self.spec.library, self.spec.name),
@@ -128,9 +128,9 @@ class LiveProducer(LiveClient, Sender):
             session.take(report)
 
     def _supervise(self) -> None:
-        """Restart with a new producer after a fatal error, as users of librdkafka must.
+        """Restart the process after a fatal error, as users of librdkafka must.
 
-        A generating producer is also notified of new partitions.
+        Also tell a process that generates records for all partitions about new ones.
         """
         if self._process is None:
             return
@@ -150,11 +150,11 @@ class LiveProducer(LiveClient, Sender):
             return
         self._sessions[-1].hand_over(value)
         if key is not None:
-            key, placed = self._placed(key)
+            key, placed = self._with_partition(key)
             partition = partition or placed
         self._process.order(value=value, partition=partition, key=key)
 
-    def _placed(self, key: str) -> tuple[str, str]:
+    def _with_partition(self, key: str) -> tuple[str, str]:
         """Return a key and the partition that the Java client's partitioner chooses for it."""
         partitions = self.spec.partitions or self._host.partitions
         return key, partitions[partition_number(key, len(partitions))]
@@ -202,12 +202,12 @@ class LiveProducer(LiveClient, Sender):
 
 
 def begins_at_zero(settings: Mapping[str, Value]) -> bool:
-    """Return whether a consumer begins at offset 0 without a committed offset: logs begin there."""
+    """Return whether a consumer without a committed offset begins at 0, where the logs begin."""
     return settings.get(AUTO_OFFSET_RESET) == _EARLIEST
 
 
 class LiveConsumer(LiveClient, Reader):
-    """A consumer with one process after the other."""
+    """A consumer, which gets a new process at each start."""
 
     def __init__(self, spec: ConsumerSpec, host: ClientHost, bootstrap: tuple[int, ...] = ()) -> None:
         super().__init__(host)
@@ -281,7 +281,7 @@ class LiveConsumer(LiveClient, Reader):
         elif "records" not in report:
             session.take(report)
         else:
-            # Add them to the history before conditions can see them.
+            # Add the records to the history before conditions can see them.
             records = session.take_poll(report)
             self._consumed.update(value for pairs in records.values() for _, value in pairs)
             self._positions = {**self._positions, **report["positions"]}

@@ -8,15 +8,15 @@ from harrow.live_cluster.clients.client_library import LibraryMember
 from harrow.live_cluster.clients.senders import Report
 from harrow.live_cluster.names import Names
 
-_NOWHERE: Final[Mapping[str, int]] = {}
+_NO_OFFSETS: Final[Mapping[str, int]] = {}
 
 
 class GroupMembership:
     """Reads and commits for a group; reports contain the campaign's names of partitions.
 
-    ``consumed`` has the positions in the assigned partitions. With *begins_at_zero* it is 0 in
-    partitions without a committed offset. *on_assigned* gets new partitions, and returns offsets
-    that override the committed ones; *on_revoked* gets partitions that are revoked or lost.
+    ``consumed`` has the positions in the assigned partitions. With *begins_at_zero* the position is
+    0 in partitions without a committed offset. *on_assigned* gets new partitions, and returns
+    offsets that override the committed ones; *on_revoked* gets partitions that are revoked or lost.
     """
 
     def __init__(
@@ -27,7 +27,7 @@ class GroupMembership:
         records_max: int,
         *,
         begins_at_zero: bool = False,
-        on_assigned: Callable[[list[str]], Mapping[str, int]] = lambda _: _NOWHERE,
+        on_assigned: Callable[[list[str]], Mapping[str, int]] = lambda _: _NO_OFFSETS,
         on_revoked: Callable[[list[str]], None] = lambda _: None,
     ) -> None:
         self._report = report
@@ -72,15 +72,15 @@ class GroupMembership:
         self._report(committed=committed, error=error)
         return error
 
-    def processed(self, offsets: Mapping[str, int]) -> None:
+    def set_processed(self, offsets: Mapping[str, int]) -> None:
         """Set the offsets that automatic commits of the library may commit."""
-        self._consumer.processed(self.on_cluster(offsets))
+        self._consumer.set_processed(self.on_cluster(offsets))
 
     def rewind(self) -> None:
         """Go back to the committed offsets in all partitions.
 
-        They are reported as revoked for a moment, because the next positions are unrelated to the
-        last ones.
+        In the history the partitions are revoked and assigned again, because the next positions are
+        unrelated to the last ones.
         """
         partitions = [self._names.cluster_partition(partition) for partition in self.owned]
         self.consumed.clear()
@@ -112,9 +112,9 @@ class GroupMembership:
         self.is_settled = True
         self._report(assigned=sorted(own), generation=generation, owned=self.owned)
         self._take_committed(self._consumer.committed(partitions) if partitions else {})
-        begins = self._on_assigned(own)
-        self.consumed.update(begins)
-        return self.on_cluster(begins)
+        start_offsets = self._on_assigned(own)
+        self.consumed.update(start_offsets)
+        return self.on_cluster(start_offsets)
 
     def _take_committed(self, committed: Mapping[str, int]) -> None:
         own = {self._names.campaign_partition(name): offset for name, offset in committed.items()}

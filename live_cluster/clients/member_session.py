@@ -1,4 +1,4 @@
-"""The reports of a consumer's process, in the history and the trace."""
+"""Adds the reports of a consumer's process to the history and the trace."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -14,16 +14,16 @@ from harrow.cluster_model.events import (
 from harrow.cluster_model.history import ASSIGN, FAIL, INFO, INVOKE, OK, SUBSCRIBE
 from harrow.live_cluster.clients.client_host import ClientHost
 
-_MAY_COUNT: Final = frozenset(
+_MAY_BE_STORED: Final = frozenset(
     {errors.NETWORK_EXCEPTION, errors.REQUEST_TIMED_OUT, "_TIMED_OUT", "_TRANSPORT"}
 )
 """Errors after which a commit may have been stored, by the names of Kafka and librdkafka."""
 
 
 class MemberSession:
-    """Adds a process's reports to the history and the trace.
+    """One process of a consumer, whose reports go to the history and the trace.
 
-    ``process`` is its number in the history.
+    ``process`` is the number of the process in the history.
     """
 
     def __init__(self, host: ClientHost, process: int, name: str, group: str, topics: Sequence[str]) -> None:
@@ -83,7 +83,7 @@ class MemberSession:
         elif error is None:
             reports.add_commit(self.process, OK, report["committed"], at_us)
         else:
-            type_ = INFO if error in _MAY_COUNT else FAIL
+            type_ = INFO if error in _MAY_BE_STORED else FAIL
             offsets = report["committed"]
             reports.add_commit(self.process, type_, offsets, at_us, error)
             self._host.report(CommitFailed, self._name, self._group, error, tuple(offsets.items()))

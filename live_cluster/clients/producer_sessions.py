@@ -1,4 +1,4 @@
-"""The records of producer processes on real brokers: sent, pending and reported."""
+"""Tracks the records of producer processes on real brokers: sent, pending and reported."""
 
 import threading
 from collections import Counter
@@ -22,9 +22,9 @@ class LiveProducerSession:
         self._lock = threading.Lock()
         # A script may send a value several times.
         self._handed_over: Counter[str] = Counter()
-        self._under_way: Counter[tuple[str, str]] = Counter()
+        self._pending: Counter[tuple[str, str]] = Counter()
         self.generated = 0
-        # The number of transactions for generated records.
+        # How many transactions the process has begun for generated records.
         self.begun = 0
 
     def hand_over(self, value: str) -> None:
@@ -34,7 +34,7 @@ class LiveProducerSession:
     def take(self, report: Mapping[str, Any]) -> None:
         """Handle a report of the process."""
         type_, partition, value = report["type"], report["partition"], report["value"]
-        # Add it to the history before it counts as finished.
+        # Add the report to the history before the record counts as finished.
         self._host.reports.add_send(
             self.process,
             type_,
@@ -46,9 +46,9 @@ class LiveProducerSession:
         )
         with self._lock:
             if type_ != INVOKE:
-                self._under_way[partition, value] -= 1
+                self._pending[partition, value] -= 1
             else:
-                self._under_way[partition, value] += 1
+                self._pending[partition, value] += 1
                 if self._handed_over[value]:
                     self._handed_over[value] -= 1
                 else:
@@ -60,7 +60,7 @@ class LiveProducerSession:
 
     def unfinished(self) -> int:
         with self._lock:
-            return self._handed_over.total() + self._under_way.total()
+            return self._handed_over.total() + self._pending.total()
 
     def end(self) -> None:
         """End the session at the end of the run."""
@@ -69,15 +69,15 @@ class LiveProducerSession:
     def abandon(self) -> None:
         """End the session of a dead process: the outcomes of its pending records stay unknown."""
         with self._lock:
-            under_way, self._under_way = self._under_way, Counter()
+            pending, self._pending = self._pending, Counter()
             self._handed_over.clear()
         now_us = self._host.clock.tick()
-        for partition, value in under_way.elements():
+        for partition, value in pending.elements():
             self._host.reports.add_send(self.process, INFO, partition, value, now_us, error=_CRASHED)
 
 
 class TransactionsSession(LiveProducerSession):
-    """The records of a transactional process: they are pending until their transaction ends."""
+    """The records of a transactional process. They are pending until their transaction ends."""
 
     def __init__(self, host: ClientHost, process: int, name: str, transactional_id: str) -> None:
         super().__init__(host, process)

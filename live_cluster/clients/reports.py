@@ -1,4 +1,4 @@
-"""The history of a run, from the reports of all client processes."""
+"""Collects the history of a run from the reports of all client processes."""
 
 import threading
 from collections.abc import Callable, Iterable, Mapping

@@ -8,16 +8,16 @@ from typing import Any, Final
 
 from harrow.cluster_model.history import FAIL, INFO, INVOKE, OK
 from harrow.live_cluster.clients.client_library import (
-    Ended,
     LibraryProducer,
     LibraryTransactions,
+    OnOutcome,
     TransactionCallError,
 )
 from harrow.live_cluster.names import Names
 
 _POLL_INTERVAL_S: Final = 0.02
 _ABORT_INTERVAL_S: Final = 0.1
-"""The default of ``retry.backoff.ms``."""
+"""How long a program waits before it repeats an abort: the default of ``retry.backoff.ms``."""
 _ABORTED: Final = "ABORTED"
 
 Report = Callable[..., None]
@@ -25,7 +25,7 @@ Report = Callable[..., None]
 
 
 class ProducerFailedError(Exception):
-    """A producer has failed for good; its application must continue with another."""
+    """A producer has failed for good; its application must continue with another producer."""
 
 
 class LibrarySender:
@@ -39,7 +39,7 @@ class LibrarySender:
         self._names = names
         self._record_bytes = record_bytes
         self._lock = threading.RLock()
-        # The numbers of records without an outcome.
+        # How many records were sent, and the numbers of those without an outcome.
         self._handed_over = 0
         self._outstanding: dict[int, None] = {}
         self._failed = 0
@@ -62,22 +62,22 @@ class LibrarySender:
         topic = self._names.cluster_topic(topic)
         with self._lock:
             self._handed_over += 1
-            place = self._handed_over
-            self._outstanding[place] = None
-        report = self._ended(partition, value)
+            record_number = self._handed_over
+            self._outstanding[record_number] = None
+        report = self._on_outcome(partition, value)
 
-        def ended(type_: str, offset: int | None, error: str | None) -> None:
+        def on_outcome(type_: str, offset: int | None, error: str | None) -> None:
             report(type_, offset, error)
             with self._lock:
-                self._outstanding.pop(place, None)
+                self._outstanding.pop(record_number, None)
                 self._failed += type_ != OK
 
-        self._producer.send(topic, int(number), data, stored_key or None, ended)
+        self._producer.send(topic, int(number), data, stored_key or None, on_outcome)
 
     def flush(self) -> bool:
         """Wait for the outcomes of all records.
 
-        Return whether all since the last flush succeeded.
+        Return whether all records since the last flush succeeded.
         """
         self.wait()
         with self._lock:
@@ -98,19 +98,19 @@ class LibrarySender:
         with self._lock:
             return next(iter(self._outstanding), None)
 
-    def _ended(self, partition: str, value: str) -> Ended:
-        def ended(type_: str, offset: int | None, error: str | None) -> None:
+    def _on_outcome(self, partition: str, value: str) -> OnOutcome:
+        def on_outcome(type_: str, offset: int | None, error: str | None) -> None:
             self._report(type=type_, partition=partition, value=value, offset=offset, error=error)
 
-        return ended
+        return on_outcome
 
 
 class TransactionalSender(LibrarySender):
     """The sender of a transactional producer, which repeats calls that time out.
 
-    A transaction is one operation, and is reported at its end. After an error it may be aborted.
-    Calls return the error, None if they succeed. One thread makes the calls; another one may poll
-    meanwhile.
+    A transaction is one operation, which is reported at the end of the transaction. After an error,
+    the transaction may be aborted. Calls return the error, None if they succeed. One thread makes
+    the calls; another one may poll meanwhile.
     """
 
     _producer: LibraryTransactions
@@ -154,7 +154,7 @@ class TransactionalSender(LibrarySender):
         try:
             self._producer.send_offsets(offsets, group_metadata)
         except TransactionCallError as error:
-            self._take(error.name, is_fatal=error.is_fatal)
+            self._handle_error(error.name, is_fatal=error.is_fatal)
             return error.name
         return None
 
@@ -187,7 +187,7 @@ class TransactionalSender(LibrarySender):
         """Handle a fatal error if there is one."""
         error = self._producer.fatal_error()
         if error is not None and not self.has_failed:
-            self._take(error, is_fatal=True)
+            self._handle_error(error, is_fatal=True)
             # The open transaction can never be committed.
             if self.is_open:
                 self._complete(FAIL, error)
@@ -209,11 +209,11 @@ class TransactionalSender(LibrarySender):
             except TransactionCallError as error:
                 if error.is_retriable and not error.is_fatal:
                     continue
-                self._take(error.name, is_fatal=error.is_fatal)
+                self._handle_error(error.name, is_fatal=error.is_fatal)
                 return error.name
             return None
 
-    def _take(self, error: str, *, is_fatal: bool) -> None:
+    def _handle_error(self, error: str, *, is_fatal: bool) -> None:
         """Handle an error: the transaction must be aborted, or the producer has failed for good."""
         with self._lock:
             if self.has_failed or (self.failure is not None and not is_fatal):
@@ -232,15 +232,15 @@ class TransactionalSender(LibrarySender):
         if writes:
             self._report(type=type_, writes=writes, error=error)
 
-    def _ended(self, partition: str, value: str) -> Ended:
+    def _on_outcome(self, partition: str, value: str) -> OnOutcome:
         writes = self._writes
         writes[partition, value] = None
 
-        def ended(type_: str, offset: int | None, error: str | None) -> None:
+        def on_outcome(type_: str, offset: int | None, error: str | None) -> None:
             if type_ == OK:
                 writes[partition, value] = offset
             elif error is not None and error != _ABORTED:
                 fatal = self._producer.fatal_error()
-                self._take(fatal or error, is_fatal=fatal is not None)
+                self._handle_error(fatal or error, is_fatal=fatal is not None)
 
-        return ended
+        return on_outcome

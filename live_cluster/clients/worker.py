@@ -1,8 +1,8 @@
 """The process of a client under test, which can be killed and paused like an application.
 
-It connects to harrow and receives its client. Then it receives orders and sends reports, each a
-line of JSON. Times are in nanoseconds of the system's monotonic clock, which all processes of a
-machine share. It ends when harrow ends.
+The process connects to harrow and receives the description of its client. Then it receives orders
+and sends reports, each a line of JSON. Times are in nanoseconds of the system's monotonic clock,
+which all processes of a machine share. The process ends when harrow ends.
 """
 
 import contextlib
@@ -23,7 +23,7 @@ from harrow.live_cluster.names import names_of
 
 _POLL_INTERVAL_S: Final = 0.02
 _LATE_NS: Final = 100_000_000
-"""A client that is later than this leaves out records that are due."""
+"""A producer that is later than this skips the records that are due."""
 _Value = TypeVar("_Value")
 
 
@@ -31,11 +31,11 @@ def main() -> None:
     """Run the client that harrow sends."""
     host, port, token = sys.argv[1:]
     with socket.create_connection((host, int(port))) as connection:
-        # Otherwise each report waits 40 ms for the acknowledgement of the one before.
+        # Otherwise each report would wait 40 ms for the TCP acknowledgement of the previous one.
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         channel = Channel(connection)
         channel.report(token=token)
-        # The first order is the client.
+        # The first order describes the client.
         while not (orders := channel.orders(None)):
             pass
         client = orders.pop(0)
@@ -65,7 +65,7 @@ class ProducerWorker:
         self._stop_ns: int | None = client["stop_ns"]
         self._orders: list[dict[str, Any]] = []
         self._sent = 0
-        self._due = 0
+        self._due_count = 0
         self._generated = 0
         self._first: int = client.get("first", 0)
         self._sender = self._make_sender(client, load_library(client["library"]))
@@ -86,7 +86,7 @@ class ProducerWorker:
             with contextlib.suppress(StopIteration):
                 while True:
                     answer = self.take(self._program.send(answer))
-            self._attend(None)
+            self._obey_and_poll(None)
         except ProducerFailedError as failed:
             self._channel.report_now(fatal=str(failed))
         while True:
@@ -102,20 +102,20 @@ class ProducerWorker:
 
     def _wait_for_record(self) -> bool:
         if not self._gaps_ns:
-            self._attend(None)
+            self._obey_and_poll(None)
         if self._stop_ns is not None and self._next_ns >= self._stop_ns:
             return False
-        self._attend(self._next_ns)
-        # A busy machine is late by less. As on the model, records due during a longer pause are
-        # left out.
+        self._obey_and_poll(self._next_ns)
+        # A busy machine is late by less than `_LATE_NS`. As on the model, the producer skips
+        # records that were due during a longer pause.
         self._next_ns = max(self._next_ns, time.monotonic_ns() - _LATE_NS) + self._next_gap_ns()
         return True
 
     def _next_gap_ns(self) -> int:
-        self._due += 1
-        return max(self._gaps_ns[(self._due - 1) % len(self._gaps_ns)], 1)
+        self._due_count += 1
+        return max(self._gaps_ns[(self._due_count - 1) % len(self._gaps_ns)], 1)
 
-    def _attend(self, until_ns: int | None) -> None:
+    def _obey_and_poll(self, until_ns: int | None) -> None:
         """Obey orders and poll the library until a time, or forever."""
         while True:
             self._check_producer()
@@ -161,11 +161,11 @@ class _TransactionsWorker(ProducerWorker):
 
     def _make_program(self, client: dict[str, Any]) -> programs.Program:
         aborts = programs.transactions_to_abort(client["abort_every"], client.get("begun", 0))
-        return programs.generate_transactions(client["transaction_records"], map(self._begun, aborts))
+        return programs.generate_transactions(client["transaction_records"], map(self._report_begun, aborts))
 
-    def _begun(self, is_aborted: bool) -> bool:
+    def _report_begun(self, to_abort: bool) -> bool:
         self._channel.report_now(begun=True)
-        return is_aborted
+        return to_abort
 
     def take(self, step: programs.ProgramStep) -> Any:
         sender = self._sender
@@ -185,11 +185,11 @@ class _TransactionsWorker(ProducerWorker):
         else:
             assert isinstance(step, programs.AbortOpenTransaction), step
             error = sender.abort()
-        self._leave_out_due()
+        self._skip_due()
         return error or NONE
 
-    def _leave_out_due(self) -> None:
-        """Leave out records that were due during a call."""
+    def _skip_due(self) -> None:
+        """Skip the records that were due during a call."""
         late_ns = time.monotonic_ns() - self._next_ns
         if self._gaps_ns and late_ns >= 0:
             gap_ns = self._next_gap_ns()
@@ -240,12 +240,12 @@ class _ConsumerWorker:
             self._at_end = poll.at_end
             self._channel.report_now(
                 invoked=invoked_ns,
-                records=self._by_own_names(poll.records),
-                positions=self._by_own_names(poll.positions),
+                records=self._with_campaign_names(poll.records),
+                positions=self._with_campaign_names(poll.positions),
                 at_end=len(poll.at_end) == len(self._partitions),
             )
 
-    def _by_own_names(self, values: Mapping[str, _Value]) -> dict[str, _Value]:
+    def _with_campaign_names(self, values: Mapping[str, _Value]) -> dict[str, _Value]:
         return {self._names.campaign_partition(partition): value for partition, value in values.items()}
 
 
@@ -329,7 +329,7 @@ class _MemberWorker:
             processed={name: [pairs[-1][0] + 1, [v for _, v in pairs]] for name, pairs in records.items()}
         )
         if self._commit == programs.AUTO:
-            self._member.processed(self._member.consumed)
+            self._member.set_processed(self._member.consumed)
 
 
 def _application(channel: Channel, client: dict[str, Any]) -> _Worker:

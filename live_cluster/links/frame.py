@@ -1,4 +1,4 @@
-"""The parts of Kafka's frames that a proxy must understand: the API and the sender."""
+"""Decodes the parts of Kafka's frames that a proxy needs: the API and the sender."""
 
 import re
 import struct
@@ -56,9 +56,9 @@ _FIRST_WITH_REPLICA_STATE: Final = 12
 """Before this version a Fetch begins with the replica id; since then its header has more parts, and
 fetchers have names."""
 _REPLICA: Final = struct.Struct(">i")
-_OF_CLIENT: Final = "harrow."
-_OF_FETCHER: Final = re.compile(r"broker-(\d+)-fetcher-\d+")
-_OF_BROKER: Final = re.compile(r"(?:broker-|raft-client-)?(\d+)(?:-txn-marker-sender)?")
+_CLIENT_PREFIX: Final = "harrow."
+_FETCHER_ID: Final = re.compile(r"broker-(\d+)-fetcher-\d+")
+_BROKER_ID: Final = re.compile(r"(?:broker-|raft-client-)?(\d+)(?:-txn-marker-sender)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,7 @@ def request_header(frame: bytes) -> RequestHeader:
 
 def client_id_of(client: str) -> str:
     """Return the ``client.id`` of a campaign's client, which no broker uses."""
-    return f"{_OF_CLIENT}{client}"
+    return f"{_CLIENT_PREFIX}{client}"
 
 
 def process_of(header: RequestHeader, frame: bytes) -> tuple[str, str]:
@@ -106,14 +106,14 @@ def process_of(header: RequestHeader, frame: bytes) -> tuple[str, str]:
     ``BrokerToControllerChannelManager``). Any other process keeps its client id as its name.
     """
     client_id = header.client_id
-    if client_id.startswith(_OF_CLIENT):
-        return client_id.removeprefix(_OF_CLIENT), CLIENTS
-    if match := _OF_FETCHER.fullmatch(client_id):
+    if client_id.startswith(_CLIENT_PREFIX):
+        return client_id.removeprefix(_CLIENT_PREFIX), CLIENTS
+    if match := _FETCHER_ID.fullmatch(client_id):
         return process_name(int(match[1])), REPLICATION
     if header.api_key == _FETCH and header.version < _FIRST_WITH_REPLICA_STATE:
         (replica,) = _REPLICA.unpack_from(frame, header.size)
         if replica >= 0:
             return process_name(replica), REPLICATION
-    if match := _OF_BROKER.fullmatch(client_id):
+    if match := _BROKER_ID.fullmatch(client_id):
         return process_name(int(match[1])), CONTROL
     return client_id, CLIENTS

@@ -28,7 +28,8 @@ class LinkFaults:
         self._qualities = LinkQualities()
         self._rules: list[MessageRule] = []
         self._holding: list[MessageRule] = []
-        # The processes outside a healed core. No fault disturbs messages between any others.
+        # If a core of processes is healed, the processes outside of it. No fault affects messages
+        # between two processes of the core.
         self._outside: frozenset[str] = frozenset()
         self._is_core_healed = False
         self._changed = asyncio.Event()
@@ -70,12 +71,12 @@ class LinkFaults:
         """Restore all links but those of processes *outside* a core."""
         self._outside, self._is_core_healed = outside, True
         self._qualities.keep_links_of(outside)
-        self._cuts = Counter({link: cuts for link, cuts in self._cuts.items() if self._is_met(*link)})
+        self._cuts = Counter({link: cuts for link, cuts in self._cuts.items() if self._faults_apply(*link)})
         self._rules = [rule for rule in self._rules if rule.may_affect(outside)]
         self._holding = [rule for rule in self._holding if rule.may_affect(outside)]
         self._wake()
 
-    def _is_met(self, sender: str, receiver: str) -> bool:
+    def _faults_apply(self, sender: str, receiver: str) -> bool:
         """Return whether faults may affect messages between two processes."""
         return not self._is_core_healed or not self._outside.isdisjoint((sender, receiver))
 
@@ -106,7 +107,7 @@ class LinkFaults:
 
     def rule_for(self, api: str, kind: str, sender: str, receiver: str, listener: str) -> MessageRule | None:
         """Return the first rule that acts on a message, and count the message."""
-        for rule in self._rules if self._is_met(sender, receiver) else ():
+        for rule in self._rules if self._faults_apply(sender, receiver) else ():
             if not rule.is_about_api(api, kind, sender, receiver, listener):
                 continue
             rule.match_count += 1
@@ -125,15 +126,15 @@ class LinkFaults:
 
     async def while_held(self, rule: MessageRule, sender: str, receiver: str) -> None:
         """Wait until a rule stops holding messages between two processes."""
-        while rule in self.rules() and self._is_met(sender, receiver):
-            await self._change()
+        while rule in self.rules() and self._faults_apply(sender, receiver):
+            await self._wait_for_change()
 
     async def while_cut(self, *links: tuple[str, str]) -> None:
         """Wait until none of these links is cut."""
         while any(link in self._cuts for link in links):
-            await self._change()
+            await self._wait_for_change()
 
-    async def _change(self) -> None:
+    async def _wait_for_change(self) -> None:
         await self._changed.wait()
 
     def _wake(self) -> None:

@@ -1,4 +1,4 @@
-"""Messages that may change a broker or show a change: even an idle cluster is not silent."""
+"""Tells messages that may change a broker, or show a change, from those of an idle cluster."""
 
 from typing import Final
 
@@ -14,7 +14,7 @@ _CONSUMER_GROUP_HEARTBEAT: Final = 68
 _REPEATED: Final = frozenset({_FETCH, _HEARTBEAT, _BROKER_HEARTBEAT, _CONSUMER_GROUP_HEARTBEAT})
 """Requests that are repeated all the time. If the offset of a fetch changes, the last answer had
 records."""
-_OF_QUORUM: Final = "raft-client-"
+_QUORUM_CLIENT: Final = "raft-client-"
 """The client id of brokers and controllers that fetch metadata (``KafkaRaftManager``)."""
 _NO_OP: Final = 20
 """The record that an idle controller writes twice a second (``NoOpRecord.json``, KIP-835)."""
@@ -41,8 +41,8 @@ class News:
         before, self._last[header.api_key] = self._last.get(header.api_key), answer
         if answer == before:
             return False
-        is_of_quorum = header.api_key == _FETCH and header.client_id.startswith(_OF_QUORUM)
-        return not is_of_quorum or _has_metadata(header, frame)
+        is_quorum_fetch = header.api_key == _FETCH and header.client_id.startswith(_QUORUM_CLIENT)
+        return not is_quorum_fetch or _has_metadata(header, frame)
 
 
 def is_in_bytes(data: bytes) -> bool:

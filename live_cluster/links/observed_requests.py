@@ -1,4 +1,4 @@
-"""Events that follow from fetches, produce requests and requests for epoch ends."""
+"""Reports events that follow from fetches, produce requests and requests for epoch ends."""
 
 import asyncio
 import re
@@ -34,14 +34,14 @@ Report = Callable[..., None]
 
 _PRODUCE: Final = ProduceRequest.API_KEY
 _FETCH: Final = FetchRequest.API_KEY
-_EPOCHS: Final = OffsetForLeaderEpochRequest.API_KEY
+_EPOCH_END: Final = OffsetForLeaderEpochRequest.API_KEY
 _FIRST_WITH_TOPIC_IDS: Final = 13
 _RequestId = tuple[int, int]
 """The number of a connection, and a correlation id."""
 _INTERNAL: Final = "__"
 """The prefix of Kafka's internal topics."""
 _BROKER: Final = re.compile(r"broker-(\d+)")
-_WAITS_S: Final = 0.05
+_WAITS_AFTER_S: Final = 0.05
 """A fetch without an answer for this long has found no data and waits in the purgatory."""
 
 
@@ -57,7 +57,7 @@ class ObservedRequests(MessageObserver):
         # Offsets of batches on a broker, by partition, producer id, epoch and sequence: those that
         # it acknowledged, and (without the epoch) those that it replicated.
         self._answered: dict[tuple[int, str, int, int, int], int] = {}
-        self._copied: dict[tuple[int, str, int, int], int] = {}
+        self._replicated: dict[tuple[int, str, int, int], int] = {}
         self.not_read: list[str] = []
         """Descriptions of messages that could not be decoded."""
         self.watches_messages = False
@@ -82,10 +82,12 @@ class ObservedRequests(MessageObserver):
             if not self.watches_fetches:
                 return
             self._waiting.add(request_id)
-            asyncio.get_running_loop().call_later(_WAITS_S, self._look_at, request_id, leader, replica)
+            asyncio.get_running_loop().call_later(
+                _WAITS_AFTER_S, self._report_if_waiting, request_id, leader, replica
+            )
         elif header.api_key == _PRODUCE:
             self._take_produce(request_id, ProduceRequest[header.version].decode(frame, header=True))
-        elif header.api_key == _EPOCHS:
+        elif header.api_key == _EPOCH_END:
             request = OffsetForLeaderEpochRequest[header.version].decode(frame, header=True)
             self._epoch_requests[request_id] = {
                 f"{topic.topic}-{partition.partition}": partition.leader_epoch
@@ -101,7 +103,7 @@ class ObservedRequests(MessageObserver):
         elif header.api_key == _PRODUCE and request_id in self._produced:
             answer = ProduceResponse[header.version].decode(frame, header=True)
             self._take_produced(_broker(link.server), link.client, answer, *self._produced.pop(request_id))
-        elif header.api_key == _EPOCHS:
+        elif header.api_key == _EPOCH_END:
             answer = OffsetForLeaderEpochResponse[header.version].decode(frame, header=True)
             epochs = self._epoch_requests.pop(request_id, {})
             self._take_ends(_broker(link.server), _broker(link.client), epochs, answer)
@@ -128,7 +130,7 @@ class ObservedRequests(MessageObserver):
     ) -> None:
         """Note a replicated batch (`BatchReplicated`): a follower that becomes leader knows it."""
         if producer_id >= 0:
-            self._copied[broker, partition, producer_id, base_sequence] = base_offset
+            self._replicated[broker, partition, producer_id, base_sequence] = base_offset
 
     def _watch(self, header: RequestHeader, kind: str, sender: str, receiver: str) -> None:
         if self.watches_messages:
@@ -137,7 +139,7 @@ class ObservedRequests(MessageObserver):
     def _take_fetch(self, leader: int, replica: int, request: Any) -> None:
         """Note the LEO of a follower.
 
-        Fetch sessions contain only partitions that changed (KIP-227).
+        In a fetch session, a request contains only partitions that changed (KIP-227).
         """
         for topic in request.topics:
             has_name = request.API_VERSION < _FIRST_WITH_TOPIC_IDS
@@ -153,7 +155,7 @@ class ObservedRequests(MessageObserver):
     def _name(self, topic_id: UUID) -> str:
         return self.topics_by_id.get(topic_id, str(topic_id))
 
-    def _look_at(self, request_id: _RequestId, leader: int, replica: int) -> None:
+    def _report_if_waiting(self, request_id: _RequestId, leader: int, replica: int) -> None:
         if request_id in self._waiting:
             self._report(FetchDelayed, leader, replica)
 
@@ -164,9 +166,9 @@ class ObservedRequests(MessageObserver):
         for topic in request.topic_data:
             name = topic.name if request.API_VERSION < _FIRST_WITH_TOPIC_IDS else self._name(topic.topic_id)
             for data in topic.partition_data:
-                of_partition = batches.setdefault(f"{name}-{data.index}", [])
+                partition_batches = batches.setdefault(f"{name}-{data.index}", [])
                 for stored, _ in whole_batches(bytes(data.records or b"")):
-                    of_partition += as_batches(stored)
+                    partition_batches += as_batches(stored)
         self._produced[request_id] = (request.acks, batches)
 
     def _take_produced(
@@ -188,10 +190,10 @@ class ObservedRequests(MessageObserver):
                 self._report(BatchAcknowledged, leader, partition, response.base_offset, acks, values)
 
     def _note_stored(self, leader: int, partition: str, batch: RecordBatch, offset: int) -> None:
-        """Note the offset of an idempotent batch; the same offset again means a duplicate."""
+        """Note the offset of an idempotent batch. The same offset again means a duplicate."""
         key = (leader, partition, batch.producer_id, batch.producer_epoch, batch.base_sequence)
-        copied = (leader, partition, batch.producer_id, batch.base_sequence)
-        if offset in (self._answered.get(key), self._copied.get(copied)):
+        replicated = (leader, partition, batch.producer_id, batch.base_sequence)
+        if offset in (self._answered.get(key), self._replicated.get(replicated)):
             self._report(BatchDeduplicated, leader, partition, batch.producer_id, batch.base_sequence, offset)
         self._answered[key] = offset
 
@@ -200,7 +202,7 @@ class ObservedRequests(MessageObserver):
             for end in topic.partitions:
                 partition = f"{topic.topic}-{end.partition}"
                 if partition in requested and not end.error_code:
-                    # Before version 1 the answer has no epoch: it is the requested one.
+                    # Before version 1 the answer has no epoch: it is always the requested one.
                     epoch = end.leader_epoch if answer.API_VERSION else requested[partition]
                     epochs = (requested[partition], epoch, end.end_offset)
                     self._report(EpochEndAnswered, leader, partition, replica, *epochs)

@@ -1,7 +1,8 @@
 """Proxies in front of servers, which pass all traffic between processes on, message by message.
 
-In each direction of a connection messages keep their order: a message that is held or delayed holds
-up those after it. As over TCP, they arrive in the end, unless an end of the connection has gone.
+In each direction of a connection, messages keep their order: a message that is held or delayed also
+holds up the messages after it. As over TCP, all messages arrive in the end, unless one end of the
+connection has gone.
 """
 
 import asyncio
@@ -28,7 +29,7 @@ Address = tuple[str, int]
 _LENGTH: Final = struct.Struct(">i")
 _FRAME_MAX: Final = 256 * 1024 * 1024
 _CHUNK: Final = 65_536
-_STARTED_S: Final = 60.0
+_LOOP_TIMEOUT_S: Final = 60.0
 _AHEAD_MAX: Final = 64
 """The number of messages of a direction that are read while the first of them is held up."""
 
@@ -87,13 +88,13 @@ class Proxies:
         """Close all connections, and stop listening."""
         if self._loop.is_closed():
             return
-        self._wait_for(self._end())
+        self._wait_for(self._end_connections())
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
 
     def in_loop(self, ask: Callable[[LinkFaults], T]) -> T:
-        """Call a function with the faults in force in their own thread, and return its result."""
+        """Call a function with the faults, in the thread of the proxies, and return its result."""
 
         async def do() -> T:
             return ask(self._faults)
@@ -183,9 +184,9 @@ class Proxies:
             self._connections.pop(task, None)
             for writer in writers:
                 writer.transport.abort()
-            passage.over()
+            passage.record_end()
 
-    async def _end(self) -> None:
+    async def _end_connections(self) -> None:
         # A connection that is accepted while its server closes would never be closed.
         for server in self._servers:
             for listener in server.sockets:
@@ -198,11 +199,11 @@ class Proxies:
             server.close()
 
     def _wait_for(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(_STARTED_S)
+        return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(_LOOP_TIMEOUT_S)
 
 
 def _fail_as_thread(error: Exception) -> None:
-    """Treat an exception of a connection as one of the thread, which ends the run.
+    """Treat an exception of a connection as an exception of the thread, which ends the run.
 
     asyncio would only log it, and the run would be judged by incomplete evidence.
     """
@@ -231,7 +232,7 @@ class _Passage(Protocol):
     async def pass_answers(self, incoming: "_ReadAhead", writer: asyncio.StreamWriter) -> None:
         """Pass the server's messages on until the end."""
 
-    def over(self) -> None:
+    def record_end(self) -> None:
         """Note that the connection has ended."""
 
 
@@ -284,7 +285,7 @@ class _ReadAhead:
 
 
 class _KafkaPassage:
-    """A connection to a broker; its first request shows the client."""
+    """A connection to a broker. Its first request shows which process the client is."""
 
     def __init__(
         self,
@@ -315,14 +316,14 @@ class _KafkaPassage:
                 # TCP needs both directions to open a connection.
                 await self._faults.while_cut((self.server, self.client))
             ends = self.client, self.server
-            await _late(self._faults, *ends, read_s, len(frame))
+            await _wait_for_slow_link(self._faults, *ends, read_s, len(frame))
             if request_us := self._faults.request_us(*ends):
                 await asyncio.sleep(request_us / US_PER_SECOND)
-            rule = await self._held_up(header.api, REQUEST, *ends)
+            rule = await self._wait_for_rules(header.api, REQUEST, *ends)
             if rule is not None and rule.action == message_rule.DROP:
                 continue
             self._pending[header.correlation_id] = header
-            self._look(self._observer.request_passed, header, frame)
+            self._show(self._observer.request_passed, header, frame)
             await _write(writer, frame)
             if rule is not None and rule.action == message_rule.DUPLICATE:
                 await _write(writer, frame)
@@ -335,34 +336,34 @@ class _KafkaPassage:
             (correlation_id,) = CORRELATION_ID.unpack_from(frame)
             header = self._pending.get(correlation_id)
             if header is None:
-                # The second answer to a repeated request: the client has the first one.
+                # The request was repeated, and the client already has the first answer.
                 continue
             self._forget(correlation_id)
-            self._look(self._observer.answer_passed, header, frame)
-            await _late(self._faults, self.server, self.client, read_s, len(frame))
-            rule = await self._held_up(header.api, RESPONSE, self.server, self.client)
+            self._show(self._observer.answer_passed, header, frame)
+            await _wait_for_slow_link(self._faults, self.server, self.client, read_s, len(frame))
+            rule = await self._wait_for_rules(header.api, RESPONSE, self.server, self.client)
             if rule is None or rule.action != message_rule.DROP:
                 await _write(writer, frame)
-                self._look(self._arrived, header, frame)
+                self._show(self._note_news, header, frame)
         _end_output(writer)
 
-    def _arrived(self, _link: ProxiedLink, header: RequestHeader, frame: bytes) -> None:
+    def _note_news(self, _link: ProxiedLink, header: RequestHeader, frame: bytes) -> None:
         if self._news.is_in_answer(header, frame):
             self._on_news()
 
-    def over(self) -> None:
+    def record_end(self) -> None:
         self._observer.link_ended(self._link)
 
     @property
     def _link(self) -> ProxiedLink:
         return ProxiedLink(self._number, self.server, self.client)
 
-    def _look(
-        self, look: Callable[[ProxiedLink, RequestHeader, bytes], None], header: RequestHeader, frame: bytes
+    def _show(
+        self, show: Callable[[ProxiedLink, RequestHeader, bytes], None], header: RequestHeader, frame: bytes
     ) -> None:
         """Show a message to the observer; it passes even if it cannot be decoded."""
         try:
-            look(self._link, header, frame)
+            show(self._link, header, frame)
         except Exception as error:  # noqa: BLE001 - a decoder may raise anything
             self._observer.unreadable(self._link, header, error)
 
@@ -373,7 +374,7 @@ class _KafkaPassage:
             if oldest == correlation_id:
                 return
 
-    async def _held_up(
+    async def _wait_for_rules(
         self, api: str, kind: str, sender: str, receiver: str
     ) -> message_rule.MessageRule | None:
         """Wait until a message may pass, and return the rule that acts on it."""
@@ -410,7 +411,7 @@ class _BytePassage:
 
     async def pass_requests(self, incoming: "_ReadAhead", writer: asyncio.StreamWriter) -> None:
         async for data, read_s in incoming:
-            await _late(self._faults, self.client, self.server, read_s, len(data))
+            await _wait_for_slow_link(self._faults, self.client, self.server, read_s, len(data))
             await self._faults.while_cut((self.client, self.server))
             await self._pass(writer, data)
         _end_output(writer)
@@ -420,7 +421,7 @@ class _BytePassage:
             if self._on_answer is not None:
                 self._on_answer(data)
                 self._on_answer = None
-            await _late(self._faults, self.server, self.client, read_s, len(data))
+            await _wait_for_slow_link(self._faults, self.server, self.client, read_s, len(data))
             await self._faults.while_cut((self.server, self.client))
             await self._pass(writer, data)
         _end_output(writer)
@@ -430,11 +431,13 @@ class _BytePassage:
         if is_in_bytes(data):
             self._on_news()
 
-    def over(self) -> None:
-        """Do nothing: nobody follows these connections."""
+    def record_end(self) -> None:
+        """Do nothing: no observer follows these connections."""
 
 
-async def _late(faults: LinkFaults, sender: str, receiver: str, read_s: float, size_bytes: int) -> None:
+async def _wait_for_slow_link(
+    faults: LinkFaults, sender: str, receiver: str, read_s: float, size_bytes: int
+) -> None:
     """Wait until a slow link has delivered a message that was read at *read_s*."""
     delay_us = faults.delay_us(sender, receiver, round(read_s * US_PER_SECOND), size_bytes)
     if delay_us:

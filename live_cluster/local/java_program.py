@@ -1,4 +1,4 @@
-"""Java programs of a release of Kafka: command lines, folders and logs."""
+"""Starts the Java programs of a Kafka release: builds command lines, folders and logs."""
 
 from collections.abc import Mapping, Sequence
 from importlib import resources
@@ -10,12 +10,12 @@ from harrow.live_cluster.local.shared_classes import SharedClasses
 from harrow.live_cluster.processes.child_processes import ChildProcess, ChildProcesses
 
 OPTIONS: Final = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Djava.awt.headless=true")
-"""Small and quick to start: a campaign has three to six programs, and lasts minutes."""
+"""The options make programs small and quick to start: a campaign has three to six of them."""
 _LOGGING: Final = {
     "log4j.configuration": "log4j.properties",
     "log4j2.configurationFile": "log4j2.properties",
 }
-"""Each version of Log4j reads its own setting."""
+"""The names of the configuration files; each version of Log4j reads its own setting."""
 
 LOG_FILE: Final = "log"
 """The name of the log file in a program's folder."""
@@ -48,7 +48,7 @@ class JavaPrograms:
         return self.children.start(command, folder=folder, log=folder / LOG_FILE)
 
     def share_classes(self, folder: Path) -> None:
-        """Let later programs start faster with the classes loaded by those below a folder."""
+        """Make an archive of the classes that the programs below a folder have loaded."""
         if self.shared is not None:
             self.shared.make(folder, class_path(self.jars), OPTIONS)
 

@@ -1,4 +1,4 @@
-"""The control plane of a local KRaft cluster: controllers in their own processes."""
+"""Runs the control plane of a local KRaft cluster: controllers in their own processes."""
 
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
@@ -28,18 +28,18 @@ from harrow.live_cluster.wire.connection import BrokerConnection, ConnectionLost
 from harrow.live_cluster.wire.quorum import depose_leader
 
 _LISTENER: Final = "CONTROLLER"
-_REGISTRATION_MS: Final = 300_000
-"""How long a broker waits for controllers that start after it: longer than they take."""
+_INITIAL_REGISTRATION_MAX_MS: Final = 300_000
+"""How long a broker waits for controllers that start after it. They take less time."""
 _FIRST_WITH_ADVERTISED_CONTROLLERS: Final = (3, 9)
-"""Since 3.9 the quorum's answers contain the address of its leader (KIP-853), and a controller may
-advertise one; earlier ones refuse the setting."""
+"""Since 3.9 the quorum's answers contain the address of its leader (KIP-853), so a controller
+behind a proxy needs ``advertised.listeners``. Earlier controllers refuse that setting."""
 
 
 class KRaftControlPlane:
     """Controllers behind proxies (a `LocalControlPlane`).
 
-    harrow asks them only about the quorum. Their decisions become visible through brokers that have
-    learned them.
+    harrow asks the controllers only about the quorum. It learns of their decisions from brokers
+    that have applied them.
     """
 
     keeps_registrations = False
@@ -62,10 +62,10 @@ class KRaftControlPlane:
     ) -> None:
         self.addresses = {voter: (LOOPBACK, ports.reserve()) for voter in voters}
         """The controllers' own addresses, which harrow uses to bypass the proxies."""
-        proxied = {voter: ports.reserve() for voter in self.addresses}
+        proxy_ports = {voter: ports.reserve() for voter in self.addresses}
         for voter, address in self.addresses.items():
-            proxies.listen_for_broker(process_name(voter), proxied[voter], address)
-        self._voters = ",".join(f"{voter}@{LOOPBACK}:{port}" for voter, port in proxied.items())
+            proxies.listen_for_broker(process_name(voter), proxy_ports[voter], address)
+        self._voters = ",".join(f"{voter}@{LOOPBACK}:{port}" for voter, port in proxy_ports.items())
         self.cluster_id = new_uuid()
         self._controllers = {
             voter: LocalController(
@@ -76,9 +76,9 @@ class KRaftControlPlane:
                 {
                     "process.roles": "controller",
                     "node.id": voter,
-                    "listeners": _listener(address),
-                    **_advertised(release, (LOOPBACK, proxied[voter])),
-                    **self._quorum(),
+                    "listeners": _listener_text(address),
+                    **_advertised(release, (LOOPBACK, proxy_ports[voter])),
+                    **self._quorum_settings(),
                     **settings,
                 },
                 self.cluster_id,
@@ -116,8 +116,8 @@ class KRaftControlPlane:
         return {
             "process.roles": "broker",
             "node.id": broker,
-            "initial.broker.registration.timeout.ms": _REGISTRATION_MS,
-            **self._quorum(),
+            "initial.broker.registration.timeout.ms": _INITIAL_REGISTRATION_MAX_MS,
+            **self._quorum_settings(),
         }
 
     def prepare(self, broker: int, folder: Path) -> None:
@@ -141,7 +141,7 @@ class KRaftControlPlane:
         self._quorum_watch.close()
 
     def expire_session(self, broker: int) -> None:
-        """Make a controller resign if it is active: it has a term instead of a session."""
+        """Make a controller resign if it is active. Controllers have terms instead of sessions."""
         if broker not in self.controllers:
             raise CannotBeDoneError("brokers have no sessions without ZooKeeper")
         self._depose(broker)
@@ -167,7 +167,7 @@ class KRaftControlPlane:
                     continue
             return
 
-    def _quorum(self) -> dict[str, object]:
+    def _quorum_settings(self) -> dict[str, object]:
         return {
             "controller.quorum.voters": self._voters,
             "controller.listener.names": _LISTENER,
@@ -175,16 +175,16 @@ class KRaftControlPlane:
         }
 
 
-def _listener(address: tuple[str, int]) -> str:
+def _listener_text(address: tuple[str, int]) -> str:
     host, port = address
     return f"{_LISTENER}://{host}:{port}"
 
 
-def _advertised(release: KafkaRelease, proxied: tuple[str, int]) -> dict[str, object]:
-    """Return the setting by which brokers and controllers keep using the proxy of a controller."""
+def _advertised(release: KafkaRelease, proxy_address: tuple[str, int]) -> dict[str, object]:
+    """Return the setting that makes brokers and controllers use the proxy of a controller."""
     if release.version < _FIRST_WITH_ADVERTISED_CONTROLLERS:
         return {}
-    return {"advertised.listeners": _listener(proxied)}
+    return {"advertised.listeners": _listener_text(proxy_address)}
 
 
 def controller_folder(folder: Path, controller: int) -> Path:

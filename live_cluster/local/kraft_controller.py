@@ -1,4 +1,4 @@
-"""A KRaft controller in its own process."""
+"""Runs a KRaft controller in its own process."""
 
 import base64
 import shutil
@@ -16,7 +16,7 @@ from harrow.live_cluster.errors import LiveError
 from harrow.live_cluster.local.java_program import JavaPrograms, properties
 from harrow.live_cluster.local.local_node import LocalNode
 
-_FORMAT: Final = "kafka.tools.StorageTool"
+_FORMAT_TOOL: Final = "kafka.tools.StorageTool"
 _ANSWER_TIMEOUT_S: Final = 1.0
 _FORMAT_MAX_S: Final = 180.0
 
@@ -27,7 +27,7 @@ class FormatError(LiveError):
 
 META_PROPERTIES: Final = "meta.properties"
 _FORMATTED: Final = "formatted"
-"""The folder beside the jars of a release that has a copy of formatted storage."""
+"""The folder beside the jars of a release with a copy of formatted storage."""
 
 
 def meta_properties(cluster_id: str, node: int) -> str:
@@ -69,20 +69,20 @@ class LocalController(LocalNode):
     def format(self) -> None:
         """Format the storage; raise `FormatError` if the tool fails.
 
-        Storage of a release differs only in its ids. The tool takes Java seconds to start, so it
-        runs once and later controllers get a copy.
+        The formatted storage of two controllers of a release differs only in ids. The tool takes
+        seconds to start, so it runs once, and later controllers get a copy.
         """
         cache = self._programs.cache
-        copy = None if cache is None else cache / _FORMATTED
-        if copy is not None and copy.exists():
-            self.copy_storage(copy)
+        cached = None if cache is None else cache / _FORMATTED
+        if cached is not None and cached.exists():
+            self.copy_storage(cached)
             return
         self._run_tool()
-        if copy is not None:
-            _save_copy(self.logs, copy)
+        if cached is not None:
+            _save_copy(self.logs, cached)
 
     def copy_storage(self, formatted: Path) -> None:
-        """Copy formatted storage of another controller that has not run yet, with new ids."""
+        """Copy the formatted storage of another controller, which has not run yet, with new ids."""
         shutil.copytree(formatted, self.logs, ignore=shutil.ignore_patterns(META_PROPERTIES))
         file = self.logs / META_PROPERTIES
         file.write_text(meta_properties(self._cluster_id, self.id), encoding="utf-8")
@@ -90,14 +90,14 @@ class LocalController(LocalNode):
     def _run_tool(self) -> None:
         file = self._write_settings()
         tool = self._programs.start(
-            _FORMAT, ["format", "--cluster-id", self._cluster_id, "--config", file], self.folder
+            _FORMAT_TOOL, ["format", "--cluster-id", self._cluster_id, "--config", file], self.folder
         )
         if not tool.wait(_FORMAT_MAX_S) or tool.code != 0:
             raise FormatError(tool.log.read_text(encoding="utf-8", errors="backslashreplace").strip())
 
 
 def _save_copy(formatted: Path, target: Path) -> None:
-    """Copy formatted storage without its ids into the cache, if that is writable."""
+    """Copy formatted storage without its ids into the cache, if the cache is writable."""
     with suppress(OSError, Timeout), exclusive_build_folder(target, waits=False) as site:
         shutil.copytree(formatted, site / "copy", ignore=shutil.ignore_patterns(META_PROPERTIES))
         # This fails if another process was quicker.

@@ -1,4 +1,4 @@
-"""Observation of a broker's log directories, and what a power loss leaves of them."""
+"""Observes a broker's log directories, and applies power losses and disk faults to them."""
 
 import shutil
 from collections import deque
@@ -38,21 +38,21 @@ from harrow.live_cluster.local.storage.segments import cut, segments_of
 from harrow.live_cluster.target.real_cluster import ReplicaLogs
 
 _NO_OFFSET: Final = -1
-_WATCHED: Final = (HIGH_WATERMARKS,)
+_OBSERVED_CHECKPOINTS: Final = (HIGH_WATERMARKS,)
 _IDENTITY_FILES: Final = ("meta.properties", "bootstrap.checkpoint")
-"""Files with the ids of the broker, the cluster and the folder, and what `kafka-storage format`
-wrote."""
+"""Files that an operator restores on new disks: the ids of broker, cluster and folder, and the
+metadata that `kafka-storage format` wrote."""
 
 
 class LiveDisk(ReplicaLogs):
     """The logs of a broker on disk.
 
-    A killed process loses nothing, so harrow itself truncates the logs on a power loss. Data that
-    is *writeback_us* old counts as written back by the operating system (None: never), as the
-    campaign says. What Kafka has flushed stays: by ``flush.messages=1``, which the topics in
-    *flushed_at_once* have, or up to its recovery points. *partitions* returns the current replicas
-    of the broker; former ones are still followed. *truncation_reason* returns why a broker has
-    truncated a log to an offset.
+    A killed process loses no data, so harrow itself truncates the logs on a power loss. It assumes
+    that the operating system has written back data that is *writeback_us* old, a setting of the
+    campaign (None: never). Records that Kafka has flushed stay: all records of the topics in
+    *flushed_at_once* (``flush.messages=1``), and records below the recovery points. *partitions*
+    returns the current replicas of the broker; harrow still follows earlier ones.
+    *truncation_reason* returns why a broker has truncated a log to an offset.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class LiveDisk(ReplicaLogs):
         self._partitions = partitions
         self._tails: dict[str, LogTail] = {}
         self._flushed: dict[str, int] = {}
-        # Times of appends and the offsets after them, oldest first, that are not written back.
+        # Appends that are not written back: the time and the end offset of each, oldest first.
         self._unwritten: dict[str, deque[tuple[int, int]]] = {}
         self._checkpoints: dict[Path, tuple[int, dict[str, int]]] = {}
         # The first offsets of open transactions, by partition and producer id.
@@ -83,24 +83,24 @@ class LiveDisk(ReplicaLogs):
         self._follow_new()
 
     def observe(self, now_us: int, led: frozenset[str]) -> None:
-        """Report changes since the last look; the broker leads the partitions in *led*."""
+        """Report changes since the last call. The broker leads the partitions in *led*."""
         self._follow_new()
         for partition, tail in self._tails.items():
             if tail.is_gone():
                 # The replica was moved to another broker.
                 self._emit(LogDeleted, self._broker, partition, tail.leo)
-                self._forget(partition)
+                self._follow_from_start(partition)
                 continue
-            for change in tail.look():
-                self._note(partition, change, now_us, is_leader=partition in led)
+            for change in tail.poll():
+                self._report(partition, change, now_us, is_leader=partition in led)
             self._write_back(partition, now_us)
-        for log_dir, name in product(self._log_dirs, _WATCHED):
-            self._look_at_checkpoint(log_dir, name)
+        for log_dir, name in product(self._log_dirs, _OBSERVED_CHECKPOINTS):
+            self._observe_checkpoint(log_dir, name)
 
     def reread(self, now_us: int) -> None:
         for partition, tail in self._tails.items():
             for change in tail.reread():
-                self._note(partition, change, now_us, is_leader=False)
+                self._report(partition, change, now_us, is_leader=False)
 
     def open(self) -> None:
         """Report that the broker starts with these logs and checkpointed high watermarks."""
@@ -113,7 +113,7 @@ class LiveDisk(ReplicaLogs):
         return partition in self._tails
 
     def log_start(self, partition: str) -> int:
-        return self._tails[partition].begin
+        return self._tails[partition].log_start
 
     def size_bytes(self, partition: str) -> int:
         return self._tails[partition].size_bytes
@@ -150,7 +150,7 @@ class LiveDisk(ReplicaLogs):
             if folder.name not in self._tails and segments_of(folder):
                 cut(folder, recovery_points.get(folder.name, 0))
 
-    def lose(self) -> None:
+    def lose_disk(self) -> None:
         """Empty the log directories of a dead broker, as if it had new disks.
 
         The ids stay: an operator must give new disks the old ids, or the broker would not start.
@@ -158,7 +158,7 @@ class LiveDisk(ReplicaLogs):
         for partition, tail in self._tails.items():
             if tail.leo:
                 self._emit(LogLost, self._broker, partition, 0, tail.leo)
-            self._forget(partition)
+            self._follow_from_start(partition)
         self._checkpoints.clear()
         for path in (path for log_dir in self._log_dirs for path in log_dir.iterdir()):
             if path.is_dir():
@@ -185,15 +185,15 @@ class LiveDisk(ReplicaLogs):
     def _follow_new(self) -> None:
         for partition in self._partitions():
             if partition not in self._tails:
-                self._forget(partition)
+                self._follow_from_start(partition)
 
-    def _forget(self, partition: str) -> None:
-        """Follow a log from its beginning."""
+    def _follow_from_start(self, partition: str) -> None:
+        """Follow a log from its start, and forget earlier observations."""
         self._tails[partition] = LogTail(partial(self._log, partition))
         self._flushed[partition] = 0
         self._unwritten[partition] = deque()
 
-    def _note(
+    def _report(
         self, partition: str, change: RecordBatch | Truncation, now_us: int, *, is_leader: bool
     ) -> None:
         if isinstance(change, Truncation):
@@ -219,12 +219,12 @@ class LiveDisk(ReplicaLogs):
 
     def _follow_transaction(self, partition: str, batch: RecordBatch) -> int:
         """Return the first offset of the transaction of a batch, -1 if there is none."""
-        begins = self._transactions.setdefault(partition, {})
+        first_offsets = self._transactions.setdefault(partition, {})
         if batch.is_control:
-            return begins.pop(batch.producer_id, _NO_OFFSET)
-        opened_at = begins.get(batch.producer_id, _NO_OFFSET)
+            return first_offsets.pop(batch.producer_id, _NO_OFFSET)
+        opened_at = first_offsets.get(batch.producer_id, _NO_OFFSET)
         if batch.is_transactional:
-            begins.setdefault(batch.producer_id, batch.base_offset)
+            first_offsets.setdefault(batch.producer_id, batch.base_offset)
         return opened_at
 
     def _report_transaction(self, partition: str, batch: RecordBatch, opened_at: int) -> None:
@@ -259,7 +259,7 @@ class LiveDisk(ReplicaLogs):
                 offsets |= checkpointed_offsets(log_dir, name)
         return offsets
 
-    def _look_at_checkpoint(self, log_dir: Path, name: str) -> None:
+    def _observe_checkpoint(self, log_dir: Path, name: str) -> None:
         file = log_dir / name
         try:
             written_ns = file.stat().st_mtime_ns
@@ -270,7 +270,7 @@ class LiveDisk(ReplicaLogs):
             return
         try:
             offsets = checkpointed_offsets(log_dir, name)
-        except CheckpointError:  # The broker is writing it: the next look reads it.
+        except CheckpointError:  # The broker is writing the file. The next call reads it.
             return
         self._checkpoints[file] = (written_ns, offsets)
         self._emit(CheckpointWritten, self._broker, name, tuple(self._changed(before, offsets)))

@@ -1,4 +1,4 @@
-"""A cluster of real brokers on this machine, below one folder."""
+"""Starts a cluster of real brokers on this machine, with all files in one folder."""
 
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -36,7 +36,7 @@ from harrow.live_cluster.wire.replicas import ReplicaOffsets, replica_offsets
 
 _POLL_INTERVAL_S: Final = 0.05
 _POLL_TIMEOUT_S: Final = 2.0
-"""Repeated requests do not wait for long."""
+"""The timeout of requests that are repeated anyway."""
 _ADMIN_TIMEOUT_S: Final = 60.0
 _LOG_EXCERPT_LINES: Final = 15
 _INTERNAL_REPLICAS: Final = 3
@@ -44,13 +44,13 @@ INTERNAL_PARTITIONS: Final[dict[str, Value]] = {
     "offsets.topic.num.partitions": 3,
     "transaction.state.log.num.partitions": 3,
 }
-"""The partitions of coordinators, unless the campaign sets them."""
-_SMALL: Final = {
+"""The numbers of partitions of internal topics, unless the campaign sets them."""
+_SMALL_BROKER_DEFAULTS: Final = {
     **INTERNAL_PARTITIONS,
     "log.cleaner.dedupe.buffer.size": 4_194_304,
     "auto.create.topics.enable": False,
 }
-"""Defaults for brokers of a campaign, which store next to nothing beside its topics."""
+"""Defaults that keep brokers small: they store little except the campaign's topics."""
 
 
 class ClusterError(LiveError):
@@ -58,11 +58,11 @@ class ClusterError(LiveError):
 
 
 class LocalCluster:
-    """Brokers and their control plane (``zookeeper`` or ``kraft``), which end on exit.
+    """Brokers and their control plane (``zookeeper`` or ``kraft``). Their processes end on exit.
 
-    Clients and brokers use *proxies*, which harrow itself bypasses. *patience_s* limits each step
-    of the start, and allows for a very slow machine. With *translates_small_segments* brokers and
-    topics get small segments in the way that 4.x accepts
+    Clients and brokers connect through *proxies*; harrow itself bypasses them. *patience_s* limits
+    each step of the start, and is long enough for a very slow machine. With
+    *translates_small_segments*, brokers and topics get small segments in the way that 4.x accepts
     (`harrow.live_cluster.reach.small_segments`).
     """
 
@@ -86,21 +86,21 @@ class LocalCluster:
         self.spec = spec
         self._release = release
         self._shared = shared
-        self._say_wait = wait
+        self._report_wait = wait
         self._folder = folder
-        self._translates = translates_small_segments
+        self._translates_small_segments = translates_small_segments
         self._activity = activity
         self.observed_metadata = observed_metadata
         self.assignments = topic_assignments(spec)
-        observed_metadata.assignments.begin(self.assignments)
+        observed_metadata.assignments.set_initial(self.assignments)
         self._patience_s = patience_s
         self._open = ExitStack()
-        # What is open ends also where something that follows cannot be had.
+        # If a later step fails, close all that earlier steps have opened.
         with ExitStack() as opened:
-            self._make(opened, java, jars, folder, proxies, metadata)
+            self._open_resources(opened, java, jars, folder, proxies, metadata)
             self._open = opened.pop_all()
 
-    def _make(
+    def _open_resources(
         self, opened: ExitStack, java: Path, jars: Path, folder: Path, proxies: Proxies, metadata: str
     ) -> None:
         spec = self.spec
@@ -110,15 +110,15 @@ class LocalCluster:
         self.control = self._control_plane(programs, folder, ports, proxies, metadata)
         self._own_addresses = {broker.id: (LOOPBACK, ports.reserve()) for broker in spec.brokers}
         self.addresses: dict[int, tuple[str, int]] = {}
-        for broker, own in self._own_addresses.items():
+        for broker, own_address in self._own_addresses.items():
             self.addresses[broker] = (LOOPBACK, ports.reserve())
-            proxies.listen_for_broker(process_name(broker), self.addresses[broker][1], own)
+            proxies.listen_for_broker(process_name(broker), self.addresses[broker][1], own_address)
         self.brokers = {
             broker.id: LocalNode(
                 programs,
                 broker.id,
                 broker_folder(folder, broker.id),
-                {**_SMALL, **self._settings(broker)},
+                {**_SMALL_BROKER_DEFAULTS, **self._settings(broker)},
                 spec.disk.log_dirs,
             )
             for broker in spec.brokers
@@ -198,7 +198,11 @@ class LocalCluster:
             # With ZooKeeper only the controller creates topics, with KRaft any broker.
             controller = observed_metadata.controller()
             broker = controller if controller in self._connections else next(iter(self._connections))
-            settings = accepted_topic_settings(self.spec, topic) if self._translates else topic.settings
+            settings = (
+                accepted_topic_settings(self.spec, topic)
+                if self._translates_small_segments
+                else topic.settings
+            )
             create_topic(self._connections[broker], topic.name, self.assignments[topic.name], settings)
         self._wait_for_brokers("all replicas", self._is_in_sync)
 
@@ -217,7 +221,7 @@ class LocalCluster:
         return broker_metadata(connection, [topic.name for topic in self.spec.topics]).topics_by_id
 
     def offsets(self, broker: int) -> dict[str, ReplicaOffsets]:
-        """Return the offsets of a broker's replicas; nothing while it does not answer."""
+        """Return the offsets of a broker's replicas; none while it does not answer."""
         owned = [name for name in self.spec.partition_names() if broker in self.replicas_of(name)]
         try:
             return replica_offsets(self._connections[broker], owned)
@@ -225,27 +229,27 @@ class LocalCluster:
             return {}
 
     def _settings(self, broker: BrokerSpec) -> dict[str, object]:
-        own: dict[str, object] = {
-            "listeners": _listener(self._own_addresses[broker.id]),
-            "advertised.listeners": _listener(self.addresses[broker.id]),
+        broker_settings: dict[str, object] = {
+            "listeners": _listener_text(self._own_addresses[broker.id]),
+            "advertised.listeners": _listener_text(self.addresses[broker.id]),
             "offsets.topic.replication.factor": min(_INTERNAL_REPLICAS, len(self.spec.brokers)),
             "transaction.state.log.replication.factor": min(_INTERNAL_REPLICAS, len(self.spec.brokers)),
             "transaction.state.log.min.isr": min(_INTERNAL_REPLICAS - 1, len(self.spec.brokers)),
             **self.control.settings(broker.id),
         }
         if broker.rack is not None:
-            own["broker.rack"] = broker.rack
+            broker_settings["broker.rack"] = broker.rack
         settings = {
             name: value
             for name, value in {**self.spec.settings, **broker.settings}.items()
-            if (name, value) not in _NULLS
+            if (name, value) not in _UNSET_VALUES
         }
         if not self.control.keeps_registrations:
             settings = _without_zookeeper(settings)
-        return {**own, **self._accepted(settings)}
+        return {**broker_settings, **self._accepted(settings)}
 
     def _accepted(self, settings: Mapping[str, Value]) -> Mapping[str, Value]:
-        return accepted_broker_settings(settings) if self._translates else settings
+        return accepted_broker_settings(settings) if self._translates_small_segments else settings
 
     def _is_alive(self, broker: int) -> bool:
         process = self.brokers[broker]
@@ -262,24 +266,26 @@ class LocalCluster:
                 return False
         return True
 
-    def _wait_for_brokers(self, what: str, holds: Callable[[], bool]) -> None:
+    def _wait_for_brokers(self, what: str, condition: Callable[[], bool]) -> None:
         started = [broker.process for broker in self.brokers.values() if broker.process is not None]
-        self._wait(what, holds, [*self.control.processes(), *started])
+        self._wait(what, condition, [*self.control.processes(), *started])
 
-    def _wait(self, what: str, holds: Callable[[], bool], processes: Iterable[ChildProcess]) -> None:
+    def _wait(self, what: str, condition: Callable[[], bool], processes: Iterable[ChildProcess]) -> None:
         until_s = time.monotonic() + self._patience_s
-        while not holds():
+        while not condition():
             for process in processes:
                 if not process.is_running:
-                    raise ClusterError(f"waited for {what}, and a process ended:\n{_last_lines(process.log)}")
-            self._say_wait(what)
+                    raise ClusterError(
+                        f"a process ended while harrow waited for {what}:\n{_last_lines(process.log)}"
+                    )
+            self._report_wait(what)
             if time.monotonic() > until_s:
                 raise ClusterError(f"waited {self._patience_s:.0f} s in vain for {what}")
             time.sleep(_POLL_INTERVAL_S)
 
 
-_NULLS: Final = (("replica.selector.class", NO_SELECTOR), (CONTROL_PLANE_LISTENER, NO_LISTENER))
-"""Values that a properties file expresses by omission."""
+_UNSET_VALUES: Final = (("replica.selector.class", NO_SELECTOR), (CONTROL_PLANE_LISTENER, NO_LISTENER))
+"""Values for which the properties file omits the setting."""
 
 
 def broker_folder(folder: Path, broker: int) -> Path:
@@ -290,7 +296,7 @@ def _without_zookeeper(settings: Mapping[str, Value]) -> dict[str, Value]:
     return {name: value for name, value in settings.items() if not name.startswith("zookeeper.")}
 
 
-def _listener(address: tuple[str, int]) -> str:
+def _listener_text(address: tuple[str, int]) -> str:
     host, port = address
     return f"PLAINTEXT://{host}:{port}"
 

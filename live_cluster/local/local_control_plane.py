@@ -10,10 +10,10 @@ from harrow.live_cluster.wire.connection import BrokerConnection
 
 
 class LocalControlPlane(ControlPlaneAccess, Protocol):
-    """A control plane that reports the metadata to a `ObservedMetadata`."""
+    """A control plane that reports the metadata to an `ObservedMetadata`."""
 
     is_waited_for: bool
-    """Whether brokers that start earlier wait for it."""
+    """Whether a broker that starts earlier waits for the control plane."""
 
     def expire_session(self, broker: int) -> None:
         """End the session of a broker, or the term of a KRaft controller."""
@@ -30,13 +30,13 @@ class LocalControlPlane(ControlPlaneAccess, Protocol):
         """Return whether brokers can start."""
 
     def settings(self, broker: int) -> Mapping[str, object]:
-        """Return the settings by which a broker finds the control plane."""
+        """Return the settings that a broker needs to find the control plane."""
 
     def prepare(self, broker: int, folder: Path) -> None:
         """Prepare a log directory before the first start of its broker."""
 
     def watch(self, connect: Callable[[int], BrokerConnection], alive: Callable[[int], bool]) -> None:
-        """Start to watch metadata, if necessary through brokers that are alive."""
+        """Start to observe metadata, if necessary through brokers that are alive."""
 
     def knows_controller(self) -> bool: ...
 

@@ -11,9 +11,9 @@ _MAIN: Final = "kafka.Kafka"
 
 
 class LocalNode:
-    """A node with its files below *folder*, which outlive its process.
+    """A broker or controller. Its files are below *folder*, and outlive its process.
 
-    *settings* are all that it has.
+    *settings* are its complete settings.
     """
 
     def __init__(
@@ -38,7 +38,7 @@ class LocalNode:
         return self.process is not None and self.process.is_running
 
     def poll(self) -> None:
-        """Do nothing: a local node comes up without help."""
+        """Do nothing: a local node needs no supervision."""
 
     def start(self) -> None:
         if self.is_running:

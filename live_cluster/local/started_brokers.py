@@ -1,4 +1,4 @@
-"""Campaigns on brokers of a release, which are started for each run."""
+"""Runs campaigns on brokers of a release, which harrow starts for each run."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -21,8 +21,8 @@ from harrow.live_cluster.target.real_cluster import ClusterContext
 class StartedBrokers(Brokers):
     """Brokers of a release that harrow starts from *jars*.
 
-    ``is_cached`` says that the jars are in harrow's own cache, where it may store other files.
-    ``get`` provides Java and the jars when the brokers are about to start, so a campaign that
+    With ``is_cached`` the jars are in harrow's own cache, where it may store other files.
+    ``get`` provides Java and the jars when the brokers are about to start. So a campaign that
     cannot run on the release is skipped without a download.
     """
 

@@ -1,4 +1,4 @@
-"""A cluster that is started for a run, with proxies, and with access to its disks and logs."""
+"""A cluster that harrow starts for a run, with access to its links, disks and logs."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
@@ -38,12 +38,12 @@ from harrow.live_cluster.watches.observed_metadata import ObservedMetadata
 
 
 def _with_internal_topics(plan: Plan) -> ClusterSpec:
-    """Return the cluster of a plan with the internal topics, placed as on the model.
+    """Return the cluster of a plan with the internal topics, on the same brokers as on the model.
 
     Brokers would create them for the first FindCoordinator, with other leaders.
     """
-    sized = replace(plan.cluster, settings={**INTERNAL_PARTITIONS, **plan.cluster.settings})
-    topics = replace(plan, cluster=sized).running_cluster().topics
+    with_partition_counts = replace(plan.cluster, settings={**INTERNAL_PARTITIONS, **plan.cluster.settings})
+    topics = replace(plan, cluster=with_partition_counts).running_cluster().topics
     return replace(plan.cluster, topics=topics)
 
 
@@ -66,12 +66,12 @@ class StartedCluster:
     ) -> None:
         self._surroundings = context
         self._open = ExitStack()
-        # What is open ends also where something that follows cannot be had.
+        # If a later step fails, close all that earlier steps have opened.
         with ExitStack() as opened:
-            self._make(opened, release, java, jars, metadata, shared)
+            self._open_resources(opened, release, java, jars, metadata, shared)
             self._open = opened.pop_all()
 
-    def _make(
+    def _open_resources(
         self,
         opened: ExitStack,
         release: KafkaRelease,
@@ -80,22 +80,22 @@ class StartedCluster:
         metadata: str,
         shared: SharedClasses | None,
     ) -> None:
-        given = self._surroundings
-        report = given.report
+        context = self._surroundings
+        report = context.report
         by_high_watermark = (
-            RELEASES[given.plan.kafka].behaviours.replication.follower_truncation == HIGH_WATERMARK
+            RELEASES[context.plan.kafka].behaviours.replication.follower_truncation == HIGH_WATERMARK
         )
         default_reason = HIGH_WATERMARK_TRUNCATION if by_high_watermark else LEADER_EPOCH_TRUNCATION
         self._broker_logs = {
-            broker.id: BrokerLog(broker_folder(given.folder, broker.id) / LOG_FILE, default_reason)
-            for broker in given.plan.cluster.brokers
+            broker.id: BrokerLog(broker_folder(context.folder, broker.id) / LOG_FILE, default_reason)
+            for broker in context.plan.cluster.brokers
         }
-        spec = _with_internal_topics(given.plan)
+        spec = _with_internal_topics(context.plan)
         self._controller_logs: Mapping[int, BrokerLog] = self._broker_logs
         if metadata == KRAFT:
-            spec = replace(spec, voters=voters_of(given.plan), combined=False)
+            spec = replace(spec, voters=voters_of(context.plan), combined=False)
             self._controller_logs = {
-                voter: BrokerLog(controller_folder(given.folder, voter) / LOG_FILE, default_reason)
+                voter: BrokerLog(controller_folder(context.folder, voter) / LOG_FILE, default_reason)
                 for voter in spec.controller_ids()
             }
         active = NO_CONTROLLER
@@ -108,37 +108,37 @@ class StartedCluster:
             log = self._controller_logs.get(active)
             return "" if log is None else log.election_reason(partition)
 
-        def logged() -> Mapping[str, LoggedPartition]:
+        def logged_partitions() -> Mapping[str, LoggedPartition]:
             controller = self.observed_metadata.controller() or active
             log = self._controller_logs.get(controller) if metadata == KRAFT else None
             return {} if log is None else log.partitions()
 
         self._requests = ObservedRequests(report)
-        given.trace.subscribe(BatchReplicated, self._requests.batch_copied)
+        context.trace.subscribe(BatchReplicated, self._requests.batch_copied)
 
-        def applied(rule: MessageRule, api: str, kind: str, sender: str, receiver: str) -> None:
+        def report_rule(rule: MessageRule, api: str, kind: str, sender: str, receiver: str) -> None:
             report(MessageRuleApplied, rule.name, rule.action, api, kind, sender, receiver, rule.strike)
 
         proxies = opened.enter_context(
-            Proxies(LinkFaults(given.choices.network, applied), self._requests, given.activity.note)
+            Proxies(LinkFaults(context.choices.network, report_rule), self._requests, context.activity.note)
         )
-        given.activity.begin()
+        context.activity.begin()
         local = self._local = opened.enter_context(
             LocalCluster(
                 spec,
                 release=release,
                 java=java,
                 jars=jars,
-                folder=given.folder,
+                folder=context.folder,
                 proxies=proxies,
                 observed_metadata=ObservedMetadata(
-                    report, election_reason, logged, has_znodes=metadata != KRAFT
+                    report, election_reason, logged_partitions, has_znodes=metadata != KRAFT
                 ),
                 metadata=metadata,
-                activity=given.activity,
-                translates_small_segments=refuses_small_segments(given.plan.kafka),
+                activity=context.activity,
+                translates_small_segments=refuses_small_segments(context.plan.kafka),
                 shared=shared,
-                wait=given.wait,
+                wait=context.wait,
             )
         )
         self.spec = local.spec
@@ -177,8 +177,8 @@ class StartedCluster:
             yield from ((controller, epoch) for epoch in log.resignations())
 
     def _disk(self, broker: BrokerSpec) -> LiveDisk:
-        given, spec = self._surroundings, self._local.spec
-        config = broker_config(given.plan.kafka, {**spec.settings, **broker.settings})
+        context, spec = self._surroundings, self._local.spec
+        config = broker_config(context.plan.kafka, {**spec.settings, **broker.settings})
         topics = {topic.name: topic_config(topic.settings, config) for topic in spec.topics}
         return LiveDisk(
             broker.id,
@@ -187,5 +187,5 @@ class StartedCluster:
             writeback_us=spec.disk.writeback_us,
             flushed_at_once=frozenset(name for name, config in topics.items() if config.flush_messages == 1),
             truncation_reason=self._broker_logs[broker.id].truncation_reason,
-            emit=given.trace.emit,
+            emit=context.trace.emit,
         )

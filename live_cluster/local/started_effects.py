@@ -1,4 +1,4 @@
-"""The effects of faults on brokers that harrow has started.
+"""Declares the effects of faults on brokers that harrow has started.
 
 harrow has access to their disks and their control plane, and their links go through proxies.
 """
@@ -49,13 +49,13 @@ def _recover_broker(live: LiveEnvironment, effect: effects.SlowBroker) -> None:
 
 
 STARTED: Final[Handlers[LiveEnvironment]] = Handlers(LIVE_EFFECTS)
-"""The effects that are possible on brokers that harrow has started."""
+"""The handlers of effects on brokers that harrow has started, or why an effect is impossible."""
 STARTED.register(effects.LosePower, _lose_power)
 STARTED.register_impossible(
     "harrow cannot know which pages the system has written back, so it cannot tear a batch realistically",
     effects.TearWrite,
 )
-STARTED.register(effects.LoseDisk, lambda live, effect: _disk(live, effect.broker).lose())
+STARTED.register(effects.LoseDisk, lambda live, effect: _disk(live, effect.broker).lose_disk())
 STARTED.register_impossible(
     "all brokers share one disk, which is slow for all of them or for none", effects.SlowDisk
 )
@@ -80,13 +80,13 @@ STARTED.register(effects.SlowBroker, _slow_broker, undo=_recover_broker)
 
 
 def started_reach(release: KafkaRelease, metadata: str) -> Reach:
-    """Return the reach of campaigns on brokers that harrow has started."""
+    """Return what campaigns can do to brokers that harrow has started, and observe of them."""
     return Reach(
         release=release,
         metadata=metadata,
         sight=Sight.STARTED_BROKERS,
         unobservable=frozenset(),
-        lack=STARTED.lack,
+        why_impossible=STARTED.lack,
         has_controllers=True,
         log_dirs_max=LOG_DIRS_MAX,
         requests=ADMINISTRATIVE_REQUESTS,

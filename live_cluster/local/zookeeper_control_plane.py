@@ -1,4 +1,4 @@
-"""The control plane of a local cluster with ZooKeeper."""
+"""Runs the control plane of a local cluster with ZooKeeper."""
 
 import socket
 import struct
@@ -20,8 +20,8 @@ from harrow.live_cluster.wire.connection import BrokerConnection
 
 _ANSWER_TIMEOUT_S: Final = 1.0
 _MAIN: Final = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
-# Length, protocol version, timeout, session, length of the password.
-_CONNECTED: Final = struct.Struct(">iiiqi")
+# The start of a ``ConnectResponse``: length, protocol version, timeout, session, password length.
+_CONNECT_RESPONSE: Final = struct.Struct(">iiiqi")
 
 
 class _ZooKeeper:
@@ -52,7 +52,7 @@ class _ZooKeeper:
         self.process = self._programs.start(_MAIN, [file], self._folder)
 
     def is_ready(self) -> bool:
-        """Return whether the server answers: it accepts connections a moment before it does."""
+        """Return whether the server answers. It accepts connections a moment earlier."""
         try:
             with socket.create_connection((LOOPBACK, self._port), _ANSWER_TIMEOUT_S) as connection:
                 connection.sendall(b"srvr")
@@ -92,8 +92,10 @@ class ZooKeeperControlPlane:
         for broker in brokers:
             port = ports.reserve()
             self._addresses[broker] = f"{LOOPBACK}:{port}"
-            keep = partial(self._sessions.__setitem__, broker)
-            proxies.listen_for_bytes(ZOOKEEPER, process_name(broker), port, self._server.server, keep)
+            keep_response = partial(self._sessions.__setitem__, broker)
+            proxies.listen_for_bytes(
+                ZOOKEEPER, process_name(broker), port, self._server.server, keep_response
+            )
 
     def start(self) -> None:
         self._server.start()
@@ -108,7 +110,7 @@ class ZooKeeperControlPlane:
         return {"broker.id": broker, "zookeeper.connect": self._addresses[broker]}
 
     def prepare(self, broker: int, folder: Path) -> None:
-        """Do nothing: a broker creates its folder itself."""
+        """Do nothing: a broker creates its own folder."""
 
     def watch(
         self,
@@ -125,11 +127,11 @@ class ZooKeeperControlPlane:
         self._state.close()
 
     def expire_session(self, broker: int) -> None:
-        """End a broker's session, whose password passed the proxy (``ConnectResponse``)."""
+        """End a broker's session, with the password that passed the proxy (``ConnectResponse``)."""
         if broker in self._sessions:
             answer = self._sessions[broker]
-            _, _, _, session, length = _CONNECTED.unpack_from(answer)
-            self._state.end_session(session, answer[_CONNECTED.size : _CONNECTED.size + length])
+            _, _, _, session, length = _CONNECT_RESPONSE.unpack_from(answer)
+            self._state.end_session(session, answer[_CONNECT_RESPONSE.size : _CONNECT_RESPONSE.size + length])
 
     def delete_controller(self) -> None:
         self._state.delete_controller()

@@ -1,4 +1,4 @@
-"""The state in a real cluster's ZooKeeper: controller, registrations, leaders and ISRs."""
+"""Observes the state in a real cluster's ZooKeeper: controller, registrations, leaders and ISRs."""
 
 import contextlib
 import json
@@ -33,12 +33,12 @@ class ZooKeeperError(LiveError):
 
 
 class ObservedControllerTerms:
-    """The controller and its epoch, from two znodes.
+    """Combines the controller and its epoch, which are in two znodes.
 
-    Up to 2.1 a broker registers as controller before it raises the epoch; since then both are one
-    transaction (KAFKA-6082). So a controller with the epoch of its predecessor does not count yet.
-    The two znodes are read one after the other: without a controller, the epoch may already be the
-    next one.
+    Up to 2.1 a broker registers as controller before it raises the epoch; since 2.2 both are one
+    transaction (KAFKA-6082). So a controller that still has its predecessor's epoch does not count.
+    harrow reads the two znodes one after the other, so if it finds no controller, the epoch may
+    already be that of the next one.
     """
 
     def __init__(self, set_controller: Callable[[int | None, int], None]) -> None:
@@ -46,10 +46,10 @@ class ObservedControllerTerms:
         self._controller: int | None = None
         self._epoch = _NO_EPOCH
 
-    def look(self, controller: int | None, epoch: int) -> None:
+    def update(self, controller: int | None, epoch: int) -> None:
         """Report the beginning or the end of a term."""
-        is_another = controller not in (None, self._controller)
-        if is_another and epoch <= self._epoch:
+        is_new = controller not in (None, self._controller)
+        if is_new and epoch <= self._epoch:
             return
         self._controller = controller
         if controller is not None:
@@ -69,12 +69,12 @@ def assignments_in(topic: str, znode: Mapping[str, Any]) -> dict[str, Assignment
 
 
 class ZooKeeperState:
-    """harrow's own session with ZooKeeper."""
+    """Reads, watches and changes znodes, in harrow's own session with ZooKeeper."""
 
     def __init__(self, address: str, timeout_s: float = 10.0) -> None:
         self._address = address
         self._timeout_s = timeout_s
-        # Retry without limit until the start takes too long.
+        # Retry without a limit on the number: the timeout of the start is the limit.
         self._client = KazooClient(
             hosts=address,
             timeout=timeout_s,
@@ -96,13 +96,13 @@ class ZooKeeperState:
         client = self._client
         terms = ObservedControllerTerms(observed_metadata.set_controller)
 
-        def has_changed(*_: object) -> None:
+        def update_controller(*_: object) -> None:
             # Read both znodes again, because the state in the event may be outdated.
             znode, epoch = self._read(zk.CONTROLLER), self._read(zk.CONTROLLER_EPOCH)
             controller = None if znode is None else int(znode["brokerid"])
-            terms.look(controller, _NO_EPOCH if epoch is None else int(epoch))
+            terms.update(controller, _NO_EPOCH if epoch is None else int(epoch))
 
-        def brokers_are(children: list[str]) -> None:
+        def update_brokers(children: list[str]) -> None:
             brokers = list(map(int, children))
             stats = {broker: client.exists(f"{zk.BROKER_IDS}/{broker}") for broker in brokers}
             observed_metadata.set_registered(
@@ -111,32 +111,32 @@ class ZooKeeperState:
 
         # A missing znode has no watch for children; brokers would create it, too.
         client.ensure_path(zk.BROKER_IDS)
-        DataWatch(client, zk.CONTROLLER, has_changed)
-        DataWatch(client, zk.CONTROLLER_EPOCH, has_changed)
-        ChildrenWatch(client, zk.BROKER_IDS, brokers_are)
+        DataWatch(client, zk.CONTROLLER, update_controller)
+        DataWatch(client, zk.CONTROLLER_EPOCH, update_controller)
+        ChildrenWatch(client, zk.BROKER_IDS, update_brokers)
         for topic in topics:
             self._watch_topic(topic, observed_metadata)
 
     def _watch_topic(self, topic: str, observed_metadata: ObservedMetadata) -> None:
         watched: set[str] = set()
 
-        def assignment_is(data: bytes | None, _: Any) -> None:
+        def update_assignment(data: bytes | None, _: Any) -> None:
             if data is None:
                 return
             for partition, assignment in assignments_in(topic, json.loads(data)).items():
-                observed_metadata.assignments.take(partition, assignment)
+                observed_metadata.assignments.update(partition, assignment)
                 if partition not in watched:
                     watched.add(partition)
                     self._watch_partition(partition, observed_metadata)
 
-        DataWatch(self._client, zk.topic_path(topic), assignment_is)
+        DataWatch(self._client, zk.topic_path(topic), update_assignment)
 
     def _watch_partition(self, partition: str, observed_metadata: ObservedMetadata) -> None:
-        def state_is(data: bytes | None, _: Any) -> None:
+        def update_state(data: bytes | None, _: Any) -> None:
             if data is not None:
                 observed_metadata.set_partition(partition, _partition_state(json.loads(data)))
 
-        DataWatch(self._client, zk.state_path(partition), state_is)
+        DataWatch(self._client, zk.state_path(partition), update_state)
 
     def end_session(self, session: int, password: bytes) -> None:
         """End another client's session: any client with its password may join and close it."""

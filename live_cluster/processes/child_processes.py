@@ -24,7 +24,7 @@ class SupervisorError(LiveError):
 class ChildProcess:
     """A started process, with its output in ``log``.
 
-    ``code`` is None while it runs, then its exit code, or the negative number of a signal.
+    ``code`` is None while the process runs, then its exit code, or the negative number of a signal.
     """
 
     def __init__(self, children: "ChildProcesses", pid: int, log: Path) -> None:
@@ -152,8 +152,8 @@ class ChildProcesses:
             ended = None
             with self._condition:
                 if "answer" in message:
-                    # Create it in this thread, which learns its end: it may end before `start`
-                    # returns.
+                    # Create the child in this thread, which also handles its end: the process may
+                    # end before `start` returns.
                     if "pid" in message:
                         child = ChildProcess(self, message["pid"], Path(message["log"]))
                         message["child"] = self._children[child.pid] = child

@@ -9,8 +9,8 @@ from harrow.live_cluster.errors import LiveError
 LOOPBACK: Final = "127.0.0.1"
 _LOWEST: Final = 21_000
 _HIGHEST: Final = 32_000
-"""Below the ports that systems assign themselves, which could take the port of a broker that
-restarts."""
+"""The range is below the ports that systems assign to clients. Otherwise, a client could take the
+port of a broker that restarts."""
 
 
 class PortError(LiveError):

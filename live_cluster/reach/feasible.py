@@ -48,11 +48,11 @@ from harrow.live_cluster.clients.client_settings import LIBRARIES
 from harrow.live_cluster.clients.live_kinds import LIVE
 from harrow.live_cluster.links.frame import API_NAMES
 from harrow.live_cluster.reach.rehearsal import (
-    Lack,
+    WhyImpossible,
     actions_of,
     applications_of,
     faults_of,
-    lacks_of,
+    reasons_against,
     rehearse,
 )
 from harrow.live_cluster.reach.small_segments import has_broker_with_small_segments, refuses_small_segments
@@ -63,34 +63,35 @@ ADMINISTRATIVE_REQUESTS: Final = frozenset({DELETE_RECORDS, CREATE_PARTITIONS_AP
 _QUORUM_LEADER: Final = f"leader of {ZOOKEEPER}"
 NO_BROKERS_ADDED: Final = "no brokers join a running cluster of real brokers"
 NO_THROTTLE: Final = "replication is not throttled on real brokers"
-_THROTTLES: Final = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")
-_RECORD_BYTES: Final = ProducerSpec(name="any").record_bytes
+_THROTTLE_SETTINGS: Final = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")
+_DEFAULT_RECORD_BYTES: Final = ProducerSpec(name="any").record_bytes
 _STICKY: Final = "sticky"
 _TRANSACTIONS_V2: Final = "transactions_v2"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reach:
-    """The faults that are possible on a cluster of a *release*, and the state that is observable.
+    """What a campaign can do to a cluster of a *release*, and what harrow can observe of it.
 
-    ``metadata`` is the store of the cluster's metadata. ``sight`` determines the events in its
-    trace, and ``unobservable`` has the fields of `ReplicaIs` that harrow cannot observe. With
-    ``has_controllers``, faults can strike KRaft controllers. ``requests`` are the administrative
-    requests that harrow sends.
+    ``metadata`` is the store of the cluster's metadata (ZooKeeper or KRaft). ``sight`` determines
+    the events in the trace of a run, and ``unobservable`` are the fields of `ReplicaIs` that harrow
+    cannot observe. ``why_impossible`` returns the reason if an effect is impossible on the cluster.
+    With ``has_controllers``, faults can strike KRaft controllers. ``requests`` are the
+    administrative requests that harrow can send.
     """
 
     release: KafkaRelease
     metadata: str
     sight: Sight
     unobservable: frozenset[str]
-    lack: Lack
+    why_impossible: WhyImpossible
     has_controllers: bool = False
     log_dirs_max: int = 1
     requests: frozenset[str] = frozenset()
 
 
 def obstacles(plan: Plan, reach: Reach) -> Iterator[str]:
-    """Yield the reasons why a campaign cannot run; a single one if it is for another release."""
+    """Yield the reasons why a campaign cannot run; only one if it is for another release."""
     release = reach.release.model_release
     if plan.kafka != release:
         yield f"the campaign is for Kafka {plan.kafka}: --set kafka={release} runs it on {reach.release.name}"
@@ -108,16 +109,16 @@ def obstacles_within(plan: Plan, reach: Reach) -> Iterator[str]:
         yield NO_BROKERS_ADDED
     yield from _obstacles_of_settings(plan)
     for switch, value in plan.behaviours.items():
-        if not _is_no_worse(switch, value, reach.release):
+        if not _is_acceptable(switch, value, reach.release):
             yield f"no setting of a broker makes {switch} {str(value).lower()}"
     yield from _obstacles_of_actions(plan, reach)
     yield from _obstacles_of_clients(plan)
     if any(isinstance(action, AddPartitions) for action in actions_of(plan)):
         yield from _obstacles_of_added_partitions(plan)
-    yield from lacks_of(plan, reach.lack)
+    yield from reasons_against(plan, reach.why_impossible)
     faults = list(faults_of(plan))
     applications = {spec.name for spec in applications_of(plan)}
-    # A client that the fault chooses can always run twice.
+    # A fault that chooses its client (ANY, ALL) strikes an application, if there is one.
     zombie_clients = {fault.client for fault in faults if isinstance(fault, ClientZombie)}
     if any(
         client not in applications and not (applications and client in (ANY, ALL))
@@ -133,10 +134,10 @@ def obstacles_within(plan: Plan, reach: Reach) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class UnsetSwitch:
-    """A switch that a campaign sets and real brokers cannot have, with its meaning.
+    """A switch that a campaign sets to a value that real brokers do not have, with its meaning.
 
-    ``exists_later`` says whether a later release of Kafka has it. If none has, the brokers have a
-    flaw that the campaign excludes.
+    ``exists_later`` says whether a later release of Kafka has the value. If no release has it, the
+    brokers have a flaw that the campaign excludes.
     """
 
     switch: str
@@ -155,33 +156,36 @@ class UnsetSwitch:
 def as_run_on_brokers(plan: Plan, release: KafkaRelease) -> tuple[Plan, tuple[UnsetSwitch, ...]]:
     """Return a plan with the behaviours of a release's brokers, and the switches that they lack.
 
-    If the brokers have behaviours that are newer than the model's release, these are switched on.
+    The returned plan switches on the brokers' behaviours that are newer than the model's release.
     Transactions v2 (KIP-890) stay off, because harrow's client libraries do not support them: newer
     brokers treat such clients as before. If the plan repairs a flaw that no release repairs, the
-    flaw stays in the plan's behaviours, so that findings propose to repair it.
+    returned plan has the flaw, so that findings propose to repair it.
     """
-    modelled, has = RELEASES[plan.kafka].behaviours, behaviours_in(release.name)
-    left_out = tuple(
+    modelled, actual = RELEASES[plan.kafka].behaviours, behaviours_in(release.name)
+    unset_switches = tuple(
         UnsetSwitch(switch, SWITCHES[switch].meaning, _is_in_a_later_release(switch, value, release))
         for switch, value in plan.behaviours.items()
-        if value != has.value(switch)
+        if value != actual.value(switch)
     )
-    unmended = {unset.switch for unset in left_out if not unset.exists_later}
-    stated = {
-        switch: has.value(switch)
+    unrepaired = {unset.switch for unset in unset_switches if not unset.exists_later}
+    stated_behaviours = {
+        switch: actual.value(switch)
         for switch in SWITCHES
-        if has.value(switch) != modelled.value(switch) or switch in unmended
+        if actual.value(switch) != modelled.value(switch) or switch in unrepaired
     }
     writers: tuple[ProducerSpec | ApplicationSpec, ...] = (*plan.producers, *applications_of(plan))
-    if has.transactions.transactions_v2 and any(writer.transactional_id for writer in writers):
-        stated[_TRANSACTIONS_V2] = False
-    return replace(plan, behaviours=stated), left_out
+    if actual.transactions.transactions_v2 and any(writer.transactional_id for writer in writers):
+        stated_behaviours[_TRANSACTIONS_V2] = False
+    return replace(plan, behaviours=stated_behaviours), unset_switches
 
 
-def _is_no_worse(switch: str, value: object, release: KafkaRelease) -> bool:
-    """Return whether brokers without a switch behave like the campaign, or less safely."""
-    no_worse = (SWITCHES[switch].value_in(release.name), SWITCHES[switch].safe)
-    return value in no_worse or _is_in_a_later_release(switch, value, release)
+def _is_acceptable(switch: str, value: object, release: KafkaRelease) -> bool:
+    """Return whether a campaign with this value may run on a release's brokers.
+
+    The brokers have the value, or lack the safe value, or a later release has the value.
+    """
+    acceptable = (SWITCHES[switch].value_in(release.name), SWITCHES[switch].safe)
+    return value in acceptable or _is_in_a_later_release(switch, value, release)
 
 
 def _is_in_a_later_release(switch: str, value: object, release: KafkaRelease) -> bool:
@@ -202,8 +206,8 @@ def _obstacles_of_settings(plan: Plan) -> Iterator[str]:
         yield "harrow cannot observe what compaction removes"
     if plan.cluster.quotas:
         yield "harrow sets no client quotas on real brokers"
-    if any(name in settings for settings in all_settings for name in _THROTTLES):
-        # They exist only as dynamic configurations.
+    if any(name in settings for settings in all_settings for name in _THROTTLE_SETTINGS):
+        # Throttles exist only as dynamic configurations.
         yield NO_THROTTLE
 
 
@@ -223,9 +227,11 @@ def _obstacles_of_actions(plan: Plan, reach: Reach) -> Iterator[str]:
     sends = [action for action in actions_of(plan) if isinstance(action, Send)]
     if any(producer.tombstone_every for producer in plan.producers) or any(send.tombstone for send in sends):
         yield "harrow cannot distinguish tombstones on real brokers, so it sends none"
-    keyed = {send.producer for send in sends if send.record_key is not None}
-    keyed |= {producer.name for producer in plan.producers if producer.keys}
-    if any(spec.name in keyed and spec.record_bytes != _RECORD_BYTES for spec in plan.producers):
+    keyed_producers = {send.producer for send in sends if send.record_key is not None}
+    keyed_producers |= {producer.name for producer in plan.producers if producer.keys}
+    if any(
+        spec.name in keyed_producers and spec.record_bytes != _DEFAULT_RECORD_BYTES for spec in plan.producers
+    ):
         yield "record_bytes does not apply to records with keys on real brokers"
 
 
@@ -299,12 +305,12 @@ def _obstacles_of_metadata(plan: Plan, reach: Reach) -> Iterator[str]:
 def _obstacles_of_kraft(plan: Plan, reach: Reach) -> Iterator[str]:
     for fault in faults_of(plan):
         effects = {type(effect) for effect in rehearse(fault, plan)}
-        is_about_controller = _strikes_controller(fault)
-        if ExpireSession in effects and not is_about_controller:
+        strikes_controller = _strikes_controller(fault)
+        if ExpireSession in effects and not strikes_controller:
             yield f"{fault.name} ends a broker's session with ZooKeeper, which KRaft does not have"
-        elif LoseDisk in effects and is_about_controller:
+        elif LoseDisk in effects and strikes_controller:
             yield f"{fault.name} strikes a broker's disk, and the controller is not a broker"
-        elif is_about_controller and not reach.has_controllers:
+        elif strikes_controller and not reach.has_controllers:
             yield f"{fault.name} strikes a broker, and the controller is not a broker"
     for condition in conditions_of(plan):
         if any(isinstance(fact, ControllerIs) for fact in condition.facts):

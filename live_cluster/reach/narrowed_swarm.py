@@ -1,9 +1,9 @@
 """Removes the choices from a swarm that are impossible on real brokers.
 
-A seed of a swarm draws faults, actions and settings, and most of them work on real brokers. The
-others must not exclude the whole campaign. So harrow first draws and checks each choice alone. It
-leaves out choices with obstacles, and the run reports them. If a choice has no possible value, or
-the fixed part of the campaign has an obstacle, the drawn plan is skipped.
+For each seed, a swarm draws faults, actions and settings, and most of them work on real brokers.
+The others must not exclude the whole campaign. So harrow first draws and checks each choice alone.
+It leaves out choices with obstacles, and the run reports them. If a choice has no possible value,
+or the fixed part of the campaign has an obstacle, the drawn plan is skipped.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -21,24 +21,24 @@ ObstaclesOf = Callable[[Plan], Iterable[str]]
 
 
 def narrow_swarm(plan: Plan, obstacles_of: ObstaclesOf) -> tuple[Plan, tuple[str, ...]]:
-    """Return a plan whose swarm has only possible choices, and the obstacles of the others."""
+    """Return a plan whose swarm has only possible choices, and the obstacles to the others."""
     if plan.swarm is None:
         return plan, ()
     narrowing = _Narrowing(plan, obstacles_of)
-    return replace(plan, swarm=narrowing.of(plan.swarm)), tuple(narrowing.left_out)
+    return replace(plan, swarm=narrowing.narrowed(plan.swarm)), tuple(narrowing.found_obstacles)
 
 
 @dataclass(slots=True)
 class _Narrowing:
     plan: Plan
     obstacles_of: ObstaclesOf
-    left_out: dict[str, None] = field(default_factory=dict)
+    found_obstacles: dict[str, None] = field(default_factory=dict)
     _fixed_obstacles: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
         self._fixed_obstacles = frozenset(self._obstacles(Swarm()))
 
-    def of(self, swarm: Swarm) -> Swarm:
+    def narrowed(self, swarm: Swarm) -> Swarm:
         """Return a swarm without impossible choices; a choice without a possible value stays."""
         faults, actions = swarm.faults, swarm.actions
         if faults is not None:
@@ -53,15 +53,15 @@ class _Narrowing:
             swarm,
             faults=faults,
             actions=actions,
-            settings=tuple(self._choices(swarm.settings, _with_setting)),
-            values=tuple(self._choices(swarm.values, _with_value)),
+            settings=tuple(self._possible_choices(swarm.settings, _with_setting)),
+            values=tuple(self._possible_choices(swarm.values, _with_value)),
             aims=None if swarm.aims is None else self._aims(swarm.aims),
         )
 
     def _aims(self, aims: Aims) -> Aims | None:
         """Return the possible aims, perhaps with only some of their faults."""
         kinds = tuple(
-            replace(aim, instead=self.of(aim.instead)) for aim in aims.kinds if self._is_possible(aim)
+            replace(aim, instead=self.narrowed(aim.instead)) for aim in aims.kinds if self._is_possible(aim)
         )
         return replace(aims, kinds=kinds) if kinds else None
 
@@ -80,7 +80,7 @@ class _Narrowing:
             )
         )
 
-    def _choices(
+    def _possible_choices(
         self, choices: Iterable[tuple[str, tuple[Any, ...]]], swarm_with: Callable[[tuple[str, Any]], Swarm]
     ) -> Iterator[tuple[str, tuple[Any, ...]]]:
         for name, values in choices:
@@ -88,13 +88,13 @@ class _Narrowing:
             yield name, tuple(value for _, value in possible) or values
 
     def _possible(self, candidates: Iterable[_T], swarm_with: Callable[[_T], Swarm]) -> tuple[_T, ...]:
-        """Return the possible candidates, and note the obstacles of the others."""
+        """Return the possible candidates, and record the obstacles to the others."""
         possible = []
         for candidate in candidates:
             obstacles = [
                 text for text in self._obstacles(swarm_with(candidate)) if text not in self._fixed_obstacles
             ]
-            self.left_out.update(dict.fromkeys(obstacles))
+            self.found_obstacles.update(dict.fromkeys(obstacles))
             if not obstacles:
                 possible.append(candidate)
         return tuple(possible)

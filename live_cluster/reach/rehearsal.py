@@ -12,7 +12,7 @@ from harrow.faults.fault import ClientApplication, Fault, LastingFault
 from harrow.faults.forecast_environment import ANY_CLIENT, ForecastEnvironment
 from harrow.faults.link_ends import with_link_ends
 
-Lack = Callable[[FaultEffect], str | None]
+WhyImpossible = Callable[[FaultEffect], str | None]
 """Returns why an effect is impossible on a cluster, None if it is possible."""
 
 
@@ -38,11 +38,11 @@ def applications_of(plan: Plan) -> tuple[ApplicationSpec, ...]:
 def rehearse(fault: Fault, plan: Plan) -> tuple[FaultEffect, ...]:
     """Return the distinct effects of a fault and of its end.
 
-    If the fault looks up a broker, any broker will do.
+    If the fault chooses a broker during the run, any broker stands in for it.
     """
     cluster = _HealthyCluster(plan)
     brokers = cluster.broker_ids()
-    dynamic = {
+    stand_ins = {
         item.attribute: brokers[0]
         for item in all_fields_of(type(fault))
         if item.kind is BrokerMarker and isinstance(item.value_in(fault), (str, tuple))
@@ -50,22 +50,22 @@ def rehearse(fault: Fault, plan: Plan) -> tuple[FaultEffect, ...]:
     # Choose different brokers for the ends of links; a broker has no link to itself.
     others = cycle((*brokers[1:], brokers[0]))
     concrete = with_link_ends(
-        with_fields(fault, dynamic), brokers, cluster.client_names(), lambda _: (next(others),)
+        with_fields(fault, stand_ins), brokers, cluster.client_names(), lambda _: (next(others),)
     )
-    outlook = ForecastEnvironment(cluster)
-    effects = list(outlook.effects_of(concrete))
+    forecast = ForecastEnvironment(cluster)
+    effects = list(forecast.effects_of(concrete))
     if isinstance(concrete, LastingFault) and concrete.is_lasting():
-        effects += concrete.end(outlook)
+        effects += concrete.end(forecast)
     return tuple(dict.fromkeys(effects))
 
 
-def lacks_of(plan: Plan, lack: Lack) -> list[str]:
+def reasons_against(plan: Plan, why_impossible: WhyImpossible) -> list[str]:
     """Return the distinct reasons why effects of a plan's faults are impossible."""
     reasons = {
         f"{fault.name}: {reason}"
         for fault in faults_of(plan)
         for effect in rehearse(fault, plan)
-        if (reason := lack(effect)) is not None
+        if (reason := why_impossible(effect)) is not None
     }
     return sorted(reasons)
 

@@ -2,8 +2,8 @@
 
 Campaigns use small segments so that a few records fill several of them. Newer brokers accept them
 only as an internal setting of topics, ``internal.segment.bytes``
-(``LogConfig.INTERNAL_SEGMENT_BYTES_CONFIG``). Brokers have no such setting, so
-``log.segment.bytes`` is moved to each topic.
+(``LogConfig.INTERNAL_SEGMENT_BYTES_CONFIG``). Brokers have no such setting, so harrow moves
+``log.segment.bytes`` to each topic.
 """
 
 from collections.abc import Mapping
@@ -27,7 +27,7 @@ def refuses_small_segments(release: str) -> bool:
 
 
 def accepted_topic_settings(cluster: ClusterSpec, topic: TopicSpec) -> dict[str, Value]:
-    """Return the settings of a topic in the form that these brokers accept."""
+    """Return the settings of a topic in the form that brokers since 4.0 accept."""
     size = topic.settings.get(_TOPIC_SETTING, cluster.settings.get(_BROKER_SETTING, _ACCEPTED_MIN))
     if int(size) >= _ACCEPTED_MIN:
         return dict(topic.settings)
@@ -45,7 +45,7 @@ def accepted_broker_settings(settings: Mapping[str, Value]) -> dict[str, Value]:
 
 
 def has_broker_with_small_segments(cluster: ClusterSpec) -> bool:
-    """Return whether a single broker has small segments: harrow supports one size for all."""
+    """Return whether a broker has small segments of its own. harrow supports one size for all."""
     return any(
         int(broker.settings.get(_BROKER_SETTING, _ACCEPTED_MIN)) < _ACCEPTED_MIN for broker in cluster.brokers
     )

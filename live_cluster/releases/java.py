@@ -18,7 +18,7 @@ class JavaError(Exception):
 
 
 def find_java(environ: Mapping[str, str] = os.environ) -> Path:
-    """Return the ``java`` of JAVA_HOME, or else the first on the path.
+    """Return the ``java`` of JAVA_HOME, or else the first ``java`` on the path.
 
     Raise `JavaError` if it is too old.
     """

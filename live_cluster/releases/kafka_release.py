@@ -60,19 +60,19 @@ class KafkaRelease:
         """
         version = self.version
         scala = "2.12" if version < (2, 4) else "2.13"
-        more: tuple[str, ...]
+        extra_artifacts: tuple[str, ...]
         if version >= (4,):
-            more = tuple(
+            extra_artifacts = tuple(
                 f"org.apache.logging.log4j:log4j-{part}:2.24.3"
                 for part in ("api", "core", "1.2-api", "slf4j-impl")
             )
         elif version >= (3, 2):
-            more = ("org.slf4j:slf4j-reload4j:1.7.36",)
+            extra_artifacts = ("org.slf4j:slf4j-reload4j:1.7.36",)
         else:
-            more = ("org.slf4j:slf4j-log4j12:1.7.30",)
+            extra_artifacts = ("org.slf4j:slf4j-log4j12:1.7.30",)
         if version < (1,):
-            more += ("javax.xml.bind:jaxb-api:2.3.1",)
-        return (f"org.apache.kafka:kafka_{scala}:{self.name}", *more)
+            extra_artifacts += ("javax.xml.bind:jaxb-api:2.3.1",)
+        return (f"org.apache.kafka:kafka_{scala}:{self.name}", *extra_artifacts)
 
     def jars(self) -> dict[str, str]:
         """Return the SHA-256 (hex) of each jar of a release, by ``group:artifact:version``."""

@@ -1,1 +1,1 @@
-"""Single requests to the model and to something real, and a comparison of the answers."""
+"""Sends single requests to the model and to a real server, and compares the answers."""

@@ -113,7 +113,7 @@ def plain_answer(answer: Any, *, with_leader_epochs: bool = True) -> Answer:
 
 def _plain(value: Any) -> Any:
     if isinstance(value, Mapping):
-        return {name: _plain(of_name) for name, of_name in sorted(value.items())}
+        return {name: _plain(item_value) for name, item_value in sorted(value.items())}
     return list(value) if isinstance(value, tuple) else value
 
 
@@ -128,7 +128,7 @@ def errors_in(answer: Answer) -> tuple[str, ...]:
 
 
 def _error_of(partition: Any) -> str | None:
-    """Return the error of a partition, None if the answer has none for partitions, as metadata."""
+    """Return the error of a partition, None if the answer has no errors of partitions."""
     error = partition["error"] if isinstance(partition, dict) else partition
     error = error[0] if isinstance(error, list) else error
     return error if isinstance(error, str) else None

@@ -1,4 +1,4 @@
-"""Results of a sequence on the model and on something real, and shrinking of a difference."""
+"""The results of a sequence on the model and on a real server, and shrinking of differences."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -53,7 +53,7 @@ class ComparedSequence:
 
     @property
     def difference(self) -> ComparedRequest | None:
-        """The exchange in which the two differ, None if they agree to the end."""
+        """The exchange in which the two sides differ, None if they agree to the end."""
         return self.exchanges[-1] if self.exchanges and self.exchanges[-1].differs else None
 
     @property
@@ -81,7 +81,7 @@ def finish_exchange(
 ) -> ComparedRequest:
     """Ask the real side, and return both answers to a step.
 
-    If it fails, raise `SequenceEndedError` with the exchanges *before*.
+    If the real side fails, raise `SequenceEndedError` with the exchanges *before*.
     """
     try:
         real = ask_real()
@@ -163,7 +163,7 @@ def _parts(modelled: Any, real: Any, path: tuple[str | int, ...] = ()) -> Iterat
 def shrink(
     sequence: ComparedSequence, compare: Callable[[Sequence[Any]], ComparedSequence]
 ) -> ComparedSequence:
-    """Leave out steps of a sequence that differs: halves, smaller parts, then single steps.
+    """Shorten a sequence that ends in a difference: leave out halves, smaller parts, single steps.
 
     The result has the same kind of difference, which would vanish without any one of its steps.
     """

@@ -1,4 +1,4 @@
-"""AlterPartition requests and heartbeats of brokers, as they pass the proxies."""
+"""Observes AlterPartition requests and heartbeats of brokers, as they pass the proxies."""
 
 from typing import Final
 

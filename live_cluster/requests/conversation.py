@@ -1,4 +1,4 @@
-"""Single requests to something real: a cluster that gets nothing else, and waiting for it."""
+"""Sends single requests to a real cluster that gets no other requests, and waits for it."""
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -22,14 +22,14 @@ from harrow.live_cluster.wire.connection import BrokerConnection, ConnectionLost
 
 PATIENCE_S: Final = 30.0
 """How long an answer or an expected state may take on a busy machine."""
-LOOK_S: Final = 0.005
+POLL_INTERVAL_S: Final = 0.005
 
 
 @contextmanager
 def lone_cluster(
     started: StartedBrokers, folder: Path, spec: ClusterSpec, control_requests: ControlRequests
 ) -> Iterator[LocalCluster]:
-    """Start a cluster without topics that does nothing of its own accord; end it on exit."""
+    """Start a cluster that has no topics and does nothing by itself; end it on exit."""
     faults = LinkFaults(SeededStream(0, "network"), lambda *_: None)
     with (
         Proxies(faults, control_requests) as proxies,
@@ -50,8 +50,8 @@ def lone_cluster(
         yield cluster
 
 
-def holds_in_time(holds: Callable[[], bool], patience_s: float = PATIENCE_S) -> bool:
-    return wait_until(holds, patience_s, LOOK_S)
+def holds_in_time(condition: Callable[[], bool], patience_s: float = PATIENCE_S) -> bool:
+    return wait_until(condition, patience_s, POLL_INTERVAL_S)
 
 
 class Conversation:
@@ -74,8 +74,7 @@ class Conversation:
     def ask(self, request: Any, *, with_leader_epochs: bool = True) -> Answer:
         """Send a request, and return the answer as plain data.
 
-        A closed connection is an answer, too.
-        Raise `LiveError` if the process has ended.
+        A closed connection counts as an answer. Raise `LiveError` if the process has ended.
         """
         try:
             return plain_answer(self.exchange(request), with_leader_epochs=with_leader_epochs)

@@ -1,4 +1,4 @@
-"""Drawing of sequences by Hypothesis: the same seed gives the same sequences."""
+"""Draws sequences with Hypothesis: the same seed gives the same sequences."""
 
 import warnings
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ S = TypeVar("S")
 T = TypeVar("T")
 
 DRAWN_AT_ONCE: Final = 20
-"""The number of sequences of one seed."""
+"""How many sequences each seed has."""
 
 
 def single(step: st.SearchStrategy[T]) -> st.SearchStrategy[tuple[T, ...]]:
@@ -22,7 +22,7 @@ def single(step: st.SearchStrategy[T]) -> st.SearchStrategy[tuple[T, ...]]:
 
 
 def weighted(*choices: tuple[int, st.SearchStrategy[T]]) -> st.SearchStrategy[T]:
-    """Return a strategy that draws from each of some strategies in proportion to its weight.
+    """Return a strategy that draws from several strategies in proportion to their weights.
 
     ``st.one_of`` cannot do that: it removes repeated strategies.
     """
@@ -39,7 +39,7 @@ def seed_sequences(number: int, strategy: st.SearchStrategy[tuple[S, ...]]) -> l
     """Return the sequences of a seed.
 
     They depend on the seed alone. Other threads may draw random numbers meanwhile, as ZooKeeper's
-    client does before it reconnects. Hypothesis warns of that, but it changes nothing.
+    client does before it reconnects. Hypothesis warns of that, but the sequences stay the same.
     """
     sequences: list[tuple[S, ...]] = []
 

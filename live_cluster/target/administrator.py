@@ -26,9 +26,9 @@ from harrow.live_cluster.wire.administration import (
 from harrow.live_cluster.wire.connection import BrokerConnection, ConnectionLostError
 
 _TIMEOUT_S: Final = 60.0
-"""``default.api.timeout.ms``: how long a client repeats a request."""
+"""How long a client repeats a request: the default of ``default.api.timeout.ms``."""
 _RETRY_S: Final = 0.1
-"""``retry.backoff.ms``."""
+"""How long a client waits before a retry: the default of ``retry.backoff.ms``."""
 _NOT_CONTROLLER: Final = "NOT_CONTROLLER"
 _RETRIED: Final = (
     errors.NOT_LEADER_FOR_PARTITION,
@@ -42,8 +42,8 @@ class Administrator:
     """Sends requests past the proxies, so that faults do not affect them, as on the model.
 
     *leader_of* returns the leader of a partition, and *controller* the broker that gets controller
-    requests. Both return None unless its process runs. Each request has its own thread, which
-    ends with this context. *report* gets the answer.
+    requests. Both return None if the broker's process does not run. Each request has its own
+    thread, which ends with this context. *report* gets the answer.
     """
 
     def __init__(
@@ -92,7 +92,7 @@ class Administrator:
     def create_partitions(self, topic: str, total: int) -> None:
         """Raise the number of a topic's partitions.
 
-        The new ones get the same replicas as on the model.
+        The new partitions get the same replicas as on the model.
         """
         assignments = self._observed_metadata.assignments
         topics = [name.rpartition("-")[0] for name in assignments.partition_names()]

@@ -28,8 +28,8 @@ class Outcome:
     ``rules`` has the status of each rule that applies to both. If a script sends the records,
     ``lost`` and ``doubled`` have their values, and ``logs`` has the replicas' logs by partition and
     broker. Generated records differ between runs, so for them ``lost`` and ``doubled`` only say
-    whether any record was. Parallel workers write in a different order in each run, so ``logs``
-    omits their topics. ``in_sync`` has the final ISR of each partition.
+    whether any record was lost or doubled. Parallel workers write in a different order in each run,
+    so ``logs`` omits their topics. ``in_sync`` has the final ISR of each partition.
     """
 
     rules: tuple[tuple[str, str], ...]
@@ -79,7 +79,7 @@ class Service:
     ack_p50_us: int
     ack_p99_us: int
     without_ack_us: int
-    """The longest time without an ack for any producer of a partition."""
+    """The longest time in which no producer of a partition got an ack."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +92,9 @@ class ModelledRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """A comparison of ``real`` runs with the outcomes on the model, whose runs ``modelled`` counts.
+    """A comparison of ``real`` runs with runs on the model.
 
+    ``modelled`` has the outcomes on the model, each with the number of runs that had it.
     ``reasons`` say why there was no comparison, or how the real runs differ from the nearest
     outcome of the model. ``service`` comes from conclusive real runs, ``modelled_service`` from
     runs on the model. Scripted workloads have no service levels.

@@ -1,4 +1,4 @@
-"""The effects that are possible on every cluster of real brokers."""
+"""Declares the effects that are possible on every cluster of real brokers."""
 
 from typing import Final
 

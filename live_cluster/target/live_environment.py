@@ -44,7 +44,7 @@ class LiveEnvironment(TargetEnvironment):
         trace: Trace,
         watches: dict[int, BrokerWatch],
         now_us: Callable[[], int],
-        take_over: Callable[[], None],
+        move_events: Callable[[], None],
         settings: Callable[[], Mapping[str, PartitionSettings]],
         *,
         survivable: bool,
@@ -57,15 +57,15 @@ class LiveEnvironment(TargetEnvironment):
         self.trace = trace
         self._watches = watches
         self.now_us = now_us
-        self._take_over = take_over
+        self._move_events = move_events
         self._settings = settings
         self._survivable = survivable
         self._hangs = hangs
         self._stopping: set[int] = set()
         self._hanging: set[int] = set()
-        # The nodes that run according to the trace, and those that wait for their start, since
-        # when.
+        # The nodes that run according to the trace.
         self._running: set[int] = set()
+        # Nodes that cannot start yet, with the time since which they wait for their start.
         self._waiting_since_us: dict[int, int] = {}
         # Nodes that were paused before they could start.
         self._paused_before_start: set[int] = set()
@@ -79,8 +79,8 @@ class LiveEnvironment(TargetEnvironment):
     def check_nodes(self) -> None:
         """Report nodes that have ended by themselves, and start those that can start now.
 
-        A killed broker stays registered until its session expires. Up to 1.0 it fails to start
-        before that. In production, its supervisor would restart it until it succeeds.
+        A killed broker stays registered until its session expires. Up to 1.0, a start before that
+        fails. In production, a supervisor would restart the broker until it succeeds.
         """
         for node in self._nodes.values():
             node.poll()
@@ -128,16 +128,16 @@ class LiveEnvironment(TargetEnvironment):
         if not self._nodes[broker].is_running:
             return
         if broker in self.cluster.control.controllers:
-            # The records that it has committed are already on disk (``RaftLog.flush``).
+            # The records that a controller has committed are already on disk (``RaftLog.flush``).
             self._nodes[broker].kill()
-            self._take_over()
+            self._move_events()
         else:
             led = self._live_observer.led_by(broker)
             # A broker that is killed while it stops does not close its session.
             self.cluster.observed_metadata.stopping.discard(broker)
             self._nodes[broker].kill()
-            # Report what it did before it ended.
-            self._take_over()
+            # Report what the broker did before it ended.
+            self._move_events()
             self.cluster.logs[broker].observe(self.now_us(), led)
         self._report_stop(broker, cause)
 

@@ -133,7 +133,7 @@ class LiveObserver:
         return None if offsets is None else ObservedReplica(self, partition, broker, offsets)
 
     def leader_epoch(self, partition: str, broker: int) -> int:
-        """Return the latest leader epoch of a broker; up to 2.0 only its log has it."""
+        """Return a broker's latest leader epoch. Up to 2.0, only the broker's log file has it."""
         return max(
             self._watches[broker].leader_epoch(partition), self._cluster.logged_epoch(broker, partition)
         )
@@ -150,9 +150,9 @@ class LiveObserver:
     def recovery_sets(self, partition: str) -> tuple[tuple[int, ...], ...]:
         """Return the sets of brokers that can recover a partition.
 
-        With an empty ISR these are the eligible replicas that run. If none of them runs, any single
-        one may be able to lead, because others may have lost their eligibility when they were
-        killed.
+        With an empty ISR, the set has the eligible replicas that run. If none of them runs, each
+        replica is a set of its own, because the others may have lost their eligibility when they
+        were killed.
         """
         electable = self.electable(partition)
         state = self.partition_state(partition)

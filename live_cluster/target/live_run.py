@@ -75,8 +75,8 @@ class Brokers(ABC):
         """Run a plan, or skip it if there are obstacles.
 
         The files of brokers and clients go to *results*. The run is inconclusive if the brokers do
-        not start, or if they fail, or if *check* raises `RunStopped`. It regularly calls *tell*
-        with a function that returns the condition that it waits for.
+        not start, or if they fail, or if *check* raises `RunStopped`. The run regularly calls
+        *tell* with a function that returns a text about the condition that the run waits for.
         """
         start_s = time.monotonic()
         start_time = datetime.now(UTC).strftime(_START_FORMAT)
@@ -147,7 +147,7 @@ def _result_without_run(
     plan: Plan, seed: int, status: str, reasons: tuple[str, ...], target: RealTarget
 ) -> RunResult:
     """Return the result of a run that was skipped or failed to start."""
-    nothing = Evidence(
+    no_evidence = Evidence(
         release=plan.kafka,
         operations=(),
         trace=(),
@@ -163,7 +163,7 @@ def _result_without_run(
         verdict=Verdict(status=status, rules={}, reasons=reasons),
         expected=False,
         missed=(),
-        evidence=nothing,
+        evidence=no_evidence,
         faults=(),
         probes={},
         trace_digest="",

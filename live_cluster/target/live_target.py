@@ -42,10 +42,10 @@ from harrow.live_cluster.watches.internal_topic_watch import InternalTopicWatch
 from harrow.live_cluster.watches.transaction_watch import TransactionWatch
 
 _POLL_INTERVAL_US: Final = 30 * US_PER_MS
-"""The interval between observations of brokers. Without any `Activity` it is longer."""
+"""The interval between observations of brokers while there is `Activity`."""
 _QUIET_POLL_INTERVAL_US: Final = round(QUIET_POLL_INTERVAL_S * US_PER_SECOND)
 _PATIENCE: Final = Patience(transient_us=3 * US_PER_SECOND, step_us=180 * US_PER_SECOND)
-"""A failover takes up to half a minute, and a checkpoint is written once a minute."""
+"""Longer than the slowest changes: a failover of half a minute, a checkpoint once a minute."""
 
 
 class LiveTarget:
@@ -68,7 +68,7 @@ class LiveTarget:
         handlers: Handlers[LiveEnvironment],
         wait: Callable[[str], None] = lambda _: None,
     ) -> None:
-        """Use the cluster that *make* returns; it calls *wait* while it starts.
+        """Use the cluster that *make* returns. While the cluster starts, it calls *wait*.
 
         The files of clients go to *folder*.
         """
@@ -79,10 +79,10 @@ class LiveTarget:
         self._events_noted = 0
         # If a later step fails, close all that earlier steps have opened.
         with ExitStack() as opened:
-            self._make(opened, plan, choices, folder, make, handlers, wait)
+            self._open_resources(opened, plan, choices, folder, make, handlers, wait)
             self._open = opened.pop_all()
 
-    def _make(
+    def _open_resources(
         self,
         opened: ExitStack,
         plan: Plan,
@@ -201,7 +201,7 @@ class LiveTarget:
             self.trace,
             self._watches,
             self._clock.tick,
-            self._event_queue.take_over,
+            self._event_queue.move_to_trace,
             self.partition_settings,
             survivable=plan.survivable,
             hangs=RELEASES[plan.kafka].behaviours.replication.out_of_range_follower == HANGS,
@@ -322,7 +322,7 @@ class LiveTarget:
     def evidence(self) -> Evidence:
         """Return the evidence for the rules.
 
-        It stops the clients first, so that the logs are not older than the history.
+        Stop the clients first, so that the logs are not older than the history.
         """
         self.clients.stop()
         for process in self._client_processes:
@@ -353,13 +353,13 @@ class LiveTarget:
     def _observe(self) -> None:
         """Add the reports of other threads to the trace, and observe logs and processes."""
         self._check_threads()
-        self._event_queue.take_over()
+        self._event_queue.move_to_trace()
         for broker, refusal in self._cluster.refusals():
             self.environment.report_truncation_refusal(broker, refusal)
         for broker, controller_epoch in self._cluster.resignations():
             self.trace.emit(ControllerResigned, broker, controller_epoch)
         self.environment.check_nodes()
-        # Leaders first: followers append what leaders have.
+        # Observe leaders first, because followers append what leaders have.
         logs = self._cluster.logs
         led = {broker: self.observer.led_by(broker) for broker in logs}
         for broker in sorted(logs, key=lambda broker: not led[broker]):
@@ -369,7 +369,7 @@ class LiveTarget:
                 self._log_starts.observe(broker, filter(logs[broker].has_log, owned))
 
     def _running_leader(self, partition: str) -> int | None:
-        """Return the leader that the control plane names, None unless its process runs."""
+        """Return the leader that the control plane names, None if its process cannot answer."""
         state = self._cluster.observed_metadata.partition_state(partition)
         return None if state is None or not self._can_answer(state.leader) else state.leader
 
@@ -389,17 +389,17 @@ class LiveTarget:
         final = {}
         state = self.observer.partition_state(partition)
         for broker in self._cluster.replicas_of(partition):
-            logs, seen = self._cluster.logs[broker], self.observer.replica(partition, broker)
+            logs, observed_replica = self._cluster.logs[broker], self.observer.replica(partition, broker)
             if not logs.has_log(partition):
                 continue
-            begin = self._log_starts.log_start_of(broker, partition)
+            log_start = self._log_starts.log_start_of(broker, partition)
             final[broker] = FinalLog(
                 leo=logs.leo(partition),
-                hw=0 if seen is None else seen.hw,
+                hw=0 if observed_replica is None else observed_replica.hw,
                 flushed=logs.flushed(partition),
                 epochs=logs.epochs(partition),
-                batches=tuple(batch for batch in logs.batches(partition) if batch.next_offset > begin),
-                begins_at=begin,
+                batches=tuple(batch for batch in logs.batches(partition) if batch.next_offset > log_start),
+                begins_at=log_start,
                 in_sync=state is not None and broker in state[2],
             )
         return final

@@ -20,7 +20,7 @@ class LogStarts:
 
     *reported* returns the log starts that a broker has reported, *deleted_below* the offset below
     which requests may have deleted records. Brokers do not log why they delete a segment: the rules
-    decide whether its age explains that.
+    decide whether the age of the segment explains the deletion.
     """
 
     def __init__(
@@ -56,9 +56,9 @@ class LogStarts:
                 self._starts[broker, partition] = start
             start = on_disk if start is None else max(start, on_disk)
             if start > before:
-                self._raise(broker, partition, start, logs.size_bytes(partition))
+                self._report_raise(broker, partition, start, logs.size_bytes(partition))
 
-    def _raise(self, broker: int, partition: str, start: int, bytes_left: int) -> None:
+    def _report_raise(self, broker: int, partition: str, start: int, bytes_left: int) -> None:
         state = self._partition_state(partition)
         leader = broker if state is None else state.leader
         reason = RETENTION_MS

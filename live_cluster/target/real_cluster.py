@@ -117,7 +117,7 @@ class RealCluster(Protocol):
         """
 
     def refusals(self) -> Iterable[tuple[int, RefusalLine]]:
-        """Return the known truncations that brokers have refused since the last call."""
+        """Return the logged truncations that brokers have refused since the last call."""
 
     def logged_epoch(self, broker: int, partition: str) -> int:
         """Return the leader epoch in a broker's log, -1 if there is none or no log."""
@@ -133,7 +133,7 @@ class RealCluster(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterContext:
-    """The context of a cluster in a run.
+    """What a run gives to the cluster that it uses.
 
     A cluster that reports all of its activity calls ``activity.begin``. While it starts, it
     regularly calls ``wait`` with the condition that it waits for; ``wait`` raises if the run must

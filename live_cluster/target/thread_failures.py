@@ -34,11 +34,11 @@ class ThreadFailures:
         if self._first is not None:
             raise ThreadFailedError(self._first)
 
-    def _record(self, ended: threading.ExceptHookArgs) -> None:
-        if self._first is not None or issubclass(ended.exc_type, SystemExit):
+    def _record(self, failure: threading.ExceptHookArgs) -> None:
+        if self._first is not None or issubclass(failure.exc_type, SystemExit):
             return
-        name = "without a name" if ended.thread is None else f"`{ended.thread.name}`"
-        stack = traceback.extract_tb(ended.exc_traceback)
+        name = "without a name" if failure.thread is None else f"`{failure.thread.name}`"
+        stack = traceback.extract_tb(failure.exc_traceback)
         place = f" ({Path(stack[-1].filename).name}:{stack[-1].lineno})" if stack else ""
-        error = traceback.format_exception_only(ended.exc_type, ended.exc_value)[-1].strip()
+        error = traceback.format_exception_only(failure.exc_type, failure.exc_value)[-1].strip()
         self._first = f"the thread {name} failed: {error}{place}"

@@ -17,12 +17,12 @@ from harrow.live_cluster.errors import LiveError
 from harrow.live_cluster.users.command_word import CommandWord
 
 _PLACEHOLDER: Final = re.compile(r"(?<!\$)\{\{([A-Za-z_]\w*)\}\}|(?<!\$)\{([A-Za-z_]\w*)\}", re.ASCII)
-"""``{broker}`` is a placeholder, ``{{broker}}`` the text ``{broker}``; ``${BROKER}`` is for the
-shell."""
+"""``{broker}`` is a placeholder, and ``{{broker}}`` stands for the text ``{broker}``. The shell
+expands ``${BROKER}``."""
 _SHELL: Final = "/bin/sh"
 _START_GATE: Final = (_SHELL, "-c", 'read -r _ && exec "$@" </dev/null', _SHELL)
 """Waits for a line on standard input before it runs the command. If harrow is killed before it has
-written the process into the journal, no line comes, and the command never runs."""
+recorded the process in the journal, no line arrives, and the command never runs."""
 _POLL_INTERVAL_S: Final = 0.02
 _OUTPUT_EXCERPT_BYTES: Final = 500
 
@@ -77,17 +77,17 @@ class FilledCommand:
     limit_s: float
 
     def begin(
-        self, folder: Path, log: Path, note: Callable[[int], None] = lambda _pid: None
+        self, folder: Path, log: Path, record_pid: Callable[[int], None] = lambda _pid: None
     ) -> "RunningCommand":
         """Start the command, and append its output to *log*.
 
-        The command does nothing until *note* has been called with its process id.
+        The command does nothing until *record_pid* has been called with its process id.
         """
         try:
             with log.open("ab") as output:
                 output.write(f"$ {self}\n".encode(errors="backslashreplace"))
                 output.flush()
-                begin = output.tell()
+                output_start = output.tell()
                 process = subprocess.Popen(  # noqa: S603 - the user's own command
                     (*_START_GATE, *self.argv),
                     cwd=folder,
@@ -99,9 +99,9 @@ class FilledCommand:
                 )
         except OSError as error:
             raise CommandError(f"cannot run {self}: {error.strerror}") from error
-        running = RunningCommand(self, process, log, begin)
+        running = RunningCommand(self, process, log, output_start)
         try:
-            note(running.pid)
+            record_pid(running.pid)
             running.release()
         except BaseException:
             running.end()
@@ -124,13 +124,13 @@ class RunningCommand:
     """A started command. When its time limit has passed, its whole session is killed."""
 
     def __init__(
-        self, command: FilledCommand, process: "subprocess.Popen[bytes]", log: Path, begin: int
+        self, command: FilledCommand, process: "subprocess.Popen[bytes]", log: Path, output_start: int
     ) -> None:
         self.pid = process.pid
         self._command = command
         self._process = process
         self._log = log
-        self._begin = begin
+        self._output_start = output_start
         self._until_s = time.monotonic() + command.limit_s
         _started[self.pid] = process
 
@@ -141,7 +141,10 @@ class RunningCommand:
             stdin.write(b"\n")
 
     def has_ended(self) -> bool:
-        """Return whether it has succeeded. Raise `CommandError` if it failed or takes too long."""
+        """Return whether the command has succeeded. Raise `CommandError` if it has failed.
+
+        A command that takes too long is killed, and has failed.
+        """
         code = self._process.poll()
         if code is None and time.monotonic() < self._until_s:
             return False
@@ -156,7 +159,7 @@ class RunningCommand:
         return True
 
     def wait(self) -> None:
-        """Wait until it has succeeded; if the wait is interrupted, the command continues."""
+        """Wait until the command has succeeded. It continues if the wait is interrupted."""
         while not self.has_ended():
             time.sleep(_POLL_INTERVAL_S)
 
@@ -169,13 +172,13 @@ class RunningCommand:
 
     def _last_line(self) -> str:
         with self._log.open("rb") as log:
-            log.seek(self._begin)
+            log.seek(self._output_start)
             output = log.read()[-_OUTPUT_EXCERPT_BYTES:].decode("utf-8", "backslashreplace").strip()
         return f": {output.splitlines()[-1]}" if output else ""
 
 
 def is_running(pid: int) -> bool:
-    """Return whether a command runs, started by this process or by an earlier one that was killed.
+    """Return whether a command is still running, even if an earlier harrow process started it.
 
     Each command is the leader of a session. An ended process keeps its session until its
     `RunningCommand` asks for the exit code.
@@ -190,7 +193,7 @@ def is_running(pid: int) -> bool:
 
 
 def _filled(text: str, values: Mapping[str, CommandWord]) -> str:
-    def value_of(place: re.Match[str]) -> str:
-        return f"{{{place[1]}}}" if place[2] is None else values[place[2]]
+    def value_of(match: re.Match[str]) -> str:
+        return f"{{{match[1]}}}" if match[2] is None else values[match[2]]
 
     return _PLACEHOLDER.sub(value_of, text)

@@ -24,10 +24,10 @@ class UnsafeWordError(LiveError):
 class CommandWord(str):
     """A value that every program takes literally, anywhere in a command line.
 
-    Quoting cannot guarantee that. A value may already be inside double quotes, and two shells read
-    a line for `ssh`, the second without the quotes of the first. So a word contains no character
-    that is special to a shell or to `ssh`, and does not begin with `-`, which would make it an
-    option.
+    Quoting a value cannot guarantee that. The value may already be inside double quotes, and two
+    shells read a line for `ssh`, the second without the quotes of the first. So a word contains no
+    character that is special to a shell or to `ssh`, and does not begin with `-`, which would make
+    it an option.
     """
 
     __slots__ = ()

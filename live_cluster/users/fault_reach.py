@@ -1,8 +1,9 @@
-"""Finds out which fault is possible on which target.
+"""Finds out which faults are possible on each kind of target.
 
-It checks small campaigns with one fault each: with only the required fields, with each choice of a
-field, with links between brokers, and on a producer and an application. So the table of faults and
-targets follows from `harrow.live_cluster.reach.feasible`, even for a new fault.
+For each fault, it checks small campaigns with one form of the fault each: with only the required
+fields, with each choice of a field, with links between brokers, and on a producer and an
+application. So the table of faults and targets follows from `harrow.live_cluster.reach.feasible`,
+even for a new fault.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -26,9 +27,9 @@ from harrow.cluster_model.topology import (
 from harrow.faults.fault import Fault
 from harrow.live_cluster.local.started_effects import started_reach
 from harrow.live_cluster.reach.feasible import Reach, obstacles_within
-from harrow.live_cluster.reach.rehearsal import lacks_of
+from harrow.live_cluster.reach.rehearsal import reasons_against
 from harrow.live_cluster.releases.kafka_release import KRAFT, ZOOKEEPER, pinned_releases
-from harrow.live_cluster.users.users_reach import UNOBSERVABLE_COLUMNS, USERS
+from harrow.live_cluster.users.users_reach import UNOBSERVABLE_COLUMNS, USER_CLUSTER_EFFECTS
 
 _PRODUCER: Final = "producer-0"
 _APPLICATION: Final = "application-0"
@@ -40,13 +41,13 @@ _EXAMPLES: Final[Mapping[type[Any], Any]] = {
     kinds.ClientMarker: _PRODUCER,
     kinds.PartitionMarker: "t-0",
 }
-_ENDS: Final = (1, 2)
-"""Brokers as ends of links, different from the end in `_EXAMPLES`."""
+_LINK_ENDS: Final = (1, 2)
+"""Brokers as ends of links. They differ from the end in `_EXAMPLES`."""
 
 
 @dataclass(frozen=True, slots=True)
 class FaultReach:
-    """Whether a fault is possible on a target in any form, and the obstacles of the other forms."""
+    """Whether some form of a fault is possible on a target, and the obstacles to other forms."""
 
     is_possible: bool
     obstacles: tuple[str, ...]
@@ -65,14 +66,14 @@ def targets_of(fault: type[Fault]) -> dict[str, FaultReach]:
 
 def _reach(plans: list[Plan], obstacles_of: Callable[[Plan], Iterable[str]]) -> FaultReach:
     obstacles = [tuple(obstacles_of(plan)) for plan in plans]
-    reasons = dict.fromkeys(reason for of_plan in obstacles for reason in of_plan)
+    reasons = dict.fromkeys(reason for plan_obstacles in obstacles for reason in plan_obstacles)
     return FaultReach(is_possible=not all(obstacles), obstacles=tuple(reasons))
 
 
 def _targets() -> dict[str, Callable[[Plan], Iterable[str]]]:
-    """Return, for each target, a function that yields the obstacles of a plan.
+    """Return, for each kind of target, a function that yields the obstacles to a plan.
 
-    The newest release of each mode represents the mode.
+    The newest release with ZooKeeper, or KRaft, stands for all releases with it.
     """
     newest = {mode: release for release in pinned_releases() for mode in release.modes}
     users = Reach(
@@ -80,10 +81,10 @@ def _targets() -> dict[str, Callable[[Plan], Iterable[str]]]:
         metadata=ZOOKEEPER,
         sight=Sight.ANY_BROKERS,
         unobservable=UNOBSERVABLE_COLUMNS,
-        lack=USERS.lack,
+        why_impossible=USER_CLUSTER_EFFECTS.lack,
     )
     return {
-        "model": partial(lacks_of, lack=MODEL.lack),
+        "model": partial(reasons_against, why_impossible=MODEL.lack),
         "ZooKeeper": partial(obstacles_within, reach=started_reach(newest[ZOOKEEPER], ZOOKEEPER)),
         "KRaft": partial(obstacles_within, reach=started_reach(newest[KRAFT], KRAFT)),
         "yours": partial(obstacles_within, reach=users),
@@ -111,7 +112,7 @@ def _examples(fault: type[Fault]) -> Iterator[Fault]:
     for item in fields_of(fault):
         examples += [fault(**{**required, item.attribute: choice}) for choice in item.choices]
         if item.kind is kinds.LinkEndMarker and not item.required:
-            examples.append(fault(**{**required, item.attribute: _ENDS}))
+            examples.append(fault(**{**required, item.attribute: _LINK_ENDS}))
         if item.kind is kinds.ClientTargetMarker:
             examples.append(fault(**{**required, item.attribute: _APPLICATION}))
     yield from (example for example in examples if example.problem() is None)

@@ -20,13 +20,13 @@ Without further writes, a follower may never learn it.
 """
 _POLL_INTERVAL_S: Final = 0.25
 _VERSIONS: Final = (4, 11)
-"""Since 2.4 a follower answers only fetches of version 11, which have a rack (KIP-392); before,
-any."""
+"""The versions of Fetch to use. Since 2.4 a follower answers clients only in version 11, which has
+a rack (KIP-392); older followers answer any version."""
 _BYTES: Final = 1 << 20
 
 
 class FetchedLogs(ReplicaLogs):
-    """A broker's logs up to their high watermarks, where the broker stops serving clients."""
+    """A broker's logs up to the high watermarks. Clients cannot read beyond them."""
 
     def __init__(self, connection: BrokerConnection, partitions: Sequence[str], names: Names) -> None:
         self._connection = connection
@@ -52,7 +52,7 @@ class FetchedLogs(ReplicaLogs):
         return self._batches[partition]
 
     def _read(self) -> bool:
-        """Read all logs; return whether they could be read to their ends."""
+        """Read all logs; return whether each was readable up to its log end offset."""
         try:
             replicas = replica_offsets(self._connection, self._partitions, names=self._names)
             self._ends = {partition: offsets.leo for partition, offsets in replicas.items()}

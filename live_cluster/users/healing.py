@@ -24,7 +24,7 @@ _ANSWER_TIMEOUT_S: Final = 30.0
 _START_ATTEMPTS: Final = 4
 _SURVEY_TIMEOUT_S: Final = 2.0
 _DELETION_MAX_S: Final = 60.0
-_ABSENCE_S: Final = 3.0
+_STAYS_DELETED_S: Final = 3.0
 
 
 class HealingError(LiveError):
@@ -58,7 +58,7 @@ class Healing:
                 self._undo(fault, self._run_cure)
         for fault in faults:
             if fault.command is CommandName.PAUSE:
-                # If it was about to be killed, its process may be gone.
+                # If the broker was about to be killed too, its process may be gone.
                 self._undo(fault, self._resume if fault.broker in down else self._resume_or_start)
         for fault in faults:
             if fault.command in (CommandName.KILL, CommandName.STOP):
@@ -70,8 +70,8 @@ class Healing:
 
     def _undo(self, fault: JournalledFault, undo: Callable[[JournalledFault], None]) -> None:
         try:
-            # Wait here and not for all commands at first: a paused broker stops only after it is
-            # resumed.
+            # Wait for this command only now, not for all commands first: a paused broker obeys a
+            # stop command only after it is resumed.
             self._wait_for_command(fault)
             undo(fault)
         except LiveError as error:
@@ -109,7 +109,7 @@ class Healing:
             return
         # With ZooKeeper a broker does not start while its former process is registered.
         _wait(lambda: not self._is_registered(fault.broker), _REGISTRATION_MAX_S)
-        # Try again if it ended at once because its former process was still in the way.
+        # Try again if the broker ended at once because its former process was still in the way.
         for _ in range(_START_ATTEMPTS):
             self._say(f"starting broker {fault.broker}")
             start.run(self._journal.folder, self._log)
@@ -122,7 +122,7 @@ class Healing:
             return connection.answers()
 
     def _is_registered(self, broker: int) -> bool:
-        """Return whether ZooKeeper still has a dead broker; False if no broker answers."""
+        """Return whether a dead broker is still registered; False if no broker answers."""
         cluster = next(self._surveys(), None)
         return (
             cluster is not None
@@ -131,7 +131,7 @@ class Healing:
         )
 
     def _surveys(self) -> Iterator[Survey]:
-        """Yield the cluster as its controller describes it, found through each bootstrap server."""
+        """Find the controller through each bootstrap server; yield its survey of the cluster."""
         for address in () if self._file is None else self._file.bootstrap:
             try:
                 with self._connect(address, _SURVEY_TIMEOUT_S) as connection:
@@ -146,7 +146,7 @@ class Healing:
         return BrokerConnection(address, timeout_s=timeout_s, security=self._security)
 
     def _wait_for_command(self, fault: JournalledFault) -> None:
-        """Wait for the end of the command that caused a fault: it may outlive harrow."""
+        """Wait for the end of the command that caused a fault. The command may outlive harrow."""
         pid = fault.pid
         if pid is not None and not _wait(lambda: not is_running(pid), fault.cure.limit_s):
             raise HealingError(f"the command that caused it is still running (process {pid})")
@@ -160,9 +160,9 @@ class Healing:
             self._journal.record_deletion(topic)
 
     def _stay_deleted(self, topics: list[str]) -> bool:
-        """Return whether deleted topics do not come back for a while.
+        """Return whether deleted topics stay deleted for a while.
 
-        A broker that was paused handles earlier requests of clients when it continues, and may
+        A broker that was paused handles earlier requests of clients when it resumes, and may
         create the topic again (``auto.create.topics.enable``).
         """
 
@@ -170,7 +170,7 @@ class Healing:
             cluster = next(self._surveys(), None)
             return cluster is None or not cluster.assignments.keys().isdisjoint(topics)
 
-        return not _wait(came_back, _ABSENCE_S)
+        return not _wait(came_back, _STAYS_DELETED_S)
 
     def _delete(self, topics: list[str]) -> bool:
         cluster = next(self._surveys(), None)
@@ -185,5 +185,5 @@ class Healing:
         return True
 
 
-def _wait(holds: Callable[[], bool], limit_s: float) -> bool:
-    return wait_until(holds, limit_s, _POLL_INTERVAL_S)
+def _wait(condition: Callable[[], bool], limit_s: float) -> bool:
+    return wait_until(condition, limit_s, _POLL_INTERVAL_S)

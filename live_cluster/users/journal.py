@@ -25,7 +25,7 @@ _OWNER_ONLY: Final = 0o600
 
 
 class JournalError(LiveError):
-    """Another process uses the cluster, or has left faults in force; the message says which."""
+    """The journal is damaged, in use, or has faults of an earlier run; the message says which."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,7 +93,7 @@ class Journal:
     def of(cls, state: Path, cluster_id: str, cluster_file: Path) -> Self:
         """Open the journal of a cluster below the state folder."""
         name = hashlib.sha256(cluster_id.encode()).hexdigest()[:16]
-        # Without `..`: the working directory of the run may be gone at the time of healing.
+        # Store an absolute path: the working directory of the run may be gone when harrow heals.
         folder = cluster_file.parent.resolve()
         return cls(state / f"{name}{_SUFFIX}", folder / cluster_file.name, folder)
 
@@ -141,7 +141,7 @@ class Journal:
         return fault
 
     def record_pid(self, fault: JournalledFault, pid: int) -> None:
-        """Record the process of the command; while it runs, the fault may still strike."""
+        """Record the process of a command. While the process runs, the fault may still strike."""
         self._in_force[fault.number] = replace(self._in_force[fault.number], pid=pid)
         self._write(number=fault.number, pid=pid)
 
@@ -195,7 +195,7 @@ class Journal:
                     "command": CommandName(fault["deed"]),
                     "address": (host, port),
                     "cure": _command(fault["cure"]),
-                    # Journals of older versions lack it.
+                    # Journals of older versions of harrow lack ``start``.
                     "start": _command(fault["start"]) if fault.get("start") else None,
                 }
                 self._in_force[fault["number"]] = JournalledFault(**fields)

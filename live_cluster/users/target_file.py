@@ -53,7 +53,7 @@ TOPICS: Final = "topics"
 ALLOWED: Final = (TOPICS, *HEALED_BY)
 """Every permission that a file can give."""
 _LINK_COMMANDS: Final = frozenset({CommandName.CUT, CommandName.RESTORE})
-_LIMIT_US: Final = 60 * US_PER_SECOND
+_DEFAULT_LIMIT_US: Final = 60 * US_PER_SECOND
 _BROKER_MAX: Final = 2**31 - 1
 _ADDRESS: Final = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^\s:,/\[\]]+):([0-9]{1,5})")
 _VARIABLE: Final = re.compile(r"\$\{([A-Za-z_]\w*)\}", re.ASCII)
@@ -77,7 +77,7 @@ class ListedBroker:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TargetFile:
-    """A target file. ``brokers`` are in the order of the file; none means all brokers."""
+    """A target file. ``brokers`` are in the order of the file. Empty stands for all brokers."""
 
     path: Path
     bootstrap: tuple[tuple[str, int], ...]
@@ -232,18 +232,18 @@ def load_target_file(path: Path, environ: Mapping[str, str] = os.environ) -> Tar
     try:
         document = nodes.compose(text)
     except nodes.YamlError as error:
-        raise _refused(path, error.mistakes) from None
+        raise _refusal(path, error.mistakes) from None
     mistakes = list(document.mistakes)
     if not isinstance(document.root, nodes.MapNode):
         mistakes.append(nodes.Mistake(document.root.mark, "a cluster is a mapping (`key: value`)"))
-        raise _refused(path, mistakes)
+        raise _refusal(path, mistakes)
     reading = Reading(_unknown_key, mistakes)
     body = _FILE.read(document.root, "", document.root.mark, reading)
     if body is None or len(mistakes) > len(document.mistakes):
-        raise _refused(path, mistakes)
+        raise _refusal(path, mistakes)
     file = _TargetFileReader(path, body, environ, reading).read()
     if mistakes:
-        raise _refused(path, mistakes)
+        raise _refusal(path, mistakes)
     return file
 
 
@@ -252,7 +252,7 @@ def target_file_schema() -> dict[str, Any]:
     return schema_of(_FILE)
 
 
-def _refused(path: Path, mistakes: Sequence[nodes.Mistake]) -> TargetFileError:
+def _refusal(path: Path, mistakes: Sequence[nodes.Mistake]) -> TargetFileError:
     places = sorted({(mistake.mark.line, mistake.mark.column, mistake.message) for mistake in mistakes})
     return TargetFileError([Problem(str(path), *place) for place in places])
 
@@ -270,7 +270,7 @@ class _TargetFileReader:
         self._path = path
         self._body = body
         self._environ = environ
-        self._limit_us = body.get("timeout") or _LIMIT_US
+        self._limit_us = body.get("timeout") or _DEFAULT_LIMIT_US
         self._problem = reading.problem
 
     def read(self) -> TargetFile:
@@ -310,8 +310,8 @@ class _TargetFileReader:
             name = CommandName(key)
             limit_us = part.get("timeout") or self._limit_us
             command = commands[name] = Command(part.get("run"), limit_us / US_PER_SECOND)
-            of_peer = PEER_PLACEHOLDERS if name in _LINK_COMMANDS else ()
-            placeholders = [*BROKER_PLACEHOLDERS, *of_peer, *sorted(variables)]
+            peer_placeholders = PEER_PLACEHOLDERS if name in _LINK_COMMANDS else ()
+            placeholders = [*BROKER_PLACEHOLDERS, *peer_placeholders, *sorted(variables)]
             for placeholder in command.placeholders():
                 if placeholder not in placeholders:
                     hint = suggestion(placeholder, placeholders)

@@ -1,4 +1,4 @@
-"""Controls brokers and links of the user's cluster; each command first goes to the journal."""
+"""Controls brokers and links of the user's cluster. The journal records each fault beforehand."""
 
 import time
 from collections import Counter
@@ -69,12 +69,12 @@ class FaultCommands:
         self.cure(name, broker, peer)
         self.record_end((name,), broker, peer)
 
-    def is_dead(self, broker: int) -> bool:
-        """Return whether a paused broker is dead. If so, record that healing must start it.
+    def record_if_dead(self, broker: int) -> bool:
+        """Return whether a paused broker is dead. If it is, record that healing must start it.
 
-        No command asks for the state of a process, so only its silence shows it. Without a command
-        that starts the broker, the pause stays in the journal, and healing tells the user what to
-        do.
+        No command asks for the state of a process, so a broker that does not answer counts as dead.
+        Without a command that starts the broker, the pause stays in the journal, and healing tells
+        the user what to do.
         """
         if self.answers(broker) or self._file.command(CommandName.START, broker) is None:
             return False
@@ -125,7 +125,7 @@ class FaultCommands:
 
 
 class UserBroker:
-    """The process of a broker, in the state that harrow's commands have left it (`NodeProcess`).
+    """The process of a broker, in the state after harrow's commands (a `NodeProcess`).
 
     ``id`` is the broker's id in the campaign, *cluster_id* its id on the cluster.
     """
@@ -143,14 +143,14 @@ class UserBroker:
 
     @property
     def is_running(self) -> bool:
-        """Whether the broker runs; while it stops, it does until the command returns."""
+        """Whether the broker runs. A broker that stops runs until its stop command has returned."""
         return self._is_up
 
     def poll(self) -> None:
         """Notice the end of a stop, and restart a broker that has not come up.
 
-        With ZooKeeper a broker ends at once while its former process is registered. That is
-        invisible if no broker answers.
+        With ZooKeeper a broker ends at once while its former process is registered. If no broker
+        answers, harrow cannot see whether it is.
         """
         if self._stopping is not None and self._stopping.has_ended():
             self._stopping = None
@@ -187,11 +187,11 @@ class UserBroker:
         self.is_paused = True
 
     def resume(self) -> None:
-        """Resume the broker; if it has died meanwhile, it is down from now on."""
+        """Resume the broker. If it has died while it was paused, treat it as down."""
         try:
             self._commands.undo(CommandName.PAUSE, self._cluster_id)
         except CommandError:
-            if not self._commands.is_dead(self._cluster_id):
+            if not self._commands.record_if_dead(self._cluster_id):
                 raise
             self._is_up, self._started_s = False, None
         self.is_paused = False

@@ -90,8 +90,8 @@ class _ControlPlane:
 class UserCluster:
     """Brokers that harrow did not start (`harrow.live_cluster.target.real_cluster.RealCluster`).
 
-    On exit it heals the cluster and deletes the topics. *survey* describes the cluster before the
-    run; *permitted* has the permissions.
+    On exit, `UserCluster` heals the cluster and deletes harrow's topics. *survey* describes the
+    cluster before the run; *permitted* are the permissions that the user has given.
     """
 
     follows_logs = False
@@ -114,17 +114,17 @@ class UserCluster:
         brokers = map_brokers(plan, present)
         if brokers is None:
             raise NotReadyError(
-                f"the campaign has {len(plan.cluster.brokers)} brokers, the cluster {len(present)}"
+                f"the campaign has {len(plan.cluster.brokers)} brokers, and may use {len(present)} of the cluster's"
             )
-        run = secrets.token_hex(4)
+        run_id = secrets.token_hex(4)
         topics = [topic.name for topic in plan.cluster.topics]
-        self.names = Names(brokers, {topic: f"{PREFIX}{run}-{topic}" for topic in topics})
+        self.names = Names(brokers, {topic: f"{PREFIX}{run_id}-{topic}" for topic in topics})
         self.spec: ClusterSpec = plan.cluster
         uses_zookeeper = survey.metadata == ZOOKEEPER
         # The reasons of elections are in logs that harrow cannot read.
         self.observed_metadata = ObservedMetadata(context.report, has_znodes=uses_zookeeper)
         self._assignments = topic_assignments(self.spec)
-        self.observed_metadata.assignments.begin(self._assignments)
+        self.observed_metadata.assignments.set_initial(self._assignments)
         self._journal = journal
         self._permitted = permitted
         log = context.folder / "commands.log"
@@ -139,13 +139,13 @@ class UserCluster:
         }
         self.security: Mapping[str, str] = file.security.settings
         self.control: ControlPlaneAccess = _ControlPlane(
-            # Only running brokers report registrations. Without any, a broker is started until it
-            # comes up.
+            # Only running brokers report registrations. If none runs, harrow repeats the start of a
+            # broker until it comes up.
             keeps_registrations=lambda: uses_zookeeper and any(map(self._is_alive, brokers)),
             elect=self._elect,
         )
         self._watch = MetadataWatch(
-            self.observed_metadata, topics, context.activity, self.names, tells_controller=uses_zookeeper
+            self.observed_metadata, topics, context.activity, self.names, finds_controller=uses_zookeeper
         )
         self._open = ExitStack()
         with ExitStack() as opened:
@@ -187,7 +187,7 @@ class UserCluster:
                         f"broker {self.names.cluster_broker(broker)} ({host}:{port}) does not answer"
                     )
         self._watch.start({broker: self.connect(broker) for broker in self.brokers}, self._is_alive)
-        with self._controller() as connection:
+        with self._connect_to_controller() as connection:
             for topic in self.spec.topics:
                 name = self.names.cluster_topic(topic.name)
                 self._journal.record_topic(name)
@@ -222,7 +222,7 @@ class UserCluster:
     def _connect(self, broker: int, timeout_s: float) -> BrokerConnection:
         return BrokerConnection(self.servers[broker], timeout_s=timeout_s, security=self._file.security)
 
-    def _controller(self) -> BrokerConnection:
+    def _connect_to_controller(self) -> BrokerConnection:
         """Return a connection for administration: to the controller, or with KRaft any broker."""
         for broker in self.brokers:
             try:
@@ -238,7 +238,7 @@ class UserCluster:
         raise NotReadyError("the cluster has no controller")
 
     def _elect(self, partitions: Iterable[str]) -> None:
-        with self._controller() as connection:
+        with self._connect_to_controller() as connection:
             elect_preferred_leaders(connection, map(self.names.cluster_partition, partitions))
 
     def _is_alive(self, broker: int) -> bool:

@@ -12,7 +12,12 @@ from harrow.live_cluster.users.command_word import PEER_PLACEHOLDERS, broker_wor
 from harrow.live_cluster.users.journal import Journal, JournalError, state_folder
 from harrow.live_cluster.users.target_file import ALLOWED, Notify, TargetFile
 from harrow.live_cluster.users.user_cluster import UserCluster
-from harrow.live_cluster.users.users_reach import USERS, Settings, obstacles_on, permissions_for
+from harrow.live_cluster.users.users_reach import (
+    USER_CLUSTER_EFFECTS,
+    Settings,
+    obstacles_on,
+    permissions_for,
+)
 from harrow.live_cluster.wire.connection import BrokerConnection, ConnectionLostError
 from harrow.live_cluster.wire.survey import Survey, broker_settings, survey_cluster, topic_settings
 
@@ -27,7 +32,7 @@ def _connect(file: TargetFile, address: tuple[str, int]) -> BrokerConnection:
 
 
 def survey_of(file: TargetFile) -> Survey:
-    """Return the survey of the first bootstrap server that answers.
+    """Return a survey of the cluster from the first bootstrap server that answers.
 
     Raise `ConnectionLostError` if no server answers, `UnsafeWordError` if a value is unsafe in a
     command.
@@ -49,10 +54,10 @@ def _check_words(file: TargetFile, survey: Survey) -> None:
     """Refuse values that are unsafe in a command, before a command needs them."""
     brokers = [node for node in survey.brokers if file.has_broker(node.id)]
     placeholders = frozenset().union(*(file.placeholders(node.id) for node in brokers))
-    of_peers = placeholders.intersection(PEER_PLACEHOLDERS)
+    peer_placeholders = placeholders.intersection(PEER_PLACEHOLDERS)
     for node in brokers:
         # Each broker is a peer of the others.
-        broker_words(node, node, file.placeholders(node.id) | of_peers)
+        broker_words(node, node, file.placeholders(node.id) | peer_placeholders)
 
 
 def settings_of_brokers(file: TargetFile, survey: Survey) -> Settings:
@@ -75,7 +80,7 @@ def settings_of_topics(file: TargetFile, survey: Survey) -> dict[str, dict[str, 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UserBrokers(Brokers):
-    """The cluster of a *file*, with its *survey* and the permissions that it grants."""
+    """The brokers of a user's cluster, with its target *file*, its *survey* and the permissions."""
 
     file: TargetFile
     survey: Survey
@@ -85,7 +90,7 @@ class UserBrokers(Brokers):
     say: Notify
 
     kind = KIND
-    handlers = USERS
+    handlers = USER_CLUSTER_EFFECTS
 
     def in_force(self) -> list[str]:
         """Describe the faults that are still in force, and the topics that still exist."""
@@ -102,9 +107,9 @@ class UserBrokers(Brokers):
 def user_brokers(file: TargetFile, *, everything: bool, say: Notify) -> Iterator[UserBrokers]:
     """Open a user's cluster for this process alone.
 
-    *everything* permits all commands, even those that its file does not allow. Raise
-    `ConnectionLostError` if it does not answer, `UnsafeWordError` if a value is unsafe in a
-    command, and `JournalError` if another run uses it or has left faults in force.
+    *everything* permits all commands, even those that the target file does not allow. Raise
+    `ConnectionLostError` if the cluster does not answer, `UnsafeWordError` if a value is unsafe in
+    a command, and `JournalError` if another run uses the cluster, or has left faults in force.
     """
     survey = survey_of(file)
     with Journal.of(state_folder(), survey.cluster_id, file.path) as journal:

@@ -38,16 +38,17 @@ def users_campaign(
 ) -> str:
     """Return the text of a campaign about a cluster with these *settings* and *topics*.
 
-    It omits settings with the default of the model's release. Its workload and faults are those of
-    `harrow new`. Raise `TooLargeError` if the cluster is too large, `UnwritablePlanError` if no
-    campaign can express it, and `SurveyError` if a setting has an invalid value.
+    The campaign omits settings that equal the default of the model's release. It has the workload
+    of `harrow new`, and crashes and pauses of brokers. Raise `TooLargeError` if the cluster is too
+    large, `UnwritablePlanError` if no campaign can express it, and `SurveyError` if a setting has
+    an invalid value.
     """
     plan = load_text(new_campaign(name), name).plans[0]
     release = survey.release.model_release
     brokers = survey.brokers
-    largest = max((node.id for node in brokers), default=0)
-    if len(brokers) > BROKERS_MAX or largest > BROKER_ID_MAX:
-        message = f"{len(brokers)} brokers with ids up to {largest}: a campaign has at most {BROKERS_MAX}"
+    largest_id = max((node.id for node in brokers), default=0)
+    if len(brokers) > BROKERS_MAX or largest_id > BROKER_ID_MAX:
+        message = f"{len(brokers)} brokers with ids up to {largest_id}: a campaign has at most {BROKERS_MAX}"
         raise TooLargeError(f"{message}, with ids up to {BROKER_ID_MAX}")
     assignments = {
         topic: assignment
@@ -57,8 +58,8 @@ def users_campaign(
     if (partitions := sum(map(len, assignments.values()))) > PARTITIONS_MAX:
         raise TooLargeError(f"{partitions} partitions: a campaign has at most {PARTITIONS_MAX}")
     by_broker = {
-        broker: _model_settings(BROKER, release, of_broker, with_zookeeper=survey.metadata == ZOOKEEPER)
-        for broker, of_broker in settings.items()
+        broker: _model_settings(BROKER, release, actual_settings, with_zookeeper=survey.metadata == ZOOKEEPER)
+        for broker, actual_settings in settings.items()
     }
     first, *others = by_broker.values()
     shared = {key: value for key, value in first.items() if all(other.get(key) == value for other in others)}

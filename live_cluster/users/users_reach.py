@@ -28,12 +28,14 @@ from harrow.live_cluster.wire.survey import Survey
 
 FIRST_WITH_LEADER_EPOCHS: Final = (2, 1)
 """The first release whose brokers report leader epochs (KIP-320)."""
-_FIRST_WITH_ELECTIONS: Final = (2, 4)
+_FIRST_WITH_ELECT_LEADERS_REQUEST: Final = (2, 4)
+"""The first release in which clients can request an election of preferred leaders (KIP-460)."""
 
 UNOBSERVABLE_COLUMNS: Final = frozenset({"flushed", "remote", "epochs", "log"})
+"""The columns of a replica's state that harrow cannot observe on a user's cluster."""
 
 Settings = Mapping[int, Mapping[str, str]]
-"""Settings of brokers, by their ids on the cluster."""
+"""Maps the id of each broker on the cluster to its settings."""
 
 _COMMANDS: Final[Mapping[type[FaultEffect], CommandName]] = {
     effects.Kill: CommandName.KILL,
@@ -46,30 +48,31 @@ _COMMANDS: Final[Mapping[type[FaultEffect], CommandName]] = {
 }
 
 
-def _is_between_brokers(effect: effects.LinkEffect) -> str | None:
+def _reason_against_link(effect: effects.LinkEffect) -> str | None:
+    """Return why no command can cut or restore a link, None if it is between brokers."""
     other = next((end for end in (effect.sender, effect.receiver) if isinstance(end, str)), None)
     return None if other is None else f"no command cuts a link with {other}"
 
 
-USERS: Final[Handlers[LiveEnvironment]] = Handlers(LIVE_EFFECTS)
-"""The effects that are possible on a user's cluster, if its file has the commands."""
-USERS.restrict(effects.Cut, _is_between_brokers)
-USERS.restrict(effects.Restore, _is_between_brokers)
-USERS.register_impossible(
+USER_CLUSTER_EFFECTS: Final[Handlers[LiveEnvironment]] = Handlers(LIVE_EFFECTS)
+"""The handlers of effects on a user's cluster, whose target file may lack their commands."""
+USER_CLUSTER_EFFECTS.restrict(effects.Cut, _reason_against_link)
+USER_CLUSTER_EFFECTS.restrict(effects.Restore, _reason_against_link)
+USER_CLUSTER_EFFECTS.register_impossible(
     "no command cuts the power, and harrow cannot see the disks", effects.LosePower, effects.TearWrite
 )
-USERS.register_impossible(
+USER_CLUSTER_EFFECTS.register_impossible(
     "harrow has no access to the disks",
     *(effects.LoseDisk, effects.SlowDisk, effects.FailLogDir),
     *(effects.DamageBatch, effects.RevertCheckpoint, effects.RemoveCheckpoint),
 )
-USERS.register_impossible("no command sets a clock", effects.StepClock)
-USERS.register_impossible(
+USER_CLUSTER_EFFECTS.register_impossible("no command sets a clock", effects.StepClock)
+USER_CLUSTER_EFFECTS.register_impossible(
     "harrow has no access to ZooKeeper", effects.ExpireSession, effects.DeleteController
 )
-USERS.register_impossible("no command makes a link slow", effects.SlowBroker, effects.SlowLink)
-USERS.register_impossible("no command breaks connections", effects.ResetLink)
-USERS.register_impossible(
+USER_CLUSTER_EFFECTS.register_impossible("no command makes a link slow", effects.SlowBroker, effects.SlowLink)
+USER_CLUSTER_EFFECTS.register_impossible("no command breaks connections", effects.ResetLink)
+USER_CLUSTER_EFFECTS.register_impossible(
     "messages go through harrow only on clusters that it started",
     effects.RuleMessages,
     effects.ReleaseMessages,
@@ -85,20 +88,20 @@ def obstacles_on(plan: Plan, file: TargetFile, survey: Survey, settings: Setting
     present = [node.id for node in survey.brokers if file.has_broker(node.id)]
     brokers = map_brokers(plan, present)
     if brokers is None:
-        yield f"the campaign has {len(plan.cluster.brokers)} brokers, the cluster has {len(present)}"
+        yield f"the campaign has {len(plan.cluster.brokers)} brokers, and may use {len(present)} of the cluster's"
         return
     reach = Reach(
         release=release,
         metadata=survey.metadata,
         sight=Sight.ANY_BROKERS,
         unobservable=UNOBSERVABLE_COLUMNS,
-        lack=partial(_lack, file, brokers),
+        why_impossible=partial(_why_impossible, file, brokers),
     )
     yield from obstacles(plan, reach)
     if plan.cluster.controller is not None and survey.metadata == ZOOKEEPER:
         yield "harrow cannot choose the controller"
     elects = any(isinstance(action, ElectPreferredLeaders) for step in plan.script for action in step.actions)
-    if elects and version_of(release.name) < _FIRST_WITH_ELECTIONS:
+    if elects and version_of(release.name) < _FIRST_WITH_ELECT_LEADERS_REQUEST:
         yield "clients cannot ask for preferred leaders before 2.4 (KIP-460)"
     clients: list[tuple[str, str]] = [
         *((producer.library, producer.name) for producer in plan.producers),
@@ -108,7 +111,7 @@ def obstacles_on(plan: Plan, file: TargetFile, survey: Survey, settings: Setting
     for library, client in clients:
         for name in LIBRARIES[library].lacking_security(file.security.settings):
             yield f"{client} uses {library}, which has no setting {name}"
-    yield from _obstacles_of_settings(plan, brokers, survey, settings)
+    yield from _differing_settings(plan, brokers, survey, settings)
 
 
 def permissions_for(plan: Plan) -> frozenset[str]:
@@ -121,13 +124,13 @@ def permissions_for(plan: Plan) -> frozenset[str]:
     return frozenset({TOPICS, *(command for command in HEALED_BY if command in commands)})
 
 
-def _lack(file: TargetFile, brokers: Mapping[int, int], effect: FaultEffect) -> str | None:
-    reason = USERS.lack(effect)
+def _why_impossible(file: TargetFile, brokers: Mapping[int, int], effect: FaultEffect) -> str | None:
+    reason = USER_CLUSTER_EFFECTS.lack(effect)
     command = _COMMANDS.get(type(effect))
     if reason is not None or command is None:
         return reason
     assert isinstance(effect, effects.BrokerEffect | effects.LinkEffect)
-    # The receiver cuts and restores a link.
+    # The command that cuts or restores a link runs for the receiving broker.
     broker = effect.broker if isinstance(effect, effects.BrokerEffect) else effect.receiver
     assert isinstance(broker, int)
     if broker not in brokers:
@@ -137,30 +140,31 @@ def _lack(file: TargetFile, brokers: Mapping[int, int], effect: FaultEffect) -> 
     return None
 
 
-def _obstacles_of_settings(
+def _differing_settings(
     plan: Plan, brokers: Mapping[int, int], survey: Survey, settings: Settings
 ) -> Iterator[str]:
-    """Yield the campaign's settings that differ from the brokers'.
+    """Yield a message for each setting whose value on the brokers differs from the campaign's.
 
-    Settings in `OVERRIDABLE_BY_TOPICS` are no obstacle.
+    Settings in `OVERRIDABLE_BY_TOPICS` are skipped, because the campaign's topics override them.
+    But topics cannot override them for a single broker.
     """
     differences: dict[str, list[int]] = {}
     for broker in plan.cluster.brokers:
-        own = sorted(OVERRIDABLE_BY_TOPICS & broker.settings.keys())
-        if own:
-            yield f"{', '.join(own)} cannot differ on broker {broker.id}"
+        broker_only = sorted(OVERRIDABLE_BY_TOPICS & broker.settings.keys())
+        if broker_only:
+            yield f"{', '.join(broker_only)} cannot differ on broker {broker.id}"
         actual = settings[brokers[broker.id]]
         for name, value in {**plan.cluster.settings, **broker.settings}.items():
-            is_about_zookeeper = name.startswith("zookeeper.")
-            if name in OVERRIDABLE_BY_TOPICS or (is_about_zookeeper and survey.metadata != ZOOKEEPER):
+            is_for_zookeeper = name.startswith("zookeeper.")
+            if name in OVERRIDABLE_BY_TOPICS or (is_for_zookeeper and survey.metadata != ZOOKEEPER):
                 continue
-            here = f"{name} is {actual[name]}" if name in actual else f"{name} is unknown"
+            actual_text = f"{name} is {actual[name]}" if name in actual else f"{name} is unknown"
             if actual.get(name, "").lower() != _text(value):
-                difference = f"{here}, the campaign has {_text(value)}"
+                difference = f"{actual_text}, the campaign has {_text(value)}"
                 differences.setdefault(difference, []).append(brokers[broker.id])
     for difference, differing in differences.items():
-        everywhere = len(differing) == len(brokers)
-        yield difference if everywhere else f"{difference} (on broker {listed(differing)})"
+        on_all_brokers = len(differing) == len(brokers)
+        yield difference if on_all_brokers else f"{difference} (on broker {listed(differing)})"
 
 
 def _text(value: Value) -> str:

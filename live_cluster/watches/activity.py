@@ -1,4 +1,4 @@
-"""Whether a cluster is active, so that its state may change."""
+"""Records activity on a cluster, during which the cluster's state may change."""
 
 import math
 import threading
@@ -7,17 +7,16 @@ from collections.abc import Callable
 from typing import Final
 
 _ACTIVITY_S: Final = 0.3
-"""How long watches look for the consequences of an activity."""
+"""How long watches poll often after an activity, to see its consequences."""
 QUIET_POLL_INTERVAL_S: Final = 0.25
-"""How often watches look without activity: on a busy machine consequences may be late."""
+"""The poll interval without activity. On a busy machine, consequences may be late."""
 
 
 class Activity:
-    """Lets watches look often during activity and seldom otherwise, because looks cost time.
+    """Lets watches poll often during activity and seldom otherwise, because polls cost time.
 
-    The state of a broker changes when a message arrives, or when harrow acts on it. If both are
-    noted here, the cluster calls `begin`. Otherwise, as on a user's cluster, it always counts as
-    active.
+    The state of a broker changes when a message arrives, or when harrow applies a fault. A cluster
+    that reports both calls `begin`. Another cluster, such as a user's, always counts as active.
     """
 
     def __init__(self) -> None:
@@ -26,11 +25,11 @@ class Activity:
         self._until_s = math.inf
 
     def begin(self) -> None:
-        """Rely on `note` from now on."""
+        """From now on, the cluster is active only for a while after each `note`."""
         self._until_s = time.monotonic() + _ACTIVITY_S
 
     def note(self) -> None:
-        """Note an activity, in any thread."""
+        """Record an activity, from any thread."""
         with self._changed:
             if not self.is_quiet():
                 self._until_s = max(self._until_s, time.monotonic() + _ACTIVITY_S)

@@ -1,4 +1,4 @@
-"""A thread for the replicas of one broker: a silent broker delays no other watch."""
+"""Observes the replicas of one broker, in its own thread: a silent broker delays no other watch."""
 
 import threading
 from collections.abc import Callable, Iterable, Mapping
@@ -17,7 +17,7 @@ from harrow.live_cluster.wire.replicas import ReplicaOffsets, replica_offsets
 
 
 class BrokerWatch:
-    """The last known offsets and roles of a broker's replicas; a dead broker has none.
+    """The last observed offsets and roles of a broker's replicas; a dead broker has none.
 
     *partitions* returns the current partitions of the broker. The watch closes its connection at
     the end.
@@ -42,9 +42,9 @@ class BrokerWatch:
         self._offsets: Mapping[str, ReplicaOffsets] = {}
         self._roles: dict[str, tuple[int, int, int]] = {}
         self._epochs: dict[str, int] = {}
-        self._life = 0
+        self._incarnation = 0
         self._lock = threading.Lock()
-        self._watch = PollingThread(f"watch broker {broker.id}", self._look, activity)
+        self._watch = PollingThread(f"watch broker {broker.id}", self._poll, activity)
 
     def __enter__(self) -> Self:
         self._watch.start()
@@ -71,48 +71,48 @@ class BrokerWatch:
     def forget(self) -> None:
         """Forget the observations of a dead process."""
         with self._lock:
-            self._life += 1
+            self._incarnation += 1
             self._offsets = {}
             self._epochs.clear()
 
-    def _look(self) -> None:
-        life = self._life
+    def _poll(self) -> None:
+        incarnation = self._incarnation
         if not self._broker.is_running or self._broker.is_paused:
             return
         offsets: dict[str, ReplicaOffsets] = {}
         with suppress(ConnectionLostError):
             offsets = replica_offsets(
-                self._connection, self._partitions(), self._present_epochs(), self._names
+                self._connection, self._partitions(), self._current_epochs(), self._names
             )
-        # If it was paused meanwhile, its last state still counts.
+        # If the broker was paused meanwhile, its last state still counts.
         if offsets or not self._broker.is_paused:
             with self._lock:
-                if self._life == life and self._broker.is_running:
-                    self._take(offsets)
+                if self._incarnation == incarnation and self._broker.is_running:
+                    self._update(offsets)
 
-    def _present_epochs(self) -> dict[str, int]:
+    def _current_epochs(self) -> dict[str, int]:
         states = ((partition, self._metadata.partition_state(partition)) for partition in self._partitions())
         return {partition: state.leader_epoch for partition, state in states if state is not None}
 
-    def _take(self, replicas: Mapping[str, ReplicaOffsets]) -> None:
-        former, self._offsets = self._offsets, replicas
+    def _update(self, replicas: Mapping[str, ReplicaOffsets]) -> None:
+        previous, self._offsets = self._offsets, replicas
         for partition, offsets in replicas.items():
-            before = former.get(partition)
+            before = previous.get(partition)
             if offsets.leader_epoch is not None:
                 self._epochs[partition] = offsets.leader_epoch
-            self._take_role(partition, offsets)
+            self._report_role(partition, offsets)
             if before is None or before.hw != offsets.hw:
                 self._report(HighWatermarkSet, self._broker.id, partition, offsets.hw)
 
-    def _take_role(self, partition: str, offsets: ReplicaOffsets) -> None:
+    def _report_role(self, partition: str, offsets: ReplicaOffsets) -> None:
         """Report a role when broker and control plane agree.
 
-        Only the latter knows its leader epoch.
+        Only the control plane knows the leader epoch of the role.
         """
         state, broker = self._metadata.partition_state(partition), self._broker.id
         if state is None or (state.leader == broker) != offsets.leads:
             return
-        role = (self._life, state.leader, state.leader_epoch)
+        role = (self._incarnation, state.leader, state.leader_epoch)
         if self._roles.get(partition) == role:
             return
         self._roles[partition] = role

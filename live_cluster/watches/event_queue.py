@@ -1,4 +1,4 @@
-"""Events on real brokers, which many threads notice, in one order."""
+"""Collects events on real brokers from many threads, and brings them into one order."""
 
 import threading
 import time
@@ -11,7 +11,7 @@ _NS_PER_US: Final = 1_000
 
 
 class WallClock(Clock):
-    """Microseconds since the cluster was ready (negative before), by a monotonic clock."""
+    """A clock of microseconds since the cluster was ready (before that, negative)."""
 
     __slots__ = ("_zero_ns",)
 
@@ -30,47 +30,47 @@ class WallClock(Clock):
         return self.now_us
 
     def us_of(self, monotonic_ns: int) -> int:
-        """Return the time of a reading of the monotonic clock."""
+        """Convert a reading of the monotonic clock to a time of this clock."""
         return (monotonic_ns - self._zero_ns) // _NS_PER_US
 
     def ns_of(self, at_us: int) -> int:
-        """Return the reading of the monotonic clock at a time."""
+        """Convert a time of this clock to a reading of the monotonic clock."""
         return self._zero_ns + at_us * _NS_PER_US
 
 
 class EventQueue:
-    """Events on their way into the trace: any thread reports, one takes them over."""
+    """Events on their way into the trace. Any thread reports them; one thread moves them."""
 
     def __init__(self, clock: WallClock, trace: Trace, activity: Activity) -> None:
         self._clock = clock
         self._trace = trace
         self._activity = activity
         self._reported: list[tuple[int, Any, tuple[Any, ...]]] = []
-        self._something = threading.Condition()
+        self._condition = threading.Condition()
 
     def report(self, kind: Any, *fields: Any) -> None:
-        """Report an event of this moment."""
-        with self._something:
+        """Report an event that has happened now."""
+        with self._condition:
             self._reported.append((time.monotonic_ns(), kind, fields))
-            self._something.notify()
+            self._condition.notify()
         self._activity.note()
 
     def wake(self) -> None:
         """Wake waiting threads for a change that is not an event."""
-        with self._something:
-            self._something.notify()
+        with self._condition:
+            self._condition.notify()
         self._activity.note()
 
     def wait(self, busy_s: float, quiet_s: float) -> None:
         """Wait for an event, for *busy_s*, or without activity for *quiet_s*."""
-        with self._something:
+        with self._condition:
             if not self._reported:
-                self._something.wait(busy_s)
+                self._condition.wait(busy_s)
         self._activity.wait_while_quiet(quiet_s - busy_s)
 
-    def take_over(self) -> None:
+    def move_to_trace(self) -> None:
         """Move the reported events into the trace, with the times of their reports."""
-        with self._something:
+        with self._condition:
             reported, self._reported = self._reported, []
         for at_ns, kind, fields in reported:
             # Other events may be in the trace already, so the clock must not go back.

@@ -1,4 +1,4 @@
-"""Observation of groups: from the coordinators' log, and by requests during rebalances."""
+"""Observes groups, in the coordinators' log and with requests during rebalances."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -28,9 +28,9 @@ _REBALANCING: Final = (PREPARING_REBALANCE, COMPLETING_REBALANCE)
 class GroupWatch(InternalTopicWatch):
     """Reports the states of groups, and their commits.
 
-    A coordinator logs a generation only when it is stable, so the watch asks it for the states of a
-    rebalance. A state between two looks is reported with the next one, because it must have
-    existed. The reason of a rebalance is unknown.
+    A coordinator logs a generation only when it is stable, so the watch asks the coordinator for
+    the states of a rebalance. If a poll has missed a state, the watch reports that state before the
+    next one, because the group must have passed through it. The reason for a rebalance is unknown.
     """
 
     def __init__(
@@ -48,12 +48,12 @@ class GroupWatch(InternalTopicWatch):
         # Commits in open transactions, by partition and producer id.
         self._pending: dict[tuple[str, int], list[GroupRecord]] = {}
 
-    def _look(self) -> None:
-        super()._look()
+    def _poll(self) -> None:
+        super()._poll()
         for group in self._groups:
-            self._look_at(group)
+            self._poll_group(group)
 
-    def _look_at(self, group: str) -> None:
+    def _poll_group(self, group: str) -> None:
         partitions = len(self._leaders)
         if not partitions:
             return
@@ -73,11 +73,11 @@ class GroupWatch(InternalTopicWatch):
             # A group that completes a rebalance has begun the next generation.
             self._change(coordinator, group, state, generation + (state == COMPLETING_REBALANCE), ())
 
-    def take(self, coordinator: int, partition: str, batch: Any) -> None:
+    def handle_batch(self, coordinator: int, partition: str, batch: Any) -> None:
         if batch.is_control_batch:
             committed = self._pending.pop((partition, batch.producer_id), [])
             if next(iter(batch)).commit and committed:
-                self._commit(coordinator, committed, _NO_GENERATION, self._present(committed))
+                self._commit(coordinator, committed, _NO_GENERATION, self._current_generation(committed))
             return
         records = list(group_records(batch))
         commits = [record for record in records if record.partition is not None]
@@ -86,18 +86,18 @@ class GroupWatch(InternalTopicWatch):
             return
         for record in records:
             if record.generation is not None and record.group in self._groups:
-                self._begin(coordinator, record)
+                self._report_generation(coordinator, record)
         if commits:
             # The log lacks the generation of a commit; only the current one is accepted.
-            present = self._present(commits)
-            self._commit(coordinator, commits, present, present)
+            current_generation = self._current_generation(commits)
+            self._commit(coordinator, commits, current_generation, current_generation)
 
-    def _present(self, commits: list[GroupRecord]) -> int:
+    def _current_generation(self, commits: list[GroupRecord]) -> int:
         _, generation = self._states.get(commits[0].group, (EMPTY, _NO_GENERATION))
         return generation
 
-    def _begin(self, coordinator: int, record: GroupRecord) -> None:
-        """Report a generation, and the states of its rebalance that no look has seen."""
+    def _report_generation(self, coordinator: int, record: GroupRecord) -> None:
+        """Report a generation, and the states of its rebalance that no poll has seen."""
         assert record.generation is not None
         state = STABLE if record.members else EMPTY
         state_before, generation = self._states.get(record.group, (EMPTY, 0))
@@ -113,19 +113,25 @@ class GroupWatch(InternalTopicWatch):
     def _change(
         self, coordinator: int, group: str, state: str, generation: int, members: tuple[str, ...]
     ) -> None:
-        before, last = self._states.get(group, (EMPTY, 0))
-        if (before, last) == (state, generation) or (state == COMPLETING_REBALANCE and last > generation):
+        before, last_generation = self._states.get(group, (EMPTY, 0))
+        if (before, last_generation) == (state, generation) or (
+            state == COMPLETING_REBALANCE and last_generation > generation
+        ):
             return
         # The generation of a rebalance counts only when it is in the log.
-        self._states[group] = state, generation if state in (STABLE, EMPTY) else last
+        self._states[group] = state, generation if state in (STABLE, EMPTY) else last_generation
         if before != state or state not in _REBALANCING:
             self._report(GroupStateChanged, coordinator, group, state, generation, members, "")
 
-    def _commit(self, coordinator: int, commits: list[GroupRecord], generation: int, present: int) -> None:
+    def _commit(
+        self, coordinator: int, commits: list[GroupRecord], generation: int, current_generation: int
+    ) -> None:
         offsets = tuple(
             (self._names.campaign_partition(record.partition), record.offset)
             for record in commits
             if record.partition is not None
         )
         if offsets:
-            self._report(OffsetsCommitted, coordinator, commits[0].group, "", generation, present, offsets)
+            self._report(
+                OffsetsCommitted, coordinator, commits[0].group, "", generation, current_generation, offsets
+            )

@@ -1,4 +1,4 @@
-"""A thread that follows an internal topic, to which coordinators write."""
+"""Follows an internal topic, which coordinators write to, in its own thread."""
 
 from collections.abc import Mapping
 from typing import Any, Final, Self
@@ -33,7 +33,7 @@ class InternalTopicWatch:
         self._names = names
         self._leaders: dict[str, int] = {}
         self._offsets: dict[str, int] = {}
-        self._watch = PollingThread(f"watch {topic}", self._look, activity)
+        self._watch = PollingThread(f"watch {topic}", self._poll, activity)
 
     def __enter__(self) -> Self:
         self._watch.start()
@@ -42,12 +42,12 @@ class InternalTopicWatch:
     def __exit__(self, *_: object) -> None:
         self._watch.close(self._connections.values())
 
-    def _look(self) -> None:
+    def _poll(self) -> None:
         if not self._read():
             self._find_leaders()
             self._read()
 
-    def take(self, coordinator: int, partition: str, batch: Any) -> None:
+    def handle_batch(self, coordinator: int, partition: str, batch: Any) -> None:
         """Handle a batch that a coordinator has written, in the form that kafka-python decodes."""
         raise NotImplementedError
 
@@ -69,10 +69,10 @@ class InternalTopicWatch:
         by_leader: dict[int, list[str]] = {}
         for name, leader in self._leaders.items():
             by_leader.setdefault(leader, []).append(name)
-        answered = [self._read_of(leader, names) for leader, names in by_leader.items()]
+        answered = [self._read_from_leader(leader, names) for leader, names in by_leader.items()]
         return bool(answered) and all(answered)
 
-    def _read_of(self, leader: int, partitions: list[str]) -> bool:
+    def _read_from_leader(self, leader: int, partitions: list[str]) -> bool:
         connection = self._connections.get(leader)
         if connection is None:
             return False
@@ -88,5 +88,5 @@ class InternalTopicWatch:
                 # batches.
                 if next_offset(batch) > self._offsets[name]:
                     self._offsets[name] = next_offset(batch)
-                    self.take(leader, name, batch)
+                    self.handle_batch(leader, name, batch)
         return all(error == errors.NONE for error, _ in answer.values())

@@ -1,4 +1,4 @@
-"""A thread that observes the metadata of a cluster through its brokers."""
+"""Observes the metadata of a cluster through its brokers, in its own thread."""
 
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
@@ -18,10 +18,10 @@ UNKNOWN_EPOCH = -1
 class MetadataWatch:
     """Updates *observed_metadata* with the brokers' metadata of some topics, since 2.1.
 
-    For each partition the newest leader epoch counts, and within it the leader's own view, because
-    it decides the ISR. While no broker answers, the controller's log counts. With
-    *tells_controller*, as with ZooKeeper, a broker that believes itself to be the controller is the
-    controller.
+    For each partition, the view with the newest leader epoch counts. If several brokers have that
+    epoch, the leader's view counts, because the leader decides the ISR. While no broker answers,
+    the controller's log counts. With *finds_controller* (ZooKeeper), the broker that believes that
+    it is the controller counts as the controller.
     """
 
     def __init__(
@@ -31,16 +31,16 @@ class MetadataWatch:
         activity: Activity,
         names: Names = SAME_NAMES,
         *,
-        tells_controller: bool = False,
+        finds_controller: bool = False,
     ) -> None:
         self._observed_metadata = observed_metadata
         self._topics = tuple(topics)
         self._names = names
-        self._tells_controller = tells_controller
+        self._finds_controller = finds_controller
         self._connections: Mapping[int, BrokerConnection] = {}
-        # The replicas in the views that count.
+        # The replicas of each partition, from the view that counts.
         self._replicas: dict[str, tuple[int, ...]] = {}
-        self._watch = PollingThread("metadata", self._look, activity)
+        self._watch = PollingThread("metadata", self._poll, activity)
 
     def start(self, connections: Mapping[int, BrokerConnection], alive: Callable[[int], bool]) -> None:
         """Start to ask live brokers; `close` closes the connections."""
@@ -51,7 +51,7 @@ class MetadataWatch:
     def close(self) -> None:
         self._watch.close(self._connections.values())
 
-    def _look(self) -> None:
+    def _poll(self) -> None:
         views: dict[int, BrokerMetadata] = {}
         for broker in filter(self._alive, self._connections):
             with suppress(ConnectionLostError):
@@ -62,7 +62,7 @@ class MetadataWatch:
         # Ask for reassignments after the metadata, which lag behind the controller: the answer
         # lists each reassignment in the metadata that is not over.
         moving = self._reassignments(views) if self._observed_metadata.assignments.may_move else {}
-        self._take(views, self._eligible_leaders(views))
+        self._update(views, self._eligible_leaders(views))
         if moving is not None:
             self._observed_metadata.assignments.update_from_broker(self._replicas, moving)
 
@@ -78,7 +78,7 @@ class MetadataWatch:
     def _eligible_leaders(self, views: Mapping[int, BrokerMetadata]) -> Mapping[str, tuple[int, ...]]:
         """Return the eligible leader replicas (KIP-966), which Metadata lacks.
 
-        Ask for them before the ISR is empty: later one of them may lead already.
+        Ask for them before the ISR is empty: afterwards one of them may already lead.
         """
         for broker, metadata in views.items():
             topics = {partition.rpartition("-")[0] for partition in metadata.under_replicated}
@@ -89,15 +89,15 @@ class MetadataWatch:
                     continue
         return {}
 
-    def _take(self, views: Mapping[int, BrokerMetadata], eligible: Mapping[str, tuple[int, ...]]) -> None:
+    def _update(self, views: Mapping[int, BrokerMetadata], eligible: Mapping[str, tuple[int, ...]]) -> None:
         claims = [broker for broker, metadata in views.items() if metadata.controller == broker]
         # If two brokers claim to be the controller, one of them does not know yet that it is not.
-        if self._tells_controller and len(claims) < 2:
+        if self._finds_controller and len(claims) < 2:
             self._observed_metadata.set_controller(claims[0] if claims else None, UNKNOWN_EPOCH)
-        if self._tells_controller and len(claims) == 1:
+        if self._finds_controller and len(claims) == 1:
             registered = views[claims[0]].brokers
         else:
-            # A broker that has just started or is cut off may know fewer.
+            # A broker that has just started or is cut off may know fewer brokers.
             registered = max((metadata.brokers for metadata in views.values()), key=len)
         self._observed_metadata.set_registered(registered, {})
         newest: dict[str, tuple[int, bool, ObservedPartition]] = {}

@@ -1,4 +1,4 @@
-"""The last known metadata of a real cluster, and the events that follow from its changes."""
+"""Stores the last observed metadata of a real cluster, and reports events when it changes."""
 
 import threading
 from collections.abc import Callable, Iterable, Mapping
@@ -38,22 +38,22 @@ def _no_reason(_controller: int, _partition: str) -> str:
 
 
 class ObservedMetadata:
-    """The last known controller, registrations and partitions, which the watches update.
+    """The last observed controller, registrations and partitions. Watches update them.
 
-    *election_reason* returns why a controller (-1 for one that is not a broker) has just changed a
-    partition. *logged* returns the partitions in the controller's log.
+    *election_reason* returns why a controller (-1 if it is not a broker) has just changed a
+    partition. *logged_partitions* returns the partitions in the controller's log.
     """
 
     def __init__(
         self,
         report: Report,
         election_reason: Callable[[int, str], str] = _no_reason,
-        logged: Callable[[], Mapping[str, LoggedPartition]] = dict,
+        logged_partitions: Callable[[], Mapping[str, LoggedPartition]] = dict,
         *,
         has_znodes: bool = True,
     ) -> None:
         self._report = report
-        self._logged = logged
+        self._logged_partitions = logged_partitions
         self._has_znodes = has_znodes
         self._election_reason = election_reason
         self._lock = threading.Lock()
@@ -64,10 +64,10 @@ class ObservedMetadata:
         self._eligible: dict[str, tuple[int, ...]] = {}
         self.assignments = ObservedAssignments(report)
         self.stopping: set[int] = set()
-        """Brokers that are shutting down: they close their sessions themselves."""
+        """Brokers that are shutting down. They close their sessions; other sessions expire."""
         self.elected_cleanly: frozenset[str] = frozenset()
-        """Topics without unclean elections: a leader from outside the ISR was in it between two
-        looks."""
+        """Topics without unclean elections. If such a topic gets a leader that was outside the ISR
+        at the last poll, the leader must have joined the ISR since."""
 
     def controller(self) -> int | None:
         return self._controller
@@ -89,7 +89,7 @@ class ObservedMetadata:
                 self._controller, self._controller_epoch = controller, epoch
                 self._report(ControllerChanged, NO_CONTROLLER if controller is None else controller, epoch)
                 if controller is not None:
-                    # Only the controller itself writes this.
+                    # Only the new controller itself writes ``/controller``.
                     self._report(ControllerElected, controller, epoch)
 
     def set_registered(self, brokers: Iterable[int], epochs: dict[int, int]) -> None:
@@ -104,7 +104,7 @@ class ObservedMetadata:
 
     def update_from_log(self) -> None:
         """Update partitions from the controller's log, the only source while no broker runs."""
-        for partition, logged in self._logged().items():
+        for partition, logged in self._logged_partitions().items():
             before = self._partitions.get(partition)
             # Ignore topics that are not the campaign's.
             if before is not None and logged.leader_epoch >= before.leader_epoch:

@@ -1,4 +1,4 @@
-"""A thread that observes the active controller of a KRaft cluster."""
+"""Observes the active controller of a KRaft cluster, in its own thread."""
 
 from collections.abc import Mapping
 from contextlib import suppress
@@ -17,9 +17,9 @@ _NO_LEADER: Final = QuorumLeader(-1, -1)
 class QuorumWatch:
     """Updates *observed_metadata* with the leader of the quorum.
 
-    Only leaders claim to lead, and the highest epoch counts: a leader that is cut off believes for
-    a while that it still leads. The last leader counts while it is paused or silent, but not after
-    its death.
+    Only a leader claims to lead. The claim with the highest epoch counts, because a leader that is
+    cut off believes for a while that it still leads. The last leader counts while it is paused or
+    silent, but not after its death.
     """
 
     def __init__(
@@ -32,8 +32,8 @@ class QuorumWatch:
         self._observed_metadata = observed_metadata
         self._controllers = controllers
         self._connections = connections
-        self._last = _NO_LEADER
-        self._watch = PollingThread("quorum", self._look, activity)
+        self._last_leader = _NO_LEADER
+        self._watch = PollingThread("quorum", self._poll, activity)
 
     def start(self) -> None:
         self._watch.start()
@@ -41,7 +41,7 @@ class QuorumWatch:
     def close(self) -> None:
         self._watch.close(self._connections.values())
 
-    def _look(self) -> None:
+    def _poll(self) -> None:
         leaders: list[QuorumLeader] = []
         silent: set[int] = set()
         for number, controller in self._controllers.items():
@@ -52,10 +52,10 @@ class QuorumWatch:
                 with suppress(ConnectionLostError):
                     leader = quorum_leader(self._connections[number])
                     silent.discard(number)
-                    if leader is not None and leader.epoch >= self._last.epoch:
+                    if leader is not None and leader.epoch >= self._last_leader.epoch:
                         leaders.append(leader)
         if leaders:
-            self._last = max(leaders, key=lambda leader: leader.epoch)
-            self._observed_metadata.set_controller(*self._last)
-        elif self._last.id not in silent:
-            self._observed_metadata.set_controller(None, self._last.epoch)
+            self._last_leader = max(leaders, key=lambda leader: leader.epoch)
+            self._observed_metadata.set_controller(*self._last_leader)
+        elif self._last_leader.id not in silent:
+            self._observed_metadata.set_controller(None, self._last_leader.epoch)

@@ -1,4 +1,4 @@
-"""Observation of transactions in the coordinators' log."""
+"""Observes transactions in the coordinators' log."""
 
 import threading
 from collections.abc import Mapping
@@ -33,19 +33,19 @@ class TransactionWatch(InternalTopicWatch):
         self._lock = threading.Lock()
 
     def initialized(self, client: str, transactional_id: str) -> None:
-        """Note that a client has initialized its transactional id."""
+        """Record that a client has initialized its transactional id."""
         with self._lock:
             self._initialized.append((client, transactional_id))
 
-    def _look(self) -> None:
+    def _poll(self) -> None:
         with self._lock:
             initialized, self._initialized = self._initialized, []
-        super()._look()
+        super()._poll()
         for client, transactional_id in initialized:
             producer = self._producers.get(transactional_id, _UNKNOWN)
             self._report(ProducerInitialized, client, *producer)
 
-    def take(self, coordinator: int, partition: str, batch: Any) -> None:
+    def handle_batch(self, coordinator: int, partition: str, batch: Any) -> None:
         for record in transaction_records(batch):
             self._producers[record.transactional_id] = record.producer_id, record.producer_epoch
             self._report(

@@ -1,9 +1,10 @@
 """Administrative requests: topics, partitions, reassignments, record deletion, preferred leaders.
 
 harrow sends them over its own connections instead of through the AdminClient of confluent-kafka.
-The AdminClient connects to the advertised addresses. Where harrow started the brokers, those belong
-to its proxies: faults would strike the AdminClient, and its requests would count as a client's. It
-also lacks reassignments, the quorum of controllers and eligible leader replicas.
+The AdminClient connects to the advertised addresses. If harrow started the brokers, those addresses
+belong to harrow's proxies: faults would strike the AdminClient, and its requests would count as
+those of a client under test. It also lacks reassignments, the quorum of controllers and eligible
+leader replicas.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -43,8 +44,8 @@ def create_topic(
 ) -> None:
     """Create a topic with these replicas of each partition.
 
-    The request must go to the controller, or with KRaft to any broker. Raise `TopicError` if it is
-    refused.
+    The request must go to the controller, or with KRaft to any broker. Raise `TopicError` if the
+    broker refuses the request.
     """
     topic = CreateTopicsRequest.CreatableTopic
     request = CreateTopicsRequest[connection.version_of(CreateTopicsRequest, *_CREATE_TOPICS_VERSIONS)](
@@ -95,11 +96,11 @@ def create_partitions(
     *added* lists the replicas of each new partition; with None the controller chooses them.
     """
     version = connection.version_of(CreatePartitionsRequest, 0, 1)
-    of_topic = CreatePartitionsRequest.CreatePartitionsTopic
-    replicas = of_topic.CreatePartitionsAssignment
+    topic_type = CreatePartitionsRequest.CreatePartitionsTopic
+    replicas = topic_type.CreatePartitionsAssignment
     assignments = None if added is None else [replicas(broker_ids=list(brokers)) for brokers in added]
     request = CreatePartitionsRequest[version](
-        topics=[of_topic(name=topic, count=total, assignments=assignments)],
+        topics=[topic_type(name=topic, count=total, assignments=assignments)],
         timeout_ms=_TIMEOUT_MS,
         validate_only=False,
     )
@@ -118,12 +119,12 @@ def alter_reassignment(connection: BrokerConnection, partition: str, replicas: I
     """Reassign a partition, or with None cancel its reassignment; return the error (KIP-455)."""
     topic, _, number = partition.rpartition("-")
     version = connection.version_of(AlterPartitionReassignmentsRequest, 0)
-    of_topic = AlterPartitionReassignmentsRequest.ReassignableTopic
-    of_partition = of_topic.ReassignablePartition(
+    topic_type = AlterPartitionReassignmentsRequest.ReassignableTopic
+    partition_entry = topic_type.ReassignablePartition(
         partition_index=int(number), replicas=None if replicas is None else list(replicas)
     )
     request = AlterPartitionReassignmentsRequest[version](
-        timeout_ms=_TIMEOUT_MS, topics=[of_topic(name=topic, partitions=[of_partition])]
+        timeout_ms=_TIMEOUT_MS, topics=[topic_type(name=topic, partitions=[partition_entry])]
     )
     answer = connection.ask(request)
     codes = (result.error_code for topic in answer.responses for result in topic.partitions)
@@ -152,23 +153,23 @@ def elect_preferred_leaders(connection: BrokerConnection, partitions: Iterable[s
         topic, _, number = partition.rpartition("-")
         numbers.setdefault(topic, []).append(int(number))
     version = connection.version_of(ElectLeadersRequest, 1, 2)
-    of_topic = ElectLeadersRequest.TopicPartitions
+    topic_type = ElectLeadersRequest.TopicPartitions
     request = ElectLeadersRequest[version](
         election_type=_PREFERRED,
-        topic_partitions=[of_topic(topic=topic, partitions=indexes) for topic, indexes in numbers.items()],
+        topic_partitions=[topic_type(topic=topic, partitions=indexes) for topic, indexes in numbers.items()],
         timeout_ms=_TIMEOUT_MS,
     )
     connection.ask(request)
 
 
 def delete_records_request(connection: BrokerConnection, partition: str, offset: int, timeout_ms: int) -> Any:
-    """Return the request that has a leader delete all records below an offset (KIP-107)."""
+    """Return a request to a leader to delete all records below an offset (KIP-107)."""
     topic, _, number = partition.rpartition("-")
     version = connection.version_of(DeleteRecordsRequest, 0, 1)
-    of_topic = DeleteRecordsRequest.DeleteRecordsTopic
-    of_partition = of_topic.DeleteRecordsPartition(partition_index=int(number), offset=offset)
+    topic_type = DeleteRecordsRequest.DeleteRecordsTopic
+    partition_entry = topic_type.DeleteRecordsPartition(partition_index=int(number), offset=offset)
     return DeleteRecordsRequest[version](
-        topics=[of_topic(name=topic, partitions=[of_partition])], timeout_ms=timeout_ms
+        topics=[topic_type(name=topic, partitions=[partition_entry])], timeout_ms=timeout_ms
     )
 
 

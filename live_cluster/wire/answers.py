@@ -1,4 +1,4 @@
-"""Decoding of responses, and a check that kafka-python lacks: which fields may be null."""
+"""Decodes responses, and refuses nulls that the protocol forbids, which kafka-python accepts."""
 
 from collections.abc import Iterable, Iterator
 from functools import cache
@@ -22,7 +22,7 @@ class _Fields(NamedTuple):
 
 
 def decoded(kind: Any, frame: bytes) -> Any:
-    """Return the response in a frame; *kind* is its class, which has a version.
+    """Return the response in a frame; *kind* is the response's class of one version.
 
     Raise `NoAnswerError` if it cannot be decoded, or has a null that the protocol forbids
     (``nullableVersions``).
@@ -49,7 +49,7 @@ def _nulls(struct: Any, fields: _Fields) -> Iterator[str]:
 
 @cache
 def _fields_of(kind: Any) -> _Fields:
-    return _fields(kind._struct.fields, kind._class_version)  # noqa: SLF001 - has no other name
+    return _fields(kind._struct.fields, kind._class_version)  # noqa: SLF001 - kafka-python has no public name
 
 
 def _fields(fields: Any, version: int) -> _Fields:

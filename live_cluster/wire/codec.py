@@ -1,4 +1,4 @@
-"""Translation between messages of the model and messages of Kafka.
+"""Translates between messages of the model and messages of Kafka.
 
 `_SHAPES` declares each message once, field by field, for both directions. Clients use `exchange`
 and `to_wire`, servers use `request_from_wire` and `answer_to_wire`.
@@ -55,7 +55,7 @@ _FEATURES: Final = (
     *("metadata.version", "kraft.version", "transaction.version", "group.version"),
     *("eligible.leader.replicas.version", "share.version", "streams.version"),
 )
-_LEVEL_MAX: Final = 10_000
+_FEATURE_LEVEL_MAX: Final = 10_000
 _INCARNATION, _DIRECTORY = 1 << 96, 1 << 97
 """The first ids of processes and of log directories: Kafka reserves the lowest ones
 (``Uuid.RESERVED``)."""
@@ -179,7 +179,7 @@ def _build(kind: Callable[..., Any] | None, values: Mapping[Any, Any]) -> Any:
 
 
 class _Value(NamedTuple):
-    """A field and its attribute: a name, a position in a tuple, or None for a single field."""
+    """A field and its attribute: by name, by position in a tuple, or None for the only value."""
 
     wire: str
     model: str | int | None
@@ -300,9 +300,9 @@ class _Partitions(NamedTuple):
                 kind(
                     **{_one_of(_NAMES, kind.fields): topic} if set(_NAMES) & kind.fields.keys() else {},
                     **{"topic_id": naming.ids.get(topic)} if "topic_id" in kind.fields else {},
-                    **{array: of_topic},
+                    **{array: partitions_of_topic},
                 )
-                for topic, of_topic in by_topic.items()
+                for topic, partitions_of_topic in by_topic.items()
             ]
         }
 
@@ -410,7 +410,9 @@ class _RegistrationFields:
                 )
             ],
             "features": [
-                fields["features"](name=name, min_supported_version=0, max_supported_version=_LEVEL_MAX)
+                fields["features"](
+                    name=name, min_supported_version=0, max_supported_version=_FEATURE_LEVEL_MAX
+                )
                 for name in _FEATURES
             ],
             "rack": None,
@@ -444,7 +446,7 @@ class _Shape:
 
 
 def _fill_in_offsets(answer: Any, request: Any) -> None:
-    """Give each requested partition the group's error, as a response with one has no partitions."""
+    """Give each requested partition the group's error: such a response has no partitions."""
     for name in request.partitions:
         answer.partitions.setdefault(name, (answer.error, messages.NO_OFFSET_COMMITTED))
 
@@ -530,14 +532,14 @@ _FETCH_ANSWER: Final = (
     *(_ERROR_CODE, _THROTTLE, *_same("session_id")),
     _Partitions("partitions", "responses", _FETCHED, protocol.FetchedPartition),
 )
-_ENDS: Final[tuple[_Part, ...]] = (
+_LIST_OFFSETS: Final[tuple[_Part, ...]] = (
     *_READER,
     _Partitions(
         *("partitions", "topics", (_Value("current_leader_epoch", None),), None),
         (_MessageField("timestamp", "timestamp"),),
     ),
 )
-_EPOCHS: Final = (
+_EPOCH_ENDS: Final = (
     _Value("replica_id", "replica_id", _BROKER),
     _Partitions("partitions", "topics", _tuple_fields("current_leader_epoch", "leader_epoch")),
 )
@@ -594,7 +596,7 @@ def _by_partition(*parts: tuple[str, _Conversion] | str, array: str = "topics") 
     return _Partitions("partitions", array, _tuple_fields(*parts))
 
 
-_NAMED: Final = _Partitions("partitions", "topics")
+_PARTITION_NAMES: Final = _Partitions("partitions", "topics")
 _VERIFIED: Final = _Partitions("partitions", "topic_results", _TXN_ERROR)
 
 _SHAPES: Final = (
@@ -604,7 +606,7 @@ _SHAPES: Final = (
         _PRODUCE,
         (_by_partition(_CODE, "base_offset", array="responses"), _THROTTLE),
     ),
-    # In later versions followers answer consumers, too.
+    # A request without a rack: from version 11 on, followers would answer consumers, too (KIP-392).
     _shape(
         consumer.FetchRequest,
         range(5, 11),
@@ -618,11 +620,11 @@ _SHAPES: Final = (
         (*_FETCH_REQUEST, _Value("rack_id", "rack", _RACK)),
         _FETCH_ANSWER,
     ),
-    _shape(consumer.ListOffsetsRequest, range(2, 6), _ENDS, (_by_partition(_CODE, "offset"),)),
+    _shape(consumer.ListOffsetsRequest, range(2, 6), _LIST_OFFSETS, (_by_partition(_CODE, "offset"),)),
     _shape(
         consumer.OffsetForLeaderEpochRequest,
         range(4),
-        _EPOCHS,
+        _EPOCH_ENDS,
         (_by_partition(_CODE, "leader_epoch", "end_offset"),),
         api="OffsetsForLeaderEpoch",
     ),
@@ -644,11 +646,11 @@ _SHAPES: Final = (
         (_Value("key", "key", _ID), _Value("key_type", "topic", _KEY_TYPE)),
         (_ERROR_CODE, _Value("node_id", "node", _BROKER)),
     ),
-    # Transactions. Leaders have sent these requests since 3.6.
+    # Transactions. Leaders have sent the versions of the first shape since 3.6.
     _shape(
         producer.AddPartitionsToTxnRequest,
         range(4, 6),
-        (_Nested("transactions", (*_TRANSACTION, *_same("verify_only"), _NAMED)),),
+        (_Nested("transactions", (*_TRANSACTION, *_same("verify_only"), _PARTITION_NAMES)),),
         (_Nested("results_by_transaction", (_VERIFIED,)),),
         fits=_is_from_leader,
     ),
@@ -690,7 +692,7 @@ _SHAPES: Final = (
     _shape(
         consumer.OffsetFetchRequest,
         range(5, 8),
-        (_GROUP, _NAMED, *_same("require_stable")),
+        (_GROUP, _PARTITION_NAMES, *_same("require_stable")),
         (_COMMITTED, _ERROR_CODE),
         fits=lambda request, _: (
             (request.member, request.epoch) == (messages.NO_MEMBER, messages.NO_GENERATION)
@@ -704,8 +706,8 @@ _SHAPES: Final = (
         complete=_fill_in_offsets,
     ),
     _shape(CONSUMER_GROUP_HEARTBEAT, range(2), _CONSUMER, _CONSUMER_ASSIGNED),
-    # Controllers. 3.6 lacks log directories and the previous broker epoch; 4.0 supports all of
-    # these versions.
+    # Controllers. Registrations of 3.6 lack log directories and the previous broker epoch; 4.0
+    # supports all versions of the following shapes.
     _shape(
         BROKER_REGISTRATION,
         range(5),
@@ -798,5 +800,5 @@ def answer_to_wire(wire: Any, answer: Any, naming: Naming = MODEL_NAMING) -> Any
 
 
 def _fields(message: Any) -> Mapping[str, Any]:
-    fields: Mapping[str, Any] = message._struct.fields  # noqa: SLF001 - has no other name
+    fields: Mapping[str, Any] = message._struct.fields  # noqa: SLF001 - kafka-python has no public name
     return fields

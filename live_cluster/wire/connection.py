@@ -65,7 +65,7 @@ class BrokerConnection:
             self._socket = None
 
     def answers(self) -> bool:
-        """Return whether a broker answers. It registers, and can be controller, before it does."""
+        """Return whether a broker answers. It registers, and may be controller, before that."""
         try:
             self.ask(ApiVersionsRequest[0]())
         except ConnectionLostError:
@@ -93,18 +93,18 @@ class BrokerConnection:
         return self._versions.get(request.API_KEY, (0, -1))
 
     def ask(self, request: Any) -> Any:
-        """Send a request of kafka-python in the version that it has, and return the answer."""
-        with self._losses(request):
+        """Send a request of kafka-python, in the version of its class, and return the answer."""
+        with self._convert_errors(request):
             if self._socket is None:
                 self._connect()
             return self._exchange(request)
 
     def send(self, request: Any) -> None:
-        """Send a request without waiting.
+        """Send a request without waiting for the answer.
 
-        Ask nothing else until `has_answered`, then call `receive`.
+        Send no other request until `has_answered`, then call `receive`.
         """
-        with self._losses(request):
+        with self._convert_errors(request):
             if self._socket is None:
                 self._connect()
             self._send(request)
@@ -115,11 +115,11 @@ class BrokerConnection:
 
     def receive(self, request: Any) -> Any:
         """Return the answer to the request that was sent last."""
-        with self._losses(request):
+        with self._convert_errors(request):
             return self._answer_to(request)
 
     @contextmanager
-    def _losses(self, request: Any) -> Iterator[None]:
+    def _convert_errors(self, request: Any) -> Iterator[None]:
         try:
             yield
         except (OSError, ValueError, struct.error) as error:

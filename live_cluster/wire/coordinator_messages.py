@@ -16,7 +16,7 @@ _GROUP_KEY: Final = 2
 _GROUP_VALUE_MAX: Final = 3
 """The last version of ``GroupMetadataValue`` that is not flexible; brokers up to 4.4 write it."""
 _WITH_REBALANCE_TIMEOUT, _WITH_TIMESTAMP, _WITH_INSTANCE = 1, 2, 3
-_STATE: Final = struct.Struct(">hqhib")
+_STATE_HEADER: Final = struct.Struct(">hqhib")
 """The first fields of every version of ``TransactionLogValue``: version, producer id and epoch,
 timeout, state."""
 _STATES: Final = (
@@ -29,9 +29,9 @@ _STATES: Final = (
     transactions.DEAD,
     transactions.PREPARE_EPOCH_FENCE,
 )
-"""By their numbers (``TransactionState.java``)."""
+"""The states of transactions, by their numbers (``TransactionState.java``)."""
 _NO_DATA: Final = -1
-_NOBODY: Final = -1
+_UNSET: Final = -1
 _FIRST_FLEXIBLE: Final = 1
 
 
@@ -51,12 +51,12 @@ def subscription(topics: Sequence[str]) -> bytes:
 def subscribed_topics(metadata: bytes) -> list[str]:
     """Return the topics of a `subscription`."""
     data = bytes(metadata)
-    (count,), place = _INT.unpack_from(data, _SHORT.size), _SHORT.size + _INT.size
+    (count,), position = _INT.unpack_from(data, _SHORT.size), _SHORT.size + _INT.size
     topics = []
     for _ in range(count):
-        (length,) = _SHORT.unpack_from(data, place)
-        place += _SHORT.size + length
-        topics.append(data[place - length : place].decode())
+        (length,) = _SHORT.unpack_from(data, position)
+        position += _SHORT.size + length
+        topics.append(data[position - length : position].decode())
     return topics
 
 
@@ -88,56 +88,56 @@ def transaction_records(batch: Any) -> Iterator[TransactionRecord]:
         start = 2 * _SHORT.size
         name = bytes(record.key[start : start + length]).decode()
         if record.value is None:
-            yield TransactionRecord(name, transactions.DEAD, _NOBODY, _NOBODY, ())
+            yield TransactionRecord(name, transactions.DEAD, _UNSET, _UNSET, ())
             continue
         value = bytes(record.value)
-        version, producer_id, epoch, _, state = _STATE.unpack_from(value)
+        version, producer_id, epoch, _, state = _STATE_HEADER.unpack_from(value)
         read = _compact_partitions if version >= _FIRST_FLEXIBLE else _partitions
-        partitions = tuple(read(value, _STATE.size))
+        partitions = tuple(read(value, _STATE_HEADER.size))
         yield TransactionRecord(name, _STATES[state], producer_id, epoch, partitions)
 
 
-def _partitions(value: bytes, place: int) -> Iterator[str]:
+def _partitions(value: bytes, position: int) -> Iterator[str]:
     """Yield the partitions of a transaction in version 0."""
-    (topics,) = _INT.unpack_from(value, place)
-    place += _INT.size
+    (topics,) = _INT.unpack_from(value, position)
+    position += _INT.size
     for _ in range(topics):
-        (length,) = _SHORT.unpack_from(value, place)
-        place += _SHORT.size + length
-        topic = value[place - length : place].decode()
-        (count,) = _INT.unpack_from(value, place)
-        place += _INT.size
-        for number in struct.unpack_from(f">{count}i", value, place):
+        (length,) = _SHORT.unpack_from(value, position)
+        position += _SHORT.size + length
+        topic = value[position - length : position].decode()
+        (count,) = _INT.unpack_from(value, position)
+        position += _INT.size
+        for number in struct.unpack_from(f">{count}i", value, position):
             yield f"{topic}-{number}"
-        place += count * _INT.size
+        position += count * _INT.size
 
 
-def _compact_partitions(value: bytes, place: int) -> Iterator[str]:
-    """Yield the partitions of a transaction since version 1, which stores lengths plus one.
+def _compact_partitions(value: bytes, position: int) -> Iterator[str]:
+    """Yield the partitions of a transaction since version 1, where each length is stored plus one.
 
     Each topic ends with tagged fields. There are none yet, so they take one byte.
     """
-    topics, place = _varint(value, place)
+    topics, position = _varint(value, position)
     for _ in range(topics - 1):
-        length, place = _varint(value, place)
-        place += length - 1
-        topic = value[place - length + 1 : place].decode()
-        count, place = _varint(value, place)
-        for number in struct.unpack_from(f">{count - 1}i", value, place):
+        length, position = _varint(value, position)
+        position += length - 1
+        topic = value[position - length + 1 : position].decode()
+        count, position = _varint(value, position)
+        for number in struct.unpack_from(f">{count - 1}i", value, position):
             yield f"{topic}-{number}"
-        place += (count - 1) * _INT.size + 1
+        position += (count - 1) * _INT.size + 1
 
 
-def _varint(value: bytes, place: int) -> tuple[int, int]:
+def _varint(value: bytes, position: int) -> tuple[int, int]:
     """Return an unsigned number of variable length, and the position after it."""
     number = shift = 0
     while True:
-        byte = value[place]
-        place += 1
+        byte = value[position]
+        position += 1
         number |= (byte & 0x7F) << shift
         shift += 7
         if byte < 0x80:
-            return number, place
+            return number, position
 
 
 class GroupRecord(NamedTuple):
@@ -147,7 +147,7 @@ class GroupRecord(NamedTuple):
     generation: int | None = None
     members: tuple[str, ...] = ()
     partition: str | None = None
-    offset: int = _NOBODY
+    offset: int = _UNSET
 
 
 def group_records(batch: Any) -> Iterator[GroupRecord]:
@@ -194,7 +194,7 @@ class _FieldReader:
 
     def __init__(self, data: bytes) -> None:
         self._data = data
-        self._place = 0
+        self._position = 0
 
     def short(self) -> int:
         return self._number(_SHORT)
@@ -209,13 +209,13 @@ class _FieldReader:
         """Return a string, empty for null."""
         length = max(0, self.short())
         self.skip(length)
-        return self._data[self._place - length : self._place].decode()
+        return self._data[self._position - length : self._position].decode()
 
     def skip(self, size: int) -> None:
-        self._place += size
+        self._position += size
 
     def _number(self, kind: struct.Struct) -> int:
         number: int
-        (number,) = kind.unpack_from(self._data, self._place)
-        self._place += kind.size
+        (number,) = kind.unpack_from(self._data, self._position)
+        self._position += kind.size
         return number

@@ -24,8 +24,8 @@ class BrokerMetadata:
     """The live brokers, (leader, leader epoch, ISR) by partition, and topics by their ids.
 
     ``under_replicated`` partitions have more replicas than their ISR. During a reassignment,
-    ``replicas`` has both the old and the new ones. ``controller`` is the broker that this one
-    believes to be the controller; with KRaft it is any.
+    ``replicas`` has both the old and the new ones. ``controller`` is the broker that the answering
+    broker believes to be the controller; with KRaft it is an arbitrary broker.
     """
 
     brokers: frozenset[int]
@@ -41,8 +41,8 @@ def broker_metadata(
 ) -> BrokerMetadata:
     """Return a broker's metadata of some topics.
 
-    It takes 2.1, the first release that reports leader epochs. *names* translates between the
-    campaign's names, which this takes and returns, and the cluster's.
+    The broker must run 2.1 or newer: older releases do not report leader epochs. Topics and brokers
+    have the campaign's names; *names* translates them to those of the cluster.
     """
     version = connection.version_of(MetadataRequest, _WITH_EPOCHS, WITH_TOPIC_IDS)
     topic_type = MetadataRequest.MetadataRequestTopic
@@ -92,8 +92,8 @@ def eligible_leaders(
 ) -> dict[str, tuple[int, ...]]:
     """Return the eligible leader replicas of each partition that has any (KIP-966).
 
-    Older brokers report none. *names* translates between the campaign's names, which this takes and
-    returns, and the cluster's.
+    Older brokers report none. Topics and brokers have the campaign's names; *names* translates them
+    to those of the cluster.
     """
     if not connection.speaks(DescribeTopicPartitionsRequest, 0):
         return {}
@@ -118,7 +118,7 @@ def eligible_leaders(
 
 
 def _next_cursor(answer: Any) -> Any:
-    """Return the position of the next page as a request needs it, None after the last page."""
+    """Return the position of the next page for the next request, None after the last page."""
     cursor = answer.next_cursor
     return cursor and DescribeTopicPartitionsRequest.Cursor(
         topic_name=cursor.topic_name, partition_index=cursor.partition_index

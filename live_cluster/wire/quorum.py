@@ -20,7 +20,7 @@ class QuorumLeader(NamedTuple):
 
 
 def quorum_leader(connection: BrokerConnection) -> QuorumLeader | None:
-    """Return the leader of the quorum if this controller is it, else None (KIP-595)."""
+    """Return the leader of the quorum if this controller leads, else None (KIP-595)."""
     topic = DescribeQuorumRequest.TopicData
     partitions = [topic.PartitionData(partition_index=0)]
     answer = connection.ask(
@@ -38,8 +38,8 @@ def depose_leader(connection: BrokerConnection) -> None:
     """Make a controller resign if it leads the quorum, by asking for a vote in the next epoch.
 
     A leader that receives a vote request with a higher epoch steps down
-    (``KafkaRaftClient.handleVoteRequest``). The log of this candidate is empty, so nobody votes for
-    it. The first voter whose election timeout ends becomes leader.
+    (``KafkaRaftClient.handleVoteRequest``). The log of this candidate is empty, so no voter grants
+    it the vote. The first voter whose election timeout ends becomes leader.
     """
     leader = quorum_leader(connection)
     if leader is None:

@@ -1,4 +1,4 @@
-"""LEO and high watermark of each replica, leader or follower, from its own broker.
+"""Reads LEO and high watermark of each replica, leader or follower, from its own broker.
 
 Requests from replica -2 are for debugging: a broker answers them for all of its replicas
 (``Request.DebuggingConsumerId``).
@@ -18,7 +18,7 @@ from harrow.live_cluster.wire.connection import BrokerConnection
 
 DEBUGGING: Final = -2
 _LIST_OFFSETS: Final = 1
-"""Every release since 0.10.1 supports it."""
+"""A version of ListOffsets that every release since 0.10.1 supports."""
 _LIST_OFFSETS_WITH_EPOCH: Final = 4
 """Since 2.1 a request may contain a leader epoch, and a broker in another epoch refuses it
 (KIP-320)."""
@@ -30,18 +30,19 @@ _ANSWERED_BY_LEADER: Final = frozenset(
 of its epoch does not report an end offset (KIP-207, ``Partition.fetchOffsetForTimestamp``): it
 answers LEADER_NOT_AVAILABLE, since version 5 OFFSET_NOT_AVAILABLE. Any other error means that the
 broker does not lead."""
-_FETCH: Final = (3, 5, 11)
-"""Since 2.4 a follower answers only fetches of version 11, which have a rack (KIP-392). Before 2.4
-it answers every version. Since version 5, of 0.11, answers contain the log start offset
-(KIP-107)."""
+_FETCH_VERSIONS: Final = (3, 5, 11)
+"""The versions of Fetch to use. Since 2.4 a follower answers only version 11, which has a rack
+(KIP-392). Before 2.4 it answers every version. Since version 5, of 0.11, answers contain the log
+start offset (KIP-107)."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReplicaOffsets:
     """The LEO and high watermark of a replica, and whether its broker believes that it leads.
 
-    ``leader_epoch`` is the epoch of the request if the broker is in it. It is None if the broker is
-    in another or cannot compare (before KIP-320). ``log_start`` is None before 0.11.
+    ``leader_epoch`` is the epoch in the request if the broker has the same epoch. It is None if the
+    broker has another epoch, or cannot compare epochs (before KIP-320). ``log_start`` is None
+    before 0.11.
     """
 
     leo: int
@@ -59,14 +60,14 @@ def replica_offsets(
 ) -> dict[str, ReplicaOffsets]:
     """Return the offsets of a broker's replicas.
 
-    Partitions that it does not have, or not yet, are left out. *epochs* are leader epochs to
-    compare with the broker's. *names* translates from and to the cluster's names.
+    Leave out partitions that the broker does not have, or does not have yet. *epochs* are leader
+    epochs to compare with the broker's. *names* translates from and to the cluster's names.
     """
-    on_cluster = {names.cluster_partition(name): epoch for name, epoch in epochs.items()}
-    offsets_there = _offsets_on_cluster(
-        connection, sorted(map(names.cluster_partition, partitions)), on_cluster
+    epochs_on_cluster = {names.cluster_partition(name): epoch for name, epoch in epochs.items()}
+    offsets_on_cluster = _offsets_on_cluster(
+        connection, sorted(map(names.cluster_partition, partitions)), epochs_on_cluster
     )
-    return {names.campaign_partition(name): offsets for name, offsets in offsets_there.items()}
+    return {names.campaign_partition(name): offsets for name, offsets in offsets_on_cluster.items()}
 
 
 def _offsets_on_cluster(
@@ -76,17 +77,17 @@ def _offsets_on_cluster(
         epochs = {}
     answers = _list_offsets(connection, names, DEBUGGING, epochs)
     # Ask again about replicas in another epoch; most of the time there are none.
-    others = [name for name, (error, _) in answers.items() if error in _EPOCH_ERRORS]
-    same_epoch = epochs.keys() - others
-    if others:
-        answers |= _list_offsets(connection, others, DEBUGGING, {})
+    in_other_epochs = [name for name, (error, _) in answers.items() if error in _EPOCH_ERRORS]
+    same_epoch = epochs.keys() - in_other_epochs
+    if in_other_epochs:
+        answers |= _list_offsets(connection, in_other_epochs, DEBUGGING, {})
     ends = {name: offset for name, (error, offset) in answers.items() if error == errors.NONE}
     if not ends:
         return {}
     as_consumer = _list_offsets(connection, names, protocol.CONSUMER_REPLICA_ID, {})
     positions = {name: (end, protocol.NO_EPOCH) for name, end in ends.items()}
     fetch = protocol.FetchRequest(DEBUGGING, 0, 1, positions, rack="")
-    responses = exchange(connection, fetch, versions=_FETCH).partitions
+    responses = exchange(connection, fetch, versions=_FETCH_VERSIONS).partitions
     return {
         name: ReplicaOffsets(
             ends[name],

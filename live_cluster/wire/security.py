@@ -1,4 +1,4 @@
-"""Encryption and authentication of a connection to a broker."""
+"""Encrypts and authenticates a connection to a broker."""
 
 import ssl
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""Conversion between batches of the model and batches as brokers store them."""
+"""Converts between batches of the model and batches as brokers store them."""
 
 import struct
 import time
@@ -26,7 +26,7 @@ _BYTES_MAX: Final = 1_000_000
 def whole_batches(data: bytes, position: int = 0) -> Iterator[tuple[Any, int]]:
     """Yield kafka-python's batches up to the first torn one, each with the position after it.
 
-    *position* is that of the first byte of *data*.
+    *position* is the position of the first byte of *data*.
     """
     records = MemoryRecords(data)
     try:

@@ -1,4 +1,4 @@
-"""A survey of a cluster that harrow did not start: its brokers, topics, settings and release."""
+"""Surveys a cluster that harrow did not start: its brokers, topics, settings and release."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
@@ -21,7 +21,7 @@ _TOPIC_CONFIG_SOURCE: Final = 1
 (``DescribeConfigsResponse.ConfigSource``)."""
 _METADATA_VERSION: Final = "metadata.version"
 _API_VERSIONS: Final = 3
-_LEVELS: Final = (
+_FIRST_LEVELS: Final = (
     *((1, "3.0"), (2, "3.1"), (3, "3.2"), (4, "3.3"), (8, "3.4"), (9, "3.5"), (12, "3.6"), (15, "3.7")),
     *((20, "3.8"), (21, "3.9"), (22, "4.0"), (26, "4.1"), (28, "4.2"), (30, "4.3"), (31, "4.4"), (34, "4.5")),
 )
@@ -97,11 +97,12 @@ def survey_cluster(connection: BrokerConnection, release: KafkaRelease | None = 
 def inferred_release(versions: Mapping[int, tuple[int, int]], level: int | None = None) -> KafkaRelease:
     """Return the release of a broker.
 
-    With KRaft the newest *level* of metadata.version that the broker supports decides. With
-    ZooKeeper the *versions* decide: the lowest and the highest one that it supports of each API.
+    With KRaft, it follows from the newest *level* of metadata.version that the broker supports.
+    With ZooKeeper, it follows from *versions*: the lowest and the highest version of each API that
+    the broker supports.
     """
-    if level is not None and level >= _LEVELS[0][0]:
-        return KafkaRelease(next(name for first, name in reversed(_LEVELS) if level >= first))
+    if level is not None and level >= _FIRST_LEVELS[0][0]:
+        return KafkaRelease(next(name for first, name in reversed(_FIRST_LEVELS) if level >= first))
     return KafkaRelease(".".join(map(str, infer_broker_version_from_api_versions(versions))))
 
 
@@ -117,7 +118,7 @@ def _metadata_level(connection: BrokerConnection, versions: Mapping[int, tuple[i
 def broker_settings(connection: BrokerConnection, broker: int) -> dict[str, str]:
     """Return a broker's settings with defaults and without secrets.
 
-    Raise `SurveyError` if refused.
+    Raise `SurveyError` if the broker refuses.
     """
     settings = _settings(connection, _BROKER, [str(broker)])
     if str(broker) not in settings:
@@ -127,11 +128,11 @@ def broker_settings(connection: BrokerConnection, broker: int) -> dict[str, str]
 
 def topic_settings(connection: BrokerConnection, topics: Iterable[str]) -> dict[str, dict[str, str]]:
     """Return the settings made for each topic itself; raise `SurveyError` if the broker refuses."""
-    return _settings(connection, _TOPIC, topics, own_alone=True)
+    return _settings(connection, _TOPIC, topics, only_own=True)
 
 
 def _settings(
-    connection: BrokerConnection, kind: int, names: Iterable[str], *, own_alone: bool = False
+    connection: BrokerConnection, kind: int, names: Iterable[str], *, only_own: bool = False
 ) -> dict[str, dict[str, str]]:
     resource: Any = DescribeConfigsRequest.DescribeConfigsResource
     version = connection.version_of(DescribeConfigsRequest, *_CONFIGS)
@@ -151,6 +152,6 @@ def _settings(
         settings[result.resource_name] = {
             setting.name: setting.value
             for setting in result.configs
-            if setting.value is not None and (not own_alone or setting.config_source == _TOPIC_CONFIG_SOURCE)
+            if setting.value is not None and (not only_own or setting.config_source == _TOPIC_CONFIG_SOURCE)
         }
     return settings

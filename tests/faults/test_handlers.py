@@ -8,7 +8,7 @@ from harrow.faults import effects
 from harrow.faults.effects import BrokerEffect, FaultEffect, LastingEffect, Undo
 from harrow.faults.handlers import Handlers, NotPerformedError
 from harrow.live_cluster.local.started_effects import STARTED
-from harrow.live_cluster.users.users_reach import USERS
+from harrow.live_cluster.users.users_reach import USER_CLUSTER_EFFECTS
 
 KINDS = [
     kind
@@ -26,12 +26,12 @@ class PermanentEffect(FaultEffect):
     """An effect without an end."""
 
 
-@pytest.mark.parametrize("target", [MODEL, STARTED, USERS], ids=["model", "started", "users"])
+@pytest.mark.parametrize("target", [MODEL, STARTED, USER_CLUSTER_EFFECTS], ids=["model", "started", "users"])
 def test_every_target_performs_each_effect_or_has_a_reason(target: Handlers[object]) -> None:
     assert set(target.handlers) >= set(KINDS) - ABSTRACT - {Undo}
 
 
-@pytest.mark.parametrize("target", [MODEL, STARTED, USERS], ids=["model", "started", "users"])
+@pytest.mark.parametrize("target", [MODEL, STARTED, USER_CLUSTER_EFFECTS], ids=["model", "started", "users"])
 def test_a_target_can_undo_every_effect_that_it_performs(target: Handlers[object]) -> None:
     for kind, handler in target.handlers.items():
         if handler.perform is not None and issubclass(kind, LastingEffect):

@@ -4,9 +4,9 @@
     python reproduce.py reverted-log-start JARS FOLDER
 
 JARS is a folder with all jars of a release from 3.7 on, such as ``libs/`` of its distribution.
-FOLDER is new and gets the data and the brokers' logs. It needs Java 17 and confluent-kafka, and one
-to two minutes. It prints its observations, and exits with 0 if the acknowledged record is lost, and
-with 1 if not: how long a broker stands still depends on the machine, so try again.
+FOLDER is new and gets the data and the brokers' logs. The script needs Java 17 and confluent-kafka,
+and one to two minutes. It prints its observations, and exits with 0 if the acknowledged record is
+lost, and with 1 if not: the exact length of each pause depends on the machine, so try again.
 """
 
 import argparse
@@ -31,7 +31,7 @@ CONTROLLER: Final = 9
 TOPIC: Final = "t"
 JAVA: Final = (
     *("java", "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"),
-    "-Dlog4j.shutdownHookEnabled=false",  # what a broker logs while it stops is wanted, too
+    "-Dlog4j.shutdownHookEnabled=false",  # keep what a broker logs while it stops
 )
 PATIENCE_S: Final = 120.0
 
@@ -43,7 +43,7 @@ appender.stdout.layout.pattern=[%d] %p %m (%c)%n
 rootLogger.level=INFO
 rootLogger.appenderRef.stdout.ref=stdout
 """
-OF_ALL: Final = """\
+NODE_PROPERTIES: Final = """\
 process.roles={role}
 node.id={node}
 listeners={listener}://127.0.0.1:{port}
@@ -51,12 +51,12 @@ controller.listener.names=CONTROLLER
 controller.quorum.voters={controller}@127.0.0.1:{controller_port}
 log.dirs={folder}/data
 """
-OF_BROKERS: Final = """\
+BROKER_PROPERTIES: Final = """\
 offsets.topic.num.partitions=3
 log.cleaner.dedupe.buffer.size=4194304
 auto.leader.rebalance.enable=false
 """
-"""A small offsets topic, and no leader that moves by itself; all else has its default."""
+"""A small offsets topic, and no leader that moves by itself; other settings have defaults."""
 
 PRODUCER: Final = """\
 import json, sys
@@ -75,22 +75,22 @@ for line in sys.stdin:
     while len(producer):
         producer.poll(0.05)
 """
-"""A producer in a process of its own, which can be stopped like a broker."""
+"""A producer in its own process, which can be paused like a broker."""
 
 Record = tuple[int, int, str]
 """Offset, leader epoch and value of a record."""
 State = tuple[int, list[int]] | None
-"""Leader and ISR of the partition, as far as a broker tells."""
+"""Leader and ISR of the partition, None if no broker reports them."""
 
-began_s = time.monotonic()
+start_s = time.monotonic()
 
 
 def say(*words: object) -> None:
-    print(f"{time.monotonic() - began_s:7.2f}s", *words, flush=True)
+    print(f"{time.monotonic() - start_s:7.2f}s", *words, flush=True)
 
 
 class Cluster:
-    """A controller and three brokers of KRaft on loopback, each with a folder of its own."""
+    """A controller and three brokers of KRaft on loopback, each with its own folder."""
 
     def __init__(self, jars: Path, folder: Path, first_port: int) -> None:
         self._jars = jars.resolve()
@@ -101,13 +101,13 @@ class Cluster:
         self._folder.mkdir(parents=True)
 
     def start(self, node: int) -> None:
-        """Start a node, which is formatted the first time."""
+        """Start a node. Format its storage before its first start."""
         folder = self._folder / str(node)
         properties = folder / "server.properties"
         if not folder.exists():
             folder.mkdir()
             is_broker = node != CONTROLLER
-            text = OF_ALL.format(
+            text = NODE_PROPERTIES.format(
                 role="broker" if is_broker else "controller",
                 listener="PLAINTEXT" if is_broker else "CONTROLLER",
                 node=node,
@@ -116,10 +116,10 @@ class Cluster:
                 controller_port=self._first_port + CONTROLLER,
                 folder=folder,
             )
-            properties.write_text(text + OF_BROKERS * is_broker)
+            properties.write_text(text + BROKER_PROPERTIES * is_broker)
             (folder / "log4j2.properties").write_text(LOG4J)
-            format_it = ("format", "--cluster-id", self._id, "--config", str(properties))
-            if self._java(folder, "kafka.tools.StorageTool", *format_it).wait():
+            format_arguments = ("format", "--cluster-id", self._id, "--config", str(properties))
+            if self._java(folder, "kafka.tools.StorageTool", *format_arguments).wait():
                 raise SystemExit((folder / "log").read_text())
         self._processes[node] = self._java(folder, "kafka.Kafka", str(properties))
 
@@ -151,7 +151,7 @@ class Cluster:
         return AdminClient({"bootstrap.servers": self.addresses(*brokers), "log_level": 0})
 
     def state(self, *brokers: int) -> State:
-        """Return leader and ISR as some brokers, or any, know them."""
+        """Return leader and ISR as these brokers, or any broker, report them."""
         try:
             partition = self.admin(*brokers).list_topics(TOPIC, timeout=5).topics[TOPIC].partitions[0]
         except (KafkaException, KeyError):
@@ -159,7 +159,7 @@ class Cluster:
         return partition.leader, sorted(partition.isrs)
 
     def create_topic(self) -> None:
-        """Create the topic, whose preferred leader is broker 0, when all brokers are there."""
+        """Wait for all brokers, and create the topic. Its preferred leader is broker 0."""
         admin = self.admin()
         wait_until(lambda: len(brokers_of(admin)) == len(BROKERS), "three brokers")
         topic = NewTopic(
@@ -171,8 +171,8 @@ class Cluster:
     def admin_beside(self, paused: int) -> AdminClient:
         """Return an administrator that does not use the broker that is about to be paused.
 
-        It takes one broker for the controller and sends them there; which one KRaft names is
-        random.
+        An administrator sends its requests to the broker that metadata names as the controller.
+        With KRaft, that is a random broker.
         """
         others = tuple(broker for broker in BROKERS if broker != paused)
         while True:
@@ -180,7 +180,7 @@ class Cluster:
             if admin.list_topics(timeout=5).controller_id in others:
                 return admin
 
-    def text_of_log(self, broker: int) -> str:
+    def log_text(self, broker: int) -> str:
         """Return what a broker has logged."""
         return (self._folder / str(broker) / "log").read_text()
 
@@ -192,10 +192,10 @@ class Cluster:
     def checkpoint(self, broker: int, name: str) -> list[str]:
         """Return the entries of a checkpoint file: leader epochs, or log starts of the topic."""
         data = self._folder / str(broker) / "data"
-        of_partition = data / f"{TOPIC}-0" / name
-        file = of_partition if of_partition.exists() else data / name
+        partition_file = data / f"{TOPIC}-0" / name
+        file = partition_file if partition_file.exists() else data / name
         lines = file.read_text().splitlines()[2:] if file.exists() else []
-        return [line for line in lines if file == of_partition or line.startswith(f"{TOPIC} ")]
+        return [line for line in lines if file == partition_file or line.startswith(f"{TOPIC} ")]
 
     def read(self) -> list[tuple[int, str]]:
         """Return what a consumer reads."""
@@ -237,7 +237,7 @@ class Producer:
         self.process.stdin.write(f"{value}\n")
         self.process.stdin.flush()
 
-    def acknowledged(self, value: str) -> None:
+    def await_ack(self, value: str) -> None:
         """Wait for the outcome of a record, which has to be an acknowledgement."""
         outcome = json.loads(self._line())
         say("the producer gets:", outcome)
@@ -259,7 +259,7 @@ def records_in(data: bytes) -> Iterator[Record]:
         for _ in range(count):
             length, at = varint(data, at)
             end = at + length
-            _, at = varint(data, at + 1)  # behind the attributes: the timestamp
+            _, at = varint(data, at + 1)  # skip the attributes and the timestamp
             delta, at = varint(data, at)
             key_size, at = varint(data, at)
             value_size, at = varint(data, at + max(0, key_size))
@@ -269,7 +269,7 @@ def records_in(data: bytes) -> Iterator[Record]:
 
 
 def varint(data: bytes, at: int) -> tuple[int, int]:
-    """Return a zigzag number and where it ends."""
+    """Return a zigzag number, and the position after it."""
     value = shift = 0
     while True:
         byte = data[at]
@@ -287,9 +287,9 @@ def brokers_of(admin: AdminClient) -> tuple[int, ...]:
         return ()
 
 
-def wait_until(holds: Callable[[], bool], what: str, pause_s: float = 0.3) -> None:
+def wait_until(condition: Callable[[], bool], what: str, pause_s: float = 0.3) -> None:
     until_s = time.monotonic() + PATIENCE_S
-    while not holds():
+    while not condition():
         if time.monotonic() > until_s:
             raise SystemExit(f"waited in vain for {what}")
         time.sleep(pause_s)
@@ -324,14 +324,14 @@ def re_elected_leader(cluster: Cluster, producers: list[Producer]) -> bool:
     wait_until(lambda: not cluster.records(2), "broker 2 to truncate m0", 0.01)
     say("broker 0 is elected, and broker 2 has truncated m0:", [cluster.records(b) for b in BROKERS])
     stopping = "Beginning controlled shutdown"
-    before = cluster.text_of_log(0).count(stopping)
+    before = cluster.log_text(0).count(stopping)
     cluster.signal(2, signal.SIGSTOP)
     cluster.signal(0, signal.SIGTERM)
-    wait_until(lambda: cluster.text_of_log(0).count(stopping) > before, "broker 0 to stop", 0.02)
+    wait_until(lambda: cluster.log_text(0).count(stopping) > before, "broker 0 to stop", 0.02)
     time.sleep(0.7)  # the controller has elected broker 1
     cluster.signal(1, signal.SIGCONT)
     say("broker 0 stops, broker 2 stands still, broker 1 goes on")
-    producers[0].acknowledged("m0")
+    producers[0].await_ack("m0")
     say("m0 is acknowledged:", [cluster.records(broker) for broker in BROKERS])
     cluster.kill(1)
     cluster.signal(2, signal.SIGCONT)
@@ -342,7 +342,7 @@ def re_elected_leader(cluster: Cluster, producers: list[Producer]) -> bool:
     cluster.start(1)
     wait_until(lambda: (cluster.state() or (0, []))[1] == [*BROKERS], "all brokers in the ISR")
     say("all brokers are back; leader and ISR:", cluster.state())
-    leads = [line for line in cluster.text_of_log(1).splitlines() if f"Leader {TOPIC}-0" in line]
+    leads = [line for line in cluster.log_text(1).splitlines() if f"Leader {TOPIC}-0" in line]
     print(*leads, sep="\n")
     records = cluster.read()
     say("a consumer reads", records)
@@ -354,7 +354,7 @@ def reverted_log_start(cluster: Cluster, producers: list[Producer]) -> bool:
     producers += [Producer(cluster.addresses()), Producer(cluster.addresses())]
     first, second = producers
     first.send("m0")
-    first.acknowledged("m0")
+    first.await_ack("m0")
     cluster.signal(1, signal.SIGSTOP)
     cluster.signal(2, signal.SIGSTOP)
     time.sleep(1.5)  # their last fetches are answered
@@ -368,7 +368,7 @@ def reverted_log_start(cluster: Cluster, producers: list[Producer]) -> bool:
     wait_until(lambda: cluster.state() in ((1, [1, 2]), (2, [1, 2])), "another leader")
     for value in ("m2", "m3"):
         second.send(value)
-        second.acknowledged(value)
+        second.await_ack(value)
     admin = cluster.admin()
     for outcome in admin.delete_records([TopicPartition(TOPIC, 0, 2)]).values():
         outcome.result(30)
@@ -392,7 +392,7 @@ def reverted_log_start(cluster: Cluster, producers: list[Producer]) -> bool:
     wait_until(lambda: cluster.state() == (0, [*BROKERS]), "broker 0 to lead")
     say("broker 0 leads, and a consumer reads", cluster.read())
     first.process.send_signal(signal.SIGCONT)
-    first.acknowledged("m1")
+    first.await_ack("m1")
     for broker in BROKERS:
         say(f"broker {broker} has", cluster.records(broker))
     cluster.kill(0)

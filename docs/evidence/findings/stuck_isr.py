@@ -1,14 +1,14 @@
 """A flaw of Kafka 2.7 to 3.9 on ZooKeeper: an ISR that never changes again.
 
-It runs on three real brokers, without harrow.
+The script shows it on three real brokers, without harrow.
 
     python stuck_isr.py JARS FOLDER
 
 JARS is a folder with all jars of such a release, such as ``libs/`` of the distribution of 3.9.2.
-FOLDER is new and gets the data and the logs. It needs Java (17 for 3.9), confluent-kafka and kazoo,
-and two minutes. A proxy between the controller and ZooKeeper loses one answer. The script prints
-its observations, and exits with 0 if the ISR is stuck, and with 1 if not: try again then, since it
-depends on the machine when a follower counts as slow.
+FOLDER is new and gets the data and the logs. The script needs Java (17 for 3.9), confluent-kafka
+and kazoo, and two minutes. A proxy between the controller and ZooKeeper loses one answer. The
+script prints its observations, and exits with 0 if the ISR is stuck, and with 1 if not. Then try
+again: the time at which a follower counts as slow depends on the machine.
 """
 
 import argparse
@@ -34,7 +34,7 @@ STATE: Final = "/brokers/topics/t/partitions/0/state"
 JAVA: Final = ("java", "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 PATIENCE_S: Final = 120.0
 RESET: Final = struct.pack("ii", 1, 0)
-"""With this SO_LINGER closing a socket resets its connection."""
+"""With this value of SO_LINGER, closing a socket resets its connection."""
 
 LOG4J: Final = """\
 log4j.rootLogger=INFO, stdout
@@ -42,8 +42,8 @@ log4j.appender.stdout=org.apache.log4j.ConsoleAppender
 log4j.appender.stdout.layout=org.apache.log4j.PatternLayout
 log4j.appender.stdout.layout.ConversionPattern=[%d] %p %m (%c)%n
 """
-OF_ZOOKEEPER: Final = "dataDir={folder}/data\nclientPort={port}\nadmin.enableServer=false\n"
-OF_BROKERS: Final = """\
+ZOOKEEPER_PROPERTIES: Final = "dataDir={folder}/data\nclientPort={port}\nadmin.enableServer=false\n"
+BROKER_PROPERTIES: Final = """\
 broker.id={broker}
 listeners=PLAINTEXT://127.0.0.1:{port}
 zookeeper.connect=127.0.0.1:{zookeeper}
@@ -54,23 +54,23 @@ auto.leader.rebalance.enable=false
 replica.lag.time.max.ms=5000
 """
 
-began_s = time.monotonic()
+start_s = time.monotonic()
 
 
 def say(*words: object) -> None:
-    print(f"{time.monotonic() - began_s:7.2f}s", *words, flush=True)
+    print(f"{time.monotonic() - start_s:7.2f}s", *words, flush=True)
 
 
-def wait_until(holds: Callable[[], bool], what: str) -> None:
+def wait_until(condition: Callable[[], bool], what: str) -> None:
     until_s = time.monotonic() + PATIENCE_S
-    while not holds():
+    while not condition():
         if time.monotonic() > until_s:
             raise SystemExit(f"waited in vain for {what}")
         time.sleep(0.1)
 
 
 class Proxy:
-    """Stands between the controller and ZooKeeper, and can keep back what ZooKeeper answers."""
+    """Stands between the controller and ZooKeeper, and can hold back ZooKeeper's answers."""
 
     def __init__(self, port: int, target: int) -> None:
         self.holds_answers = False
@@ -106,7 +106,7 @@ class Proxy:
 
 
 class Processes:
-    """ZooKeeper and the brokers, each with a folder of its own."""
+    """ZooKeeper and the brokers, each with its own folder."""
 
     def __init__(self, jars: Path, folder: Path) -> None:
         self._jars = jars.resolve()
@@ -133,12 +133,12 @@ class Processes:
         self.by_name[str(broker)].send_signal(number)
 
     def log(self, broker: int, words: str) -> list[str]:
-        """Return the lines of a broker's log that have some words."""
+        """Return the lines of a broker's log that contain the *words*."""
         lines = (self._folder / str(broker) / "log").read_text().splitlines()
         return [line for line in lines if words in line]
 
     def bytes_of(self, broker: int) -> int:
-        """Return how large a broker's log of the partition is."""
+        """Return the size of a broker's log of the partition."""
         return sum(
             file.stat().st_size for file in (self._folder / str(broker) / "data" / "t-0").glob("*.log")
         )
@@ -150,7 +150,7 @@ class Processes:
 
 
 class Partition:
-    """What ZooKeeper and the brokers say of the partition."""
+    """The partition, as ZooKeeper and the brokers describe it."""
 
     def __init__(self, zookeeper: KazooClient, addresses: str) -> None:
         self._zookeeper = zookeeper
@@ -158,11 +158,11 @@ class Partition:
 
     def in_zookeeper(self) -> tuple[int, list[int]]:
         """Return the version of the znode, and the ISR in it."""
-        data, about = self._zookeeper.get(STATE)
-        return about.version, json.loads(data)["isr"]
+        data, znode_stat = self._zookeeper.get(STATE)
+        return znode_stat.version, json.loads(data)["isr"]
 
     def on_brokers(self) -> tuple[int, list[int]] | None:
-        """Return leader and ISR, as the brokers tell clients."""
+        """Return leader and ISR, as brokers report them to clients."""
         admin = AdminClient({"bootstrap.servers": self._addresses, "log_level": 0})
         try:
             partition = admin.list_topics("t", timeout=5).topics["t"].partitions[0]
@@ -178,16 +178,16 @@ def started(processes: Processes, port: int) -> tuple[Proxy, KazooClient, str]:
     processes.start(
         "zookeeper",
         "org.apache.zookeeper.server.quorum.QuorumPeerMain",
-        OF_ZOOKEEPER.replace("{port}", str(zookeeper_port)),
+        ZOOKEEPER_PROPERTIES.replace("{port}", str(zookeeper_port)),
     )
-    logging.getLogger("kazoo.client").setLevel(logging.ERROR)  # it tries until ZooKeeper is there
+    logging.getLogger("kazoo.client").setLevel(logging.ERROR)  # the client retries until ZooKeeper is up
     zookeeper = KazooClient(f"127.0.0.1:{zookeeper_port}")
     zookeeper.start(timeout=PATIENCE_S)
     proxy = Proxy(proxy_port, zookeeper_port)
     for broker in BROKERS:
-        text = OF_BROKERS.replace("{broker}", str(broker)).replace("{port}", str(port + broker))
-        to = proxy_port if broker == CONTROLLER else zookeeper_port
-        processes.start(str(broker), "kafka.Kafka", text.replace("{zookeeper}", str(to)))
+        text = BROKER_PROPERTIES.replace("{broker}", str(broker)).replace("{port}", str(port + broker))
+        target_port = proxy_port if broker == CONTROLLER else zookeeper_port
+        processes.start(str(broker), "kafka.Kafka", text.replace("{zookeeper}", str(target_port)))
         if broker == CONTROLLER:
             wait_until(lambda: bool(zookeeper.exists("/controller")), "a controller")
     wait_until(lambda: len(zookeeper.get_children("/brokers/ids")) == len(BROKERS), "three brokers")
@@ -207,12 +207,12 @@ def is_stuck(processes: Processes, port: int) -> bool:
     acked: list[str] = []
     producer = Producer({"bootstrap.servers": addresses, "acks": "all", "linger.ms": 0, "log_level": 0})
 
-    def note(error: KafkaError | None, message: Message) -> None:
+    def record_ack(error: KafkaError | None, message: Message) -> None:
         if error is None:
             acked.append((message.value() or b"").decode())
 
     def send(value: str) -> None:
-        producer.produce("t", value.encode(), partition=0, on_delivery=note)
+        producer.produce("t", value.encode(), partition=0, on_delivery=record_ack)
         producer.poll(0)
 
     send("m0")

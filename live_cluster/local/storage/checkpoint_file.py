@@ -1,4 +1,4 @@
-"""Kafka's checkpoint files: version, number of lines, lines (``CheckpointFile.scala``)."""
+"""Reads Kafka's checkpoint files: version, number of lines, lines (``CheckpointFile.scala``)."""
 
 from pathlib import Path
 from typing import Final
@@ -16,7 +16,7 @@ class CheckpointError(Exception):
 def checkpointed_offsets(log_dir: Path, name: str) -> dict[str, int]:
     """Return the offsets in a checkpoint of a log directory, by partition.
 
-    Nothing if there is no file.
+    Return no offsets if there is no file.
     """
     offsets = {}
     try:

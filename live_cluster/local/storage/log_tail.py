@@ -1,4 +1,4 @@
-"""A replica's log while its broker writes to it: appends and truncations since the last look."""
+"""Follows a replica's log while its broker writes to it: finds appends and truncations."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -13,17 +13,18 @@ _SegmentState = tuple[Path, int, int]
 
 @dataclass(frozen=True, slots=True)
 class Truncation:
-    """The log ended at ``from_offset``, and then at ``to_offset``."""
+    """A truncation. The log ended at ``from_offset``, and now ends at ``to_offset``."""
 
     from_offset: int
     to_offset: int
 
 
 class LogTail:
-    """Follows the segments in a partition's folder; a look without changes reads no data.
+    """Follows the segments in a partition's folder. If nothing has changed, it reads no data.
 
-    A broker may truncate its log and append again between two looks. So a look reads the last known
-    batch again with everything after it. If that batch has changed, it reads the whole log.
+    A broker may truncate its log and append to it between two calls of `poll`. So `poll` reads the
+    last known batch again, and everything after it. If that batch has changed, it reads the whole
+    log.
     """
 
     def __init__(self, folder: Callable[[], Path]) -> None:
@@ -33,14 +34,14 @@ class LogTail:
         # The position of the last stored batch, and the number of the model's batches in it.
         self._last = 0
         self._last_count = 0
-        self.begin = 0
+        self.log_start = 0
         """The first offset of the first segment."""
         self.batches: list[RecordBatch] = []
 
     @property
     def leo(self) -> int:
-        begin = base_offset(self._segments[-1][0]) if self._segments else 0
-        return max(begin, self.batches[-1].next_offset if self.batches else 0)
+        newest_start = base_offset(self._segments[-1][0]) if self._segments else 0
+        return max(newest_start, self.batches[-1].next_offset if self.batches else 0)
 
     @property
     def size_bytes(self) -> int:
@@ -50,7 +51,7 @@ class LogTail:
         """Return whether the log existed and its folder has been deleted."""
         return bool(self._segments) and not self._folder().exists()
 
-    def look(self) -> list[RecordBatch | Truncation]:
+    def poll(self) -> list[RecordBatch | Truncation]:
         """Return the changes of the log in their order."""
         try:
             segments = [_segment_state(segment) for segment in segments_of(self._folder())]
@@ -60,7 +61,7 @@ class LogTail:
             if changes is None:
                 changes = self._read(segments)
         except FileNotFoundError:
-            # A segment was deleted during the look: the next one notices that.
+            # A segment was deleted meanwhile. The next call notices it.
             return []
         self._segments = segments
         return changes
@@ -68,7 +69,7 @@ class LogTail:
     def reread(self) -> list[RecordBatch | Truncation]:
         """Read the whole log, and return the changes."""
         self._segments = []
-        return self.look()
+        return self.poll()
 
     def _appended(self, segments: list[_SegmentState]) -> list[RecordBatch | Truncation] | None:
         """Return what was appended to the newest segment; None if anything else has changed."""
@@ -81,7 +82,7 @@ class LogTail:
             return None
         new = batches[self._last_count :]
         if new:
-            self._take_last(segment, last)
+            self._remember_last(segment, last)
         self.batches += new
         return list(new)
 
@@ -91,22 +92,22 @@ class LogTail:
         for segment, _, _ in segments:
             batches, last, _ = batches_from(segment, 0)
             now += batches
-            self._take_last(segment, last)
-        # Retention is not a truncation: the log begins later.
-        self.begin = base_offset(segments[0][0]) if segments else 0
-        before = [batch for batch in self.batches if batch.next_offset > self.begin]
+            self._remember_last(segment, last)
+        # Retention is not a truncation: it only raises the log start offset.
+        self.log_start = base_offset(segments[0][0]) if segments else 0
+        before = [batch for batch in self.batches if batch.next_offset > self.log_start]
         self.batches = now
-        same = 0
+        unchanged = 0
         for old, new in zip(before, now, strict=False):
             if _content(old) != _content(new):
                 break
-            same += 1
+            unchanged += 1
         truncations: list[RecordBatch | Truncation] = []
-        if same < len(before):
-            truncations.append(Truncation(before[-1].next_offset, before[same].base_offset))
-        return [*truncations, *now[same:]]
+        if unchanged < len(before):
+            truncations.append(Truncation(before[-1].next_offset, before[unchanged].base_offset))
+        return [*truncations, *now[unchanged:]]
 
-    def _take_last(self, segment: Path, position: int) -> None:
+    def _remember_last(self, segment: Path, position: int) -> None:
         batches, _, _ = batches_from(segment, position)
         self._last, self._last_count = position, len(batches)
 

@@ -1,4 +1,4 @@
-"""Segments of a replica's log: reading batch by batch, and truncation like that of a power loss."""
+"""Reads the segments of a replica's log batch by batch, and truncates them like a power loss."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,12 +10,12 @@ from harrow.live_cluster.local.storage.checkpoint_file import checkpointed_epoch
 from harrow.live_cluster.wire.stored_batches import as_batches, next_offset, whole_batches
 
 _SEGMENT: Final = ".log"
-_OF_SEGMENTS: Final = (".log", ".index", ".timeindex", ".txnindex", ".snapshot")
+_SEGMENT_FILES: Final = (".log", ".index", ".timeindex", ".txnindex", ".snapshot")
 
 
 @dataclass(frozen=True, slots=True)
 class StoredLog:
-    """A log on disk: batches up to the first torn one, LEO, and leader epochs with their starts."""
+    """A log on disk: its complete batches, LEO, and leader epochs with their start offsets."""
 
     batches: tuple[RecordBatch, ...]
     leo: int
@@ -27,14 +27,14 @@ def stored_log(partition: Path) -> StoredLog:
     batches: list[RecordBatch] = []
     leo = 0
     for segment in segments_of(partition):
-        of_segment, _, _ = batches_from(segment, 0)
-        batches += of_segment
-        leo = of_segment[-1].next_offset if of_segment else max(leo, base_offset(segment))
+        segment_batches, _, _ = batches_from(segment, 0)
+        batches += segment_batches
+        leo = segment_batches[-1].next_offset if segment_batches else max(leo, base_offset(segment))
     return StoredLog(tuple(batches), leo, checkpointed_epochs(partition))
 
 
 def batches_from(segment: Path, position: int) -> tuple[list[RecordBatch], int, int]:
-    """Return whole batches, the position of the last stored one, and the position after it."""
+    """Return complete batches, the position of the last stored batch, and the position after it."""
     batches: list[RecordBatch] = []
     last = position
     for stored, end in _batches(segment, position):
@@ -51,13 +51,13 @@ def segments_of(partition: Path) -> list[Path]:
 def cut(partition: Path, offset: int) -> None:
     """Keep the batches below *offset*, as a power loss does if it is the recovery point.
 
-    Indexes stay as they are: after an unclean shutdown a broker rebuilds them from its recovery
+    Indexes stay unchanged: after an unclean shutdown, a broker rebuilds them from its recovery
     point on.
     """
     first, *_ = segments = segments_of(partition)
     for segment in segments:
         if base_offset(segment) >= offset and segment != first:
-            for suffix in _OF_SEGMENTS:
+            for suffix in _SEGMENT_FILES:
                 segment.with_suffix(suffix).unlink(missing_ok=True)
             continue
         end = 0

@@ -1,4 +1,4 @@
-"""The broker under test of a sequence, of the model or a real one."""
+"""The broker that a sequence tests: one of the model, or a real one."""
 
 from typing import Final, Protocol
 
@@ -42,13 +42,13 @@ class BrokerDriver(Protocol):
         """Send a request, and return the answer."""
 
     def register_follower(self) -> None:
-        """Register the follower; return once the broker knows it."""
+        """Register the follower; return once the broker knows the follower."""
 
     def unregister_follower(self) -> None:
         """Unregister the follower; return once the broker leads the follower's partitions."""
 
     def elect_follower(self) -> None:
-        """Elect the preferred leader of each partition; return once the broker knows it."""
+        """Elect the preferred leader of each partition; return once the broker knows them."""
 
     def partition_states(self, expected: PartitionStates | None) -> PartitionStates:
         """Return the control plane's states; a real one waits a while for the *expected* states."""

@@ -1,4 +1,4 @@
-"""Comparison of a sequence on two brokers, up to the first difference."""
+"""Compares a sequence on two brokers, up to the first difference."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -16,12 +16,12 @@ _PRODUCER_ID: Final = "producer_id"
 
 
 class _Side:
-    """One of the two brokers; the ids that it chooses are replaced in its answers."""
+    """One of the two brokers. In its answers, the ids that it has chosen are replaced."""
 
     def __init__(self, driver: BrokerDriver) -> None:
         self._driver = driver
         self._sessions = FetchSessions()
-        # The first that it has assigned.
+        # The first producer id that the broker has assigned.
         self._producer_id: int | None = None
 
     def ask(self, request: SingleRequest, expected: Answer | None = None) -> Answer:

@@ -26,7 +26,7 @@ from harrow.live_cluster.requests.brokers.broker_driver import (
 
 _LISTENER: Final = "client"
 _ELECTION_US: Final = US_PER_SECOND
-"""An election and all messages that follow from it take less."""
+"""Longer than an election with all messages that follow from it."""
 _ANSWER_US: Final = 60 * US_PER_SECOND
 _SESSION_US: Final = 6 * US_PER_SECOND
 
@@ -60,7 +60,7 @@ class ModelBroker:
             brokers=(BrokerSpec(id=BROKER),),
             topics=(TopicSpec(name=TOPIC, assignment=(REPLICAS,) * len(PARTITIONS)),),
             network=NetworkSpec(latency_min_us=US_PER_MS, latency_max_us=US_PER_MS),
-            # The same for releases that use KRaft: the driver registers the follower in ZooKeeper.
+            # Also for releases with KRaft, because the driver registers the follower in ZooKeeper.
             metadata=ZOOKEEPER,
             settings=settings,
         )

@@ -1,8 +1,8 @@
 """A real broker with its control plane and nothing else, and a new topic for each sequence.
 
-The driver plays the follower: it registers a broker in ZooKeeper at an address where nothing
-listens. The controller believes that it is alive, adds it to ISRs and elects it. The broker answers
-fetches in its name.
+The driver plays the follower: it registers a second broker in ZooKeeper, at an address where
+nothing listens. The controller believes that the follower is alive, adds it to ISRs and elects it.
+The driver sends fetches in the follower's name, and the real broker answers them.
 """
 
 import time
@@ -43,8 +43,8 @@ from harrow.live_cluster.requests.controllers.real_controller import (
     RealController,
 )
 from harrow.live_cluster.requests.conversation import (
-    LOOK_S,
     PATIENCE_S,
+    POLL_INTERVAL_S,
     Conversation,
     holds_in_time,
     lone_cluster,
@@ -55,7 +55,7 @@ from harrow.live_cluster.wire.connection import BrokerConnection
 
 _METADATA_WITH_EPOCHS: Final = 7
 """The first version of Metadata with leader epochs (KIP-320)."""
-_ISR_WRITTEN_S: Final = 5.0
+_ISR_CHANGE_MAX_S: Final = 5.0
 """How long the controller may take to write an ISR on a busy machine."""
 _FIRST_WITH_ALTER_PARTITION: Final = (2, 7)
 """Since then a leader continues while the controller writes an ISR (KIP-497)."""
@@ -66,7 +66,7 @@ class NotSettledError(LiveError):
 
 
 class RealBrokers:
-    """Starts a broker with ZooKeeper or KRaft, for one sequence after the other; exit ends it."""
+    """A broker with ZooKeeper or KRaft, which gets one sequence after the other, until exit."""
 
     def __init__(self, started: StartedBrokers, folder: Path, settings: dict[str, Value]) -> None:
         self._release = started.release
@@ -128,7 +128,7 @@ class RealBrokers:
     def next_controller(self) -> RealController | None:
         """Return the controller for another sequence, with a new topic and new brokers.
 
-        With ZooKeeper there is none.
+        Return None with ZooKeeper.
         """
         if self._controller is None:
             return None
@@ -166,7 +166,7 @@ class RealBroker:
         self._topic = topic
         self._follower = follower
         self._is_async = release.version >= _FIRST_WITH_ALTER_PARTITION
-        self._elects_once_more = behaviours_in(release.name).replication.preferred_leader_reelected
+        self._reelects = behaviours_in(release.name).replication.preferred_leader_reelected
         self._knows_epochs = connection.speaks(MetadataRequest, _METADATA_WITH_EPOCHS)
         self._is_registered = False
 
@@ -225,7 +225,7 @@ class RealBroker:
     def unregister_follower(self) -> None:
         """Unregister the follower.
 
-        It leaves its ISRs, and their partitions get a new leader epoch.
+        The follower leaves its ISRs, and the partitions get a new leader epoch.
         """
         assert self._zookeeper is not None
         if not self._is_registered:
@@ -246,7 +246,7 @@ class RealBroker:
         before = self._states()
         expected = {
             name: [FOLLOWER, epoch + 1, isr]
-            if self._is_registered and FOLLOWER in isr and (self._elects_once_more or leader != FOLLOWER)
+            if self._is_registered and FOLLOWER in isr and (self._reelects or leader != FOLLOWER)
             else [leader, epoch, isr]
             for name, (leader, epoch, isr) in before.items()
         }
@@ -258,18 +258,18 @@ class RealBroker:
     def partition_states(self, expected: PartitionStates | None) -> PartitionStates:
         """Return ZooKeeper's states.
 
-        If the controller writes ISRs (KIP-497), a fetch is answered before it does. So this waits
-        until the states are the *expected* ones and all AlterPartition requests are answered. An
-        unexpected change that comes later shows up in the next states.
+        If the controller writes ISRs (KIP-497), the broker answers a fetch before the ISR changes.
+        So wait until the states are the *expected* ones and all AlterPartition requests are
+        answered. An unexpected change that comes later shows up in the next states.
         """
-        until_s = time.monotonic() + _ISR_WRITTEN_S
+        until_s = time.monotonic() + _ISR_CHANGE_MAX_S
         while True:
             is_over = not self._is_async or time.monotonic() > until_s
             settled = not self._control_requests.are_pending()
             states = {name: list(state) for name, state in self._states().items()}
             if is_over or (settled and expected in (None, states)):
                 return states
-            time.sleep(LOOK_S)
+            time.sleep(POLL_INTERVAL_S)
 
     def _states(self) -> dict[str, list[Any]]:
         assert self._zookeeper is not None
@@ -299,8 +299,8 @@ class RealBroker:
     def _brokers(self) -> list[int]:
         return list(self._metadata()["brokers"])
 
-    def _until(self, what: str, holds: Callable[[], bool]) -> None:
+    def _until(self, what: str, condition: Callable[[], bool]) -> None:
         """Wait until something holds; raise `NotSettledError` if it takes too long."""
-        if not holds_in_time(holds):
+        if not holds_in_time(condition):
             states = "" if self._zookeeper is None else f"; {self._topic} is {self._states()}"
             raise NotSettledError(f"waited {PATIENCE_S:.0f} s in vain for {what}{states}")

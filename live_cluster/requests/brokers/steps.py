@@ -110,10 +110,10 @@ class MetadataStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FollowerStep:
-    """The follower registers, unregisters, or is elected where it is in the ISR: it is preferred.
+    """The follower registers, unregisters, or is elected: it is the preferred leader.
 
-    When it goes, it leaves its ISRs, and its partitions get another leader. Going and leading begin
-    new leader epochs.
+    It is elected only where it is in the ISR. When it goes, it leaves its ISRs, and its partitions
+    get another leader. Both its going and its election begin new leader epochs.
     """
 
     kind: Literal["follower"] = "follower"

@@ -1,4 +1,4 @@
-"""Comparison of a sequence on two controllers, up to the first difference."""
+"""Compares a sequence on two controllers, up to the first difference."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -35,7 +35,7 @@ from harrow.live_cluster.requests.controllers.steps import (
 _BROKER_EPOCH: Final = "broker_epoch"
 _PARTITIONS: Final = "partitions_seen"
 _UNKNOWN: Final = -1
-_NOTHING: Final = -1
+_NO_METADATA: Final = -1
 
 
 class _Controller:
@@ -45,7 +45,7 @@ class _Controller:
         self._driver = driver
         self._model = model
         self._epochs: dict[int, list[int]] = {broker: [] for broker in BROKERS}
-        self._lives = dict.fromkeys(BROKERS, 0)
+        self._incarnations = dict.fromkeys(BROKERS, 0)
 
     def take(
         self, step: ControllerStep, request: RequestToController | None, expected: Answer | None
@@ -70,14 +70,14 @@ class _Controller:
             return None
         if isinstance(step, RegisterStep):
             if not step.again:
-                self._lives[step.broker] += 1
+                self._incarnations[step.broker] += 1
             previous = self._epoch(step.broker) if step.stopped else _UNKNOWN
-            return protocol.BrokerRegistrationRequest(step.broker, self._lives[step.broker], previous)
+            return protocol.BrokerRegistrationRequest(step.broker, self._incarnations[step.broker], previous)
         if isinstance(step, HeartbeatStep):
             return protocol.BrokerHeartbeatRequest(
                 step.broker,
                 self._epoch(step.broker, stale=step.stale),
-                _NOTHING if step.behind else ALL_METADATA,
+                _NO_METADATA if step.behind else ALL_METADATA,
                 want_fence=step.want_fence,
                 want_shut_down=step.want_shut_down,
             )
@@ -109,7 +109,7 @@ class _Controller:
         )
 
     def _epoch(self, broker: int, *, stale: bool = False) -> int:
-        """Return a broker's epoch, or a former one; before its first registration it has none."""
+        """Return the current or a *stale* epoch of a broker; -1 before its first registration."""
         epochs = self._epochs[broker]
         if not epochs:
             return _UNKNOWN

@@ -23,8 +23,9 @@ from harrow.live_cluster.wire.connection import BrokerConnection
 from harrow.live_cluster.wire.metadata import broker_metadata, eligible_leaders
 
 SETTINGS: Final = {"broker.session.timeout.ms": 600_000, "broker.heartbeat.interval.ms": 20_000}
-"""The session is long, so the controller never fences a silent broker. It has to answer a heartbeat
-within half an interval (`ControllerApis`), so the interval is long enough for a busy machine."""
+"""The session is long, so the controller never fences a silent broker. The controller has to answer
+a heartbeat within half an interval (`ControllerApis`), so the interval is long enough for a busy
+machine."""
 VIEWER_SETTINGS: Final = {"broker.heartbeat.interval.ms": 10}
 """The running broker sends heartbeats often, because each step waits for its metadata offset."""
 

@@ -26,7 +26,7 @@ class RegisterStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeartbeatStep:
-    """Send a heartbeat: with a ``stale`` broker epoch, or ``behind`` on all metadata."""
+    """Send a heartbeat, perhaps with a ``stale`` broker epoch, or (``behind``) without metadata."""
 
     kind: Literal["heartbeat"] = "heartbeat"
     broker: int = 1

@@ -1,4 +1,4 @@
-"""Comparison of a sequence on two coordinators, up to the first difference."""
+"""Compares a sequence on two coordinators, up to the first difference."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -22,12 +22,12 @@ from harrow.live_cluster.requests.coordinators.steps import CoordinatorStep
 _TRANSACTIONS: Final = "transactions"
 _ANSWERS: Final = "answers"
 _REPEATABLE: Final = ("OffsetFetch", "Fetch", "ListOffsets")
-"""Requests without effects. They may be too early after a transaction: a group coordinator handles
-the marker in a thread of its own, after the transaction is complete."""
+"""Requests without effects, which can be repeated. The first may be too early after a transaction:
+a group coordinator handles the marker in its own thread, after the transaction is complete."""
 
 
 class _CoordinatorSide:
-    """One of the two brokers; the ids that it assigns are replaced in its answers."""
+    """One of the two brokers. In its answers, the ids that it has assigned are replaced."""
 
     def __init__(self, driver: CoordinatorDriver) -> None:
         self._driver = driver

@@ -28,7 +28,7 @@ class ConsumerIdentities:
     """The members of one sequence, with their current epochs and assignments."""
 
     def __init__(self) -> None:
-        self._lives: dict[int, int] = dict.fromkeys(MEMBERS, 0)
+        self._incarnations: dict[int, int] = dict.fromkeys(MEMBERS, 0)
         self._epochs: dict[str, int] = {}
         self._assigned: dict[str, tuple[str, ...]] = {}
 
@@ -40,10 +40,10 @@ class ConsumerIdentities:
     def heartbeat(self, step: ConsumerHeartbeatStep) -> messages.ConsumerGroupHeartbeatRequest:
         """Return the heartbeat of a step."""
         if step.does == "restarts":
-            self._lives[step.member] += 1
+            self._incarnations[step.member] += 1
         member = self._member(step.member, step.who)
         if step.does == "lives" and step.who == "own" and member not in self._epochs:
-            # A new member joins first: any other heartbeat of it would be refused in every state.
+            # A new member joins first: a coordinator would always refuse any other heartbeat.
             step = replace(
                 step, does="joins", subscription=step.subscription or 0, owned="nothing", has_timeout=True
             )
@@ -71,9 +71,9 @@ class ConsumerIdentities:
         )
 
     def member_in_epoch(self, slot: int, who: MemberId, epoch: int | None) -> tuple[str, int]:
-        """Return a member id and an epoch, relative to its own.
+        """Return a member id, and an epoch relative to the member's own.
 
-        None is a client outside the group.
+        If *epoch* is None, the client is outside the group.
         """
         if epoch is None:
             return messages.NO_MEMBER, messages.NO_GENERATION
@@ -81,7 +81,7 @@ class ConsumerIdentities:
         return member, max(messages.JOIN_EPOCH, self._epochs.get(member, messages.JOIN_EPOCH) + epoch)
 
     def answered(self, answer: Answer) -> None:
-        """Take over the epoch and the assignment in an answer."""
+        """Remember the epoch and the assignment in an answer."""
         if answer.get("error") != errors.NONE or "consumer" not in answer:
             return
         member = answer["consumer"]
@@ -100,8 +100,8 @@ class ConsumerIdentities:
             return _GHOST
         if who == "other":
             slot = (slot + 1) % len(MEMBERS)
-        life = self._lives[slot] - (who == "former")
-        return f"consumer-{slot}-{max(0, life)}"
+        incarnation = self._incarnations[slot] - (who == "former")
+        return f"consumer-{slot}-{max(0, incarnation)}"
 
     @staticmethod
     def _instance(step: ConsumerHeartbeatStep) -> str:

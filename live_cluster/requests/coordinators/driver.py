@@ -1,4 +1,4 @@
-"""The coordinator under test of a sequence, of the model or a real one."""
+"""The coordinator that a sequence tests: one of the model, or a real one."""
 
 from collections.abc import Collection
 from typing import Protocol
@@ -46,7 +46,7 @@ CoordinatorRequest = (
 """A request of the model with all its values."""
 
 Answers = dict[int, Answer]
-"""Answers by the number of the request: a JoinGroup is answered when other members have joined."""
+"""Answers by the number of the request. A JoinGroup waits for other members to join."""
 
 TransactionStates = dict[str, list[object]]
 """State, producer id and producer epoch of each transactional id, from its coordinator's log."""

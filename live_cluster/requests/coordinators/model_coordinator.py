@@ -32,7 +32,7 @@ from harrow.live_cluster.requests.coordinators.driver import (
 )
 
 _SETTLED_US: Final = 100 * US_PER_MS
-"""All effects of a request, markers included, take less: nothing here waits for a timer."""
+"""Longer than all effects of a request, markers included: no effect waits for a timer."""
 _LISTENER: Final = "client"
 _NOT_COMPARED: Final = -1
 
@@ -102,7 +102,7 @@ class ModelCoordinator:
 
 
 def plain_client_answer(answer: Any, request: CoordinatorRequest) -> Answer:
-    """Return a response to a client as plain data; a fetch with what matters for transactions."""
+    """Return a response to a client as plain data; of a fetch, what matters for transactions."""
     if not isinstance(answer, protocol.FetchResponse):
         return plain_answer(answer)
     assert isinstance(request, protocol.FetchRequest)

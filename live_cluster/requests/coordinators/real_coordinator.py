@@ -22,8 +22,8 @@ from harrow.live_cluster.requests.answers import NO_ANSWER, Answer
 from harrow.live_cluster.requests.brokers.broker_driver import BROKER, PARTITIONS, partition_name
 from harrow.live_cluster.requests.control_requests import ControlRequests
 from harrow.live_cluster.requests.conversation import (
-    LOOK_S,
     PATIENCE_S,
+    POLL_INTERVAL_S,
     Conversation,
     holds_in_time,
     lone_cluster,
@@ -46,8 +46,8 @@ from harrow.live_cluster.wire.stored_batches import next_offset
 _SETTLED_S: Final = 10.0
 """How long the effects of a request may take on a busy machine."""
 _LATE_S: Final = 5.0
-"""How long to wait for an expected answer, and once more after the broker has shown that it
-answers."""
+"""How long to wait for an expected answer, and again after another answer has shown that the broker
+is alive."""
 _BYTES_MAX: Final = 1_000_000
 _OUTSIDE: Final = "outside"
 """A group, and a transactional id, that no sequence uses."""
@@ -59,7 +59,7 @@ _REBALANCE_TIMEOUT_US: Final = 60 * US_PER_SECOND
 
 
 class RealCoordinators:
-    """Starts a broker with its control plane, for one sequence after the other; exit ends it."""
+    """A broker with its control plane, which gets one sequence after the other, until exit."""
 
     def __init__(self, started: StartedBrokers, folder: Path, settings: dict[str, Value]) -> None:
         self._sequences = 0
@@ -79,7 +79,7 @@ class RealCoordinators:
         self._open.close()
 
     def _await_coordinators(self) -> None:
-        """Wait until the broker coordinates.
+        """Wait until the broker acts as coordinator.
 
         The first FindCoordinator creates the internal topics.
         """
@@ -193,7 +193,7 @@ class _TransactionLog:
         self._states: TransactionStates = {}
 
     def read(self) -> TransactionStates:
-        """Read on, and return the last state of each id."""
+        """Read new records, and return the last state of each transactional id."""
         positions = {_TRANSACTIONS_PARTITION: (self._offset, protocol.NO_EPOCH)}
         fetch = protocol.FetchRequest(protocol.CONSUMER_REPLICA_ID, 0, _BYTES_MAX, positions)
         for _, batches in fetched_batches(self._connection, fetch).values():
@@ -240,7 +240,7 @@ class RealCoordinator:
             return {number: self._conversation.no_answer(request)}
 
     def again(self, number: int, request: CoordinatorRequest) -> Answer:
-        time.sleep(LOOK_S)
+        time.sleep(POLL_INTERVAL_S)
         answer = self.ask(number, request, None)
         return answer.get(number, dict(NO_ANSWER))
 
@@ -300,7 +300,7 @@ class TopicProbe:
     def is_known(self) -> bool:
         """Return whether a joining member is assigned the whole topic.
 
-        True without consumer groups.
+        Return True if the broker has no consumer groups.
         """
         if not self._connection.speaks(CONSUMER_GROUP_HEARTBEAT, 0):
             return True

@@ -1,9 +1,9 @@
 """Turns steps into requests.
 
-They depend on the answers to each slot and on the current state of the model's broker. A real
-broker that has given the same answers so far has the same state, so both get the same request. The
-ids that brokers assign have a common form in requests and answers (`IdTranslation`): member ids are
-numbered in the order in which they were assigned, producer ids are relative to the first one.
+The requests depend on the answers to each slot and on the current state of the model's broker. A
+real broker that has given the same answers so far has the same state, so both get the same request.
+The ids that brokers assign have a common form in requests and answers (`IdTranslation`): member ids
+are numbered in the order in which they were assigned, producer ids are relative to the first one.
 """
 
 from collections.abc import Mapping
@@ -187,14 +187,14 @@ class CoordinatorResolution:
 
     def request(self, number: int, step: CoordinatorStep) -> CoordinatorRequest:
         """Return the request of a step in the current state."""
-        request = self._of_group(number, step) or self._of_transaction(number, step)
+        request = self._group_request(number, step) or self._transaction_request(number, step)
         if not isinstance(request, (protocol.FetchRequest, protocol.ListOffsetsRequest)):
             self._sent.append(request)
         return request
 
     # Groups
 
-    def _of_group(self, number: int, step: CoordinatorStep) -> CoordinatorRequest | None:
+    def _group_request(self, number: int, step: CoordinatorStep) -> CoordinatorRequest | None:
         if isinstance(step, CommittedStep):
             stable = step.stable and self._model.knows_stable_offsets
             return messages.OffsetFetchRequest(GROUP, _PARTITION_NAMES, require_stable=stable)
@@ -205,7 +205,7 @@ class CoordinatorResolution:
                 GROUP if of_group else TRANSACTIONAL_IDS[0],
             )
         if isinstance(step, (JoinStep, SyncStep, GroupHeartbeatStep, LeaveStep, CommitStep)):
-            return self._of_member(number, step)
+            return self._member_request(number, step)
         if isinstance(step, ConsumerHeartbeatStep):
             return self._consumers.heartbeat(step)
         if isinstance(step, ConsumerCommitStep):
@@ -226,7 +226,7 @@ class CoordinatorResolution:
             return "" if instance else INSTANCES_OF_MEMBERS[MEMBERS[-1]]
         return instance
 
-    def _of_member(
+    def _member_request(
         self, number: int, step: JoinStep | SyncStep | GroupHeartbeatStep | LeaveStep | CommitStep
     ) -> CoordinatorRequest:
         member = self._member(step.member, step.who)
@@ -270,7 +270,7 @@ class CoordinatorResolution:
 
     # Transactions
 
-    def _of_transaction(self, number: int, step: CoordinatorStep) -> CoordinatorRequest:
+    def _transaction_request(self, number: int, step: CoordinatorStep) -> CoordinatorRequest:
         if isinstance(step, ReadStep):
             return protocol.FetchRequest(
                 protocol.CONSUMER_REPLICA_ID,
@@ -375,7 +375,7 @@ class CoordinatorResolution:
     # Answers
 
     def answered(self, answers: Mapping[str, Answer]) -> None:
-        """Take over the ids, epochs and generations in answers."""
+        """Remember the ids, epochs and generations in answers."""
         for text, answer in answers.items():
             number = int(text)
             self._consumers.answered(answer)

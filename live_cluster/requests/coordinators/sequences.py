@@ -79,7 +79,7 @@ _COMMIT: Final = st.builds(
 _COMMITTED: Final = st.builds(CommittedStep, stable=st.booleans())
 
 
-_TOGETHER: Final = st.sampled_from(((0,), (0, 1), (0, 1), (2,), (0, 2), (0, 1, 2), (0, 1, 3), (2, 3)))
+_JOINING_TOGETHER: Final = st.sampled_from(((0,), (0, 1), (0, 1), (2,), (0, 2), (0, 1, 2), (0, 1, 3), (2, 3)))
 """Members that join together. Static members 2 and 3 share an instance id, so the second fences the
 first."""
 
@@ -88,11 +88,11 @@ first."""
 def _rebalances(draw: st.DrawFn, *, may_stop: bool = True) -> tuple[GroupStep, ...]:
     """Draw members that join and sync.
 
-    Each joins twice, because a new dynamic member has no id yet.
-    Single steps seldom complete a generation, because that takes all members. With *may_stop* some
-    rebalances end before anyone syncs.
+    Each joins twice, because a new dynamic member has no id yet. Single steps seldom complete a
+    generation, because that takes all members. With *may_stop*, some rebalances end before a member
+    syncs.
     """
-    members = draw(_TOGETHER)
+    members = draw(_JOINING_TOGETHER)
     protocols = draw(st.sampled_from((0, 1, 2)))
     subscription = draw(st.sampled_from(range(len(SUBSCRIPTIONS))))
     joins = [
@@ -195,11 +195,12 @@ def _reconciled(members: tuple[int, ...], subscription: int) -> tuple[GroupStep,
     return (*joins, *lives, *lives)
 
 
-_RECONCILED: Final = st.builds(_reconciled, _TOGETHER, st.sampled_from((0, 1)))
-_GIVES_UP: Final = st.builds(
-    lambda members: tuple(ConsumerHeartbeatStep(member=member, owned="told") for member in members), _TOGETHER
+_RECONCILED: Final = st.builds(_reconciled, _JOINING_TOGETHER, st.sampled_from((0, 1)))
+_HANDOVER: Final = st.builds(
+    lambda members: tuple(ConsumerHeartbeatStep(member=member, owned="told") for member in members),
+    _JOINING_TOGETHER,
 )
-"""Heartbeats by which partitions move from one member to another."""
+"""Heartbeats with which partitions move from one member to another."""
 
 
 def _renamed(members: tuple[int, int], *, leaves: bool) -> tuple[GroupStep, ...]:
@@ -242,7 +243,7 @@ def consumer_group_sequences() -> st.SearchStrategy[tuple[GroupStep, ...]]:
     beginning: st.SearchStrategy[tuple[GroupStep, ...]] = weighted(
         (8, _RECONCILED), (3, st.just(_PREFERS)), (2, _UNKNOWN)
     )
-    return _sequences(beginning, weighted((6, single(step)), (1, _RECONCILED), (2, _GIVES_UP), (1, _RENAMED)))
+    return _sequences(beginning, weighted((6, single(step)), (1, _RECONCILED), (2, _HANDOVER), (1, _RENAMED)))
 
 
 _INSTANCE: Final = st.sampled_from(INSTANCES)
@@ -280,7 +281,7 @@ _TXN_PRODUCE: Final = st.builds(
     sequence=st.sampled_from((*(0,) * 4, -1, 1)),
     transactional=st.sampled_from((*(True,) * 7, False)),
 )
-_LOOK: Final[st.SearchStrategy[TransactionStep]] = weighted(
+_OBSERVATION: Final[st.SearchStrategy[TransactionStep]] = weighted(
     (4, st.builds(ReadStep, partition=_PARTITION, committed=st.sampled_from((True, True, False)))),
     (2, st.builds(EndOffsetStep, partition=_PARTITION, committed=st.booleans())),
     (3, st.builds(CommittedStep, stable=st.booleans())),
@@ -302,7 +303,7 @@ def _add_partitions() -> st.SearchStrategy[AddPartitionsStep]:
 
 @st.composite
 def _transactions(draw: st.DrawFn, *, adds: bool) -> tuple[TransactionStep, ...]:
-    """Draw a transaction of an application; a step may be missing, and it may stay open."""
+    """Draw an application's transaction, perhaps without one of its steps or without its end."""
     instance = draw(_INSTANCE)
     partition = draw(_PARTITION)
     parts: list[TransactionStep] = []
@@ -323,10 +324,11 @@ def _transactions(draw: st.DrawFn, *, adds: bool) -> tuple[TransactionStep, ...]
     return tuple(parts)
 
 
-_START_ATTEMPTS: Final = st.sampled_from(((0, 2), (0, 2), (0, 1, 2), (1, 2), (0,), (2, 1, 0), ())).map(
+_INITIALIZATIONS: Final = st.sampled_from(((0, 2), (0, 2), (0, 1, 2), (1, 2), (0,), (2, 1, 0), ())).map(
     lambda instances: tuple(InitStep(instance=instance) for instance in instances)
 )
-"""The beginning of most sequences: applications initialize their producers, or all else would fail.
+"""The beginning of most sequences: applications initialize their producers. Otherwise, all other
+requests would fail.
 
 Instances 0 and 1 belong to one application: the one that starts first is a zombie from then on.
 """
@@ -352,7 +354,7 @@ def transaction_sequences(*, adds: bool, assigns: bool) -> st.SearchStrategy[tup
         (2, _TXN_COMMIT),
         (3, _END_TXN),
         (4, _TXN_PRODUCE),
-        (3, _LOOK),
+        (3, _OBSERVATION),
         (2, _REPEAT),
     )
     parts: st.SearchStrategy[tuple[TransactionStep, ...]] = weighted(
@@ -363,7 +365,7 @@ def transaction_sequences(*, adds: bool, assigns: bool) -> st.SearchStrategy[tup
     )
     return st.builds(
         lambda starts, joins, rest: (*starts, *joins, *chain.from_iterable(rest), *CLOSING),
-        _START_ATTEMPTS,
+        _INITIALIZATIONS,
         group,
         st.lists(parts, min_size=LENGTH // 2, max_size=LENGTH),
     )

@@ -41,7 +41,7 @@ The first two instances share one, so that each makes the other a zombie.
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JoinStep:
-    """Join the group; ``strays`` gives a static member no instance, or another an instance."""
+    """Join the group. With ``strays``, only a dynamic member sends a group instance id."""
 
     kind: Literal["join"] = "join"
     member: int = 0
@@ -188,7 +188,7 @@ Producer = Literal["own", "other", "unknown"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AddPartitionsStep:
-    """Add partitions to a transaction, or *verify* that it has them, as leaders do."""
+    """Add partitions to a transaction, or (``verifies``) check that it has them, as leaders do."""
 
     kind: Literal["add-partitions"] = "add-partitions"
     instance: int = 0
@@ -273,7 +273,10 @@ class EndOffsetStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RepeatStep:
-    """Repeat an earlier request, which is late; ``back`` counts all but fetches and ListOffsets."""
+    """Repeat an earlier request, as if it arrived late.
+
+    ``back`` counts backwards over all requests except Fetch and ListOffsets.
+    """
 
     kind: Literal["repeat"] = "repeat"
     back: int = 0

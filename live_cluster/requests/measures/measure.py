@@ -1,4 +1,4 @@
-"""Comparison of many requests, in drawn sequences, between the model and something real."""
+"""Compares the answers of the model and of a real server to many requests, in drawn sequences."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import field
@@ -126,8 +126,8 @@ class Measure:
         tally.requests += compared.requests
         tally.differing += compared.difference is not None
         for (api, error), count in sorted(compared.answered().items()):
-            of_api = tally.answered.setdefault(api, {})
-            of_api[error] = of_api.get(error, 0) + count
+            error_counts = tally.answered.setdefault(api, {})
+            error_counts[error] = error_counts.get(error, 0) + count
 
 
 def model_broker(release: KafkaRelease) -> ModelBroker:
@@ -184,11 +184,11 @@ def measure(
     measured: Measure,
     on_sequence: Callable[[], None],
 ) -> None:
-    """Compare at least so many requests, and add the results to *measured*.
+    """Compare at least this many requests, and add the results to *measured*.
 
-    The sequences depend on the seed alone. With KRaft, every other one is for the controller. A
-    sequence ends at the first difference, and the first of each kind is shrunk. Raise `LiveError`
-    if the cluster fails.
+    The sequences depend on the seed alone. With KRaft, every other sequence is for the controller.
+    A sequence ends at the first difference. For each kind of difference, the first sequence is
+    shrunk. Raise `LiveError` if the cluster fails.
     """
 
     def of_broker(steps: Sequence[Any]) -> ComparedSequence:

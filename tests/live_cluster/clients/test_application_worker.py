@@ -26,7 +26,7 @@ from harrow.cluster_model.topology import (
 )
 from harrow.live_cluster.clients import application_worker
 from harrow.live_cluster.clients.channel import Channel
-from harrow.live_cluster.clients.client_library import Ended, MembershipError, TransactionCallError
+from harrow.live_cluster.clients.client_library import MembershipError, OnOutcome, TransactionCallError
 from tests.patience import PATIENCE_S
 
 THREE = {"called-0": [(0, "a"), (1, "b"), (2, "c")]}
@@ -93,7 +93,7 @@ class FakeLibrary:
         failures = self.failures.get("commit_offsets", [])
         return failures.pop(0) if failures else None
 
-    def processed(self, offsets: dict[str, int]) -> None:
+    def set_processed(self, offsets: dict[str, int]) -> None:
         if offsets:
             self.calls.append(f"processed {offsets}")
 
@@ -109,7 +109,7 @@ class FakeLibrary:
 
     # Its producer
 
-    def send(self, topic: str, partition: int, value: bytes, _key: bytes | None, ended: Ended) -> None:
+    def send(self, topic: str, partition: int, value: bytes, _key: bytes | None, ended: OnOutcome) -> None:
         self.calls.append(f"send {topic}-{partition} {value.decode()}")
         failures = self.failures.get("send", [])
         if failures:

@@ -17,7 +17,7 @@ import pytest
 from harrow.cluster_model.clients.programs import InitTransactions, WaitForRecord
 from harrow.live_cluster.clients import worker
 from harrow.live_cluster.clients.channel import Channel
-from harrow.live_cluster.clients.client_library import Ended, Poll, TransactionCallError
+from harrow.live_cluster.clients.client_library import OnOutcome, Poll, TransactionCallError
 
 TOPIC_NAMES = {"a-b": "harrow-1f-a-b"}
 
@@ -99,7 +99,7 @@ class FakeLibrary:
     def make_consumer(self, _: dict[str, Any]) -> Any:
         return SimpleNamespace(assign=self.assigned.extend, poll=self.poll)
 
-    def send(self, topic: str, partition: int, _value: bytes, key: bytes | None, ended: Ended) -> None:
+    def send(self, topic: str, partition: int, _value: bytes, key: bytes | None, ended: OnOutcome) -> None:
         self.sent.append((topic, partition))
         self.keys.append(key)
         self.fatal = self.fatal_when_sending

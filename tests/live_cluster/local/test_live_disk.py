@@ -115,7 +115,7 @@ def test_a_lost_disk_keeps_only_the_ids(make_folder: Callable[..., Folder]) -> N
     (folder.root / "meta.properties").write_text("broker.id=1")
     (folder.root / "__cluster_metadata-0").mkdir()
     folder.disk.observe(0, NO_PARTITIONS)
-    folder.disk.lose()
+    folder.disk.lose_disk()
     assert [file.name for file in folder.root.iterdir()] == ["meta.properties"]
     assert folder.traced(events.LogLost) == [("log_lost", "t-0", 0, 3)]
     assert folder.disk.leo("t-0") == 0
@@ -352,7 +352,7 @@ def test_each_log_is_in_one_of_several_log_directories(tmp_path: Path) -> None:
     ]
     both.lose_power(0)
     assert (both.leo("t-0"), both.leo("t-1")) == (0, 1)
-    both.lose()
+    both.lose_disk()
     assert list(first.root.iterdir()) == list(second.root.iterdir()) == []
 
 

@@ -27,19 +27,19 @@ def test_a_term_begins_when_the_controller_raises_the_epoch(
     terms: ObservedControllerTerms, reported: Terms
 ) -> None:
     """Up to 2.1 the controller writes its znode before the epoch."""
-    terms.look(2, -1)
+    terms.update(2, -1)
     assert reported == []
-    terms.look(2, 1)
-    terms.look(None, 1)
-    terms.look(3, 1)
+    terms.update(2, 1)
+    terms.update(None, 1)
+    terms.update(3, 1)
     assert reported == [(2, 1), (None, 1)]
-    terms.look(3, 2)
+    terms.update(3, 2)
     assert reported == [(2, 1), (None, 1), (3, 2)]
 
 
 def test_the_same_broker_may_begin_another_term(terms: ObservedControllerTerms, reported: Terms) -> None:
     for controller, epoch in ((2, 1), (None, 1), (2, 1), (2, 2)):
-        terms.look(controller, epoch)
+        terms.update(controller, epoch)
     assert reported == [(2, 1), (None, 1), (2, 2)]
 
 
@@ -47,7 +47,7 @@ def test_a_successor_is_reported_without_a_gap_between_the_terms(
     terms: ObservedControllerTerms, reported: Terms
 ) -> None:
     for controller, epoch in ((2, 1), (3, 1), (3, 2)):
-        terms.look(controller, epoch)
+        terms.update(controller, epoch)
     assert reported == [(2, 1), (3, 2)]
 
 
@@ -56,7 +56,7 @@ def test_a_controller_is_reported_if_its_epoch_was_seen_first(
 ) -> None:
     """Both znodes were written between the two reads."""
     for controller, epoch in ((None, 0), (None, 1), (0, 1)):
-        terms.look(controller, epoch)
+        terms.update(controller, epoch)
     assert reported[-1] == (0, 1)
 
 

@@ -74,7 +74,7 @@ def administrator(
     is 2.
     """
     metadata = ObservedMetadata(report)
-    metadata.assignments.begin({"t": [(1, 2)]})
+    metadata.assignments.set_initial({"t": [(1, 2)]})
     metadata.set_registered([1, 2], {})
     return Administrator(
         brokers.__getitem__,

@@ -84,7 +84,7 @@ def test_a_plain_campaign_has_no_obstacles_and_names_its_permissions(tmp_path: P
             "script: [{do: {session_expiry: {broker: 0}}}]",
             "session_expiry: harrow has no access to ZooKeeper",
         ),
-        ("cluster: {brokers: 4}", "the campaign has 4 brokers, the cluster has 3"),
+        ("cluster: {brokers: 4}", "the campaign has 4 brokers, and may use 3 of the cluster's"),
         ("cluster: {brokers: 3, controller: 1}", "harrow cannot choose the controller"),
     ],
 )

@@ -58,32 +58,32 @@ def states(events: list[tuple[Any, ...]]) -> list[tuple[str, int]]:
 
 def test_a_generation_is_reported_with_its_earlier_states(events: list[tuple[Any, ...]]) -> None:
     groups = watch(events)
-    groups.take(2, P0, Batch(GroupRecord("g", 1, ("a",)), GroupRecord("other", 4, ("b",))))
+    groups.handle_batch(2, P0, Batch(GroupRecord("g", 1, ("a",)), GroupRecord("other", 4, ("b",))))
     assert states(events) == [("PreparingRebalance", 0), ("CompletingRebalance", 1), ("Stable", 1)]
     # The return of a static member writes the same generation again.
-    groups.take(2, P0, Batch(GroupRecord("g", 1, ("c",))))
+    groups.handle_batch(2, P0, Batch(GroupRecord("g", 1, ("c",))))
     assert len(events) == 3
-    groups.take(2, P0, Batch(GroupRecord("g", 2)))
+    groups.handle_batch(2, P0, Batch(GroupRecord("g", 2)))
     assert states(events)[3:] == [("PreparingRebalance", 1), ("Empty", 2)]
 
 
 def test_a_rebalance_is_reported_once(events: list[tuple[Any, ...]]) -> None:
     groups = watch(events)
-    groups.take(2, P0, Batch(GroupRecord("g", 1, ("a",))))
+    groups.handle_batch(2, P0, Batch(GroupRecord("g", 1, ("a",))))
     events.clear()
     groups._change(2, "g", "PreparingRebalance", 1, ())
     groups._change(2, "g", "PreparingRebalance", 1, ())
     groups._change(2, "g", "CompletingRebalance", 2, ())
     groups._change(2, "g", "CompletingRebalance", 2, ())
-    groups.take(2, P0, Batch(GroupRecord("g", 2, ("a", "b"))))
+    groups.handle_batch(2, P0, Batch(GroupRecord("g", 2, ("a", "b"))))
     assert states(events) == [("PreparingRebalance", 1), ("CompletingRebalance", 2), ("Stable", 2)]
 
 
 def test_a_commit_belongs_to_the_generation_before_it(events: list[tuple[Any, ...]]) -> None:
     groups = watch(events)
-    groups.take(1, P0, Batch(GroupRecord("g", 3, ("a",))))
+    groups.handle_batch(1, P0, Batch(GroupRecord("g", 3, ("a",))))
     events.clear()
-    groups.take(
+    groups.handle_batch(
         1, P0, Batch(GroupRecord("g", partition="t-0", offset=5), GroupRecord("g", partition="t-1", offset=6))
     )
     assert events == [(OffsetsCommitted, 1, "g", "", 3, 3, (("t-0", 5), ("t-1", 6)))]
@@ -94,21 +94,21 @@ def test_transactional_offsets_are_reported_with_the_marker(
     events: list[tuple[Any, ...]], control: str, count: int
 ) -> None:
     groups = watch(events)
-    groups.take(2, P0, Batch(GroupRecord("g", 1, ("a",))))
+    groups.handle_batch(2, P0, Batch(GroupRecord("g", 1, ("a",))))
     events.clear()
-    groups.take(1, P0, Batch(GroupRecord("g", partition="t-0", offset=5), producer=7))
-    groups.take(1, P0, Batch(producer=8, control="commit"))
+    groups.handle_batch(1, P0, Batch(GroupRecord("g", partition="t-0", offset=5), producer=7))
+    groups.handle_batch(1, P0, Batch(producer=8, control="commit"))
     assert events == []
-    groups.take(1, P0, Batch(producer=7, control=control))
+    groups.handle_batch(1, P0, Batch(producer=7, control=control))
     assert events == [(OffsetsCommitted, 1, "g", "", -1, 1, (("t-0", 5),))] * count
 
 
 def test_a_producer_is_initialised_with_the_id_and_epoch_of_the_log(events: list[tuple[Any, ...]]) -> None:
     transactions = TransactionWatch({}, lambda *event: events.append(event), Activity())
-    transactions.take(2, "__transaction_state-0", Batch(TransactionRecord("x", "Empty", 7, 1, ())))
+    transactions.handle_batch(2, "__transaction_state-0", Batch(TransactionRecord("x", "Empty", 7, 1, ())))
     transactions.initialized("app", "x")
-    transactions._look()
-    transactions._look()
+    transactions._poll()
+    transactions._poll()
     assert events == [
         (TransactionStateChanged, 2, "x", 7, 1, "Empty", ()),
         (ProducerInitialized, "app", 7, 1),

@@ -74,8 +74,8 @@ def test_events_have_the_time_of_observation(
     event_queue.report(BrokerResumed, 1)
     system.now_ns += MS
     assert list(trace.events) == []
-    event_queue.take_over()
-    event_queue.take_over()
+    event_queue.move_to_trace()
+    event_queue.move_to_trace()
     assert list(trace.events) == [(1_000, BrokerPaused.name, 1), (2_000, BrokerResumed.name, 1)]
     assert clock.now_us == 3_000
 
@@ -88,7 +88,7 @@ def test_the_trace_never_goes_back(
     system.now_ns += MS
     clock.tick()
     trace.emit(BrokerPaused, 2)
-    event_queue.take_over()
+    event_queue.move_to_trace()
     assert list(trace.events) == [(2_000, BrokerPaused.name, 2), (2_000, BrokerPaused.name, 1)]
 
 
@@ -125,6 +125,6 @@ def test_no_report_of_any_thread_is_lost(trace: Trace, event_queue: EventQueue) 
     for thread in threads:
         thread.start()
     while any(thread.is_alive() for thread in threads):
-        event_queue.take_over()
-    event_queue.take_over()
+        event_queue.move_to_trace()
+    event_queue.move_to_trace()
     assert sorted(event[2] for event in trace.events) == [broker for broker in range(4) for _ in range(200)]

@@ -66,12 +66,14 @@ def test_the_controller_log_is_used_without_running_brokers() -> None:
     events: list[tuple[Any, ...]] = []
     was_requested = threading.Event()
 
-    def logged() -> Mapping[str, LoggedPartition]:
+    def logged_partitions() -> Mapping[str, LoggedPartition]:
         if ("isr_reduced", -1, "t-0", -1, 3, ()) in events:
             was_requested.set()
         return {"t-0": LoggedPartition(-1, 3, (), (1,)), "other-0": LoggedPartition(0, 0, (0,), ())}
 
-    observed = ObservedMetadata(lambda kind, *fields: events.append((kind.name, *fields)), logged=logged)
+    observed = ObservedMetadata(
+        lambda kind, *fields: events.append((kind.name, *fields)), logged_partitions=logged_partitions
+    )
     observed.set_partition("t-0", ObservedPartition(0, 2, (0,)))
     watch = MetadataWatch(observed, ["t"], Activity())
     watch.start({0: cast("Any", SimpleNamespace(close=lambda: None))}, lambda _: False)
@@ -85,7 +87,9 @@ def test_the_controller_log_is_used_without_running_brokers() -> None:
 
 
 def test_an_older_state_in_the_controller_log_is_ignored() -> None:
-    observed = ObservedMetadata(lambda *_: None, logged=lambda: {"t-0": LoggedPartition(-1, 3, (), ())})
+    observed = ObservedMetadata(
+        lambda *_: None, logged_partitions=lambda: {"t-0": LoggedPartition(-1, 3, (), ())}
+    )
     observed.set_partition("t-0", ObservedPartition(0, 4, (0,)))
     observed.update_from_log()
     assert observed.partition_state("t-0") == ObservedPartition(0, 4, (0,))

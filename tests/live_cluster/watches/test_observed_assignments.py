@@ -20,7 +20,7 @@ def events() -> Events:
 @pytest.fixture
 def assignments(events: Events) -> ObservedAssignments:
     assignments = ObservedAssignments(lambda kind, *fields: events.append((kind.name, *fields)))
-    assignments.begin({"t": [(0, 1)]})
+    assignments.set_initial({"t": [(0, 1)]})
     return assignments
 
 
@@ -39,7 +39,7 @@ def test_an_added_partition_is_an_event(assignments: ObservedAssignments, events
 
 
 def test_internal_partitions_are_not_listed_for_clients(assignments: ObservedAssignments) -> None:
-    assignments.begin({"__consumer_offsets": [(0, 1)]})
+    assignments.set_initial({"__consumer_offsets": [(0, 1)]})
     assert assignments.partition_names() == assignments.owned_by(0) == ("t-0",)
     assert assignments.replicas_of("__consumer_offsets-0") == (0, 1)
 

@@ -34,7 +34,7 @@ class Log:
     def look(self) -> Changes:
         return [
             change if isinstance(change, Truncation) else (change.base_offset, change.values)
-            for change in self.tail.look()
+            for change in self.tail.poll()
         ]
 
     def values(self) -> list[tuple[str, ...]]:
@@ -163,11 +163,11 @@ def test_a_look_reads_from_the_last_known_batch_on(log: Log, monkeypatch: pytest
 
 def test_a_missing_folder_is_an_empty_log(tmp_path: Path) -> None:
     tail = LogTail(lambda: tmp_path / "t-0")
-    assert (list(tail.look()), tail.leo, tail.batches) == ([], 0, [])
+    assert (list(tail.poll()), tail.leo, tail.batches) == ([], 0, [])
     folder = tmp_path / "t-0"
     folder.mkdir()
     (folder / f"{0:020}.log").write_bytes(A)
-    assert [batch.values for batch in tail.look() if not isinstance(batch, Truncation)] == [("a",)]
+    assert [batch.values for batch in tail.poll() if not isinstance(batch, Truncation)] == [("a",)]
 
 
 def test_a_log_continues_in_a_new_segment(log: Log) -> None:
