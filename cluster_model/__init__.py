@@ -1,5 +1,5 @@
 """Models Kafka as state machines without I/O, and the simulator that drives them.
 
-The deterministic core: standard library only, no wall clock, no module-level
-randomness, no I/O. A run is a pure function of (campaign, choices).
+This package is the deterministic core. It uses only the standard library, and has no wall clock, no
+module-level randomness and no I/O. A run is a pure function of its campaign and its choices.
 """

@@ -1,4 +1,4 @@
-"""Lists the APIs of a cluster's requests, and the control plane or internal topic of each."""
+"""Lists the APIs that a campaign can name, and what a cluster needs for each."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -34,9 +34,9 @@ APIS: Final[Mapping[str, str | None]] = {
     "BrokerHeartbeat": KRAFT,
     "ZooKeeper": ZOOKEEPER,
 }
-"""The APIs that a campaign can name.
+"""Maps each API that a campaign can name to what a cluster needs before it has such requests.
 
-The value is the only control plane that has the API, or the internal topic of its coordinators. It
-is None for other APIs.
+That is a control plane, or the internal topic of the coordinators that answer them. It is None if
+every cluster has such requests.
 """
 GROUP_APIS: Final = tuple(api for api, owner in APIS.items() if owner == CONSUMER_OFFSETS)

@@ -1,7 +1,7 @@
 """Builds a simulated cluster: machines, processes, network, control plane, brokers.
 
-This module connects the actors with the simulator. It has a method for everything that a fault may
-do. None of these methods writes protocol state.
+`Cluster` connects the actors with the simulator. It has a method for each thing that a fault or an
+operator may do to the cluster. None of these methods writes Kafka's own state.
 """
 
 from collections.abc import Callable, Collection
@@ -40,10 +40,10 @@ from harrow.cluster_model.zookeeper.control_plane import ZkControlPlane
 BOOTSTRAP_US: Final = {ZOOKEEPER: 5 * US_PER_SECOND, KRAFT: 15 * US_PER_SECOND}
 """How long before virtual time 0 the cluster starts, so that it is ready at time 0.
 
-A KRaft quorum needs time to elect a leader.
+KRaft takes longer, because its quorum first elects a leader.
 """
 _ELECTION_US: Final = 3 * US_PER_SECOND
-"""How long a ZooKeeper ensemble starts before the brokers, because it must elect a leader."""
+"""How much earlier than the brokers a ZooKeeper ensemble starts, to elect its leader."""
 _REASSIGNMENT_SINCE: Final = (2, 4)
 """The first release with AlterPartitionReassignments (KIP-455)."""
 _DELETE_RECORDS_SINCE: Final = (0, 11)
@@ -110,7 +110,10 @@ class Cluster:
         self.history = History()
         self.network = Network(self.simulator, choices, spec.network, self.trace)
         self.world = Process("world")
-        """The owner of pending actions of faults and operators, which `heal` drops."""
+        """The process on which actions of faults and operators are scheduled.
+
+        `heal` drops the pending ones.
+        """
         self._configs = {
             broker.id: broker_config(release, {**spec.settings, **broker.settings}) for broker in spec.brokers
         }
@@ -149,7 +152,8 @@ class Cluster:
         """The external stores of applications (`clients.programs.ResultStore`), by group."""
         self.without_quota: Collection[str] = ()
         """Clients that are never throttled, because they do not belong to the campaign."""
-        # The rate that an administrator has set last, in a tuple; None before the first.
+        # The rate that an administrator set last, in a tuple, because a rate of None means no
+        # limit. None before the first.
         self._replication_throttle: tuple[int | None] | None = None
         InvariantMonitor(invariants, self.trace, self.disks, self)
         self.control_plane = make_control_plane(self)
@@ -170,7 +174,7 @@ class Cluster:
         return SimulatedHost(process, self.simulator, self.network, self.choices, self.trace)
 
     def replicas_of(self, partition: str) -> tuple[int, ...]:
-        """Return the replicas of a partition, including those of a reassignment in progress."""
+        """Return a partition's replicas, including those that a reassignment adds or removes."""
         assignment = self.assignment(partition)
         if assignment is not None:
             return assignment.replicas
@@ -197,8 +201,9 @@ class Cluster:
     def topic_config(self, topic: str, broker: int) -> TopicConfig:
         """Return a topic's configuration on a broker (``LogConfig.fromProps``).
 
-        A topic inherits the broker's settings. So the leader's ``min.insync.replicas`` applies, and
-        the current controller's ``unclean.leader.election.enable``
+        A topic inherits the settings of the broker that reads them, unless it overrides them. So
+        for ``min.insync.replicas`` the leader's setting counts, and for
+        ``unclean.leader.election.enable`` the controller's
         (``PartitionStateMachine.collectUncleanLeaderElectionState``).
         """
         return self._topic_configs[broker][topic]
@@ -255,7 +260,7 @@ class Cluster:
             )
 
     def _write_back(self, task: tuple[int, int]) -> None:
-        """Flush dirty pages, as the operating system does."""
+        """Flush a broker's dirty pages, as its operating system does, once per period."""
         broker, period_us = task
         self.brokers[broker].replicas.logs.flush_all()
         self.simulator.schedule(
@@ -273,10 +278,10 @@ class Cluster:
     # Actions of faults and operators
 
     def crash_broker(self, broker: int, *, power_loss: bool, torn_after: int | None = None) -> None:
-        """End a broker's process; with *power_loss* unflushed records are lost.
+        """End a broker's process.
 
-        With *torn_after* that many unflushed batches of each log are on disk nevertheless, and part
-        of the next batch.
+        With *power_loss*, its unflushed records are lost. With *torn_after*, the first *torn_after*
+        unflushed batches of each log are on disk nevertheless, and so is a part of the next batch.
         """
         self._end(broker, events.POWER_LOSS if power_loss else events.KILLED)
         if power_loss and broker in self.disks:
@@ -296,7 +301,7 @@ class Cluster:
     def fail_log_dir(self, broker: int, log_dir: int, room_bytes: int = 0) -> None:
         """Make all writes to a log directory fail, after *room_bytes* more have been written.
 
-        The broker notices with its next write.
+        The broker notices at its next write that does not fit.
         """
         if broker not in self.disks:
             return  # A server of the control plane has no logs of partitions.
@@ -305,7 +310,7 @@ class Cluster:
     def repair_log_dir(self, broker: int, log_dir: int, room_bytes: int = 0) -> None:
         """Undo one `fail_log_dir`.
 
-        A broker that has taken the directory offline needs a restart to use it.
+        A broker that has taken the directory offline uses it again only after a restart.
         """
         if broker in self.disks:
             self.disks[broker].lift_limit(log_dir, room_bytes)
@@ -347,14 +352,14 @@ class Cluster:
             self.brokers[broker].on_clock_step(by_us)
 
     def damage_batch(self, broker: int, partition: str, offset: int) -> None:
-        """Damage the stored batch that has an offset."""
+        """Damage the stored batch that contains *offset*."""
         self.disks[broker].log_file(partition).damage(offset)
         self.trace.emit(events.BatchDamaged, broker, partition, offset)
 
     def revert_checkpoint(self, broker: int, name: str, age_us: int | None) -> None:
         """Revert a checkpoint file of a dead broker to its content of *age_us* ago.
 
-        None removes the file.
+        With None, remove the file.
         """
         if broker not in self.disks:
             return  # A server of the control plane has no logs of partitions.
@@ -395,7 +400,10 @@ class Cluster:
         self.brokers.pop(broker, None)
 
     def stop_broker(self, broker: int) -> None:
-        """Shut down a broker's process (SIGTERM). A paused process shuts down when it resumes."""
+        """Send SIGTERM to a broker's process.
+
+        A paused process shuts down only after it has resumed.
+        """
         if broker not in self._stopping:
             self._stopping[broker] = False
             self.trace.emit(events.BrokerStopping, broker)
@@ -437,7 +445,10 @@ class Cluster:
             self.start_broker(broker)
 
     def start_broker(self, broker: int) -> None:
-        """Start a broker that is down. A broker that is stopping starts as soon as it has ended."""
+        """Start a broker that is down.
+
+        A broker that is stopping starts as soon as its process has ended.
+        """
         process = self.nodes[broker]
         if broker in self._stopping:
             self._stopping[broker] = True
@@ -462,7 +473,10 @@ class Cluster:
             self.simulator.resume(process)
 
     def alter_partition_reassignment(self, partition: str, target: tuple[int, ...] | None) -> None:
-        """Request other replicas as an administrator. A release without KIP-455 refuses."""
+        """Request, as an administrator, other replicas for a partition.
+
+        A release without KIP-455 refuses.
+        """
         if self._version < _REASSIGNMENT_SINCE:
             controller = self.controller()
             broker = events.NO_CONTROLLER if controller is None else controller
@@ -472,14 +486,20 @@ class Cluster:
             self.control_plane.alter_partition_reassignment(partition, target)
 
     def throttle_replication(self, rate: int | None) -> None:
-        """Set the rate of throttled replicas on each broker; None removes the limit."""
+        """Limit the replication rate of throttled replicas on each broker.
+
+        With None, remove the limit.
+        """
         self._replication_throttle = (rate,)
         self.trace.emit(events.ReplicationThrottleSet, -1 if rate is None else rate)
         for broker in self.brokers.values():
             broker.replicas.throttle_replication(rate)
 
     def delete_records(self, partition: str, offset: int) -> None:
-        """Request the deletion of records below an offset. A release before KIP-107 refuses."""
+        """Request, as an administrator, to delete records below *offset*.
+
+        Releases before KIP-107 refuse.
+        """
         if self._version < _DELETE_RECORDS_SINCE:
             broker, error = self._live_leader(partition)[0], errors.UNSUPPORTED_VERSION
             self.trace.emit(events.RequestRejected, broker, DELETE_RECORDS, partition, ADMIN, error)
@@ -495,7 +515,7 @@ class Cluster:
         deletion.send()
 
     def _live_leader(self, partition: str) -> tuple[int, Broker | None]:
-        """Return a partition's leader in the control plane, and its broker if that is running."""
+        """Return the leader in the control plane, and its `Broker` if it runs and is not paused."""
         state = self.partition_state(partition)
         leader = NO_LEADER if state is None else state.leader
         process = self.processes.get(leader)
@@ -503,13 +523,13 @@ class Cluster:
         return leader, self.brokers.get(leader) if is_live else None
 
     def create_partitions(self, topic: str, total: int) -> None:
-        """Request more partitions of a topic as an administrator."""
+        """Request, as an administrator, that a topic have *total* partitions."""
         created = len(self.assignments.get(topic, ()))
         self._added_partitions.update((f"{topic}-{number}", None) for number in range(created, total))
         self.control_plane.create_partitions(topic, total, self._racks)
 
     def delete_controller_znode(self) -> None:
-        """Depose the controller: in ZooKeeper, delete ``/controller``."""
+        """Depose the controller. With ZooKeeper this deletes ``/controller``."""
         controller = self.controller()
         if controller is not None:
             self.control_plane.remove_controller()
@@ -518,8 +538,8 @@ class Cluster:
     def heal_core(self, brokers: Collection[int]) -> None:
         """Heal some brokers and the links between healed processes, and drop pending actions.
 
-        All other brokers stay down, paused, cut off or healthy. A pending restart or end of a fault
-        no longer happens.
+        All other brokers stay as they are: down, paused, cut off or healthy. Restarts that are
+        pending, and pending ends of faults, no longer happen.
         """
         self.world.incarnation += 1
         self.trace.emit(events.CoreHealed, tuple(brokers))
@@ -528,12 +548,12 @@ class Cluster:
         self.network.restore_all_but(frozenset(outside))
         for node in (*self.control_plane.servers, *brokers):
             self._revive(node)
-            self._set_clock(node)
+            self._correct_clock(node)
 
     def heal(self, later: Collection[int] = ()) -> None:
-        """End every fault and pending action, and start processes that are down or hang.
+        """End every fault, drop pending actions, and start processes that are down or hang.
 
-        Processes in *later* start later.
+        The caller starts the processes in *later* itself; only their clocks are corrected here.
         """
         self.world.incarnation += 1
         self.trace.emit(events.Healed)
@@ -541,12 +561,13 @@ class Cluster:
         for node in self.nodes:
             if node not in later:
                 self._revive(node)
-            self._set_clock(node)
+            self._correct_clock(node)
 
     def _revive(self, broker: int) -> None:
-        """Make a broker run again. A broker that hangs is killed first, as a supervisor would do.
+        """Make a broker run again.
 
-        A broker is also killed if it would soon exit by itself because it could not register.
+        If it hangs, kill it first, as a supervisor would do. Also kill it if a log directory is
+        offline, or if it would soon exit by itself because it could not register in time.
         """
         self.resume_broker(broker)
         if broker in self.disks:
@@ -559,8 +580,8 @@ class Cluster:
             self.crash_broker(broker, power_loss=False)
         self.start_broker(broker)
 
-    def _set_clock(self, broker: int) -> None:
-        """Correct a broker's clock."""
+    def _correct_clock(self, broker: int) -> None:
+        """Set a broker's clock to the true time."""
         process = self.processes.get(broker)
         if process is not None and process.skew_us:
             self.step_clock(broker, -process.skew_us)
@@ -574,9 +595,9 @@ class Cluster:
     # Observation
 
     def log(self, broker: int, partition: str) -> UnifiedLog:
-        """Return the log that a broker has opened."""
+        """Return a broker's open log of a partition."""
         return self.brokers[broker].replicas.logs.log(partition)
 
     def leader(self, broker: int, partition: str) -> Partition:
-        """Return a broker's replica of a partition that it leads."""
+        """Return the state of a partition on its leader, *broker*."""
         return self.brokers[broker].replicas.partitions[partition]

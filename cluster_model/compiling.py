@@ -1,6 +1,7 @@
 """Provides the annotations that mypyc understands. They have no effect in plain Python."""
 
-# Plain Python: it defines stand-ins for names of `mypy_extensions`, which mypyc treats specially.
+# Plain Python: it defines stand-ins for `i64` and `mypyc_attr` of `mypy_extensions`, names that
+# mypyc treats specially.
 
 from typing import TYPE_CHECKING
 
@@ -10,7 +11,7 @@ else:
     i64 = int
 
     def mypyc_attr(**_):  # noqa: ANN003, ANN201 - mypy_extensions has the types
-        """Return a decorator that leaves a class as it is."""
+        """Return a decorator that returns the class unchanged."""
         return lambda kind: kind
 
 

@@ -1,6 +1,6 @@
 """Lists Kafka's protocol errors by name (``org.apache.kafka.common.protocol.Errors``)."""
 
-# Plain Python: its constants are read only once.
+# Plain Python: other modules read its constants only once, when they import them.
 
 from typing import Final
 
@@ -78,7 +78,7 @@ INVALID_METADATA: Final = frozenset(
         KAFKA_STORAGE_ERROR,
     }
 )
-"""Errors after which a client asks for metadata (``InvalidMetadataException``)."""
+"""Errors after which a client refreshes its metadata (``InvalidMetadataException``)."""
 
 RETRIABLE: Final = INVALID_METADATA | {
     REQUEST_TIMED_OUT,
@@ -97,7 +97,7 @@ MAYBE_APPENDED: Final = frozenset(
         KAFKA_STORAGE_ERROR,
     }
 )
-"""Errors that leave open whether the batch is in a log.
+"""Errors after which a producer cannot know whether its batch is in a log.
 
 A deposed leader also answers the produces in its purgatory with NOT_LEADER_FOR_PARTITION, although
 it has appended their batches.

@@ -1,17 +1,17 @@
-"""Declares the events of a run, each with the kind of its fields.
+"""Declares the events of a run, and the kind of each of their fields.
 
 A trace stores an event as a tuple, ``(at_us, name, *fields)``. A run emits thousands of events, and
-objects would cost several times as much. Code names events by their `Event` classes: actors emit
-them with ``host.emit(HighWatermarkSet, broker, partition, hw)``, subscribers and replays get the
-fields as arguments, and `harrow.cluster_model.trace.select` makes objects from selected events.
-mypy checks all three uses against the declaration.
+objects would cost several times as much time and memory. Code names events by their `Event`
+classes: actors emit them with ``host.emit(HighWatermarkSet, broker, partition, hw)``, subscribers
+and replays get the fields as arguments, and `harrow.cluster_model.trace.select` makes objects from
+selected events. mypy checks all three uses against the declaration.
 
 A new kind of event is a class with ``@event(NAME)``, in this module or another. Its declaration
-also says in which runs a trace has such events (`Sight`), and the subsystem of Kafka without which
-they do not occur.
+also says which runs have such events in their traces (`Sight`), and names the subsystem of Kafka
+without which they do not occur.
 """
 
-# Plain Python: a decorator of harrow changes its classes, and its fields have metadata.
+# Plain Python: the decorator `event` changes its classes, and their fields have metadata.
 
 from collections.abc import Callable, Mapping
 from dataclasses import fields
@@ -26,7 +26,10 @@ from harrow.cluster_model.topology import CONSUMER_OFFSETS, KRAFT, TRANSACTION_S
 
 @unique
 class FieldKind(Enum):
-    """The kind of a field of an event. Readers of traces use it, and never the name of a field."""
+    """The kind of a field of an event.
+
+    Code that reads traces in general goes by the kinds of fields, never by their names.
+    """
 
     BROKER = "broker"
     BROKERS = "brokers"
@@ -55,7 +58,10 @@ class FieldTrait(Enum):
 
 @unique
 class Sight(IntEnum):
-    """The runs whose trace has events of a kind. Each member includes the runs of later members."""
+    """Which runs have events of a kind in their trace.
+
+    Each member adds runs to those of the members before it.
+    """
 
     MODEL = 0
     """Only runs of the model, because no watch of real brokers reports such events."""
@@ -89,10 +95,13 @@ Offsets = Annotated[tuple[int, ...], FieldKind.OBJECT]
 Epoch = Annotated[int, FieldKind.EPOCH]
 Number = Annotated[int, FieldKind.NUMBER]
 Strike = Annotated[int | None, FieldKind.NUMBER]
-"""The number of the fault's strike that caused the event, None if no fault did."""
+"""The number of the strike of the fault that caused the event, None if no fault did."""
 Flag = Annotated[bool, FieldKind.FLAG]
 Values = Annotated[tuple[str, ...], FieldKind.VALUES]
-"""The values of a batch's records, in order. A control batch has none, but takes an offset."""
+"""The values of a batch's records, in order.
+
+A control batch has no values, but takes one offset.
+"""
 Records = Annotated[tuple[tuple[int, str], ...], FieldKind.RECORDS]
 """Records as (offset, value)."""
 Text = Annotated[str, FieldKind.TEXT]
@@ -106,13 +115,15 @@ Pairs = Annotated[tuple[tuple[str, Any], ...], FieldKind.PAIRS]
 class Event:  # noqa: PLW1641 - like any dataclass that can change it has no hash
     """An event at a virtual time, ``at_us``.
 
-    ``seen_by`` says in which runs a trace has such events. ``subsystem`` names the control plane or
-    the internal topic without which they do not occur, None for all others. ``is_milestone`` marks
-    an event in which a broker, a controller or a client did something to a partition or a process,
-    in contrast to messages that prepare it. When two runs diverge, a milestone differs first.
+    The class of an event describes all events of its kind. ``seen_by`` says which runs have such
+    events in their trace. ``subsystem`` names the control plane or the internal topic without which
+    they do not occur; it is None if they occur in any cluster. ``is_milestone`` marks an event in
+    which a broker, a controller or a client did something to a partition or a process. Other events
+    only prepare this, as messages do. When two runs diverge, the first milestone that differs
+    explains more than the first event.
 
-    Equality and ``repr`` are defined here once: a dataclass would compile them for each of the
-    dozens of classes at every import.
+    Equality and ``repr`` are defined here once. Otherwise, each import would compile them for each
+    of the dozens of classes.
     """
 
     name: ClassVar[str]
@@ -140,7 +151,7 @@ EVENTS: Final[Registry[str, type[Event]]] = Registry()
 HISTORY_EVENTS: Final[dict[str, type[Event]]] = {}
 """The kinds of events that are made from a history.
 
-A replay merges them with those of the trace.
+A replay merges these events with the events of the trace.
 """
 
 
@@ -154,13 +165,13 @@ def event(
 
 @dataclass_transform()
 def history_event(name: str) -> Callable[[type[E]], type[E]]:
-    """Declare a kind of event that is made from a history, and is in no trace."""
+    """Declare a kind of event that is made from a history and is not in traces."""
     return _declare(name, HISTORY_EVENTS, Sight.ANY_BROKERS)
 
 
 @dataclass_transform()
 def notice(name: str, *, subsystem: str | None = None) -> Callable[[type[E]], type[E]]:
-    """Declare a kind of event that the model publishes to subscribers, and that is in no trace."""
+    """Declare a kind of event that the model only publishes to subscribers. It is not in traces."""
     return _declare(name, {}, Sight.MODEL, subsystem)
 
 
@@ -212,7 +223,7 @@ class BrokerStopping(Event):
 
 @event("controlled_shutdown", is_milestone=True)
 class ControlledShutdownBegun(Event):
-    """A controller begins the controlled shutdown of a broker."""
+    """A controller has begun to move a broker's leaderships, because the broker shuts down."""
 
     controller: ControllerId
     broker: BrokerId
@@ -220,7 +231,7 @@ class ControlledShutdownBegun(Event):
 
 @event("controlled_shutdown_answered", subsystem=ZOOKEEPER, is_milestone=True)
 class ControlledShutdownAnswered(Event):
-    """A broker that shuts down has the result of an attempt to move its leaderships.
+    """A broker that shuts down has learned the result of an attempt to move its leaderships.
 
     ``remaining`` are the partitions that it still leads. ``controller`` is -1 if there was none;
     ``error`` is ``NETWORK_EXCEPTION`` if the controller did not answer.
@@ -271,11 +282,11 @@ class ClientStopped(Event):
 
 
 REGISTRATION: Final = "registration"
-"""The registration of a KRaft broker, which has no ``/brokers/ids/N``."""
+"""Stands for a KRaft broker's registration, where ZooKeeper has the znode ``/brokers/ids/N``."""
 
 
 def ends_registration(broker: int, ephemerals: tuple[str, ...]) -> bool:
-    """Return whether the deletion of these ends a broker's registration."""
+    """Return whether a broker is no longer registered after *ephemerals* were deleted."""
     return REGISTRATION in ephemerals or f"/brokers/ids/{broker}" in ephemerals
 
 
@@ -307,7 +318,7 @@ class SessionClosed(Event):
 class EnsembleLeaderElected(Event):
     """A server of a ZooKeeper ensemble leads a majority.
 
-    It decides from now on, and session timeouts restart.
+    From now on it processes all writes, and session timeouts start again.
     """
 
     server: ProcessName
@@ -357,7 +368,7 @@ class Healed(Event):
 
 @event("message", seen_by=STARTED_BROKERS)
 class MessageDelivered(Event):
-    """A message is delivered. Only in runs of campaigns that wait for messages."""
+    """A message is delivered. Only runs of campaigns that wait for messages have this event."""
 
     api: Text
     kind: Text
@@ -392,7 +403,7 @@ class ClockStepped(Event):
 
 @event("core_healed", seen_by=ANY_BROKERS)
 class CoreHealed(Event):
-    """A sufficient core of the brokers has been healed, the others have not."""
+    """A core of brokers that can serve all partitions has been healed. The others have not."""
 
     brokers: Brokers
 
@@ -416,7 +427,7 @@ class MetadataSnapshotTaken(Event):
 class MetadataSnapshotFetched(Event):
     """A node starts over from a snapshot of the metadata log.
 
-    Its log ended below the leader's start, or diverged from it before that.
+    The node's log ended below the start of the leader's log, or diverged from it below that start.
     """
 
     broker: BrokerId
@@ -437,7 +448,7 @@ class MetadataLogStarted(Event):
 
 @event("controller_elected", seen_by=ANY_BROKERS, is_milestone=True)
 class ControllerElected(Event):
-    """A broker has learned that it is controller."""
+    """A broker has learned that it is the controller."""
 
     broker: ControllerId
     controller_epoch: Epoch
@@ -445,7 +456,7 @@ class ControllerElected(Event):
 
 @event("controller_resigned", seen_by=STARTED_BROKERS)
 class ControllerResigned(Event):
-    """A broker no longer considers itself controller."""
+    """A broker no longer considers itself the controller."""
 
     broker: ControllerId
     controller_epoch: Epoch
@@ -558,8 +569,8 @@ class BatchReplicated(Event):
 class TransactionBegun(Event):
     """A log has the first batch of a transaction.
 
-    Later batches of the producer belong to it, until its marker. A leader has appended the batch,
-    or a follower has replicated it.
+    A leader has appended the batch, or a follower has replicated it. The producer's later batches
+    belong to the same transaction, up to its marker.
     """
 
     broker: BrokerId
@@ -573,8 +584,8 @@ class TransactionBegun(Event):
 class TransactionMarkerWritten(Event):
     """A log has the marker that ends a transaction.
 
-    A coordinator had it appended, or a follower has replicated it. ``first_offset`` is where the
-    transaction began in this log, -1 if it has no record there.
+    A leader has appended the marker for a coordinator, or a follower has replicated it.
+    ``first_offset`` is where the transaction began in this log, -1 if it has no record there.
     """
 
     broker: BrokerId
@@ -591,7 +602,7 @@ class TransactionMarkerWritten(Event):
 class TransactionStateChanged(Event):
     """A coordinator has written the state of a transactional id.
 
-    It includes the producer, and its transaction with the partitions.
+    The state includes the producer's id and epoch, and the transaction's state and partitions.
     """
 
     broker: BrokerId
@@ -604,7 +615,7 @@ class TransactionStateChanged(Event):
 
 @event("duplicate_batch", seen_by=STARTED_BROKERS, is_milestone=True)
 class BatchDeduplicated(Event):
-    """A leader has recognised a batch that its log has already."""
+    """A leader has recognised a batch that its log already contains."""
 
     broker: BrokerId
     partition: PartitionName
@@ -624,7 +635,7 @@ class HighWatermarkSet(Event):
 
 @event("isr", seen_by=ANY_BROKERS, is_milestone=True)
 class IsrChanged(Event):
-    """A leader has learned that its ISR change is written.
+    """A leader has learned that its ISR change has been written.
 
     ``change`` is ``expand`` or ``shrink``.
     """
@@ -650,7 +661,8 @@ class IsrWritten(Event):
 class IsrPending(Event):
     """A leader has asked to add a replica to the ISR.
 
-    It counts from now on, before the change is written (KIP-497, from 2.7 on).
+    From now on the high watermark waits for that replica, although the change is not written yet
+    (KIP-497, from 2.7 on).
     """
 
     broker: BrokerId
@@ -663,7 +675,7 @@ class IsrPending(Event):
 class IsrForgotten(Event):
     """A leader drops its pending ISR change.
 
-    The metadata log has sent it the current ISR again, ``isr``.
+    The metadata log has sent it the current ISR (``isr``) again.
     """
 
     broker: BrokerId
@@ -702,7 +714,7 @@ class TruncationRefused(Event):
     """A follower ahead of its leader does not truncate, and stops its broker.
 
     This happens if unclean elections are off. ``end_offset`` is where the leader's log ends,
-    ``leo`` where its own does.
+    ``leo`` where the follower's does.
     """
 
     broker: BrokerId
@@ -714,9 +726,10 @@ class TruncationRefused(Event):
 
 @event("fetch_outdated")
 class OutdatedFetchAnswered(Event):
-    """A follower gets a fetch answer of an older leader epoch, and is still at that offset.
+    """A follower gets the answer to a fetch of an older leader epoch.
 
-    Whether the answer was ``taken`` depends on the release (KAFKA-18991).
+    The follower's log still ends at the fetch offset. Whether the follower appends the answer
+    (``taken``) depends on the release (KAFKA-18991).
     """
 
     broker: BrokerId
@@ -729,7 +742,7 @@ class OutdatedFetchAnswered(Event):
 
 @event("fetcher_failed")
 class FetcherFailed(Event):
-    """A fetcher has given up a partition, because a batch does not start at the end of its log."""
+    """A follower has given up a partition: a fetched batch does not start at the follower's LEO."""
 
     broker: BrokerId
     partition: PartitionName
@@ -751,8 +764,8 @@ class LogOpened(Event):
 class LogStartRaised(Event):
     """A replica has deleted the records below an offset, or stopped serving them.
 
-    ``reason`` is ``retention.ms`` or ``retention.bytes``, or ``log start offset`` if it follows its
-    leader's. ``bytes_left`` is the remaining size of the log.
+    ``reason`` is ``retention.ms`` or ``retention.bytes``, or ``log start offset`` if a follower
+    takes over its leader's log start. ``bytes_left`` is the remaining size of the log.
     """
 
     broker: BrokerId
@@ -780,9 +793,9 @@ class LogCleaned(Event):
 
 @event("hole_replicated")
 class HoleReplicated(Event):
-    """A follower has skipped offsets that its leader's log has compacted.
+    """A follower has skipped offsets whose records compaction has removed from its leader's log.
 
-    Its next one is ``to_offset``.
+    It continues at ``to_offset``.
     """
 
     broker: BrokerId
@@ -794,7 +807,7 @@ class HoleReplicated(Event):
 class KeyedRecordSent(Event):
     """An application has sent a record with a key.
 
-    A tombstone has no value, and ``value`` is only its name.
+    A tombstone has no value. Its ``value`` here is only a name for it.
     """
 
     client: ClientName
@@ -806,7 +819,7 @@ class KeyedRecordSent(Event):
 
 @event("producer_initialized", seen_by=STARTED_BROKERS, subsystem=TRANSACTION_STATE)
 class ProducerInitialized(Event):
-    """A coordinator has given a transactional producer an epoch, which fences earlier ones."""
+    """A coordinator has given a transactional producer an epoch, which fences earlier producers."""
 
     client: ClientName
     producer_id: Number
@@ -826,7 +839,7 @@ class TransactionOpened(Event):
 class TransactionEnding(Event):
     """An application commits or aborts its transaction.
 
-    Its producer first sends its remaining records, then asks the coordinator.
+    To commit, the producer first sends its remaining records. Then it asks the coordinator.
     """
 
     client: ClientName
@@ -852,9 +865,9 @@ class TransactionError(Event):
 
 @event("log_started_anew", is_milestone=True)
 class LogStartedAnew(Event):
-    """A follower too far behind has dropped its log, which ended at ``leo``.
+    """A follower that is too far behind has dropped its log, which ended at ``leo``.
 
-    It continues at its leader's log start.
+    The new log begins at its leader's log start.
     """
 
     broker: BrokerId
@@ -865,9 +878,9 @@ class LogStartedAnew(Event):
 
 @event("delete_records_obeyed", seen_by=STARTED_BROKERS)
 class DeleteRecordsObeyed(Event):
-    """A leader has raised its log start at an administrator's request.
+    """A leader has raised its log start at an administrator's request (DeleteRecords, KIP-107).
 
-    No client reads below it any more (DeleteRecords, KIP-107).
+    From now on no client can read below it.
     """
 
     broker: BrokerId
@@ -877,7 +890,7 @@ class DeleteRecordsObeyed(Event):
 
 @event("delete_records_answered", seen_by=STARTED_BROKERS)
 class DeleteRecordsAnswered(Event):
-    """An administrator has the result of a DeleteRecords.
+    """An administrator has the result of a DeleteRecords request.
 
     All live replicas have deleted the records below an offset, or there was an error.
     """
@@ -914,7 +927,7 @@ class OffsetReset(Event):
 
 @event("unflushed_lost", seen_by=STARTED_BROKERS, is_milestone=True)
 class UnflushedLost(Event):
-    """A power loss has taken the end of a log."""
+    """A power loss has lost the unflushed end of a log."""
 
     broker: BrokerId
     partition: PartitionName
@@ -936,8 +949,8 @@ class LogLost(Event):
 class MetadataLogLost(Event):
     """A disk is lost, and with it a KRaft controller's metadata log up to an offset, and its vote.
 
-    ``is_kept`` says that a majority of the voters still has everything committed, so every new
-    controller has it.
+    ``is_kept`` says that a majority of the voters still has all committed metadata, so that every
+    new controller has it too.
     """
 
     node: BrokerId
@@ -949,7 +962,7 @@ class MetadataLogLost(Event):
 class LogDeleted(Event):
     """A broker has deleted the log of a replica that is no longer assigned to it.
 
-    ``leo`` is where it ended.
+    ``leo`` is where that log ended.
     """
 
     broker: BrokerId
@@ -973,7 +986,7 @@ class CorruptionCut(Event):
 
 @event("log_dir_failed", is_milestone=True)
 class LogDirFailed(Event):
-    """A broker has noticed that a log directory fails, and stops serving its partitions.
+    """A broker has noticed that a log directory fails, and stops serving the partitions in it.
 
     A broker without another log directory exits.
     """
@@ -985,11 +998,11 @@ class LogDirFailed(Event):
 
 @event("checkpoint_reverted", seen_by=STARTED_BROKERS, is_milestone=True)
 class CheckpointReverted(Event):
-    """A checkpoint file is an old version, or missing.
+    """A fault has replaced a checkpoint file by an old version, or removed it.
 
-    ``offsets`` has the partitions whose offset differs. A missing offset counts as 0. For
-    ``leader-epoch-checkpoint`` it is the start of the first leader epoch that is no longer in the
-    file.
+    ``offsets`` has the partitions whose offset in the file is now different; a missing offset
+    counts as 0. For ``leader-epoch-checkpoint`` the offset is the start of the first leader epoch
+    that is no longer in the file.
     """
 
     broker: BrokerId
@@ -999,7 +1012,7 @@ class CheckpointReverted(Event):
 
 @event("batch_damaged")
 class BatchDamaged(Event):
-    """A stored batch no longer matches its CRC. No broker notices until it is read."""
+    """A stored batch no longer matches its CRC. No broker notices until the batch is read."""
 
     broker: BrokerId
     partition: PartitionName
@@ -1010,7 +1023,7 @@ class BatchDamaged(Event):
 class CorruptBatchFetched(Event):
     """A follower or a consumer has rejected a batch with a wrong CRC (``CorruptRecordException``).
 
-    It fetches again and again. Only the first time is in the trace.
+    The receiver fetches the batch again and again. The trace has only the first time.
     """
 
     receiver: ProcessName
@@ -1021,7 +1034,7 @@ class CorruptBatchFetched(Event):
 
 @event("flush", seen_by=STARTED_BROKERS)
 class LogFlushed(Event):
-    """A log is flushed up to an offset, so a power loss cannot take the records below it."""
+    """A log is flushed up to an offset, so the records below it survive a power loss."""
 
     broker: BrokerId
     partition: PartitionName
@@ -1056,7 +1069,7 @@ class InvariantBroken(Event):
 class EpochEndAnswered(Event):
     """A leader has answered where a leader epoch ends.
 
-    The request was OffsetsForLeaderEpoch, or a fetch from a diverging log (KIP-595).
+    The request was OffsetsForLeaderEpoch, or a fetch by a replica whose log diverges (KIP-595).
     """
 
     broker: BrokerId
@@ -1074,7 +1087,7 @@ class EpochEndAnswered(Event):
 class AppendedBatchGivenUp(Event):
     """An idempotent producer gives up a batch that may be in the log.
 
-    There was an error with retries left, while other batches were in flight.
+    It had an error for the batch and retries left, but other batches were in flight.
     """
 
     client: ClientName
@@ -1085,7 +1098,7 @@ class AppendedBatchGivenUp(Event):
 
 @event("send_failed")
 class SendFailed(Event):
-    """A producer has an error for a batch, or no answer."""
+    """A producer has received an error for a batch, or no answer."""
 
     client: ClientName
     partition: PartitionName
@@ -1110,7 +1123,7 @@ class SentAgain(Event):
 class FollowerFetched(Event):
     """A leader has processed a fetch of a partition.
 
-    Fetches of a caught-up follower without news are not in the trace.
+    The trace has no fetches in which a caught-up follower gets nothing new.
     """
 
     broker: BrokerId
@@ -1121,7 +1134,7 @@ class FollowerFetched(Event):
 
 @event("fetch_fenced")
 class FetchFenced(Event):
-    """A replica has refused a fetch with another leader epoch than its own (KIP-320)."""
+    """A replica has refused a fetch whose leader epoch differs from its own (KIP-320)."""
 
     broker: BrokerId
     partition: PartitionName
@@ -1146,7 +1159,8 @@ class RequestQueueFull(Event):
 class ClientThrottled(Event):
     """A client has exceeded its quota.
 
-    Its broker mutes it for this time. Releases up to 1.1 delay the response instead (KIP-219).
+    The broker mutes its connection for ``throttle_us``. Releases up to 1.1 delay the response
+    instead (KIP-219).
     """
 
     broker: BrokerId
@@ -1159,7 +1173,7 @@ class ClientThrottled(Event):
 class ReplicaThrottled(Event):
     """A leader sends nothing to a follower outside the ISR.
 
-    Its rate exceeds ``leader.replication.throttled.rate`` (KIP-73).
+    The leader's rate exceeds ``leader.replication.throttled.rate`` (KIP-73).
     """
 
     broker: BrokerId
@@ -1170,9 +1184,9 @@ class ReplicaThrottled(Event):
 
 @event("follower_throttled")
 class FollowerThrottled(Event):
-    """A follower skips a partition in its fetches.
+    """A follower leaves a partition out of its fetches.
 
-    Its rate exceeds ``follower.replication.throttled.rate`` (KIP-73).
+    The follower's rate exceeds ``follower.replication.throttled.rate`` (KIP-73).
     """
 
     broker: BrokerId
@@ -1195,8 +1209,8 @@ class ReplicationThrottleSet(Event):
 class FetchDelayed(Event):
     """A fetch without data waits in the purgatory. ``replica`` is -1 for a consumer.
 
-    An idle session sends it again each time that it expires. Only the first of those fetches is in
-    the trace, unless a campaign waits for events of this kind.
+    Without news, the follower or consumer sends the fetch again each time that it expires. Only the
+    first of these fetches is in the trace, unless a campaign waits for events of this kind.
     """
 
     broker: BrokerId
@@ -1207,8 +1221,8 @@ class FetchDelayed(Event):
 class FetchExpired(Event):
     """A fetch has waited in the purgatory until it expired.
 
-    It is in the trace if anything has happened to its session since the previous fetch, or if a
-    campaign waits for events of this kind.
+    The trace has this event if anything has happened to the fetch session since the previous fetch,
+    or if a campaign waits for events of this kind.
     """
 
     broker: BrokerId
@@ -1217,7 +1231,10 @@ class FetchExpired(Event):
 
 @event("served")
 class RecordsServed(Event):
-    """A broker has sent records to a consumer. ``hw`` is its high watermark at that time."""
+    """A broker has sent records to a consumer.
+
+    ``hw`` is the broker's high watermark at that time.
+    """
 
     broker: BrokerId
     partition: PartitionName
@@ -1229,7 +1246,7 @@ class RecordsServed(Event):
 
 @event("read_replica", is_milestone=True)
 class ReadReplicaPreferred(Event):
-    """A broker has referred a consumer to another replica of a partition, in its rack (KIP-392)."""
+    """A broker has referred a consumer to another replica, in the consumer's rack (KIP-392)."""
 
     broker: BrokerId
     partition: PartitionName
@@ -1241,8 +1258,8 @@ class ReadReplicaPreferred(Event):
 class ReadReplicaCleared(Event):
     """A consumer stops reading from a partition's preferred read replica, and reads the leader.
 
-    ``reason`` is the error of its fetch, ``expired``, ``new leader``, or ``offline`` if its
-    metadata has no such broker.
+    ``reason`` is the error of the consumer's fetch, ``expired``, ``new leader``, or ``offline`` if
+    the consumer's metadata has no such broker.
     """
 
     client: ProcessName
@@ -1278,10 +1295,10 @@ class RequestRejected(Event):
 
 @event("group_state", seen_by=STARTED_BROKERS, subsystem=CONSUMER_OFFSETS)
 class GroupStateChanged(Event):
-    """A group has another state on its coordinator, or a new coordinator has loaded it.
+    """A group's state has changed on its coordinator, or a new coordinator has loaded the group.
 
-    ``members`` are member ids. ``generation`` is that of the state; a group that prepares a
-    rebalance still has the previous one. With KIP-848 it is the group epoch.
+    ``members`` are member ids. A group that prepares a rebalance still has the previous
+    ``generation``. With KIP-848 ``generation`` is the group epoch.
     """
 
     broker: BrokerId
@@ -1315,9 +1332,10 @@ class TargetAssigned(Event):
 
 @event("member_reconciled", subsystem=CONSUMER_OFFSETS)
 class MemberReconciled(Event):
-    """A member has another assignment or another epoch on its group coordinator (KIP-848).
+    """The assignment or the epoch of a member has changed on its group coordinator (KIP-848).
 
-    ``revoking`` are the partitions that it must give up. A member that has left has epoch -1.
+    ``revoking`` are the partitions that the member must give up. A member that has left has epoch
+    -1.
     """
 
     broker: BrokerId
@@ -1333,8 +1351,8 @@ class MemberReconciled(Event):
 class OffsetsCommitted(Event):
     """A group coordinator has accepted a commit.
 
-    In a transaction ``member`` is empty, and ``generation`` -1. ``generation`` is the member's,
-    ``present`` the group's at the time of the check.
+    ``generation`` is the member's generation, and ``present`` is the group's when the coordinator
+    compared the two. For a commit in a transaction, ``member`` is empty and ``generation`` is -1.
     """
 
     broker: BrokerId
@@ -1366,7 +1384,7 @@ class PartitionsAssigned(Event):
 
 @event("partitions_revoked", seen_by=STARTED_BROKERS, subsystem=CONSUMER_OFFSETS)
 class PartitionsRevoked(Event):
-    """A consumer stops reading these partitions. With ``lost`` others may read them already."""
+    """A consumer stops reading these partitions. With ``lost``, others may already read them."""
 
     client: ClientName
     group: Text
@@ -1451,8 +1469,8 @@ class ClientSent(Event):
 class ClientEnded(Event):
     """A producer has reported the outcome of a record.
 
-    ``status`` is ``acked``, ``failed`` (it is in no log) or ``unknown``; ``offset`` is None if
-    unknown.
+    ``status`` is ``acked``, ``failed`` (the record is in no log) or ``unknown``. ``offset`` is None
+    if the producer does not know it.
     """
 
     client: ClientName
@@ -1473,7 +1491,7 @@ class ClientPolled(Event):
 
 
 def kind_of(name: str) -> type[Event]:
-    """Return a kind of event of traces or histories by its name.
+    """Return the kind of events of traces or histories with this name.
 
     Raises:
         KeyError: no such kind is registered.
@@ -1484,11 +1502,11 @@ def kind_of(name: str) -> type[Event]:
 
 @derived
 def event_fields(name: str) -> Mapping[str, FieldKind]:
-    """Return the fields of a kind of event, in order, after the time and the name.
+    """Return the fields that follow the time and the name in a kind of event, in order.
 
     Raises:
-        KeyError: no such kind is registered.
-        TypeError: a field has a type without a kind.
+        KeyError: no such kind is registered. TypeError: the type of a field is not annotated with a
+        `FieldKind`.
 
     """
     kind = kind_of(name)
@@ -1498,14 +1516,14 @@ def event_fields(name: str) -> Mapping[str, FieldKind]:
 
 @derived
 def fields_with(name: str, trait: FieldTrait) -> frozenset[str]:
-    """Return the fields of a kind of event that have a trait."""
+    """Return those fields of a kind of event that have a trait."""
     hints = get_type_hints(kind_of(name), include_extras=True)
     return frozenset(item for item, hint in hints.items() if trait in get_args(hint))
 
 
 @derived
 def events_seen_by(place: Sight) -> frozenset[str]:
-    """Return the names of the events that a trace of runs there may have."""
+    """Return the names of the events that may be in the trace of a run at *place*."""
     return frozenset(name for name, kind in EVENTS.items() if kind.seen_by >= place)
 
 
@@ -1516,12 +1534,15 @@ def _kind_of(hint: Any, kind: type[Event], field_name: str) -> FieldKind:
     raise TypeError(f"{kind.__name__}.{field_name}: an event has no field of type {hint}")
 
 
-# Published to subscribers only
+# Events that are only published to subscribers
 
 
 @notice("election_decided")
 class ElectionDecided(Event):
-    """A controller is about to write a leader. `LeaderElected` follows when it is written."""
+    """A controller is about to write a new leader.
+
+    `LeaderElected` follows when it has written it.
+    """
 
     controller: BrokerId
     partition: PartitionName
@@ -1532,7 +1553,7 @@ class ElectionDecided(Event):
 
 @notice("last_known_leader_chosen")
 class LastKnownLeaderChosen(Event):
-    """A KRaft controller elects the last known leader, because ISR and ELR are empty (KIP-966)."""
+    """A KRaft controller elects the last known leader: the ISR and the ELR are empty (KIP-966)."""
 
     controller: BrokerId
     partition: PartitionName
@@ -1541,7 +1562,7 @@ class LastKnownLeaderChosen(Event):
 
 @notice("last_known_leader_elected")
 class LastKnownLeaderElected(Event):
-    """The leader of a `LastKnownLeaderChosen` has been committed."""
+    """The election of a `LastKnownLeaderChosen` has been committed to the metadata log."""
 
     controller: BrokerId
     partition: PartitionName
@@ -1552,7 +1573,8 @@ class LastKnownLeaderElected(Event):
 class PartitionStateWritten(Event):
     """A broker, as leader or as controller, has written a partition's state.
 
-    ``controller_epoch`` is the writer's, ``present_epoch`` the current one.
+    ``controller_epoch`` is the controller epoch that the writer knows, ``present_epoch`` the
+    current one.
     """
 
     broker: BrokerId
@@ -1582,7 +1604,7 @@ class RegistrationLearned(Event):
 
 @notice("control_request_obeyed")
 class ControlRequestObeyed(Event):
-    """A broker obeys a request of a controller of this epoch."""
+    """A broker obeys a request of the controller with this controller epoch."""
 
     broker: BrokerId
     api: Text
@@ -1593,7 +1615,7 @@ class ControlRequestObeyed(Event):
 class CommittedMetadataCut(Event):
     """A node of the quorum has truncated committed metadata, or leads without it.
 
-    The records are those from an offset to the high watermark.
+    The missing records are those from ``offset`` to the high watermark.
     """
 
     node: BrokerId
@@ -1605,7 +1627,7 @@ class CommittedMetadataCut(Event):
 class MetadataLogTruncated(Event):
     """A node has truncated metadata that the leader does not have.
 
-    The node did not know it to be committed.
+    As far as the node knew, that metadata was not committed.
     """
 
     node: BrokerId
@@ -1623,7 +1645,7 @@ class QuorumElectionUndecided(Event):
 
 @notice("quorum_majority_lost", subsystem=KRAFT)
 class QuorumMajorityLost(Event):
-    """A quorum leader resigns because no majority fetched from it for too long (KAFKA-15489)."""
+    """A quorum leader resigns, as no majority has fetched from it for too long (KAFKA-15489)."""
 
     node: BrokerId
     epoch: Epoch
@@ -1633,7 +1655,7 @@ class QuorumMajorityLost(Event):
 class ControllerRequestRefused(Event):
     """A controller has refused a broker's request.
 
-    ``partition`` is empty if it is about the broker itself.
+    ``partition`` is empty if the request is about the broker itself.
     """
 
     controller: BrokerId
@@ -1645,7 +1667,7 @@ class ControllerRequestRefused(Event):
 
 @notice("member_expired", subsystem=CONSUMER_OFFSETS)
 class MemberExpired(Event):
-    """A group coordinator removes a member without heartbeats for ``session.timeout.ms``."""
+    """A group coordinator removes a member that sent no heartbeat for ``session.timeout.ms``."""
 
     broker: BrokerId
     group: Text
@@ -1676,7 +1698,7 @@ class OpenTransactionFenced(Event):
 
 @notice("metadata_snapshot_written")
 class MetadataSnapshotWritten(Event):
-    """A node has written the records of a snapshot."""
+    """A node has written a snapshot of the metadata log, which has these ``records``."""
 
     node: BrokerId
     end_offset: Offset
@@ -1686,9 +1708,9 @@ class MetadataSnapshotWritten(Event):
 
 @notice("metadata_snapshot_differs")
 class MetadataSnapshotDiffers(Event):
-    """A snapshot differs from the committed records below its end.
+    """A snapshot differs from what the committed records below its end add up to.
 
-    ``committed`` counts those records.
+    ``committed`` is the number of those records.
     """
 
     node: BrokerId
@@ -1700,7 +1722,7 @@ class MetadataSnapshotDiffers(Event):
 class CleanShutdownNoted(Event):
     """A broker has flushed its logs and written ``.kafka_cleanshutdown``.
 
-    However its process ends now, the shutdown is clean.
+    The next start counts as one after a clean shutdown, however the process ends now.
     """
 
     broker: BrokerId
@@ -1710,7 +1732,8 @@ class CleanShutdownNoted(Event):
 class BrokerChangeProcessed(Event):
     """A controller has processed a change of registrations.
 
-    It has their broker epochs in the control plane, and in its own state.
+    ``registered`` has the broker epochs in the control plane, ``known`` those in the controller's
+    own state.
     """
 
     controller: BrokerId
@@ -1721,7 +1744,10 @@ class BrokerChangeProcessed(Event):
 
 @notice("failover_completed")
 class FailoverCompleted(Event):
-    """A new controller has taken over, with these dead brokers and these ISRs."""
+    """A new controller has taken over.
+
+    ``dead`` and ``leadership`` are its view of brokers and ISRs.
+    """
 
     controller: BrokerId
     controller_epoch: Epoch

@@ -1,13 +1,13 @@
 """Declares the fields that a campaign can set: their kinds, bounds and documentation.
 
-A fault, an action or a topic is a frozen dataclass whose fields are its keys in a campaign. The
-markers here name the kind of each value, and `described` adds the documentation, the bounds, and
-whether a swarm may leave it open. The section of the campaign file (`harrow.campaigns.language`),
-the shrinker and the Hypothesis strategies follow from that, so a new field is one line here and
-none anywhere else.
+A fault, an action or a topic is a frozen dataclass, and its fields are the keys of its section in a
+campaign. The type of a field is annotated with a `Marker`, which names the kind of its values.
+`described` adds the documentation and the bounds, and says whether a swarm may draw the value. The
+parser of campaign files (`harrow.campaigns.language`), the shrinker and the Hypothesis strategies
+read these declarations, so a new field is declared once, in its dataclass.
 """
 
-# Plain Python: it reads the `__doc__` of classes and the metadata of fields.
+# Plain Python: it reads the `__doc__` of classes and the metadata of fields at run time.
 
 from collections.abc import Mapping
 from dataclasses import MISSING, field, fields, is_dataclass, replace
@@ -30,7 +30,7 @@ class Marker:
 
 
 def words_of(kind: type[Marker]) -> str:
-    """Return how a campaign writes a value of a kind."""
+    """Return in words how a campaign writes a value of a kind, from the marker's docstring."""
     doc = str(kind.__doc__).partition("; ")[0].replace("``", "`")
     return " ".join(doc.split()).rstrip(".")
 
@@ -217,13 +217,13 @@ Rate = Annotated[int, RateMarker]
 Bandwidth = Annotated[int, BandwidthMarker]
 RateRange = Annotated[tuple[int, int], RateRangeMarker]
 Broker = Annotated[Any, BrokerMarker]
-"""An id or a reference, which becomes an id when the fault strikes."""
+"""A broker's id, or a reference that is resolved to an id when the fault strikes."""
 BrokerId = Annotated[int, BrokerIdMarker]
 ControllerId = Annotated[int, ControllerIdMarker]
 BrokerOrNone = Annotated[int, BrokerOrNoneMarker]
 Endpoint = Annotated[int | str, EndpointMarker]
 LinkEnd = Annotated[int | str, LinkEndMarker]
-"""As `Endpoint`, or a reference, which becomes ends when the fault strikes."""
+"""An `Endpoint`, or a reference that is resolved to one or several ends when the fault strikes."""
 Client = Annotated[str, ClientMarker]
 ClientTarget = Annotated[str, ClientTargetMarker]
 Producer = Annotated[str, ProducerMarker]
@@ -249,18 +249,19 @@ Topic = Annotated[str, TopicMarker]
 ClientName = Annotated[str, ClientNameMarker]
 
 FOR: Final = "for"
+"""Another key under which a campaign may write a field of the kind `Lasts`."""
 
 EXTENSIONS: Final[Registry[type[Any], type[Any]]] = Registry()
-"""Subclasses with more fields, by the dataclass that they replace in every field."""
+"""Maps a dataclass to a subclass with more fields, which replaces it as the type of fields."""
 
-_LEAST: Final = {CountMarker: 1, SkipMarker: 0, NumberRangeMarker: 0, BrokerIdMarker: 0}
-_PLAIN: Final = (bool, int, str)
+_MINIMUM_BY_KIND: Final = {CountMarker: 1, SkipMarker: 0, NumberRangeMarker: 0, BrokerIdMarker: 0}
+_PLAIN_TYPES: Final = (bool, int, str)
 _OPTIONS: Final = "options"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FieldOptions:
-    """The options of `described`."""
+    """The options of a field, which `described` explains."""
 
     key: str | None = None
     minimum: int | None = None
@@ -283,10 +284,11 @@ class FieldOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeclaredField:
-    """A declared field.
+    """A field of a dataclass, as its declaration describes it.
 
-    ``kind`` is a marker, a plain type, or a dataclass, which is a section of its own; ``choices``
-    are the allowed words of a text. ``depth`` is 1 for a list and 2 for a list of lists.
+    ``kind`` is a marker, a plain type, or a dataclass whose fields are a section of their own.
+    ``choices`` are the words allowed for a text, if only some are. ``depth`` is 1 for a list, 2 for
+    a list of lists, and 0 for any other value. ``optional`` says that the value may be None.
     """
 
     attribute: str
@@ -301,7 +303,7 @@ class DeclaredField:
 
     @property
     def words(self) -> str:
-        """Return how a campaign writes a value."""
+        """Return in words how a campaign writes a value of this field."""
         if self.choices:
             return "One of " + ", ".join(f"`{choice}`" for choice in self.choices)
         if issubclass(self.kind, Marker):
@@ -314,19 +316,19 @@ class DeclaredField:
 
     @property
     def many(self) -> bool:
-        """Return whether it is a list."""
+        """Return whether the value is a list."""
         return self.depth > 0
 
     @property
     def minimum(self) -> int | None:
-        return self.options.minimum if self.options.minimum is not None else _LEAST.get(self.kind)
+        return self.options.minimum if self.options.minimum is not None else _MINIMUM_BY_KIND.get(self.kind)
 
     def value_in(self, owner: Any) -> Any:
         value = getattr(owner, self.attribute)
         return (value, getattr(owner, self.options.upper)) if self.options.upper else value
 
     def named(self, value: Any) -> dict[str, Any]:
-        """Return a value by its attribute, or the two ends of a range by their attributes."""
+        """Return *value* by attribute; a pair that is a range is split between two attributes."""
         if self.options.upper:
             return {self.attribute: value[0], self.options.upper: value[1]}
         return {self.attribute: value}
@@ -335,19 +337,20 @@ class DeclaredField:
 def described(doc: str, *, default: Any = MISSING, factory: Any = MISSING, **options: Any) -> Any:
     """Return a dataclass field with its documentation and options.
 
-    ``key`` is its key in a campaign, by default the attribute's name. Dots lead through mappings
-    (``disk.writeback``), and an empty key keeps it out of campaigns. ``minimum`` and ``maximum``
-    bound numbers and times. ``scope`` is the scope of a mapping of settings. ``upper`` names the
-    attribute with the upper end of a range. An ``implied`` field follows from others if it is
-    missing. A list may be ``numbered``, written as its length, or ``unique``, without duplicates.
-    An ``emptiable`` section may be written without a value. ``open`` is the key under which a swarm
-    draws the field from a list of values, and ``closed_by`` are other places of a campaign that
-    decide it. The shrinker tries the default of a field that ``shrinks``. A field that
-    ``counts_if_set`` is part of a plan's digest only if it differs from the default, so that plans
-    without it keep their digests. ``example`` is the value in `harrow explain`, if neither the kind
-    nor the default suggests a good one. ``safe`` are the values, safest first, that may prevent
-    what ``guards`` names (`harrow.cluster_model.settings.Setting`). ``instead_of`` are Kafka
-    settings that a campaign refuses because it has this field.
+    These are the options. ``key`` is the field's key in a campaign, by default the attribute's
+    name. A key with dots leads through mappings (``disk.writeback``), and a field with an empty key
+    is not in campaigns. ``minimum`` and ``maximum`` bound a number or a time. ``scope`` is the
+    scope of the settings in a mapping. ``upper`` names the attribute that holds the upper end of a
+    range. If an ``implied`` field is missing, its value follows from other fields. A ``numbered``
+    list may be written as its length, and a ``unique`` list has no duplicates. An ``emptiable``
+    section may be written without a value. ``open`` is the key under which a swarm lists the values
+    that it draws the field from. ``closed_by`` are other places of a campaign that fix the field,
+    so that a swarm cannot draw it. The shrinker tries the default of a field that ``shrinks``. A
+    field that ``counts_if_set`` is part of a plan's digest only if it differs from the default, so
+    that plans without the field keep their digests. ``example`` is the value in `harrow explain`,
+    for a field whose kind and default suggest no good one. ``safe`` are the values, safest first,
+    that may prevent what ``guards`` names (`harrow.cluster_model.settings.Setting`). ``instead_of``
+    are Kafka settings that a campaign refuses because this field replaces them.
     """
     metadata = {"doc": doc, _OPTIONS: FieldOptions(**options)}
     if factory is not MISSING:
@@ -357,22 +360,22 @@ def described(doc: str, *, default: Any = MISSING, factory: Any = MISSING, **opt
 
 @derived
 def counted_if_set(declared: type[Any]) -> Mapping[str, Any]:
-    """Return the fields with ``counts_if_set``, and their defaults."""
+    """Return the defaults of the fields with ``counts_if_set``, by attribute."""
     return {item.attribute: item.default for item in all_fields_of(declared) if item.options.counts_if_set}
 
 
 @derived
 def fields_of(declared: type[Any]) -> tuple[DeclaredField, ...]:
-    """Return the fields that a campaign can set."""
+    """Return the fields of a dataclass that a campaign can set."""
     return tuple(item for item in all_fields_of(declared) if item.key)
 
 
 @derived
 def all_fields_of(declared: type[Any]) -> tuple[DeclaredField, ...]:
-    """Return all fields, including those without a key.
+    """Return all fields of a dataclass, including those that a campaign cannot set.
 
     Raises:
-        TypeError: a field has a type without syntax.
+        TypeError: a field has a type for which a campaign has no syntax.
 
     """
     declared = EXTENSIONS.get(declared, declared)
@@ -404,7 +407,7 @@ def all_fields_of(declared: type[Any]) -> tuple[DeclaredField, ...]:
 def _kind(
     hint: Any, where: str, *, needs_syntax: bool = True
 ) -> tuple[type[Any], tuple[str, ...], int, bool]:
-    """Return the kind of a type, its choices, its depth in lists, and whether it may be None."""
+    """Return the ``kind``, ``choices``, ``depth`` and ``optional`` of a `DeclaredField`."""
     origin, arguments = get_origin(hint), get_args(hint)
     if origin in (Union, UnionType) and NoneType in arguments:
         parts = tuple(part for part in arguments if part is not NoneType)
@@ -417,7 +420,7 @@ def _kind(
         return kind, choices, depth + 1, optional
     if origin is Literal:
         return str, arguments, 0, False
-    if hint in _PLAIN or (isinstance(hint, type) and is_dataclass(hint)):
+    if hint in _PLAIN_TYPES or (isinstance(hint, type) and is_dataclass(hint)):
         return EXTENSIONS.get(hint, hint), (), 0, False
     if not needs_syntax:
         return object, (), 0, False
@@ -425,18 +428,21 @@ def _kind(
 
 
 def by_kind(table: Mapping[type[Any], V], kind: type[Any]) -> V | None:
-    """Return the entry of a table for a kind of value, or for its closest base."""
+    """Return the entry of a table for a kind of value, or for its closest base class."""
     return next((table[base] for base in kind.__mro__ if base in table), None)
 
 
 def with_fields(spec: D, changes: Mapping[str, Any]) -> D:
-    """Return a copy of a dataclass with changed fields, like `replace` but for any type."""
+    """Return a copy of a dataclass with *changes*.
+
+    mypy accepts a *spec* of any type here, but not as an argument of `replace`.
+    """
     changed: Any = spec
     result: D = replace(changed, **changes) if changes else changed
     return result
 
 
 def draw_duration(stream: Stream, duration: tuple[int, int]) -> int:
-    """Return a duration from a range, in whole milliseconds."""
+    """Draw a duration, in microseconds, from a range. It is a whole number of milliseconds."""
     low, high = duration
     return low if low == high else between(stream, low // 1_000, high // 1_000) * 1_000

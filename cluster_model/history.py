@@ -1,7 +1,7 @@
-"""Records the history of a run, which rules judge: the operations of clients and their results.
+"""Records the history of a run: the operations of clients and their results, which rules judge.
 
-The format is that of Jepsen's Kafka workload: an operation has an invocation and a completion, and
-its value is a list of micro-operations.
+The format is that of Jepsen's Kafka workload: an operation has two lines, its invocation and its
+completion. The value of a line is a list of micro-operations.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -27,7 +27,7 @@ new assignment or subscription of a consumer; a commit; or the results that an a
 outside Kafka."""
 
 READING_OR_WRITING: Final = frozenset({SEND, POLL, TXN})
-"""The functions whose values are micro-operations on records."""
+"""The functions of operations that send or poll records: their values are micro-operations."""
 
 MicroOperation = tuple[Any, ...]
 """``("send", partition, value)``, ``("send", partition, (offset, value))``, ``("poll",)``
@@ -35,22 +35,27 @@ or ``("poll", {partition: [(offset, value), ...]})``."""
 
 
 def effect_of(application: str, number: int, value: str) -> str:
-    """Return the value of an application's output record. It is unique, and contains its input."""
+    """Return the value of an application's output record.
+
+    It is unique, and contains the input value.
+    """
     return f"{application}:{number}({value})"
 
 
 def origin_of(effect: str) -> str | None:
-    """Return the input value of an application's output record, None for any other record."""
+    """Return the input value of an application's output record, or None for any other record."""
     _, parenthesis, value = effect.partition("(")
     return value[:-1] if parenthesis and value.endswith(")") else None
 
 
 @dataclass(slots=True)
 class Operation:
-    """One line of a history. ``time_us`` is virtual time; a file has nanoseconds.
+    """One line of a history: the invocation or the completion of an operation.
 
-    ``value`` has micro-operations, which `sends` and `polls` iterate over. If ``f`` is ``txn``,
-    there may be several of both. For a subscription or an assignment, ``value`` has partitions.
+    ``f`` is the function, such as ``send``. ``time_us`` is virtual time; ``history.jsonl`` has
+    nanoseconds. ``value`` has the micro-operations: several if ``f`` is ``txn``. `sends` and
+    `polls` iterate over them. For a subscription or an assignment, ``value`` has partitions
+    instead.
     """
 
     index: int
@@ -71,7 +76,7 @@ class Operation:
         return self.type != INVOKE
 
     def sends(self) -> Iterator[tuple[str, int | None, str]]:
-        """Yield the sends as (partition, offset, value), with None for an unknown offset."""
+        """Yield each sent record as (partition, offset, value), with None for an unknown offset."""
         for micro in self._micro_operations():
             if micro[0] == SEND:
                 _, partition, record = micro
@@ -79,7 +84,7 @@ class Operation:
                 yield partition, offset, value
 
     def polls(self) -> Iterator[tuple[str, int, str]]:
-        """Yield the records of the polls as (partition, offset, value)."""
+        """Yield each polled record as (partition, offset, value)."""
         for micro in self._micro_operations():
             if micro[0] == POLL and len(micro) > 1:
                 for partition, pairs in micro[1].items():
@@ -105,7 +110,10 @@ class Operation:
 
 
 def columns_of(operations: Sequence[Operation]) -> Iterator[tuple[Sequence[Any], ...]]:
-    """Yield the columns of operations, block by block, without making objects from rows."""
+    """Yield operations block by block, as one column for each field.
+
+    Rows stay rows: no `Operation` objects are made from them.
+    """
     rows: Iterator[Sequence[Row]]
     if isinstance(operations, PackedLog):
         rows = operations.blocks()
@@ -134,23 +142,30 @@ def _micro_as_list(micro: MicroOperation | str) -> list[Any] | str:
 class History:
     """The operations of a run, ordered by time.
 
-    They are stored as rows. An access to an operation makes an object.
+    Operations are stored as rows, and `Operation` objects are made from them on access.
     """
 
-    __slots__ = ("_newest", "_operations", "_processes", "_unpacked_max", "operations", "process_names")
+    __slots__ = (
+        "_newest",
+        "_operation_count",
+        "_process_count",
+        "_unpacked_max",
+        "operations",
+        "process_names",
+    )
 
     def __init__(self) -> None:
         self.operations: PackedLog[Operation] = PackedLog(Operation)
         self._newest = self.operations.newest
-        self._operations = 0
+        self._operation_count = 0
         self._unpacked_max = self.operations.unpacked_max
         self.process_names: dict[int, str] = {}
-        self._processes = 0
+        self._process_count = 0
 
     def new_process(self, name: str) -> int:
-        """Return the number of a new client process. A restarted client gets a new one."""
-        number = self._processes
-        self._processes += 1
+        """Return the number of a new client process. A client that restarts gets a new number."""
+        number = self._process_count
+        self._process_count += 1
         self.process_names[number] = name
         return number
 
@@ -163,8 +178,8 @@ class History:
         time_us: int,
         error: str | None = None,
     ) -> None:
-        self._newest.append((self._operations, process, type_, f, value, time_us, error))
-        self._operations += 1
+        self._newest.append((self._operation_count, process, type_, f, value, time_us, error))
+        self._operation_count += 1
         if len(self._newest) > self._unpacked_max:
             self.operations.pack()
 
@@ -173,26 +188,29 @@ class History:
         self.add(process, INVOKE, SEND, ((SEND, partition, value),), time_us)
 
     def record_ack(self, process: int, partition: str, offset: int | None, value: str, time_us: int) -> None:
-        """Record an acknowledged send, whose offset is unknown with ``acks=0``."""
+        """Record an acknowledged send.
+
+        With ``acks=0`` the *offset* is None, because it is unknown.
+        """
         record: Any = value if offset is None else (offset, value)
         self.add(process, OK, SEND, ((SEND, partition, record),), time_us)
 
     def record_failure(
         self, process: int, partition: str, value: str, time_us: int, error: str, *, definite: bool
     ) -> None:
-        """Record a failed send, *definite* if the record is certainly in no log."""
+        """Record a failed send. It is *definite* if the record is certainly in no log."""
         type_ = FAIL if definite else INFO
         self.add(process, type_, SEND, ((SEND, partition, value),), time_us, error)
 
     def record_subscription(self, process: int, partitions: Sequence[str], time_us: int) -> None:
-        """Record a subscription to topics with these partitions.
+        """Record a subscription to topics that have these partitions.
 
-        `record_assignment` records which of them the consumer reads.
+        `record_assignment` records which of the partitions the consumer then reads.
         """
         self._assign(SUBSCRIBE, process, partitions, time_us)
 
     def record_assignment(self, process: int, partitions: Sequence[str], time_us: int) -> None:
-        """Record an assignment. The position in a newly assigned partition may be any offset."""
+        """Record an assignment. The consumer may start a newly assigned partition at any offset."""
         self._assign(ASSIGN, process, partitions, time_us)
 
     def _assign(self, f: str, process: int, partitions: Sequence[str], time_us: int) -> None:
@@ -208,7 +226,7 @@ class History:
         type_: str,
         error: str | None = None,
     ) -> None:
-        """Record a commit of offsets, or its result."""
+        """Record the invocation of a commit of offsets, or its completion, depending on *type_*."""
         self.add(
             process, type_, COMMIT, tuple((COMMIT, name, offset) for name, offset in offsets), time_us, error
         )
@@ -216,7 +234,7 @@ class History:
     def record_store(
         self, process: int, partition: str, results: Sequence[tuple[int, str]], time_us: int
     ) -> None:
-        """Record results that an application stored outside Kafka, with their records' offsets."""
+        """Record results stored outside Kafka, each with the offset of its input record."""
         value = tuple([(STORE, partition, result) for result in results])
         self.add(process, INVOKE, STORE, value, time_us)
         self.add(process, OK, STORE, value, time_us)

@@ -1,11 +1,11 @@
-"""Makes dataclasses whose methods are generated when something first looks them up.
+"""Makes dataclasses that generate each of their methods when it is first looked up.
 
 `dataclasses` generates the source of every method when it makes a class, and Python compiles each
 method separately. harrow has hundreds of dataclasses, and a command calls few of their methods.
 Generating all of them took a fifth of the start-up time.
 """
 
-# Plain Python: it makes classes at run time, which mypyc cannot compile.
+# Plain Python: it changes classes and adds methods to them at run time, which mypyc cannot compile.
 
 import dataclasses
 from collections.abc import Callable, Iterable
@@ -14,7 +14,8 @@ from reprlib import recursive_repr
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    # mypy and mypyc understand `dataclasses`. The function below behaves the same.
+    # mypy and mypyc understand `dataclasses.dataclass`. The function below takes its place at run
+    # time, and behaves in the same way.
     from dataclasses import dataclass
 else:
 
@@ -27,7 +28,7 @@ else:
         slots: bool = False,
         unsafe_hash: bool = False,
     ) -> Callable[[type], type]:
-        """Make a class a dataclass, as `dataclasses.dataclass` does with these options."""
+        """Make a class a dataclass, as `dataclasses.dataclass` with the same options does."""
 
         def process(kind: type) -> type:
             own_names = set(vars(kind))
@@ -53,11 +54,12 @@ __all__ = ["dataclass"]
 
 
 def _collect_fields(kind: Any, *, is_frozen: bool, **options: bool) -> Any:
-    """Make a class a dataclass without methods, so that Python compiles none."""
+    """Make a class a dataclass without generated methods, so that Python compiles none of them."""
     frozen_bases = [parameters for parameters in _parameters_of_bases(kind) if parameters.frozen]
     try:
         for parameters in frozen_bases:
-            parameters.frozen = False  # Otherwise `dataclasses` compiles methods that freeze *kind*.
+            # With a frozen base, `dataclasses` would compile methods that freeze *kind*.
+            parameters.frozen = False
         kind = dataclasses.dataclass(init=False, repr=False, eq=False, **options)(kind)
     finally:
         for parameters in frozen_bases:
@@ -71,7 +73,7 @@ def _parameters_of_bases(kind: type) -> list[Any]:
 
 
 def _check_bases(kind: Any, own_names: set[str], *, is_frozen: bool) -> None:
-    """Raise the errors that `dataclasses` raises for frozen classes."""
+    """Raise the same errors as `dataclasses` about frozen classes and their bases."""
     if is_frozen and not own_names.isdisjoint(("__setattr__", "__delattr__")):
         raise TypeError(f"Cannot overwrite attribute __setattr__ or __delattr__ in class {kind.__name__}")
     if any(parameters.frozen is not is_frozen for parameters in _parameters_of_bases(kind)):
@@ -82,7 +84,8 @@ def _check_bases(kind: Any, own_names: set[str], *, is_frozen: bool) -> None:
 def _check_fields(kind: Any) -> None:
     """Reject fields that `_initialiser` cannot set.
 
-    Also reject a field without a default after a field with one, as `dataclasses` does.
+    Also reject, as `dataclasses` does, a field without a default that follows a field with a
+    default.
     """
     for field in kind.__dataclass_fields__.values():
         if field.name in ("self", "DEFAULT", "set_field") or "InitVar" in str(field.type):
@@ -97,7 +100,7 @@ def _check_fields(kind: Any) -> None:
 
 
 class _LazyMethod:
-    """A placeholder for a method of a dataclass, which generates the method on first access."""
+    """A placeholder for a method of a dataclass. On first access it generates the method."""
 
     __slots__ = ("is_frozen", "kind", "name")
 
@@ -155,7 +158,7 @@ def _initialiser(kind: Any, fields: Iterable[dataclasses.Field[Any]], *, is_froz
         elif has_factory or has_default:
             value = f"{factory_name}()" if has_factory else default_name
         else:
-            continue  # `__post_init__` sets it.
+            continue  # `__post_init__` sets this field.
         lines.append(f"set_field(self, {name!r}, {value})" if is_frozen else f"self.{name} = {value}")
     if hasattr(kind, "__post_init__"):
         lines.append("self.__post_init__()")
@@ -166,7 +169,7 @@ def _initialiser(kind: Any, fields: Iterable[dataclasses.Field[Any]], *, is_froz
 
 
 def _function(head: str, *lines: str, **names: Any) -> Any:
-    """Return the function with a head and lines of source, which may use *names*."""
+    """Compile a function from its *head* and the *lines* of its body, which may use *names*."""
     exec(f"def {head}:\n" + "".join(f"    {line}\n" for line in lines), names)  # noqa: S102 - as `dataclasses` does
     return names[head.partition("(")[0]]
 
@@ -181,12 +184,15 @@ def _freeze(kind: Any, own_names: set[str]) -> None:
 
     kind.__setattr__ = kind.__delattr__ = change
     if "__slots__" in vars(kind) and own_names.isdisjoint(("__getstate__", "__setstate__")):
-        # Without these, unpickling would assign to fields.
+        # Without these two methods, unpickling would assign to the fields of a frozen object.
         kind.__getstate__, kind.__setstate__ = _getstate, _setstate
 
 
 def _reduce(self: Any) -> tuple[Any, ...]:
-    """Pickle a compiled object by its arguments: pickle would call its class without any."""
+    """Pickle a compiled object as a call of its class with the fields as arguments.
+
+    By default pickle would call the class without arguments.
+    """
     arguments = {field.name: getattr(self, field.name) for field in dataclasses.fields(self) if field.init}
     kind: Callable[..., object] = type(self)
     return partial(kind, **arguments), ()

@@ -1,11 +1,11 @@
-"""Stores millions of rows of a run: all but the newest are packed.
+"""Stores millions of rows of a run, such as its trace. All but the newest rows are packed.
 
-A tuple of a trace takes about 250 bytes of memory as an object, 35 marshalled and 11 compressed. So
-the trace of a simulated day fits into memory, and needs no file, which a crash would leave behind
-and a full disk would break.
+A row of a trace takes about 250 bytes of memory as a tuple, 35 bytes marshalled, and 11 bytes
+compressed. So the trace of a simulated day fits into memory. A file would be left behind by a
+crash, and writing it would fail on a full disk.
 """
 
-# Plain Python: it is a subclass of `Sequence`, and its expensive parts are already written in C.
+# Plain Python: its class derives from `Sequence`, and its expensive parts are already written in C.
 
 import hashlib
 import marshal
@@ -19,33 +19,45 @@ Row = tuple[Any, ...]
 
 T = TypeVar("T")
 
-_STORED: Final = 4
-"""Marshal's format with back references: half the size, and equal event names are one object."""
-_HASHED: Final = 2
-"""Marshal's format without back references and interned strings."""
-_HEADER: Final = 5
-"""The size of a list's header in marshal's format: a letter and the length."""
-_COMPRESSED: Final = b"x"
-_QUICK: Final = 1
-"""zlib's fastest level. The best one saves another third and takes ten times as long."""
-_UNPACKED_AT_ONCE: Final = 2
+_STORED_VERSION: Final = 4
+"""The version of marshal's format with back references.
+
+Rows take half the space, and equal event names become one object.
+"""
+_HASHED_VERSION: Final = 2
+"""The version of marshal's format without back references and interned strings.
+
+So the bytes depend only on the values.
+"""
+_LIST_HEADER_BYTES: Final = 5
+"""The size of a list's header in marshal's format: a type code and the length."""
+_ZLIB_START: Final = b"x"
+_FASTEST_LEVEL: Final = 1
+"""zlib's fastest level.
+
+Its best level saves another third of the space, but takes ten times as long.
+"""
+_UNPACKED_CHUNKS_MAX: Final = 2
+"""How many chunks stay unpacked after look-ups."""
 
 
 class PackedLog(Sequence[T]):
     """A sequence of rows that only grows.
 
     Its items are rows, or objects that *kind* makes from the fields of a row. Callers append to the
-    list ``newest``, which stays the same object, and regularly call `pack`. A run appends so often
-    that it calls the method of the list itself. Up to *unpacked_max* rows nothing is packed, so a
-    short run packs nothing. A look-up unpacks a *chunk* of rows, and an iteration one at a time.
+    list ``newest``, which stays the same object, and regularly call `pack`. There is no method to
+    append, because a run appends so often that it calls the list's own method. Nothing is packed
+    before there are more than *unpacked_max* rows, so a short run packs nothing. Rows are packed in
+    chunks of *chunk* rows. A look-up unpacks the chunk of its row, and an iteration unpacks one
+    chunk after another.
     """
 
-    __slots__ = ("_chunk", "_chunks", "_kind", "_uncompressed", "_unpacked", "newest", "unpacked_max")
+    __slots__ = ("_chunk_rows", "_chunks", "_kind", "_uncompressed", "_unpacked", "newest", "unpacked_max")
 
     CHUNK: ClassVar[int] = 4_096
     UNPACKED_MAX: ClassVar[int] = 65_536
     UNCOMPRESSED_MAX: ClassVar[int] = 64 * 1024 * 1024
-    """How many bytes of chunks stay uncompressed. Compression takes a tenth of a run's time."""
+    """How many bytes of chunks stay uncompressed, because compression takes a tenth of a run."""
 
     def __init__(
         self,
@@ -57,39 +69,40 @@ class PackedLog(Sequence[T]):
     ) -> None:
         self.newest = list(newest)
         self._kind = kind
-        self._chunk = self.CHUNK if chunk is None else chunk
+        self._chunk_rows = self.CHUNK if chunk is None else chunk
         self.unpacked_max = self.UNPACKED_MAX if unpacked_max is None else unpacked_max
         self._chunks = list(chunks)
         self._uncompressed = sum(map(len, self._chunks))
         self._unpacked: dict[int, list[Row]] = {}
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle the packed chunks, without the unpacked copies."""
-        return type(self), (self._kind, self.newest, self._chunks, self._chunk, self.unpacked_max)
+        """Pickle the packed chunks, but not the unpacked copies of some of them."""
+        return type(self), (self._kind, self.newest, self._chunks, self._chunk_rows, self.unpacked_max)
 
     def pack(self) -> None:
-        """Pack complete chunks if there are too many unpacked rows."""
-        newest, size = self.newest, self._chunk
+        """If ``newest`` has more than ``unpacked_max`` rows, pack all of its complete chunks."""
+        newest, size = self.newest, self._chunk_rows
         if len(newest) > self.unpacked_max:
             end = len(newest) // size * size
             for begin in range(0, end, size):
-                rows = marshal.dumps(newest[begin : begin + size], _STORED)
+                rows = marshal.dumps(newest[begin : begin + size], _STORED_VERSION)
                 self._uncompressed += len(rows)
                 is_plain = self._uncompressed <= self.UNCOMPRESSED_MAX
-                self._chunks.append(rows if is_plain else zlib.compress(rows, _QUICK))
+                self._chunks.append(rows if is_plain else zlib.compress(rows, _FASTEST_LEVEL))
             del newest[:end]
 
     def blocks(self) -> Iterator[list[Row]]:
-        """Yield all rows in order, in blocks."""
+        """Yield all rows in order, as blocks: each packed chunk, and then the newest rows."""
         yield from map(_unpack, self._chunks)
         yield self.newest
 
     def rows_at(self, numbers: Iterable[int], first: int = 0) -> Iterator[tuple[int, Row]]:
-        """Yield the rows of rising numbers, each with its number, counted from *first*.
+        """Yield the rows with the given ascending *numbers*, each with its number.
 
-        A chunk is unpacked once for all of its rows.
+        The number of the first row of the log is *first*. A chunk is unpacked once for all of its
+        rows.
         """
-        size, packed = self._chunk, len(self._chunks) * self._chunk
+        size, packed = self._chunk_rows, len(self._chunks) * self._chunk_rows
         begin = end = first
         rows: Sequence[Row] = ()
         for number in numbers:
@@ -103,22 +116,25 @@ class PackedLog(Sequence[T]):
             yield number, rows[number - begin]
 
     def block_of(self, position: int) -> tuple[int, Sequence[Row]]:
-        """Return the rows stored with the one at *position*, and the position of their first."""
-        packed = len(self._chunks) * self._chunk
+        """Return the block of the row at *position*, after the position of its first row."""
+        packed = len(self._chunks) * self._chunk_rows
         if position >= packed:
             return packed, self.newest
-        chunk = position // self._chunk
-        return chunk * self._chunk, self._rows_of(chunk)
+        chunk = position // self._chunk_rows
+        return chunk * self._chunk_rows, self._rows_of(chunk)
 
     def digest(self) -> str:
-        """Return the digest of the rows, which equals the `digest` of a list of them."""
-        hashed = hashlib.sha256(marshal.dumps([], _HASHED)[:-4] + len(self).to_bytes(4, "little"))
+        """Return the digest of the rows.
+
+        It equals the `digest` of a list that has the same rows.
+        """
+        hashed = hashlib.sha256(marshal.dumps([], _HASHED_VERSION)[:-4] + len(self).to_bytes(4, "little"))
         for rows in self.blocks():
-            hashed.update(memoryview(marshal.dumps(rows, _HASHED))[_HEADER:])
+            hashed.update(memoryview(marshal.dumps(rows, _HASHED_VERSION))[_LIST_HEADER_BYTES:])
         return hashed.hexdigest()[:16]
 
     def __len__(self) -> int:
-        return len(self._chunks) * self._chunk + len(self.newest)
+        return len(self._chunks) * self._chunk_rows + len(self.newest)
 
     def __iter__(self) -> Iterator[T]:
         for rows in self.blocks():
@@ -148,28 +164,28 @@ class PackedLog(Sequence[T]):
         number = index if index >= 0 else index + len(self)
         if not 0 <= number < len(self):
             raise IndexError(index)
-        packed = len(self._chunks) * self._chunk
+        packed = len(self._chunks) * self._chunk_rows
         if number >= packed:
             row = self.newest[number - packed]
         else:
-            row = self._rows_of(number // self._chunk)[number % self._chunk]
+            row = self._rows_of(number // self._chunk_rows)[number % self._chunk_rows]
         return cast("T", row) if self._kind is None else self._kind(*row)
 
     def _items(self, rows: Iterable[Row]) -> Iterable[T]:
         return cast("Iterable[T]", rows) if self._kind is None else starmap(self._kind, rows)
 
     def _rows_of(self, chunk: int) -> list[Row]:
-        """Return the rows of a chunk; the last looked-up chunks stay unpacked."""
+        """Return the rows of a chunk. The chunks that were unpacked last stay unpacked."""
         rows = self._unpacked.get(chunk)
         if rows is None:
-            if len(self._unpacked) == _UNPACKED_AT_ONCE:
+            if len(self._unpacked) == _UNPACKED_CHUNKS_MAX:
                 del self._unpacked[next(iter(self._unpacked))]
             rows = self._unpacked[chunk] = _unpack(self._chunks[chunk])
         return rows
 
 
 def blocks_of(rows: Sequence[Row]) -> Iterator[Sequence[Row]]:
-    """Yield rows of a list or of a `PackedLog` in order, in blocks that are not empty."""
+    """Yield all *rows* in order, in blocks that are not empty. *rows* may be a `PackedLog`."""
     blocks: Iterable[Sequence[Row]] = rows.blocks() if isinstance(rows, PackedLog) else (rows,)
     for block in blocks:
         for begin in range(0, len(block), PackedLog.CHUNK):
@@ -177,14 +193,14 @@ def blocks_of(rows: Sequence[Row]) -> Iterator[Sequence[Row]]:
 
 
 def block_of(rows: Sequence[Row], position: int) -> tuple[int, Sequence[Row]]:
-    """Return the rows stored with the one at *position*, and the position of their first."""
+    """Return the block of the row at *position*, after the position of its first row."""
     return rows.block_of(position) if isinstance(rows, PackedLog) else (0, rows)
 
 
 def rows_at(rows: Sequence[Row], numbers: Iterable[int], *, first: int = 0) -> Iterator[tuple[int, Row]]:
-    """Yield the rows of rising numbers, each with its number, counted from *first*.
+    """Yield the rows with the given ascending *numbers*, each with its number.
 
-    The rows may be a list or packed.
+    The number of the first row is *first*. *rows* may be a `PackedLog`.
     """
     if isinstance(rows, PackedLog):
         return rows.rows_at(numbers, first)
@@ -192,8 +208,9 @@ def rows_at(rows: Sequence[Row], numbers: Iterable[int], *, first: int = 0) -> I
 
 
 def _unpack(chunk: bytes) -> list[Row]:
-    # Marshal's lists and zlib's data begin with different bytes.
-    plain = zlib.decompress(chunk) if chunk.startswith(_COMPRESSED) else chunk
+    # A marshalled list and zlib's data begin with different bytes, so the first byte tells them
+    # apart.
+    plain = zlib.decompress(chunk) if chunk.startswith(_ZLIB_START) else chunk
     rows: list[Row] = marshal.loads(plain)  # noqa: S302 - made by this process, or one of its workers
     return rows
 
@@ -201,6 +218,7 @@ def _unpack(chunk: bytes) -> list[Row]:
 def digest(values: Any) -> str:
     """Return a digest (SHA-256, 16 hex digits) of lists, tuples, ints, strings, booleans and None.
 
-    Equal values have equal digests, because `_HASHED` does not depend on their history in memory.
+    Equal values have equal digests, because the bytes of `_HASHED_VERSION` do not depend on which
+    objects are shared or interned.
     """
-    return hashlib.sha256(marshal.dumps(values, _HASHED)).hexdigest()[:16]
+    return hashlib.sha256(marshal.dumps(values, _HASHED_VERSION)).hexdigest()[:16]

@@ -20,9 +20,10 @@ CONSUMER_REPLICA_ID: Final = -1
 NO_SESSION: Final = 0
 INITIAL_SESSION_EPOCH: Final = 0
 FINAL_SESSION_EPOCH: Final = -1
-"""Values in fetch sessions (``FetchMetadata.java``).
+"""Session ids and epochs with a special meaning in fetches (``FetchMetadata.java``).
 
-Without an id a full fetch is either the first of a session or, with the final epoch, opens none.
+A fetch with `NO_SESSION` has all partitions. With `INITIAL_SESSION_EPOCH` it asks for a new
+session, with `FINAL_SESSION_EPOCH` for none.
 """
 
 LATEST_TIMESTAMP: Final = -1
@@ -32,9 +33,9 @@ EARLIEST_TIMESTAMP: Final = -2
 READ_UNCOMMITTED: Final = 0
 READ_COMMITTED: Final = 1
 LOG_END: Final = -1
-"""How far a fetch reads: a consumer's isolation level, or the log end for a follower.
+"""How far a fetch reads: for a consumer as its isolation level says, for a follower to the log end.
 
-``FetchIsolation`` has the same levels.
+These are the levels of ``FetchIsolation``.
 """
 
 
@@ -42,7 +43,8 @@ LOG_END: Final = -1
 class ProduceRequest(Request):
     """Batches for partitions that the receiver leads; ``acks`` is 0, 1 or -1 (all).
 
-    With a ``transactional_id`` the leader may ask its coordinator about the transaction (KIP-890).
+    If there is a ``transactional_id``, the leader may ask the coordinator of that id whether its
+    partitions are in the transaction (KIP-890).
     """
 
     api: ClassVar[str] = "Produce"
@@ -59,11 +61,12 @@ class ProduceRequest(Request):
 
 @dataclass(slots=True)
 class ProduceResponse:
-    """Partitions as ``(error, base offset)``; offset -1 if unknown.
+    """The answer to a Produce.
 
-    ``current_leaders`` has leader and leader epoch of partitions that another broker leads, if this
-    one knows them (KIP-951). For ``throttle_us`` the broker does not read from the client and the
-    client waits, because it has exceeded its quota (KIP-219).
+    ``partitions`` has ``(error, base offset)``, with offset -1 if it is unknown.
+    ``current_leaders`` has the leader and the leader epoch of partitions that another broker leads,
+    if this broker knows them (KIP-951). If the client has exceeded its quota, it must wait for
+    ``throttle_us``, and the broker reads no request from it until then (KIP-219).
     """
 
     api: ClassVar[str] = "Produce"
@@ -74,18 +77,20 @@ class ProduceResponse:
 
 @dataclass(slots=True)
 class FetchRequest(Request):
-    """Partitions as ``(fetch offset, current leader epoch)``; -1 without KIP-320.
+    """A fetch of records by a follower or a consumer.
 
-    ``last_epochs`` has the epoch of the record before the fetch offset, for followers whose leader
-    detects a divergence of their logs (KIP-595).
+    ``partitions`` has ``(fetch offset, current leader epoch)``, with epoch -1 before KIP-320. In a
+    request that continues a session these are only the partitions that have changed since the
+    previous request, and ``forgotten`` are those that are no longer fetched (KIP-227). A follower
+    whose leader checks for divergence sends in ``last_epochs`` the epoch of the record before each
+    fetch offset (KIP-595).
 
-    ``log_starts`` has the log starts of a follower's partitions, except for those at 0 (KIP-107).
+    A follower also sends its ``log_starts``, except those that are 0 (KIP-107).
 
-    ``replica_id`` is the follower's broker, in KRaft with its broker epoch as ``replica_epoch``
-    (KIP-903), or -1 for a consumer, which has an isolation level, and its ``rack``: "" for none,
-    and None where it knows of no racks, or only a leader is to answer it (versions before 11,
-    KIP-392). With a session epoch above 0 the partitions are what is new since the request before,
-    and ``forgotten`` those not to be fetched any more (KIP-227).
+    ``replica_id`` is the follower's broker id, to which KRaft adds its broker epoch,
+    ``replica_epoch`` (KIP-903). It is -1 for a consumer, which sends its isolation level and its
+    ``rack`` instead. A rack of "" means that the consumer has none. A rack of None means that only
+    a leader may answer, as in versions of the request before 11 (KIP-392).
     """
 
     api: ClassVar[str] = "Fetch"
@@ -105,7 +110,7 @@ class FetchRequest(Request):
     def repeated(self, cycles: int) -> "FetchRequest":
         """Return the request of the same session after *cycles* empty responses.
 
-        Idle fetches need it often, and `dataclasses.replace` is slow.
+        Idle fetches call this often, and `dataclasses.replace` is slow.
         """
         return FetchRequest(
             self.replica_id,
@@ -124,9 +129,9 @@ class FetchRequest(Request):
 
 
 DELETE_TO_HIGH_WATERMARK: Final = -1
-"""The offset in a DeleteRecords request for all committed records.
+"""The offset of a DeleteRecords request that deletes all committed records.
 
-``DeleteRecordsRequest.HIGH_WATERMARK``
+Kafka's name is ``DeleteRecordsRequest.HIGH_WATERMARK``.
 """
 
 
@@ -134,14 +139,14 @@ DELETE_TO_HIGH_WATERMARK: Final = -1
 class FetchedPartition:
     """A partition in the answer to a fetch; ``hw`` is its high watermark.
 
-    ``diverging`` has an epoch and its end, for a follower whose log diverges from the leader's.
-    Then there are no data, and the high watermark has no meaning.
+    If a follower's log diverges from the leader's, ``diverging`` is an epoch and its end offset in
+    the leader's log. Such an answer has no batches, and its high watermark means nothing.
 
-    ``corrupt_offset`` is the base offset of a batch with a wrong CRC after ``batches``, -1 if there
-    is none. The leader does not know that it is wrong, only the receiver notices.
-    ``current_leader`` is another broker that leads now, with its epoch (KIP-951).
-    ``preferred_read_replica`` is the replica that a consumer should read from; then there are no
-    data either (KIP-392).
+    ``corrupt_offset`` is the base offset of a batch with a wrong CRC that follows ``batches``, -1
+    if there is none. The leader does not check the CRC; only the receiver notices. If another
+    broker leads now, ``current_leader`` is that broker and its leader epoch (KIP-951).
+    ``preferred_read_replica`` is the replica from which a consumer should read instead; such an
+    answer has no batches either (KIP-392).
     """
 
     error: str
@@ -153,17 +158,18 @@ class FetchedPartition:
     log_start_offset: int = 0
     preferred_read_replica: int | None = None
     aborted: tuple[tuple[int, int], ...] = ()
-    """For read_committed: aborted transactions in ``batches``, as producer id and first offset."""
+    """For read_committed: (producer id, first offset) of aborted transactions in ``batches``."""
     last_stable_offset: int = -1
-    """For read_committed: the end of the readable records."""
+    """For read_committed: the offset below which all transactions have ended."""
 
 
 @dataclass(slots=True)
 class FetchResponse:
-    """The answer to a Fetch; in a session only the partitions with news.
+    """The answer to a Fetch.
 
-    ``error`` is about the session. Without a session (`NO_SESSION`) the next fetch is full again.
-    ``throttle_us`` is as in `ProduceResponse`; such an answer has no partitions.
+    In a session it has only the partitions with news. ``error`` is about the session. If
+    ``session_id`` is `NO_SESSION`, the next fetch has all partitions again. ``throttle_us`` is as
+    in `ProduceResponse`; the answer to a throttled fetch has no partitions.
     """
 
     api: ClassVar[str] = "Fetch"
@@ -180,7 +186,10 @@ class FetchResponse:
 
 @dataclass(slots=True)
 class OffsetsForLeaderEpochRequest(Request):
-    """Partitions as ``(current leader epoch, requested epoch)`` (KIP-101, KIP-320)."""
+    """Asks a leader where an epoch ends in its log (KIP-101, KIP-320).
+
+    ``partitions`` has ``(current leader epoch, requested epoch)``.
+    """
 
     api: ClassVar[str] = "OffsetsForLeaderEpoch"
     replica_id: int
@@ -189,7 +198,11 @@ class OffsetsForLeaderEpochRequest(Request):
 
 @dataclass(slots=True)
 class OffsetsForLeaderEpochResponse:
-    """Partitions as ``(error, answered epoch, end offset)``; epoch -1 before KIP-279."""
+    """Says where epochs end.
+
+    ``partitions`` has ``(error, epoch, end offset)``. The epoch is the largest in the leader's log
+    up to the requested one; before KIP-279 it is -1.
+    """
 
     api: ClassVar[str] = "OffsetsForLeaderEpoch"
     partitions: dict[str, tuple[str, int, int]]
@@ -197,10 +210,11 @@ class OffsetsForLeaderEpochResponse:
 
 @dataclass(slots=True)
 class ListOffsetsRequest(Request):
-    """A question for the beginning or the end of partitions.
+    """Asks for the offset at which partitions begin or end, depending on ``timestamp``.
 
-    The end is the LEO for a follower, and the HW or LSO for a consumer. ``partitions`` has the
-    current leader epochs that the sender knows, -1 without KIP-320.
+    The end is the LEO for a follower. For a consumer it is the high watermark or the last stable
+    offset, depending on the isolation level. ``partitions`` has the leader epochs that the sender
+    knows, -1 before KIP-320.
     """
 
     api: ClassVar[str] = "ListOffsets"
@@ -220,16 +234,17 @@ class ListOffsetsResponse:
 
 @dataclass(slots=True)
 class MetadataRequest(Request):
-    """A client asks for brokers and leaders."""
+    """A client asks for the live brokers, and for the leaders of partitions."""
 
     api: ClassVar[str] = "Metadata"
 
 
 @dataclass(slots=True)
 class MetadataResponse:
-    """A broker's metadata: leader and leader epoch by partition, rack by broker.
+    """A broker's metadata.
 
-    A partition without a leader has -1; ``racks`` has only brokers with a rack.
+    ``partitions`` has the leader and the leader epoch of each partition, with leader -1 for none.
+    ``racks`` has only the brokers that have a rack.
     """
 
     api: ClassVar[str] = "Metadata"
@@ -242,8 +257,9 @@ class MetadataResponse:
 class InitProducerIdRequest(Request):
     """A producer asks for its producer id.
 
-    One with a transactional id asks its coordinator, which ends an open transaction of that id and
-    raises the epoch. A producer that continues after an error sends its id and epoch (KIP-360).
+    If it has a transactional id, it asks the coordinator of that id, which ends an open transaction
+    and raises the producer epoch. A producer that continues after an error sends its producer id
+    and epoch (KIP-360).
     """
 
     api: ClassVar[str] = "InitProducerId"
@@ -255,7 +271,7 @@ class InitProducerIdRequest(Request):
 
 @dataclass(slots=True)
 class InitProducerIdResponse:
-    """A producer id that no other producer has."""
+    """A producer id that belongs to this producer alone, and its epoch."""
 
     api: ClassVar[str] = "InitProducerId"
     error: str
@@ -265,7 +281,7 @@ class InitProducerIdResponse:
 
 @dataclass(slots=True, frozen=True)
 class LeaderAndIsr:
-    """The state of a partition, as in its znode (``LeaderAndIsr.scala``)."""
+    """The state of a partition, as in its znode or the metadata log (``LeaderAndIsr.scala``)."""
 
     leader: int
     leader_epoch: int
@@ -275,10 +291,11 @@ class LeaderAndIsr:
 
 @dataclass(slots=True, frozen=True)
 class ReplicaAssignment:
-    """The replicas of a partition; ``adding`` and ``removing`` while it is reassigned (KIP-455).
+    """The replicas of a partition, and its reassignment, if any (``ReplicaAssignment.scala``).
 
-    ``replicas`` are all of them, preferred leader first: the target replicas, then those to remove
-    (``ReplicaAssignment.scala``).
+    ``replicas`` has the preferred leader first. During a reassignment (KIP-455) it has first the
+    target replicas, of which ``adding`` are new, and then those that the reassignment is
+    ``removing``.
     """
 
     replicas: tuple[int, ...]
@@ -296,13 +313,16 @@ class ReplicaAssignment:
 
     @property
     def origin(self) -> tuple[int, ...]:
-        """The replicas that remain after a cancellation; their order may have changed."""
+        """The replicas that remain if the reassignment is cancelled.
+
+        Their order may have changed.
+        """
         return tuple(replica for replica in self.replicas if replica not in self.adding)
 
     def reassigned_to(self, target: tuple[int, ...]) -> "ReplicaAssignment":
-        """Return it with another target.
+        """Return the assignment at the start of a reassignment to *target*.
 
-        Replicas that an earlier reassignment added are dropped, unless the new target has them.
+        Replicas that an earlier reassignment was adding are dropped, unless *target* has them.
         """
         origin = self.origin
         return ReplicaAssignment(
@@ -323,7 +343,7 @@ class LeaderAndIsrPartitionState:
 
 @dataclass(slots=True)
 class LeaderAndIsrRequest(Request):
-    """The controller makes a broker lead or follow partitions."""
+    """The controller tells a broker which partitions it leads, and which leaders it follows."""
 
     api: ClassVar[str] = "LeaderAndIsr"
     controller_id: int
@@ -334,7 +354,7 @@ class LeaderAndIsrRequest(Request):
 
 @dataclass(slots=True)
 class UpdateMetadataRequest(Request):
-    """The controller sends every broker the live brokers, and the leaders of partitions."""
+    """The controller tells each broker which brokers are live, and who leads partitions."""
 
     api: ClassVar[str] = "UpdateMetadata"
     controller_id: int
@@ -346,7 +366,7 @@ class UpdateMetadataRequest(Request):
 
 @dataclass(slots=True)
 class StopReplicaRequest(Request):
-    """The controller makes a broker stop fetching for some replicas, or delete them."""
+    """The controller tells a broker to stop fetching for some replicas, or to delete them."""
 
     api: ClassVar[str] = "StopReplica"
     controller_id: int
@@ -358,10 +378,10 @@ class StopReplicaRequest(Request):
 
 @dataclass(slots=True)
 class ControlResponse:
-    """The answer to a control request; ``api`` names the request.
+    """The answer to a request of the controller; ``api`` names the request.
 
-    ``offline`` are the partitions of a LeaderAndIsr or StopReplica whose log directory has failed
-    (KAFKA_STORAGE_ERROR, KIP-112).
+    ``offline`` are the partitions in a LeaderAndIsr or StopReplica request whose log directory has
+    failed (KAFKA_STORAGE_ERROR, KIP-112).
     """
 
     api: str
@@ -371,7 +391,11 @@ class ControlResponse:
 
 @dataclass(slots=True, frozen=True)
 class AlterPartition:
-    """An ISR that a leader requests, with broker epochs, -1 if unknown (KIP-903)."""
+    """A change that a leader requests for a partition.
+
+    ``isr`` is the new ISR, as pairs of broker and broker epoch. The broker epoch is -1 if the
+    leader does not know it (KIP-903).
+    """
 
     leader_epoch: int
     partition_epoch: int
@@ -380,7 +404,7 @@ class AlterPartition:
 
 @dataclass(slots=True, frozen=True)
 class AlterPartitionRequest(Request):
-    """A leader requests other ISRs (KIP-497)."""
+    """A broker asks the controller to change the ISRs of partitions that it leads (KIP-497)."""
 
     api: ClassVar[str] = "AlterPartition"
     broker: int
@@ -390,7 +414,7 @@ class AlterPartitionRequest(Request):
 
 @dataclass(slots=True, frozen=True)
 class AlterPartitionResponse:
-    """Partitions as ``(error, new partition epoch)``."""
+    """The answer to an AlterPartition: ``(error, new partition epoch)`` for each partition."""
 
     api: ClassVar[str] = "AlterPartition"
     error: str
@@ -399,7 +423,7 @@ class AlterPartitionResponse:
 
 @dataclass(slots=True)
 class ControlledShutdownRequest(Request):
-    """A broker asks the controller to move its leaderships away.
+    """A broker that shuts down asks the controller to move its leaderships to other brokers.
 
     The broker epoch is `NO_EPOCH` before KIP-380.
     """
@@ -411,7 +435,10 @@ class ControlledShutdownRequest(Request):
 
 @dataclass(slots=True)
 class ControlledShutdownResponse:
-    """The partitions with other replicas that the broker still leads."""
+    """The answer to a ControlledShutdown.
+
+    ``remaining`` are the partitions that the broker still leads, although they have other replicas.
+    """
 
     api: ClassVar[str] = "ControlledShutdown"
     error: str

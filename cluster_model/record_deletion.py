@@ -1,4 +1,4 @@
-"""Sends an administrator's DeleteRecords (KIP-107) to a leader, with retries and a deadline."""
+"""Sends an administrator's DeleteRecords request (KIP-107), with retries and a deadline."""
 
 from collections.abc import Callable
 from typing import Final, Protocol
@@ -23,7 +23,7 @@ _RETRIED_ERRORS: Final = (
 
 
 class Timers(Protocol):
-    """A function that schedules a callback."""
+    """A function that calls *callback* back after *delay_us*."""
 
     def __call__(self, delay_us: int, callback: Callable[[None], None]) -> None: ...
 
@@ -31,8 +31,8 @@ class Timers(Protocol):
 class RecordDeletion:
     """A request to delete records below an offset (``KafkaAdminClient.deleteRecords``).
 
-    It is not a message on the network, so faults cannot strike it. If the broker dies before it
-    answers, or does not lead, the request goes to the next leader.
+    The request is not a message on the simulated network, so faults cannot strike it. If its
+    receiver does not lead, or dies before it answers, the request goes to the next leader.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class RecordDeletion:
         self._receiver: Broker | None = None
 
     def send(self, _: None = None) -> None:
-        """Send the request to the leader, as soon as there is one."""
+        """Send the request to the leader, or try again later while there is none."""
         broker, receiver = self._leader(self._partition)
         timeout_us = self._deadline_us - self._now_us()
         if receiver is not None and timeout_us > 0:
@@ -82,7 +82,7 @@ class RecordDeletion:
         return respond
 
     def _check_leader(self, _: None) -> None:
-        """Send the request again if the broker has died or no longer leads."""
+        """Send the request again if its receiver has died or no longer leads."""
         if self._receiver is None:
             return
         if self._leader(self._partition)[1] is self._receiver:

@@ -1,11 +1,11 @@
 """Defines catalogues that other projects can extend, and caches values derived from them.
 
-A fault, a setting or an action is registered once. Other values follow from the catalogues, such as
-the syntax of a campaign file and lists of names. These are expensive and often needed, so they are
-cached until a catalogue changes.
+A fault, a setting or an action is registered once. Values such as the syntax of a campaign file and
+lists of names are derived from the catalogues. Deriving them is expensive and they are often
+needed, so `derived` caches them until a catalogue changes.
 """
 
-# Plain Python: `Registry` changes a `ClassVar`.
+# Plain Python: `Registry` assigns to a `ClassVar` at run time.
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache, wraps
@@ -18,7 +18,7 @@ R = TypeVar("R")
 
 
 class Registry(dict[K, V]):
-    """A catalogue by name; ``changes`` counts the insertions and removals of all catalogues."""
+    """A catalogue, by name. ``changes`` counts the insertions and removals in all catalogues."""
 
     changes: ClassVar[int] = 0
 
@@ -32,7 +32,10 @@ class Registry(dict[K, V]):
 
 
 def named_classes(base: type, *namespaces: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Yield the subclasses of *base* that modules define with a ``name``, in their order."""
+    """Yield (name, class) for each subclass of *base* with a ``name`` that *namespaces* define.
+
+    A namespace is the ``__dict__`` of a module. Imported classes do not count as defined there.
+    """
     for namespace in namespaces:
         for value in namespace.values():
             is_own = isinstance(value, type) and value.__module__ == namespace["__name__"]
@@ -41,7 +44,7 @@ def named_classes(base: type, *namespaces: Mapping[str, Any]) -> Iterator[tuple[
 
 
 def derived(function: Callable[P, R]) -> Callable[P, R]:
-    """Cache the results of a function until a registry changes."""
+    """Cache the results of a function until any registry changes."""
     cached = cache(function)
     version = -1
 

@@ -1,11 +1,11 @@
 """Declares Kafka's settings, under Kafka's names, with the defaults of each release.
 
 `SETTINGS` is the catalogue. `broker_config`, `topic_config`, `producer_config` and
-`consumer_config` turn a campaign's settings into the configurations of actors. Values are bool, int
-or str, with times in the unit of the name (``.ms``, ``.seconds``).
+`consumer_config` turn a campaign's settings into the configurations of actors. In a campaign,
+values are bool, int or str, with times in the unit of the setting's name (``.ms``, ``.seconds``).
 """
 
-# Plain Python: its table is read only once.
+# Plain Python: it is mostly a table, which is read only once.
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field, fields, replace
@@ -33,14 +33,14 @@ SCOPES: Final = (BROKER, TOPIC, PRODUCER, CONSUMER)
 CONTROL_PLANE: Final = "CONTROL_PLANE"
 """The name of a separate listener for the controller."""
 NO_LISTENER: Final = "none"
-"""Kafka's null for a listener."""
+"""Stands for Kafka's null as the name of a listener."""
 CONTROL_PLANE_LISTENER: Final = "control.plane.listener.name"
 NO_SELECTOR: Final = "none"
-"""Kafka's null for a class."""
+"""Stands for Kafka's null as the name of a class."""
 RACK_AWARE_SELECTOR: Final = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
-"""Selects a replica in the consumer's rack (KIP-392)."""
+"""The class that selects a replica in the consumer's rack (KIP-392)."""
 NO_TEXT: Final = ""
-"""Kafka's null for a name."""
+"""Stands for Kafka's null as a name."""
 
 INT_MAX: Final = 2**31 - 1
 LONG_MAX: Final = 2**63 - 1
@@ -50,18 +50,20 @@ _US_PER_MINUTE: Final = 60 * US_PER_SECOND
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One setting of one kind of process.
+    """A setting of brokers, topics, producers or consumers (``scope``).
 
     ``defaults`` are pairs (first release, value), oldest first. ``kind`` is ``bool``, ``int``,
     ``ms``, ``seconds``, ``choice``, ``ratio`` (a number from 0 to 1, kept as text), ``text`` (a
-    name, or `NO_TEXT`) or ``replicas``: numbers of partitions with brokers, such as ``0:1,0:2``,
-    `ALL_REPLICAS`, or nothing. ``needs`` is a switch that must be on before anything reads it; it
-    stands for releases that are older than every profile. ``metadata`` is the only metadata mode
-    that reads it, if any. ``until`` is the last release that has it, empty if the newest one does;
-    ``instead`` names its successors. ``safe`` are the values, safest first, under which the setting
-    permits no anomaly. ``guards`` names what else they may prevent: kinds of causes, permissions,
-    and rules (`harrow.campaigns.run.remedies`). ``former`` are its names in older releases or in
-    Kafka's own messages. A producer refuses the setting unless those in ``beside`` are set too.
+    name, or `NO_TEXT`) or ``replicas`` (pairs of partition number and broker, such as ``0:1,0:2``,
+    or `ALL_REPLICAS`, or nothing). ``since`` is the first release with the setting. ``until`` is
+    the last one, empty if the newest release has it, and ``instead`` names the settings that
+    replaced it. ``needs`` is a switch of `Behaviours`: while it is off, nothing reads the setting.
+    Such settings belong to releases that are older than every profile. ``metadata`` is the control
+    plane if only one of the two reads the setting. ``safe`` are the values, safest first, with
+    which the setting permits no anomaly. ``guards`` names what else these values may prevent: kinds
+    of causes, permissions, and rules (`harrow.campaigns.run.remedies`). ``former`` are the
+    setting's names in older releases or in Kafka's own messages. A producer refuses the setting
+    unless the settings in ``beside`` are set too.
     """
 
     name: str
@@ -94,11 +96,11 @@ class Setting:
         return version_of(self.since) <= RELEASES[release].version and not self.is_gone(release)
 
     def is_gone(self, release: str) -> bool:
-        """Return whether a release no longer has it."""
+        """Return whether a release no longer has the setting, which older releases have."""
         return bool(self.until) and version_of(self.until) < RELEASES[release].version
 
     def missing_in(self, release: str) -> str:
-        """Return the message that a release lacks it, with the releases that have it."""
+        """Return a message that *release* does not have the setting, and which releases have it."""
         if not self.is_gone(release):
             return f"Kafka {release} has no {self.name}; it came with {self.since}"
         instead = f": use {' and '.join(self.instead)}" if self.instead else ""
@@ -115,16 +117,20 @@ READ_UNCOMMITTED: Final = "read_uncommitted"
 READ_COMMITTED: Final = "read_committed"
 CLASSIC: Final = "classic"
 CONSUMER_PROTOCOL: Final = "consumer"
-"""The values of ``group.protocol``: the assignor is a group member or the coordinator (KIP-848)."""
+"""The values of ``group.protocol``.
+
+With `CLASSIC` a group member assigns the partitions, with `CONSUMER_PROTOCOL` the group coordinator
+(KIP-848).
+"""
 ANY_ASSIGNOR: Final = "none"
-"""Kafka's null of ``group.remote.assignor``: the coordinator chooses."""
+"""Stands for Kafka's null as ``group.remote.assignor``: the coordinator chooses the assignor."""
 SERVER_ASSIGNORS: Final = ("uniform", "range")
 DELETE: Final = "delete"
 COMPACT: Final = "compact"
 CLEANUP_POLICIES: Final = (DELETE, COMPACT, f"{COMPACT},{DELETE}")
-"""All values of ``cleanup.policy``, whose order does not matter."""
+"""All values of ``cleanup.policy``. The order of policies within a value does not matter."""
 ALL_REPLICAS: Final = "*"
-"""Stands for every replica of a topic in a list of replicas."""
+"""In a setting that lists replicas, stands for every replica of the topic."""
 ASSIGNORS: Final = (
     "range",
     "roundrobin",
@@ -135,27 +141,31 @@ ASSIGNORS: Final = (
     "sticky,cooperative-sticky",
     "cooperative-sticky,range",
 )
-"""The values of ``partition.assignment.strategy``: assignors by their names in the protocol, and
-the lists for a migration to the cooperative one (KIP-429)."""
-_LOST: Final = (
+"""The values of ``partition.assignment.strategy``.
+
+They are single assignors, by their names in the group protocol, and the lists that a group needs
+while it migrates to or from cooperative rebalances (KIP-429).
+"""
+_LOSS_RULES: Final = (
     *("lost-write", "unseen", "inconsistent-offsets", "log-divergence"),
     *("isr-holds-committed", "log-matching"),
 )
-"""The rules about lost records that were committed or acknowledged."""
-_LOST_WITH_MACHINES: Final = (
+"""The rules that find the loss of committed or acknowledged records."""
+_LOSS_ON_A_MACHINE: Final = (
     *("log.flush.interval.messages", "disk-failure", "disk-loss-in-isr"),
     *("last-in-isr-lost-disk", "in-isr-after-disk-loss"),
 )
+"""Causes that lose the records of a single machine, which a second in-sync replica would keep."""
 _UNCLEAN_DEFAULTS: Final = (("0.10.2", True), ("0.11", False))
 
 _CATALOGUE: Final = (
     # Brokers
     Setting("unclean.leader.election.enable", BROKER, "bool", _UNCLEAN_DEFAULTS,
             "Whether a replica outside the ISR may become leader if no member of the ISR is alive (KIP-106).",
-            safe=(False,), guards=_LOST),
+            safe=(False,), guards=_LOSS_RULES),
     Setting("min.insync.replicas", BROKER, "int", _always(1),
             "The minimum size of the ISR at which acks=all is accepted.", minimum=1, maximum=INT_MAX,
-            safe=(2,), guards=("acks=0", "acks=1", "unclean.leader.election.enable", *_LOST_WITH_MACHINES, *_LOST)),
+            safe=(2,), guards=("acks=0", "acks=1", "unclean.leader.election.enable", *_LOSS_ON_A_MACHINE, *_LOSS_RULES)),
     Setting("replica.lag.time.max.ms", BROKER, "ms", (("0.10.2", 10_000), ("2.5", 30_000)),
             "How long a follower may lag the leader's LEO before it leaves the ISR (KIP-537).", minimum=1),
     Setting("replica.lag.max.messages", BROKER, "int", _always(4_000),
@@ -178,7 +188,7 @@ _CATALOGUE: Final = (
     Setting("replica.high.watermark.checkpoint.interval.ms", BROKER, "ms", _always(5_000),
             "How often a broker writes high watermarks to replication-offset-checkpoint.", minimum=1),
     Setting("log.flush.interval.messages", BROKER, "int", _always(LONG_MAX),
-            "After how many records a log is flushed to disk.", minimum=1, safe=(1,), guards=_LOST,
+            "After how many records a log is flushed to disk.", minimum=1, safe=(1,), guards=_LOSS_RULES,
             former=("log.flush.interval",)),
     Setting("log.flush.interval.ms", BROKER, "ms", _always(LONG_MAX),
             "How long a log may stay unflushed at the time of a check; by default log.flush.scheduler.interval.ms.",
@@ -524,11 +534,11 @@ _CATALOGUE: Final = (
 SETTINGS: Final[Registry[tuple[str, str], Setting]] = Registry(
     ((setting.scope, setting.name), setting) for setting in _CATALOGUE
 )
-"""Every setting of the model, by (scope, name)."""
+"""All settings that harrow knows, by (scope, name)."""
 
 
 def scopes_of(name: str) -> tuple[str, ...]:
-    """Return the scopes that have a setting of this *name*."""
+    """Return the scopes that have a setting called *name*."""
     return tuple(scope for scope in SCOPES if (scope, name) in SETTINGS)
 
 
@@ -540,15 +550,16 @@ def setting_names(scopes: Iterable[str] = SCOPES) -> list[str]:
 
 @derived
 def former_names() -> Mapping[str, str]:
-    """Return the current name of each setting by its former names."""
+    """Return the current names of settings, by each former name."""
     return {former: setting.name for setting in SETTINGS.values() for former in setting.former}
 
 
 def shared_with(scope: str, release: str, settings: Mapping[str, V]) -> dict[str, V]:
     """Return which of the shared *settings* apply to a *scope* in a release.
 
-    A setting of brokers and topics reaches topics through their brokers. One of brokers and clients
-    applies only to clients: a broker must set it itself.
+    Topics inherit a setting that brokers have too, so it applies to brokers only. A setting that
+    brokers and clients have applies to clients only; for a broker, a campaign sets it in the
+    broker's own settings.
     """
     return {
         name: value
@@ -561,12 +572,12 @@ def shared_with(scope: str, release: str, settings: Mapping[str, V]) -> dict[str
 
 
 def _setting(name: str) -> Any:
-    """Declare a field of a configuration that has the value of a setting."""
+    """Declare a field of a configuration whose value is that of the setting *name*."""
     return field(metadata={_SETTING: name})
 
 
 class ResolvedSettings:
-    """The settings of one process: explicit values, and the release's defaults for the others."""
+    """The settings of one process: explicit values, and the release's defaults for all others."""
 
     __slots__ = ("_explicit", "_release", "_scope")
 
@@ -581,12 +592,12 @@ class ResolvedSettings:
         return SETTINGS[self._scope, name].default(self._release)
 
     def us(self, name: str) -> int:
-        """Return a time in microseconds."""
+        """Return the value of a setting that is a time, in microseconds."""
         unit = US_PER_SECOND if SETTINGS[self._scope, name].kind == "seconds" else US_PER_MS
         return min(int(self.get(name)), LONG_MAX // US_PER_SECOND) * unit
 
     def configure(self, config: type[C], **computed: Any) -> C:
-        """Return a configuration with *computed* fields, and all others from their settings."""
+        """Return a configuration with *computed* fields, and all other fields from settings."""
         values = dict(computed)
         for item in fields(config):  # type: ignore[arg-type]  # every configuration is a dataclass
             name = item.metadata.get(_SETTING)
@@ -708,9 +719,9 @@ class BrokerConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicConfig:
-    """A topic's settings on one broker, which inherit the broker's (``LogConfig.fromProps``).
+    """A topic's settings on one broker, from which they inherit (``LogConfig.fromProps``).
 
-    Without ``delete`` in ``cleanup.policy`` there is no retention.
+    Without ``delete`` in ``cleanup.policy``, both retention fields are -1.
     """
 
     unclean_leader_election: bool
@@ -787,19 +798,19 @@ class ConsumerConfig:
 
 
 def broker_config(release: str, explicit: Mapping[str, Value]) -> BrokerConfig:
-    s = ResolvedSettings(BROKER, release, explicit)
+    resolved = ResolvedSettings(BROKER, release, explicit)
     # ``KafkaConfig.logFlushIntervalMs``.
     name = (
         "log.flush.interval.ms" if "log.flush.interval.ms" in explicit else "log.flush.scheduler.interval.ms"
     )
-    return s.configure(
+    return resolved.configure(
         BrokerConfig,
-        flush_interval_us=s.us(name),
-        consumer_group_assignors=tuple(str(s.get("group.consumer.assignors")).split(",")),
-        consumer_group_assignment_interval_us=s.us(_ASSIGNMENT_INTERVAL)
+        flush_interval_us=resolved.us(name),
+        consumer_group_assignors=tuple(str(resolved.get("group.consumer.assignors")).split(",")),
+        consumer_group_assignment_interval_us=resolved.us(_ASSIGNMENT_INTERVAL)
         if SETTINGS[BROKER, _ASSIGNMENT_INTERVAL].exists_in(release)
         else 0,
-        offsets_retention_us=int(s.get("offsets.retention.minutes")) * _US_PER_MINUTE,
+        offsets_retention_us=int(resolved.get("offsets.retention.minutes")) * _US_PER_MINUTE,
     )
 
 
@@ -808,7 +819,7 @@ def _us(milliseconds: int) -> int:
 
 
 NO_LIMIT_US: Final = _us(LONG_MAX)
-"""Kafka's largest time, which means no limit, in microseconds."""
+"""Kafka's largest time in microseconds, which means that there is no limit."""
 
 
 def topic_config(explicit: Mapping[str, Value], broker: BrokerConfig) -> TopicConfig:
@@ -830,12 +841,12 @@ def topic_config(explicit: Mapping[str, Value], broker: BrokerConfig) -> TopicCo
         flush_messages=int(explicit.get("flush.messages", broker.flush_interval_messages)),
         flush_us=us("flush.ms", broker.flush_interval_us),
         segment_bytes=int(explicit.get("segment.bytes", broker.segment_bytes)),
-        # Records to compact in time must have left the active segment by then
-        # (``LogConfig.maxSegmentMs``).
+        # The cleaner does not compact the active segment. So a segment must be rolled before its
+        # records reach the maximum compaction lag (``LogConfig.maxSegmentMs``).
         segment_us=min(segment_us, max_lag_us) if compacts else segment_us,
         retention_us=us("retention.ms", broker.retention_us) if deletes else -1,
         retention_bytes=int(explicit.get("retention.bytes", broker.retention_bytes)) if deletes else -1,
-        # Without a limit of their own, the older setting applies
+        # Where the newer setting has no limit, the older one applies
         # (``LogConfig.messageTimestampBeforeMaxMs``).
         timestamp_before_max_us=difference_us if before_us == NO_LIMIT_US else before_us,
         timestamp_after_max_us=difference_us if after_us == NO_LIMIT_US else after_us,
@@ -852,45 +863,47 @@ def topic_config(explicit: Mapping[str, Value], broker: BrokerConfig) -> TopicCo
 def producer_config(
     release: str, explicit: Mapping[str, Value], behaviours: Behaviours | None = None
 ) -> ProducerConfig:
-    """Return a producer's configuration in *release*, with its own behaviours or *behaviours*.
+    """Return a producer's configuration in *release*, with *behaviours* or those of the release.
 
     As in Kafka, idempotence changes other defaults: acks=all, unlimited retries, and no more
-    requests in flight than the release allows. If it is itself a default (KIP-679), an explicit
-    setting that conflicts with it turns it off
+    requests in flight than the release allows. If idempotence is on only by default (KIP-679), an
+    explicit setting that conflicts with it turns it off
     (``ProducerConfig.postProcessAndValidateIdempotenceConfigs``).
     """
-    s = ResolvedSettings(PRODUCER, release, explicit)
+    resolved = ResolvedSettings(PRODUCER, release, explicit)
     behaviours = behaviours or RELEASES[release].behaviours
-    idempotence = behaviours.clients.idempotence and bool(s.get(IDEMPOTENCE))
+    idempotence = behaviours.clients.idempotence and bool(resolved.get(IDEMPOTENCE))
     if explicit.get(TRANSACTIONAL_ID):
         idempotence = True
     elif idempotence and IDEMPOTENCE not in explicit:
         idempotence = not any(_idempotence_conflicts(release, explicit, behaviours))
-    acks = str(explicit.get("acks", "all" if idempotence else s.get("acks")))
-    in_flight = s.get("max.in.flight.requests.per.connection")
+    acks = str(explicit.get("acks", "all" if idempotence else resolved.get("acks")))
+    in_flight = resolved.get("max.in.flight.requests.per.connection")
     if idempotence and "max.in.flight.requests.per.connection" not in explicit:
         in_flight = min(in_flight, behaviours.log.idempotent_in_flight_max)
-    retries = INT_MAX if idempotence and "retries" not in explicit else s.get("retries")
-    delivery_timeout_us = s.us("delivery.timeout.ms")
+    retries = INT_MAX if idempotence and "retries" not in explicit else resolved.get("retries")
+    delivery_timeout_us = resolved.us("delivery.timeout.ms")
     if "delivery.timeout.ms" not in explicit:
-        # The default grows with the others (``KafkaProducer.configureDeliveryTimeout``).
+        # The default is raised to at least linger.ms + request.timeout.ms
+        # (``KafkaProducer.configureDeliveryTimeout``).
         delivery_timeout_us = max(
-            delivery_timeout_us, _least_delivery_timeout_us(s.us("linger.ms"), s.us("request.timeout.ms"))
+            delivery_timeout_us,
+            _least_delivery_timeout_us(resolved.us("linger.ms"), resolved.us("request.timeout.ms")),
         )
-    return s.configure(
+    return resolved.configure(
         ProducerConfig,
         acks=-1 if acks == "all" else int(acks),
         idempotence=idempotence,
         retries=retries,
         max_in_flight=in_flight,
         delivery_timeout_us=delivery_timeout_us,
-        reconnect_backoff_max_us=s.reconnect_backoff_max_us(),
-        retry_backoff_max_us=s.retry_backoff_max_us(),
+        reconnect_backoff_max_us=resolved.reconnect_backoff_max_us(),
+        retry_backoff_max_us=resolved.retry_backoff_max_us(),
     )
 
 
 def _least_delivery_timeout_us(linger_us: int, request_timeout_us: int) -> int:
-    """Return the minimum of delivery.timeout.ms: a sum that is limited to the range of an int."""
+    """Return the minimum of delivery.timeout.ms: the sum of the two times, but at most an int."""
     return min(linger_us + request_timeout_us, INT_MAX * US_PER_MS)
 
 
@@ -923,21 +936,21 @@ _BOUNDED: Final = (
         "group.consumer.max.heartbeat.interval.ms",
     ),
 )
-"""Settings of brokers, each with the settings of its minimum and its maximum."""
-_BROKER_SIDE_OF_COORDINATORS: Final = ("group.", "offsets.", "transaction")
+"""Settings of brokers, each with the settings that are its minimum and its maximum."""
+_COORDINATOR_PREFIXES: Final = ("group.", "offsets.", "transaction")
 OF_GROUPS: Final = frozenset(
     {
         *(AUTO_COMMIT, "auto.commit.interval.ms", "default.api.timeout.ms", ASSIGNMENT_STRATEGY),
         *(_SESSION_TIMEOUT, _HEARTBEAT, "max.poll.interval.ms", GROUP_PROTOCOL, REMOTE_ASSIGNOR),
     }
 )
-"""Settings that only affect a consumer in a group."""
+"""Settings that only affect consumers with a ``group.id``."""
 OF_CLASSIC_PROTOCOL: Final = frozenset({_SESSION_TIMEOUT, _HEARTBEAT, ASSIGNMENT_STRATEGY})
-"""Settings of the classic protocol, which the consumer protocol refuses.
+"""Settings that a consumer refuses together with ``group.protocol=consumer``.
 
-After ``ConsumerConfig.checkUnsupportedConfigsPostProcess``.
+Modelled on ``ConsumerConfig.checkUnsupportedConfigsPostProcess``.
 """
-_WITH_CONSUMER_PROTOCOL: Final = {
+_INSTEAD_WITH_CONSUMER_PROTOCOL: Final = {
     _SESSION_TIMEOUT: "brokers set it with group.consumer.session.timeout.ms",
     _HEARTBEAT: "brokers set it with group.consumer.heartbeat.interval.ms",
     ASSIGNMENT_STRATEGY: f"brokers assign with group.consumer.assignors and {REMOTE_ASSIGNOR}",
@@ -950,9 +963,9 @@ _IN_FLIGHT_REFUSED_SINCE: Final = version_of("4.0")
 class Conflict:
     """Settings that Kafka refuses together.
 
-    ``setting`` must change because of the ``others``. Kafka would accept the value ``remedy``, or
-    none if that is None. ``needed`` is the message, in which ``{remedy}`` stands for that value, a
-    time.
+    ``setting`` must change because of the ``others``. Kafka would accept ``remedy`` as its value;
+    if ``remedy`` is None, the setting must be left out. ``needed`` is the message. Where ``remedy``
+    is a time, ``{remedy}`` in the message stands for it.
     """
 
     setting: str
@@ -962,14 +975,14 @@ class Conflict:
 
 
 def is_of_coordinators(setting: Setting) -> bool:
-    """Return whether a setting only affects groups or transactions."""
+    """Return whether a setting matters only to groups or transactions, and so to coordinators."""
     if setting.scope == CONSUMER:
         return setting.name in OF_GROUPS or setting.name == "isolation.level"
-    return setting.name.startswith(_BROKER_SIDE_OF_COORDINATORS) or setting.name == "max.block.ms"
+    return setting.name.startswith(_COORDINATOR_PREFIXES) or setting.name == "max.block.ms"
 
 
 def conflicts(release: str, explicit: Mapping[str, Value], behaviours: Behaviours) -> Iterator[Conflict]:
-    """Yield the conflicts of *explicit* settings that Kafka's producer refuses."""
+    """Yield the conflicts between *explicit* settings that Kafka's producer refuses."""
     yield from _identity_conflicts(release, explicit, behaviours)
     for name in filter(explicit.get, explicit):
         if (PRODUCER, name) in SETTINGS:
@@ -992,7 +1005,7 @@ def conflicts(release: str, explicit: Mapping[str, Value], behaviours: Behaviour
 def _identity_conflicts(
     release: str, explicit: Mapping[str, Value], behaviours: Behaviours
 ) -> Iterator[Conflict]:
-    """Yield conflicts with a transactional id or with idempotence."""
+    """Yield conflicts with transactional.id or with enable.idempotence."""
     if explicit.get(TRANSACTIONAL_ID):
         if explicit.get(IDEMPOTENCE) is False:
             needed = f"needs {IDEMPOTENCE}=true"
@@ -1003,7 +1016,8 @@ def _identity_conflicts(
     elif explicit.get(IDEMPOTENCE):
         yield from _idempotence_conflicts(release, explicit, behaviours)
     elif IDEMPOTENCE not in explicit and RELEASES[release].version >= _IN_FLIGHT_REFUSED_SINCE:
-        # From 4.0 on such a setting no longer turns off idempotence by default.
+        # From 4.0 on, too many requests in flight no longer turn off idempotence that is on only by
+        # default.
         for conflict in _idempotence_conflicts(release, explicit, behaviours):
             if conflict.setting == IN_FLIGHT:
                 yield replace(
@@ -1015,26 +1029,31 @@ def broker_conflicts(release: str, explicit: Mapping[str, Value]) -> Iterator[Co
     """Yield the settings that Kafka's brokers refuse (``GroupCoordinatorConfig``, KIP-848)."""
     if not SETTINGS[BROKER, _GROUP_SESSION].exists_in(release):
         return
-    s = ResolvedSettings(BROKER, release, explicit)
+    resolved = ResolvedSettings(BROKER, release, explicit)
     for name, least, most in _BOUNDED:
-        if s.get(name) < s.get(least):
-            yield _out_of_bounds(explicit, name, least, f"must be at least {least} ({s.get(least)} ms)")
-        elif s.get(name) > s.get(most):
-            yield _out_of_bounds(explicit, name, most, f"must be at most {most} ({s.get(most)} ms)")
-    if s.get(_GROUP_HEARTBEAT) >= s.get(_GROUP_SESSION):
-        needed = f"must be less than {_GROUP_SESSION} ({s.get(_GROUP_SESSION)} ms)"
+        if resolved.get(name) < resolved.get(least):
+            yield _out_of_bounds(
+                explicit, name, least, f"must be at least {least} ({resolved.get(least)} ms)"
+            )
+        elif resolved.get(name) > resolved.get(most):
+            yield _out_of_bounds(explicit, name, most, f"must be at most {most} ({resolved.get(most)} ms)")
+    if resolved.get(_GROUP_HEARTBEAT) >= resolved.get(_GROUP_SESSION):
+        needed = f"must be less than {_GROUP_SESSION} ({resolved.get(_GROUP_SESSION)} ms)"
         yield _out_of_bounds(explicit, _GROUP_HEARTBEAT, _GROUP_SESSION, needed)
 
 
 def _out_of_bounds(explicit: Mapping[str, Value], name: str, bound: str, needed: str) -> Conflict:
-    """Return the conflict of a setting with its bound; the explicit one must change."""
+    """Return the conflict of a setting with its bound.
+
+    The bound must change if only it is explicit.
+    """
     is_explicit = name in explicit
     others = (bound,) if is_explicit and bound in explicit else ()
     return Conflict(setting=name if is_explicit else bound, others=others, needed=f"{name} {needed}")
 
 
 def consumer_conflicts(release: str, explicit: Mapping[str, Value]) -> Iterator[Conflict]:
-    """Yield the conflicts of *explicit* settings that Kafka's consumer refuses."""
+    """Yield the conflicts between *explicit* settings that Kafka's consumer refuses."""
     if not explicit.get(GROUP_ID):
         if explicit.get(AUTO_COMMIT) and RELEASES[release].version >= version_of("2.2"):
             yield Conflict(
@@ -1047,7 +1066,7 @@ def consumer_conflicts(release: str, explicit: Mapping[str, Value]) -> Iterator[
             yield Conflict(
                 setting=name,
                 others=(GROUP_PROTOCOL,),
-                needed=f"{name} cannot be set with {GROUP_PROTOCOL}=consumer: {_WITH_CONSUMER_PROTOCOL[name]}",
+                needed=f"{name} cannot be set with {GROUP_PROTOCOL}=consumer: {_INSTEAD_WITH_CONSUMER_PROTOCOL[name]}",
             )
         return
     if explicit.get(REMOTE_ASSIGNOR, ANY_ASSIGNOR) != ANY_ASSIGNOR:
@@ -1071,7 +1090,10 @@ def consumer_conflicts(release: str, explicit: Mapping[str, Value]) -> Iterator[
 def _idempotence_conflicts(
     release: str, explicit: Mapping[str, Value], behaviours: Behaviours
 ) -> Iterator[Conflict]:
-    """Yield the conflicts by configureAcks, configureRetries, configureInflightRequests."""
+    """Yield the settings with which idempotence is impossible.
+
+    Modelled on ``ProducerConfig``: configureAcks, configureRetries and configureInflightRequests.
+    """
     others = (IDEMPOTENCE,)
     if not behaviours.clients.idempotence:
         yield Conflict(
@@ -1097,11 +1119,11 @@ def reconciled(
     fixed: Mapping[str, Value] = MappingProxyType({}),
     replicas: int | None = None,
 ) -> dict[str, Value]:
-    """Return *chosen* settings without conflicts among them and with *fixed* settings.
+    """Return *chosen* settings, changed so that Kafka accepts them together with *fixed* ones.
 
-    The setting of a conflict changes. If it is fixed, the chosen setting that conflicts with it is
-    dropped. min.insync.replicas is at most the number of replicas. With a chosen group protocol,
-    settings of the other protocol are dropped.
+    For each conflict, ``Conflict.setting`` gets its remedy or is dropped if it is a chosen setting;
+    otherwise, a chosen setting that conflicts with it is dropped. min.insync.replicas is reduced to
+    the number of *replicas*. If the group protocol is chosen, settings that it refuses are dropped.
     """
     settings = dict(chosen)
     if MIN_ISR in settings and replicas is not None:
@@ -1125,7 +1147,7 @@ def reconciled(
 
 
 def _settle_conflict(settings: dict[str, Value], conflict: Conflict) -> bool:
-    """Change chosen settings to resolve a conflict. Return whether that was possible."""
+    """Change chosen *settings* to resolve a conflict, and return whether that was possible."""
     if conflict.setting in settings:
         if conflict.remedy is None:
             del settings[conflict.setting]
@@ -1141,12 +1163,14 @@ def _settle_conflict(settings: dict[str, Value], conflict: Conflict) -> bool:
 
 
 def consumer_config(release: str, explicit: Mapping[str, Value]) -> ConsumerConfig:
-    s = ResolvedSettings(CONSUMER, release, explicit)
+    resolved = ResolvedSettings(CONSUMER, release, explicit)
     api_timeout = "default.api.timeout.ms"
-    return s.configure(
+    return resolved.configure(
         ConsumerConfig,
-        assignors=tuple(str(s.get(ASSIGNMENT_STRATEGY)).split(",")),
-        api_timeout_us=s.us(api_timeout) if SETTINGS[CONSUMER, api_timeout].exists_in(release) else None,
-        reconnect_backoff_max_us=s.reconnect_backoff_max_us(),
-        retry_backoff_max_us=s.retry_backoff_max_us(),
+        assignors=tuple(str(resolved.get(ASSIGNMENT_STRATEGY)).split(",")),
+        api_timeout_us=resolved.us(api_timeout)
+        if SETTINGS[CONSUMER, api_timeout].exists_in(release)
+        else None,
+        reconnect_backoff_max_us=resolved.reconnect_backoff_max_us(),
+        retry_backoff_max_us=resolved.retry_backoff_max_us(),
     )

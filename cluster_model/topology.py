@@ -1,10 +1,10 @@
 """Declares the parts of a cluster and its clients, as a campaign describes them.
 
-The language of campaigns derives everything from the declarations of fields
+The sections of campaign files are derived from these dataclasses and their fields
 (`harrow.cluster_model.fields`).
 """
 
-# Plain Python: its fields have metadata.
+# Plain Python: its dataclasses have fields with metadata, which are read at run time.
 
 from collections.abc import Mapping, Sequence
 from typing import Annotated, ClassVar, Final, Literal
@@ -42,7 +42,7 @@ from harrow.cluster_model.sim.virtual_time import US_PER_MS, US_PER_SECOND
 
 Settings = Annotated[Mapping[str, Value], SettingsMarker]
 
-# Limits of a cluster. A campaign beyond them is a mistake or an attack.
+# Limits of a cluster. A campaign that exceeds one of them is a mistake or an attack.
 BROKERS_MAX: Final = 100
 BROKER_ID_MAX: Final = 1_000
 PARTITIONS_MAX: Final = 10_000
@@ -62,7 +62,7 @@ KAFKA_PYTHON: Final = "kafka-python"
 ZOOKEEPER: Final = "zookeeper"
 KRAFT: Final = "kraft"
 CONTROL_PLANES: Final[Mapping[str, str]] = {ZOOKEEPER: "ZooKeeper", KRAFT: "KRaft"}
-"""The control planes, with their names in a sentence."""
+"""The control planes, each with its name as a sentence writes it."""
 Metadata = Literal["zookeeper", "kraft"]
 Library = Literal["confluent-kafka", "kafka-python"]
 """The client library on real brokers. The model has only the Java client."""
@@ -76,8 +76,8 @@ class BrokerSpec:
     id: int = described("The broker's id.", minimum=0, maximum=BROKER_ID_MAX)
     rack: str | None = described("Its rack.", default=None, instead_of=("broker.rack",))
     joins_us: DurationOrNever = described(
-        "When it first starts and joins the cluster; `never` if only the script starts it (`add_broker`). By default it is "
-        "there from the beginning. Topics are created without brokers that join later.",
+        "When it first starts and joins the cluster; `never` if only the script starts it (`add_broker`). By default it "
+        "starts with the cluster. Topics are created without brokers that join later.",
         default=0,
         key="joins",
         counts_if_set=True,
@@ -200,7 +200,7 @@ class ClusterSpec:
         key="zookeeper.init_limit",
     )
     zookeeper_sync_limit: Count = described(
-        "How many ticks they may go without a message from each other after that (`syncLimit`).",
+        "How many ticks a leader and its followers may then go without a message from each other (`syncLimit`).",
         default=5,
         key="zookeeper.sync_limit",
     )
@@ -229,7 +229,7 @@ class ClusterSpec:
     settings: Mapping[str, Value] = described("Settings of all brokers.", factory=dict, key="")
 
     def partition_names(self) -> tuple[str, ...]:
-        """Return the partitions of clients, topic by topic, without those of internal topics."""
+        """Return the partitions of all topics that are not internal, topic by topic."""
         return tuple(
             name
             for topic in self.topics
@@ -248,8 +248,8 @@ class ClusterSpec:
     def controller_ids(self) -> tuple[int, ...]:
         """Return the voters of the KRaft quorum: separate nodes, or the first brokers.
 
-        With fewer brokers than default voters, all brokers are voters. A campaign that asks for
-        more is refused.
+        With `combined` and fewer brokers than the default number of voters, all brokers are voters.
+        A campaign that sets a larger number is refused.
         """
         if self.combined:
             return tuple(broker.id for broker in self.initial_brokers())[: self.voters]
@@ -263,7 +263,7 @@ INTERNAL_TOPICS: Final = (CONSUMER_OFFSETS, TRANSACTION_STATE)
 
 
 def is_internal(partition: str) -> bool:
-    """Return whether a partition belongs to an internal topic."""
+    """Return whether a partition such as ``__consumer_offsets-0`` is one of an internal topic."""
     return partition.startswith("__") and partition.rpartition("-")[0] in INTERNAL_TOPICS
 
 
@@ -273,7 +273,7 @@ class Coordinated:
     __slots__ = ()
 
     def internal_topics(self) -> tuple[str, ...]:
-        """Return the internal topics that brokers create for it."""
+        """Return the internal topics that brokers create for this client."""
         raise NotImplementedError(type(self).__name__)
 
 
@@ -290,15 +290,15 @@ class ProducerSpec(Coordinated):
         "transaction": "The transactions of generated records, if the producer has a `transactional.id`."
     }
 
-    # The release's partitioner places generated records without a key; a key's hash places the
-    # others.
+    # A generated record without a key goes where the release's partitioner puts it. The partition
+    # of a record with a key follows from the key's hash.
     name: ClientName = described("By default producer-0, producer-1 and so on.", implied=True)
     interval_us: Rate | None = described(
         "How often it generates a record; by default it sends only the records of the script.",
         default=None,
         key="rate",
         open="rate",
-        # With a drawn rate, producers send to all partitions.
+        # If a swarm draws the rate, producers send to all partitions.
         closed_by=("workload.producers.partitions",),
         shrinks=False,
     )
@@ -348,7 +348,7 @@ class ProducerSpec(Coordinated):
         return str(self.settings.get(TRANSACTIONAL_ID, NO_TEXT))
 
     def internal_topics(self) -> tuple[str, ...]:
-        """Return the topic of its coordinator, if it has transactions."""
+        """Return the topic of its transaction coordinator, if it has transactions."""
         return (TRANSACTION_STATE,) if self.transactional_id else ()
 
 
@@ -356,8 +356,8 @@ class ProducerSpec(Coordinated):
 class ConsumerSpec(Coordinated):
     """A consumer.
 
-    It reads its partitions from the beginning, or with `group.id` its assignment from the committed
-    offsets.
+    Without `group.id` it reads its partitions from the beginning. With `group.id` it reads the
+    partitions that it is assigned, from their committed offsets.
     """
 
     name: ClientName = described("By default consumer-0, consumer-1 and so on.", implied=True)
@@ -400,7 +400,7 @@ class ConsumerSpec(Coordinated):
         return str(self.settings.get(GROUP_ID, NO_TEXT))
 
     def internal_topics(self) -> tuple[str, ...]:
-        """Return the topic of its group's offsets, if it has a group."""
+        """Return the topic with its group's offsets, if it has a group."""
         return (CONSUMER_OFFSETS,) if self.group != NO_TEXT else ()
 
 
@@ -420,7 +420,7 @@ Delivery = Literal[
     "watermark",
     "highest_finished",
 ]
-"""How an application tries to give each input record its effect, exactly once."""
+"""How an application tries to have each input record take effect exactly once."""
 WORKERS_MAX: Final = 100
 
 
@@ -520,12 +520,12 @@ class ApplicationSpec(Coordinated):
         return {**settings, TRANSACTIONAL_ID: self.transactional_id} if self.transactional_id else settings
 
     def internal_topics(self) -> tuple[str, ...]:
-        """Return the topics of its group's offsets and of its transactions."""
+        """Return the topics of its group coordinator and of its transaction coordinator, if any."""
         return (CONSUMER_OFFSETS, TRANSACTION_STATE) if self.transactional_id else (CONSUMER_OFFSETS,)
 
 
 def node_id(process: str) -> int | None:
-    """Return the node id of a control plane server by its process name, None for any other name."""
+    """Return the node id of the control plane server called *process*; None if there is none."""
     kind, _, number = process.rpartition("-")
     if not number.isdecimal() or len(number) > _NODE_DIGITS_MAX:
         return None
@@ -534,17 +534,17 @@ def node_id(process: str) -> int | None:
 
 
 def quorum_counterpart(node: int, quorum: Sequence[int]) -> int | None:
-    """Return the KRaft voter in place of a ZooKeeper server; None if there is none.
+    """Return the KRaft voter that a campaign means by the id of a ZooKeeper server; None if none.
 
-    A ZooKeeper campaign needs it on a release with KRaft.
+    This lets a campaign that names ZooKeeper servers run on a release with KRaft.
     """
     place = node - FIRST_ZOOKEEPER_ID
-    is_without = all(not FIRST_ZOOKEEPER_ID <= voter < FIRST_CONTROLLER_ID for voter in quorum)
-    return quorum[place] if is_without and 0 <= place < len(quorum) else None
+    is_kraft_quorum = all(not FIRST_ZOOKEEPER_ID <= voter < FIRST_CONTROLLER_ID for voter in quorum)
+    return quorum[place] if is_kraft_quorum and 0 <= place < len(quorum) else None
 
 
 def server_text(node: object) -> object:
-    """Return a ZooKeeper server in a campaign's words, and any other node unchanged."""
+    """Return the name of a ZooKeeper server in campaigns, and any other node unchanged."""
     is_server = isinstance(node, int) and FIRST_ZOOKEEPER_ID <= node < FIRST_CONTROLLER_ID
     return process_name(node) if is_server and isinstance(node, int) else node
 

@@ -1,8 +1,8 @@
-"""Records the trace of a run: its events in order, which subscribers receive at once.
+"""Records the trace of a run: its events, in order. Subscribers receive each event at once.
 
-An event is stored as ``(at_us, name, *fields)``: ints, strings, booleans, None and tuples of these,
-so that the digest of a trace is the same in every process. `harrow.cluster_model.events` declares
-the kinds of events.
+An event is stored as ``(at_us, name, *fields)``. It has only ints, strings, booleans, None and
+tuples of these, so that the digest of a trace is the same in every process.
+`harrow.cluster_model.events` declares the kinds of events.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -22,19 +22,22 @@ E_co = TypeVar("E_co", bound=Event, covariant=True)
 
 
 class TraceLine(NamedTuple, Generic[E_co]):
-    """An event, and its line number in ``trace.jsonl``, which orders simultaneous events."""
+    """An event, and the number of its line in ``trace.jsonl``.
+
+    The number orders simultaneous events.
+    """
 
     number: int
     event: E_co
 
 
 class Emit(Protocol):
-    """A function that adds an event: ``emit(HighWatermarkSet, broker, partition, hw)``."""
+    """The type of ``emit`` and ``publish``: ``emit(HighWatermarkSet, broker, partition, hw)``."""
 
     def __call__(
         self, kind: Callable[Concatenate[int, P], Event], /, *fields: P.args, **named: P.kwargs
     ) -> None:
-        """Add an event at the current time, with its fields in order."""
+        """Emit or publish an event of the current time, given the event's *fields* in order."""
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -60,9 +63,9 @@ class _Kinds(dict[type[Event], tuple[str, list[Callable[..., None]]]]):
 class Trace:
     """The events of a run, in order.
 
-    ``emit`` records an event and calls subscribers. ``publish`` only calls subscribers, and the
-    trace does not contain the event. Both are functions, not methods, because a run calls them
-    thousands of times. Regular calls of `pack` save memory in a long run.
+    ``emit`` adds an event to the trace and calls its subscribers. ``publish`` only calls
+    subscribers, and adds nothing to the trace. Both are functions, not methods, because a run calls
+    them thousands of times. In a long run, regular calls of ``pack`` save memory.
     """
 
     __slots__ = ("_kinds", "emit", "events", "pack", "publish")
@@ -115,7 +118,7 @@ def as_mapping(event: TraceEvent) -> dict[str, Any]:
 
 
 def decode(event: TraceEvent) -> Event:
-    """Return an event of a trace or history as an object."""
+    """Return an `Event` object for an event that is stored as a tuple."""
     name = event[1]
     kind: Callable[..., Event] = EVENTS.get(name) or HISTORY_EVENTS[name]
     fields = event[:1] + event[2:]
@@ -141,7 +144,7 @@ def select(events: Iterable[TraceEvent], /, *kinds: type[Event]) -> Iterator[Eve
 
 
 def select(events: Iterable[TraceEvent], /, *kinds: type[Event]) -> Iterator[Event]:
-    """Yield the events of some kinds, in order, as objects."""
+    """Yield the events of these *kinds* as `Event` objects, in order."""
     by_name: dict[str, Callable[..., Event]] = {kind.name: kind for kind in kinds}
     for event in events:
         kind = by_name.get(event[1])

@@ -1,4 +1,4 @@
-"""Defines the actions of a script as data, and the operator who takes them on a target."""
+"""Defines what an action of a script is, and what it may ask of the operator who takes it."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
@@ -9,20 +9,20 @@ from harrow.faults.observer import Observer
 
 
 class AdminRequest(NamedTuple):
-    """An administrator's request: the API in Kafka's protocol, and the first release with it."""
+    """An administrator's request, with its API in Kafka's protocol and the API's first release."""
 
     api: str
     since: str
 
 
 class RecordSender(Protocol):
-    """A client to which a script hands records."""
+    """A producer that sends the records of a script."""
 
     @abstractmethod
     def send(
         self, value: str, partition: str | None, key: str | None = None, *, tombstone: bool = False
     ) -> None:
-        """Hand over a record. A tombstone has no value, and *value* is only its name."""
+        """Send a record. A tombstone has no value; then *value* is only a name for it."""
 
     @abstractmethod
     def begin_transaction(self) -> None:
@@ -48,16 +48,16 @@ class Administration(Protocol):
         """Request preferred leader elections, as ``kafka-preferred-replica-election`` does."""
 
     def alter_partition_reassignment(self, partition: str, target: tuple[int, ...] | None) -> None:
-        """Reassign the replicas of a partition; None cancels its reassignment."""
+        """Reassign a partition to *target* replicas; with None, cancel its reassignment."""
 
     def add_broker(self, broker: int) -> None:
         """Start a broker for the first time; do nothing if it has joined already."""
 
     def throttle_replication(self, rate: int | None) -> None:
-        """Set the replication throttle of each broker in bytes a second; None removes it."""
+        """Throttle replication on each broker, in bytes per second; None removes the throttle."""
 
     def delete_records(self, partition: str, offset: int) -> None:
-        """Delete the records of a partition below an offset; -1 deletes all committed ones."""
+        """Delete a partition's records below *offset*; -1 deletes all committed records."""
 
     def create_partitions(self, topic: str, total: int) -> None:
         """Raise the number of a topic's partitions to *total*."""
@@ -74,20 +74,22 @@ class Operator(Protocol):
     def administrator(self) -> Administration: ...
 
     def sender(self, name: str) -> RecordSender:
-        """Return the client that sends a script's records."""
+        """Return the producer called *name*."""
 
     def inject(self, fault: Any) -> bool:
         """Inject a fault, and return False if there is nothing to act on."""
 
 
 class Action(ABC):
-    """An action: a frozen dataclass whose fields are its syntax (`harrow.cluster_model.fields`).
+    """Something that a step of a script does.
 
-    A campaign may write the value of the ``shorthand_field`` instead of all fields. It always
-    writes an action with a ``sole_field`` as the value of that field. A plan made from a run leaves
-    out actions that are ``is_recorded``: the run records them anyway, like records and faults, or
-    they change nothing. ``since`` is the first release that supports the action, empty if all do.
-    ``request`` is the request that an administrator sends to real brokers.
+    Each action is a frozen dataclass, and its fields are its syntax in a campaign
+    (`harrow.cluster_model.fields`). A campaign may write an action as the value of its
+    ``shorthand_field`` alone, and always writes an action with a ``sole_field`` as the value of
+    that field. A plan that is made from a run leaves out the actions of the script that are
+    ``is_recorded``: the run records what they do in another form, as it does with sent records and
+    faults, or they change nothing. ``since`` is the first release that supports the action, empty
+    if all releases do. ``request`` is what an administrator sends to real brokers for it.
     """
 
     __slots__ = ()
@@ -106,12 +108,15 @@ class Action(ABC):
 
     @abstractmethod
     def take(self, operator: Operator) -> list[str]:
-        """Perform the action, and return the campaign's unmet expectations in words."""
+        """Perform the action. Return in words which expectations of the campaign were not met."""
 
     def single_actions(self) -> Iterator[Self]:
-        """Yield the single actions that this one combines."""
+        """Yield the actions that this one combines, such as each `Send` of one with a ``count``."""
         yield self
 
     def merged_with(self, following: Sequence["Action"]) -> tuple["Action", int]:
-        """Merge this action with the next ones, and return the result and how many it includes."""
+        """Merge this action with the first of the *following*.
+
+        Return the result, and how many it merged.
+        """
         return self, 0

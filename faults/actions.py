@@ -1,4 +1,4 @@
-"""Defines the actions of administrators and clients in a script. Faults are actions, too."""
+"""Defines the actions of administrators and clients in a script. Faults can be actions, too."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -66,9 +66,9 @@ class Send(Action):
             yield replace(self, value=f"{self.value}-{number}", count=None)
 
     def merged_with(self, following: Sequence[Action]) -> tuple["Send", int]:
-        """Merge records ``value-0``, ``value-1`` and so on, if there are enough of them."""
-        stem, zero, suffix = self.value.rpartition("-0")
-        if not zero or suffix or self.count is not None:
+        """Merge sends of ``value-0``, ``value-1`` and so on, if there are enough of them."""
+        stem, has_zero_suffix, suffix = self.value.rpartition("-0")
+        if not has_zero_suffix or suffix or self.count is not None:
             return self, 0
         length = 1
         for action in following[: SENDS_MAX - 1]:
@@ -82,7 +82,7 @@ class Send(Action):
 class TransactionAction(Action):
     """A call of a producer with a `transactional.id`.
 
-    An application that still waits for its previous call makes this call when that one returns.
+    If the application still waits for its previous call, it makes this call when that one returns.
     """
 
     shorthand_field: ClassVar[str] = "producer"
@@ -164,9 +164,10 @@ _REASSIGNMENT: Final = AdminRequest(REASSIGNMENT_API, since=_REASSIGNMENT_SINCE)
 class ReassignPartition(Action):
     """An administrator gives a partition other replicas (kafka-reassign-partitions).
 
-    The request is AlterPartitionReassignments. It has ended when `assignment` shows the new
-    replicas: they must be in the ISR before the old ones are removed. A second reassignment of the
-    partition replaces the first. From 2.4 on (KIP-455); earlier releases only have a znode for it.
+    The request is AlterPartitionReassignments. The reassignment has ended when `assignment` shows
+    only the new replicas. Before that, the new replicas must join the ISR, and then the old ones
+    are removed. A second reassignment of the partition replaces the first. This works from 2.4 on
+    (KIP-455). Earlier releases only have a znode for reassignments.
     """
 
     name: ClassVar[str] = "reassign_partition"
@@ -183,7 +184,7 @@ class ReassignPartition(Action):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CancelReassignment(Action):
-    """An administrator cancels a reassignment in progress, and the added replicas are removed."""
+    """An administrator cancels a reassignment in progress, and its added replicas are removed."""
 
     name: ClassVar[str] = "cancel_reassignment"
     sole_field: ClassVar[str] = "partition"
@@ -201,7 +202,7 @@ class CancelReassignment(Action):
 class AddBroker(Action):
     """A broker starts for the first time and joins the cluster (`cluster.brokers.joins`).
 
-    It has no replicas until partitions are reassigned to it or created.
+    The broker has no replicas until partitions are reassigned to it, or new partitions are created.
     """
 
     name: ClassVar[str] = "add_broker"
@@ -218,15 +219,16 @@ class AddBroker(Action):
 class ThrottleReplication(Action):
     """An administrator sets the rate of throttled replicas on all brokers (KIP-73).
 
-    The tool is kafka-reassign-partitions --throttle. This sets `leader.replication.throttled.rate`
-    and `follower.replication.throttled.rate`. Topics name the throttled replicas in
-    `leader.replication.throttled.replicas` and `follower.replication.throttled.replicas`.
+    This is what kafka-reassign-partitions --throttle does. It sets
+    `leader.replication.throttled.rate` and `follower.replication.throttled.rate`. Topics name the
+    throttled replicas in `leader.replication.throttled.replicas` and
+    `follower.replication.throttled.replicas`.
     """
 
     name: ClassVar[str] = "throttle_replication"
     sole_field: ClassVar[str] = "rate"
 
-    rate: Bandwidth = described("The rate at which each broker sends, and at which it fetches.")
+    rate: Bandwidth = described("The rate at which each broker may send, and at which it may fetch.")
 
     def take(self, operator: Operator) -> list[str]:
         operator.administrator.throttle_replication(self.rate)
@@ -248,10 +250,10 @@ class UnthrottleReplication(Action):
 class DeleteRecords(Action):
     """An administrator deletes the oldest records of a partition (kafka-delete-records).
 
-    The request is DeleteRecords. The leader's log starts at the offset from then on, for every
-    reader, and the logs of followers after their next fetch. The request is answered when all live
-    replicas have done so. The event `delete_records_answered` has the result. From 0.11 on
-    (KIP-107).
+    The request is DeleteRecords. From then on the leader's log starts at `offset` for every reader.
+    The logs of followers do so after their next fetch. The leader answers the request when all live
+    replicas have followed. The event `delete_records_answered` has the result. This works from 0.11
+    on (KIP-107).
     """
 
     name: ClassVar[str] = "delete_records"
@@ -274,10 +276,10 @@ class DeleteRecords(Action):
 class AddPartitions(Action):
     """An administrator gives a topic more partitions (kafka-topics --alter, KIP-195).
 
-    The request is CreatePartitions. Clients learn of them with new metadata. From then on the
-    partitioner maps keys to other partitions, so records of one key may be read out of order. A
-    consumer with `auto.offset.reset=latest` misses records written before it learns of a partition
-    (KAFKA-12261).
+    The request is CreatePartitions. Clients learn of the new partitions when they refresh their
+    metadata. From then on the partitioner maps keys to other partitions, so records of one key may
+    be read out of order. A consumer with `auto.offset.reset=latest` misses records that are written
+    to a partition before the consumer learns of it (KAFKA-12261).
     """
 
     name: ClassVar[str] = "add_partitions"

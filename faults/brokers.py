@@ -31,16 +31,16 @@ from harrow.faults.fault import (
 )
 
 POLL_US: Final = 100 * US_PER_MS
-"""How often a rolling restart checks whether a broker has stopped, or has caught up."""
+"""How often a rolling restart checks if a broker has stopped, or if all replicas are in the ISR."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerCrash(LastingFault):
     """The broker's process dies, or its machine loses power.
 
-    Its ZooKeeper session lives until it times out. A process crash keeps the whole log, flushed or
-    not, and closes the connections. A power loss keeps only what was flushed to disk, and peers
-    receive nothing, not even a reset.
+    The broker's ZooKeeper session lives until it times out. If only the process dies, the whole log
+    survives, flushed or not, and the connections are closed. After a power loss only what was
+    flushed to disk survives, and peers receive nothing, not even a reset.
     """
 
     name: ClassVar[str] = "broker_crash"
@@ -67,8 +67,8 @@ class BrokerCrash(LastingFault):
 class BrokerRestart(Fault):
     """A broker that is down starts.
 
-    It cannot register while its old session lives. A real broker then exits. A broker of the model
-    tries again each second, as if a supervisor restarted it.
+    The broker cannot register while its old session lives. A real broker then exits. A broker of
+    the model tries again each second, as if a supervisor restarted it.
     """
 
     name: ClassVar[str] = "broker_restart"
@@ -91,10 +91,10 @@ class BrokerRestart(Fault):
 class BrokerStop(LastingFault):
     """The broker shuts down cleanly (SIGTERM).
 
-    It moves its leaderships, flushes its logs and closes its session. Without
-    `controlled.shutdown.enable`, a controller, or a replica that can take over, it stops
-    without moving them, and its partitions get other leaders only after it has gone. No record is
-    lost.
+    The broker moves its leaderships, flushes its logs and closes its session. If
+    `controlled.shutdown.enable` is off, or if there is no controller or no replica that can take
+    over, it stops without moving its leaderships, and its partitions get other leaders only after
+    its session has ended. No record is lost.
     """
 
     name: ClassVar[str] = "broker_stop"
@@ -123,7 +123,7 @@ class BrokerStop(LastingFault):
 class BrokerBounce(Fault):
     """The broker restarts (`systemctl restart`).
 
-    It shuts down cleanly, and starts as soon as its process has ended.
+    The broker shuts down cleanly, and starts again as soon as its process has ended.
     """
 
     name: ClassVar[str] = "broker_bounce"
@@ -142,10 +142,10 @@ class BrokerBounce(Fault):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RollingRestart(GradualFault):
-    """Each broker in turn shuts down cleanly and starts again, as for an upgrade or new settings.
+    """Each broker in turn shuts down cleanly and starts again, as for an upgrade.
 
-    A broker that is down when its turn comes is started, and so is one that crashes while it stops.
-    A broker that something else starts in the meantime is left alone.
+    A broker that is down when its turn comes is only started. So is a broker that crashes while it
+    stops. If something else starts a broker in the meantime, it is not started again.
     """
 
     name: ClassVar[str] = "rolling_restart"
@@ -208,8 +208,9 @@ class RollingRestart(GradualFault):
 class BrokerPause(LastingFault):
     """The broker's process pauses: a long garbage collection, SIGSTOP, a frozen virtual machine.
 
-    Its connections stay open, and messages to it wait. After `zookeeper.session.timeout.ms` its
-    session expires, and the broker does not notice until it resumes.
+    The broker's connections stay open, and messages to it wait. After
+    `zookeeper.session.timeout.ms` its session expires. The broker does not notice that until it
+    resumes.
     """
 
     name: ClassVar[str] = "broker_pause"
@@ -250,14 +251,14 @@ class BrokerResume(Fault):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerSlow(LastingFault):
-    """The broker is short of CPU, so that each request keeps an I/O thread longer.
+    """The broker is short of CPU, so each request occupies an I/O thread for longer.
 
-    It also delays the next request on its connection. Once all `num.io.threads` are busy, every
-    other request waits behind them: fetches of followers, and requests of the controller unless
-    `control.plane.listener.name` gives those a queue of their own. The broker's own requests are
-    not slowed, so it keeps its session and replicates what it follows. No timeout of the cluster
-    notices this failure, while clients wait. In the model, a controller in a process of its own has
-    one thread for each connection.
+    A slow request also delays the next request on the same connection. Once all `num.io.threads`
+    are busy, every other request waits behind them: fetches of followers, and requests of the
+    controller unless `control.plane.listener.name` gives those a queue of their own. The broker's
+    own requests are not slowed, so it keeps its session, and fetches the partitions that it
+    follows. No timeout of the cluster detects this failure, but clients wait. In the model, a
+    controller in a process of its own has one thread for each connection.
     """
 
     name: ClassVar[str] = "broker_slow"
@@ -275,12 +276,12 @@ class BrokerSlow(LastingFault):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerIsolation(LinkFault):
-    """A `partition` around one broker: the leader, the controller, or any other.
+    """A network partition around one broker: the leader, the controller, or any other.
 
-    The broker is looked up when the fault strikes. Nothing passes in either direction. As with TCP,
-    what is sent meanwhile is retransmitted afterwards, unless one end has given up the connection.
-    A leader that loses only ZooKeeper keeps serving until another leader is elected, but it cannot
-    change the ISR.
+    A reference such as `leader of t-0` is resolved when the fault strikes. Nothing passes in either
+    direction. As with TCP, what is sent meanwhile is retransmitted afterwards, unless one end has
+    given up the connection. A leader that is cut off only from ZooKeeper keeps serving clients
+    until another leader is elected, but it cannot change the ISR.
     """
 
     name: ClassVar[str] = "broker_isolation"
@@ -293,7 +294,7 @@ class BrokerIsolation(LinkFault):
     duration: Lasts | None = described(UNTIL_HEALED, default=None)
 
     def applies(self, environment: Environment) -> bool:
-        # A single broker has no links to others, but counts as isolated.
+        # The fault strikes even a single broker, which has no links to other brokers.
         return True
 
     def links(self, environment: BrokerProcesses) -> list[Link]:

@@ -13,7 +13,7 @@ FAULTS: Final[Registry[str, type[Fault]]] = Registry(
         *(module.__dict__ for module in (brokers, disks, clocks, control_plane, links, clients, messages)),
     )
 )
-"""Fault classes by their names in a campaign."""
+"""The classes of faults, by their names in campaigns."""
 
 ACTIONS: Final[Registry[str, type[Action]]] = Registry(named_classes(Action, actions.__dict__))
-"""Action classes by their names in a campaign."""
+"""The classes of actions that are not faults, by their names in campaigns."""

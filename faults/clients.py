@@ -27,7 +27,7 @@ ALL: Final = "all"
 _RESTART_TEXT: Final = "How long until it is started again; by default it stays down."
 
 STEP_POLL_US: Final = 20 * US_PER_MS
-"""How often a fault checks whether an application has reached the step at which it strikes."""
+"""How often a `StepFault` checks whether its application has reached the step."""
 
 Step = Literal["poll", "begin", "process", "send", "flush", "send_offsets", "commit", "abort", "store"]
 STEPS: Final = get_args(Step)
@@ -35,11 +35,11 @@ STEPS: Final = get_args(Step)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientCrash(LastingFault):
-    """The process of a producer or consumer dies (kill -9), and starts again as a new session.
+    """The process of a producer or consumer dies (kill -9), and may start again as a new session.
 
-    Unsent records of a producer are lost, and the outcome of unanswered ones stays unknown. A new
-    session has a producer id of its own, so nothing is deduplicated across sessions. A consumer
-    loses its position, unless its group has committed it.
+    A producer's unsent records are lost, and the outcome of unanswered records stays unknown. A new
+    session has another producer id, so brokers deduplicate nothing across sessions. A consumer
+    loses its position, unless it has committed it for its group.
     """
 
     name: ClassVar[str] = "client_crash"
@@ -61,8 +61,8 @@ class ClientCrash(LastingFault):
 class ClientPause(LastingFault):
     """A client's process pauses: a long garbage collection, SIGSTOP. Its connections stay open.
 
-    Timeouts that passed meanwhile fire when it resumes: records expire by `delivery.timeout.ms`,
-    and leaders have moved.
+    Timeouts that passed meanwhile take effect when the client resumes: records expire by
+    `delivery.timeout.ms`. Leaders may have moved, too.
     """
 
     name: ClassVar[str] = "client_pause"
@@ -82,10 +82,10 @@ class ClientPause(LastingFault):
 class ClientZombie(LastingFault):
     """A producer or group member pauses, is replaced by a new process, and then resumes.
 
-    From then on both work, like two instances after a scheduler has lost track of one. Without a
-    `transactional.id` nothing fences an old producer: its buffered records arrive behind those of
-    the new one. An old group member processes the records that it had fetched, and then finds that
-    it cannot commit them.
+    From then on both processes work, as when a scheduler has lost track of an instance and started
+    another. Without a `transactional.id` nothing fences the old producer: its buffered records
+    arrive behind those of the new one. An old group member processes the records that it had
+    fetched, and then finds that it cannot commit them.
     """
 
     name: ClassVar[str] = "client_zombie"
@@ -107,7 +107,7 @@ class ClientZombie(LastingFault):
 class StepFault(GradualFault):
     """A fault that strikes an application when it reaches a step of its loop.
 
-    The application is held there until then.
+    The application is held at that step until the fault strikes.
     """
 
     client: ClientTarget = described("Which application.", example="application-0")
@@ -127,7 +127,10 @@ class StepFault(GradualFault):
         return bool(steps) and self.step in (None, *steps) and client.is_running() and not client.is_paused()
 
     def _until_held(self, environment: Environment) -> Iterator[FaultEffect | int]:
-        """Yield until the application is held at the step, or has died before it got there."""
+        """Hold the application at the step.
+
+        Yield waits until it is held there, or has died before that.
+        """
         client = environment.client(self.client)
         yield HoldClient(self.client, self.step or STEPS[0], self.after)
         while client.is_running() and client.held_at() is None:
@@ -138,9 +141,9 @@ class StepFault(GradualFault):
 class ApplicationCrash(StepFault):
     """An application dies (kill -9) between two calls of its loop, and starts again.
 
-    It starts on the same machine or another. It loses the records that it had polled and those that
-    it had not sent, and a transaction that it had not asked to commit. Its group notices when its
-    session expires.
+    It starts again on the same machine or another. It loses the records that it had polled but not
+    processed, those that it had not sent, and a transaction that it had not asked to commit. Its
+    group notices when its session expires.
     """
 
     name: ClassVar[str] = "application_crash"
@@ -162,9 +165,9 @@ class ApplicationCrash(StepFault):
 class ApplicationPause(StepFault):
     """An application pauses at a step of its loop (a long garbage collection, SIGSTOP).
 
-    After `session.timeout.ms` its group gives its partitions to other members: it has become a
-    zombie without noticing. With `replaced` another instance with the same `transactional.id`
-    starts meanwhile.
+    After `session.timeout.ms` the group gives the application's partitions to other members: the
+    application has become a zombie without noticing. With `replaced`, another instance with the
+    same `transactional.id` starts meanwhile.
     """
 
     name: ClassVar[str] = "application_pause"
@@ -185,8 +188,8 @@ class ApplicationPause(StepFault):
 class SlowPoll(LastingFault):
     """An application takes much longer to process each poll, as with a slow database.
 
-    An unusual record may also be the cause. If a poll takes longer than `max.poll.interval.ms`, the
-    consumer leaves its group while the application still processes its records.
+    The cause may also be an unusual record. If a poll takes longer than `max.poll.interval.ms`, the
+    consumer leaves its group while the application still processes the records of the poll.
     """
 
     name: ClassVar[str] = "slow_poll"
@@ -208,7 +211,7 @@ class SlowPoll(LastingFault):
 class RebalanceStorm(GradualFault):
     """Group members close and start again in turn, over and over, as with an unstable autoscaler.
 
-    A group rebalances each time a member leaves, and each time one comes back.
+    The group rebalances each time a member leaves, and each time a member comes back.
     """
 
     name: ClassVar[str] = "rebalance_storm"
@@ -236,7 +239,7 @@ class RebalanceStorm(GradualFault):
                     continue
                 yield CloseClient(name)
                 yield max(self.down_for[0], 1)
-                # A member that has not managed to close is killed, as its supervisor would do.
+                # A member that is still closing is killed, as its supervisor would do.
                 if client.is_running():
                     yield KillClient(name)
                 yield StartClient(name)

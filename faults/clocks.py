@@ -1,4 +1,4 @@
-"""Clocks that jump."""
+"""Faults of clocks: they jump, and jump back."""
 
 from collections.abc import Iterator
 from typing import ClassVar, Literal
@@ -16,12 +16,12 @@ class ClockSkew(LastingFault):
     """The clocks of some machines jump, and later jump back.
 
     The cause is a wrong time server, a restored virtual machine or an operator. Everything that
-    Kafka reads from `System.currentTimeMillis` changes: timestamps of records, and with them
+    Kafka derives from `System.currentTimeMillis` changes: timestamps of records, and with them
     retention and compaction; how long a follower has lagged, so a leader whose clock jumps ahead
-    removes healthy followers from the ISR, and one whose clock jumps back keeps followers that lag;
-    and when a producer's batch or request times out. Sessions of brokers, delayed requests and
-    periodic tasks use a clock that does not jump (`System.nanoTime`). Jumps add up. A machine keeps
-    its clock when a process on it restarts.
+    removes healthy followers from the ISR, and a leader whose clock jumps back keeps followers that
+    lag; and when a producer's batch or request times out. Sessions of brokers, delayed requests and
+    periodic tasks use a clock that does not jump (`System.nanoTime`). Several jumps of a clock add
+    up. A jump outlives a restart of the process, because the clock belongs to the machine.
     """
 
     name: ClassVar[str] = "clock_skew"
@@ -42,9 +42,9 @@ class ClockSkew(LastingFault):
         return bool(self._machines(environment))
 
     def _machines(self, environment: Environment) -> list[int | str]:
-        """Return the machines whose clock matters.
+        """Return those machines whose clock matters.
 
-        The models of ZooKeeper and of a lone controller read none.
+        The models of ZooKeeper and of separate controllers read no clock.
         """
         machines = {*environment.broker_ids(), *environment.client_names()}
         return [end for end in self.of if end in machines]

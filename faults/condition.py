@@ -1,7 +1,7 @@
-"""Defines conditions: facts about a cluster that must all hold.
+"""Defines conditions.
 
-A condition may start a step (``when:``). A script may also assert it during a run (``expect:``) or
-at the end.
+A condition is a set of facts about a cluster that must all hold. A step of a script may wait for a
+condition (``when:``), and a script may assert one during the run or at its end (``expect:``).
 """
 
 from typing import Annotated, Final
@@ -20,7 +20,10 @@ FACTS: Final[Registry[str, type[Fact]]] = Registry(named_classes(Fact, facts.__d
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """Facts that must all hold, in the order of `FACTS`: the order in a campaign has no meaning."""
+    """Facts that must all hold.
+
+    They are in the order of `FACTS`, so that conditions with the same facts are equal.
+    """
 
     facts: tuple[Fact, ...] = ()
 
@@ -35,7 +38,7 @@ class Condition:
         return not any(fact.mismatches(observer) for fact in self.facts)
 
     def matched_position(self, observer: Observer) -> int | None:
-        """Return the trace position after the last event that its facts need, None without one."""
+        """Return the trace position after the last event that the facts need; None without one."""
         positions = (fact.position(observer) for fact in self.facts)
         return max((position for position in positions if position is not None), default=None)
 

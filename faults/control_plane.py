@@ -1,6 +1,6 @@
 """Faults of the control plane: a session ends, or the controller fails over.
 
-This module also finds out which control plane a fault needs.
+`control_plane_of` also finds out which control plane a fault needs.
 """
 
 from collections.abc import Iterator
@@ -20,9 +20,9 @@ from harrow.faults.fault import BrokerProcesses, Environment, Fault, LastingFaul
 class ControllerFailover(LastingFault):
     """The controller's broker dies, its session expires, or `/controller` is deleted.
 
-    With ZooKeeper, the first broker that creates the znode becomes the controller and raises the
-    controller epoch. With KRaft, the quorum elects a controller, and the old one resigns unless it
-    died. Only a crash affects the replicas of the old controller, if it is a broker.
+    With ZooKeeper, the first broker that creates `/controller` becomes the controller and raises
+    the controller epoch. With KRaft, the quorum elects a controller, and the old one resigns unless
+    it died. If the old controller is a broker, its replicas fail only if it crashes.
     """
 
     name: ClassVar[str] = "controller_failover"
@@ -46,11 +46,11 @@ class ControllerFailover(LastingFault):
         return [ExpireSession(self.broker) if self.how == "session_expiry" else Kill(self.broker)]
 
     def is_lasting(self) -> bool:
-        """Only a crash leaves a broker to start again."""
+        """Return whether it is a crash: nothing else leaves a broker that must be started again."""
         return self.how == "crash"
 
     def on_fixed_broker(self) -> BrokerCrash | None:
-        """Return the crash of the broker that was the controller, which depends on the past."""
+        """Return a crash of the broker that was the controller when this fault struck."""
         if not isinstance(self.broker, int) or self.how != "crash":
             return None
         return BrokerCrash(broker=self.broker, restart_after=self.restart_after)
@@ -67,10 +67,10 @@ class ControllerFailover(LastingFault):
 class SessionExpiry(Fault):
     """The control plane declares a running broker dead, as after a long silence.
 
-    ZooKeeper expires its session: its registration disappears, and `/controller` too if it was the
-    controller. The broker learns of it with the next answer of ZooKeeper, and registers again with
-    a new broker epoch. A KRaft controller fences it until its next heartbeat; a KRaft controller
-    that loses its own session resigns.
+    With ZooKeeper the broker's session expires: its registration disappears, and so does
+    `/controller` if it was the controller. The broker learns of this from ZooKeeper's next answer,
+    and registers again with a new broker epoch. With KRaft the controller fences the broker until
+    its next heartbeat. A KRaft controller that loses its own session resigns.
     """
 
     name: ClassVar[str] = "session_expiry"
@@ -85,15 +85,15 @@ class SessionExpiry(Fault):
 
 
 def where_metadata_is(release: str, metadata: str) -> str:
-    """Return in words where a cluster of a release keeps its metadata."""
+    """Return a sentence that says where a cluster of a release keeps its metadata."""
     return f"Kafka {release} keeps its metadata in {CONTROL_PLANES[metadata]} here"
 
 
 def control_plane_of(fault: Fault) -> str | None:
-    """Return the only control plane whose messages a fault matches; None if there are two.
+    """Return the only control plane that has the messages of a fault; None if both have them.
 
-    A campaign can run on a release of the other control plane. Without this check a step that waits
-    for a message of the missing control plane would wait until the run ends.
+    A campaign can run on a release with the other control plane. Without this check, a fault would
+    wait there for messages that never come.
     """
     for item in fields.fields_of(type(fault)):
         value = item.value_in(fault)

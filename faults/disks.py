@@ -31,9 +31,9 @@ from harrow.faults.fault import (
 
 
 class DiskFault(LastingFault):
-    """A fault of the disk of a broker that is down. A running broker is killed first.
+    """A fault of the disk of a broker that is down.
 
-    It lasts until the broker runs again.
+    If the broker runs, the fault kills it first. The fault lasts until the broker runs again.
     """
 
     __slots__ = ()
@@ -42,7 +42,7 @@ class DiskFault(LastingFault):
 
     @abstractmethod
     def effect_on_disk(self) -> FaultEffect:
-        """Return what happens to the disk of a broker that is down."""
+        """Return the effect on the disk, which strikes when the broker is down."""
 
     def applies(self, environment: Environment) -> bool:
         return environment.has_logs(self.broker) and environment.may_lose_power(self.broker)
@@ -61,14 +61,15 @@ class DiskFault(LastingFault):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiskLoss(DiskFault):
-    """The broker dies and its disk is lost. It comes back with the same id and an empty disk.
+    """The broker dies and its disk is lost. It may start again with the same id and an empty disk.
 
-    Kafka's replication exists for this: a committed record survives if at least one in-sync replica
-    keeps its disk and is elected. A broker that comes back empty while it is still in the ISR
-    counts as if it had every record (KIP-966). A KRaft controller, in a process of its own or in a
-    broker's, loses the metadata log, its epoch and its vote. While a majority of the quorum has all
-    committed metadata, nothing else happens. Without that majority a controller with less metadata
-    may be elected, and no promise holds. ZooKeeper servers keep their disks.
+    Kafka's replication exists for this fault: a committed record survives if at least one in-sync
+    replica keeps its disk and is elected. A broker that comes back empty while it is still in the
+    ISR counts as if it had every record (KIP-966). A KRaft controller, in a process of its own or
+    in a broker's, loses the metadata log, its epoch and its vote. As long as a majority of the
+    quorum has all committed metadata, nothing worse happens. Without such a majority, a controller
+    with less metadata may be elected, and Kafka keeps no promise. ZooKeeper servers keep their
+    disks.
     """
 
     name: ClassVar[str] = "disk_loss"
@@ -91,7 +92,7 @@ class TornWrite(LastingFault):
     """The machine loses power during writeback: one unflushed batch is only partly on disk.
 
     Recovery truncates the log at the first batch with a bad CRC. `broker_crash` with `kind:
-    power_loss`, where nothing has been written back, loses at least as much.
+    power_loss` loses at least as much, because it loses all unflushed batches.
     """
 
     name: ClassVar[str] = "torn_write"
@@ -118,12 +119,13 @@ class TornWrite(LastingFault):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BitRot(Fault):
-    """The disk damages a stored batch, whose CRC is wrong from then on.
+    """The disk damages a stored batch, so that the batch no longer matches its CRC.
 
-    No broker notices until the batch is read. The leader sends the batch as it is. A follower drops
-    the whole response that contains it, fetches again and falls behind; a consumer cannot get past
-    it. A killed broker finds it during recovery if its segment lies beyond the recovery point, and
-    truncates the log there, together with every good batch behind it.
+    No broker notices until the batch is read. A leader sends the batch as it is. A follower drops
+    the whole response that contains the batch, fetches again and falls behind. A consumer cannot
+    get past the batch. If the broker is killed and the batch is in a segment beyond the recovery
+    point, recovery finds the batch and truncates the log there, together with every good batch
+    behind it.
     """
 
     name: ClassVar[str] = "bit_rot"
@@ -164,7 +166,8 @@ class LogDirFault(LastingFault):
         )
 
     def end(self, environment: Environment) -> Effects:
-        # `super()` fails here: `dataclass(slots=True)` replaces the class that it refers to.
+        # `super()` would fail here, because `dataclass(slots=True)` replaces the class that
+        # `super()` refers to.
         yield from LastingFault.end(self, environment)
         if environment.is_running(self.broker) and not environment.is_stopping(self.broker):
             yield Stop(self.broker)
@@ -173,14 +176,14 @@ class LogDirFault(LastingFault):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogDirFailure(LogDirFault):
-    """Writes to a log directory fail. Stored data stays.
+    """Writes to a log directory fail. Data that is stored there survives.
 
     The broker notices when it appends, flushes or writes a checkpoint. It takes the directory
     offline and continues without the replicas there, and the controller elects other leaders
-    (KIP-112, from 1.0 on; in KRaft from 3.7 on, KIP-858). A broker with no other directory exits at
-    once, and cannot start until the disk works again. So does a KRaft broker whose directory 0
-    fails, because that one has the metadata log (`metadata.log.dir`). When the fault ends, an
-    operator repairs the disk and restarts the broker.
+    (KIP-112, from 1.0 on; in KRaft from 3.7 on, KIP-858). A broker that has no other directory
+    exits at once, and cannot start until the disk works again. The same happens to a KRaft broker
+    whose directory 0 fails, because that directory has the metadata log (`metadata.log.dir`). When
+    the fault ends, an operator repairs the disk and restarts the broker.
     """
 
     name: ClassVar[str] = "log_dir_failure"
@@ -193,10 +196,11 @@ class LogDirFailure(LogDirFault):
 class DiskFull(LogDirFault):
     """The disk of a log directory has room for only so many more bytes. Retention makes room again.
 
-    An append that does not fit fails, and the broker reacts as to any I/O error: it takes the
-    directory offline and continues without the replicas there (KIP-112, from 1.0 on), or exits if
-    it has no other directory, in KRaft also if it is directory 0. Replicas of the same size fill up
-    at the same time. When the fault ends, an operator makes room and restarts the broker.
+    An append that does not fit fails, and the broker reacts as it does to any I/O error. It takes
+    the directory offline and continues without the replicas there (KIP-112, from 1.0 on). It exits
+    if it has no other directory, and in KRaft also if the full directory is number 0. Replicas of
+    the same size fill their disks at the same time. When the fault ends, an operator makes room and
+    restarts the broker.
     """
 
     name: ClassVar[str] = "disk_full"
@@ -211,11 +215,12 @@ class DiskFull(LogDirFault):
 class DiskSlow(LastingFault):
     """The disk of a broker writes slowly.
 
-    Each append waits for those before it, and keeps its I/O thread meanwhile. Once all
-    `num.io.threads` wait, every other request waits behind them. That includes fetches of
-    followers, so a leader with a slow disk removes healthy followers from the ISR, and requests of
-    the controller unless `control.plane.listener.name` gives those a queue of their own. The broker
-    keeps its session, which needs no I/O thread. Delays of several faults on one disk add up.
+    Each append waits for the appends before it, and occupies its I/O thread meanwhile. Once all
+    `num.io.threads` wait, every other request waits behind them. Among these requests are fetches
+    of followers, so a leader with a slow disk removes healthy followers from the ISR. Requests of
+    the controller wait, too, unless `control.plane.listener.name` gives them a queue of their own.
+    The broker keeps its session, which needs no I/O thread. The delays of several such faults on
+    one disk add up.
     """
 
     name: ClassVar[str] = "disk_slow"
@@ -236,11 +241,12 @@ class StaleCheckpoint(DiskFault):
     """The broker crashes, and restarts with an old version of a checkpoint file, or without it.
 
     `replication-offset-checkpoint` has high watermarks: up to 0.10.2 a follower truncates its log
-    to them. `recovery-point-offset-checkpoint` says from where a log is checked after a crash,
-    `log-start-offset-checkpoint` where a log begins within a segment, `cleaner-offset-checkpoint`
-    up to where it was compacted. `leader-epoch-checkpoint` says where leader epochs begin, by which
-    followers truncate (KIP-101). Recovery completes it from the batches that it checks, unless the
-    broker had shut down cleanly.
+    to them. `recovery-point-offset-checkpoint` says from which offset on a log is checked after a
+    crash, `log-start-offset-checkpoint` at which offset within a segment a log begins, and
+    `cleaner-offset-checkpoint` up to which offset it was compacted. `leader-epoch-checkpoint` has
+    the start offsets of leader epochs, which decide where followers truncate (KIP-101). After an
+    unclean shutdown, recovery adds missing epochs to this last file from the batches that it
+    checks.
     """
 
     name: ClassVar[str] = "stale_checkpoint"

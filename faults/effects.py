@@ -1,7 +1,7 @@
 """Defines the effects of faults on a cluster, as data.
 
-A fault yields effects. A target has a handler for each type of effect that it can perform
-(`harrow.faults.handlers`), and a reason for each type that it cannot.
+A fault yields effects. A target, such as the model or real brokers, has a handler for each type of
+effect that it can perform (`harrow.faults.handlers`), and a reason for each type that it cannot.
 """
 
 from collections.abc import Iterable
@@ -20,8 +20,8 @@ End = int | str
 class Forecast:
     """The changes that effects would make to processes, disks and links.
 
-    ``is_down`` and ``is_paused`` have only the processes that effects act on. ``emptied_disks`` has
-    the brokers that lose records, because their power or their disk fails.
+    ``is_down`` and ``is_paused`` have only the processes whose state the effects change.
+    ``emptied_disks`` has the brokers that lose records, because of their power or their disk.
     """
 
     is_down: dict[int, bool] = field(default_factory=dict)
@@ -36,8 +36,8 @@ class Forecast:
 class FaultEffect:
     """One effect of a fault on a process, a machine, a disk, a link, a session or a client.
 
-    Every subclass becomes a frozen dataclass. Its fields are ids and amounts, with nothing left to
-    draw. No effect writes Kafka's state.
+    Every subclass becomes a frozen dataclass. Its fields are ids and amounts, so nothing is left to
+    draw. No effect writes Kafka's own state.
     """
 
     disables: ClassVar[bool] = False
@@ -48,11 +48,11 @@ class FaultEffect:
         dataclass(frozen=True)(cls)
 
     def undo(self) -> "FaultEffect | None":
-        """Return the effect that undoes this one, None if no effect can."""
+        """Return the effect that undoes this one; None if no effect does."""
         return None
 
     def update_forecast(self, forecast: Forecast) -> None:
-        """Enter the changes of this effect into a forecast, by default none."""
+        """Enter the changes that this effect makes into a forecast. By default there are none."""
 
 
 Effects = Iterable[FaultEffect]
@@ -60,15 +60,15 @@ Effects = Iterable[FaultEffect]
 
 
 class Undo(FaultEffect):
-    """The end of an effect that is in force."""
+    """A `LastingEffect` that is in force ends."""
 
     effect: FaultEffect
 
 
 class LastingEffect(FaultEffect):
-    """An effect that stays in force until it is undone, and has no opposite effect.
+    """An effect that stays in force until an `Undo`, because no other effect is its opposite.
 
-    Several of them add up.
+    Several effects of the same type add up.
     """
 
     def undo(self) -> FaultEffect | None:
@@ -81,8 +81,8 @@ class LastingEffect(FaultEffect):
 class BrokerEffect(FaultEffect):
     """An effect on a broker or on a process of the control plane.
 
-    The class of an effect says whether the process is down or paused afterwards (None: as before),
-    whether the effect expires the process's session, and whether the process loses records.
+    A class of effects says whether they leave the process down or paused (None: as it was), whether
+    they expire its session, and whether they lose records.
     """
 
     leaves_down: ClassVar[bool | None] = None
@@ -104,7 +104,7 @@ class BrokerEffect(FaultEffect):
 
 
 class Start(BrokerEffect):
-    """A process that is down starts. A process that is stopping starts as soon as it has ended."""
+    """A process that is down starts. If it is still stopping, it starts as soon as it has ended."""
 
     leaves_down: ClassVar[bool | None] = False
 
@@ -120,15 +120,15 @@ class ProcessEnd(BrokerEffect):
 
 
 class Stop(ProcessEnd):
-    """A process shuts down (SIGTERM), and takes the time that it needs."""
+    """A process shuts down cleanly (SIGTERM), which takes as long as it needs."""
 
 
 class Kill(ProcessEnd):
-    """A process ends at once (SIGKILL). The operating system keeps what the process has written."""
+    """A process ends at once (SIGKILL). What it has written stays in the page cache or on disk."""
 
 
 class LosePower(ProcessEnd):
-    """A machine loses power, and everything that was not flushed."""
+    """A machine loses power, and with it all data that was not flushed to disk."""
 
     loses_records: ClassVar[bool] = True
 
@@ -136,7 +136,8 @@ class LosePower(ProcessEnd):
 class TearWrite(LosePower):
     """A machine loses power during a write.
 
-    On disk, ``complete_batches`` unflushed batches of each log are complete, and the next is torn.
+    The first ``complete_batches`` unflushed batches of each log are complete on disk, and the next
+    batch is torn.
     """
 
     complete_batches: int
@@ -172,7 +173,7 @@ class ExpireSession(BrokerEffect):
 
 
 class DeleteController(FaultEffect):
-    """``/controller`` is deleted, as with ``rmr /controller``; in KRaft the controller resigns."""
+    """``/controller`` is deleted, as with ``rmr /controller``. In KRaft the controller resigns."""
 
 
 class StepClock(FaultEffect):
@@ -197,7 +198,7 @@ class SlowDisk(LastingEffect, BrokerEffect):
 class FailLogDir(LastingEffect, BrokerEffect):
     """All writes to a log directory fail after ``room_bytes`` more.
 
-    A running broker that has taken the directory offline keeps it offline after the undo.
+    If a running broker has taken the directory offline, it stays offline after the undo.
     """
 
     disables: ClassVar[bool] = True
@@ -208,13 +209,13 @@ class FailLogDir(LastingEffect, BrokerEffect):
 
 
 class LoseDisk(BrokerEffect):
-    """The log directories of a broker that is down, or of a KRaft controller, become empty."""
+    """The log directories of a broker or a KRaft controller that is down become empty."""
 
     loses_records: ClassVar[bool] = True
 
 
 class DamageBatch(BrokerEffect):
-    """Bytes change in the stored batch with an offset, by default in the last batch."""
+    """Bytes change in the stored batch that contains ``offset``, by default in the last batch."""
 
     loses_records: ClassVar[bool] = True
 
@@ -246,14 +247,14 @@ class LinkEffect(FaultEffect):
 
 
 class Restore(LinkEffect):
-    """One `Cut` of a link ends."""
+    """One `Cut` of a link ends. Other cuts of the link stay in force."""
 
     def update_forecast(self, forecast: Forecast) -> None:
         forecast.cut_links.discard((self.sender, self.receiver))
 
 
 class Cut(LinkEffect):
-    """No packet passes the link."""
+    """No packet passes the link in this direction."""
 
     def undo(self) -> FaultEffect | None:
         return Restore(self.sender, self.receiver)
@@ -275,14 +276,14 @@ class ResetLink(LinkEffect):
 class RuleMessages(LastingEffect):
     """A rule for single messages comes into force.
 
-    The undo ends the rules of the fault, and delivers the messages that those rules hold.
+    The undo ends all rules of the same strike, and delivers the messages that they hold.
     """
 
     rule: MessageRule
 
 
 class ReleaseMessages(FaultEffect):
-    """The rules with a name end, and the messages that they hold are delivered."""
+    """All rules with the name ``rule`` end, and the messages that they hold are delivered."""
 
     rule: str
 
@@ -291,13 +292,13 @@ class ReleaseMessages(FaultEffect):
 
 
 class ClientEffect(FaultEffect):
-    """An effect on a client. On every target harrow itself starts the clients."""
+    """An effect on a client. On every target, harrow itself starts the clients."""
 
     client: str
 
 
 class StartClient(ClientEffect):
-    """A client that is down starts, as a new process without the state of the old one."""
+    """A client that is down starts as a new process, without the state of the old process."""
 
 
 class KillClient(ClientEffect):
@@ -308,11 +309,11 @@ class KillClient(ClientEffect):
 
 
 class CloseClient(ClientEffect):
-    """A group member closes its clients, which makes it leave its group, and exits."""
+    """A group member closes its consumer, so that it leaves its group, and exits."""
 
 
 class ResumeClient(ClientEffect):
-    """A client's process continues (SIGCONT), and so do earlier processes of that client."""
+    """A client's process continues (SIGCONT), and so do earlier processes of the same client."""
 
 
 class PauseClient(ClientEffect):
@@ -323,11 +324,11 @@ class PauseClient(ClientEffect):
 
 
 class DoubleClient(PauseClient):
-    """A client's process pauses, and a new one starts beside it."""
+    """A client's process pauses, and a second process of the client starts beside it."""
 
 
 class HoldClient(ClientEffect):
-    """An application is held at a step of its loop after ``passes`` passes of that step."""
+    """An application is held at a step of its loop, after it has passed it ``passes`` times."""
 
     step: str
     passes: int

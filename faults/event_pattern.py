@@ -9,19 +9,19 @@ from harrow.cluster_model.trace import TraceEvent
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventPattern:
-    """The name of an event, and the values that some of its fields must have."""
+    """Matches events with a name. The fields that are given must have these values."""
 
     event: str
     fields: tuple[tuple[str, Any], ...] = ()
 
     def __post_init__(self) -> None:
-        """Sort the fields as in the trace, so that patterns for the same events are equal."""
+        """Sort the fields as in the trace, so that the order in a campaign has no meaning."""
         names = list(event_fields(self.event)) if self.event in EVENTS else []
         ordered = sorted(self.fields, key=lambda item: names.index(item[0]) if item[0] in names else -1)
         object.__setattr__(self, "fields", tuple(ordered))
 
     def matches(self, event: TraceEvent) -> bool:
-        """Return whether an event matches."""
+        """Return whether an event of a trace matches."""
         if event[1] != self.event:
             return False
         kinds = event_fields(self.event)
@@ -41,7 +41,8 @@ def _field_matches(actual: Any, expected: Any, kind: FieldKind) -> bool:
     if isinstance(actual, tuple) and not isinstance(expected, tuple):
         return expected in actual
     if kind is FieldKind.BROKERS:
-        # An ISR is a set. ZooKeeper and KRaft write it in different orders.
+        # A list of brokers is compared as a set: ZooKeeper and KRaft write an ISR in different
+        # orders.
         return sorted(actual) == sorted(expected)
     return bool(actual == expected)
 

@@ -1,7 +1,7 @@
-"""Defines the facts of conditions.
+"""Defines the facts that a condition may state.
 
-Facts are visible from outside: log offsets and epochs, znodes, results of clients, and trace
-events.
+Facts are visible from outside the brokers: log offsets and epochs, znodes, results of clients, and
+trace events.
 """
 
 from abc import ABC, abstractmethod
@@ -23,12 +23,14 @@ from harrow.faults.observer import Observer
 
 
 class Fact(ABC):
-    """A frozen dataclass whose fields are its campaign syntax (`harrow.cluster_model.fields`).
+    """A fact about a cluster.
 
-    ``name`` is the key of the fact in a condition. The fields in ``keyed_by`` become nested
-    mappings to the other fields (``leader: {t-0: 1}``). A condition has a fact that ``is_single``
-    at most once. It may have a fact that ``repeats`` several times for the same keys, as a list. If
-    a fact has a partition and a broker, the broker is a replica of the partition.
+    Each fact is a frozen dataclass, and its fields are its syntax in a campaign
+    (`harrow.cluster_model.fields`). ``name`` is the key of the fact in a condition. A campaign
+    writes the fields in ``keyed_by`` as the keys of nested mappings, whose values are the other
+    fields: ``leader: {t-0: 1}``. A condition can state a fact that ``is_single`` only once, and a
+    fact that ``repeats`` several times for the same keys, as a list. If a fact has a partition and
+    a broker, the broker must be a replica of the partition.
     """
 
     __slots__ = ()
@@ -40,19 +42,19 @@ class Fact(ABC):
 
     @abstractmethod
     def mismatches(self, observer: Observer) -> list[str]:
-        """Return the differences from the cluster in words, none if the fact holds."""
+        """Return in words how the cluster differs from the fact; nothing if the fact holds."""
 
     def patterns(self) -> tuple[EventPattern, ...]:
-        """Return the patterns of events that the fact needs or excludes."""
+        """Return the patterns of the events that must have occurred, or must not."""
         return ()
 
     def position(self, observer: Observer) -> int | None:
-        """Return the trace position after the event that the fact needs, None if it needs none."""
+        """Return the trace position after the event that the fact needs; None if it needs none."""
         return None
 
 
 def difference(subject: str, actual: Any, expected: Any) -> list[str]:
-    """Return a difference in words, an empty list if the values are equal."""
+    """Return the difference of two values in words, or an empty list if they are equal."""
     return (
         [] if actual == expected else [f"{subject} is {value_text(actual)}, expected {value_text(expected)}"]
     )
@@ -67,7 +69,7 @@ def value_text(value: Any) -> str:
     return str(value)
 
 
-_COLUMNS: Final = {
+_NAMES_IN_MESSAGES: Final = {
     "role": "role",
     "leo": "LEO",
     "hw": "HW",
@@ -76,7 +78,7 @@ _COLUMNS: Final = {
     "epochs": "epochs",
     "log": "log",
 }
-"""The fields of a replica that are compared by equality, and their names in messages."""
+"""The fields of a replica that are compared by equality, and what messages call them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,8 +105,8 @@ class ReplicaIs(Fact):
     log: tuple[str, ...] | None = described("The values in its log.", default=None)
 
     def compared_fields(self) -> tuple[str, ...]:
-        """Return the names of its fields that are set."""
-        return tuple(name for name in (*_COLUMNS, "remote") if getattr(self, name) is not None)
+        """Return the names of the fields that are compared: those that the fact sets."""
+        return tuple(name for name in (*_NAMES_IN_MESSAGES, "remote") if getattr(self, name) is not None)
 
     def mismatches(self, observer: Observer) -> list[str]:
         where = f"{self.partition} on broker {self.broker}"
@@ -112,7 +114,7 @@ class ReplicaIs(Fact):
         if view is None:
             return [f"{where}: there is no such replica now"]
         differences: list[str] = []
-        for name, words in _COLUMNS.items():
+        for name, words in _NAMES_IN_MESSAGES.items():
             expected = getattr(self, name)
             if expected is not None:
                 differences += difference(f"{where}: {words}", getattr(view, name), expected)

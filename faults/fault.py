@@ -1,4 +1,4 @@
-"""Faults as data: what each is, and the effects that it has on a cluster."""
+"""Defines what a fault is: data that says which effects it has on a cluster."""
 
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator
@@ -26,7 +26,7 @@ def process_name(end: End) -> str:
 
 
 def process_names(ends: Iterable[End]) -> frozenset[str]:
-    """Return the names of the processes at several ends."""
+    """Return the names of the processes at several ends of links."""
     return frozenset(process_name(end) for end in ends)
 
 
@@ -47,22 +47,25 @@ class BrokerProcesses(Protocol):
 
 
 class ClientApplication(Protocol):
-    """A client of the workload, as faults see it. Effects act on it (`harrow.faults.effects`)."""
+    """A client of the workload, as faults see it.
+
+    Faults change it only by their effects (`harrow.faults.effects`).
+    """
 
     def is_running(self) -> bool:
-        """Return whether its process exists, paused or not, and faults can act on it."""
+        """Return whether its process exists, paused or not, so that faults can act on it."""
 
     def is_paused(self) -> bool:
         """Return whether its process is paused."""
 
     def can_become_zombie(self) -> bool:
-        """Return whether a second process of it can run beside the first."""
+        """Return whether the client can become a zombie: a second process runs beside the first."""
 
     def steps(self) -> tuple[str, ...]:
-        """Return the steps of its loop, none if it has no loop in which it can be held."""
+        """Return the steps of its loop at which it can be held; none for other clients."""
 
     def held_at(self) -> str | None:
-        """Return the step at which it is held, None if it is not held."""
+        """Return the step at which it is held; None if it is not held."""
 
     def can_be_slowed(self) -> bool:
         """Return whether it polls in a loop, which a fault can slow down."""
@@ -72,9 +75,9 @@ class ClientApplication(Protocol):
 
 
 class Environment(BrokerProcesses, Protocol):
-    """A cluster as a fault sees it: processes, machines, links, clients.
+    """A cluster as faults see it: processes, machines, links, clients.
 
-    Effects change it (`harrow.faults.effects`).
+    Faults change it only by their effects (`harrow.faults.effects`).
     """
 
     def client_names(self) -> tuple[str, ...]:
@@ -86,20 +89,20 @@ class Environment(BrokerProcesses, Protocol):
     def has_logs(self, broker: int) -> bool:
         """Return whether a process has partition logs.
 
-        Servers of the control plane alone have none.
+        ZooKeeper servers and separate controllers have none.
         """
 
     def log_dirs(self) -> int:
         """Return how many log directories each broker has."""
 
     def has_batch(self, broker: int, partition: str, offset: int | None) -> bool:
-        """Return whether a broker's disk has a partition's record at an offset; None means any."""
+        """Return whether a broker's disk has a record at *offset*; None means any record."""
 
     def may_lose_power(self, broker: int) -> bool:
-        """Return whether the campaign's budget allows that a broker loses its unflushed records."""
+        """Return whether the campaign's budget allows a broker to lose its unflushed records."""
 
     def may_lose_disk(self, broker: int) -> bool:
-        """Return whether a process has data on disk, and the campaign's budget allows its loss."""
+        """Return whether a process has a disk that it may lose within the campaign's budget."""
 
     def controller(self) -> int | None:
         """Return the broker that is controller, as an administrator sees it."""
@@ -108,65 +111,70 @@ class Environment(BrokerProcesses, Protocol):
         """Return the partitions with an incomplete ISR (``--under-replicated-partitions``)."""
 
     def is_link_cut(self, sender: End, receiver: End) -> bool:
-        """Return whether nothing passes from one end to the other."""
+        """Return whether the link from *sender* to *receiver* is cut."""
 
     def has_message_rule(self, name: str) -> bool:
-        """Return whether a rule of that name is in force."""
+        """Return whether a message rule called *name* is in force."""
 
 
 class Fault(Action):
-    """A fault: a frozen dataclass whose fields are its syntax (`harrow.cluster_model.fields`).
+    """Something that goes wrong: an action that harrow can also inject at any time.
 
-    It is made concrete before it is injected: a reference to a broker becomes the broker's id, a
-    range of durations becomes one duration. So `applies` and `effects` see ids, and draw nothing.
+    Like each action, a fault is a frozen dataclass, and its fields are its syntax in a campaign.
+    The injector makes a fault concrete before it strikes: a reference to a broker becomes the
+    broker's id, and a range of durations becomes one duration. So `applies` and `effects` see ids
+    and amounts, and draw nothing.
     """
 
     __slots__ = ()
 
     is_recorded: ClassVar[bool] = True
     parts_control_plane: ClassVar[bool] = False
-    """Whether each server or controller of ``zookeeper`` is an end of its own."""
+    """Whether the end ``zookeeper`` stands for each server of the control plane, one by one."""
 
     def take(self, operator: Operator) -> list[str]:
-        """Inject it. A script expects that it finds something to act on."""
+        """Inject the fault. A script expects that the fault finds something to act on."""
         return [] if operator.inject(self) else [f"{self.name} found nothing to act on"]
 
     def problem(self) -> str | None:
-        """Return why a campaign cannot mean this, None if it can."""
+        """Return why the values of the fields make no sense together; None if they do."""
         return None
 
     def with_choices(self, draw: Stream) -> Self:
-        """Return it with every random choice drawn, after its ends have been looked up."""
+        """Return the fault with its remaining random choices drawn.
+
+        References are already resolved.
+        """
         return self
 
     def applies(self, environment: Environment) -> bool:
-        """Return whether it has something to act on.
+        """Return whether the fault has something to act on.
 
-        A crash has nothing if the broker is down already.
+        A crash of a broker that is already down has nothing.
         """
         return self.problem() is None
 
     @abstractmethod
     def effects(self, environment: Environment) -> Effects:
-        """Return its effects, in order."""
+        """Return the effects of the fault, in order."""
 
     def is_lasting(self) -> bool:
-        """Return whether it stays in force until something ends it."""
+        """Return whether the fault stays in force until something ends it."""
         return False
 
     def on_fixed_broker(self) -> "Fault | None":
-        """Return the equivalent fault that names its broker, if this one looks it up; else None."""
+        """Return an equivalent fault that names its broker; None for a fault that already does."""
         return None
 
     def simpler(self) -> Iterator["Fault"]:
         """Yield simpler faults that may have the same outcome.
 
-        The shrinker tries defaults of fields itself.
+        The shrinker itself tries the defaults of fields.
         """
         yield from ()
 
     def crashes(self, brokers: tuple[int, ...]) -> Iterator["Fault"]:
-        """Yield crashes of one of the brokers that may have the same outcome."""
+        """Yield crashes of single *brokers* that may have the same outcome as this fault."""
         yield from ()
 
     def ends(self, other: "Fault") -> bool:
@@ -175,9 +183,9 @@ class Fault(Action):
 
 
 class LastingFault(Fault):
-    """A fault that stays in force for the time in its field of the kind `Lasts`.
+    """A fault that stays in force for a time, which is in its field of the kind `Lasts`.
 
-    None means until the cluster is healed.
+    If that is None, the fault stays in force until the cluster is healed.
     """
 
     __slots__ = ()
@@ -186,19 +194,19 @@ class LastingFault(Fault):
         return True
 
     def lasts_us(self) -> int | None:
-        """Return its drawn duration; None means until the cluster is healed."""
+        """Return how long the fault lasts; None means until the cluster is healed."""
         durations = (item.value_in(self) for item in all_fields_of(type(self)) if item.kind is LastsMarker)
         return next((low_us for low_us, _ in filter(None, durations)), None) if self.is_lasting() else None
 
     def is_in_force(self, processes: BrokerProcesses) -> bool:
-        """Return whether there is anything to undo.
+        """Return whether there is anything left to undo.
 
-        After a crash there is not, if the broker runs again already.
+        After a crash there is nothing if the broker already runs again.
         """
         return True
 
     def end(self, environment: Environment) -> Effects:
-        """Return the effects that end it: by default the undo of each of its effects."""
+        """Return the effects that end the fault: by default the undo of each of its effects."""
         return [undo for effect in self.effects(environment) if (undo := effect.undo()) is not None]
 
 
@@ -209,21 +217,21 @@ class GradualFault(LastingFault):
 
     @abstractmethod
     def steps(self, environment: Environment) -> Iterator[FaultEffect | int]:
-        """Yield its effects, and for an int wait so many microseconds before the next step."""
+        """Yield the effects of the fault, and between them ints: microseconds to wait."""
 
     def effects(self, environment: Environment) -> Effects:
-        """Return nothing: the injector takes the steps."""
+        """Return no effects: the injector takes the `steps` one by one."""
         return ()
 
 
 class LinkFault(LastingFault):
-    """A lasting fault of links. It cuts them, unless it overrides `effect_on`."""
+    """A lasting fault of links. It cuts the links, unless a subclass overrides `effect_on`."""
 
     __slots__ = ()
 
     @abstractmethod
     def links(self, environment: BrokerProcesses) -> list[Link]:
-        """Return the affected links, each direction of its own."""
+        """Return the affected links. The two directions between processes are two links."""
 
     def effect_on(self, link: Link) -> FaultEffect:
         return Cut(*link)
@@ -236,17 +244,17 @@ class LinkFault(LastingFault):
 
 
 class MessageFault(LastingFault):
-    """A lasting fault that is a rule for messages. It may end after a number of messages."""
+    """A lasting fault that is a rule for single messages. It may end after a number of messages."""
 
     __slots__ = ()
 
     @abstractmethod
     def rule(self, environment: Environment) -> MessageRule:
-        """Return the rule."""
+        """Return the rule that the fault puts into force."""
 
     def effects(self, environment: Environment) -> Effects:
         return [RuleMessages(self.rule(environment))]
 
     def messages(self) -> int | None:
-        """Return after how many messages it ends; None if their number does not end it."""
+        """Return the number of messages after which the fault ends; None if no number ends it."""
         return None

@@ -1,4 +1,4 @@
-"""Predicts the state of a cluster after effects that no target has performed yet."""
+"""Predicts the state of a cluster after effects, without performing them on a target."""
 
 from collections.abc import Iterator
 from itertools import islice
@@ -11,7 +11,7 @@ _STEPS_MAX: Final = 10_000
 
 
 class _AnyClient:
-    """A running client that every effect can act on (`harrow.faults.fault.ClientApplication`)."""
+    """A running client that allows each effect (`harrow.faults.fault.ClientApplication`)."""
 
     def is_running(self) -> bool:
         return True
@@ -34,7 +34,8 @@ ANY_CLIENT: Final = _AnyClient()
 class ForecastEnvironment:
     """A cluster in the state that effects would produce (`harrow.faults.fault.Environment`).
 
-    A fault that waits, for an application or for the ISR, continues at once.
+    A gradual fault never waits here: each application is already held at its step, and each ISR is
+    complete.
     """
 
     def __init__(self, environment: Environment) -> None:

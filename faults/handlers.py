@@ -1,4 +1,4 @@
-"""Registers how a kind of target performs effects, and why it cannot perform the others."""
+"""Registers how a kind of target performs effects, and why it cannot perform some of them."""
 
 from collections import ChainMap
 from collections.abc import Callable
@@ -11,14 +11,15 @@ E = TypeVar("E", bound=FaultEffect)
 
 
 class NotPerformedError(Exception):
-    """A target has no handler for an effect. The message says why."""
+    """A target was to perform an effect that is impossible on it. The message says why."""
 
 
 class Handler(NamedTuple):
     """How a target performs and undoes one type of effect.
 
-    Both functions take the target and the effect. ``perform`` is None if the effect is impossible.
-    ``lack`` returns the reason why the effect is impossible, perhaps only with certain values.
+    Both functions take the target and the effect. ``perform`` is None if the effect is always
+    impossible. ``lack`` returns why a given effect is impossible, or None if it is possible. The
+    answer may depend on the values of its fields.
     """
 
     perform: Callable[[Any, Any], None] | None
@@ -27,9 +28,10 @@ class Handler(NamedTuple):
 
 
 class Handlers(Generic[T_contra]):
-    """The handlers of a kind of target. An effect without a handler is impossible on such targets.
+    """The handlers of a kind of target.
 
-    Handlers of *bases* apply too, unless this object overrides them.
+    An effect without a handler is impossible on such targets. The handlers of *bases* apply too,
+    unless a handler that is registered here replaces them.
     """
 
     def __init__(self, *bases: "Handlers[T_contra]") -> None:
@@ -42,23 +44,23 @@ class Handlers(Generic[T_contra]):
         *,
         undo: Callable[[T_contra, E], None] | None = None,
     ) -> None:
-        """Register how targets perform and undo an effect. Some effects need no *undo* function.
+        """Register how targets perform and undo a type of effect.
 
-        Their undo is another effect.
+        An effect that another effect undoes needs no *undo* function.
         """
         self.handlers[effect] = Handler(perform, undo)
 
     def restrict(self, effect: type[E], lack: Callable[[E], str | None]) -> None:
-        """Register why an effect is impossible with certain values."""
+        """Register *lack*, which returns why an effect with certain values is impossible."""
         self.handlers[effect] = self.handlers[effect]._replace(lack=lack)
 
     def register_impossible(self, reason: str, *effects: type[FaultEffect]) -> None:
-        """Register why effects are impossible."""
+        """Register why these types of *effects* are always impossible."""
         for effect in effects:
             self.handlers[effect] = Handler(None, lack=lambda _: reason)
 
     def lack(self, effect: FaultEffect) -> str | None:
-        """Return why an effect is impossible, None if it is possible."""
+        """Return why an effect is impossible; None if it is possible."""
         base = effect.effect if isinstance(effect, Undo) else effect
         handler = self.handlers.get(type(base))
         if handler is None:
@@ -71,7 +73,7 @@ class Handlers(Generic[T_contra]):
         """Make a target perform an effect.
 
         Raises:
-            NotPerformedError: the target has no handler for the effect.
+            NotPerformedError: there is no handler for the effect or its undo.
 
         """
         is_undo, base = (True, effect.effect) if isinstance(effect, Undo) else (False, effect)

@@ -14,7 +14,7 @@ _STOP: Final = "With `every` and `rate`: when it ends; by default with the workl
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class At:
-    """The faults strike once, at a virtual time or at a random one from a range."""
+    """The faults strike once: at a virtual time, or at a random time from a range."""
 
     at_us: DurationRange = described("Once, at this virtual time, or at a random one from a range.", key="at")
 
@@ -38,7 +38,7 @@ class Every:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rate:
-    """The faults strike at random from ``start_us`` on, until before ``stop_us``.
+    """The faults strike at random times, from ``start_us`` until before ``stop_us``.
 
     The mean time from one strike to the next is ``mean_us``.
     """
@@ -51,14 +51,14 @@ class Rate:
 Timing = At | When | Every | Rate
 
 TIMINGS: Final[dict[str, type[Timing]]] = {"at": At, "when": When, "every": Every, "rate": Rate}
-"""The timings, by the campaign key that marks each."""
+"""The timings, by the key in a campaign that says which timing an entry has."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Injection:
-    """An entry of `faults`: a timing, and the faults that strike.
+    """An entry of a campaign's `faults`: a timing, and the faults that strike.
 
-    Each time one of several faults is drawn, unless the entry is ``serial``.
+    If there are several faults, one is drawn for each strike, unless the entry is ``serial``.
     """
 
     timing: Timing = described("When the faults strike.", key="")
@@ -66,7 +66,7 @@ class Injection:
     together: Count = described(
         "How many strike at the same time, each chosen separately; by default 1.", default=1
     )
-    # Whether all faults strike in turn, each when the previous one has ended.
+    # Whether each strike is a series: all faults in turn, each when the previous one has ended.
     serial: bool = described("Whether all faults strike.", default=False, key="", counts_if_set=True)
     repeat: Count = described(
         "How many times, each when the one before has ended; with `serial`, how many rounds. By default one.",
@@ -86,5 +86,5 @@ class Injection:
     line: int = described("The line of the entry in the file.", default=0, key="")
 
     def is_sequence(self) -> bool:
-        """Return whether several faults strike in turn each time."""
+        """Return whether each strike is several strikes in turn, of different faults or of one."""
         return self.serial or self.repeat > 1

@@ -1,6 +1,7 @@
-"""The ends of links when a fault strikes.
+"""Finds the ends of the links that a fault affects when it strikes.
 
-A campaign may name them by group, or by what brokers are at that moment.
+A campaign may name ends by a group, such as ``clients``, or by a broker's role at that moment, such
+as ``leader of t-0``.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -17,35 +18,37 @@ BROKERS: Final = "brokers"
 CLIENTS: Final = "clients"
 OTHERS: Final = "others"
 GROUPS: Final = (BROKERS, CLIENTS, OTHERS)
-"""Words for several ends: all brokers, all clients, and all not named elsewhere in the fault."""
+"""Words for several ends: all brokers, all clients, and all ends that the fault does not name."""
 ZOOKEEPER: Final = "zookeeper"
 
-_SEVERAL: Final = ("random ", "rack ", "leaders of ", "followers of ")
+_STARTS_OF_SEVERAL: Final = ("random ", "rack ", "leaders of ", "followers of ")
 
 
 def may_be_several(end: End) -> bool:
-    """Return whether a campaign's word may mean several ends, or another end at each look-up."""
+    """Return whether a word may mean several ends, or different ends at different times."""
     return isinstance(end, str) and (
-        end in (*GROUPS, "all", "any") or end.endswith("%") or end.startswith((*_SEVERAL, "follower of "))
+        end in (*GROUPS, "all", "any")
+        or end.endswith("%")
+        or end.startswith((*_STARTS_OF_SEVERAL, "follower of "))
     )
 
 
 def links_between(some: Sequence[End], others: Sequence[End], *, one_way: bool) -> list[Link]:
-    """Return the links from one side to the other, and those back, each once."""
-    # A process has no link to itself.
+    """Return each link from *some* to *others* once and, unless *one_way*, each link back."""
+    # Leave out ends that are on both sides: a process has no link to itself.
     links = [(one, other) for one in some for other in others if one != other]
     return list(dict.fromkeys(links if one_way else links + [(other, one) for one, other in links]))
 
 
 def no_link_reason(some: Sequence[End], others: Sequence[End]) -> str | None:
-    """Return why no link can exist between two sides, None if one can."""
+    """Return why there can be no link between two sides; None if there can be one."""
     ends = {*some, *others}
     is_empty = some and others and len(ends) == 1 and not any(map(may_be_several, ends))
     return "there is no link: both sides are the same" if is_empty else None
 
 
 def with_fewer_ends(fault: F) -> Iterator[F]:
-    """Yield the fault with one end fewer, for each field that has several."""
+    """Yield copies of the fault without one of its ends, for each end of a field with several."""
     for item in all_fields_of(type(fault)):
         if item.kind is LinkEndMarker and len(ends := item.value_in(fault)) > 1:
             for place in range(len(ends)):
@@ -59,11 +62,12 @@ def with_link_ends(
     look_up: Callable[[str], Sequence[int]],
     quorum: Sequence[int] = (),
 ) -> F:
-    """Return the fault with its present ends: distinct ids and names, in the order of its words.
+    """Return the fault with its words for ends replaced by the ends that they mean now.
 
-    *look_up* resolves a reference to brokers, that is a word that is neither a group nor an end.
-    For a fault that parts the control plane, ``zookeeper`` is each server of its *quorum* if there
-    are several, or if brokers are among them.
+    The ends are distinct ids and names, in the order of the words. *look_up* resolves a reference
+    to brokers: a word that is neither a group nor an end. For a fault with ``parts_control_plane``,
+    ``zookeeper`` becomes the servers in *quorum* if there are several, or if brokers are among
+    them.
     """
     everyone = (*brokers, *clients, ZOOKEEPER)
     is_several = len(quorum) > 1 or any(node in brokers for node in quorum)

@@ -33,12 +33,12 @@ from harrow.faults.link_ends import (
 )
 
 _NODES_MIN: Final = {"halves": 2, "bridge": 3, "majorities_ring": 4}
-"""How many nodes a shape needs before it cuts any link."""
+"""How many nodes each shape of a split needs, so that it cuts any link."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NetworkAckLoss(MessageFault):
-    """The broker handles the request, and its response never arrives.
+    """A broker handles a request, but its response never arrives.
 
     `reset` breaks the connection instead of delivering the response, so the client knows at once
     that the outcome is unknown. `timeout` drops the response, and the client waits for
@@ -76,7 +76,7 @@ class NetworkAckLoss(MessageFault):
         )
 
     def simpler(self) -> Iterator["NetworkAckLoss"]:
-        """Yield the loss of a single response: of any client, then of those that this matches."""
+        """Yield the loss of one response: to any Produce, and then to any request of this fault."""
         for single in (NetworkAckLoss(count=1), replace(self, count=1, probability=1.0, duration=None)):
             if single != self:
                 yield single
@@ -89,10 +89,11 @@ class NetworkAckLoss(MessageFault):
 class SlowFollower(MessageFault):
     """A follower cannot keep up: its fetches are stuck, or each of them is slow.
 
-    It still serves the partitions that it leads. `replica.lag.time.max.ms` decides whether it
-    leaves the ISR. On real brokers this affects only the connections of its fetchers. On the model
-    it also affects its other requests to brokers: with ZooKeeper, AlterPartition and
-    ControlledShutdown to the controller; for transactions, WriteTxnMarkers and AddPartitionsToTxn.
+    The broker still serves the partitions that it leads. `replica.lag.time.max.ms` decides whether
+    it leaves the ISR. On real brokers this fault affects only the connections of its fetchers. In
+    the model the fault also affects its other requests to brokers: with ZooKeeper, AlterPartition
+    and ControlledShutdown to the controller; for transactions, WriteTxnMarkers and
+    AddPartitionsToTxn.
     """
 
     name: ClassVar[str] = "slow_follower"
@@ -126,13 +127,13 @@ class SlowFollower(MessageFault):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NetworkPartition(LinkFault):
-    """No packet passes between two sides, whose members are looked up when the fault strikes.
+    """No packet passes between two sides. References in them are resolved when the fault strikes.
 
-    As with TCP, what is sent meanwhile is retransmitted when the link is back, unless one end has
+    As with TCP, what is sent meanwhile is retransmitted when the fault ends, unless one end has
     given up the connection. `between: leader of t-0` alone cuts that broker off from everything,
-    `between: clients, and: brokers` cuts the clients off from an intact cluster,
-    `between: brokers, and: brokers` cuts the brokers off from each other while clients reach them
-    all, and `between: brokers, and: zookeeper` cuts off the control plane alone.
+    `between: clients, and: brokers` cuts the clients off from an intact cluster, `between: brokers,
+    and: brokers` cuts the brokers off from each other while clients reach them all, and `between:
+    brokers, and: zookeeper` cuts off the control plane alone.
     """
 
     name: ClassVar[str] = "partition"
@@ -158,10 +159,10 @@ class NetworkPartition(LinkFault):
 class NetworkSplit(LinkFault):
     """The network splits in one of the shapes that Jepsen tests.
 
-    It puts the nodes in an order, by default at random. `halves`: the first half of the nodes,
+    The nodes are put in an order, by default a random one. `halves`: the first half of the nodes,
     rounded down, cannot reach the others. `bridge`: the same, but the node in the middle still
     reaches both halves. `majorities_ring`: each node reaches a majority, and no two nodes reach the
-    same one. A ring of fewer than four nodes cuts no link.
+    same majority. A ring of fewer than four nodes cuts no link.
     """
 
     name: ClassVar[str] = "network_split"
@@ -199,7 +200,7 @@ class NetworkSplit(LinkFault):
     def links(self, environment: BrokerProcesses) -> list[Link]:
         if self.shape == "majorities_ring":
             count = len(self.nodes)
-            # A majority is the node itself and half of the others on either side of it.
+            # A node reaches itself, and on either side of it so many nodes that this is a majority.
             reach = (count // 2 + 1) // 2
             return [
                 (one, other)
@@ -211,7 +212,7 @@ class NetworkSplit(LinkFault):
         return links_between(first, last, one_way=False)
 
     def groups(self) -> tuple[tuple[End, ...], ...]:
-        """Return the groups of nodes: two halves with the bridge, or in a ring each node alone."""
+        """Return groups of nodes: two halves with the bridge between them, or a ring's nodes."""
         middle, nodes = len(self.nodes) // 2, self.nodes
         if self.shape == "majorities_ring":
             return tuple((node,) for node in nodes)
@@ -220,7 +221,7 @@ class NetworkSplit(LinkFault):
         return nodes[:middle], nodes[middle:]
 
     def simpler(self) -> Iterator[Fault]:
-        """Yield the partition between its halves, with their members by name."""
+        """Yield a partition between its two halves, which names their members."""
         middle = len(self.nodes) // 2
         if self.order == "given" and middle:
             yield NetworkPartition(
@@ -233,8 +234,8 @@ class LinkSlow(LinkFault):
     """Messages between two sides take longer, as on a congested or long link.
 
     On real brokers this is `tc qdisc ... netem`. Connections keep their order. All connections from
-    one process to another share a limit of `bandwidth`. Nothing is lost. Kafka's settings decide
-    whether a follower keeps up, and whether a request is answered before it times out.
+    one process to another share a limit of `bandwidth`. Nothing is lost. It depends on Kafka's
+    settings whether followers keep up, and whether requests time out.
     """
 
     name: ClassVar[str] = "link_slow"
@@ -271,7 +272,7 @@ class LinkSlow(LinkFault):
 class LinkReset(Fault):
     """The connections between two sides are reset (RST), as by a firewall that forgets them.
 
-    Both ends learn at once, and reconnect. A message in flight may or may not have arrived: a
+    Both ends notice at once, and reconnect. A message in flight may or may not have arrived, so a
     producer does not know the outcome of its requests, and sends them again.
     """
 

@@ -18,8 +18,8 @@ class Message(MessageFault):
 
     Connections keep their order, so a message that is held or delayed also holds up the messages
     behind it. `reset` breaks the connection instead of delivering the message. A held message is
-    delivered on `release`, or when the cluster is healed. Its sender cannot take it back: it
-    arrives even if the sender has given up and closed the connection.
+    delivered on `release`, or when the cluster is healed. It arrives even if its sender has
+    meanwhile given up and closed the connection.
     """
 
     name: ClassVar[str] = "message"
@@ -68,13 +68,13 @@ class Message(MessageFault):
         )
 
     def messages(self) -> int | None:
-        """A rule that holds messages stays until they are released, however many it has held."""
+        """Return the ``count``; None for a rule that holds messages until they are released."""
         return None if self.action == message_rule.HOLD else self.count
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Release(Fault):
-    """Held messages are delivered, and the rule that held them ends."""
+    """Held messages are delivered, and the `message` rule that held them ends."""
 
     name: ClassVar[str] = "release"
 

@@ -1,4 +1,4 @@
-"""Protocols for what conditions and runs observe of a cluster from outside."""
+"""Defines what conditions and runs can observe of a cluster from outside."""
 
 from collections.abc import Iterable, Mapping
 from typing import Protocol
@@ -15,7 +15,7 @@ class ReplicaView(Protocol):
 
     @property
     def leo(self) -> int:
-        """Return its log end offset."""
+        """Return the end offset of its log."""
 
     @property
     def hw(self) -> int:
@@ -31,45 +31,45 @@ class ReplicaView(Protocol):
 
     @property
     def isr(self) -> tuple[int, ...]:
-        """Return the ISR as the leader has it."""
+        """Return the ISR of the partition, as this leader knows it."""
 
     @property
     def remote(self) -> Mapping[int, int]:
-        """Return the LEO of each follower as the leader has it."""
+        """Return the LEO of each follower, as this leader knows it."""
 
     @property
     def epochs(self) -> tuple[tuple[int, int], ...]:
-        """Return its leader epoch cache."""
+        """Return its leader epoch cache: pairs of leader epoch and start offset."""
 
     @property
     def log(self) -> tuple[str, ...]:
-        """Return the values in its log."""
+        """Return the values of the records in its log."""
 
     @property
     def records(self) -> Iterable[tuple[int, str]]:
-        """Return offset and value of readable records, without deleted or compacted ones."""
+        """Return (offset, value) of its records, without deleted and compacted records."""
 
 
 class Observer(Protocol):
     """A cluster, as conditions see it."""
 
     def replica(self, partition: str, broker: int) -> ReplicaView | None:
-        """Return a replica, None while its broker is down or does not host it yet."""
+        """Return a replica; None while its broker is down or does not host it yet."""
 
     def partition_state(self, partition: str) -> tuple[int, int, tuple[int, ...]] | None:
-        """Return (leader, leader epoch, ISR) from the control plane."""
+        """Return (leader, leader epoch, ISR) from the control plane; None if it has no state."""
 
     def assignment(self, partition: str) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]] | None:
-        """Return (replicas, adding replicas, removing replicas) of a partition."""
+        """Return (replicas, adding replicas, removing replicas) of a partition, if it is known."""
 
     def controller(self) -> int | None:
-        """Return the active controller, None if there is none."""
+        """Return the active controller; None if there is none."""
 
     def broker_state(self, broker: int) -> str:
         """Return ``up``, ``down`` or ``paused``."""
 
     def is_registered(self, broker: int) -> bool:
-        """Return whether a broker is registered, and in KRaft unfenced."""
+        """Return whether a broker is registered and, in KRaft, not fenced."""
 
     def is_acked(self, value: str) -> bool:
         """Return whether a send of this value was acknowledged."""
@@ -81,4 +81,4 @@ class Observer(Protocol):
         """Return whether a consumer received this value."""
 
     def first_match(self, pattern: EventPattern) -> int | None:
-        """Return the trace position after the first matching event since the previous step."""
+        """Return the trace position after the first match since the previous step, None if none."""

@@ -1,1 +1,1 @@
-"""Has the code of both control planes: interface, assignment, elections, channel to controllers."""
+"""Has what ZooKeeper and KRaft share: interface, assignment, elections, channel to controllers."""

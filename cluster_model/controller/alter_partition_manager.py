@@ -1,7 +1,7 @@
-"""Lets the controller change ISRs for a leader (``DefaultAlterPartitionManager``, KIP-497).
+"""Asks the controller to change the ISRs of a leader (``DefaultAlterPartitionManager``, KIP-497).
 
-They exist with ZooKeeper from 2.7 on, and in KRaft. Before, a leader wrote the znode itself
-(`zookeeper.alter_partition_manager`).
+This is how leaders change ISRs in KRaft, and with ZooKeeper from 2.7 on. Before 2.7 a leader wrote
+the znode itself (`zookeeper.alter_partition_manager`).
 """
 
 from collections.abc import Callable, Mapping
@@ -24,7 +24,10 @@ _RETRY_US: Final = 50 * US_PER_MS
 
 
 class DefaultAlterPartitionManager:
-    """The ISR changes of a broker: one request is in flight, and the next takes all that wait."""
+    """The ISR changes of a broker.
+
+    One request is in flight. The next one has all waiting changes.
+    """
 
     def __init__(
         self,
@@ -41,7 +44,7 @@ class DefaultAlterPartitionManager:
         self._is_under_way = False
 
     def start(self) -> None:
-        """Start nothing, because there are no periodic tasks."""
+        """Do nothing, because there are no periodic tasks."""
 
     def submit(
         self,
@@ -54,8 +57,8 @@ class DefaultAlterPartitionManager:
         members = tuple((member, broker_epochs.get(member, NO_EPOCH)) for member in state.isr)
         wanted = AlterPartition(state.leader_epoch, state.partition_epoch, members)
         if partition in self._unsent:
-            # An earlier request, from before the partition changed, has no answer yet
-            # (OPERATION_NOT_ATTEMPTED).
+            # A request from before the partition changed has no answer yet. In Kafka the new one
+            # fails with OPERATION_NOT_ATTEMPTED.
             on_altered(INELIGIBLE)
             return
         self._unsent[partition] = (wanted, on_altered)
@@ -73,7 +76,7 @@ class DefaultAlterPartitionManager:
         def on_response(response: AlterPartitionResponse) -> None:
             self._is_under_way = False
             if response.error != errors.NONE:
-                # The broker is about to be registered again; it retries until then.
+                # The broker is about to register again. It retries until it has.
                 self._host.set_timer(_RETRY_US, lambda _: self._send())
                 return
             for name in sent:
@@ -85,11 +88,11 @@ class DefaultAlterPartitionManager:
 
 
 def _outcome(error: str, partition_epoch: int) -> int:
-    """Return the outcome of an answer for a leader (``Partition.handleAlterPartitionError``).
+    """Return what an answer means for the leader (``Partition.handleAlterPartitionError``).
 
-    If the controller's state of the partition is newer, the leader gets that from the metadata log
-    or from the controller. If it is older, the sender is no longer the controller, and the channel
-    retries with the next one.
+    If the controller has a newer state of the partition, the leader gets that state from the
+    metadata log or from the controller. If the controller has an older state, it is no longer the
+    active controller, and the channel sends the request to the next one.
     """
     if error == errors.INELIGIBLE_REPLICA:
         return INELIGIBLE

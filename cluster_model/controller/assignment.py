@@ -1,4 +1,4 @@
-"""Assigns the replicas of a new topic to brokers (``AdminUtils.assignReplicasToBrokers``)."""
+"""Assigns the replicas of topics to brokers (``AdminUtils.assignReplicasToBrokers``)."""
 
 from collections.abc import Collection, Mapping, Sequence
 
@@ -7,7 +7,7 @@ from harrow.cluster_model.topology import ClusterSpec
 
 
 def topic_assignments(spec: ClusterSpec) -> dict[str, tuple[tuple[int, ...], ...]]:
-    """Return the replicas of each topic's partitions: the topic's own, or Kafka's assignment."""
+    """Return the replicas of each topic's partitions, as the campaign or Kafka assigns them."""
     initial = spec.initial_brokers()
     brokers = [broker.id for broker in initial]
     racks = {broker.id: broker.rack for broker in initial if broker.rack is not None}
@@ -19,7 +19,7 @@ def topic_assignments(spec: ClusterSpec) -> dict[str, tuple[tuple[int, ...], ...
 
 
 def partition_assignments(spec: ClusterSpec) -> dict[str, tuple[int, ...]]:
-    """Return the replicas of each partition by its name."""
+    """Return the replicas of each partition, by the partition's name."""
     assigned = topic_assignments(spec)
     return {
         f"{topic}-{number}": replicas
@@ -39,10 +39,12 @@ def assign_replicas(
 ) -> tuple[tuple[int, ...], ...]:
     """Return the replicas of each partition, preferred leader first.
 
-    The first replica of partition i is on broker (i + start) mod n. The others follow at a shifted
-    distance, so that each broker's partitions have their followers on different brokers. With
-    racks, brokers alternate by rack, and a replica prefers a rack, then a broker, that has none
-    yet. Kafka draws start and shift; here both are 0 by default.
+    With n brokers, the first replica of partition i is on broker (i + *start_index*) mod n. The
+    other replicas follow at a distance that is shifted after every n partitions, so that the
+    partitions of a broker have their followers on different brokers. With *racks*, the brokers are
+    ordered so that racks alternate, and a replica goes to a rack, or else to a broker, without a
+    replica of the partition if there is any. Kafka draws *start_index* and *start_shift*. Here both
+    are 0 by default.
     """
     if racks:
         return _assign_rack_aware(
@@ -56,15 +58,17 @@ def assign_replicas(
             shift += 1
         first = (partition + start_index) % count
         replicas = [brokers[first]]
-        replicas += [brokers[_replica_index(first, shift, j, count)] for j in range(replication_factor - 1)]
+        replicas += [
+            brokers[_replica_index(first, shift, number, count)] for number in range(replication_factor - 1)
+        ]
         assignment.append(tuple(replicas))
     return tuple(assignment)
 
 
 def refusal_of_partitions(live: Collection[int], first: Sequence[int], existing: int, total: int) -> str:
-    """Return why a topic gets no more partitions, or `errors.NONE`.
+    """Return the error of a request for *total* partitions of a topic, or `errors.NONE`.
 
-    It has *existing* partitions, the first of them on *first*.
+    The topic has *existing* partitions. The replicas of its partition 0 are *first*.
     """
     if not existing:
         return errors.UNKNOWN_TOPIC_OR_PARTITION
@@ -78,8 +82,8 @@ def assign_partitions(
 ) -> tuple[tuple[int, ...], ...]:
     """Return the replicas of a topic's additional partitions (``AdminZkClient.addPartitions``).
 
-    Each has as many as partition 0, whose replicas are *first*, and the assignment continues from
-    there.
+    Each partition has as many replicas as partition 0, whose replicas are *first*. The assignment
+    continues from that partition.
     """
     start = next((index for index, broker in enumerate(brokers) if broker >= first[0]), 0)
     usable_racks = racks if all(broker in racks for broker in brokers) else {}
@@ -128,7 +132,7 @@ def _rack_replica_index(first: int, shift: int, replica: int, brokers: int) -> i
 
 
 def _alternate_racks(brokers: Sequence[int], racks: Mapping[int, str]) -> list[int]:
-    """Return the brokers with neighbours in different racks (``getRackAlternatedBrokerList``)."""
+    """Return the brokers in an order in which racks alternate (``getRackAlternatedBrokerList``)."""
     by_rack: dict[str, list[int]] = {}
     for broker in sorted(brokers):
         by_rack.setdefault(racks[broker], []).append(broker)

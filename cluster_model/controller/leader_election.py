@@ -1,6 +1,6 @@
 """Elects leaders of partitions (``Election.scala``, ``PartitionStateMachine.scala``).
 
-Candidates are tried in the order of the assignment, not of the ISR or of their LEO.
+Candidates are tried in the order of the assignment, which is not the order of the ISR or of LEOs.
 """
 
 from harrow.cluster_model.protocol import LeaderAndIsr
@@ -9,7 +9,7 @@ from harrow.cluster_model.protocol import LeaderAndIsr
 def elect_for_offline(
     current: LeaderAndIsr, assignment: tuple[int, ...], live_brokers: frozenset[int], *, unclean: bool
 ) -> LeaderAndIsr | None:
-    """Return the new state of a partition without a leader; None if no replica may lead.
+    """Return the new state of a partition that has no leader; None if no replica may lead.
 
     The first live replica in the ISR leads. If there is none and *unclean* is true, the first live
     replica leads and becomes the whole ISR.
@@ -32,8 +32,9 @@ def elect_for_controlled_shutdown(
 ) -> LeaderAndIsr | None:
     """Return the state without brokers that shut down; None if no other ISR member can lead.
 
-    After ``controlledShutdownPartitionLeaderElection``, ``ControlledShutdownLeaderSelector`` before
-    1.1. The election is never unclean: a leader that no replica can replace leads until it stops.
+    Modelled on ``controlledShutdownPartitionLeaderElection`` (before 1.1
+    ``ControlledShutdownLeaderSelector``). The election is never unclean: a leader that no replica
+    can replace leads until it stops.
     """
     isr = tuple(member for member in current.isr if member not in shutting_down)
     for broker in assignment:
@@ -52,8 +53,8 @@ def elect_preferred(
 ) -> LeaderAndIsr | None:
     """Return the state led by the preferred replica; None unless it is live and in the ISR.
 
-    Without *from_isr* it may be outside the ISR (a mutant). With *re_elects* it is elected even if
-    it leads already.
+    Without *from_isr*, a known flaw, it may be outside the ISR. With *re_elects* it is elected even
+    if it already leads.
     """
     preferred = assignment[0]
     is_eligible = preferred in current.isr or not from_isr
@@ -65,9 +66,9 @@ def elect_preferred(
 def elect_for_reassignment(
     current: LeaderAndIsr, target: tuple[int, ...], live_brokers: frozenset[int]
 ) -> LeaderAndIsr | None:
-    """Return the state led by a target replica of a reassignment; None if the ISR has no live one.
+    """Return the state led by a target replica of a reassignment; None if none of them may lead.
 
-    The ISR stays the same (``reassignPartitionLeaderElection``); removed replicas leave it later.
+    The ISR stays the same (``reassignPartitionLeaderElection``). Removed replicas leave it later.
     """
     for broker in target:
         if broker in live_brokers and broker in current.isr:
@@ -78,8 +79,8 @@ def elect_for_reassignment(
 def without_replica(current: LeaderAndIsr, broker: int) -> LeaderAndIsr:
     """Return the state without a replica that is offline.
 
-    The last member stays in the ISR, so that it can lead again. If the replica was the leader,
-    there is none now.
+    The last member stays in the ISR, so that it can lead again. If the replica was the leader, the
+    partition has no leader now.
     """
     leader = -1 if current.leader == broker else current.leader
     isr = current.isr if len(current.isr) == 1 else tuple(m for m in current.isr if m != broker)

@@ -12,20 +12,20 @@ from harrow.cluster_model.sim.virtual_time import US_PER_MS
 
 RECONNECT_BACKOFF_US: Final = 50 * US_PER_MS
 NO_CONTROLLER_BACKOFF_US: Final = 100 * US_PER_MS
-"""The wait while no controller is known (``NodeToControllerRequestThread.doWork``)."""
+"""The wait if no controller is known (``NodeToControllerRequestThread.doWork``)."""
 
 NO_NODE: Final = -1
 
 OnAnswer = Callable[[Any], None]
-"""Called with the answer, or with None after the timeout."""
+"""A callback that gets the answer, or None if the request was given up."""
 
 
 class NodeToControllerChannel:
-    """Ordered requests, one in flight, each retried until the active controller has answered.
+    """Sends requests in order, each again and again until the active controller has answered it.
 
-    *server_of* returns a controller's server name, and *listener* is its listener.
-    *active_controller* returns the active controller that the broker knows. After
-    *retry_timeout_us* a request is no longer retried.
+    One request is in flight at a time. *server_of* returns the network name of a controller, and
+    *listener* is the listener to which the channel connects. *active_controller* returns the active
+    controller, as far as the broker knows. After *retry_timeout_us* a request is given up.
     """
 
     def __init__(
@@ -51,13 +51,13 @@ class NodeToControllerChannel:
         self._is_closed = False
 
     def send(self, request: Any, on_answer: OnAnswer) -> None:
-        """Send a request after those before it."""
+        """Send a request, after all requests that were sent earlier."""
         self._queue.append((request, on_answer, self._host.clock.now_us))
         if not self._is_sending:
             self._send_next(None)
 
     def close(self) -> None:
-        """Send nothing more."""
+        """Send no more requests."""
         self._is_closed = True
         for client in self._clients.values():
             client.close()
@@ -94,16 +94,16 @@ class NodeToControllerChannel:
 
     def _complete(self, on_answer: OnAnswer, response: Any) -> None:
         self._queue.popleft()
-        # A request that the callback sends comes after those that wait.
+        # If the callback sends a request, that request must come after those that already wait.
         self._is_sending = True
         on_answer(response)
         self._send_next(None)
 
 
 def _is_of_other_controller(response: Any) -> bool:
-    """Return whether the sender of an answer is not the active controller, or is behind it.
+    """Return whether an answer comes from a node that is not, or no longer, the active controller.
 
-    ``errorCounts`` of a response has both errors.
+    As in ``errorCounts`` of a Kafka response, this includes the errors of partitions.
     """
     return bool(response.error == errors.NOT_CONTROLLER) or (
         isinstance(response, AlterPartitionResponse)

@@ -1,7 +1,8 @@
-"""Names the invariants of the model. Each holds inside a cluster at every moment.
+"""Declares the invariants of the model.
 
-A rule judges the clients' history after a run. An invariant is checked during the run, so a breach
-shows where it happens, even if no client ever notices.
+An invariant holds inside a cluster at every moment. A rule, in contrast, judges the clients'
+history after a run. An invariant is checked during the run, so a breach is reported when it
+happens, even if no client ever notices it.
 """
 
 from typing import Final
@@ -34,10 +35,11 @@ ONE_OWNER_PER_PARTITION: Final = "one-owner-per-partition"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Invariant:
-    """An invariant, with the Kafka class, KIP or ticket as its ``source``.
+    """An invariant.
 
-    If an invariant is ``shown_by_trace``, the trace alone shows a breach, so the run needs no
-    check. ``since`` is the first Kafka release that promises the invariant.
+    ``source`` names the class of Kafka, KIP or ticket that it comes from. If it is
+    ``shown_by_trace``, a breach can be found in the trace later, so it is not checked during the
+    run. ``since`` is the first release of Kafka that promises the invariant.
     """
 
     name: str
@@ -220,13 +222,13 @@ INVARIANTS: Final[dict[str, Invariant]] = {
         ),
     )
 }
-"""Invariants by name, in the order of their listing."""
+"""The invariants, by name."""
 
 
 def is_promised(name: str, release: str) -> bool:
-    """Return whether a Kafka release, such as ``2.4``, promises an invariant."""
+    """Return whether a release of Kafka, such as ``2.4``, promises an invariant."""
     return INVARIANTS[name].since <= tuple(map(int, release.split(".")))
 
 
 SHOWN_BY_TRACE: Final = frozenset(name for name, invariant in INVARIANTS.items() if invariant.shown_by_trace)
-"""The invariants that need no check during the run."""
+"""The invariants that are not checked during the run."""

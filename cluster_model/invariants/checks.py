@@ -1,4 +1,4 @@
-"""Lets checks of invariants register for events and report breaches."""
+"""Lets the checks of invariants register for changes of replicas, and report breaches."""
 
 from collections.abc import Callable
 from dataclasses import field
@@ -13,9 +13,10 @@ OnReplica = list[Callable[[WatchedReplica], None]]
 
 @dataclass(slots=True)
 class Checks:
-    """The callbacks for each change of a replica. A check adds itself to the lists that it needs.
+    """The callbacks for each kind of change of a replica.
 
-    A check of brokers or controllers subscribes to the ``trace`` itself.
+    A check adds its methods to the lists that it needs. A check of brokers or controllers
+    subscribes to the ``trace`` itself.
     """
 
     trace: Trace
@@ -30,7 +31,7 @@ class Checks:
     _reported_breaches: set[tuple[str, int, str, int]] = field(default_factory=set)
 
     def watch_replicas(self) -> bool:
-        """Return whether any check needs changes of replicas."""
+        """Return whether any check needs to know of changes of replicas."""
         return bool(
             self.on_append
             or self.on_checkpoint
@@ -43,7 +44,7 @@ class Checks:
         )
 
     def report_breach(self, invariant: str, replica: WatchedReplica, offset: int, details: str) -> None:
-        """Report a replica, once per leader epoch, because a breach often lasts for a while."""
+        """Report a breach by a replica, once per leader epoch, because a breach often lasts."""
         self.report_broker_breach(
             invariant, replica.broker, replica.partition.name, replica.partition.leader_epoch, offset, details
         )
@@ -51,7 +52,7 @@ class Checks:
     def report_broker_breach(
         self, invariant: str, broker: int, partition: str, epoch: int, offset: int, details: str
     ) -> None:
-        """Report a broker, once per epoch."""
+        """Report a breach by a broker, once per *partition* and *epoch*."""
         key = (invariant, broker, partition, epoch)
         if key not in self._reported_breaches:
             self._reported_breaches.add(key)

@@ -1,4 +1,4 @@
-"""Checks the invariants of controllers, and of the brokers that obey them."""
+"""Checks the invariants of controllers, and of the brokers that obey their requests."""
 
 from collections.abc import Callable, Mapping
 from typing import Final
@@ -89,19 +89,19 @@ class RegisteredBeforeControl:
 
     def __init__(self, checks: Checks) -> None:
         self._report_broker_breach = checks.report_broker_breach
-        self._on_registered: set[int] = set()
+        self._registered_brokers: set[int] = set()
         checks.trace.subscribe(events.RegistrationLearned, self._on_registration)
         checks.trace.subscribe(events.BrokerStopped, self._on_broker_stopped)
         checks.trace.subscribe(events.ControlRequestObeyed, self._on_control_request)
 
     def _on_registration(self, _at_us: int, broker: int, _broker_epoch: int) -> None:
-        self._on_registered.add(broker)
+        self._registered_brokers.add(broker)
 
     def _on_broker_stopped(self, _at_us: int, broker: int, _cause: str) -> None:
-        self._on_registered.discard(broker)
+        self._registered_brokers.discard(broker)
 
     def _on_control_request(self, _at_us: int, broker: int, api: str, controller_epoch: int) -> None:
-        if broker not in self._on_registered:
+        if broker not in self._registered_brokers:
             details = f"it obeyed {api} before it registered, which was meant for its previous process"
             self._report_broker_breach(
                 catalogue.REGISTERED_BEFORE_CONTROL, broker, "", controller_epoch, -1, details
@@ -109,7 +109,7 @@ class RegisteredBeforeControl:
 
 
 class RegistrationsKnown:
-    """A controller uses the current registrations of brokers."""
+    """A controller knows the current registration of each broker."""
 
     def __init__(self, checks: Checks) -> None:
         self._report_broker_breach = checks.report_broker_breach
@@ -135,10 +135,10 @@ class RegistrationsKnown:
 
 
 class FailoverShrinksIsr:
-    """A new controller removes dead brokers from the ISRs.
+    """A new controller removes dead brokers from ISRs.
 
-    A broker without a session may still run and rejoin an ISR in the meantime, because leaders do
-    not know about sessions.
+    A broker without a session may still run, and may rejoin an ISR in the meantime, because leaders
+    know nothing of sessions.
     """
 
     def __init__(self, checks: Checks) -> None:
@@ -167,7 +167,7 @@ class FailoverShrinksIsr:
         leadership: Mapping[str, LeaderAndIsr],
     ) -> None:
         if controller_epoch < self._current_epoch:
-            return  # A later controller has replaced this one, and now owns the ISRs.
+            return  # A later controller has replaced this one, and is now responsible for the ISRs.
         for partition, state in leadership.items():
             for broker in state.isr if len(state.isr) > 1 else ():
                 if broker in dead and (partition, broker) not in self._isr_joins:
@@ -183,17 +183,19 @@ class FailoverShrinksIsr:
 class UncleanReplicaNotElected:
     """A replica that may have lost records leads only if no other replica can (KIP-966).
 
-    While its session lasts, a dead broker can still be elected. So the check begins with the
-    broker's next registration, from which the controller learns how the broker stopped. A late
-    heartbeat of the previous process may still unfence that process. A broker that dies before it
-    registers has not opened its logs.
+    A dead broker can be elected while its session lasts. So the check of a broker begins with its
+    next registration, from which the controller learns how the broker stopped. Until then, a late
+    heartbeat of the previous process may still unfence that process. A process that dies before it
+    has registered has not opened its logs, so its stop does not count.
     """
 
     def __init__(self, checks: Checks) -> None:
         self._report_broker_breach = checks.report_broker_breach
-        # For each broker back from an unclean stop, the partitions whose ISR it has joined since.
+        # For each broker that is back after an unclean stop: the partitions whose ISR it has joined
+        # since.
         self._isr_joins: dict[int, set[str]] = {}
-        # The broker epoch of the process that stopped uncleanly, and of the one that runs.
+        # For each broker: the broker epoch of the process that stopped uncleanly, and of the one
+        # that runs.
         self._stopped: dict[int, int] = {}
         self._serving: dict[int, int] = {}
         self._isrs: dict[str, tuple[int, ...]] = {}
@@ -217,7 +219,7 @@ class UncleanReplicaNotElected:
             self._stopped[broker] = broker_epoch
 
     def _on_clean_shutdown(self, at_us: int, broker: int) -> None:
-        """Count the stop as clean, even if the process is killed before it ends."""
+        """Count the stop as clean, even if the process is killed before it has ended."""
         self._on_broker_stop(at_us, broker, events.SHUT_DOWN)
 
     def _on_registration_learned(self, _at_us: int, broker: int, broker_epoch: int) -> None:
@@ -259,14 +261,14 @@ class UncleanReplicaNotElected:
         reason: str,
     ) -> None:
         if reason == REASSIGNMENT:
-            # In KRaft an ISR that a leader writes may complete a reassignment and elect a new
-            # member of it.
+            # In KRaft, an ISR that a leader requests may complete a reassignment and elect a new
+            # ISR member.
             self._on_isr_written(at_us, controller, partition, leader_epoch, isr)
         self._isrs[partition] = isr
         joined = self._isr_joins.get(leader)
         if joined is None or partition in joined:
             return
-        # From now on, this leader's log is the reference.
+        # From now on the records of this leader are the committed ones.
         joined.add(partition)
         if not unclean:
             details = f"controller {controller} elected it although it stopped uncleanly and has not rejoined the ISR"

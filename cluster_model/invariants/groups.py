@@ -1,4 +1,4 @@
-"""Checks the invariants of groups: which commits and partition owners a coordinator accepts."""
+"""Checks the invariants of groups: which commits and which owners a coordinator accepts."""
 
 from collections.abc import Callable
 from typing import Final
@@ -26,7 +26,8 @@ class CommitsOfPresentGeneration:
         current: int,
         offsets: tuple[tuple[str, int], ...],
     ) -> None:
-        # A consumer without a generation assigns its own partitions or commits in a transaction.
+        # A consumer that assigns partitions to itself, or commits in a transaction, sends no
+        # generation.
         if 0 <= generation < current:
             partition, offset = offsets[0]
             details = f"{member} of group {group} committed in generation {generation}, when the group was in {current}"
@@ -38,8 +39,8 @@ class CommitsOfPresentGeneration:
 class OneOwnerPerPartition:
     """A coordinator assigns no partition that another member of the group owns.
 
-    Each coordinator is checked separately, because a coordinator that was replaced without noticing
-    cannot reach a member.
+    Each coordinator is checked by itself. A coordinator that was replaced without noticing may
+    assign partitions again, but no member learns of that.
     """
 
     def __init__(self, checks: Checks) -> None:

@@ -14,7 +14,10 @@ from harrow.cluster_model.log.record_batch import NO_PRODUCER_ID, NO_SEQUENCE, R
 
 
 class HwMonotonic:
-    """A leader's high watermark never falls. A new leader begins with that of the follower."""
+    """A leader's high watermark never falls.
+
+    A new leader begins with the one it had as follower.
+    """
 
     def __init__(self, checks: Checks) -> None:
         self._report_breach = checks.report_breach
@@ -45,11 +48,12 @@ class HwWithinLog:
 
 
 class EpochCacheMonotonic:
-    """Epochs rise along a log, in its cache and in its batches.
+    """Leader epochs rise along a log, in its epoch cache and in its batches.
 
     Batches below the log start offset stay until their segment is deleted, but nothing reads them,
-    and the epoch cache drops their entries (``truncateFromStart``). A follower that truncates to
-    its log start offset may therefore continue there with an older epoch from an unclean leader.
+    and the epoch cache has no entries for them (``truncateFromStart``). So a follower that
+    truncates to its log start offset may continue there with an older epoch, from an unclean
+    leader. That is no breach.
     """
 
     def __init__(self, checks: Checks) -> None:
@@ -66,7 +70,7 @@ class EpochCacheMonotonic:
         batches = replica.file.batches
         batch = batches[-1]
         entries, checked = log.epochs.entries, replica.checked_entries
-        # Compared by value, because compiled code has no identity of tuples.
+        # Entries are compared by value, because tuples of compiled code have no identity.
         is_checked = entries[-1] == checked[-1] if entries and checked else not entries and not checked
         if not is_checked:
             self._check_cache(replica)
@@ -86,13 +90,13 @@ class EpochCacheMonotonic:
         self._check_cache(replica)
 
     def _check_cache(self, replica: WatchedReplica) -> None:
-        """Check the new entries of the cache against each other and the last checked entry."""
+        """Check that the new entries of the cache rise, starting from the last checked entry."""
         log = replica.log
         if log is None:
             return
         entries, checked = log.epochs.entries, replica.checked_entries
-        # Entries never change and are only removed from the end, so everything below an old entry
-        # is unchanged.
+        # Entries never change and are removed only from the end. So if an old entry is still there,
+        # all entries before it are unchanged.
         while checked and (len(checked) > len(entries) or checked[-1] != entries[len(checked) - 1]):
             checked.pop()
         for entry in entries[len(checked) :]:
@@ -120,7 +124,7 @@ class ProducerStateMatchesLog:
         log = replica.log
         batch = replica.file.batches[-1]
         if log is None or batch.producer_id == NO_PRODUCER_ID or batch.base_sequence == NO_SEQUENCE:
-            return  # Markers and batches of coordinators have no sequence number.
+            return  # Markers and batches by coordinators have no sequence number.
         replica.last_batches[batch.producer_id] = batch.base_offset
         entry = log.producers.entries.get(batch.producer_id)
         if entry is None:
@@ -140,17 +144,17 @@ class ProducerStateMatchesLog:
             self._report_breach(catalogue.PRODUCER_STATE_MATCHES_LOG, replica, batch.base_offset, details)
         if replica.file.compacts:
             return  # A replica knows nothing about records that compaction removed before it fetched them.
-        # A leader with a new log knows nothing about records that retention deleted (KAFKA-7190),
-        # and accepts them again. A follower with other records there still continues at its
-        # leader's log start.
+        # A leader with a new log knows nothing of records that retention deleted (KAFKA-7190), and
+        # accepts them again. A follower that has other records at those offsets may still continue
+        # at its leader's log start.
         begin = max(log.log_start_offset, replica.partition.deleted_below)
         is_next = len(retained) < 2 or first == retained[-2][1] + 1 or retained[-2][2] < begin
         if not is_next:
             details = f"producer id {batch.producer_id} has sequence number {first} after {retained[-2][1]}"
             self._report_breach(catalogue.PRODUCER_STATE_MATCHES_LOG, replica, batch.base_offset, details)
-        # If the log retains fewer batches than may be in flight, the first of them must be the
-        # producer's first: the one with sequence number 0, or since KIP-360 its first batch in this
-        # log. A log that began at its leader's log start may never have had it.
+        # If the log remembers fewer batches than may be in flight, the first of them must be the
+        # producer's first batch: the one with sequence number 0, or since KIP-360 its first batch
+        # in this log. A log that began at its leader's log start may never have had that batch.
         in_flight_max = log.producers.in_flight_max
         if (
             len(retained) < in_flight_max
@@ -165,10 +169,10 @@ class ProducerStateMatchesLog:
             self._report_breach(catalogue.PRODUCER_STATE_MATCHES_LOG, replica, batch.base_offset, details)
 
     def _check_all(self, replica: WatchedReplica) -> None:
-        """Check the last batches of every producer after the state was rebuilt from the log."""
+        """Check the last batches of each producer, after its state was rebuilt from the log."""
         log = replica.log
-        # Compaction keeps only the last batch of a producer, and a later truncation may remove that
-        # too.
+        # Compaction keeps only the last batch of a producer, and a later truncation may remove even
+        # that.
         if log is None or not log.producers.entries or replica.file.compacts:
             return
         _update_last_batches(replica)
@@ -181,7 +185,7 @@ class ProducerStateMatchesLog:
             are_last = (
                 retained[-1][2] == replica.last_batches.get(producer_id)
                 and all(_has_batch(replica, producer_id, batch) for batch in retained)
-                # They are in order, without a gap.
+                # The batches are in order, and there is no gap between them.
                 and all(
                     first == last_before + 1 and offset > offset_before
                     for (_, last_before, offset_before), (first, _, offset) in pairwise(retained)
@@ -194,7 +198,7 @@ class ProducerStateMatchesLog:
 
 
 def _has_earlier(replica: WatchedReplica, batch: RecordBatch, offset: int) -> bool:
-    """Return whether a log has a batch of the same producer id and epoch below an offset."""
+    """Return whether a log has, below *offset*, a batch of the same producer id and epoch."""
     place = bisect_left(replica.file.base_offsets, offset)
     for earlier in reversed(replica.file.batches[:place]):
         if earlier.producer_id == batch.producer_id and earlier.base_sequence != NO_SEQUENCE:
@@ -220,7 +224,7 @@ def _update_last_batches(replica: WatchedReplica) -> None:
     """Update ``last_batches`` after a truncation."""
     file, last_batches = replica.file, replica.last_batches
     if last_batches:
-        # Truncation removes whole batches, even if the log then ends within one.
+        # Truncation removes whole batches, even if the log then ends in the middle of one.
         last = file.base_offsets[-1] if file.base_offsets else -1
         cut = {producer_id for producer_id, offset in last_batches.items() if offset > last}
     else:
@@ -243,7 +247,7 @@ def _mismatch(producer_id: int, entry: ProducerStateEntry) -> str:
 
 
 def _has_unrecorded_end(file: LogFile) -> bool:
-    """Return whether a log ends above its last batch, which only the running process knows."""
+    """Return whether a log ends above its last batch. Only the running process knows that end."""
     return file.read_end_offset() < file.log_end_offset
 
 
@@ -283,10 +287,11 @@ class CheckpointWithinLog:
     def _check_opened(self, replica: WatchedReplica) -> None:
         """Compare the recovery point with the log.
 
-        Unlike the high watermark, it covers only flushed data. If a log is truncated in the middle
-        of a batch, or where compaction removed the last batches, the log and its recovery point end
-        above the last batch (``Log.truncateTo``). The next process sees only the batches. If the
-        directory is not writable when its log is truncated, the old checkpoint stays.
+        Unlike a high watermark, a recovery point covers only flushed data, so the log must reach
+        it. There are two exceptions. If a log is truncated in the middle of a batch, or where
+        compaction removed the last batches, the log and its recovery point end above the last batch
+        (``Log.truncateTo``), and the next process sees only the batches. If the directory is not
+        writable when its log is truncated, the old checkpoint stays.
         """
         recovery_point = replica.disk.checkpoint(RECOVERY_POINT_OFFSET_CHECKPOINT, replica.partition.name)
         leo = replica.file.log_end_offset
@@ -307,7 +312,7 @@ class ShutdownFlushesLogs:
     def _check(self, replica: WatchedReplica) -> None:
         file, name = replica.file, replica.partition.name
         if replica.disk.dir_of(name) in replica.disk.unclean_dirs:
-            return  # Its directory was not writable. It will be recovered when it is.
+            return  # The directory was not writable. Its logs are recovered once it is.
         recovery_point = replica.disk.checkpoint(RECOVERY_POINT_OFFSET_CHECKPOINT, name)
         safe = min(file.flushed_offset, recovery_point)
         if safe < file.log_end_offset:

@@ -1,8 +1,8 @@
 """Checks the invariants of a cluster while it runs.
 
-The monitor subscribes to events, and each check looks only at what has changed. A broken invariant
-is an event of the trace and not an error, because a run of an old release or a mutant may look for
-it.
+The monitor subscribes to events, and each check looks only at what has changed. A breach is an
+event of the trace and not an error, because a run of an old release or of a known flaw may be meant
+to find it.
 """
 
 from collections.abc import Collection, Mapping
@@ -28,11 +28,11 @@ class LiveReplicas(Protocol):
         """Return the open log of a broker's replica."""
 
     def leader(self, broker: int, partition: str) -> Leader:
-        """Return a leading replica as its broker sees it."""
+        """Return the state of a partition on its leader, *broker*."""
 
 
 class InvariantMonitor:
-    """The checks of one cluster. Invariants that are not checked cost nothing."""
+    """Runs the checks of one cluster. Invariants that are not checked cost no time."""
 
     __slots__ = ("_checks", "_disks", "_live", "_partitions")
 
@@ -50,7 +50,7 @@ class InvariantMonitor:
         self._subscribe(trace)
 
     def _subscribe(self, trace: Trace) -> None:
-        """Subscribe to the events that a check needs."""
+        """Subscribe to the events that the registered checks need."""
         checks = self._checks
         if checks.watch_replicas():
             trace.subscribe(events.LogOpened, self._log_opened)
@@ -95,7 +95,7 @@ class InvariantMonitor:
             replica.hw = replica.log.high_watermark
 
     def _on_truncation(self, _at_us: int, broker: int, partition: str, *_: Any) -> None:
-        """Handle a truncation, which may also have lowered the high watermark."""
+        """Check a truncated log. The truncation may also have lowered the high watermark."""
         replica = self._partitions[partition].replicas[broker]
         for check in self._checks.on_truncate:
             check(replica)
@@ -105,7 +105,10 @@ class InvariantMonitor:
     def _checkpoint_written(
         self, _at_us: int, broker: int, kind: str, offsets: tuple[tuple[str, int], ...]
     ) -> None:
-        """Check the broker's open logs. Entries of other logs are old."""
+        """Check the entries of the broker's open logs.
+
+        The entries of other logs have not changed.
+        """
         for name, offset in offsets:
             replica = self._partition(name).replica(broker)
             if replica.log is not None:
@@ -113,7 +116,7 @@ class InvariantMonitor:
                     check(replica, kind, offset)
 
     def _log_deleted(self, _at_us: int, broker: int, partition: str, _leo: int) -> None:
-        """Drop the replica. A later one of the same broker is a new one."""
+        """Forget the replica. If the broker gets a replica again, that is a new one."""
         self._partition(partition).replicas.pop(broker, None)
 
     def _log_start_raised(self, _at_us: int, _broker: int, partition: str, offset: int, *_: Any) -> None:
@@ -124,7 +127,7 @@ class InvariantMonitor:
         self._partition(partition).assigned = replicas
 
     def _on_broker_stop(self, _at_us: int, broker: int, cause: str) -> None:
-        """Close the broker's logs. It no longer leads."""
+        """Note that the broker's logs are closed, and that it leads nothing."""
         for partition in self._partitions.values():
             replica = partition.replicas.get(broker)
             if replica is not None:
@@ -136,7 +139,7 @@ class InvariantMonitor:
     # Leaders and ISRs
 
     def _became_leader(self, _at_us: int, broker: int, partition: str, *_: Any) -> None:
-        """Handle a new leader, or a new epoch of the same one."""
+        """Check a new leader, or the same leader in a new epoch."""
         watched = self._partition(partition)
         replica = watched.replica(broker)
         leader = replica.leader = self._live.leader(broker, partition)
@@ -164,7 +167,7 @@ class InvariantMonitor:
     ) -> None:
         """Apply a leader epoch and its ISR once they are written.
 
-        Leaders may hear of them late or never.
+        Leaders may learn of them late or never.
         """
         self._set_isr(self._partition(partition), leader_epoch, isr)
 
@@ -175,7 +178,7 @@ class InvariantMonitor:
         return partition
 
     def _set_isr(self, partition: WatchedPartition, leader_epoch: int, isr: tuple[int, ...]) -> None:
-        """Set the ISR of a partition, unless a later leader epoch already has one."""
+        """Set the ISR of a partition, unless the ISR of a later leader epoch is already known."""
         if leader_epoch < partition.leader_epoch:
             return
         joined = [partition.replica(broker) for broker in isr if broker not in partition.isr]

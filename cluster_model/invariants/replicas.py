@@ -1,4 +1,4 @@
-"""Checks the invariants that relate several replicas or several controllers."""
+"""Checks the invariants that compare several replicas or several controllers."""
 
 from collections.abc import Callable, Mapping
 from typing import Final
@@ -18,7 +18,7 @@ from harrow.cluster_model.log.disk import LogFile
 
 @dataclass(slots=True, eq=False)
 class _Committed:
-    """The committed records of a partition: everything below an offset of a leader's log."""
+    """The committed records of a partition: those below ``end`` in a leader's log, ``file``."""
 
     file: LogFile
     end: int = 0
@@ -27,9 +27,10 @@ class _Committed:
 class IsrHoldsCommitted:
     """Every member of the ISR has all committed records.
 
-    The check runs when a leader raises its high watermark, for the ISR that this leader knows; when
-    a replica joins the ISR or becomes leader; and when a member of the ISR truncates or opens its
-    log. A leader without committed records is reported once. From then on its log is the reference.
+    The check runs when a leader raises its high watermark, and then for the ISR that this leader
+    knows. It also runs when a replica joins the ISR or becomes the leader, and when a member of the
+    ISR truncates or opens its log. A leader that lacks committed records is reported once. From
+    then on its log is what others are compared with.
     """
 
     def __init__(self, checks: Checks) -> None:
@@ -53,7 +54,7 @@ class IsrHoldsCommitted:
                 missing = _first_missing(member.file, file, start, high_watermark)
                 if missing is not None:
                     self._report(member, missing, high_watermark)
-        # The current leader need not have records that a previous one still commits.
+        # The current leader need not have records that a deposed leader still commits.
         if leader.leader_epoch >= partition.leader_epoch:
             committed = self._committed[partition.name]
             committed.file = file
@@ -87,7 +88,7 @@ class IsrHoldsCommitted:
         if replica.broker in partition.isr:
             self._report(replica, leo, committed.end)
         if replica.file is committed.file:
-            committed.end = leo  # Later appends put other records there.
+            committed.end = leo  # Later appends put other records at these offsets.
 
     def _report(self, member: WatchedReplica, missing: int, committed: int) -> None:
         details = (
@@ -97,18 +98,19 @@ class IsrHoldsCommitted:
 
 
 def _first_missing(file: LogFile, committed: LogFile, start: int, end: int) -> int | None:
-    """Return the first offset from *start* to below *end* where a log lacks committed records."""
+    """Return the first offset from *start* to below *end* where *file* lacks committed records."""
     different = first_difference(committed, file, start, end)
     if different is None and file.log_end_offset < end:
-        return file.log_end_offset  # Neither log has it, so they do not differ.
+        return file.log_end_offset  # Neither log has a record here, so there was no difference.
     return different
 
 
 class LogMatching:
     """Live replicas have the same batches below the smaller of their high watermarks.
 
-    When a high watermark rises, the batches newly below it are compared with those of the replica
-    with the next highest one, which already equals the others.
+    When a high watermark rises, the batches that are now below it are compared with those of the
+    replica with the highest other high watermark. That replica has already been compared with the
+    others.
     """
 
     def __init__(self, checks: Checks) -> None:

@@ -1,4 +1,4 @@
-"""Tracks replicas from outside, for invariants about all replicas of a partition."""
+"""Tracks the replicas of partitions from outside, for the checks of invariants."""
 
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
@@ -12,7 +12,7 @@ from harrow.cluster_model.log.unified_log import UnifiedLog
 
 
 class Leader(Protocol):
-    """The properties of a leading replica that invariants need."""
+    """What checks need to know about a partition on its leader."""
 
     name: str
     broker: int
@@ -24,11 +24,12 @@ class Leader(Protocol):
 
 @dataclass(slots=True, eq=False)
 class WatchedReplica:
-    """A replica. ``log`` is None while its broker is down, ``leader`` while it does not lead.
+    """A replica, as checks see it.
 
-    ``hw`` is its high watermark before the change under check. ``checked_entries`` are the entries
-    of its epoch cache at the last check. ``last_batches`` has the base offset of each producer's
-    last batch.
+    ``log`` is None while the broker is down, and ``leader`` is None while the replica does not
+    lead. ``hw`` is the high watermark before the change that is checked. ``checked_entries`` are
+    the entries that the epoch cache had at the last check. ``last_batches`` has the base offset of
+    each producer's last batch.
     """
 
     partition: "WatchedPartition"
@@ -41,9 +42,9 @@ class WatchedReplica:
     checked_entries: list[tuple[int, int]] = field(default_factory=list)
     last_batches: dict[int, int] = field(default_factory=dict)
     unrecorded_end: int = -1
-    """The end of a log that was truncated above its last batch; else -1.
+    """The end of a log that was truncated to an offset above its last batch; otherwise -1.
 
-    It lasts until a recovery point within the batches is written.
+    It is reset when a recovery point within the batches is written.
     """
     has_old_recovery_point: bool = False
     """Whether the log was truncated while its directory was not writable."""
@@ -51,7 +52,7 @@ class WatchedReplica:
 
 @dataclass(slots=True, eq=False)
 class WatchedPartition:
-    """The replicas of a partition, and its latest written leader epoch and ISR."""
+    """The replicas of a partition, and the latest leader epoch and ISR that were written for it."""
 
     name: str
     disks: Mapping[int, Disk]
@@ -63,15 +64,15 @@ class WatchedPartition:
     deleted_below: int = 0
     """The offset below which some replica has deleted records.
 
-    Records below it do not count, even if they return because a restarted replica lost its log
-    start.
+    Records below it are not checked, even if they come back because a restarted replica has lost
+    its log start.
     """
 
     def is_replica(self, broker: int, leader: Leader) -> bool:
         """Return whether the leader and the control plane agree that a broker is a replica.
 
-        At its end, a reassignment removes replicas before it removes them from the ISR, and before
-        their leader hears of it.
+        When a reassignment ends, it removes replicas from the assignment before it removes them
+        from the ISR, and before the leader learns of it.
         """
         return broker in leader.replicas and (self.assigned is None or broker in self.assigned)
 
@@ -84,10 +85,10 @@ class WatchedPartition:
 
 
 def first_difference(one: LogFile, other: LogFile, start: int, end: int) -> int | None:
-    """Return the first offset from *start* to below *end* where *other* lacks a batch of *one*.
+    """Return the first offset from *start* to below *end* at which *other* lacks a batch of *one*.
 
-    Replicas share their batches, so identity shows equal parts. Deleted parts of either are not
-    compared.
+    Replicas share batch objects, so parts with the same objects are equal. What either log has
+    deleted is not compared.
     """
     batches = one.batches
     if (
@@ -97,7 +98,7 @@ def first_difference(one: LogFile, other: LogFile, start: int, end: int) -> int 
         and batches[-1] is other.batches[-1]
         and batches[-1].base_offset <= start
     ):
-        return None  # The common case: both end with the same batch.
+        return None  # This is the common case: both logs end with the same batch.
     start = max(start, one.segments[0].base_offset, other.segments[0].base_offset)
     if end <= start:
         return None
@@ -108,7 +109,7 @@ def first_difference(one: LogFile, other: LogFile, start: int, end: int) -> int 
     if not batches or not other.batches or one.base_offsets[0] != other.base_offsets[0]:
         begin = _place(other.base_offsets, start)
     if first + 1 == last and begin < len(other.batches) and batches[first] is other.batches[begin]:
-        return None  # Another common case: one more batch is below the high watermark.
+        return None  # This is another common case: one more batch is below the high watermark.
     if batches[first:last] == other.batches[begin : begin + last - first]:
         return None
     for batch in batches[first:last]:
@@ -119,7 +120,7 @@ def first_difference(one: LogFile, other: LogFile, start: int, end: int) -> int 
 
 
 def _place(base_offsets: list[int], offset: int) -> int:
-    """Return the index of the first batch at an offset or above, usually near the end."""
+    """Return the index of the first batch at *offset* or above. It is usually near the end."""
     place = len(base_offsets)
     near = max(place - _NEAR, 0)
     if near and base_offsets[near] >= offset:
@@ -130,11 +131,11 @@ def _place(base_offsets: list[int], offset: int) -> int:
 
 
 _NEAR: Final = 8
-"""Up to this number of batches a walk is faster than a binary search."""
+"""The number of batches up to which a linear search is faster than a binary search."""
 
 
 def _first_conflict(batches: Sequence[RecordBatch], other: LogFile) -> int | None:
-    """Return the first offset where a compacted log ends early or has another batch.
+    """Return the first offset at which *other*, a compacted log, ends or has another batch.
 
     A hole is not a conflict.
     """
@@ -156,7 +157,7 @@ def _first_conflict(batches: Sequence[RecordBatch], other: LogFile) -> int | Non
 def _is_same(one: RecordBatch, other: RecordBatch) -> bool:
     """Return whether two batches are equal.
 
-    They may be two objects if a leader appended one again.
+    Equal batches may be two objects, if a leader has appended the same batch again.
     """
     return one is other or (
         one.base_offset == other.base_offset

@@ -1,32 +1,35 @@
-"""Tracks brokers' last heartbeats, as active controller (``BrokerHeartbeatManager.java``)."""
+"""Tracks the last heartbeats of brokers on a controller (``BrokerHeartbeatManager.java``)."""
 
 from typing import Final
 
 NO_OFFSET: Final = -1
-"""Before a broker has reported its metadata offset."""
+"""The metadata offset of a broker that has not reported one."""
 
 
 class BrokerHeartbeats:
-    """The sessions of brokers during one controller's term. A new controller starts without any."""
+    """The sessions of brokers with one active controller.
+
+    The next controller starts new sessions.
+    """
 
     __slots__ = ("_contact_us", "_heartbeat_us", "_offsets", "_shutdowns", "session_timeout_us")
 
     def __init__(self, session_timeout_us: int) -> None:
         self.session_timeout_us = session_timeout_us
-        # Unfenced brokers, the oldest heartbeat first.
+        # The last heartbeat of each unfenced broker, the oldest first.
         self._heartbeat_us: dict[int, int] = {}
-        # All brokers, fenced or not (BrokerHeartbeatTracker.java).
+        # The last heartbeat of each broker, fenced or not (BrokerHeartbeatTracker.java).
         self._contact_us: dict[int, int] = {}
         self._offsets: dict[int, int] = {}
         self._shutdowns: dict[int, int] = {}
 
     def next_expiry_us(self, now_us: int) -> int:
-        """Return the earliest time at which a session can expire."""
+        """Return the earliest time, after *now_us*, at which a session can expire."""
         oldest_us = next(iter(self._heartbeat_us.values()), now_us)
         return max(oldest_us, now_us - self.session_timeout_us + 1) + self.session_timeout_us
 
     def touch(self, broker: int, now_us: int, metadata_offset: int | None = NO_OFFSET) -> None:
-        """Record a heartbeat and the broker's metadata offset, or None for a fenced broker."""
+        """Note a heartbeat with the broker's metadata offset. For a fenced broker that is None."""
         self.forget_session(broker)
         self._contact_us[broker] = now_us
         if metadata_offset is not None:
@@ -47,12 +50,12 @@ class BrokerHeartbeats:
         return heartbeat_us is not None and now_us - heartbeat_us < self.session_timeout_us
 
     def had_contact(self, broker: int, now_us: int) -> bool:
-        """Return whether a broker has a session, under the rule that fencing ends no session."""
+        """Return whether a broker has a session, in releases where fencing ends no session."""
         contact_us = self._contact_us.get(broker)
         return contact_us is not None and now_us - contact_us < self.session_timeout_us
 
     def reset(self, broker: int) -> None:
-        """Drop all state of a broker, because another process registers with its id."""
+        """Drop all state of a broker, because a new process registers with its id."""
         self.forget(broker)
         self._contact_us.pop(broker, None)
 
@@ -68,7 +71,7 @@ class BrokerHeartbeats:
     # Controlled shutdown
 
     def begin_shutdown(self, broker: int, offset: int) -> None:
-        """Record the metadata offset that all other brokers must reach before a broker stops."""
+        """Note the metadata offset that all other brokers must reach before *broker* may stop."""
         self._shutdowns.setdefault(broker, offset)
 
     def shutdown_offset(self, broker: int) -> int | None:

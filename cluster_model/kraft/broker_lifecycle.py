@@ -1,6 +1,6 @@
 """Connects a broker to KRaft: registers it, sends heartbeats, follows the metadata log.
 
-After ``BrokerLifecycleManager.scala``, ``BrokerServer.scala`` and
+Modelled on ``BrokerLifecycleManager.scala``, ``BrokerServer.scala`` and
 ``BrokerMetadataPublisher.scala``.
 """
 
@@ -34,9 +34,12 @@ from harrow.cluster_model.sim.host import Host
 from harrow.cluster_model.sim.virtual_time import US_PER_MS
 
 _RESEND_BACKOFF_US: Final = 100 * US_PER_MS
-"""The wait after a failure, doubled up to ``broker.session.timeout.ms``, with 2 % jitter."""
+"""The wait after a first failure.
+
+It doubles up to ``broker.session.timeout.ms``, with 2 % jitter.
+"""
 _STARTING_INTERVAL_US: Final = 10 * US_PER_MS
-"""The heartbeat interval of a broker that catches up with metadata, so that it starts fast."""
+"""The heartbeat interval of a broker that still catches up with metadata, to start soon."""
 _FIRST_SHUTDOWN_INTERVAL_US: Final = 50 * US_PER_MS
 _PRODUCER_IDS_RETRY_US: Final = 50 * US_PER_MS
 
@@ -45,7 +48,7 @@ ProducerIdCallback = Callable[[InitProducerIdResponse], None]
 
 @unique
 class BrokerPhase(Enum):
-    """After ``BrokerPhase.java``."""
+    """The phases of a broker's process. Modelled on ``BrokerPhase.java``."""
 
     STARTING = "starting"
     RECOVERY = "recovery"
@@ -55,7 +58,7 @@ class BrokerPhase(Enum):
 
 
 class KRaftBrokerLifecycle:
-    """KRaft's side of one incarnation of a broker."""
+    """What connects one incarnation of a broker to the quorum."""
 
     def __init__(
         self,
@@ -118,12 +121,12 @@ class KRaftBrokerLifecycle:
 
     @property
     def broker_epoch(self) -> int:
-        """The epoch of this incarnation's registration, `NO_EPOCH` before it."""
+        """The broker epoch of this incarnation; `NO_EPOCH` before it has registered."""
         return self._broker_epoch
 
     @property
     def exit_us(self) -> int | None:
-        """When the broker exits if it is still unregistered, None after registration."""
+        """When the broker will exit if it has not registered by then; None after registration."""
         return self._gives_up_us
 
     # Registration and heartbeats
@@ -138,14 +141,14 @@ class KRaftBrokerLifecycle:
         self._communicate()
 
     def _give_up(self, _: None) -> None:
-        """End the process, unregistered for too long (``RegistrationTimeoutEvent``)."""
+        """End the process if it could not register for too long (``RegistrationTimeoutEvent``)."""
         if self._gives_up_us is not None:
             self._host.halt()
 
     def _communicate(self) -> None:
-        """Register, or send a heartbeat if registered.
+        """Send a heartbeat, or a registration if the broker is not registered.
 
-        With a request in flight, do so after its answer.
+        If a request is in flight, wait for its answer first.
         """
         if self._communication_in_flight:
             self._next_is_immediate = True
@@ -153,8 +156,8 @@ class KRaftBrokerLifecycle:
             return
         elif self._broker_epoch == NO_EPOCH:
             self._communication_in_flight = True
-            # Each log directory has a clean shutdown file with the epoch, and all are required
-            # (``readBrokerEpochFromCleanShutdownFiles``).
+            # Each log directory has a clean shutdown file with the broker epoch. The shutdown was
+            # clean only if all directories have it (``readBrokerEpochFromCleanShutdownFiles``).
             was_clean = not self._listener.has_failed_log_dirs()
             request = kraft.BrokerRegistrationRequest(
                 self._broker, self._incarnation, self._log.clean_shutdown_epoch if was_clean else NO_EPOCH
@@ -164,7 +167,7 @@ class KRaftBrokerLifecycle:
             self._send_heartbeat()
 
     def _schedule_communication(self, delay_us: int) -> None:
-        """Communicate after a delay, instead of at the previously scheduled time."""
+        """Call `_communicate` after a delay, instead of at the time that was scheduled before."""
         if self._next_is_immediate:
             delay_us, self._next_is_immediate = 0, False
         self._communication_due_us = self._host.clock.now_us + delay_us
@@ -178,7 +181,11 @@ class KRaftBrokerLifecycle:
             self._communicate()
 
     def _schedule_after_failure(self) -> None:
-        """After ``ExponentialBackoff``, whose jitter keeps brokers from retrying together."""
+        """Retry after a backoff.
+
+        Modelled on ``ExponentialBackoff``, whose jitter keeps brokers from retrying at the same
+        time.
+        """
         backoff_us = min(
             _RESEND_BACKOFF_US << min(self._failed_attempts, 30), self._config.broker_session_timeout_us
         )
@@ -188,7 +195,10 @@ class KRaftBrokerLifecycle:
         self._schedule_communication(max(backoff_us * jitter // 1000, 1))
 
     def _handle_registration(self, response: kraft.BrokerRegistrationResponse | None) -> None:
-        """Start heartbeats, or retry: an earlier incarnation's session blocks registration."""
+        """Start to send heartbeats.
+
+        Retry if an earlier incarnation's session still blocks registration.
+        """
         self._communication_in_flight = False
         if response is None or response.error != errors.NONE:
             self._schedule_after_failure()
@@ -212,7 +222,10 @@ class KRaftBrokerLifecycle:
         self._heartbeats.send(request, self._heartbeat_answered)
 
     def _heartbeat_answered(self, response: kraft.BrokerHeartbeatResponse | None) -> None:
-        """After ``BrokerLifecycleManager.BrokerHeartbeatResponseEvent``."""
+        """Advance the broker's phase.
+
+        Modelled on ``BrokerLifecycleManager.BrokerHeartbeatResponseEvent``.
+        """
         self._communication_in_flight = False
         if response is None or response.error != errors.NONE:
             self._schedule_after_failure()
@@ -234,13 +247,13 @@ class KRaftBrokerLifecycle:
                 self._shut_down()
                 return
             if not self._got_shutdown_response:
-                # With few leaderships to move, shutdown is quick.
+                # If there are few leaderships to move, the broker may soon stop.
                 interval_us = _FIRST_SHUTDOWN_INTERVAL_US
             self._got_shutdown_response = True
         self._schedule_communication(interval_us)
 
     def _become_ready(self) -> None:
-        """Open the logs, accept requests and ask to be unfenced, once metadata has caught up."""
+        """Open the logs, accept requests and ask to be unfenced, as the metadata is up to date."""
         self._state = BrokerPhase.RECOVERY
         self._host.publish(RegistrationLearned, self._broker, self._broker_epoch)
         self._publish(tuple(self._image.partitions))
@@ -248,9 +261,9 @@ class KRaftBrokerLifecycle:
         self._listener.on_registration(self._broker_epoch)
 
     def propagate_log_dir_failure(self, partitions: tuple[str, ...]) -> None:
-        """Report offline replicas with an immediate heartbeat and all later ones.
+        """Report offline replicas, with a heartbeat now and with all later heartbeats.
 
-        Before KIP-858 the controller does not learn of them.
+        Before KIP-858 the controller does not learn of failed log directories.
         """
         if not self._reports_log_dirs:
             return
@@ -261,9 +274,9 @@ class KRaftBrokerLifecycle:
     # Metadata
 
     def on_commit(self, high_watermark: int) -> None:
-        """Apply committed records, and publish the change to the broker.
+        """Apply committed records, and publish what changes to the broker.
 
-        A snapshot is published as its difference to the former image
+        Of a snapshot, only the differences from the former image are published
         (``MetadataLoader.handleLoadSnapshot``).
         """
         former, start_offset = self._image.partitions, self._image.next_offset
@@ -284,10 +297,10 @@ class KRaftBrokerLifecycle:
         self._snapshots.on_commit(image.next_offset)
 
     def on_truncation(self, offset: int) -> None:
-        """Do nothing: truncated records were never applied."""
+        """Do nothing, because truncated records were never applied."""
 
     def on_leader_change(self) -> None:
-        """Do nothing: each request goes to the leader at the time of sending."""
+        """Do nothing, because each request goes to the leader that is known when it is sent."""
 
     def on_snapshot(self, leader: int, log_end: int, snapshot: MetadataSnapshot) -> None:
         self._host.emit(MetadataSnapshotFetched, self._broker, leader, log_end, *snapshot.id)
@@ -302,7 +315,10 @@ class KRaftBrokerLifecycle:
     # Producer ids
 
     def generate_producer_id(self, on_generated: ProducerIdCallback) -> None:
-        """Answer with the next id of a block from the controller."""
+        """Call back with the next id of the broker's block.
+
+        Get a new block from the controller first if the block is used up.
+        """
         if self._producer_ids:
             first, self._producer_ids = self._producer_ids[0], self._producer_ids[1:]
             on_generated(InitProducerIdResponse(errors.NONE, first, 0))
@@ -327,7 +343,7 @@ class KRaftBrokerLifecycle:
     # Stopping
 
     def request_controlled_shutdown(self, on_ended: Callable[[], None]) -> None:
-        """Request shutdown in heartbeats, and stop when permitted or after five minutes."""
+        """Ask in heartbeats to be allowed to stop. Stop when allowed, or after five minutes."""
         self._on_shutdown = on_ended
         self._state = BrokerPhase.PENDING_CONTROLLED_SHUTDOWN
         self._host.set_timer(kraft.CONTROLLED_SHUTDOWN_MAX_US, lambda _: self._shut_down())
@@ -344,7 +360,7 @@ class KRaftBrokerLifecycle:
         request: ControlledShutdownRequest,
         on_handled: Callable[[ControlledShutdownResponse], None],
     ) -> None:
-        """Refuse: in KRaft heartbeats request a controlled shutdown."""
+        """Refuse, because in KRaft brokers request a controlled shutdown in heartbeats."""
         on_handled(ControlledShutdownResponse(errors.NOT_CONTROLLER))
 
     def handle_alter_partition(
@@ -352,15 +368,15 @@ class KRaftBrokerLifecycle:
         request: AlterPartitionRequest,
         on_handled: Callable[[AlterPartitionResponse], None],
     ) -> None:
-        """Refuse: only controllers handle AlterPartition."""
+        """Refuse, because only controllers handle AlterPartition."""
         on_handled(AlterPartitionResponse(errors.NOT_CONTROLLER, {}))
 
     def close(self, on_closed: Callable[[], None]) -> None:
-        """Write the broker epoch to disk, which proves a clean shutdown at the next registration.
+        """Write the broker epoch to disk, to prove a clean shutdown at the next registration.
 
         A broker that has not opened its logs keeps the proof of its earlier incarnation
-        (``LogManager.shutdown``, loadLogsCompletedFlags). One with a failed log directory cannot
-        write it.
+        (``LogManager.shutdown``, loadLogsCompletedFlags). A broker with a failed log directory
+        cannot write the proof.
         """
         self._state = BrokerPhase.SHUTTING_DOWN
         if self._has_published and not self._listener.has_failed_log_dirs():
@@ -372,7 +388,8 @@ class KRaftBrokerLifecycle:
         if self._stop_controller is None:
             on_closed()
         else:
-            # A controller in this process stops after the broker (``KafkaRaftServer.shutdown``).
+            # A controller in the same process stops after the broker
+            # (``KafkaRaftServer.shutdown``).
             self._stop_controller(on_closed)
 
 

@@ -1,4 +1,4 @@
-"""Defines the state that a metadata log describes (``MetadataImage.java``)."""
+"""Defines the state that the records of a metadata log add up to (``MetadataImage.java``)."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -32,7 +32,7 @@ class BrokerRegistration:
 
 
 class ClusterImage:
-    """Brokers, partitions and producer ids, up to an offset of the log."""
+    """The brokers, partitions and producer ids after the records below an offset of the log."""
 
     __slots__ = (
         "_active",
@@ -51,7 +51,7 @@ class ClusterImage:
         self.partitions: dict[str, PartitionRecord] = {}
         self.leaderless: dict[str, None] = {}
         self.next_producer_id = 0
-        # Caches, until a broker changes.
+        # These are caches, which are cleared when a broker changes.
         self._active: dict[int, int] | None = None
         self._unfenced: dict[int, int] | None = None
         # The partitions that have a broker in their ISR or ELR, by broker (BrokersToIsrs.java).
@@ -59,7 +59,7 @@ class ClusterImage:
 
     @classmethod
     def of_snapshot(cls, records: Iterable[MetadataRecord], end_offset: int) -> Self:
-        """Return the image in a snapshot that covers the log below an offset."""
+        """Return the image that the records of a snapshot below *end_offset* describe."""
         image = cls()
         for record in records:
             image._replay(record)
@@ -135,7 +135,7 @@ class ClusterImage:
             self.leaderless.pop(name, None)
 
     def unfenced_brokers(self) -> Mapping[int, int]:
-        """Return the broker epochs of registered, unfenced brokers, ordered by id."""
+        """Return the broker epochs of unfenced brokers, ordered by broker id."""
         if self._unfenced is None:
             self._unfenced = {
                 broker: registration.broker_epoch
@@ -145,7 +145,7 @@ class ClusterImage:
         return self._unfenced
 
     def active(self) -> Mapping[int, int]:
-        """Return the broker epochs of brokers that may join ISRs and lead."""
+        """Return the broker epochs of active brokers, which may join ISRs and lead."""
         if self._active is None:
             self._active = {
                 broker: registration.broker_epoch
@@ -161,13 +161,13 @@ class ClusterImage:
     def may_lead(self, partition: str, broker: int) -> bool:
         """Return whether a broker is active and its replica is not in a failed log directory.
 
-        After ``isAcceptableLeader``.
+        Modelled on ``isAcceptableLeader``.
         """
         registration = self.brokers.get(broker)
         return registration is not None and registration.is_active and partition not in registration.offline
 
     def with_in_isr(self, broker: int) -> tuple[str, ...]:
-        """Return the partitions that have a broker in their ISR or ELR, by topic and number."""
+        """Return the partitions with a broker in their ISR or ELR, sorted by topic and number."""
         names = self._in_isr.get(broker, {})
         return tuple(sorted(names, key=_by_number))
 

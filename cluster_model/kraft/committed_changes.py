@@ -1,8 +1,8 @@
 """Translates committed metadata records into trace events.
 
 Registrations, elections and ISRs take effect when their records are committed. The controller may
-die before it knows, but its successor uses the records. So the first quorum leader that sees a
-record committed emits its events.
+die before it knows that they are, but its successor uses the records. So the first quorum leader
+that finds a record committed emits the events of the record.
 """
 
 from collections.abc import Collection
@@ -21,15 +21,15 @@ from harrow.cluster_model.trace import Trace
 
 _REGISTRATION: Final = (events.REGISTRATION,)
 METADATA_LOSS: Final = "metadata loss"
-"""The reason of a leadership that no controller decided, because later decisions are lost."""
+"""The reason of a leadership that applies again only because later decisions are lost."""
 
 
 class CommittedChanges:
-    """The committed metadata, and the events that report its changes."""
+    """The committed metadata of a cluster, whose changes it reports as events."""
 
     def __init__(self, trace: Trace, created: Collection[str]) -> None:
         self._trace = trace
-        # The partitions of the campaign, whose replicas need no event. Those of others do.
+        # The partitions that the campaign declares. Their first replicas need no event.
         self._created = frozenset(created)
         self._image = ClusterImage()
         self._records: list[tuple[int, MetadataRecord]] = []
@@ -37,10 +37,10 @@ class CommittedChanges:
         self._epoch = 0
         self._decided: dict[tuple[str, int], tuple[bool, str]] = {}
         self._last_known: set[tuple[str, int]] = set()
-        # The state after the records that the latest snapshot covers.
+        # The state that the last compared snapshot should have.
         self._snapshot_image = ClusterImage()
         self.may_diverge = False
-        """Whether too many voters lost their disks: a later leader may lack committed records."""
+        """Whether, after losses of disks, a later leader may lack committed records."""
         trace.subscribe(events.ElectionDecided, self._note_decision)
         trace.subscribe(events.LastKnownLeaderChosen, self._note_last_known)
         trace.subscribe(events.MetadataSnapshotWritten, self._snapshot_written)
@@ -67,7 +67,7 @@ class CommittedChanges:
 
     @property
     def controller(self) -> int | None:
-        """The controller that last became active, None after it resigned."""
+        """The controller that became active last; None if it has resigned."""
         return None if self._controller == events.NO_CONTROLLER else self._controller
 
     @property
@@ -91,8 +91,8 @@ class CommittedChanges:
     def apply_committed(self, node: int, log: MetadataLog, high_watermark: int) -> None:
         """Apply the records of a leader's log below its high watermark.
 
-        Logs with the same record of the same epoch at an offset are the same before it, so it
-        suffices to compare the last record.
+        If two logs have a record of the same epoch at an offset, they are the same up to that
+        offset. So it is enough to compare the last record.
         """
         applied = len(self._records)
         last = min(applied, high_watermark) - 1
@@ -114,7 +114,7 @@ class CommittedChanges:
     def _adopt(self, log: MetadataLog, high_watermark: int) -> None:
         """Adopt the metadata of a leader that lacks committed records.
 
-        Emit the differences, which no controller decided.
+        Emit events for the differences, although no controller decided them.
         """
         before, image = self._image, log.replay(ClusterImage(), high_watermark)
         self._records[log.start_offset :] = log.read(log.start_offset, high_watermark)
@@ -142,7 +142,7 @@ class CommittedChanges:
     def _has_same_record(self, log: MetadataLog, offset: int) -> bool:
         """Return whether a log has the committed record at an offset.
 
-        For a log that starts right after it, compare the epochs.
+        If the log starts right after that record, compare only the epochs.
         """
         if offset >= log.start_offset:
             return log.read(offset, offset + 1)[0] == self._records[offset]
@@ -151,7 +151,7 @@ class CommittedChanges:
     def _snapshot_written(
         self, _: int, node: int, end_offset: int, epoch: int, records: tuple[MetadataRecord, ...]
     ) -> None:
-        """Compare a snapshot with the committed records that it covers."""
+        """Compare a snapshot with the state after the committed records that it covers."""
         committed = len(self._records)
         if end_offset < self._snapshot_image.next_offset:
             self._snapshot_image = ClusterImage()
@@ -191,7 +191,7 @@ class CommittedChanges:
         if is_assigned:
             self._trace.emit(events.ReplicasAssigned, name, record.replicas, record.adding, record.removing)
         if before is None or record.leader_epoch != before.leader_epoch:
-            # Records that were lost and committed again were decided only once.
+            # A decision is noted only once, even if its record was lost and committed again.
             unclean, reason = self._decided.pop((name, record.leader_epoch), (False, METADATA_LOSS))
             self._trace.emit(events.LeaderElected, *leadership, unclean, reason)
             if (name, record.leader_epoch) in self._last_known:

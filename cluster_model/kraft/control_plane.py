@@ -1,4 +1,7 @@
-"""Implements `ControlPlane` with KRaft. Its state is the committed metadata log."""
+"""Implements `ControlPlane` with KRaft.
+
+The state of the control plane is the committed metadata.
+"""
 
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -28,7 +31,7 @@ _ADMIN_RETRY_US: Final = 100 * US_PER_MS
 
 
 class QuorumControlPlane:
-    """A quorum of controllers, in their own processes or in those of brokers."""
+    """A quorum of controllers, in processes of their own or in those of brokers."""
 
     def __init__(
         self,
@@ -73,7 +76,8 @@ class QuorumControlPlane:
         return self.servers.get(node) or self._brokers[node]
 
     def start(self) -> None:
-        # A starting controller may look for a leader among controllers that have not started yet.
+        # Register all names first: a starting controller may look for a leader among controllers
+        # that have not started yet.
         for node in self._voters:
             self._network.add(self._process(node), server_name(node))
         for node in self.servers:
@@ -110,7 +114,10 @@ class QuorumControlPlane:
         topic_config: Callable[[str], TopicConfig],
         listener: LifecycleListener,
     ) -> KRaftBrokerLifecycle:
-        """Return a broker's part, and start the controller in the same process, if any."""
+        """Return what connects a starting broker.
+
+        Also start the controller in its process, if any.
+        """
         if broker in self._voters:
             self.start_server(broker)
         incarnation = KRaftBrokerLifecycle(
@@ -154,7 +161,7 @@ class QuorumControlPlane:
     # For administrators and faults
 
     def create_topic(self, topic: str, assignment: tuple[tuple[int, ...], ...]) -> None:
-        """Send CreateTopics until a controller is active and every replica can join its ISR."""
+        """Repeat CreateTopics until a controller is active and every replica can join its ISR."""
         replicas = {replica for partition in assignment for replica in partition}
 
         def create(_: None) -> None:
@@ -169,7 +176,7 @@ class QuorumControlPlane:
         create(None)
 
     def elect_preferred_leaders(self) -> None:
-        """Send ElectLeaders, and retry until a controller is active."""
+        """Repeat ElectLeaders until a controller is active."""
         active = self._active_controller()
         if active is None:
             self._admin.set_timer(_ADMIN_RETRY_US, lambda _: self.elect_preferred_leaders())
@@ -177,7 +184,7 @@ class QuorumControlPlane:
             active.elect_preferred_leaders()
 
     def alter_partition_reassignment(self, partition: str, target: tuple[int, ...] | None) -> None:
-        """Send AlterPartitionReassignments, and retry until a controller is active."""
+        """Repeat AlterPartitionReassignments until a controller is active."""
         active = self._active_controller()
         if active is None:
             self._admin.set_timer(
@@ -187,7 +194,7 @@ class QuorumControlPlane:
             active.alter_partition_reassignment(partition, target)
 
     def create_partitions(self, topic: str, total: int, racks: Mapping[int, str]) -> None:
-        """Send CreatePartitions, and retry until a controller has committed the partitions."""
+        """Repeat CreatePartitions until a controller has committed the partitions."""
         active = self._active_controller()
         if active is None:
             self._admin.set_timer(_ADMIN_RETRY_US, lambda _: self.create_partitions(topic, total, racks))
@@ -200,7 +207,7 @@ class QuorumControlPlane:
             )
 
     def expire_session(self, broker: int) -> None:
-        """Fence a broker, or depose a controller that has its own process."""
+        """Fence a broker, or depose the active controller if *broker* is a separate controller."""
         active = self._active_controller()
         if broker in self.servers:
             self.remove_controller()
@@ -208,11 +215,12 @@ class QuorumControlPlane:
             active.expire_session(broker)
 
     def lose_disk(self, broker: int) -> None:
-        """Let a node start without metadata and without the proof of a clean shutdown.
+        """Let a node start without its metadata and without the proof of a clean shutdown.
 
-        A controller loses its log, its epoch and its vote, and rejoins the quorum as a new node,
-        although its former incarnation may have been in the majority that committed records. From
-        4.0 on (KIP-853) an operator can inform the quorum.
+        A controller loses its log, its epoch and its vote, and then takes part in the quorum again.
+        That is unsafe, because before it lost its disk it may have been in the majority that
+        committed records. From 4.0 on (KIP-853) an operator can tell the quorum that the voter is a
+        new one.
         """
         if broker in self._broker_logs:
             self._broker_logs[broker] = MetadataLog()
@@ -222,21 +230,21 @@ class QuorumControlPlane:
             self._logs[broker] = MetadataLog()
             if not is_kept:
                 self._changes.may_diverge = True
-                self._active = None  # Epochs may restart.
+                self._active = None  # Quorum epochs may start again.
             self._trace.emit(events.MetadataLogLost, broker, end_offset, is_kept)
 
     def has_metadata_log(self, node: int) -> bool:
         return node in self._logs
 
     def keeps_metadata_without(self, node: int) -> bool:
-        """Return whether a majority of the voters has all committed records without this one."""
+        """Return whether a majority of the voters, without *node*, has all committed records."""
         complete = [
             other for other, log in self._logs.items() if other != node and self._changes.are_all_in(log)
         ]
         return node not in self._logs or 2 * len(complete) > len(self._voters)
 
     def remove_controller(self) -> None:
-        """Have the active controller resign."""
+        """Make the active controller resign, if there is one."""
         active = self._active_controller()
         if active is not None:
             active.raft.resign()
@@ -247,7 +255,7 @@ class QuorumControlPlane:
         return self._voters
 
     def quorum_leader(self) -> int | None:
-        """Return the active controller if its process runs."""
+        """Return the active controller, if its process runs and is not paused."""
         active = self._active_controller()
         return None if active is None else self.controller()
 
@@ -260,7 +268,7 @@ class QuorumControlPlane:
         return self._changes.assignment(partition)
 
     def electable(self, partition: str) -> tuple[int, ...]:
-        """Return the ISR, or the ELR if it is empty, or the last leader if both are."""
+        """Return the ISR; the ELR if the ISR is empty; the last known leader if both are empty."""
         record = self._changes.partition(partition)
         if record is None:
             return ()
@@ -274,7 +282,7 @@ class QuorumControlPlane:
         return recovery_sets(record, self._stays_eligible)
 
     def _stays_eligible(self, broker: int) -> bool:
-        """Return whether a broker's registered incarnation still runs or has shut down cleanly."""
+        """Return whether a broker's registered incarnation still runs, or has shut down cleanly."""
         registered = self._changes.broker_epoch(broker)
         incarnation = self._incarnations.get(broker)
         still_runs = (
@@ -285,10 +293,10 @@ class QuorumControlPlane:
         return still_runs or self._broker_logs[broker].clean_shutdown_epoch == registered
 
     def registration_time_max_us(self, config: BrokerConfig) -> int:
-        """Return how long a dead broker's session can block its next registration at most.
+        """Return how long the session of a dead broker can block its next registration at most.
 
-        A quorum that has lost its leader may have to elect one first, which gives every broker a
-        whole session.
+        A quorum that has lost its leader must first elect another one, and a new controller starts
+        a new session for every broker.
         """
         election_us = (
             config.quorum_fetch_timeout_us * 3 // 2

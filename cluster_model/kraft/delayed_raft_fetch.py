@@ -1,4 +1,4 @@
-"""Lets metadata fetches wait for news at the quorum's leader (``FuturePurgatory.java``)."""
+"""Makes metadata fetches wait for news at the quorum's leader (``FuturePurgatory.java``)."""
 
 from collections.abc import Callable
 from typing import Final
@@ -11,14 +11,14 @@ from harrow.cluster_model.sim.idle_fetch import IdleFetch
 from harrow.cluster_model.sim.virtual_time import US_PER_MS
 
 FETCH_WAIT_MAX_US: Final = 500 * US_PER_MS
-"""How long a fetch waits for records (``KafkaRaftClient.MAX_FETCH_WAIT_MS``)."""
+"""How long a fetch waits for news (``KafkaRaftClient.MAX_FETCH_WAIT_MS``)."""
 
 
 @dataclass(slots=True, eq=False)
 class DelayedRaftFetch:
-    """A waiting fetch.
+    """A fetch that waits at the leader.
 
-    While it is idle, it repeats itself (`harrow.cluster_model.sim.idle_fetch`).
+    While there is no news, it may repeat itself (`harrow.cluster_model.sim.idle_fetch`).
     """
 
     number: int
@@ -54,7 +54,7 @@ class DelayedRaftFetch:
             self.expire()
 
     def expire(self) -> None:
-        """Answer with the records that exist."""
+        """Answer the fetch, although there is no news."""
         self.purgatory.complete(self)
 
     # While it repeats itself
@@ -68,9 +68,9 @@ class DelayedRaftFetch:
             self.since_us = since_us
 
     def take_empty_response(self) -> RaftFetchResponse:
-        """Return the empty answer, with the leader's state of when the fetch began to wait.
+        """Return the empty answer, which has the leader's state from when the fetch began to wait.
 
-        The server may have died since then.
+        The leader may have died since then.
         """
         connection = self.exchange.connection
         if connection.server.incarnation == connection.server_incarnation:
@@ -84,8 +84,8 @@ class DelayedRaftFetch:
 class RaftFetchPurgatory:
     """The waiting fetches, in order of arrival.
 
-    *on_left* is called when a fetch leaves, with its replica, its last arrival and the time of its
-    answer.
+    *on_left* is called when a fetch stops waiting, with its replica, the time when it last arrived,
+    and the time of its answer.
     """
 
     __slots__ = ("_host", "_idle", "_next", "_of_connection", "_on_left", "_waiting")
@@ -95,15 +95,15 @@ class RaftFetchPurgatory:
         self._on_left = on_left
         self._next = 0
         self._waiting: dict[int, DelayedRaftFetch] = {}
-        # The waiting fetches of each connection: one, unless a request was duplicated.
+        # The waiting fetches by connection. A connection has one, unless a request was duplicated.
         self._of_connection: dict[int, list[DelayedRaftFetch]] = {}
-        # The fetches that repeat themselves, by connection. Some may be in flight at the moment.
+        # The fetches that repeat themselves, by connection. At the moment some may be in flight.
         self._idle: dict[int, IdleFetch] = {}
 
     def watch(
         self, exchange: Exchange[RaftFetchRequest], answer: Callable[[], RaftFetchResponse], *, is_idle: bool
     ) -> None:
-        """Let a fetch wait. If it *is_idle*, its answer would be empty now."""
+        """Make a fetch wait. It *is_idle* if its answer would be empty now."""
         fetch = DelayedRaftFetch(
             self._next, exchange, self._host.clock.now_us, self._host, answer, answer(), self
         )
@@ -120,7 +120,7 @@ class RaftFetchPurgatory:
             self._idle[exchange.connection.id] = fetch.idle
 
     def _wake(self, fetches: list[DelayedRaftFetch]) -> None:
-        """End the repetition on a connection with another request: each fetch times out alone."""
+        """Stop the repetition on a connection that has another request. Each fetch gets a timer."""
         idle = self._idle.get(fetches[0].exchange.connection.id)
         if idle is not None:
             idle.wake(is_tried=True)
@@ -129,7 +129,7 @@ class RaftFetchPurgatory:
                 fetch.wait()
 
     def last_fetches(self) -> dict[int, int]:
-        """Return when the waiting fetch of each replica arrived or was last repeated."""
+        """Return when each replica's waiting fetch arrived or was last repeated, by replica."""
         return {fetch.request.replica_id: fetch.fetched_us for fetch in self._waiting.values()}
 
     def complete(self, fetch: DelayedRaftFetch) -> None:
@@ -161,5 +161,5 @@ class RaftFetchPurgatory:
 
 
 def _age(fetch: DelayedRaftFetch) -> tuple[int, int]:
-    """Return the sort key of a fetch: arrival, then connection."""
+    """Return the sort key of a fetch: its arrival, and then its connection."""
     return fetch.since_us, fetch.exchange.connection.id

@@ -10,10 +10,10 @@ OffsetAndEpoch = tuple[int, int]
 
 @dataclass(slots=True, frozen=True)
 class MetadataSnapshot:
-    """The state that the log describes below ``end_offset``, as records (``Snapshots.java``).
+    """The state after the records below ``end_offset``, itself as records (``Snapshots.java``).
 
-    ``epoch`` is the epoch of the last record below it. ``taken_us`` is when the first node had
-    applied that record.
+    ``epoch`` is the epoch of the last record below ``end_offset``. ``taken_us`` is when the node
+    that took the snapshot did so.
     """
 
     end_offset: int
@@ -28,11 +28,11 @@ class MetadataSnapshot:
 
 
 class MetadataLog:
-    """Records with the quorum epochs that appended them, the last leader, and this node's vote.
+    """Records with the quorum epochs of the leaders that appended them, and a node's vote.
 
-    ``records`` start at ``start_offset``. Snapshots cover older records; the first snapshot ends
-    there or later. Everything is flushed before it is acknowledged (``KafkaRaftClient``), so a
-    power loss loses nothing.
+    ``records`` start at ``start_offset``. Snapshots cover older records. The first snapshot ends at
+    ``start_offset`` or later. Everything is flushed before it is acknowledged
+    (``KafkaRaftClient``), so a power loss loses nothing.
     """
 
     __slots__ = (
@@ -51,11 +51,11 @@ class MetadataLog:
         self.start_offset = 0
         self.records: list[tuple[int, MetadataRecord]] = []
         self.epochs = LeaderEpochCache()
-        # Oldest first.
+        # The oldest snapshot first.
         self.snapshots: list[MetadataSnapshot] = []
-        # Size of the records, computed on demand.
+        # The size of the records, which is computed on demand.
         self._size_bytes: int | None = None
-        # The file quorum-state.
+        # The content of the file quorum-state.
         self.epoch = 0
         self.leader = -1
         self.voted_for = -1
@@ -68,9 +68,9 @@ class MetadataLog:
 
     @property
     def last_epoch(self) -> int:
-        """The epoch of the last record, or of the latest snapshot if the log is empty, or 0.
+        """The epoch of the last record; of the latest snapshot if there is no record; otherwise 0.
 
-        After ``lastFetchedEpoch``.
+        Modelled on ``lastFetchedEpoch``.
         """
         if self.records:
             return self.records[-1][0]
@@ -86,15 +86,15 @@ class MetadataLog:
         self._size_bytes = None
 
     def read(self, offset: int, end_offset: int | None = None) -> tuple[tuple[int, MetadataRecord], ...]:
-        """Return the records from an offset on, which must not be before the log start."""
+        """Return the records from *offset* on, which must not be below the log start."""
         assert offset >= self.start_offset
         end = None if end_offset is None else max(end_offset - self.start_offset, 0)
         return tuple(self.records[offset - self.start_offset : end])
 
     def epoch_at(self, offset: int) -> int | None:
-        """Return the epoch of the record at an offset, None for one that only snapshots cover.
+        """Return the epoch of the record at an offset; None if only snapshots cover the record.
 
-        The last record that a snapshot covers has the epoch of the snapshot.
+        An exception is the last record that a snapshot covers: it has the epoch of the snapshot.
         """
         if offset >= self.start_offset:
             return self.records[offset - self.start_offset][0]
@@ -103,10 +103,10 @@ class MetadataLog:
         )
 
     def replay(self, image: ClusterImage, end_offset: int) -> ClusterImage:
-        """Return an image with the committed records below an offset applied.
+        """Return *image* with the committed records below *end_offset* applied.
 
-        An empty image starts from the latest snapshot, and so does an image that ends before the
-        log start (``KafkaRaftClient.updateListenersProgress``).
+        If the image is empty or ends below the log start, begin with the latest snapshot instead
+        (``KafkaRaftClient.updateListenersProgress``).
         """
         latest = self.latest_snapshot
         if latest is not None and (image.next_offset == 0 or image.next_offset < self.start_offset):
@@ -118,7 +118,7 @@ class MetadataLog:
     # Divergence from other logs
 
     def snapshot_for(self, fetch_offset: int, last_fetched_epoch: int) -> MetadataSnapshot | None:
-        """Return the snapshot that a follower has to fetch, None if this log has what it needs.
+        """Return the snapshot that a follower must fetch; None if this log has what it needs.
 
         A follower with an empty log gets a snapshot if there is one (``validateOffsetAndEpoch``,
         ``KafkaRaftClient.tryCompleteFetchRequest``).
@@ -135,7 +135,7 @@ class MetadataLog:
         return self.snapshots[-1] if is_before else None
 
     def divergence(self, fetch_offset: int, last_fetched_epoch: int) -> OffsetAndEpoch | None:
-        """Return the epoch and offset to truncate to, None if the follower's log is a prefix."""
+        """Return the epoch and offset to which a follower must truncate; None if it need not."""
         if fetch_offset == 0 and last_fetched_epoch == 0:
             return None
         epoch, end_offset = self._end_offset_for(last_fetched_epoch)
@@ -144,23 +144,26 @@ class MetadataLog:
         return max(epoch, 0), max(end_offset, 0)
 
     def _end_offset_for(self, epoch: int) -> tuple[int, int]:
-        """Return the largest epoch up to this one, and its end offset (``endOffsetForEpoch``)."""
+        """Return the largest epoch up to *epoch*, and its end offset (``endOffsetForEpoch``)."""
         if not self.records and self.snapshots:
             return self.last_epoch, self.end_offset
         return self.epochs.end_offset_for(epoch, self.end_offset)
 
     def truncate_to_divergence(self, epoch: int, end_offset: int) -> int:
-        """Truncate where the leader's log diverges, and return that (``truncateToEndOffset``)."""
+        """Truncate to where the leader's log diverges.
+
+        Return that offset (``truncateToEndOffset``).
+        """
         own_epoch, own_end = self._end_offset_for(epoch)
         offset = min(end_offset, own_end) if own_epoch == epoch else max(own_end, 0)
         self._truncate_to(offset)
         return offset
 
     def _truncate_to(self, offset: int) -> None:
-        """Remove the records from an offset on.
+        """Remove the records from *offset* on.
 
-        Below a snapshot, which covers only committed records, Kafka's node stops with an error.
-        Here the log becomes empty.
+        If *offset* is below the log start, records that a snapshot covers would go, although these
+        are committed. There, Kafka's node stops with an error. Here the log becomes empty.
         """
         if offset < self.start_offset:
             self.start_offset = 0
@@ -175,7 +178,7 @@ class MetadataLog:
     # Snapshots
 
     def add_snapshot(self, snapshot: MetadataSnapshot) -> bool:
-        """Keep a snapshot by this node, and return whether it is new (``createNewSnapshot``)."""
+        """Add a snapshot that this node took. Return whether it is new (``createNewSnapshot``)."""
         latest = self.latest_snapshot
         if snapshot.end_offset < self.start_offset or (latest is not None and latest.id >= snapshot.id):
             return False
@@ -191,7 +194,7 @@ class MetadataLog:
         self._size_bytes = None
 
     def clean(self, retention_bytes: int, retention_us: int, now_us: int) -> bool:
-        """Delete old snapshots, and the log before the oldest remaining one (``maybeClean``).
+        """Delete old snapshots, and the log below the oldest remaining one (``maybeClean``).
 
         Return whether the log start has moved.
         """
@@ -214,7 +217,7 @@ class MetadataLog:
         return self._size_bytes + sum(snapshot.size_bytes for snapshot in self.snapshots) > retention_bytes
 
     def _delete_first_snapshot(self) -> None:
-        """Delete the oldest snapshot and its records (``deleteBeforeSnapshot``)."""
+        """Delete the oldest snapshot, and records below the next one (``deleteBeforeSnapshot``)."""
         del self.snapshots[0]
         start_offset = self.snapshots[0].end_offset
         del self.records[: start_offset - self.start_offset]

@@ -14,7 +14,7 @@ NO_LEADER: Final = -1
 
 @unique
 class Election(Enum):
-    """The candidates of an election: preferred replica first, members of the ISR or ELR, or any."""
+    """Who may lead: the preferred replica first, any member of the ISR or ELR, or any replica."""
 
     PREFERRED = "preferred"
     ONLINE = "online"
@@ -23,7 +23,7 @@ class Election(Enum):
 
 @unique
 class ElectedLeader(Enum):
-    """The kind of leader: eligible, or unclean, which is the last known leader or any replica."""
+    """How a leader was elected: because it is eligible, as the last known leader, or uncleanly."""
 
     CLEAN = "clean"
     LAST_KNOWN = "last known"
@@ -32,10 +32,11 @@ class ElectedLeader(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaderRules:
-    """The conditions of a partition's elections.
+    """The rules of a partition's elections.
 
-    ``elr_min_isr`` is the effective ``min.insync.replicas``, None without ELRs (KIP-966).
-    ``raises_epoch``: a new leader gets a new leader epoch.
+    ``is_acceptable`` says whether a broker may lead now. ``elr_min_isr`` is the effective
+    ``min.insync.replicas``, or None without ELRs (KIP-966). ``raises_epoch`` says that a new leader
+    gets a new leader epoch.
     """
 
     is_acceptable: Callable[[int], bool]
@@ -52,13 +53,13 @@ def changed_partition(
     altered_by: int = -1,
     assignment: ReplicaAssignment | None = None,
 ) -> tuple[PartitionRecord, ElectedLeader] | None:
-    """Return a partition with a new ISR, its leader and the kind of leader; None for no change.
+    """Return a partition with a new ISR and leader, and how it was elected; None for no change.
 
-    With an *assignment* it gets other replicas, or starts to. A reassignment completes when the ISR
-    has all target replicas.
+    *assignment* begins or cancels a reassignment. A reassignment is complete when the ISR has all
+    target replicas.
 
     Without ELRs the last member stays in the ISR, so that it can lead again. The replicas in
-    *unclean_shutdown* may have lost records.
+    *unclean_shutdown* may have lost records, so they are not eligible.
     """
     assigned = before
     if assignment is not None:
@@ -81,8 +82,8 @@ def changed_partition(
         # Formerly eligible replicas may lack the records that the new leader commits
         # (``maybeUpdateRecordElr``).
         isr, elr = (leader,), ()
-    # A new epoch informs a leader that stays of removed replicas
-    # (``triggerLeaderEpochBumpForReplicaReassignmentIfNeeded``).
+    # If replicas are removed, the leader epoch rises even if the leader stays, so that the leader
+    # learns of it (``triggerLeaderEpochBumpForReplicaReassignmentIfNeeded``).
     is_new_epoch = leader != before.leader or not set(before.replicas) <= set(assigned.replicas)
     is_new_epoch = is_new_epoch and rules.raises_epoch
     changed = replace(
@@ -104,8 +105,8 @@ def _complete_reassignment(
 ) -> tuple[PartitionRecord, tuple[int, ...]]:
     """Return a partition and its ISR, with the reassignment completed if possible.
 
-    It completes when all target replicas are in the ISR. The same record removes the other replicas
-    (``maybeCompleteReassignment``).
+    That is possible when all target replicas are in the ISR. The same record removes the other
+    replicas (``maybeCompleteReassignment``).
     """
     target = partition.assignment.target
     if not partition.assignment.is_being_reassigned or not target or not set(target) <= set(isr):
@@ -117,7 +118,7 @@ def _complete_reassignment(
 def reassignment(partition: PartitionRecord, target: tuple[int, ...]) -> ReplicaAssignment:
     """Return the assignment that starts a reassignment (``PartitionReassignmentReplicas.java``).
 
-    It includes replicas that an earlier, unfinished reassignment added.
+    The assignment still has the replicas that an earlier, unfinished reassignment was adding.
     """
     removing = tuple(sorted(set(partition.replicas) - set(target)))
     adding = tuple(sorted(set(target) - set(partition.replicas)))
@@ -127,12 +128,11 @@ def reassignment(partition: PartitionRecord, target: tuple[int, ...]) -> Replica
 def recovery_sets(
     partition: PartitionRecord, stays_eligible: Callable[[int], bool]
 ) -> tuple[tuple[int, ...], ...]:
-    """Return sets of brokers.
+    """Return sets of brokers of which one each must live before a partition with ELRs has a leader.
 
-    One of each set has to be alive before a partition with ELRs gets a leader. One member of the
-    ISR or ELR suffices if it *stays eligible*, because it still runs or shut down cleanly. Any
-    other member loses its eligibility when it registers again, and the partition waits until then.
-    If none remains, the last leader leads.
+    A member of the ISR or ELR is enough if it *stays_eligible*, because it still runs or has shut
+    down cleanly. Any other member loses its eligibility when it registers again, and the partition
+    waits until it does. If no eligible member remains, the last leader leads.
     """
     elr = tuple(member for member in partition.elr if member in partition.replicas)
     for members in (partition.isr, elr):
@@ -151,7 +151,7 @@ def _eligible(
 ) -> tuple[int, ...]:
     """Return the ELR that goes with an ISR (``maybePopulateTargetElr``).
 
-    A replica that a reassignment removes stays in it.
+    A replica that a reassignment has removed stays in the ELR.
     """
     if rules.elr_min_isr is None or len(isr) >= rules.elr_min_isr:
         return ()
@@ -175,7 +175,8 @@ def _elect(partition: PartitionRecord, rules: LeaderRules) -> tuple[int, Elected
             return replica, ElectedLeader.CLEAN
     last = partition.last_known_leader
     if last >= 0 and not partition.isr and not partition.elr and rules.is_acceptable(last):
-        # Balanced recovery: no replica is eligible, so the last leader is the best that there is.
+        # KIP-966 calls this balanced recovery: no replica is eligible, so the last leader is the
+        # best choice.
         return last, ElectedLeader.LAST_KNOWN
     if rules.election is Election.UNCLEAN:
         for replica in partition.replicas:

@@ -1,7 +1,7 @@
 """Defines the messages between controllers and brokers in KRaft, named as in Kafka's protocol.
 
-Kafka fetches metadata with Fetch, as if the log were a partition of ``__cluster_metadata``. Here
-that is `RaftFetchRequest`, so that faults on Fetch affect the replication of records only.
+Kafka fetches metadata with Fetch, as a partition of the topic ``__cluster_metadata``. Here there is
+a separate class, `RaftFetchRequest`.
 """
 
 from typing import ClassVar, Final
@@ -21,7 +21,7 @@ CONTROLLED_SHUTDOWN_MAX_US: Final = 300 * US_PER_SECOND
 
 
 def server_name(controller: int) -> str:
-    """Return the server name of a controller, in a process of its own or in a broker's."""
+    """Return the network name of a controller, whatever process it runs in."""
     return f"controller-{controller}"
 
 
@@ -45,7 +45,7 @@ class VoteRequest(Request):
 
 @dataclass(slots=True, frozen=True)
 class VoteResponse:
-    """A vote, and the epoch and leader that the voter knows."""
+    """The answer to a Vote: the vote, and the epoch and leader that the voter knows."""
 
     api: ClassVar[str] = "Vote"
     epoch: int
@@ -96,11 +96,11 @@ class RaftFetchRequest(Request):
 
 @dataclass(slots=True, frozen=True)
 class RaftFetchResponse:
-    """Records with the epochs in which they were appended, from the fetch offset on.
+    """The records from the fetch offset on, with the epochs in which they were appended.
 
-    ``diverging`` is the epoch and end offset to which the follower has to truncate, ``snapshot``
-    the end offset and epoch of the snapshot that it has to fetch first. ``leader`` is `NO_NODE` if
-    the receiver knows no leader.
+    ``diverging`` is the epoch and end offset to which the follower must truncate. ``snapshot`` is
+    the end offset and epoch of the snapshot that the follower must fetch first. ``leader`` is
+    `NO_NODE` if the answering node knows no leader.
     """
 
     api: ClassVar[str] = "Fetch"
@@ -125,7 +125,7 @@ class FetchSnapshotRequest(Request):
 
 @dataclass(slots=True, frozen=True)
 class FetchSnapshotResponse:
-    """The snapshot.
+    """A whole snapshot.
 
     Kafka sends it in chunks of 8 MiB (``KafkaRaftClient.MAX_FETCH_SIZE_BYTES``).
     """
@@ -144,7 +144,7 @@ class FetchSnapshotResponse:
 class BrokerRegistrationRequest(Request):
     """A starting broker registers.
 
-    ``previous_broker_epoch`` proves a clean shutdown; it is -1 after an unclean one.
+    ``previous_broker_epoch`` proves a clean shutdown. It is -1 after an unclean shutdown.
     """
 
     api: ClassVar[str] = "BrokerRegistration"
@@ -167,8 +167,8 @@ class BrokerHeartbeatRequest(Request):
     """A broker is alive and has the metadata up to an offset.
 
     It may want to be fenced or to shut down. ``offline`` are its replicas in failed log
-    directories. Kafka's brokers name the directories instead, and controllers know the replicas in
-    each (KIP-858).
+    directories. In Kafka, brokers name the failed directories instead, and controllers know which
+    replicas each of them has (KIP-858).
     """
 
     api: ClassVar[str] = "BrokerHeartbeat"
@@ -202,7 +202,7 @@ class AllocateProducerIdsRequest(Request):
 
 @dataclass(slots=True, frozen=True)
 class AllocateProducerIdsResponse:
-    """The first of a block of producer ids."""
+    """The first id of a block of producer ids."""
 
     api: ClassVar[str] = "AllocateProducerIds"
     error: str

@@ -1,8 +1,8 @@
-"""Implements the KRaft controller (``QuorumController.java``): the quorum's leader is active.
+"""Implements the KRaft controller (``QuorumController.java``).
 
-The active controller decides by its image, which runs ahead of the committed records, and answers
-when its own records are committed. When it loses leadership, it rebuilds its image from committed
-records.
+The quorum's leader is active. The active controller decides by its image of the metadata, which
+already includes records that are not committed yet. It answers a request when the records of the
+request are committed. When it loses leadership, it rebuilds its image from committed records.
 """
 
 from collections.abc import Callable, Mapping
@@ -59,11 +59,11 @@ from harrow.cluster_model.sim.message import Body
 
 R = TypeVar("R", bound=Body)
 HandledRequest = tuple[tuple[MetadataRecord, ...], R]
-"""The records of a request, and the answer that follows their commit."""
+"""The records that a request leads to, and its answer, which is sent when they are committed."""
 
 
 class QuorumController(ServerEndpoint):
-    """One incarnation of a controller."""
+    """One incarnation of a controller, which is active or only applies the leader's records."""
 
     def __init__(
         self,
@@ -92,7 +92,7 @@ class QuorumController(ServerEndpoint):
         self._image = ClusterImage()
         self._active_epoch = -1
         self._heartbeats = BrokerHeartbeats(config.broker_session_timeout_us)
-        # Answers that wait until the high watermark reaches an offset, in order.
+        # Callbacks that wait until the high watermark reaches an offset, in order.
         self._waiting: list[tuple[int, Callable[[bool], None]]] = []
         self._handlers: Handlers = {}
         register(self._handlers, protocol.BrokerRegistrationRequest, self._handle_registration)
@@ -119,7 +119,7 @@ class QuorumController(ServerEndpoint):
     def shutdown(self, on_ended: Callable[[], None]) -> None:
         """Shut down cleanly.
 
-        A quorum leader waits for a successor first (``ControllerServer.shutdown``).
+        A quorum leader first waits for a successor (``ControllerServer.shutdown``).
         """
         self.raft.shutdown(on_ended)
 
@@ -129,7 +129,7 @@ class QuorumController(ServerEndpoint):
         self._handlers.get(type(exchange.request), self.raft.handle)(exchange)
 
     def connection_closed(self, connection: Connection) -> None:
-        """Do nothing: requests of a closed connection are still processed."""
+        """Do nothing, because requests of a closed connection are still processed."""
 
     def _handle_registration(self, exchange: Exchange[protocol.BrokerRegistrationRequest]) -> None:
         self._process(exchange, self._register, protocol.BrokerRegistrationResponse(errors.NOT_CONTROLLER))
@@ -145,7 +145,7 @@ class QuorumController(ServerEndpoint):
         self._process(exchange, self._allocate_producer_ids, refusal)
 
     def _process(self, exchange: Exchange[Q], handle: Callable[[Q], HandledRequest[R]], refusal: R) -> None:
-        """Process a request as active controller, and answer when its records are committed."""
+        """If active, process a request, and answer when the request's records are committed."""
 
         def respond(answer: R) -> None:
             self._host.send_response(exchange.connection, exchange.correlation_id, answer)
@@ -157,11 +157,11 @@ class QuorumController(ServerEndpoint):
         self._write(records, lambda done: respond(answer if done else refusal))
 
     def _write(self, records: tuple[MetadataRecord, ...], on_done: Callable[[bool], None]) -> None:
-        """Append and apply records, and call back with whether they were committed.
+        """Append and apply records, and call *on_done* with whether they were committed.
 
-        They are not if this controller loses leadership. A call without records waits too, because
-        the answer may depend on uncommitted records. (``appendReadEvent`` reads committed state,
-        ``appendWriteEvent`` waits.)
+        They are not committed if this controller loses leadership first. A call without records
+        waits, too, because the answer may depend on uncommitted records. (In Kafka,
+        ``appendReadEvent`` reads committed state, and ``appendWriteEvent`` waits.)
         """
         for record in records:
             self._image.apply(record)
@@ -177,7 +177,7 @@ class QuorumController(ServerEndpoint):
     # The quorum
 
     def on_commit(self, high_watermark: int) -> None:
-        """As active controller, answer waiting requests. As standby, apply the leader's records."""
+        """Answer waiting requests if active. Otherwise apply the leader's records."""
         if self.is_active:
             self._on_committed(self.node, self._log, high_watermark)
             while self._waiting and self._waiting[0][0] <= high_watermark:
@@ -189,7 +189,7 @@ class QuorumController(ServerEndpoint):
         self._snapshots.on_commit(high_watermark if self.is_active else self._image.next_offset)
 
     def on_truncation(self, offset: int) -> None:
-        """Do nothing: a follower applies only committed records."""
+        """Do nothing, because a follower applies only committed records."""
 
     def on_leader_change(self) -> None:
         if self.is_active:
@@ -202,13 +202,13 @@ class QuorumController(ServerEndpoint):
         self._image = self._log.replay(self._image, end_offset)
 
     def _committed_image(self) -> ClusterImage:
-        """Return the committed state, which may be behind the image of an active controller."""
+        """Return the committed state. The image of an active controller may be ahead of it."""
         if not self.is_active or not self._switches.snapshot_of_committed_metadata:
             return self._image
         return self._log.replay(ClusterImage(), self.raft.high_watermark)
 
     def _claim(self) -> None:
-        """Become active after earlier epochs are committed, and restart every broker's session."""
+        """Become active, as earlier epochs are committed, and restart every broker's session."""
         self._replay(self._log.end_offset)
         self._active_epoch = self.raft.epoch
         self._on_active(self.node, self._active_epoch)
@@ -224,7 +224,7 @@ class QuorumController(ServerEndpoint):
             )
 
     def _renounce(self) -> None:
-        """Become inactive. Drop uncommitted records, and refuse the requests that wait for them."""
+        """Become inactive. Drop uncommitted records, and refuse requests that wait for them."""
         if not self.is_active:
             return
         epoch, self._active_epoch = self._active_epoch, -1
@@ -242,7 +242,7 @@ class QuorumController(ServerEndpoint):
     ) -> HandledRequest[protocol.BrokerRegistrationResponse]:
         """Register a broker, unless another process with its id has a session.
 
-        After ``ClusterControlManager.registerBroker``.
+        Modelled on ``ClusterControlManager.registerBroker``.
         """
         registration = self._image.brokers.get(request.broker)
         now_us = self._host.clock.now_us
@@ -277,16 +277,17 @@ class QuorumController(ServerEndpoint):
     def _register_again(
         self, request: protocol.BrokerRegistrationRequest, registration: BrokerRegistration
     ) -> HandledRequest[protocol.BrokerRegistrationResponse]:
-        """Handle a second registration of the same process.
+        """Handle another registration of a process that has registered.
 
-        A new record resets the broker's state (``ClusterControlManager.replay``).
+        In some releases this writes another record, which resets the broker's state
+        (``ClusterControlManager.replay``).
         """
         self._heartbeats.forget(request.broker)
         if not self._switches.repeated_registration_keeps_epoch:
             record = RegisterBrokerRecord(request.broker, request.incarnation)
             return (record,), protocol.BrokerRegistrationResponse(errors.NONE, self._image.next_offset)
         if not registration.fenced:
-            # The broker's metadata offset and controlled shutdown are reset.
+            # This resets the broker's metadata offset and its controlled shutdown.
             self._heartbeats.touch(request.broker, self._host.clock.now_us)
         return (), protocol.BrokerRegistrationResponse(errors.NONE, registration.broker_epoch)
 
@@ -298,7 +299,7 @@ class QuorumController(ServerEndpoint):
     def _heartbeat(
         self, request: protocol.BrokerHeartbeatRequest
     ) -> HandledRequest[protocol.BrokerHeartbeatResponse]:
-        """After ``BrokerHeartbeatManager.calculateNextBrokerState``."""
+        """Handle a heartbeat. Modelled on ``BrokerHeartbeatManager.calculateNextBrokerState``."""
         broker = request.broker
         registration = self._image.brokers.get(broker)
         if registration is None:
@@ -314,8 +315,8 @@ class QuorumController(ServerEndpoint):
         should_shut_down = want_shut_down and (
             registration.fenced or want_fence or self._may_shut_down(broker, request.metadata_offset)
         )
-        # First, so that no replica in a failed directory is elected. And applied before the
-        # broker's own state changes, because both may change the same partition.
+        # This comes first, so that no replica in a failed directory is elected. It must be applied
+        # before the broker's own state changes, because both may change the same partition.
         self._write(self._offline_replica_changes(broker, request.offline), lambda _: None)
         records: tuple[MetadataRecord, ...] = ()
         is_fenced = registration.fenced
@@ -323,16 +324,17 @@ class QuorumController(ServerEndpoint):
             if is_caught_up and not request.want_fence and not request.want_shut_down:
                 records, is_fenced = self._unfence(broker), False
             elif should_shut_down:
-                # Up to 3.7.0 a broker that registered twice is fenced, but still in ISRs.
+                # Up to 3.7.0, a broker that has registered twice is fenced but still in ISRs.
                 records = self._changes_without(broker)
         elif want_fence or should_shut_down:
             records, is_fenced = self._fence(broker, expired=False), True
         elif want_shut_down and not is_stopping:
-            # Also if an earlier controller had started the shutdown, because its offset is lost.
+            # This also applies if an earlier controller had begun the shutdown, because the offset
+            # that it noted is lost.
             records = self._begin_shutdown(broker)
         offset = None if is_fenced else request.metadata_offset
         if registration.fenced and not is_fenced and self._switches.unfencing_resets_broker_metadata_offset:
-            # The record resets its metadata offset until the next heartbeat
+            # The record resets the broker's metadata offset until its next heartbeat
             # (``ClusterControlManager.replayRegistrationChange``).
             offset = NO_OFFSET
         self._heartbeats.touch(broker, self._host.clock.now_us, offset)
@@ -342,7 +344,7 @@ class QuorumController(ServerEndpoint):
     def _offline_replica_changes(self, broker: int, partitions: frozenset[str]) -> tuple[MetadataRecord, ...]:
         """Remove replicas in failed log directories from ISRs (KIP-858).
 
-        After ``handleDirectoriesOffline``.
+        Modelled on ``handleDirectoriesOffline``.
         """
         registration = self._image.brokers[broker]
         if partitions == registration.offline:
@@ -362,20 +364,20 @@ class QuorumController(ServerEndpoint):
         return any(self._image.is_active(other) for other in self._image.brokers if other != broker)
 
     def _may_shut_down(self, broker: int, metadata_offset: int) -> bool:
-        """Return whether a broker leads no partition, and all other brokers know that."""
+        """Return whether a broker leads no partition, and all other live brokers know that."""
         if not self._others_are_active(broker):
             return True
         shutdown_offset = self._heartbeats.shutdown_offset(broker)
         if shutdown_offset is None or self._image.leads(broker):
-            # If the broker leads nothing at its first request, other brokers have no change to
-            # learn.
+            # If the broker leads nothing when it first asks, there is no change that other brokers
+            # must learn of.
             return shutdown_offset is None and not self._image.leads(broker)
         return self._heartbeats.lowest_offset(broker, metadata_offset) >= shutdown_offset
 
     def _unfence(self, broker: int) -> tuple[MetadataRecord, ...]:
         """Let a broker lead and join ISRs again.
 
-        It leads leaderless partitions at once if it may.
+        It becomes the leader of partitions without a leader that it may lead.
         """
         registration = self._image.brokers[broker]
         # The record keeps a controlled shutdown, which lasts until the next registration
@@ -389,7 +391,7 @@ class QuorumController(ServerEndpoint):
         )
 
     def _begin_shutdown(self, broker: int) -> tuple[MetadataRecord, ...]:
-        """Move a broker's leaderships, and remove the broker from ISRs."""
+        """Move the leaderships of a broker that shuts down, and remove it from ISRs."""
         registration = self._image.brokers[broker]
         self._host.emit(ControlledShutdownBegun, self.node, broker)
         change = BrokerRegistrationChangeRecord(broker, registration.broker_epoch, False, True)
@@ -398,9 +400,9 @@ class QuorumController(ServerEndpoint):
         return records
 
     def _fence(self, broker: int, *, expired: bool) -> tuple[MetadataRecord, ...]:
-        """Fence a broker, which leaves all ISRs and leads nothing.
+        """Fence a broker, so that it is in no ISR and leads nothing.
 
-        After ``ReplicationControlManager.handleBrokerFenced``.
+        Modelled on ``ReplicationControlManager.handleBrokerFenced``.
         """
         registration = self._image.brokers[broker]
         self._heartbeats.forget(broker)
@@ -410,13 +412,13 @@ class QuorumController(ServerEndpoint):
         return (change, *self._changes_without(broker))
 
     def expire_session(self, broker: int) -> None:
-        """End a broker's session, which fences it."""
+        """End a broker's session, so that the broker is fenced."""
         registration = self._image.brokers.get(broker)
         if self.is_active and registration is not None and not registration.fenced:
             self._write(self._fence(broker, expired=True), lambda _: None)
 
     def _watch_sessions(self, epoch: int) -> None:
-        """Fence brokers without a heartbeat for ``broker.session.timeout.ms``, one at a time."""
+        """Fence, one by one, brokers that sent no heartbeat for ``broker.session.timeout.ms``."""
         if epoch != self._active_epoch:
             return
         now_us = self._host.clock.now_us
@@ -429,7 +431,7 @@ class QuorumController(ServerEndpoint):
     def _changes_without(
         self, broker: int, reason: str = "broker failure", *, has_lost_records: bool = False
     ) -> tuple[MetadataRecord, ...]:
-        """Return the changes that remove a broker from ISRs and replace it as leader."""
+        """Return the changes that remove a broker from ISRs, and replace it where it leads."""
         return self._changes(
             self._image.with_in_isr(broker), reason, excluded=broker, has_lost_records=has_lost_records
         )
@@ -444,7 +446,7 @@ class QuorumController(ServerEndpoint):
         has_lost_records: bool = False,
         election: Election | None = None,
     ) -> tuple[MetadataRecord, ...]:
-        """Return the changes of partitions (``generateLeaderAndIsrUpdates``)."""
+        """Return the changes of these *partitions*, if any (``generateLeaderAndIsrUpdates``)."""
 
         def is_acceptable(partition: str, replica: int) -> bool:
             if replica == also_acceptable:
@@ -490,9 +492,9 @@ class QuorumController(ServerEndpoint):
         )
 
     def _elr_min_isr(self, partition: str) -> int | None:
-        """Return the ISR size below which a partition has an ELR, None without ELRs.
+        """Return the ISR size below which a partition has an ELR; None in releases without ELRs.
 
-        It is ``min.insync.replicas``, but at most the replication factor of the topic's first
+        The size is ``min.insync.replicas``, but at most the replication factor of the topic's first
         partition (``ReplicationControlManager.getTopicEffectiveMinIsr``).
         """
         if not self._switches.eligible_leader_replicas:
@@ -502,7 +504,10 @@ class QuorumController(ServerEndpoint):
         return min(self._topic_config(topic).min_insync_replicas, len(first.replicas))
 
     def create_topic(self, topic: str, assignment: tuple[tuple[int, ...], ...]) -> bool:
-        """Create a topic if every partition can have a leader, and return whether it did."""
+        """Create a topic if each of its partitions can have a leader.
+
+        Return whether it was created.
+        """
         if not all(any(map(self._image.is_active, replicas)) for replicas in assignment):
             return False
         records = tuple(self._new_partition(f"{topic}-{n}", r) for n, r in enumerate(assignment))
@@ -512,9 +517,9 @@ class QuorumController(ServerEndpoint):
     def create_partitions(
         self, topic: str, total: int, racks: Mapping[int, str], on_done: Callable[[bool], None]
     ) -> None:
-        """Add partitions to a topic, and call *on_done* with whether they are committed.
+        """Add partitions to a topic, and call *on_done* with whether they were committed.
 
-        After ``ReplicationControlManager.createPartitions``.
+        Modelled on ``ReplicationControlManager.createPartitions``.
         """
         partitions = self._image.partitions
         existing = 0
@@ -533,13 +538,13 @@ class QuorumController(ServerEndpoint):
         )
 
     def _new_partition(self, name: str, replicas: tuple[int, ...]) -> PartitionRecord:
-        """Return a new partition. Its active replicas form the ISR, and the first of them leads."""
+        """Return a new partition. Its active replicas are the ISR, and the first of them leads."""
         isr = tuple(replica for replica in replicas if self._image.is_active(replica))
         self._host.publish(ElectionDecided, self.node, name, 0, False, "topic creation")
         return PartitionRecord(name, replicas, isr[0], 0, isr, 0)
 
     def elect_preferred_leaders(self) -> None:
-        """Move leaderships to preferred replicas that may lead (ElectLeaders, KIP-460)."""
+        """Move leaderships to those preferred replicas that may lead (ElectLeaders, KIP-460)."""
         partitions = tuple(
             name for name, record in self._image.partitions.items() if record.leader != record.replicas[0]
         )
@@ -547,7 +552,7 @@ class QuorumController(ServerEndpoint):
         self._write(records, lambda _: None)
 
     def alter_partition_reassignment(self, partition: str, target: tuple[int, ...] | None) -> None:
-        """Reassign a partition. None cancels a reassignment (``alterPartitionReassignment``)."""
+        """Reassign a partition to *target*. With None, cancel its reassignment."""
         record = self._image.partitions.get(partition)
         error = (
             errors.UNKNOWN_TOPIC_OR_PARTITION if record is None else self._reassignment_error(record, target)
@@ -571,9 +576,9 @@ class QuorumController(ServerEndpoint):
             self._write((self._publish_decision(record, *changed, REASSIGNMENT),), lambda _: None)
 
     def _reassignment_error(self, partition: PartitionRecord, target: tuple[int, ...] | None) -> str:
-        """Return the error of a reassignment or its cancellation, `errors.NONE` if it is valid.
+        """Return the error of a reassignment or a cancellation; `errors.NONE` if it is valid.
 
-        After ``validateManualPartitionAssignment`` and ``cancelPartitionReassignment``.
+        Modelled on ``validateManualPartitionAssignment`` and ``cancelPartitionReassignment``.
         """
         if target is not None:
             is_valid = (
@@ -582,8 +587,8 @@ class QuorumController(ServerEndpoint):
             return errors.NONE if is_valid else errors.INVALID_REPLICA_ASSIGNMENT
         if not partition.assignment.is_being_reassigned:
             return errors.NO_REASSIGNMENT_IN_PROGRESS
-        # If only added replicas are in the ISR, an original one would have to lead uncleanly
-        # (PartitionReassignmentRevert.java).
+        # If only added replicas are in the ISR, an original replica would have to be elected
+        # uncleanly (PartitionReassignmentRevert.java).
         may_lead = (
             self._isr_without_added(partition) or self._election(partition.partition) is Election.UNCLEAN
         )
@@ -593,13 +598,16 @@ class QuorumController(ServerEndpoint):
         return tuple(member for member in partition.isr if member not in partition.adding)
 
     def _balance(self, epoch: int) -> None:
-        """After ``ReplicationControlManager.maybeBalancePartitionLeaders``."""
+        """Elect preferred leaders periodically.
+
+        Modelled on ``ReplicationControlManager.maybeBalancePartitionLeaders``.
+        """
         if epoch == self._active_epoch:
             self.elect_preferred_leaders()
             self._host.set_timer(self._config.leader_imbalance_check_interval_us, self._balance, epoch)
 
     def _alter_partitions(self, request: AlterPartitionRequest) -> HandledRequest[AlterPartitionResponse]:
-        """Write the valid ISRs of a request (``ReplicationControlManager.alterPartition``)."""
+        """Write those ISRs of a request that are valid (``alterPartition``)."""
         broker = self._image.brokers.get(request.broker)
         if broker is None or broker.broker_epoch != request.broker_epoch:
             self._publish_refusal(request.api, request.broker, errors.STALE_BROKER_EPOCH)
@@ -655,7 +663,8 @@ class QuorumController(ServerEndpoint):
     def _is_eligible(self, replica: int, broker_epoch: int) -> bool:
         """Return whether a replica may join an ISR.
 
-        It must be active (KIP-841) and have the broker epoch that the leader knows (KIP-903).
+        The broker must be active (KIP-841) and have the broker epoch that the leader knows
+        (KIP-903).
         """
         registration = self._image.brokers.get(replica)
         if registration is None or not registration.is_active:

@@ -1,10 +1,10 @@
 """Implements Kafka's Raft, in which followers fetch from the leader (``KafkaRaftClient.java``).
 
-A voter votes once in an epoch, for a candidate whose log is at least as long as its own. The
-leader's high watermark is the offset that a majority of voters has fetched, if it lies in the
-leader's epoch. Observers fetch, but do not vote. A follower that needs records before the leader's
-log start fetches the leader's latest snapshot first (KIP-630). The names of transitions come from
-``QuorumState.java``.
+A voter votes once in an epoch, for a candidate whose log is at least as up to date as its own. The
+leader's high watermark is the offset up to which a majority of the voters has the log, once that
+offset is in the leader's own epoch. Observers, which are brokers, fetch but do not vote. A follower
+that needs records below the leader's log start first fetches the leader's latest snapshot
+(KIP-630). The names of transitions come from ``QuorumState.java``.
 """
 
 from collections.abc import Callable
@@ -39,9 +39,9 @@ RETRY_BACKOFF_US: Final = 20 * US_PER_MS
 BACKOFF_BASE_US: Final = 50 * US_PER_MS
 """The unit of a losing candidate's backoff (``KafkaRaftClient.RETRY_BACKOFF_BASE_MS``)."""
 CAPPED_BACKOFF_BASE_US: Final = 100 * US_PER_MS
-"""The unit before 3.9.2."""
+"""The unit of that backoff before 3.9.2."""
 SHUTDOWN_MAX_US: Final = 5 * US_PER_SECOND
-"""How long a node waits for another leader during shutdown (``KafkaRaftClientDriver``)."""
+"""How long a voter that shuts down waits for another leader (``KafkaRaftClientDriver``)."""
 
 
 @unique
@@ -60,10 +60,13 @@ class Role(Enum):
 class QuorumConfig:
     """The settings ``controller.quorum.*`` in microseconds, and the behaviour of a release.
 
-    ``check_quorum`` is KAFKA-15489, ``pre_vote`` KIP-996, ``tells_high_watermark`` KIP-1166,
-    ``election_backoff`` KAFKA-18345, ``looks_for_leader`` KAFKA-17030, ``begin_epoch_repeated``
-    KAFKA-16536. Without ``one_vote`` a voter votes for several candidates in an epoch. Without
-    ``keeps_log`` a node starts with only its latest snapshot.
+    ``check_quorum``: a leader without fetches from a majority resigns (KAFKA-15489). ``pre_vote``:
+    a voter asks before it becomes a candidate (KIP-996). ``tells_high_watermark``: a fetch is
+    answered when the high watermark rises (KIP-1166). ``election_backoff`` says when a losing
+    candidate backs off, and how long (KAFKA-18345). ``looks_for_leader``: voters, too, ask other
+    voters for the leader (KAFKA-17030). ``begin_epoch_repeated`` says when a leader announces
+    itself again (KAFKA-16536). Without ``one_vote``, a voter votes for several candidates in an
+    epoch. Without ``keeps_log``, a node starts with only its latest snapshot.
     """
 
     election_timeout_us: int
@@ -99,23 +102,26 @@ class QuorumConfig:
 
 
 class RaftListener(Protocol):
-    """The controller or broker that applies the metadata log."""
+    """The controller or broker that applies the records of the metadata log."""
 
     def on_commit(self, high_watermark: int) -> None:
         """Apply the records below the high watermark. This node's log has them."""
 
     def on_truncation(self, offset: int) -> None:
-        """Handle a truncation of this node's log to an offset at or above the high watermark."""
+        """Handle a truncation of this node's log to *offset*, never below the high watermark."""
 
     def on_leader_change(self) -> None:
-        """Handle a change of the leader or the epoch that this node knows."""
+        """Handle a change of the epoch, or of the leader that this node knows."""
 
     def on_snapshot(self, leader: int, log_end: int, snapshot: MetadataSnapshot) -> None:
-        """Handle the replacement of this node's log, which ended at *log_end*, by a snapshot."""
+        """Handle that a snapshot has replaced this node's log, which ended at *log_end*."""
 
 
 class RaftClient:
-    """One incarnation of a node: a voter, or an observer if its id is not among the voters."""
+    """One incarnation of a node of the quorum.
+
+    It is an observer if its id is not among the voters.
+    """
 
     def __init__(
         self,
@@ -149,13 +155,14 @@ class RaftClient:
         self._has_fetched = False
         self._fetched_from: NetworkClient | None = None
         self._fetching_snapshot: OffsetAndEpoch | None = None
-        # When a follower stops waiting for its leader, or another voter for an election.
+        # When a follower stops waiting for its leader, or when any other voter stops waiting for
+        # the end of an election.
         self._deadline_us: int | None = None
         self._votes: dict[int, bool] = {}
         self._is_backing_off = False
         self._elections = 0
-        # As leader: the start of its epoch, and for each node the fetched offset, and the times of
-        # its last fetch and of the last answer.
+        # These are used by a leader: the start of its epoch, and for each voter the offset of its
+        # last fetch, and the times of its last fetch and of the last answer.
         self._epoch_start = 0
         self._elected_us = 0
         self._end_offsets: dict[int, int] = {}
@@ -177,7 +184,8 @@ class RaftClient:
         register(
             self._handlers, protocol.EndQuorumEpochRequest, self._answered_by(self._handle_end_quorum_epoch)
         )
-        # After a resignation: voters that have not acknowledged it, and the preferred successors.
+        # These are used after a resignation: the voters that have not acknowledged it, and the
+        # preferred successors.
         self._unacked_voters: dict[int, None] = {}
         self._preferred_successors: tuple[int, ...] = ()
         self._on_shutdown: Callable[[], None] | None = None
@@ -197,15 +205,15 @@ class RaftClient:
 
     @property
     def has_committed_own_epoch(self) -> bool:
-        """Whether this is a leader that has committed all earlier epochs."""
+        """Whether this node leads and has committed all records of earlier epochs."""
         return self.is_leader and self.high_watermark > self._epoch_start
 
     def start(self) -> None:
-        """Resume from disk: follow the same leader, or be a candidate in the same epoch.
+        """Resume from what is on disk: follow the same leader, or be a candidate in the same epoch.
 
-        A former leader resigns, because it may not lead again in its epoch. From 4.0 on the vote of
-        a follower is on disk too, so that a former candidate asks for votes again before it follows
-        (``QuorumState.initialize``).
+        A former leader resigns, because it must not lead again in its epoch. From 4.0 on, a
+        follower's own vote is on disk, too. So a follower that was a candidate in the epoch asks
+        for votes again before it follows (``QuorumState.initialize``).
         """
         latest = self.log.latest_snapshot
         if latest is not None and not self._config.keeps_log:
@@ -228,7 +236,7 @@ class RaftClient:
     def shutdown(self, on_ended: Callable[[], None]) -> None:
         """Shut down cleanly.
 
-        A leader resigns, and waits 5 s for a successor (``GracefulShutdown``).
+        A leader resigns, and waits up to 5 s for a successor (``GracefulShutdown``).
         """
         self._on_shutdown = on_ended
         self._host.set_timer(SHUTDOWN_MAX_US, lambda _: self._complete_shutdown())
@@ -256,13 +264,13 @@ class RaftClient:
             peer.close()
 
     def resign(self) -> None:
-        """Resign as leader, and let other voters stand for election first."""
+        """If this node leads, resign, and let other voters stand for election first."""
         if self.is_leader:
             ends = self._end_offsets
             self._transition_to_resigned(tuple(sorted(self._peers, key=lambda voter: (-ends[voter], voter))))
 
     def append(self, records: tuple[MetadataRecord, ...]) -> int:
-        """Append as leader, and return the new end offset."""
+        """Append records as the leader. Return the new end offset of the log."""
         assert self.is_leader
         for record in records:
             self.log.append(self.log.epoch, record)
@@ -273,10 +281,10 @@ class RaftClient:
     # Transitions
 
     def _transition_to_unattached(self, epoch: int) -> None:
-        """Join an epoch without a known leader.
+        """Enter an epoch whose leader is not known.
 
-        A voter that already waits for an election keeps its deadline, so that a candidate that
-        cannot win does not delay it with later epochs.
+        A voter that already waits for an election keeps its deadline. Otherwise a candidate that
+        cannot win could delay elections again and again, by raising the epoch.
         """
         deadline_us = self._deadline_us
         is_waiting = self.role in (Role.UNATTACHED, Role.CANDIDATE, Role.PROSPECTIVE) or (
@@ -296,7 +304,10 @@ class RaftClient:
             self._fetch(self._transition_number)
 
     def _transition_to_prospective(self) -> None:
-        """Ask other voters whether they would elect this node (KIP-996). The known leader stays."""
+        """Ask other voters if they would elect this node (KIP-996).
+
+        The known leader stays known.
+        """
         self._transition(Role.PROSPECTIVE, self.log.epoch, self.leader)
         self._await_election(self._random_election_timeout_us())
         self._send_vote_requests(pre_vote=True)
@@ -335,13 +346,13 @@ class RaftClient:
             self._set_timer(self._check_quorum_timeout_us(), self._check_quorum)
         self.append((LeaderChangeMessage(self.node),))
         if self._on_shutdown is not None:
-            # The node won an election during its shutdown, so it resigns at once.
+            # The node has won an election during its shutdown, so it resigns at once.
             self.resign()
 
     def _transition_to_resigned(self, preferred_successors: tuple[int, ...]) -> None:
         self._transition(Role.RESIGNED, self.log.epoch, NO_NODE)
-        # This is on disk, so that after a restart the node neither votes nor runs in the epoch that
-        # it led.
+        # This is on disk, so that after a restart the node neither votes nor is a candidate in the
+        # epoch that it led.
         self.log.leader = self.node
         self._preferred_successors = preferred_successors
         self._unacked_voters = dict.fromkeys(self._peers)
@@ -367,7 +378,7 @@ class RaftClient:
         self._listener.on_leader_change()
 
     def _maybe_transition(self, epoch: int, leader: int) -> bool:
-        """Adopt a later epoch, or the leader of the current epoch, from another node.
+        """Adopt a later epoch, or the leader of the current epoch, that another node has sent.
 
         Return whether there was a transition.
         """
@@ -384,7 +395,7 @@ class RaftClient:
         return True
 
     def _set_timer(self, delay_us: int, callback: Callable[[int], None]) -> None:
-        """Call back after a delay, unless there is a transition first."""
+        """Call *callback* after a delay, unless there is a transition before that."""
         self._host.set_timer(
             delay_us,
             lambda transition: callback(transition) if transition == self._transition_number else None,
@@ -412,7 +423,8 @@ class RaftClient:
         if self.role is Role.CANDIDATE and self._config.election_backoff in (CAPPED, JITTERED):
             self._start_backing_off()
         elif self.role is Role.RESIGNED and self._config.pre_vote:
-            # In the current epoch, other voters would name this node as leader (``pollResigned``).
+            # In the current epoch, other voters would still name this node as the leader
+            # (``pollResigned``).
             self._transition_to_unattached(self.log.epoch + 1)
         elif self.role is Role.PROSPECTIVE and self.leader != NO_NODE:
             self._transition_to_follower(self.log.epoch, self.leader)
@@ -425,7 +437,10 @@ class RaftClient:
             self._set_timer(self._candidate_backoff_us(), lambda _: self._stand_for_election())
 
     def _candidate_backoff_us(self) -> int:
-        """Return a losing candidate's growing backoff (``binaryExponentialElectionBackoffMs``)."""
+        """Return a losing candidate's backoff.
+
+        It grows with each election. Modelled on ``binaryExponentialElectionBackoffMs``.
+        """
         choices = self._host.choices.network
         backoff_max_us = self._config.election_backoff_max_us
         if self._config.election_backoff == CAPPED:
@@ -433,7 +448,7 @@ class RaftClient:
             return min(CAPPED_BACKOFF_BASE_US * factor, backoff_max_us)
         bound = 2 << min(self._elections - 1, 10)
         if self._config.election_backoff == AFTER_REFUSAL:
-            bound -= 1  # 4.0 draws from 1 to below the bound, 3.9.2 up to it.
+            bound -= 1  # From 4.0 on, the draw excludes the bound; 3.9.2 includes it.
         factor = 1 + choices.below(bound)
         jitter_us = choices.below(BACKOFF_BASE_US // US_PER_MS) * US_PER_MS
         return min(BACKOFF_BASE_US * factor, backoff_max_us + jitter_us)
@@ -470,7 +485,7 @@ class RaftClient:
         self._peers[voter].send(request, on_response)
 
     def _is_refused(self) -> bool:
-        """Return whether refusals make a majority impossible (``isVoteRejected``)."""
+        """Return whether too many voters refused for a majority (``isVoteRejected``)."""
         return len(self._votes) - sum(self._votes.values()) > (len(self._voters) - 1) // 2
 
     def _count_votes(self) -> None:
@@ -483,7 +498,7 @@ class RaftClient:
             elif is_rejected and self.leader != NO_NODE:
                 self._transition_to_follower(self.log.epoch, self.leader)
             elif is_rejected:
-                self._deadline_us = None  # Wait for a complete timeout again.
+                self._deadline_us = None  # Wait for another whole timeout.
                 self._transition_to_unattached(self.log.epoch)
         elif granted >= majority:
             self._transition_to_leader()
@@ -497,7 +512,7 @@ class RaftClient:
         self._set_timer(timeout_us, self._check_fetch_timeout)
 
     def _check_fetch_timeout(self, _: int) -> None:
-        """Stand for election, or find a leader, after ``controller.quorum.fetch.timeout.ms``."""
+        """Stand for election or look for a leader, once the fetch timeout has passed."""
         repeated_us = None if self._fetched_from is None else self._fetched_from.repeated_us
         deadline_us = self._deadline_us
         assert deadline_us is not None
@@ -512,9 +527,10 @@ class RaftClient:
             self._transition_to_unattached(self.log.epoch)
 
     def _fetch(self, transition: int) -> None:
-        """Fetch from the leader. Without one, or without its answer, try the voters in turn.
+        """Fetch from the leader.
 
-        In old releases only observers try other voters.
+        If none is known, or it does not answer, try the voters in turn. In old releases only
+        observers try other voters when the leader does not answer.
         """
         source = self.leader
         if source == NO_NODE and self._on_shutdown is not None:
@@ -546,7 +562,7 @@ class RaftClient:
         )
 
     def _on_repeated_fetches(self, _: int) -> None:
-        """Extend the deadline: the leader has answered idle fetches."""
+        """Extend the deadline, because the leader has answered idle fetches."""
         if self._fetched_from is not None:
             self._deadline_us = self._fetched_from.sent_us + self._config.fetch_timeout_us
 
@@ -561,9 +577,9 @@ class RaftClient:
         peer.send(request, on_response)
 
     def _handle_snapshot(self, source: int, response: protocol.FetchSnapshotResponse | None) -> None:
-        """Replace the log by a snapshot.
+        """Replace the log by a snapshot from the leader.
 
-        If the leader has deleted it, fetch to learn of a later one. After
+        If the leader has deleted the snapshot, fetch again to learn of a later one. Modelled on
         ``handleFetchSnapshotResponse``.
         """
         if response is None or response.error not in (errors.NONE, errors.SNAPSHOT_NOT_FOUND):
@@ -584,7 +600,7 @@ class RaftClient:
     ) -> None:
         if response is not None and self._maybe_transition(response.epoch, response.leader):
             return
-        # Alternate between the leader and a voter that may know another leader.
+        # Alternate between the leader and voters that may know another leader.
         self._leader_failed = source == self.leader
         self._set_timer(RETRY_BACKOFF_US, self._fetch)
 
@@ -606,8 +622,9 @@ class RaftClient:
             offset = self.log.truncate_to_divergence(*response.diverging)
             if offset < self.high_watermark:
                 self._host.publish(CommittedMetadataCut, self.node, offset, self.high_watermark)
-                # An IllegalArgumentException ends the process (``KafkaMetadataLog.truncateTo``).
-                # Its next incarnation starts without a high watermark.
+                # In Kafka an IllegalArgumentException ends the process here
+                # (``KafkaMetadataLog.truncateTo``). The next incarnation starts without a high
+                # watermark.
                 self._host.halt()
                 return
             self._host.publish(MetadataLogTruncated, self.node, end_offset, offset)
@@ -625,13 +642,14 @@ class RaftClient:
     # Leading
 
     def _begin_quorum_epoch_timeout_us(self) -> int:
-        """Return the interval of a leader's announcements (``beginQuorumEpochTimeoutMs``)."""
+        """Return the interval between a leader's announcements (``beginQuorumEpochTimeoutMs``)."""
         return self._config.fetch_timeout_us // 2
 
     def _await_begin_quorum_epoch(self) -> None:
-        """Schedule the next announcement, while there is a voter without a waiting fetch.
+        """Schedule the leader's next announcement.
 
-        A voter that fetches knows its leader, so that a quorum in which all fetch needs no timer.
+        A voter that fetches knows its leader. So while all voters fetch, there is no timer, and
+        `_fetch_left` sets it again.
         """
         if (
             self.is_leader
@@ -658,7 +676,7 @@ class RaftClient:
     def _is_silent(self, voter: int) -> bool:
         """Return whether a voter without a waiting fetch needs an announcement.
 
-        A voter that was just answered may be about to fetch.
+        A voter that has just got an answer may be about to fetch again.
         """
         now_us = self._host.clock.now_us
         if now_us - self._answered_us[voter] < FETCH_WAIT_MAX_US:
@@ -675,7 +693,7 @@ class RaftClient:
             if transition != self._transition_number:
                 return
             if response is None:
-                # A voter that fetches knows the leader. From 3.9 on a timer repeats this.
+                # A voter that fetches knows the leader. From 3.9 on, a timer repeats announcements.
                 if self._end_offsets[voter] < 0 and self._config.begin_epoch_repeated == NEVER:
                     self._set_timer(
                         RETRY_BACKOFF_US, lambda again: self._send_begin_quorum_epoch(voter, again)
@@ -688,7 +706,7 @@ class RaftClient:
     def _send_end_quorum_epoch(self, voter: int, transition: int) -> None:
         """Announce the resignation to a voter.
 
-        Retry until it answers or there is another leader.
+        Retry until the voter answers or there is a new leader.
         """
         request = protocol.EndQuorumEpochRequest(self.log.epoch, self.node, self._preferred_successors)
 
@@ -704,11 +722,11 @@ class RaftClient:
             self._peers[voter].send(request, on_response)
 
     def _check_quorum_timeout_us(self) -> int:
-        """Return how long a leader stays without fetches (``CHECK_QUORUM_TIMEOUT_FACTOR``)."""
+        """Return how long a leader leads on without fetches (``CHECK_QUORUM_TIMEOUT_FACTOR``)."""
         return self._config.fetch_timeout_us * 3 // 2
 
     def _check_quorum(self, _: int) -> None:
-        """Resign if no majority has fetched for too long (KAFKA-15489)."""
+        """Resign if a majority has not fetched for too long (KAFKA-15489)."""
         waiting = self._fetch_purgatory.last_fetches()
         fetched_us = sorted(
             (
@@ -718,7 +736,7 @@ class RaftClient:
             ),
             reverse=True,
         )
-        # Enough voters for a majority, with the leader itself, have fetched since this time.
+        # Together with the leader, a majority of the voters has fetched at this time or later.
         latest_us = fetched_us[len(self._voters) // 2 - 1]
         silent_us = self._host.clock.now_us - latest_us
         if silent_us >= self._check_quorum_timeout_us():
@@ -743,11 +761,11 @@ class RaftClient:
     # Requests
 
     def handle(self, exchange: Exchange[Body]) -> None:
-        """Handle a request of another node."""
+        """Handle a request from another node of the quorum."""
         self._handlers[type(exchange.request)](exchange)
 
     def _answered_by(self, answer: Callable[[Q], Body]) -> Callable[[Exchange[Q]], None]:
-        """Return a handler for requests with an immediate answer."""
+        """Return a handler for requests that are answered at once."""
         return lambda exchange: self._respond(exchange, answer(exchange.request))
 
     def _respond(self, exchange: Exchange[Body], answer: Body) -> None:
@@ -759,7 +777,7 @@ class RaftClient:
         if request.epoch > log.epoch:
             self._transition_to_unattached(request.epoch)
         if request.pre_vote:
-            # KIP-996: a voter that hears from its leader refuses.
+            # A voter that hears from its leader refuses a pre-vote (KIP-996).
             hears_leader = self.is_leader or (self.role is Role.FOLLOWER and self._has_fetched)
             granted = is_up_to_date and request.epoch == log.epoch and not hears_leader
             return protocol.VoteResponse(log.epoch, self.leader, granted)
@@ -771,7 +789,8 @@ class RaftClient:
         )
         if granted:
             if log.voted_for == NO_NODE and self.role is Role.UNATTACHED:
-                # A vote gives the candidate time (transitionToUnattachedVotedState).
+                # After its vote, the voter gives the candidate time
+                # (transitionToUnattachedVotedState).
                 self._await_election(self._random_election_timeout_us())
             log.voted_for = request.candidate
         return protocol.VoteResponse(log.epoch, self.leader, granted)
@@ -783,7 +802,10 @@ class RaftClient:
         return protocol.QuorumResponse(request.api, self.log.epoch, self.leader)
 
     def _handle_end_quorum_epoch(self, request: protocol.EndQuorumEpochRequest) -> protocol.QuorumResponse:
-        """Schedule an election after a resignation: at once for its preferred successor."""
+        """Schedule an election after the leader's resignation.
+
+        The preferred successor starts at once.
+        """
         self._maybe_transition(request.epoch, request.leader)
         if (
             self.role is Role.FOLLOWER
@@ -795,7 +817,7 @@ class RaftClient:
         return protocol.QuorumResponse(request.api, self.log.epoch, self.leader)
 
     def _election_backoff_us(self, successors: tuple[int, ...]) -> int:
-        """Return the delay of a preferred successor (``strictExponentialElectionBackoffMs``)."""
+        """Return this node's wait after a resignation (``strictExponentialElectionBackoffMs``)."""
         backoff_max_us = self._config.election_backoff_max_us
         if self.node not in successors:
             return backoff_max_us
@@ -806,7 +828,10 @@ class RaftClient:
         return min(backoff_max_us, (base_ms << (place - 1)) * US_PER_MS)
 
     def _handle_fetch(self, exchange: Exchange[protocol.RaftFetchRequest]) -> None:
-        """Answer with records, a snapshot id or the divergence, or wait if there is no news."""
+        """Answer with records, a snapshot id or a divergence.
+
+        If there is no news, let the fetch wait.
+        """
         request = exchange.request
         error = self._leader_only_error(request.epoch)
         if error != errors.NONE:
@@ -843,7 +868,7 @@ class RaftClient:
         )
 
     def _leader_only_error(self, epoch: int) -> str:
-        """Return the error of a request for the leader (``validateLeaderOnlyRequest``).
+        """Return the error of a request that only a leader answers (``validateLeaderOnlyRequest``).
 
         A request with a later epoch does not depose the leader.
         """
@@ -860,7 +885,7 @@ class RaftClient:
             return protocol.FetchSnapshotResponse(error, self.log.epoch, leader)
         snapshot = next((own for own in self.log.snapshots if own.id == request.snapshot), None)
         if snapshot is not None and request.replica_id in self._fetched_us:
-            # Fetching a snapshot counts for the check of the quorum
+            # Fetching a snapshot counts as a fetch when the leader checks the quorum
             # (updateCheckQuorumForFollowingVoter).
             self._fetched_us[request.replica_id] = self._host.clock.now_us
         error = errors.SNAPSHOT_NOT_FOUND if snapshot is None else errors.NONE

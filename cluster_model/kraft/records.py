@@ -1,6 +1,6 @@
 """Defines the records of the metadata log, with the fields that the model needs.
 
-After ``metadata/src/main/resources/common/metadata``.
+Modelled on ``metadata/src/main/resources/common/metadata``.
 """
 
 from typing import Final
@@ -13,17 +13,18 @@ NO_INCARNATION: Final = -1
 
 @dataclass(slots=True, frozen=True)
 class LeaderChangeMessage:
-    """A control record: the node leads the quorum from the record's offset on."""
+    """A control record: ``leader`` leads the quorum from the offset of this record on."""
 
     leader: int
 
 
 @dataclass(slots=True, frozen=True)
 class RegisterBrokerRecord:
-    """A broker has registered, and is fenced at first. Its offset in the log is the broker epoch.
+    """A broker has registered, and is fenced at first.
 
-    ``incarnation`` distinguishes processes of one broker (Kafka draws a random id for each). In a
-    snapshot the record also has the broker epoch and the broker's later state.
+    The offset of the record becomes the broker epoch. ``incarnation`` distinguishes the processes
+    of a broker (Kafka draws a random id for each). In a snapshot the record also has the broker
+    epoch and the broker's later state.
     """
 
     broker: int
@@ -36,10 +37,11 @@ class RegisterBrokerRecord:
 
 @dataclass(slots=True, frozen=True)
 class BrokerRegistrationChangeRecord:
-    """A broker is fenced, unfenced, or in controlled shutdown. ``expired``: its session timed out.
+    """A broker was fenced or unfenced, or is in controlled shutdown.
 
-    ``offline`` are its replicas in failed log directories, None for no change. Kafka's ``logDirs``
-    has the online directories instead (KIP-858).
+    ``expired`` says that it was fenced because its session timed out. ``offline`` are its replicas
+    in failed log directories, or None if these have not changed. In Kafka, ``logDirs`` has the
+    online directories instead (KIP-858).
     """
 
     broker: int
@@ -55,8 +57,8 @@ class PartitionRecord:
     """The whole state of a partition (``PartitionRecord``, ``PartitionChangeRecord``).
 
     ``elr`` are the eligible leader replicas (KIP-966). ``altered_by`` is the leader that requested
-    the change, -1 if the controller made it. ``adding`` and ``removing`` are the replicas that a
-    reassignment adds and removes (KIP-455).
+    this change, or -1 if the controller made it by itself. ``adding`` and ``removing`` are the
+    replicas that a reassignment adds and removes (KIP-455).
     """
 
     partition: str
@@ -79,14 +81,14 @@ class PartitionRecord:
     def electable(self) -> tuple[int, ...]:
         """The replicas that may lead cleanly: the ISR, or the ELR if the ISR is empty.
 
-        After ``PartitionChangeBuilder.isValidNewLeader``.
+        Modelled on ``PartitionChangeBuilder.isValidNewLeader``.
         """
         return self.isr or self.elr
 
 
 @dataclass(slots=True, frozen=True)
 class ProducerIdsRecord:
-    """Producer ids below *next_producer_id* have been allocated in blocks."""
+    """All producer ids below ``next_producer_id`` have been allocated to brokers, in blocks."""
 
     next_producer_id: int
 
@@ -105,9 +107,9 @@ _REPLICA_BYTES: Final = 20
 
 
 def size_in_bytes(record: MetadataRecord) -> int:
-    """Return the approximate size of a record in the log, with a batch of its own.
+    """Return the approximate size of a record in the log, where it has a batch of its own.
 
-    Kafka writes a batch for each change too.
+    Kafka, too, writes a batch for each change.
     """
     if isinstance(record, PartitionRecord):
         return _BATCH_BYTES + 60 + _REPLICA_BYTES * len(record.replicas) + 4 * len(record.isr)

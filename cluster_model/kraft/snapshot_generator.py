@@ -1,6 +1,6 @@
-"""Takes snapshots of a node's metadata, and deletes log records that a snapshot contains.
+"""Takes snapshots of a node's metadata, and deletes log records that a snapshot covers.
 
-After ``SnapshotGenerator.java`` and ``KafkaMetadataLog.maybeClean``.
+Modelled on ``SnapshotGenerator.java`` and ``KafkaMetadataLog.maybeClean``.
 """
 
 from collections.abc import Callable
@@ -20,11 +20,11 @@ from harrow.cluster_model.sim.periodic_task import PeriodicTask
 from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
 
 CLEANING_INTERVAL_US: Final = 60 * US_PER_SECOND
-"""How often a node looks for old snapshots (``RaftMetadataLogCleanerManager``)."""
+"""How often a node checks for old snapshots (``RaftMetadataLogCleanerManager``)."""
 
 
 class SnapshotGenerator:
-    """The snapshots that one incarnation of a node, controller or broker, takes of its metadata.
+    """Takes the snapshots of one incarnation of a node: a controller or a broker.
 
     *image* returns the state after all committed records that the node has applied.
     """
@@ -45,7 +45,8 @@ class SnapshotGenerator:
         self._interval_us = config.metadata_snapshot_interval_us
         self._retention_bytes = config.metadata_retention_bytes
         self._retention_us = config.metadata_retention_us
-        # The offset up to which records count, None before the node has replayed its own log.
+        # The offset up to which records were counted; None before the node has replayed its own
+        # log.
         self._counted: int | None = None
         self._bytes = 0
         self._since_us = 0
@@ -60,9 +61,9 @@ class SnapshotGenerator:
         self._await_interval()
 
     def _await_interval(self) -> None:
-        """Check again when the interval ends.
+        """Check again when the interval between snapshots ends.
 
-        In Kafka the next NoOpRecord causes the snapshot then.
+        In Kafka the next NoOpRecord after that time causes the snapshot.
         """
         if self._interval_us and not self._timer_is_set:
             self._timer_is_set = True
@@ -85,9 +86,9 @@ class SnapshotGenerator:
         return self._counted is not None and self._counted > (0 if latest is None else latest.end_offset)
 
     def on_commit(self, end_offset: int) -> None:
-        """Count newly applied bytes, and take a snapshot after enough bytes or enough time.
+        """Count the bytes of new records, and take a snapshot after enough bytes or enough time.
 
-        Records that the node had at its start, or got in a snapshot, do not count
+        Records that the node had when it started, or that came in a snapshot, do not count
         (``publishSnapshot``).
         """
         counted, self._counted = self._counted, end_offset

@@ -1,9 +1,9 @@
 """Models a broker's disk: logs with a flushed and an unflushed part, and checkpoint files.
 
-A process crash loses nothing, because unflushed data is in the page cache. A power loss keeps only
-flushed data. Checkpoint files are written with fsync and renamed into place
-(``CheckpointFile.scala``), so they survive both, but they can be stale. A batch may be damaged:
-its bytes are there and do not match its CRC.
+If only the process crashes, nothing is lost, because unflushed data is in the page cache. After a
+power loss only flushed data is left. Checkpoint files are written with fsync and renamed into place
+(``CheckpointFile.scala``), so they survive both kinds of crash, but they can be stale. A batch may
+be damaged: its bytes are stored, but no longer match its CRC.
 """
 
 from bisect import bisect_left, bisect_right
@@ -29,12 +29,12 @@ SEGMENT_US: Final = 7 * 24 * 3_600 * 10**6
 """Kafka's default of ``segment.ms``."""
 
 NO_DIR: Final = -1
-"""The log directory of a log that does not exist."""
+"""Stands for the log directory of a log that does not exist."""
 
 TORN: Final = "torn"
-"""A batch that was only partly written back when the power failed."""
+"""Why a batch is damaged: it was only partly written back when the power failed."""
 ROTTEN: Final = "rotten"
-"""A batch that the disk damaged after it was stored."""
+"""Why a batch is damaged: the disk changed it after it had been stored."""
 
 _last_offset: Final = attrgetter("last_offset")
 _base_offset: Final = attrgetter("base_offset")
@@ -44,8 +44,8 @@ _base_offset: Final = attrgetter("base_offset")
 class LogSegment:
     """A file of a log (``LogSegment.scala``).
 
-    ``modified_us`` is the time of the last append and ``modified_end`` the end offset after it.
-    Only compacted logs record them.
+    ``modified_us`` is the time of the last append, and ``modified_end`` is the end offset after
+    that append. Both are kept only for compacted logs.
     """
 
     base_offset: int
@@ -65,9 +65,9 @@ class LogFile:
 
     ``base_offsets`` has each batch's base offset, for binary search. ``log_end_offset`` is the
     offset after the last record. ``producer_snapshots`` are ordered by offset. ``segments`` are the
-    files that hold the batches, the active one last. ``damaged`` maps the base offset of each batch
-    with a wrong CRC to the reason, `TORN` or `ROTTEN`. Replicas share batches, so the reason cannot
-    be in the batch itself.
+    files that have the batches, the active segment last. ``damaged`` maps the base offset of each
+    batch with a wrong CRC to the reason, `TORN` or `ROTTEN`. A batch cannot have the reason itself,
+    because replicas share batches.
     """
 
     batches: list[RecordBatch] = field(default_factory=list)
@@ -82,7 +82,10 @@ class LogFile:
     """Whether the log is compacted (``cleanup.policy``), so that it may have holes."""
     damaged: dict[int, str] = field(default_factory=dict)
     log_start_offset: int = 0
-    """The log start offset in the last process that opened the log, whatever the checkpoint has."""
+    """The log start offset that the last process with this log had.
+
+    The checkpoint may lag behind.
+    """
     aborted_transactions: list[AbortedTransaction] = field(default_factory=list)
     """The transaction indexes of the segments (``TransactionIndex.java``), in marker order."""
 
@@ -92,10 +95,11 @@ class LogFile:
         return min(self.damaged, default=self.log_end_offset)
 
     def append(self, batch: RecordBatch) -> None:
-        """Write a batch into the page cache. Roll a new segment if the active one is full or old.
+        """Write a batch into the page cache.
 
-        The age is the batch's timestamp minus that of the segment's first batch
-        (``LogSegment.shouldRoll``), so a log without writes rolls no segment.
+        First roll a new segment if the active one is full or old. The age of a segment is the
+        timestamp of the new batch minus that of the segment's first batch
+        (``LogSegment.shouldRoll``). So a log without appends rolls no segment.
         """
         segment = self.segments[-1]
         timestamp_us = batch.max_timestamp_us
@@ -113,9 +117,9 @@ class LogFile:
         self.log_end_offset = batch.next_offset
 
     def truncate_to(self, offset: int) -> None:
-        """Drop every batch that has a record at or after *offset*, and end there.
+        """Drop every batch that has a record at or after *offset*, and let the log end at *offset*.
 
-        An offset below the first segment drops the whole log, which then begins at that offset.
+        If *offset* is below the first segment, drop the whole log, and let it start at *offset*.
         """
         segments = self.segments
         if offset < segments[0].base_offset:
@@ -128,16 +132,18 @@ class LogFile:
             while segments[-1].base_offset > batch.base_offset:
                 segments.pop()
             segments[-1].size_bytes -= batch.size_bytes
-        # The offset may be in the middle of a batch: truncation below the log start ends there
-        # (``Log.truncateTo``).
+        # The new end may be in the middle of a dropped batch. As in ``Log.truncateTo``, the log
+        # ends at the requested offset nevertheless.
         self.log_end_offset = end
-        # Drop a segment that begins at the end, unless only its base offset records the end:
-        # compaction may have removed every batch before it.
+        # Drop a segment that begins at the new end. If compaction has removed the batches just
+        # before it, the segment stays, because only its base offset shows where the log ends.
         last = self.batches[-1].next_offset if self.batches else segments[0].base_offset
         while len(segments) > 1 and segments[-1].base_offset > (end if last < end else end - 1):
             segments.pop()
         if self.damaged:
-            self.damaged = {place: how for place, how in self.damaged.items() if place < self.log_end_offset}
+            self.damaged = {
+                place: reason for place, reason in self.damaged.items() if place < self.log_end_offset
+            }
         while self.producer_snapshots and self.producer_snapshots[-1].offset > self.log_end_offset:
             self.producer_snapshots.pop()
         while self.aborted_transactions and self.aborted_transactions[-1].last_offset >= self.log_end_offset:
@@ -146,7 +152,7 @@ class LogFile:
         self.log_start_offset = min(self.log_start_offset, self.log_end_offset)
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
-        """Drop every record. The next record gets the offset (``Log.truncateFullyAndStartAt``)."""
+        """Drop every record. The next record gets *offset* (``Log.truncateFullyAndStartAt``)."""
         self.batches.clear()
         self.base_offsets.clear()
         self.producer_snapshots.clear()
@@ -156,7 +162,7 @@ class LogFile:
         self.log_start_offset = self.log_end_offset = self.flushed_offset = offset
 
     def delete_segments(self, count: int) -> None:
-        """Delete the oldest segments.
+        """Delete the *count* oldest segments.
 
         If no segment remains, start a new one at the log end (``Log.deleteSegments``).
         """
@@ -169,7 +175,7 @@ class LogFile:
         del self.batches[:batch_count]
         del self.base_offsets[:batch_count]
         if self.damaged:
-            self.damaged = {place: how for place, how in self.damaged.items() if place >= begin}
+            self.damaged = {place: reason for place, reason in self.damaged.items() if place >= begin}
         if self.aborted_transactions:
             del self.aborted_transactions[: bisect_left(self.aborted_transactions, begin, key=_last_offset)]
         self.flushed_offset = max(self.flushed_offset, begin)
@@ -177,8 +183,8 @@ class LogFile:
     def aborted_between(self, offset: int, end_offset: int) -> tuple[tuple[int, int], ...]:
         """Return the aborted transactions that overlap a range, as (producer id, first offset).
 
-        After ``TransactionIndex.collectAbortedTxns``: the search ends at the first entry whose last
-        stable offset reaches the end of the range.
+        Modelled on ``TransactionIndex.collectAbortedTxns``: the search ends at the first entry
+        whose last stable offset reaches the end of the range.
         """
         index = self.aborted_transactions
         aborted = []
@@ -192,9 +198,9 @@ class LogFile:
     def indexed_end(self, begin: int, end: int) -> int:
         """Round the end of a range within one segment up to the next entry of the offset index.
 
-        Without such an entry, return the end of the segment. Kafka adds an entry after
-        ``index.interval.bytes`` (``LogSegment.append``). The model does not store index entries: it
-        takes the batch that is so many bytes past the end of the range.
+        If there is no such entry, return the end of the segment. Kafka adds an entry every
+        ``index.interval.bytes`` (``LogSegment.append``). The model does not store index entries. It
+        assumes an entry that many bytes after the end of the range.
         """
         behind = 0
         for place in range(bisect_left(self.base_offsets, end), len(self.batches)):
@@ -209,7 +215,7 @@ class LogFile:
         return max([batch.max_timestamp_us for batch in self.batches_of(number)], default=0)
 
     def batches_of(self, number: int, count: int = 1) -> list[RecordBatch]:
-        """Return the batches in *count* segments from segment *number* on."""
+        """Return the batches of *count* segments, the first of which has the index *number*."""
         segments = self.segments
         begin = bisect_left(self.base_offsets, segments[number].base_offset)
         end = len(self.batches)
@@ -218,10 +224,10 @@ class LogFile:
         return self.batches[begin:end]
 
     def replace_segments(self, number: int, count: int, batches: list[RecordBatch]) -> None:
-        """Replace *count* segments by one segment with these batches (``Log.replaceSegments``).
+        """Replace *count* segments by one segment with *batches* (``Log.replaceSegments``).
 
-        The new segment is flushed first. It inherits the modification time of the last one
-        replaced.
+        The new segment inherits the modification time of the last segment that it replaces. Kafka
+        flushes the new segment first.
         """
         old = self.segments[number : number + count]
         begin = bisect_left(self.base_offsets, old[0].base_offset)
@@ -238,14 +244,14 @@ class LogFile:
         self.segments[number : number + count] = [cleaned]
         if self.damaged:
             remaining = frozenset(self.base_offsets)
-            self.damaged = {place: how for place, how in self.damaged.items() if place in remaining}
+            self.damaged = {place: reason for place, reason in self.damaged.items() if place in remaining}
 
     def read_end_offset(self) -> int:
         """Return the log end as a restart reads it from the files.
 
-        It is the end of the last batch or the base offset of the last segment
-        (``LogSegment.readNextOffset``). The files have no record of the offsets after the last
-        batch whose records compaction removed.
+        That is the end of the last batch or the base offset of the last segment, whichever is
+        higher (``LogSegment.readNextOffset``). If compaction has removed the batches at the end of
+        the log, the files do not show that their offsets were used.
         """
         last = self.batches[-1].next_offset if self.batches else 0
         return max(last, self.segments[-1].base_offset)
@@ -258,9 +264,9 @@ class LogFile:
     def lose_power(self, torn_after: int | None = None) -> None:
         """Drop everything that was not flushed.
 
-        With *torn_after*, the operating system had written back that many unflushed batches and was
-        in the middle of the next one, which is torn. It writes pages in any order, but recovery
-        keeps nothing beyond the first gap, so only a prefix can survive.
+        With *torn_after*, the operating system had written back *torn_after* unflushed batches and
+        a part of the next batch, which is torn. A real system writes pages back in any order, but
+        recovery keeps nothing after the first gap. So only a prefix can survive.
         """
         if torn_after is None:
             self.truncate_to(self.flushed_offset)
@@ -272,17 +278,17 @@ class LogFile:
             self.damaged[batch.base_offset] = TORN
 
     def place_of(self, offset: int) -> int | None:
-        """Return the index in ``batches`` of the batch with an offset, None if there is none."""
+        """Return the index in ``batches`` of the batch with *offset*; None if there is none."""
         place = bisect_right(self.base_offsets, offset) - 1
         return place if place >= 0 and offset < self.batches[place].next_offset else None
 
     def place_at(self, offset: int) -> int:
-        """Return the index in ``batches`` of the batch with an offset, else of the next batch."""
+        """Return the index in ``batches`` of the batch with *offset*, or else of the next batch."""
         place = bisect_right(self.base_offsets, offset) - 1
         return place if place >= 0 and offset < self.batches[place].next_offset else place + 1
 
     def damage(self, offset: int) -> None:
-        """Damage the batch that contains an offset, so that it no longer matches its CRC."""
+        """Damage the batch with *offset*, so that it no longer matches its CRC."""
         place = self.place_of(offset)
         if place is not None:
             self.damaged.setdefault(self.base_offsets[place], ROTTEN)
@@ -293,10 +299,11 @@ class LogFile:
         return next((base for base in bases if base <= recovery_point), self.segments[0].base_offset)
 
     def recover(self, recovery_point: int) -> str | None:
-        """Cut the log at the first bad CRC among batches that may be unflushed. Return the reason.
+        """Truncate the log at the first bad CRC from the recovery point's segment on.
 
-        After ``LogSegment.recover``: everything after a bad batch is deleted, whether it is good or
-        not. Damage in older segments stays, because recovery does not read them.
+        Return the reason. Modelled on ``LogSegment.recover``: everything after a bad batch is
+        deleted, whether it is good or not. Damage in older segments stays, because recovery does
+        not read those. Without damage, return None.
         """
         if not self.damaged:
             return None
@@ -311,16 +318,16 @@ class LogFile:
     def lose(self) -> None:
         """Drop everything, because the disk was replaced.
 
-        Code that refers to this log sees an empty log.
+        The object stays, so code that refers to it sees an empty log.
         """
         self.truncate_fully_and_start_at(0)
 
 
 @dataclass(slots=True, eq=False)
 class RoomLimit:
-    """A limit on the room in a log directory: ``room_bytes`` at first, ``free_bytes`` now.
+    """A limit on the room in a log directory: ``room_bytes`` at first, and ``free_bytes`` now.
 
-    Once an append does not fit, the limit stays used up, even after segments are deleted.
+    Once an append did not fit, the limit counts as used up, even after segments are deleted.
     """
 
     room_bytes: int
@@ -342,44 +349,47 @@ class Disk:
     log_dirs: int = 1
     """The number of log directories (``log.dirs``), each on a disk of its own."""
     metadata_log_dir: int = NO_DIR
-    """The log directory of KRaft's metadata log (``metadata.log.dir``), `NO_DIR` without one."""
+    """The log directory of KRaft's metadata log (``metadata.log.dir``); `NO_DIR` with ZooKeeper."""
     dir_by_partition: dict[str, int] = field(default_factory=dict)
     failed_dirs: dict[int, None] = field(default_factory=dict)
     """The log directories that cannot be written, whether the broker has noticed or not."""
     room_limits: dict[int, list[RoomLimit]] = field(default_factory=dict)
-    """The limits on each log directory. A limit that is used up makes the directory fail."""
+    """The limits on the room in each log directory. A limit that is used up makes it fail."""
     stale_epochs: dict[str, None] = field(default_factory=dict)
-    """The partitions whose epoch checkpoint is older than the epoch cache."""
+    """The partitions whose epoch checkpoint a fault has reverted and recovery has not completed."""
     unclean_dirs: dict[int, None] = field(default_factory=dict)
-    """The log directories that got no ``clean_shutdown_file``, because they were not writable."""
+    """The log directories without a clean shutdown file, because they were not writable."""
     write_us: int = 0
-    """How long each append occupies the disk. 0: the page cache takes appends at once."""
+    """How long each append occupies the disk. With 0 the page cache takes appends at once."""
     delays_us: list[int] = field(default_factory=list)
-    """The delays in force. ``write_us`` is their sum."""
+    """The delays that faults have added. ``write_us`` is their sum."""
     clean_shutdown_file: bool = False
-    """``.kafka_cleanshutdown``, after which logs need no recovery (``Log.CleanShutdownFile``)."""
+    """Whether ``.kafka_cleanshutdown`` exists. If so, logs need no recovery."""
 
     def log_file(self, partition: str) -> LogFile:
-        """Return the log file of a partition's replica, a new one if there is none."""
+        """Return the log file of a partition's replica; add an empty one if there is none."""
         log_file = self.log_files.get(partition)
         if log_file is None:
             log_file = self.log_files[partition] = LogFile()
         return log_file
 
     def epoch_checkpoint(self, partition: str) -> list[tuple[int, int]]:
-        """Return ``leader-epoch-checkpoint``, which the epoch cache writes through to."""
+        """Return the entries of ``leader-epoch-checkpoint``.
+
+        The epoch cache changes the same list.
+        """
         return self.epoch_checkpoints.setdefault(partition, [])
 
     def checkpoint(self, name: str, partition: str) -> int:
-        """Return a checkpointed offset, 0 when there is none (Kafka's default)."""
+        """Return the offset of a partition in a checkpoint; 0 if it has none, as in Kafka."""
         return self.checkpoints.get(name, {}).get(partition, 0)
 
     def dir_of(self, partition: str) -> int:
-        """Return the log directory of a partition's log, `NO_DIR` without one."""
+        """Return the log directory of a partition's log; `NO_DIR` if there is no log."""
         return self.dir_by_partition.get(partition, NO_DIR)
 
     def place(self, partition: str) -> int:
-        """Return the log directory of a partition's log.
+        """Return the log directory of a partition's log, and choose one for a new log.
 
         A new log goes to the directory with the fewest logs (``nextLogDirs``).
         """
@@ -398,13 +408,16 @@ class Disk:
         return not self.failed_dirs or self.dir_of(partition) not in self.failed_dirs
 
     def limit_room(self, log_dir: int, room_bytes: int) -> None:
-        """Let a log directory take *room_bytes* more bytes, and after that no append at all."""
+        """Let a log directory take *room_bytes* more bytes.
+
+        Once an append does not fit, the directory fails.
+        """
         limit = RoomLimit(room_bytes, room_bytes, is_used_up=room_bytes <= 0)
         self.room_limits.setdefault(log_dir, []).append(limit)
         self._update_failure(log_dir)
 
     def lift_limit(self, log_dir: int, room_bytes: int) -> None:
-        """Undo one `limit_room`; other limits of the directory stay in force."""
+        """Undo one `limit_room`. Other limits on the same directory stay in force."""
         limits = self.room_limits.get(log_dir, [])
         place = next((place for place, limit in enumerate(limits) if limit.room_bytes == room_bytes), None)
         if place is not None:
@@ -416,7 +429,7 @@ class Disk:
     def take_room(self, partition: str, size_bytes: int) -> None:
         """Take room in a log directory, or give it back if *size_bytes* is negative.
 
-        Without enough room the directory fails.
+        If there is not enough room, the directory fails.
         """
         log_dir = self.dir_of(partition)
         limits = self.room_limits.get(log_dir, ())
@@ -450,9 +463,9 @@ class Disk:
         self.write_us = 0
 
     def lose_power(self, torn_after: int | None = None) -> list[tuple[str, int, int]]:
-        """Drop unflushed data (`LogFile.lose_power`).
+        """Drop the unflushed data of all logs (`LogFile.lose_power`).
 
-        Return the partitions that lost some, with the new and the old log end offset.
+        Return the partitions that lost data, each with its new and its old log end offset.
         """
         lost = []
         for partition, log_file in self.log_files.items():
@@ -464,7 +477,7 @@ class Disk:
         return lost
 
     def size_of(self, partition: str) -> int:
-        """Return the size of a log, or 0 without a limit on room, which alone needs the size."""
+        """Return the size of a log; 0 if no room is limited, because nothing else needs it."""
         log_file = self.log_files.get(partition) if self.room_limits else None
         return 0 if log_file is None else log_file.size_bytes
 
@@ -476,7 +489,8 @@ class Disk:
     def lose(self) -> None:
         """Become an empty disk.
 
-        References to log files and epoch checkpoints stay valid, but these are empty now.
+        Log files and epoch checkpoints become empty but stay the same objects, because other code
+        refers to them.
         """
         for log_file in self.log_files.values():
             log_file.lose()
@@ -491,9 +505,10 @@ class Disk:
         self.clean_shutdown_file = False
 
     def delete(self, partition: str) -> int:
-        """Delete a partition's replica (``LogManager.asyncDelete``). Return its log end offset.
+        """Delete a partition's replica (``LogManager.asyncDelete``).
 
-        Code that still refers to the log file keeps the deleted file.
+        Return its log end offset. Code that still refers to the deleted log file does not affect
+        the disk any more.
         """
         size = self.size_of(partition)
         deleted = self.log_files.pop(partition, None)

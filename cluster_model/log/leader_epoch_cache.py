@@ -1,6 +1,7 @@
 """Tracks at which offset of a log each leader epoch started (KIP-101).
 
-After ``LeaderEpochFileCache.scala``. Kafka writes every change to ``leader-epoch-checkpoint``.
+Modelled on ``LeaderEpochFileCache.scala``. As in Kafka, every change is written to
+``leader-epoch-checkpoint`` at once.
 """
 
 from typing import Final
@@ -10,7 +11,7 @@ UNDEFINED_EPOCH_OFFSET: Final = -1
 
 
 class LeaderEpochCache:
-    """Entries (leader epoch, start offset), both strictly rising."""
+    """Entries (leader epoch, start offset) in ascending order of both."""
 
     __slots__ = ("entries",)
 
@@ -18,15 +19,15 @@ class LeaderEpochCache:
         self.entries: list[tuple[int, int]] = []
 
     def latest_epoch(self) -> int:
-        """Return the highest epoch, `UNDEFINED_EPOCH` when there is none."""
+        """Return the highest epoch; `UNDEFINED_EPOCH` if there is none."""
         return self.entries[-1][0] if self.entries else UNDEFINED_EPOCH
 
     def start_offset(self, log_end_offset: int) -> int:
-        """Return where the first epoch starts, the log end offset when there is none."""
+        """Return the offset where the first epoch starts; the log end offset if there is none."""
         return self.entries[0][1] if self.entries else log_end_offset
 
     def assign(self, epoch: int, start_offset: int) -> None:
-        """Record that *epoch* starts at *start_offset*, and drop entries that contradict it.
+        """Enter that *epoch* starts at *start_offset*, and drop entries that contradict this.
 
         An epoch without records loses its entry to the next epoch that starts at the same offset
         (``truncateAndAppend``).
@@ -45,10 +46,10 @@ class LeaderEpochCache:
     ) -> tuple[int, int]:
         """Return (epoch, end offset) of the largest epoch that is not above the requested one.
 
-        The latest epoch ends at the log end offset, and any other epoch where the next starts. For
-        a requested epoch below the first entry the result is (requested epoch, first start offset),
-        or undefined without *answers_below_first*. Above all entries, or without any, the result is
-        undefined.
+        The latest epoch ends at the log end offset, and any other epoch ends where the next one
+        starts. If the requested epoch is below the first entry, the result is (requested epoch,
+        first start offset), or without *answers_below_first* undefined. If the requested epoch is
+        above the last entry, or there are no entries, the result is undefined: both values are -1.
         """
         entries = self.entries
         if requested_epoch == UNDEFINED_EPOCH or not entries:
@@ -67,7 +68,7 @@ class LeaderEpochCache:
         return entries[position][0], entries[position + 1][1]
 
     def truncate_from_start(self, start_offset: int) -> None:
-        """Let the epoch that contains *start_offset* begin there, and drop earlier epochs."""
+        """Let the epoch that contains *start_offset* start there, and drop earlier epochs."""
         entries = self.entries
         count = 0
         while count < len(entries) and entries[count][1] <= start_offset:
@@ -79,7 +80,7 @@ class LeaderEpochCache:
     def prepend(self, earlier: "LeaderEpochCache") -> None:
         """Insert the entries of *earlier* before the first entry.
 
-        If both caches have an epoch, its start comes from *earlier*.
+        If both caches have an entry for an epoch, the entry of *earlier* stays.
         """
         entries = self.entries
         while entries and entries[0][0] <= earlier.latest_epoch():

@@ -1,10 +1,11 @@
-"""Compacts logs: keeps the latest record of each key.
+"""Compacts logs: removes all records of a key but the latest.
 
-After ``LogCleaner.scala`` and ``LogCleanerManager.scala``. A broker has one cleaner. Every
-``log.cleaner.backoff.ms`` it compares the logs with ``cleanup.policy=compact``, cleans the one with
-the largest share of dirty bytes, and repeats this until none is dirty enough. It does not
-coordinate with other brokers: leader and follower clean at different times, so their stored records
-differ. Offsets never change, so readers meet holes.
+Modelled on ``LogCleaner.scala`` and ``LogCleanerManager.scala``. A broker has one cleaner. Every
+``log.cleaner.backoff.ms`` the cleaner looks at the logs with ``cleanup.policy=compact`` and cleans
+the log with the largest share of dirty bytes. It repeats this until no log is dirty enough. Dirty
+records are those that were appended after the last cleaning. Brokers do not coordinate: a leader
+and its followers clean at different times, so their stored records differ. Offsets never change, so
+readers find holes.
 """
 
 from collections.abc import Callable, Mapping
@@ -23,16 +24,20 @@ from harrow.cluster_model.sim.host import Host
 from harrow.cluster_model.sim.periodic_task import PeriodicTask
 
 _ALWAYS_US: Final = -(10**18)
-"""Earlier than any time, so that a log that was never cleaned keeps its tombstones."""
+"""Earlier than any time.
+
+As a delete horizon, it makes a log that was never cleaned keep its tombstones.
+"""
 _NEVER_US: Final = 10**15
-"""Longer than a campaign lasts."""
+"""A time that is longer than any campaign."""
 
 
 @dataclass(frozen=True, slots=True)
 class LogToClean:
-    """The cleanable range of a log, up to the base offset of a segment, and its size.
+    """The dirty range of a log that can be cleaned, and its size.
 
-    ``is_bounded``: more becomes cleanable without an append, as time passes or the high watermark
+    The range ends at the base offset of a segment. ``is_bounded`` says that it ends before the
+    active segment. Then it can grow without an append, as time passes or as the high watermark
     rises.
     """
 
@@ -45,7 +50,7 @@ class LogToClean:
 
     @property
     def cleanable_ratio(self) -> float:
-        """The dirty share of the bytes that cleaning would read."""
+        """The share of dirty bytes among the bytes that cleaning would read."""
         total = self.clean_bytes + self.cleanable_bytes
         return self.cleanable_bytes / total if total else 0.0
 
@@ -60,10 +65,10 @@ def cleanable(
 ) -> LogToClean:
     """Return the cleanable range of a log.
 
-    After ``LogCleanerManager.cleanableOffsets`` and ``calculateCleanableBytes``. Cleaning spares
-    the active segment, everything above the last stable offset, and records younger than
-    ``min.compaction.lag.ms``. It cleans whole segments, so it also spares the one that contains the
-    first uncleanable offset.
+    Modelled on ``LogCleanerManager.cleanableOffsets`` and ``calculateCleanableBytes``. The active
+    segment is not cleaned, nor is anything above the last stable offset, nor are records younger
+    than ``min.compaction.lag.ms``. The cleaner cleans whole segments, so the segment with the first
+    uncleanable offset is not cleaned either.
     """
     first_dirty = log.log_start_offset if checkpoint is None else checkpoint
     if not log.log_start_offset <= first_dirty <= log.log_end_offset:
@@ -85,8 +90,8 @@ def cleanable(
         ]
         bound = min([bound, *recent[:1]])
     end = max(first_dirty, segments[_segment_of(file, bound)].base_offset if bound < active else active)
-    # A dirty offset within a segment counts the whole segment, even if none of it is dirty
-    # (KAFKA-8764, KAFKA-9826).
+    # If the first dirty offset is within a segment, the whole segment counts as dirty, even if none
+    # of its records is (KAFKA-8764, KAFKA-9826).
     to_clean = [number for number in dirty if segments[number].base_offset < end] if first_dirty < end else []
     oldest = min([segments[number].first_timestamp_us for number in dirty], default=now_us)
     return LogToClean(
@@ -100,7 +105,7 @@ def cleanable(
 
 
 def _segment_of(file: LogFile, offset: int) -> int:
-    """Return the index of the segment that contains an offset or would contain it."""
+    """Return the index of the segment with *offset*, or of the one that would have it."""
     bases = range(len(file.segments) - 1, -1, -1)
     return next((number for number in bases if file.segments[number].base_offset <= offset), 0)
 
@@ -142,8 +147,8 @@ class Cleaner:
         for transaction in file.aborted_transactions:
             self._aborted.setdefault(transaction.producer_id, []).append(transaction)
         self._latest = self._offset_map()
-        # The batch with a producer's last record stays, even empty, to keep the sequence number
-        # (KAFKA-5490).
+        # The batch with a producer's last record stays even if it becomes empty, because it has the
+        # producer's last sequence number (KAFKA-5490).
         self._last_offsets = {
             producer_id: entry.batches[-1][2] + entry.batches[-1][1] - entry.batches[-1][0]
             for producer_id, entry in log.producers.entries.items()
@@ -152,7 +157,10 @@ class Cleaner:
         self.removed: list[int] = []
 
     def _offset_map(self) -> dict[str, int]:
-        """Return the latest offset of each key in the dirty part: the record that stays."""
+        """Return the latest offset of each key in the dirty range.
+
+        Only that record of the key stays.
+        """
         begin, end = self._range.first_dirty_offset, self._range.first_uncleanable_offset
         offsets: dict[str, int] = {}
         for batch in self._file.batches[self._file.place_at(begin) :]:
@@ -173,7 +181,8 @@ class Cleaner:
     def _is_aborted(self, batch: RecordBatch) -> bool:
         """Return whether a batch belongs to an aborted transaction.
 
-        Cleaning removes its records, and they replace no others (``CleanedTransactionMetadata``).
+        Cleaning removes the records of such a batch, and they do not replace earlier records of
+        their keys (``CleanedTransactionMetadata``).
         """
         return bool(self._aborted) and any(
             transaction.first_offset <= batch.base_offset < transaction.last_offset
@@ -181,7 +190,7 @@ class Cleaner:
         )
 
     def clean(self) -> None:
-        """Clean all segments up to the end, even clean ones, and merge those that fit into one."""
+        """Clean the segments below the end of the range, even clean ones, and merge small ones."""
         file, end = self._file, self._range.first_uncleanable_offset
         self._snapshot_producers(end)
         horizon_us = self._legacy_delete_horizon_us()
@@ -204,9 +213,9 @@ class Cleaner:
             number += 1
 
     def _snapshot_producers(self, end: int) -> None:
-        """Save the producer states before their records go.
+        """Save the producer states at *end*, before cleaning removes the records behind them.
 
-        Kafka has a snapshot per segment for that.
+        Kafka has a snapshot for each segment instead.
         """
         file, snapshots = self._file, self._file.producer_snapshots
         at_end = ProducerStates(self._behaviours).snapshot_at(end, file.batches, snapshots)
@@ -215,9 +224,9 @@ class Cleaner:
         snapshots[:] = [*older, at_end, *newer][-SNAPSHOTS_RETAINED:]
 
     def _legacy_delete_horizon_us(self) -> int:
-        """Return the time of last modification after which a segment keeps its tombstones.
+        """Return the time after which a segment must have been modified to keep its tombstones.
 
-        Before KIP-534 a broker had no other horizon.
+        Before KIP-534 this was the only delete horizon.
         """
         clean = [s.modified_us for s in self._file.segments if s.base_offset < self._range.first_dirty_offset]
         return clean[-1] - self._config.delete_retention_us if clean else _ALWAYS_US
@@ -257,7 +266,7 @@ class Cleaner:
             cleaned.append(batch.with_records(places, horizon_us))
 
     def _is_retained(self, key: str | None, offset: int) -> bool:
-        """Return whether the dirty part has no later record of a record's key."""
+        """Return whether a record stays: the dirty range has no later record with its key."""
         if key is None:
             return False
         latest = self._latest.get(key)
@@ -266,7 +275,7 @@ class Cleaner:
         return offset >= latest if self._switches.cleaner_retains_latest_record else offset <= latest
 
     def _is_retained_empty(self, batch: RecordBatch) -> bool:
-        """Return whether a batch without remaining records stays."""
+        """Return whether a batch stays although it has no records left."""
         last = batch.next_offset - 1
         if self._last_offsets.get(batch.producer_id) == last:
             return True
@@ -277,10 +286,10 @@ class Cleaner:
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class LogCleaner:
-    """The cleaner of a broker, with its checkpoint and the logs that wait for cleaning.
+    """The cleaner of a broker: its checkpoint, and the logs that wait for cleaning.
 
-    A log waits while it has complete dirty segments that may need cleaning without a further
-    append.
+    A log waits as long as it has dirty segments that are complete and that may become due for
+    cleaning without another append.
     """
 
     def __init__(
@@ -295,7 +304,7 @@ class LogCleaner:
         can_write: Callable[[str], bool],
         on_cleaned: Callable[[str, int], None],
     ) -> None:
-        """Call *on_cleaned* with each log that was cleaned and its size before."""
+        """Call *on_cleaned* for each log that was cleaned, with its partition and its old size."""
         self._broker = broker
         self._host = host
         self._disk = disk
@@ -321,13 +330,13 @@ class LogCleaner:
         return self._host.clock.now_us + self._host.skew_us
 
     def on_append(self, partition: str) -> None:
-        """Handle an append to a log with ``cleanup.policy=compact``, or its opening."""
+        """Note that a log with ``cleanup.policy=compact`` was opened, or got a batch."""
         file = self._disk.log_file(partition)
         segments, end, now_us = file.segments, file.log_end_offset, self._wall_us
         segments[-1].modified_us = now_us
         segments[-1].modified_end = end
-        # The append may have rolled several segments, and the previously active one may have got
-        # part of it.
+        # The append may have rolled several segments, and the segment that was active before may
+        # have got a part of it. These count as modified now, too.
         for number in range(len(segments) - 2, -1, -1):
             segment, end = segments[number], segments[number + 1].base_offset
             if segment.modified_end >= end:
@@ -338,7 +347,7 @@ class LogCleaner:
             self._task.request()
 
     def on_truncation(self, partition: str) -> None:
-        """Limit the checkpoint to the start of the active segment (``maybeTruncateCheckpoint``)."""
+        """Lower the checkpoint to the start of the active segment (``maybeTruncateCheckpoint``)."""
         before = self._disk.checkpoints.get(CLEANER_OFFSET_CHECKPOINT, {})
         active = self._disk.log_file(partition).segments[-1].base_offset
         if before.get(partition, 0) > active:
@@ -350,7 +359,7 @@ class LogCleaner:
         self._host.emit(CheckpointWritten, self._broker, CLEANER_OFFSET_CHECKPOINT, ((partition, offset),))
 
     def _clean_filthiest(self) -> bool:
-        """Clean one log after the other, the filthiest first (``grabFilthiestCompactedLog``)."""
+        """Clean the logs that are due, the dirtiest first (``grabFilthiestCompactedLog``)."""
         while not self._is_stopped:
             filthiest: tuple[str, LogToClean] | None = None
             for partition in tuple(self._waiting):
@@ -365,9 +374,9 @@ class LogCleaner:
         return False
 
     def _cleanable(self, partition: str) -> LogToClean | None:
-        """Return the range of a log to clean now, or None.
+        """Return the range of a log that is due for cleaning, or None.
 
-        A log that must grow first stops waiting.
+        A log that cannot become due before another append stops waiting.
         """
         log = self._logs.get(partition)
         file = self._disk.log_file(partition)

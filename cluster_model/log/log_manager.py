@@ -37,9 +37,9 @@ from harrow.cluster_model.sim.periodic_task import PeriodicTask
 from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
 
 _INITIAL_TASK_DELAY_US: Final = 30 * US_PER_SECOND
-"""The delay of a broker's periodic tasks after its start (``LogManager.InitialTaskDelayMs``)."""
+"""How long after its start a broker begins periodic tasks (``LogManager.InitialTaskDelayMs``)."""
 _LOOK_AHEAD_US: Final = 60 * US_PER_SECOND
-"""How far ahead a retention check may be planned: its timer keeps a dead broker in memory."""
+"""How far ahead a retention check may be planned: a timer keeps a dead broker in memory."""
 
 _high_watermark: Final = attrgetter("high_watermark")
 _flushed_offset: Final = attrgetter("flushed_offset")
@@ -67,13 +67,13 @@ class LogManager:
         self._behaviours = behaviours
         self._logs: dict[str, UnifiedLog] = {}
         self._topics: dict[str, TopicConfig] = {}
-        # The logs with unflushed records and a ``flush.ms``, and the time of each log's last flush.
+        # The logs that have unflushed records and a ``flush.ms``.
         self._dirty: dict[str, None] = {}
         self._flushed_us: dict[str, int] = {}
         self._flusher = PeriodicTask(host, config.flush_scheduler_interval_us, self._flush_dirty)
         self._rolled_logs: dict[str, None] = {}
-        # The earliest time that a segment of each log may pass its retention, by log and as a
-        # queue; the next check.
+        # For each log, the earliest time at which one of its segments may exceed ``retention.ms``.
+        # The queue has the same times, earliest first.
         self._retained_until_us: dict[str, int] = {}
         self._retention_queue: list[tuple[int, str]] = []
         self._retention_at_us: int | None = None
@@ -85,12 +85,13 @@ class LogManager:
             *(broker, host, disk, config.cleaner_backoff_us, self._logs, self._topics, behaviours),
             *(self.can_write, disk.update_room),
         )
-        # When the broker started. None after its first flush is planned, if it flushes only once.
+        # When the broker started. If it flushes by time only once, this is None once that flush is
+        # planned.
         self._started_us: int | None = None
         self._is_stopped = False
         self._was_shut_down = False
         self._unclean_dirs: Mapping[int, None] = {}
-        # The failed log directories that this process has noticed. It does not write to them again.
+        # The log directories whose failure this process has noticed. It never writes to them again.
         self.offline_dirs: dict[int, None] = {}
         self.is_halting = False
         """Whether the broker is about to halt, and so answers no request."""
@@ -100,7 +101,7 @@ class LogManager:
     def start(self) -> None:
         """Start the periodic tasks.
 
-        Remove the clean shutdown file, which counts only for this start.
+        Remove the clean shutdown file, because it counts only for this start.
         """
         self._was_shut_down = self._disk.clean_shutdown_file
         self._unclean_dirs = self._disk.unclean_dirs
@@ -121,7 +122,10 @@ class LogManager:
         return self._config.flush_scheduler_interval_us < NEVER_US
 
     def _begin_flushing(self, _: None) -> None:
-        """Flush for the first time, or for the only time without a period."""
+        """Flush for the first time.
+
+        With the default of log.flush.scheduler.interval.ms it is the only time.
+        """
         if self._flush_dirty() and self._flushes_periodically():
             self._flusher.request()
         if self._flushes_periodically():
@@ -137,7 +141,10 @@ class LogManager:
                 self._host.set_timer(remaining_us, self._begin_flushing)
 
     def open(self, partition: str) -> UnifiedLog:
-        """Open the log of a replica from disk. Recover it unless it was shut down cleanly."""
+        """Open the log of a replica on disk.
+
+        Recover the log unless its broker had shut down cleanly.
+        """
         log_dir = self._disk.place(partition)  # This also assigns a new log its directory.
         was_closed = self._was_shut_down and log_dir not in self._unclean_dirs
         size = self._disk.size_of(partition)
@@ -162,11 +169,11 @@ class LogManager:
         return log
 
     def _report_log_start(self, log: UnifiedLog, file: LogFile, before: int) -> None:
-        """Report a log that starts at another offset than when it was last open.
+        """Report if the log start differs from what it was when the log was last open.
 
-        An opened log starts with its first segment or at the checkpointed log start. That
-        checkpoint is written periodically: it may lack the last log start of the previous process,
-        or still have one that a truncation has undone.
+        An opened log starts with its first segment or at the checkpointed log start, whichever is
+        higher. The checkpoint is written only from time to time. So it may not have the last log
+        start of the previous process, or it may still have one that a truncation has undone.
         """
         start = log.log_start_offset
         if start > before:
@@ -176,7 +183,10 @@ class LogManager:
             self._host.emit(LogStartReverted, self._broker, log.name, before, start)
 
     def _recover(self, partition: str, file: LogFile) -> bool:
-        """Recover a log and its epochs from the recovery point; return whether it was truncated."""
+        """Recover a log and its epochs from the recovery point on.
+
+        Return whether it was truncated.
+        """
         recovery_point = self._disk.checkpoint(RECOVERY_POINT_OFFSET_CHECKPOINT, partition)
         before = file.log_end_offset
         damage = file.recover(recovery_point)
@@ -190,9 +200,9 @@ class LogManager:
         return damage is not None
 
     def _recover_epochs(self, partition: str, begin: int) -> None:
-        """Add the epochs of recovered batches that are later than the checkpoint's.
+        """Add the epochs of recovered batches that are later than those in the checkpoint.
 
-        After ``LogSegment.recover``. Epoch 0 gets no entry.
+        Modelled on ``LogSegment.recover``, which adds no entry for epoch 0.
         """
         cache = LeaderEpochCache()
         cache.entries = self._disk.epoch_checkpoint(partition)
@@ -203,7 +213,7 @@ class LogManager:
     # Log directories
 
     def has_failed_dirs(self) -> bool:
-        """Return whether a log directory has failed, whether the broker has noticed or not."""
+        """Return whether any log directory has failed, noticed by the broker or not."""
         return bool(self.offline_dirs or self._disk.failed_dirs)
 
     def is_offline(self, partition: str) -> bool:
@@ -215,20 +225,20 @@ class LogManager:
         return len(self.offline_dirs) < self._disk.log_dirs
 
     def can_write(self, partition: str) -> bool:
-        """Return whether a log can be written. If not, its directory goes offline."""
+        """Return whether a log can be written to. If not, take its directory offline."""
         if self._disk.is_writable(partition):
             return True
         self._take_dir_offline(self._disk.dir_of(partition))
         return False
 
     def can_append(self, partition: str, batches: Sequence[RecordBatch]) -> bool:
-        """Return whether a log has room for some batches. If not, its directory goes offline."""
+        """Return whether a log has room for *batches*. If not, take its directory offline."""
         if self._disk.room_limits:
             self._disk.take_room(partition, sum([batch.size_bytes for batch in batches]))
         return self.can_write(partition)
 
     def close_dir(self, log_dir: int) -> tuple[str, ...]:
-        """Close the logs of a directory. Return their partitions."""
+        """Close the logs in a directory. Return their partitions."""
         names = tuple(name for name in self._logs if self._disk.dir_of(name) == log_dir)
         for name in names:
             del self._logs[name]
@@ -242,7 +252,8 @@ class LogManager:
     def _take_dir_offline(self, log_dir: int) -> None:
         """Take a directory offline.
 
-        Another thread handles the failure at once (``LogDirFailureChannel``).
+        As in Kafka (``LogDirFailureChannel``), another thread then handles the failure:
+        `on_dir_failure` is called after the current event.
         """
         if log_dir not in self.offline_dirs:
             self.offline_dirs[log_dir] = None
@@ -260,8 +271,8 @@ class LogManager:
     def delete(self, partition: str) -> None:
         """Delete a log, open or not.
 
-        Deletion writes to the directory (``LogManager.asyncDelete`` renames the log), so check
-        `can_write` first.
+        Call `can_write` first, because a deletion writes to the directory:
+        ``LogManager.asyncDelete`` renames the log.
         """
         self._logs.pop(partition, None)
         self._dirty.pop(partition, None)
@@ -273,7 +284,7 @@ class LogManager:
         return self._logs[partition]
 
     def on_append(self, log: UnifiedLog) -> None:
-        """Handle an append: flush after ``flush.messages``, plan cleaning and retention."""
+        """Handle an append: flush the log after ``flush.messages``, and plan later tasks."""
         name = log.name
         if log.is_cleaned:
             self._cleaner.on_append(name)
@@ -291,14 +302,14 @@ class LogManager:
             self._plan_retention(name, log, log.retained_until_us(self._topics[name]))
 
     def _flush_older_segments(self, partition: str) -> None:
-        """Flush complete segments, as another thread does after each roll (``Log.roll``)."""
+        """Flush complete segments, as a thread of Kafka does after each roll (``Log.roll``)."""
         del self._rolled_logs[partition]
         log = self._logs.get(partition)
         if log is not None and self.can_write(partition) and log.flush(log.active_segment_base):
             self._host.emit(LogFlushed, self._broker, partition, log.flushed_offset)
 
     def _flush_dirty(self) -> bool:
-        """Flush the dirty logs last flushed ``flush.ms`` ago (``LogManager.flushDirtyLogs``)."""
+        """Flush dirty logs whose last flush is ``flush.ms`` ago (``LogManager.flushDirtyLogs``)."""
         if self._is_stopped:
             return False
         now_us = self._host.clock.now_us
@@ -317,11 +328,11 @@ class LogManager:
             if log.log_start_offset != start:
                 self._start_offset_checkpoint.request()
             self._host.emit(LogTruncated, self._broker, partition, before, log.log_end_offset, reason)
-            # Without this, the recovery point could be ahead of the log after a crash.
+            # Otherwise the recovery point could be beyond the end of the log after a crash.
             self._checkpoint_recovery_points()
 
     def truncate_fully_and_start_at(self, partition: str, offset: int) -> None:
-        """Drop a log and continue at the leader's log start (``truncateFullyAndStartAt``)."""
+        """Drop all records of a log, and continue at *offset*, the leader's log start."""
         log = self._logs[partition]
         leo, size = log.log_end_offset, self._disk.size_of(partition)
         log.truncate_fully_and_start_at(offset)
@@ -340,13 +351,14 @@ class LogManager:
         return self._host.clock.now_us + self._host.skew_us
 
     def on_clock_step(self) -> None:
-        """Handle a step of the wall clock, after which segments may already be old."""
+        """Handle a step of the wall clock, after which segments may suddenly be old."""
         self._plan_retention_check()
 
     def increment_log_start(self, partition: str, offset: int, reason: str = LEADER_LOG_START) -> None:
-        """Raise the log start of a follower to its leader's, or of a leader for an administrator.
+        """Raise a log start to *offset*.
 
-        The latter is DeleteRecords (KIP-107).
+        A follower takes over its leader's log start. A leader does this when an administrator
+        deletes records (DeleteRecords, KIP-107).
         """
         log = self._logs[partition]
         if log.increment_log_start_offset(offset):
@@ -357,9 +369,9 @@ class LogManager:
                 self._plan_retention(partition, log, self._wall_us)
 
     def _plan_retention(self, partition: str, log: UnifiedLog, at_us: int | None) -> None:
-        """Plan a retention check of a log at a wall clock time or before.
+        """Plan a retention check of a log for *at_us* of the wall clock, unless one is due earlier.
 
-        None plans no check until the log changes.
+        With None, plan no check until the log changes.
         """
         if at_us is None:
             if log.log_end_offset > log.log_start_offset:
@@ -371,7 +383,7 @@ class LogManager:
             self._plan_retention_check()
 
     def _plan_retention_check(self) -> None:
-        """Plan the next check: the next ``kafka-log-retention`` that may find old segments."""
+        """Set a timer for the next run of ``kafka-log-retention`` that may find old segments."""
         began_us, queue = self._retention_began_us, self._retention_queue
         if began_us is None or not queue:
             return
@@ -386,7 +398,7 @@ class LogManager:
             self._host.set_timer(at_us - now_us, self._delete_old_segments, at_us)
 
     def _delete_old_segments(self, at_us: int) -> None:
-        """Check the logs that may have old segments (``LogManager.cleanupLogs``)."""
+        """Delete old segments of the logs that may have some (``LogManager.cleanupLogs``)."""
         if self._retention_at_us != at_us or self._is_stopped:
             return
         self._retention_at_us = None
@@ -399,7 +411,7 @@ class LogManager:
         self._plan_retention_check()
 
     def _due_for_retention(self, at_us: int) -> list[str]:
-        """Take the logs that may have segments older than a time out of the queue."""
+        """Remove from the queue, and return, the logs that may have old segments at *at_us*."""
         queue, planned = self._retention_queue, self._retained_until_us
         due: list[str] = []
         while queue and queue[0][0] < at_us:
@@ -424,7 +436,8 @@ class LogManager:
             self._start_offset_checkpoint.request()
             self.on_log_start(partition)
         if log.is_beyond_retention_bytes(topic) or log.has_segments_below_start():
-            self._plan_retention(partition, log, now_us)  # Old segments wait until they are committed.
+            # Old segments stay until they are committed.
+            self._plan_retention(partition, log, now_us)
         else:
             self._plan_retention(partition, log, log.retained_until_us(topic, by_latest=True))
 
@@ -433,7 +446,7 @@ class LogManager:
             self._host.emit(HighWatermarkSet, self._broker, partition, log.high_watermark)
 
     def _checkpoint_log_starts(self) -> bool:
-        """Checkpoint the log starts within a segment (``LogManager.checkpointLogStartOffsets``)."""
+        """Checkpoint log starts that are within a segment (``checkpointLogStartOffsets``)."""
         before = self._disk.checkpoints.get(LOG_START_OFFSET_CHECKPOINT, {})
         changed = []
         for partition, log in self._logs.items():
@@ -446,7 +459,7 @@ class LogManager:
         return False
 
     def flush_all(self) -> None:
-        """Flush every log, as the operating system does from time to time."""
+        """Flush every log, as the operating system and a clean shutdown do."""
         for partition, log in self._logs.items():
             self._flush(partition, log)
 
@@ -458,7 +471,7 @@ class LogManager:
     def shutdown(self) -> None:
         """Flush every log and write the clean shutdown file (``LogManager.shutdown``).
 
-        High watermarks are written first, by ``ReplicaManager.shutdown``.
+        As in ``ReplicaManager.shutdown``, the high watermarks are checkpointed first.
         """
         self._checkpoint_high_watermarks()
         if self._behaviours.log.shutdown_flushes_logs:
@@ -476,8 +489,8 @@ class LogManager:
             self._host.emit(LogFlushed, self._broker, partition, log.flushed_offset)
 
     def _checkpoint_high_watermarks(self) -> None:
-        # Each directory has its own file, and a broker writes it even without changes, so it
-        # notices failures.
+        # Each directory has a file of its own, which a broker writes even without changes. So the
+        # broker notices that a directory has failed.
         for log_dir in self._disk.failed_dirs:
             self._take_dir_offline(log_dir)
         self._checkpoint(REPLICATION_OFFSET_CHECKPOINT, _high_watermark)
@@ -489,7 +502,7 @@ class LogManager:
         )
 
     def _checkpoint(self, name: str, offset_of: Callable[[UnifiedLog], int]) -> None:
-        # The file keeps its entries for partitions that this process does not host yet.
+        # The file keeps the entries of partitions whose logs this process has not opened yet.
         before = self._disk.checkpoints.get(name, {})
         changed = [
             (partition, offset)

@@ -1,6 +1,6 @@
 """Reconstructs earlier contents of checkpoint files from the trace.
 
-The model stores no history for disks, because most never revert a checkpoint.
+Disks of the model keep no old contents, because few runs revert a checkpoint.
 """
 
 from collections.abc import Iterable
@@ -34,7 +34,7 @@ _OFFSET_EVENTS: Final = frozenset(
 
 
 def checkpoint_at(trace: Iterable[TraceEvent], broker: int, name: str, at_us: int) -> dict[str, int]:
-    """Return the offsets of a broker's checkpoint file at a time."""
+    """Return the offsets that a broker's checkpoint file had at *at_us*, by partition."""
     offsets: dict[str, int] = {}
     for raw in trace:
         if raw[0] > at_us:
@@ -54,10 +54,10 @@ def checkpoint_at(trace: Iterable[TraceEvent], broker: int, name: str, at_us: in
 def epochs_at(
     trace: Iterable[TraceEvent], broker: int, at_us: int, *, from_elections: bool
 ) -> dict[str, list[tuple[int, int]]]:
-    """Return the leader epochs in a broker's checkpoints at a time, by partition.
+    """Return the epoch entries that a broker's checkpoints had at *at_us*, by partition.
 
-    With *from_elections* an epoch gets its entry on election, not with its first batch
-    (`epoch_entry_on_election`).
+    With *from_elections*, a leader adds the entry of its epoch when it is elected, and otherwise
+    with the first batch (switch `epoch_entry_on_election`).
     """
     caches: dict[str, LeaderEpochCache] = {}
     for raw in trace:

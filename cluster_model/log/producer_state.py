@@ -1,6 +1,6 @@
 """Tracks the last batches and the transaction of each producer in a log (KIP-98).
 
-After ``ProducerStateManager.scala`` and ``ProducerAppendInfo``.
+Modelled on ``ProducerStateManager.scala`` and ``ProducerAppendInfo``.
 """
 
 from bisect import bisect_left
@@ -28,8 +28,8 @@ _base_offset: Final = attrgetter("base_offset")
 class AbortedTransaction(NamedTuple):
     """A transaction that was aborted in a log (``AbortedTxn.java``).
 
-    ``last_offset`` is the offset of its marker. ``last_stable_offset`` is the log's last stable
-    offset once the marker was appended.
+    ``last_offset`` is the offset of the transaction's marker. ``last_stable_offset`` is the last
+    stable offset of the log right after the marker was appended.
     """
 
     producer_id: int
@@ -39,10 +39,11 @@ class AbortedTransaction(NamedTuple):
 
 
 class ProducerStateEntry:
-    """The epoch and the last batches of a producer id.
+    """The epoch and the last batches of a producer.
 
-    A batch is (first sequence, last sequence, base offset). ``coordinator_epoch`` comes from the
-    last marker. Coordinators with an older epoch can no longer end a transaction of this producer.
+    ``batches`` has (first sequence number, last sequence number, base offset).
+    ``coordinator_epoch`` comes from the last marker: a coordinator with an older epoch can no
+    longer end transactions of this producer.
     """
 
     __slots__ = ("batches", "coordinator_epoch", "last_sequence", "producer_epoch")
@@ -63,11 +64,11 @@ class ProducerStateEntry:
 
 @dataclass(slots=True)
 class Verification:
-    """A producer whose transaction is verified with the coordinator.
+    """The verification of a producer's transaction with its coordinator (KIP-890).
 
-    After ``VerificationStateEntry.java``. The entry stays until the log has a batch of the
-    transaction. ``lowest_sequence`` is the lowest sequence number among its batches of the latest
-    epoch. Later batches cannot begin the transaction.
+    Modelled on ``VerificationStateEntry.java``. The entry stays until the log has a batch of the
+    transaction. ``lowest_sequence`` is the lowest sequence number among the producer's batches of
+    its latest epoch. A batch with a higher sequence number cannot begin the transaction.
     """
 
     guard: int
@@ -75,7 +76,7 @@ class Verification:
     lowest_sequence: int
 
     def add(self, batch: RecordBatch) -> None:
-        """Add another batch to verify (``maybeUpdateLowestSequenceAndEpoch``)."""
+        """Add another batch that waits for the answer (``maybeUpdateLowestSequenceAndEpoch``)."""
         if batch.producer_epoch > self.producer_epoch:
             self.producer_epoch, self.lowest_sequence = batch.producer_epoch, batch.base_sequence
         elif batch.producer_epoch == self.producer_epoch:
@@ -93,13 +94,13 @@ class ProducerSnapshot:
 
 
 class ProducerStates:
-    """The producers of one log: ``entries`` by producer id.
+    """The states of the producers of one log: ``entries``, by producer id.
 
     ``ongoing_transactions`` has the first offset of each open transaction, by producer id.
-    ``unreplicated_transactions`` has transactions that have ended, as first offset and offset of
-    the control batch, until the high watermark passes that batch. Both are in append order. Aborted
-    transactions go into an index of the log itself, *aborted*. ``verifications`` has the producers
-    whose transactions are verified with the coordinator.
+    ``unreplicated_transactions`` has (first offset, offset of the control batch) of the
+    transactions that have ended, until the high watermark passes their control batch. Both are in
+    the order of appends. Aborted transactions are added to *aborted*, an index that belongs to the
+    log. ``verifications`` has the pending verifications of transactions, by producer id.
     """
 
     __slots__ = (
@@ -121,9 +122,12 @@ class ProducerStates:
         self._switches = behaviours.log
         self._transaction_switches = behaviours.transactions
         self.in_flight_max = behaviours.log.idempotent_in_flight_max
-        """How many requests of an idempotent producer may be in flight and so be repeated."""
+        """How many requests of an idempotent producer may be in flight, and so may be retried."""
         self.batches_retained = behaviours.log.producer_batches_retained
-        """How many batches of each producer the log remembers; 0 for no producer state at all."""
+        """How many batches of each producer the log remembers.
+
+        With 0 it has no producer states at all.
+        """
         self._aborted: list[AbortedTransaction] = [] if aborted is None else aborted
         self.entries: dict[int, ProducerStateEntry] = {}
         self.ongoing_transactions: dict[int, int] = {}
@@ -137,7 +141,7 @@ class ProducerStates:
         return self._switches.unknown_producer_sequence_accepted
 
     def find_duplicate(self, batch: RecordBatch) -> int | None:
-        """Return the base offset of a retained batch with the same epoch and sequence range."""
+        """Return the base offset of a remembered batch with the same epoch and sequence numbers."""
         entry = self.entries.get(batch.producer_id)
         if entry is None or entry.producer_epoch != batch.producer_epoch:
             return None
@@ -148,11 +152,11 @@ class ProducerStates:
         return None
 
     def check(self, batch: RecordBatch, *, is_first: bool = False, has_all_records: bool = False) -> str:
-        """Return the leader's error for a batch that cannot follow the last one.
+        """Return the error of a leader for a batch that cannot follow the producer's last batch.
 
-        *is_first*: the log has never had a record. *has_all_records*: none of its records was
-        deleted. Batches that a coordinator appends for a producer have no sequence number, so only
-        their epoch is checked (``AppendOrigin.COORDINATOR``).
+        *is_first* says that the log has never had a record, *has_all_records* that none of its
+        records was deleted. A batch that a coordinator appends for a producer has no sequence
+        number, so only its epoch is checked (``AppendOrigin.COORDINATOR``).
         """
         if not self.batches_retained:
             return errors.NONE  # The broker keeps no producer state at all, as before KIP-98.
@@ -182,15 +186,15 @@ class ProducerStates:
         if batch.base_sequence == expected:
             return errors.NONE
         if entry.last_sequence == NO_SEQUENCE and not new_epoch and not self.accepts_any_first_sequence:
-            return self._unknown_producer_error()  # The only batch of this epoch is a marker.
+            return self._unknown_producer_error()  # This epoch has no batch but a marker.
         return errors.OUT_OF_ORDER_SEQUENCE_NUMBER
 
     def _may_begin_transaction(self, batch: RecordBatch, entry: ProducerStateEntry | None) -> bool:
         """Return whether a batch may be the first of a transaction that is being verified.
 
-        If an earlier batch could not be verified, later ones wait until the producer repeats it
-        (KAFKA-14920). A producer without state in this log must begin with its first batch
-        (KAFKA-18202).
+        If an earlier batch could not be verified, later batches are refused until the producer
+        retries that batch (KAFKA-14920). A producer without state in this log must begin with
+        sequence number 0 (KAFKA-18202).
         """
         verification = self.verifications.get(batch.producer_id)
         if verification is None or not self._switches.sequence_check:
@@ -222,9 +226,9 @@ class ProducerStates:
         return errors.UNKNOWN_PRODUCER_ID if has_error else errors.OUT_OF_ORDER_SEQUENCE_NUMBER
 
     def _is_fenced(self, batch: RecordBatch) -> bool:
-        """Return whether a batch of an older epoch is refused.
+        """Return whether a batch with an older epoch is refused.
 
-        Known-bad leaders accept it from a transactional producer.
+        With a known flaw, leaders accept it from a transactional producer.
         """
         return self._transaction_switches.transactional_producer_epoch_checked or not batch.is_transactional
 
@@ -241,15 +245,15 @@ class ProducerStates:
         if batch.is_transactional:
             self._track_transaction(batch, entry)
         if batch.base_sequence == NO_SEQUENCE:
-            return  # A marker, or a batch that a coordinator wrote.
+            return  # This is a marker, or a batch that a coordinator wrote.
         entry.last_sequence = batch.last_sequence
         entry.batches.append((batch.base_sequence, batch.last_sequence, batch.base_offset))
 
     def is_in_transaction(self, producer_id: int, producer_epoch: int) -> bool:
         """Return whether the log has an open transaction of a producer.
 
-        With `ongoing_transaction_checks_epoch` that transaction must have this epoch. Since KIP-890
-        each transaction may have an epoch of its own.
+        With the switch `ongoing_transaction_checks_epoch` the transaction must also have
+        *producer_epoch*, because since KIP-890 each transaction may have an epoch of its own.
         """
         return producer_id in self.ongoing_transactions and (
             not self._transaction_switches.ongoing_transaction_checks_epoch
@@ -257,9 +261,9 @@ class ProducerStates:
         )
 
     def is_stale(self, producer_id: int, producer_epoch: int) -> bool:
-        """Return whether a transactional producer has used a later epoch.
+        """Return whether a transactional producer has used a later epoch than *producer_epoch*.
 
-        Known-bad leaders do not check it.
+        With a known flaw, leaders do not check this.
         """
         entry = self.entries.get(producer_id)
         return (
@@ -271,8 +275,8 @@ class ProducerStates:
     def begin_verification(self, batch: RecordBatch) -> int:
         """Return a guard that must still be current when the coordinator answers.
 
-        After ``VerificationGuard.java``. A transaction that begins or ends in between makes the
-        answer stale.
+        Modelled on ``VerificationGuard.java``. If a transaction of the producer begins or ends in
+        between, the answer is stale.
         """
         verification = self.verifications.get(batch.producer_id)
         if verification is None:
@@ -284,7 +288,7 @@ class ProducerStates:
         return verification.guard
 
     def verification_guard(self, producer_id: int) -> int | None:
-        """Return the guard of a producer's pending verification, None without one."""
+        """Return the guard of a producer's pending verification; None if none is pending."""
         verification = self.verifications.get(producer_id)
         return None if verification is None else verification.guard
 
@@ -302,7 +306,7 @@ class ProducerStates:
                 return
             first_offset = batch.base_offset
         self.unreplicated_transactions.append((first_offset, batch.base_offset))
-        # Batches that are read again after a truncation may already be in the index.
+        # Markers that are read again after a truncation may already be in the index.
         if batch.control_type == ABORT and (
             not self._aborted or self._aborted[-1].last_offset < batch.base_offset
         ):
@@ -312,7 +316,7 @@ class ProducerStates:
             )
 
     def on_high_watermark_update(self, high_watermark: int) -> None:
-        """Drop transactions that ended below the high watermark (``onHighWatermarkUpdated``)."""
+        """Forget transactions that ended below the high watermark (``onHighWatermarkUpdated``)."""
         ended = self.unreplicated_transactions
         count = 0
         while count < len(ended) and ended[count][1] < high_watermark:
@@ -320,10 +324,10 @@ class ProducerStates:
         del ended[:count]
 
     def first_unstable_offset(self, high_watermark: int) -> int | None:
-        """Return the first offset of the earliest undecided transaction, None without one.
+        """Return the first offset of the earliest undecided transaction; None if all are decided.
 
-        A transaction stays undecided until its control batch is below the high watermark: until
-        then its end may be lost with the leader.
+        A transaction is decided once its control batch is below the high watermark. Before that,
+        its end may be lost with the leader.
         """
         undecided = next(iter(self.ongoing_transactions.values()), None)
         if not self.unreplicated_transactions:
@@ -335,10 +339,10 @@ class ProducerStates:
         return min(undecided, unreplicated)
 
     def rebuild(self, batches: Sequence[RecordBatch], snapshots: list[ProducerSnapshot]) -> None:
-        """Rebuild the state from the newest snapshot and the batches after it.
+        """Rebuild the states from the newest of the *snapshots* and the *batches* after it.
 
-        It adds a snapshot, so that repeated rebuilds read each batch only once more. *snapshots*
-        belong to *batches*; only the newest stay.
+        Add a snapshot at the end, so that later rebuilds need not read the same batches again. Only
+        the newest snapshots are kept.
         """
         read = self._load(snapshots[-1] if snapshots else None, batches)
         if read == len(batches):
@@ -351,10 +355,10 @@ class ProducerStates:
     def snapshot_at(
         self, offset: int, batches: Sequence[RecordBatch], snapshots: Sequence[ProducerSnapshot]
     ) -> ProducerSnapshot:
-        """Return the producer state below an offset, as Kafka snapshots it for a new segment.
+        """Return the producer states below *offset*, as Kafka saves them for each new segment.
 
-        The snapshot outlives the records. This overwrites the state, so use an instance that
-        belongs to no open log.
+        The snapshot stays when the records below *offset* are deleted. This method overwrites its
+        object, so call it on a new object that belongs to no open log.
         """
         newest = next((snapshot for snapshot in reversed(snapshots) if snapshot.offset <= offset), None)
         for batch in batches[self._load(newest, batches) :]:
@@ -364,7 +368,7 @@ class ProducerStates:
         return self._snapshot(offset)
 
     def _load(self, snapshot: ProducerSnapshot | None, batches: Sequence[RecordBatch]) -> int:
-        """Replace the state by a snapshot; return how many of the batches it covers."""
+        """Load a snapshot, or empty states. Return how many of the batches the snapshot covers."""
         self.entries, self.ongoing_transactions, self.unreplicated_transactions = {}, {}, []
         if snapshot is None:
             return 0
@@ -383,7 +387,7 @@ class ProducerStates:
 
 
 def _check_marker(batch: RecordBatch, entry: ProducerStateEntry | None) -> str:
-    """Return the error for a marker of an old producer epoch or of an old coordinator."""
+    """Return the error for a marker with an old producer epoch or an old coordinator epoch."""
     if entry is None:
         return errors.NONE
     if batch.producer_epoch < entry.producer_epoch:

@@ -9,14 +9,14 @@ from harrow.cluster_model.lazy_dataclass import dataclass
 NO_PRODUCER_ID: Final = -1
 NO_SEQUENCE: Final = -1
 RECORD_OVERHEAD_BYTES: Final = 70
-"""The bytes of a record besides its payload, with its share of the batch's header."""
+"""The bytes of a record in addition to its payload, with a share of the batch's header."""
 
 EMPTY_BATCH_BYTES: Final = 61
 """The size of a batch without records (``DefaultRecordBatch.RECORD_BATCH_OVERHEAD``)."""
 
 COMMIT: Final = "commit"
 ABORT: Final = "abort"
-"""The types of control records, which end transactions (``ControlRecordType.java``)."""
+"""The types of the control records that end transactions (``ControlRecordType.java``)."""
 
 NO_COORDINATOR_EPOCH: Final = -1
 MARKER_BYTES: Final = 78
@@ -28,20 +28,21 @@ NO_TIME: Final = -1
 def record_count(values: Sequence[str]) -> int:
     """Return how many offsets a batch with these values takes.
 
-    A control batch takes one offset, for a record without a client's value.
+    A control batch has no values and takes one offset.
     """
     return len(values) or 1
 
 
 @dataclass(frozen=True, slots=True)
 class KeyedRecords:
-    """The keys of a batch's records, and which of them compaction has left.
+    """The keys of the records that a batch still has after compaction.
 
     A batch without keys has no such object. ``keys``, ``tombstones`` and ``offset_deltas`` have one
-    entry for each value of the batch: the key (or None), whether the value is null, and the offset
-    relative to the base offset. ``offset_count`` is the number of offsets of the batch. Compaction
-    keeps the first and last offset whatever it removes, and therefore the sequence numbers
-    (``MemoryRecords.filterTo``). From ``delete_horizon_us`` on, it may remove tombstones (KIP-534).
+    entry for each value of the batch: its key (or None), whether it is null in Kafka, and its
+    offset relative to the base offset. ``offset_count`` is the number of offsets that the batch
+    takes. Compaction never changes that number, nor the first and the last sequence number
+    (``MemoryRecords.filterTo``). From the time ``delete_horizon_us`` on, compaction may remove the
+    batch's tombstones (KIP-534).
     """
 
     keys: tuple[str | None, ...]
@@ -60,11 +61,12 @@ class KeyedRecords:
 class RecordBatch:
     """A batch as a producer creates it (``base_offset`` -1) and as a log stores it.
 
-    It never changes, so replicas can share it. It is not ``frozen``, because that would triple its
-    cost. ``values`` are unique within a partition unless an application sends one twice.
+    A batch never changes, so replicas share it. The class is not ``frozen``, because making an
+    object would then take three times as long. ``values`` are unique within a partition unless an
+    application sends the same value twice.
 
-    A control batch ends a transaction of its producer: ``control_type`` is `COMMIT` or `ABORT`, and
-    it has no values. It takes one offset, which clients skip.
+    A control batch ends a transaction of its producer. Its ``control_type`` is `COMMIT` or `ABORT`,
+    and it has no values. It takes one offset, which clients skip.
     """
 
     values: tuple[str, ...]
@@ -77,15 +79,15 @@ class RecordBatch:
     is_transactional: bool = False
     control_type: str | None = None
     max_timestamp_us: int = 0
-    """When the application sent the last of its records (``CreateTime``, KIP-32)."""
+    """When the application sent the last record of the batch (``CreateTime``, KIP-32)."""
     keyed: KeyedRecords | None = None
     next_offset: int = field(init=False)
     """The offset after the batch's last record."""
     last_sequence: int = field(init=False)
-    """The sequence number of the last record."""
+    """The sequence number of the batch's last record."""
 
     def __post_init__(self) -> None:
-        """Compute these once, because logs, leaders and readers need them often."""
+        """Compute the last two fields once, because logs, leaders and readers need them often."""
         if self.keyed is None:
             self.next_offset = self.base_offset + (len(self.values) or 1)
             self.last_sequence = self.base_sequence + len(self.values) - 1
@@ -109,7 +111,7 @@ class RecordBatch:
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle the fields. Compiled, there is no other way."""
+        """Pickle the fields, because compiled classes have no default pickling."""
         return RecordBatch, (
             self.values,
             self.producer_id,
@@ -130,17 +132,17 @@ class RecordBatch:
         return self.keyed is not None and self.keyed.is_compacted
 
     def records(self) -> Iterator[tuple[int, str]]:
-        """Return the offsets and values of its records."""
+        """Return the offset and the value of each record."""
         if self.keyed is None:
             return enumerate(self.values, self.base_offset)
         offsets = [self.base_offset + delta for delta in self.keyed.offset_deltas]
         return zip(offsets, self.values, strict=True)
 
     def runs(self) -> list[tuple[int, tuple[str, ...]]]:
-        """Return the runs of records without a hole between them, as base offset and values.
+        """Return the runs of records that have no hole between them, as (first offset, values).
 
-        A batch that was not compacted is one run, even a control batch, which has no values. A
-        batch without remaining records has no runs.
+        A batch that was not compacted is one run. So is a control batch, although it has no values.
+        A batch that has no records left has no runs.
         """
         keyed = self.keyed
         if keyed is None or not keyed.is_compacted:
@@ -154,10 +156,9 @@ class RecordBatch:
         return runs
 
     def with_records(self, places: Sequence[int], delete_horizon_us: int) -> "RecordBatch":
-        """Return the batch with only the records at some places among its values.
+        """Return the batch with only the records at these *places* of its values.
 
-        Its offsets, sequence numbers and timestamp stay. Raises `AssertionError` for a batch
-        without keys.
+        The offsets, sequence numbers and timestamp stay the same. The batch must have keys.
         """
         keyed = self.keyed
         assert keyed is not None
@@ -184,15 +185,15 @@ class RecordBatch:
 
     @property
     def is_control(self) -> bool:
-        """Whether the batch is a transaction marker and not data of a client."""
+        """Whether the batch is a transaction marker, and not data from a client."""
         return self.control_type is not None
 
 
 @dataclass(slots=True, eq=False)
 class ControlBatch(RecordBatch):
-    """The marker of a transaction's end with its coordinator's epoch.
+    """A marker that ends a transaction, with the epoch of the coordinator that wrote it.
 
-    After ``EndTransactionMarker.java``.
+    Modelled on ``EndTransactionMarker.java``.
     """
 
     coordinator_epoch: int = NO_COORDINATOR_EPOCH

@@ -1,7 +1,7 @@
 """Implements a replica's log: batches, leader epochs, producer states, high watermark.
 
-After ``UnifiedLog.scala`` (``Log.scala`` before 3.0). LEO, the log end offset, is the offset of the
-next record.
+Modelled on ``UnifiedLog.scala`` (``Log.scala`` before 3.0). The LEO, the log end offset, is the
+offset that the next record will get.
 """
 
 from bisect import bisect_left, bisect_right
@@ -25,24 +25,24 @@ from harrow.cluster_model.settings import TopicConfig
 NO_OFFSET: Final = -1
 
 NEVER_US: Final = 10**15
-"""Longer than a campaign lasts."""
+"""A time that is longer than any campaign."""
 _NEVER_MESSAGES: Final = 10**15
-"""More records than a campaign has."""
+"""More records than any campaign has."""
 
 RETENTION_MS: Final = "retention.ms"
 RETENTION_BYTES: Final = "retention.bytes"
 LEADER_LOG_START: Final = "log start offset"
 DELETE_RECORDS: Final = "DeleteRecords"
-"""Why the log start rose: retention, the leader's log start, or a request of an administrator."""
+"""Why the log start rose: retention, the leader's log start, or an administrator's request."""
 
 HIGH_WATERMARK_TRUNCATION: Final = "high watermark"
 LEADER_EPOCH_TRUNCATION: Final = "leader epoch"
 OUT_OF_RANGE_TRUNCATION: Final = "out of range"
-"""Why a follower truncated: its high watermark, the leader's epoch end, or the leader's LEO."""
+"""Why a follower truncated: to its high watermark, the leader's epoch end, or the leader's LEO."""
 
 
 class UnexpectedAppendOffset(Exception):
-    """A fetched batch does not begin at the follower's LEO: the two logs have diverged."""
+    """A fetched batch begins below the follower's LEO: the two logs have diverged."""
 
     def __init__(self, base_offset: int, log_end_offset: int) -> None:
         super().__init__(f"a batch begins at {base_offset}, the log ends at {log_end_offset}")
@@ -51,7 +51,7 @@ class UnexpectedAppendOffset(Exception):
 
 @dataclass(slots=True)
 class AppendResult:
-    """The result of an append: an error or a base offset, and whether the log had the batch."""
+    """The result of an append: an error or a base offset, and whether the batch is a duplicate."""
 
     error: str
     batch: RecordBatch | None
@@ -60,7 +60,7 @@ class AppendResult:
 
 
 class UnifiedLog:
-    """A log on a disk. Each start of its broker opens it again."""
+    """A log on a disk. Each start of the broker opens the log again, as a new object."""
 
     __slots__ = (
         "_behaviours",
@@ -82,21 +82,21 @@ class UnifiedLog:
     )
 
     def __init__(self, partition: str, disk: Disk, behaviours: Behaviours) -> None:
-        """Open the log: load the epochs, rebuild the producer states, read the HW checkpoint."""
+        """Open the log: load its epochs, rebuild its producer states, and read its checkpoints."""
         self.name = partition
         self._behaviours = behaviours
         self._switches = behaviours.log
         self._transaction_switches = behaviours.transactions
         self._tracks_producers = behaviours.log.followers_track_producer_state
         self._file = disk.log_file(partition)
-        # The files do not show offsets after the last batch whose records compaction removed
-        # (KAFKA-17076).
+        # If compaction has removed the last batches, the files do not show that their offsets were
+        # used (KAFKA-17076).
         self._file.log_end_offset = min(self._file.log_end_offset, self._file.read_end_offset())
         self.compacts = self._file.compacts
         first = self._file.segments[0].base_offset
         self.log_start_offset = max(first, disk.checkpoint(LOG_START_OFFSET_CHECKPOINT, partition))
         if self.log_start_offset > self._file.log_end_offset:
-            # The checkpoint wins over older records in the log (``Log.loadSegments``).
+            # The checkpoint counts more than the older records of the log (``Log.loadSegments``).
             self._file.truncate_fully_and_start_at(self.log_start_offset)
         is_reverted = self.log_start_offset < self._file.log_start_offset
         self._file.log_start_offset = self.log_start_offset
@@ -115,7 +115,7 @@ class UnifiedLog:
             self.update_high_watermark(self.high_watermark)
 
     def configure(self, config: TopicConfig) -> None:
-        """Read the settings that matter to each append from the topic's configuration."""
+        """Copy from the topic's configuration what each append needs."""
         self.is_cleaned = config.compacts
         self.flush_messages = min(config.flush_messages, _NEVER_MESSAGES)
         self.flushes_by_time = config.flush_us < NEVER_US
@@ -124,9 +124,10 @@ class UnifiedLog:
     def _recover_reverted_epochs(self) -> None:
         """Restore the epochs of batches below the first entry of the cache.
 
-        DeleteRecords raises the log start within a segment. ``leader-epoch-checkpoint`` has that at
-        once, ``log-start-offset-checkpoint`` up to a minute later. A broker that is killed in
-        between starts its log at the earlier offset, with batches whose epochs have no entry.
+        DeleteRecords raises the log start within a segment. The new start is in
+        ``leader-epoch-checkpoint`` at once, but in ``log-start-offset-checkpoint`` up to a minute
+        later. If the broker is killed in between, its log starts at the earlier offset, with
+        batches whose epochs have no entry.
         """
         end_offset = self.epochs.start_offset(self.log_end_offset)
         if self.log_start_offset >= end_offset:
@@ -140,7 +141,7 @@ class UnifiedLog:
 
     @property
     def flushed_offset(self) -> int:
-        """The offset below which a power loss removes nothing."""
+        """The offset below which a power loss loses nothing."""
         return self._file.flushed_offset
 
     @property
@@ -150,9 +151,9 @@ class UnifiedLog:
 
     @property
     def last_stable_offset(self) -> int:
-        """The offset below which every transaction has ended; the high watermark without open ones.
+        """The offset below which every transaction has ended, but at most the high watermark.
 
-        After ``UnifiedLog.fetchLastStableOffsetMetadata``: min(HW, first unstable offset).
+        Modelled on ``UnifiedLog.fetchLastStableOffsetMetadata``: min(HW, first unstable offset).
         """
         if not self._transaction_switches.lso_below_open_transactions:
             return self.high_watermark
@@ -160,14 +161,14 @@ class UnifiedLog:
         return self.high_watermark if unstable is None else min(unstable, self.high_watermark)
 
     def open_transaction(self, batch: RecordBatch) -> int:
-        """Return the first offset of the open transaction of a batch's producer, or `NO_OFFSET`."""
+        """Return where the open transaction of a batch's producer begins; `NO_OFFSET` for none."""
         return self.producers.ongoing_transactions.get(batch.producer_id, NO_OFFSET)
 
     def aborted_transactions(self, offset: int, end_offset: int) -> tuple[tuple[int, int], ...]:
-        """Return the aborted transactions in the answer to a fetch, as (producer id, first offset).
+        """Return the aborted transactions for a fetch answer, as (producer id, first offset).
 
-        A broker looks up the end of the range in the offset index, which has one entry per few
-        kilobytes. So the answer also has transactions after the last batch read
+        A broker looks up *end_offset* in the offset index, which has only one entry every few
+        kilobytes. So the answer may also have transactions after the last batch of the answer
         (``Log.addAbortedTransactions``).
         """
         file = self._file
@@ -178,13 +179,14 @@ class UnifiedLog:
     def append_as_leader(self, batch: RecordBatch, leader_epoch: int) -> AppendResult:
         """Validate a producer's batch, assign its offsets and leader epoch, and append it.
 
-        The epoch cache gets the leader epoch first, so even a rejected or duplicate batch adds it
-        (``Log.append``). A compacted log rejects records without a key (``LogValidator``).
+        As in ``Log.append``, the epoch cache gets the leader epoch before the producer is checked,
+        so it gets it even for a rejected or duplicate batch. A compacted log rejects records
+        without a key (``LogValidator``).
         """
         return self.outcome_without_append(batch, leader_epoch) or self.append_validated(batch, leader_epoch)
 
     def outcome_without_append(self, batch: RecordBatch, leader_epoch: int) -> AppendResult | None:
-        """Return the result for a rejected or duplicate batch, None for a batch to append."""
+        """Return the result for a rejected or duplicate batch; None for a batch to be appended."""
         if self.compacts and not batch.is_control and (batch.keyed is None or None in batch.keyed.keys):
             return AppendResult(errors.INVALID_RECORD, None, -1)
         self.epochs.assign(leader_epoch, self.log_end_offset)
@@ -199,7 +201,7 @@ class UnifiedLog:
         return None if error == errors.NONE else AppendResult(error, None, -1)
 
     def append_validated(self, batch: RecordBatch, leader_epoch: int) -> AppendResult:
-        """Assign a producer's batch its offsets and leader epoch, and append it."""
+        """Assign offsets and a leader epoch to a producer's batch, and append it."""
         stored = batch.stored_at(self.log_end_offset, leader_epoch)
         self._append(stored)
         self.producers.append(stored)
@@ -209,8 +211,8 @@ class UnifiedLog:
         """Append a batch as the leader stored it.
 
         Raises:
-            UnexpectedAppendOffset: it begins below this log's LEO. It may begin above, because the
-                leader may have compacted the records in between.
+            UnexpectedAppendOffset: the batch begins below this log's LEO. It may begin above the
+            LEO, because the leader may have compacted away the records in between.
 
         """
         if batch.base_offset < self.log_end_offset:
@@ -225,11 +227,12 @@ class UnifiedLog:
         self.log_end_offset = self._file.log_end_offset
 
     def update_high_watermark(self, offset: int) -> bool:
-        """Set the high watermark, between the log start and the LEO. Return whether it changed.
+        """Set the high watermark, within the log start and the LEO.
 
-        After ``UnifiedLog.updateHighWatermark``. Nothing else sets it: an opened log takes it from
-        its checkpoint, a truncation lowers it, a follower takes its leader's, and a leader only
-        raises it (see `harrow.cluster_model.broker.partition.Partition.maybe_increment_hw`).
+        Return whether it changed. Modelled on ``UnifiedLog.updateHighWatermark``. Nothing else sets
+        the high watermark of an open log. A truncation lowers it, a follower takes over its
+        leader's, and a leader only raises it (see
+        `harrow.cluster_model.broker.partition.Partition.maybe_increment_hw`).
         """
         high_watermark = min(max(offset, self.log_start_offset), self.log_end_offset)
         if high_watermark == self.high_watermark:
@@ -242,9 +245,9 @@ class UnifiedLog:
     def read(self, offset: int, end_offset: int, max_bytes: int) -> tuple[RecordBatch, ...]:
         """Return complete batches up to *end_offset*, from the batch with *offset* or the next one.
 
-        Return at least one batch if there is any, but otherwise no more than *max_bytes*. A broker
-        sends its files without checking CRCs. Here reading stops before a damaged batch, and
-        `corrupt_offset` reports that one.
+        If there is any batch, return at least one, but otherwise no more than *max_bytes*. A real
+        broker sends its files without checking CRCs. Here reading stops before a damaged batch, and
+        `corrupt_offset` reports the damaged batch.
         """
         if offset >= end_offset or offset >= self.log_end_offset:
             return ()
@@ -271,7 +274,7 @@ class UnifiedLog:
         return place == len(file.batches) or file.base_offsets[place] >= end_offset
 
     def corrupt_offset(self, offset: int, end_offset: int, max_bytes: int) -> int:
-        """Return the base offset of the first damaged batch in a read, `NO_OFFSET` without one."""
+        """Return the base offset of the first damaged batch in a read; `NO_OFFSET` for none."""
         file = self._file
         if not file.damaged:
             return NO_OFFSET
@@ -287,7 +290,7 @@ class UnifiedLog:
         return NO_OFFSET
 
     def truncate_to(self, offset: int) -> bool:
-        """Drop all records from *offset* on. Return whether there were any."""
+        """Drop all records from *offset* on. Return whether there were such records."""
         if offset >= self.log_end_offset:
             if self._switches.truncation_drops_empty_last_epoch:
                 self.epochs.truncate_from_end(offset)
@@ -303,7 +306,7 @@ class UnifiedLog:
         return True
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
-        """Drop all records and continue at an offset, the leader's log start."""
+        """Drop all records, and continue at *offset*, the leader's log start."""
         self._file.truncate_fully_and_start_at(offset)
         self.log_start_offset = self.log_end_offset = offset
         self.epochs.entries.clear()
@@ -313,10 +316,10 @@ class UnifiedLog:
     # Retention
 
     def increment_log_start_offset(self, offset: int) -> bool:
-        """Raise the log start, to the high watermark at most. Return whether it rose.
+        """Raise the log start to *offset*, unless that is above the high watermark.
 
-        After ``Log.maybeIncrementLogStartOffset``. The segments stay until the next retention
-        check.
+        Return whether it rose. Modelled on ``Log.maybeIncrementLogStartOffset``. The segments stay
+        until the next retention check.
         """
         if offset <= self.log_start_offset or offset > self.high_watermark:
             return False
@@ -324,7 +327,7 @@ class UnifiedLog:
         return True
 
     def next_batch_offset(self, offset: int) -> int:
-        """Return the end of the batch that contains an offset; an offset that begins one stays."""
+        """Return the end of the batch that *offset* is inside of, or *offset* if inside none."""
         place = self._file.place_of(offset)
         if place is None or self._file.base_offsets[place] == offset:
             return offset
@@ -338,14 +341,15 @@ class UnifiedLog:
     def delete_old_segments(self, now_us: int, config: TopicConfig) -> list[tuple[str, int, int]]:
         """Delete segments by retention.
 
-        Return each new log start as (reason, log start, remaining bytes). After
-        ``Log.deleteOldSegments``: by time, then by size, then what is below the log start.
+        Return each new log start as (reason, log start, remaining bytes). Modelled on
+        ``Log.deleteOldSegments``: segments that are too old are deleted first, then those that make
+        the log too large, and then those below the log start.
         """
         deleted: list[tuple[str, int, int]] = []
         file = self._file
 
         def is_past(number: int) -> bool:
-            """Return whether a segment is past ``retention.ms``: its latest record decides."""
+            """Return whether a segment's latest record is older than ``retention.ms``."""
             if not self._switches.retention_keeps_recent_segments:
                 return number + 1 < len(file.segments)
             return now_us - file.largest_timestamp_us(number) > config.retention_us
@@ -369,10 +373,10 @@ class UnifiedLog:
         return number + 1 < len(segments) and segments[number + 1].base_offset <= self.log_start_offset
 
     def _delete(self, is_old: Callable[[int], bool]) -> bool:
-        """Delete old segments at the start of the log; return whether the log start rose.
+        """Delete the old segments at the start of the log.
 
-        Segments that reach above the high watermark stay (KAFKA-5634), and so does an empty active
-        one (``Log.deletableSegments``).
+        Return whether the log start rose. A segment that reaches above the high watermark stays
+        (KAFKA-5634), and so does the active segment if it is empty (``Log.deletableSegments``).
         """
         file, segments = self._file, self._file.segments
         count = 0
@@ -399,11 +403,11 @@ class UnifiedLog:
         return self._file.segments[0]
 
     def retained_until_us(self, config: TopicConfig, *, by_latest: bool = False) -> int | None:
-        """Return the earliest time when a segment may pass ``retention.ms``, None for never.
+        """Return the earliest time at which a segment may exceed ``retention.ms``; None for never.
 
-        With *by_latest* the time comes from the latest record of the oldest segment, which takes a
-        look at each of its batches. Otherwise it comes from the first batch, which is never too
-        late.
+        With *by_latest* the time is exact: it comes from the latest record of the oldest segment,
+        and finding that record means looking at each batch. Otherwise the time comes from the
+        segment's first batch. Then it may be too early, but never too late.
         """
         file = self._file
         if config.retention_us < 0 or file.log_end_offset == file.segments[0].base_offset:
@@ -414,7 +418,7 @@ class UnifiedLog:
         return since_us + config.retention_us
 
     def is_beyond_retention_bytes(self, config: TopicConfig) -> bool:
-        """Return whether the log exceeds ``retention.bytes`` by at least its oldest segment."""
+        """Return whether the log has at least ``retention.bytes`` besides its oldest segment."""
         surplus = self._file.size_bytes - config.retention_bytes
         return config.retention_bytes >= 0 and 0 < self._file.segments[0].size_bytes <= surplus
 
@@ -427,7 +431,7 @@ class UnifiedLog:
         return self._file.segments[-1].base_offset
 
     def flush(self, offset: int | None = None) -> bool:
-        """Flush to disk, up to an offset or everything; return whether anything was flushed."""
+        """Flush the log up to *offset*, or completely. Return whether anything was flushed."""
         end_offset = self.log_end_offset if offset is None else min(offset, self.log_end_offset)
         if self._file.flushed_offset >= end_offset:
             return False

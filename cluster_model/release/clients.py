@@ -13,7 +13,7 @@ _switch: Final = partial(switch, subject=CLIENTS)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientSwitches:
-    """The switches of this file, with the values of the default release."""
+    """Each field is a switch. Its default is the value that the default release has."""
 
     fetch_error_clears_read_replica: bool = _switch(
         "A consumer whose fetch from a follower fails returns to the leader. Before, it returned only if "

@@ -10,13 +10,14 @@ from harrow.cluster_model.release.switch import NEVER, Mutant, Repair, switch
 
 WHILE_COMPLETING: Final = "while_completing"
 WITH_OTHER_PROTOCOL: Final = "with_other_protocol"
+"""Values of `static_rejoin_rebalances`, which explains them. `NEVER` is another one."""
 
 _switch: Final = partial(switch, subject=GROUPS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupSwitches:
-    """The switches of this file, with the values of the default release."""
+    """Each field is a switch. Its default is the value that the default release has."""
 
     member_id_required: bool = _switch(
         "A consumer without a member id is given one first, and becomes a member when it joins with it. "

@@ -1,7 +1,8 @@
-"""Names groups of rules and causes that several switches guard (`Switch.guards`)."""
+"""Groups the rules and causes that several switches name in their ``guards`` (`Switch.guards`)."""
 
 from typing import Final
 
+# Each name is a rule, an invariant or a kind of cause.
 LEADERS: Final = ("two-leaders", "one-controller-per-epoch")
 QUORUM: Final = ("one-controller-per-epoch", "committed-metadata-kept")
 SNAPSHOTS: Final = ("committed-metadata-kept", "metadata-snapshot-committed")

@@ -9,16 +9,18 @@ from harrow.cluster_model.release.subjects import KRAFT, KRAFT_DISKS
 from harrow.cluster_model.release.switch import ALWAYS, NEVER, Mutant, Repair, switch
 
 WHILE_SILENT: Final = "while_silent"
+"""A value of `begin_quorum_epoch_repeated`: only to voters that have not fetched for a while."""
 CAPPED: Final = "capped"
 JITTERED: Final = "jittered"
 AFTER_REFUSAL: Final = "after_refusal"
+"""Values of `election_backoff`, which explains them."""
 
 _switch: Final = partial(switch, subject=KRAFT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KRaftSwitches:
-    """The switches of this file, with the values of the default release."""
+    """Each field is a switch. Its default is the value that the default release has."""
 
     kraft_allows_unclean_election: bool = _switch(
         "In KRaft the controller applies unclean.leader.election.enable. Before, it elected no replica "

@@ -20,7 +20,7 @@ _switch: Final = partial(switch, subject=DISKS)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogSwitches:
-    """The switches of this file, with the values of the default release."""
+    """Each field is a switch. Its default is the value that the default release has."""
 
     truncation_drops_empty_last_epoch: bool = _switch(
         "Truncation to the log end drops an epoch that starts there without records. Otherwise a follower "

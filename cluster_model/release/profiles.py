@@ -29,10 +29,10 @@ from harrow.cluster_model.release.zookeeper import ZooKeeperSwitches
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Behaviours:
-    """The switches of a release, by default of the default release.
+    """The switches of a release; without arguments, those of the default release.
 
-    Each field is a section. Campaigns, documentation and findings name a switch without its
-    section.
+    Each field is a section of switches. Campaigns, documentation and findings name a switch without
+    its section.
     """
 
     replication: ReplicationSwitches = ReplicationSwitches()
@@ -62,13 +62,13 @@ class Behaviours:
         )
 
     def allows_unclean_election(self, metadata: str) -> bool:
-        """Return whether the controller applies unclean.leader.election.enable in this mode."""
+        """Return whether controllers in this metadata mode apply unclean.leader.election.enable."""
         return metadata != "kraft" or self.kraft.kraft_allows_unclean_election
 
 
 @derived
 def _sections() -> dict[str, tuple[type[Any], list[Switch]]]:
-    """Return the class of each field of `Behaviours`, and its switches."""
+    """Return the class of each section of `Behaviours`, and the switches of that class."""
     defaults = {item.name: type(item.default) for item in fields(Behaviours)}
     classes = {section: EXTENSIONS.get(owner, owner) for section, owner in defaults.items()}
     return {section: (owner, switches_in(owner, section)) for section, owner in classes.items()}
@@ -92,12 +92,12 @@ def _repairs() -> dict[str, Repair]:
 
 
 REPAIRS: Final = DerivedMapping[str, Repair](_repairs)
-"""The repairs that findings name, oldest first; those that Kafka has off by default come last."""
+"""The repairs that findings name, oldest first. Repairs that Kafka has off by default come last."""
 
 
 @derived
 def behaviours_in(release: str) -> Behaviours:
-    """Return the switches of any release, even one without a profile."""
+    """Return the switches of any release, even of one that campaigns cannot name."""
     return Behaviours(
         **{
             section: owner(**{switch.name: switch.value_in(release) for switch in switches})
@@ -125,7 +125,7 @@ class ReleaseProfile:
 
     @property
     def modes(self) -> tuple[str, ...]:
-        """The metadata modes, default first: KRaft from 3.3 on, without others from 4.0 on."""
+        """The metadata modes, the default first: KRaft from 3.3 on, and only KRaft from 4.0 on."""
         if self.version < (3, 3):
             return ("zookeeper",)
         return ("kraft", "zookeeper") if self.version < (4,) else ("kraft",)
@@ -192,7 +192,7 @@ REPAIRED_SINCE: Final[dict[str, Any]] = {
 
 
 def swarm_of(mutant: Mutant) -> str:
-    """Return the library campaign whose random runs exercise a flaw."""
+    """Return the library campaign whose random runs exercise a known flaw."""
     if SWITCHES[mutant.switch].subject.needs_coordinators:
         return "swarm-eos"
     return "swarm" if RELEASES[mutant.kafka].metadata == "zookeeper" else "swarm-kraft"

@@ -23,17 +23,20 @@ HIGH_WATERMARK: Final = "high_watermark"
 LEADER_EPOCH: Final = "leader_epoch"
 ANSWERED_EPOCH: Final = "answered_epoch"
 NO_TRUNCATION: Final = "none"
+"""Values of `follower_truncation`, in the order of its explanation."""
 WITH_SELECTOR: Final = "with_selector"
+"""A value of `hw_advance_completes_follower_fetches`: if ``replica.selector.class`` is set."""
 TRUNCATES: Final = "truncates"
 SHUTS_DOWN: Final = "shuts_down"
 HANGS: Final = "hangs"
+"""Values of `out_of_range_follower`, in the order of its explanation."""
 
 _switch: Final = partial(switch, subject=REPLICATION)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicationSwitches:
-    """The switches of this file, with the values of the default release."""
+    """Each field is a switch. Its default is the value that the default release has."""
 
     follower_truncation: str = _switch(
         "Where a new follower truncates its log: at its own high watermark, at the end offset of its last "

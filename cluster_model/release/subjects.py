@@ -7,10 +7,10 @@ from harrow.cluster_model.lazy_dataclass import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subject:
-    """A subject of switches, and the library campaign that exercises it.
+    """A part of Kafka to which switches belong, and the library campaign that exercises it.
 
-    The first ``seeds`` seeds of that campaign, in all variants or in one ``variant``, read every
-    switch of the subject, except for switches whose ``is_read_in_campaign`` is False.
+    Runs of that campaign with its first ``seeds`` seeds, in all variants or in one ``variant``,
+    read each switch of the subject, except for switches whose ``is_read_in_campaign`` is False.
     ``is_kraft_only`` marks subjects that only KRaft has. ``needs_coordinators`` marks subjects that
     need groups or transactions.
     """

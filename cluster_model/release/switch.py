@@ -1,4 +1,4 @@
-"""Defines the switch: one behaviour that differs by release, with its mutants and repairs."""
+"""Defines the switch: a behaviour that differs between releases, with its mutants and repairs."""
 
 from dataclasses import KW_ONLY, field, fields, replace
 from functools import cache
@@ -19,20 +19,20 @@ _SWITCH: Final = "switch"
 
 @cache
 def version_of(release: str) -> Version:
-    """Return a release's version as numbers."""
+    """Return a release such as ``2.4`` as a tuple of numbers."""
     return tuple(int(number) for number in release.split("."))
 
 
 @dataclass(frozen=True, slots=True)
 class Mutant:
-    """A known flaw: a switch with a bad value, in most cases False.
+    """A known flaw: a switch with a bad value, which is False for most.
 
-    ``doc`` says what goes wrong and what follows from it. ``source`` says where Kafka had the
-    flaw, or which class prevents it; by default that is the source of the switch. ``noticed_by``
-    names the rules that notice it. It is empty if only the expectations of a script can tell the
-    flaw from allowed behaviour. ``kafka`` is the release that tests give the flaw, if the default
-    release has it already or does not have the affected feature. The declaration of the switch
-    fills in ``switch``.
+    ``doc`` says what goes wrong and what follows from it. ``source`` says where Kafka had the flaw,
+    or which class prevents it. By default that is the source of the switch. ``noticed_by`` names
+    the rules and invariants that notice the flaw. It is empty if only the expectations of a script
+    can tell the flaw from allowed behaviour. ``kafka`` is the release to which tests add the flaw.
+    It differs from the default release if that one already has the flaw, or does not have the
+    affected feature. ``switch`` is filled in by the declaration of the switch.
     """
 
     name: str
@@ -50,10 +50,10 @@ class Repair:
     """A change in Kafka, by a KIP or a ticket, that prevents an anomaly.
 
     ``text`` is by default the meaning of the switch. ``since`` is the first release that has the
-    repair, by default the last one that changed the switch. Without the switch that ``needs``
-    names, the repair has no effect. A repair that ``is_opt_in`` must be enabled in Kafka, so no
-    release brings it by itself. For all others the declaration fills in ``switch``, its ``value``
-    since the repair, and its ``former_values``.
+    repair, by default the last release that changed the switch. ``needs`` names another switch
+    without which the repair has no effect. A repair that ``is_opt_in`` must be enabled in Kafka, so
+    no release brings it by itself. For all other repairs, the declaration of the switch fills in
+    ``switch``, the ``value`` of the switch since the repair, and its ``former_values``.
     """
 
     name: str
@@ -78,18 +78,18 @@ class Repair:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Switch:
-    """A switch: its effect, its history and its source.
+    """A behaviour of Kafka that differs between releases, or that a known flaw changes.
 
-    ``section`` is the field of `Behaviours` that contains it. ``is_read_in_campaign`` is False if
-    no run of its subject's campaign reads it, only tests and single requests. ``former_values`` has
-    the values of earlier releases, oldest first, each with the release that replaced it; ``latest``
-    is the value that replaced the last of them. ``meaning`` says in a few words what the ``safe``
-    value ensures. A switch that ``is_repair`` must have its safe value, or a promise may be broken.
-    Other switches only change how a promise is kept. ``guards`` names the rules whose promise the
-    safe value keeps, and the kinds of causes that it rules out
-    (`harrow.checks.prevention.by_switches`). While a switch in ``hidden_by`` is on, the value of
-    this one has no effect. A switch that ``is_always_in_kraft`` only affects ZooKeeper: KRaft has
-    always behaved that way.
+    ``section`` is the field of `Behaviours` that has the switch. ``is_read_in_campaign`` is False
+    if only tests and single requests read the switch, but no run of its subject's campaign.
+    ``former_values`` has the values of earlier releases, oldest first, each with the release that
+    replaced it. ``latest`` is the value that replaced the last of them. ``meaning`` says in a few
+    words what the ``safe`` value ensures. If a switch that ``is_repair`` does not have its safe
+    value, a promise may be broken. Other switches only change how a promise is kept. ``guards``
+    names the rules whose promise the safe value keeps, and the kinds of causes that it rules out
+    (`harrow.checks.prevention.by_switches`). While any switch in ``hidden_by`` is on, this switch
+    has no effect. A switch that ``is_always_in_kraft`` makes a difference only with ZooKeeper,
+    because KRaft has always behaved as if it were on.
     """
 
     name: str = ""
@@ -119,9 +119,9 @@ class Switch:
         return self.latest
 
     def history(self) -> tuple[tuple[str, Any], ...]:
-        """Return its values, oldest first, each with the release that introduced it.
+        """Return the values of the switch, oldest first, each with the release that introduced it.
 
-        The oldest value predates all releases, so its release is empty.
+        The oldest value is older than all releases that harrow knows, so its release is empty.
         """
         releases = ["", *(release for release, _ in self.former_values)]
         values = [*(value for _, value in self.former_values), self.latest]
@@ -172,8 +172,8 @@ def switch(
 ) -> Any:
     """Declare a switch as a field of a class, with one mutant or repair, or several.
 
-    Its parameters are the fields of `Switch`. *since* is a short form of *former_values* for a
-    switch that changed only once, from off to on or from on to off.
+    The parameters are the fields of `Switch`. *since* is a short form of *former_values*, for a
+    switch that was changed only once, from off to on or from on to off.
     """
     declaration = Switch(
         doc=doc,
@@ -196,5 +196,5 @@ def switch(
 
 
 def switches_in(owner: type[Any], section: str) -> list[Switch]:
-    """Return the switches that are fields of a class, in their order."""
+    """Return the switches that are fields of a class, in the order of the fields."""
     return [item.metadata[_SWITCH].completed(item.name, section) for item in fields(owner)]

@@ -13,7 +13,7 @@ _switch: Final = partial(switch, subject=TRANSACTIONS)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransactionSwitches:
-    """The switches of this file, with the values of the default release."""
+    """Each field is a switch. Its default is the value that the default release has."""
 
     transactional_commits_fenced: bool = _switch(
         "A producer that commits offsets of a group in a transaction sends the member and its generation. "

@@ -13,7 +13,7 @@ _switch: Final = partial(switch, subject=ZOOKEEPER)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ZooKeeperSwitches:
-    """The switches of this file, with the values of the default release."""
+    """Each field is a switch. Its default is the value that the default release has."""
 
     control_requests_carry_broker_epoch: bool = _switch(
         "Control requests carry the broker epoch, and the controller notices a broker that restarted "

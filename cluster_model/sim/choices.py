@@ -1,8 +1,9 @@
-"""Provides all nondeterminism of a run, in one object: `Choices`.
+"""Provides everything in a run that is left to chance, in one object: `Choices`.
 
-It has separate streams, so that one more draw from one does not affect the others: a fault that
-draws a broker does not change the latency of a message. A stream is fed by a seed (`SeededStream`),
-or by any other subclass of `Stream` that can pick a number below *n*, such as a recording.
+`Choices` has separate streams, so that an additional draw from one stream does not affect the
+others: a fault that draws a broker does not change the latency of a message. The numbers of a
+stream come from a seed (`SeededStream`), or from any other subclass of `Stream`, such as one that
+replays a recording.
 """
 
 import hashlib
@@ -25,12 +26,15 @@ _BLOCK_BYTES: Final = struct.calcsize(_BLOCK_FORMAT)
 
 _HALF: Final = 32
 _BOUND_MAX: Final = 1 << 31
-"""Up to this bound, all products of a draw's halves fit into 64 bits."""
+"""Up to this bound, the products of the bound with each half of a draw fit into 64 bits."""
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Stream:
-    """A source of choices, with a single primitive so that a source is easy to write."""
+    """A source of choices.
+
+    It has a single method, so that another kind of source is easy to write.
+    """
 
     __slots__ = ()
 
@@ -42,8 +46,8 @@ class Stream:
 class SeededStream(Stream):
     """Choices from a seed: SHAKE-128 of the seed, the stream's name and a block counter.
 
-    The numbers depend only on (seed, name), so they are the same in every process, on every
-    platform and in every Python version.
+    They depend only on the seed and the name, so they are the same in every process, on every
+    platform and in every version of Python.
     """
 
     __slots__ = ("_draws",)
@@ -52,8 +56,9 @@ class SeededStream(Stream):
         self._draws = _draws(f"{seed}/{name}")
 
     def below(self, bound: int) -> int:
-        # 64-bit multiply-shift, ``draw * bound >> 64``: no division, and a bias below 2**-40 for
-        # any bound in use. In halves, compiled code needs no long integers.
+        # The result is ``draw * bound >> 64`` for a draw of 64 bits. This needs no division, and
+        # has a bias below 2**-40 for any bound in use. A draw is in two halves, so that compiled
+        # code needs no long integers.
         low: i64
         high: i64
         for low, high in self._draws:
@@ -65,16 +70,16 @@ class SeededStream(Stream):
 
 
 def _product(low: Any, high: Any, bound: int) -> int:
-    # Python checks for signals when it multiplies long integers. If the halves were typed as int,
-    # compiled code would swallow an interrupt that is raised there.
+    # Python checks for signals when it multiplies long integers, which may raise KeyboardInterrupt.
+    # If the halves were typed as int, compiled code would swallow that interrupt.
     product: int = ((high << _HALF) + low) * bound >> 64
     return product
 
 
 def _draws(key: str) -> Iterator[tuple[int, int]]:
-    """Return an endless iterator of draws: 64 bits, as the lower half and the upper half.
+    """Return an endless iterator of draws of 64 bits, each as its lower half and its upper half.
 
-    A chain costs a third of an index.
+    Iterating over a chain takes a third of the time of indexing a block.
     """
     return chain.from_iterable(map(partial(_block, key), count()))
 
@@ -99,17 +104,17 @@ class Choices:
 
 
 def between(stream: Stream, low: int, high: int) -> int:
-    """Return an integer in ``[low, high]``, drawn only if there is a choice."""
+    """Return an integer in ``[low, high]``. Draw it only if there is more than one."""
     return low if high <= low else low + stream.below(high - low + 1)
 
 
 def pick(stream: Stream, options: Sequence[T]) -> T:
-    """Return one of *options*, drawn only if there are several."""
+    """Return one of *options*. Draw it only if there is more than one."""
     return options[0] if len(options) == 1 else options[stream.below(len(options))]
 
 
 def happens(stream: Stream, probability: float) -> bool:
-    """Return True with a *probability* (0 to 1, in millionths)."""
+    """Return True with a *probability* from 0 to 1, which is rounded to millionths."""
     if probability <= 0:
         return False
     return probability >= 1 or stream.below(1_000_000) < round(probability * 1_000_000)

@@ -1,4 +1,4 @@
-"""Defines a connection between two processes, its messages, and the callbacks of its ends."""
+"""Defines connections between two processes, their messages, and the callbacks of their ends."""
 
 from collections import deque
 from collections.abc import Callable
@@ -26,7 +26,7 @@ class ClientEndpoint:
         raise NotImplementedError
 
     def connection_lost(self, connection: "Connection") -> None:
-        """Handle a broken connection. It delivers no more messages."""
+        """Handle that a connection is broken. No more messages arrive over it."""
         raise NotImplementedError
 
 
@@ -41,7 +41,7 @@ class ServerEndpoint:
         raise NotImplementedError
 
     def connection_closed(self, connection: "Connection") -> None:
-        """Handle a connection that the client has closed, perhaps by dying."""
+        """Handle that the client has closed a connection, perhaps because it died."""
         raise NotImplementedError
 
 
@@ -52,23 +52,23 @@ class IdleRequest:
 
     @property
     def repeated_us(self) -> int | None:
-        """When the client last repeated its request, None before the first time."""
+        """When the client last repeated its request; None before it has repeated it."""
         raise NotImplementedError
 
     def wake(self, *, is_tried: bool = False) -> None:
-        """Schedule the messages and timers that the request has at the current time."""
+        """Make this an ordinary request again: schedule what is now in flight, or the timer."""
         raise NotImplementedError
 
 
 @final
 @mypyc_attr(free_list_len=1)
 class Exchange(ScheduledEvent, Generic[Q_co]):
-    """A request to a server, with the data that its response needs. It arrives as an event."""
+    """A request to a server, with what its response must refer to. Its arrival is an event."""
 
     __slots__ = ("connection", "correlation_id", "request")
 
     def __init__(self, connection: "Connection", correlation_id: int, request: Q_co) -> None:
-        # Not a dataclass: mypyc does not support generic ones.
+        # This is not a dataclass, because mypyc does not support generic dataclasses.
         self.connection = connection
         self.correlation_id = correlation_id
         self.request = request
@@ -82,7 +82,7 @@ class Exchange(ScheduledEvent, Generic[Q_co]):
 @final
 @mypyc_attr(free_list_len=1)
 class Reply(ScheduledEvent):
-    """A response, or a message that the server pushes (`PUSHED`). It arrives as an event."""
+    """A response, or a message that the server pushes (`PUSHED`). Its arrival is an event."""
 
     __slots__ = ("body", "connection", "correlation_id")
 
@@ -107,20 +107,20 @@ Message: TypeAlias = "Exchange[Body] | Reply | Close"
 """A message on a connection."""
 
 PUSHED: Final = -1
-"""The correlation id of a pushed message, and of a request that is never answered."""
+"""The correlation id of a message that a server pushes, and of a request that is never answered."""
 NO_INCARNATION: Final = -1
-"""The server's incarnation for a connection that it has not accepted, or has closed."""
+"""The server incarnation of a connection that the server has not accepted, or has closed."""
 
 
 class Respond(Protocol):
-    """A function that answers a request. With None it ends the request without a response."""
+    """A function that answers a request. With None, the request ends without a response."""
 
     def __call__(self, exchange: Exchange[Body], answer: Body | None, /) -> None:
-        """Send *answer*, and continue with the next request of the connection."""
+        """Send *answer*, and let the connection's next request be handled."""
 
 
 Handlers: TypeAlias = "dict[type[Body], Callable[[Exchange[Any]], None]]"
-"""The handler of each class of request. `register` checks the types."""
+"""The handler of each class of requests. `register` makes mypy check that the types match."""
 
 
 def register(handlers: Handlers, kind: type[Q], handle: Callable[[Exchange[Q]], None]) -> None:
@@ -130,7 +130,11 @@ def register(handlers: Handlers, kind: type[Q], handle: Callable[[Exchange[Q]], 
 
 @dataclass(slots=True, eq=False)
 class Direction:
-    """One direction of a connection."""
+    """One direction of a connection.
+
+    The latest message arrives or arrived at ``arrival_us``. Messages that cannot pass wait in
+    ``queue``, each with the rule that holds it, if any. ``queue`` is None if none wait.
+    """
 
     arrival_us: int = -(10**15)
     queue: deque[tuple[Message, MessageRule | None]] | None = None
@@ -146,23 +150,24 @@ class Connection:
     listener: str
     client_endpoint: ClientEndpoint
     server_endpoint: ServerEndpoint | None = None
-    # The incarnation of the server that accepted the connection.
+    # The incarnation in which the server accepted the connection.
     server_incarnation: int = NO_INCARNATION
     is_open: bool = True
     # Whether the handshake is complete, which needs both directions of the link.
     established: bool = False
     to_server: Direction = field(default_factory=Direction)
     to_client: Direction = field(default_factory=Direction)
-    # Whether the server handles a request of the connection: a broker handles one at a time.
+    # Whether the server is handling a request of the connection. A broker handles only one at a
+    # time, and later requests are in `waiting`.
     muted: bool = False
-    # How long the server mutes the connection after the next response, for an exceeded quota
-    # (KIP-219).
+    # How long the server mutes the connection after the next response, because the client has
+    # exceeded its quota (KIP-219).
     throttle_us: int = 0
     draining: bool = False
     waiting: deque[Exchange[Body]] = field(default_factory=deque)
-    # The only request in flight, while it repeats itself. Any other use of the connection wakes it
-    # first.
+    # The connection's only request, while it repeats itself (`idle_fetch`). Any other use of the
+    # connection wakes it first.
     idle: IdleRequest | None = None
-    # Tells the client how many requests the idle fetch has sent for it, and when it sent the last
-    # one. Set while the client would answer an empty response with the same request.
+    # Tells the client how many requests an idle fetch has sent in its place, and when the last one
+    # was sent. This is set while the client would answer an empty response with the same request.
     on_repeated: Callable[[int, int], None] | None = None

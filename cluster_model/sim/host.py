@@ -1,7 +1,8 @@
 """Defines the host of an actor: a machine with a clock, timers, connections and the trace.
 
-Actors are state machines without I/O. They receive messages and timers, and pass messages and
-timers to their host. A test can be a host, too.
+Actors, such as brokers and clients, are state machines without I/O. A host calls them with messages
+and when timers fire, and they ask their host to send messages and to set timers. A test can be a
+host, too.
 """
 
 from collections.abc import Callable
@@ -36,7 +37,7 @@ class Host:
     """
 
     def set_timer(self, delay_us: int, callback: Callable[[Any], None], argument: Any = None) -> None:
-        """Call back after *delay_us*, unless the process has died by then."""
+        """Call ``callback(argument)`` after *delay_us*, unless the process has died by then."""
         raise NotImplementedError
 
     def connect(self, server: str, listener: str, endpoint: ClientEndpoint) -> Connection:
@@ -48,7 +49,7 @@ class Host:
         raise NotImplementedError
 
     def send_response(self, connection: Connection, correlation_id: int, body: Body) -> None:
-        """Answer over a connection that this process accepted."""
+        """Send a response, or push a message, over a connection that this process accepted."""
         raise NotImplementedError
 
     def close(self, connection: Connection) -> None:
@@ -68,7 +69,10 @@ class Host:
         raise NotImplementedError
 
     def repeat_while_idle(self, fetch: RepeatableFetch) -> IdleFetch | None:
-        """Let a waiting fetch repeat itself until `wake`. Return None if it must wait normally."""
+        """Let a waiting fetch repeat itself until it is woken.
+
+        Return None if it must wait itself.
+        """
         return None
 
 

@@ -1,24 +1,26 @@
 """Lets idle fetches repeat themselves without events, so that an idle cluster costs nothing.
 
 The fetch of a follower or consumer that has read everything waits at the leader for
-``replica.fetch.wait.max.ms`` or ``fetch.max.wait.ms``, expires, gets an empty response, and the
-client sends the same incremental fetch again (KIP-227). Such a cycle changes nothing but takes time
-to simulate: twelve brokers have 132 of them every half second.
+``replica.fetch.wait.max.ms`` or ``fetch.max.wait.ms``. Then it expires and gets an empty response,
+and the client sends the same incremental fetch again (KIP-227). Such a cycle changes nothing but
+takes time to simulate: twelve brokers have 132 cycles every half second.
 
 So a fetch that is about to wait becomes an `IdleFetch`, if its session has no news and its client
-would repeat it unchanged. It has no timer and no messages. Each cycle has the same length: the
-wait, and twice the minimum latency of the network, which is a latency that the network may choose.
-So arithmetic can tell at any time whether the fetch waits, or which message is in flight.
+would repeat it unchanged. An idle fetch has no timer and no messages. Each of its cycles has the
+same length: the wait, and twice the network's minimum latency, which is one of the latencies that
+the network might draw. So arithmetic can tell at any time whether the fetch is waiting, or which of
+its two messages is in flight.
 
-`IdleFetch.wake` schedules that message or that timer, and then the fetch is a fetch like any other.
-It must be called before any change that a cycle would notice: a change of a partition of the
-session, the end of the session, a process that stops, pauses or dies, a connection that closes or
-carries another request, a client with another request, or a fault that may affect the next message.
-Everything that is due at the time of waking happens before it.
+`IdleFetch.wake` schedules the message that is in flight, or the timer of the wait. From then on the
+fetch is one like any other. It must be called before any change that a cycle would notice: a change
+of a partition of the session, the end of the session, a process that stops, pauses or dies, a
+connection that closes or carries another request, a client that wants to send another request, or a
+fault that may affect the next message. Whatever a cycle does at exactly the time of waking counts
+as done before the waking.
 
-`SteppedIdleFetch` takes each cycle event by event, through the code of both ends, for campaigns
-with conditions on messages or on waiting fetches. Both classes give the same run, which
-`tests/properties/test_idle_fetches.py` checks.
+`SteppedIdleFetch` goes through each cycle event by event, and calls the code of both ends. It is
+for campaigns that have conditions on messages or on waiting fetches. Runs are the same with either
+class, which `tests/properties/test_idle_fetches.py` checks.
 """
 
 from collections.abc import Callable
@@ -42,10 +44,10 @@ class RepeatableFetch(Protocol):
         """When the fetch expires."""
 
     def advance(self, cycles: int, since_us: int) -> None:
-        """Become the request of a later cycle, which has waited since *since_us*."""
+        """Become the request that is *cycles* later, and has waited since *since_us*."""
 
     def wait(self) -> None:
-        """Wait for the deadline, like a fetch that is not idle."""
+        """Set a timer for the deadline, like a fetch that is not idle."""
 
     def expire(self) -> None:
         """Send an empty response."""
@@ -58,9 +60,10 @@ class RepeatableFetch(Protocol):
 
 
 class IdleFetch(IdleRequest):
-    """The fetch of an idle session, which repeats itself until `wake`.
+    """The fetch of an idle session.
 
-    With *is_traced* the trace has every wait and every expiry.
+    It repeats itself until `wake`. With *is_traced* the trace has the wait and the expiry of each
+    cycle.
     """
 
     __slots__ = (
@@ -101,17 +104,17 @@ class IdleFetch(IdleRequest):
 
     @property
     def connection(self) -> Connection:
-        """The connection. The fetch is its only request."""
+        """The connection of the fetch. It has no other request."""
         return self._connection
 
     @property
     def api(self) -> str:
-        """The API of the request."""
+        """The API of the fetch."""
         return self._fetch.exchange.request.api
 
     @property
     def repeated_us(self) -> int | None:
-        """When the client last repeated its request after an empty response; None if never."""
+        """When the client last repeated the fetch after an empty response; None if it never has."""
         since_us = self.since_us
         answered_us = since_us + self._wait_us + self._latency_us
         if answered_us <= self._simulator.now_us:
@@ -125,10 +128,10 @@ class IdleFetch(IdleRequest):
         return self._since_us + elapsed_us - elapsed_us % self._period_us
 
     def wake(self, *, is_tried: bool = False) -> None:
-        """Schedule the message or the timer that the fetch has at the current time.
+        """Make this an ordinary fetch: schedule its message in flight, or the timer of its wait.
 
-        A waiting fetch gets a timer. With *is_tried* the server tries to answer the fetch at once,
-        and sets the timer itself if the fetch still has to wait.
+        With *is_tried* no timer is set: the caller tries to answer the fetch at once, and sets the
+        timer itself if the fetch still has to wait.
         """
         self._forget(self._connection)
         cycles, elapsed_us = divmod(self._simulator.now_us - self._since_us, self._period_us)
@@ -155,7 +158,7 @@ class IdleFetch(IdleRequest):
             self._deliver(Exchange(self._connection, correlation_id + 1, fetch.next_request()))
 
     def _tell_client(self, requests: int, sent_us: int) -> None:
-        """Tell a live client how many requests it has sent, and when it sent the last one."""
+        """Tell the client, if it lives, how many requests were sent for it, and when the last."""
         on_repeated = self._connection.on_repeated
         assert on_repeated is not None, "a client that does not repeat its fetch"
         if self._connection.client.incarnation == self._client_incarnation:
@@ -166,7 +169,7 @@ class IdleFetch(IdleRequest):
             self._fetch.wait()
 
     def _deliver(self, message: Exchange[Body] | Reply) -> None:
-        """Schedule the arrival of the message in flight, unless its receiver is dead."""
+        """Schedule the arrival of the message in flight, unless its receiver has died."""
         connection = self._connection
         if isinstance(message, Exchange):
             if connection.server.incarnation == self._server_incarnation:
@@ -174,21 +177,21 @@ class IdleFetch(IdleRequest):
         elif connection.client.incarnation == self._client_incarnation:
             self._simulator.add(connection.to_client.arrival_us, connection.client, message)
 
-    # Cycles taken event by event
+    # Only for cycles that are taken event by event
 
     def wait_again(self, fetch: RepeatableFetch) -> None:
         """Continue with the request of the next cycle."""
         raise NotImplementedError
 
     def transmit(self, message: Exchange[Body] | Reply) -> None:
-        """Send the response or the next request."""
+        """Send the empty response or the next request."""
         raise NotImplementedError
 
 
 class SteppedIdleFetch(IdleFetch):
-    """An idle fetch that takes each cycle event by event.
+    """An idle fetch that goes through each cycle event by event.
 
-    Its events precede other events at the same time.
+    Its events happen before other events at the same time.
     """
 
     __slots__ = ("_message_in_flight", "_step")
@@ -210,7 +213,7 @@ class SteppedIdleFetch(IdleFetch):
     def wake(self, *, is_tried: bool = False) -> None:
         self._forget(self._connection)
         self._step = _AWAKE
-        # The client has sent its requests itself, so there are no others to report.
+        # The client has sent each request itself, so it need not be told of any.
         self._tell_client(0, 0)
         self._fetch.advance(0, self._since_us)
         if self._message_in_flight is None:

@@ -1,7 +1,7 @@
 """Models degraded links: latency, jitter, bandwidth, and the request time of a slow server.
 
-A quality applies to one direction of a link, as `tc qdisc ... netem` does on an interface. Several
-qualities of a link add up; of several bandwidths the lowest applies.
+A quality applies to one direction of a link, as `tc qdisc ... netem` applies to what an interface
+sends. Several qualities of a link add up, except that the lowest of several bandwidths applies.
 """
 
 from typing import Final
@@ -14,16 +14,16 @@ LinkName = tuple[str, str]
 """One direction of a link: the names of the processes that send and receive."""
 
 MESSAGE_BYTES: Final = 100
-"""The size of a message without its records: headers of TCP and of Kafka, and some fields."""
+"""The assumed size of a message without its records: headers of TCP and Kafka, and some fields."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkQuality:
     """A degradation of a link.
 
-    Each message takes ``latency_us`` longer, and up to ``jitter_us`` on top. All messages share
-    ``bytes_per_second``. Each request takes the receiver ``request_us``, while the next one on the
-    same connection waits.
+    Each message takes ``latency_us`` longer, and a random time of up to ``jitter_us`` on top. All
+    messages over the link share ``bytes_per_second``. The receiver needs ``request_us`` longer for
+    each request, and the next request on the same connection waits meanwhile.
     """
 
     latency_us: int = 0
@@ -33,7 +33,7 @@ class LinkQuality:
 
 
 class LinkQualities:
-    """The qualities in force, and until when links with limited bandwidth are busy."""
+    """The qualities in force, and the times until which links with limited bandwidth are busy."""
 
     __slots__ = ("_busy_until_us", "by_link")
 
@@ -57,7 +57,7 @@ class LinkQualities:
         self._busy_until_us.clear()
 
     def keep_links_of(self, names: frozenset[str]) -> None:
-        """Remove all qualities except those of links with an end among these processes."""
+        """Remove the qualities of all links that have no end among these processes."""
         for link in list(self.by_link):
             if names.isdisjoint(link):
                 self._forget(link)
@@ -67,7 +67,7 @@ class LinkQualities:
         return any(name in link for link in self.by_link)
 
     def delay_us(self, link: LinkName, now_us: int, size_bytes: int, draw: Stream) -> int:
-        """Return how much longer a message sent now takes, and mark the link busy for it."""
+        """Return how much longer a message takes if it is sent now, and count it as traffic."""
         qualities = self.by_link.get(link)
         if qualities is None:
             return 0
@@ -86,7 +86,7 @@ class LinkQualities:
         return delay_us
 
     def request_us(self, link: LinkName) -> int:
-        """Return how much longer the receiver takes for each request."""
+        """Return how much longer the receiver needs for each request over the link."""
         return sum(quality.request_us for quality in self.by_link.get(link, ()))
 
     def _forget(self, link: LinkName) -> None:

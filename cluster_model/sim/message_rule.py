@@ -21,15 +21,16 @@ ACTIONS: Final = (HOLD, DROP, DELAY, DUPLICATE, RESET)
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class MessageRule:
-    """A rule for matching messages.
+    """A rule that does something to the messages that match it.
 
-    ``api`` None matches every API; ``senders`` and ``receivers`` are names of processes, None for
-    all. With ``znode`` only messages about that znode or one below it match. The first ``skip``
-    matches pass; then the rule acts on ``count`` matches (None: on all), each with a
-    ``probability`` in millionths. Connections keep their order: a held or delayed message holds up
-    the later ones of its direction. A held message that ``is_on_the_way`` arrives after its release
-    even if its client has closed the connection meanwhile; otherwise the close drops it. ``strike``
-    numbers the strike of the fault that made the rule, None if no fault did.
+    ``api``, ``kind`` (request or response), ``listener``, ``senders`` and ``receivers`` (names of
+    processes) match any message if they are None. With ``znode``, only messages about that znode or
+    one below it match. The first ``skip`` matching messages pass. Then the rule acts on ``count``
+    messages (None: on all), on each with a probability of ``probability_millionths``. Connections
+    keep their order, so a held or delayed message holds up the later messages of its direction. If
+    the client closes the connection while a message is held, the message is dropped, unless it
+    ``is_on_the_way``: then it arrives after its release. ``strike`` is the number of the strike of
+    the fault that made the rule, None if no fault did.
     """
 
     name: str
@@ -56,7 +57,7 @@ class MessageRule:
         )
 
     def is_about_api(self, api: str, kind: str, sender: str, receiver: str, listener: str) -> bool:
-        """Return whether messages of an API may match, whatever their body."""
+        """Return whether a message of an API may match, depending on its body."""
         return (
             (self.api is None or self.api == api)
             and (self.kind is None or self.kind == kind)
@@ -69,7 +70,7 @@ class MessageRule:
         return any(f"{path}/".startswith(f"{self.znode}/") for path in znodes)
 
     def may_affect(self, names: Iterable[str]) -> bool:
-        """Return whether the rule names one of these processes, or no process at all."""
+        """Return whether the rule names one of these processes, or names no process at all."""
         if self.senders is None and self.receivers is None:
             return True
         return any(name in (self.senders or ()) or name in (self.receivers or ()) for name in names)

@@ -1,9 +1,9 @@
 """Simulates the network: ordered connections, links that can be cut, rules for single messages.
 
 A connection keeps the order of messages in each direction, like TCP: a held or delayed message
-holds up the later ones. Messages over a cut link wait until the link is restored, unless an end has
-closed the connection by then. A process that dies closes its connections; a machine that loses
-power does not.
+holds up the later ones. Messages over a cut link wait until the link is restored, unless one end
+has closed the connection by then. When a process dies, its connections are closed. When its machine
+loses power, they are not: the peers learn nothing.
 """
 
 from collections import deque
@@ -73,8 +73,8 @@ class Network:
         self._rules: list[MessageRule] = []
         self._holding_rules: list[MessageRule] = []
         self._queued_directions: list[tuple[Connection, bool]] = []
-        # The processes outside a healed core of the cluster (`restore_all_but`). Messages within
-        # the core are not disturbed.
+        # The processes that are not in the healed core of the cluster (`restore_all_but`). Messages
+        # between processes of the core are not disturbed.
         self._outside: frozenset[str] | None = None
         self._is_disturbed = False
         self._traces_idle_fetches = False
@@ -85,32 +85,37 @@ class Network:
     # Connections
 
     def add(self, process: Process, name: str | None = None) -> None:
-        """Register a starting process under its own name or another.
+        """Register a starting process under its own name or *name*.
 
         The process refuses connections until it listens.
         """
         self._endpoints[name or process.name] = (process, None)
 
     def listen(self, process: Process, endpoint: ServerEndpoint, name: str | None = None) -> None:
-        """Make *endpoint* accept connections to *process*, under its own name or another."""
+        """Let *endpoint* accept the connections to *process*, under its own name or *name*."""
         self._endpoints[name or process.name] = (process, endpoint)
 
     def stop_listening(self, process: Process) -> None:
-        """Close the connections accepted under a process's own name, and accept no more.
+        """Accept no more connections under a process's own name, and close the existing ones.
 
-        A controller in a broker's process listens under another name, and is not affected.
+        A KRaft controller in a broker's process listens under another name, and keeps its
+        connections.
         """
         self._endpoints[process.name] = (process, None)
-        others = [e for owner, e in self._endpoints.values() if owner is process and e is not None]
+        others = [
+            other for owner, other in self._endpoints.values() if owner is process and other is not None
+        ]
         for connection in [
-            c for c in self._connections.values() if c.server is process and c.server_endpoint not in others
+            candidate
+            for candidate in self._connections.values()
+            if candidate.server is process and candidate.server_endpoint not in others
         ]:
             _wake(connection)
             self._send(connection, False, Close(connection))
             connection.server_incarnation = NO_INCARNATION
 
     def connect(self, client: Process, server: str, listener: str, endpoint: ClientEndpoint) -> Connection:
-        """Open a connection. If no process listens, it is refused after a round trip."""
+        """Open a connection. If no process listens, the first request over it is refused."""
         process, server_endpoint = self._endpoints[server]
         connection = Connection(self._next_id, client, process, listener, endpoint)
         self._next_id += 1
@@ -170,7 +175,10 @@ class Network:
     # Faults
 
     def cut(self, sender: str, receiver: str) -> None:
-        """Cut the link from *sender* to *receiver*. Each cut needs its own `restore`."""
+        """Cut the link from *sender* to *receiver*.
+
+        Each cut must be undone by its own `restore`.
+        """
         self._cuts[sender, receiver] = self._cuts.get((sender, receiver), 0) + 1
         self._update_disturbance()
         self._wake_disturbed()
@@ -185,9 +193,9 @@ class Network:
             self._flush()
 
     def restore_all_but(self, outside: frozenset[str]) -> None:
-        """End every cut and rule, except for links with an end among the processes *outside*.
+        """End the cuts, qualities and rules that disturb only processes that are not *outside*.
 
-        A rule that names processes ends if none of them is outside, because it would otherwise
+        A rule that names processes ends unless it names one *outside*. Otherwise it would still
         disturb a healed process (`disturbs`).
         """
         self._outside = outside
@@ -205,7 +213,7 @@ class Network:
         return (sender, receiver) in self._cuts
 
     def disturbs(self, name: str) -> bool:
-        """Return whether a link of a process is cut or slow, or a rule names it or no process."""
+        """Return whether a process has a cut or slow link, or a rule names it or no process."""
         return (
             any(name in link for link in self._cuts)
             or self._qualities.disturbs(name)
@@ -226,7 +234,7 @@ class Network:
     def reset(self, one: str, other: str) -> None:
         """Break the connections between two processes.
 
-        Both ends learn at once, even over a cut link.
+        Both ends notice at once, even over a cut link.
         """
         for connection in list(self._connections.values()):
             if {connection.client.name, connection.server.name} == {one, other}:
@@ -234,7 +242,7 @@ class Network:
                 self._reset(connection)
 
     def restore_all(self) -> None:
-        """Undo every cut, and end every rule."""
+        """Undo every cut and every degradation, and end every rule."""
         self._outside = None
         self._cuts.clear()
         self._qualities.clear()
@@ -252,7 +260,7 @@ class Network:
         self._wake_disturbed()
 
     def remove_rules(self, is_match: Callable[[MessageRule], bool]) -> None:
-        """Remove matching rules one by one, and deliver the messages that they hold."""
+        """Remove matching rules one by one, and deliver the messages that each of them holds."""
         for rule in self.rules():
             if is_match(rule):
                 self._rules = [other for other in self._rules if other is not rule]
@@ -260,11 +268,11 @@ class Network:
                 self._flush()
 
     def has_rule(self, name: str) -> bool:
-        """Return whether a rule of that name is in force."""
+        """Return whether a rule called *name* is in force."""
         return any(rule.name == name for rule in self.rules())
 
     def rules(self) -> tuple[MessageRule, ...]:
-        """Return the rules in force, and the exhausted ones that still hold messages."""
+        """Return the rules in force, and the rules that hold messages. Some rules appear twice."""
         return (*self._rules, *self._holding_rules)
 
     def process_died(self, process: Process, *, power_loss: bool) -> None:
@@ -286,7 +294,7 @@ class Network:
                 idle.wake()
 
     def machine_booted(self, process: Process) -> None:
-        """Reset connections from before a power loss that the peers still consider open."""
+        """Reset connections from before a power loss, which their clients still consider open."""
         for connection in list(self._connections.values()):
             if connection.server is process and not self._is_server_alive(connection):
                 self._refuse(connection)
@@ -301,7 +309,7 @@ class Network:
         return connection.server.incarnation == connection.server_incarnation
 
     def _refuse(self, connection: Connection) -> None:
-        """Answer with a reset, if the server's machine has power."""
+        """Answer a client with a reset, if the server's machine has power."""
         if connection.server.powered:
             self._send(connection, False, Close(connection))
 
@@ -333,15 +341,15 @@ class Network:
             self._simulator.schedule(at_us, receiver, self._deliver_close_to_client, message)
 
     def _delay_arrival(self, connection: Connection, to_server: bool, message: Message, at_us: int) -> int:
-        """Return a message's arrival time, which slow links or receivers delay past *at_us*."""
+        """Return when a message arrives that slow links or a slow receiver delay beyond *at_us*."""
         link = self._ends(connection, to_server)
         body = _body(message)
         size = MESSAGE_BYTES + _record_bytes(body)
         at_us += self._qualities.delay_us(link, self._simulator.now_us, size, self._choices)
         direction = connection.to_server if to_server else connection.to_client
         at_us = max(at_us, direction.arrival_us + 1)
-        # A broker handles the requests of a connection one by one (KafkaChannel is muted
-        # meanwhile).
+        # A broker handles the requests of a connection one by one: it mutes the ``KafkaChannel``
+        # meanwhile. So a slow request also delays the arrival of the next one.
         return at_us + self._qualities.request_us(link) if to_server and body is not None else at_us
 
     def _deliver_close_to_client(self, close: Close) -> None:
@@ -404,7 +412,10 @@ class Network:
             self._transmit(connection, to_server, _duplicate(message), 0)
 
     def _reset(self, connection: Connection) -> None:
-        """Break a connection. The client learns at once, the server with a close."""
+        """Break a connection.
+
+        The client notices after the minimum latency, the server when a close arrives.
+        """
         self._forget(connection)
         self._simulator.schedule(
             self._simulator.now_us + self._latency_min_us, connection.client, _lose_connection, connection
@@ -413,7 +424,7 @@ class Network:
             self._transmit(connection, True, Close(connection), 0)
 
     def _is_cut(self, connection: Connection, to_server: bool) -> bool:
-        """Return whether the link is cut. A new connection needs both directions."""
+        """Return whether a message cannot pass. The first of a connection needs both directions."""
         sender, receiver = self._ends(connection, to_server)
         if (sender, receiver) in self._cuts:
             return True
@@ -453,7 +464,7 @@ class Network:
     # Idle fetches
 
     def repeat_while_idle(self, fetch: RepeatableFetch) -> IdleFetch | None:
-        """Let a waiting fetch repeat itself, if its client would and no fault interferes."""
+        """Let a waiting fetch repeat itself, if its client would do so and no fault interferes."""
         connection = fetch.exchange.connection
         if connection.idle is not None:
             idle = self._idle_fetches[connection.id]
@@ -477,13 +488,16 @@ class Network:
         return idle
 
     def step_idle_fetches(self) -> None:
-        """Take each cycle of idle fetches event by event, from the beginning of the run."""
+        """Go through each cycle of idle fetches event by event. Call this before the run begins."""
         assert not self._connections, "connections exist already"
         self._steps_idle_fetches = True
         self._update_disturbance()
 
     def watch_fetches(self) -> None:
-        """Record each fetch that waits or expires. Otherwise the run stays the same."""
+        """Trace each fetch that waits or expires.
+
+        Apart from these events, the run stays the same.
+        """
         self.step_idle_fetches()
         self._traces_idle_fetches = True
 
@@ -492,7 +506,7 @@ class Network:
         connection.idle = None
 
     def _is_quiet(self, connection: Connection) -> bool:
-        """Return whether both ends run, and no message is in flight or waits."""
+        """Return whether both ends run, and no message of the connection is in flight or waits."""
         now_us = self._simulator.now_us
         return (
             connection.is_open
@@ -506,7 +520,7 @@ class Network:
         )
 
     def _disturbs_fetches(self, connection: Connection, api: str) -> bool:
-        """Return whether a cut, a quality or a rule may affect a connection's fetch or response."""
+        """Return whether a cut, a quality or a rule may affect fetches over a connection."""
         if self.trace_messages and not self._steps_idle_fetches:
             return True
         if not self._cuts and not self._rules and not self._qualities.by_link:
@@ -565,8 +579,8 @@ class Network:
             queue.popleft()
             has_left = has_left or (rule is not None and rule.is_on_the_way)
             if to_server:
-                # A client that has closed the connection drops its queued messages, but not
-                # messages that were on their way already, nor messages behind them.
+                # If the client has closed the connection, its queued messages are dropped. Messages
+                # that were already on their way are not, nor are messages behind them.
                 if connection.is_open or has_left or isinstance(message, Close):
                     if self._is_server_alive(connection):
                         self._transmit(connection, True, message, 0)
@@ -582,14 +596,14 @@ def _wake(connection: Connection) -> None:
 
 
 def _body(message: Message) -> Body | None:
-    """Return the body of a message; None for one that closes a connection."""
+    """Return the body of a message; None for a `Close`."""
     if isinstance(message, Exchange):
         return message.request
     return message.body if isinstance(message, Reply) else None
 
 
 def _duplicate(message: Message) -> Message:
-    """Return the same message as another event."""
+    """Return a copy of a message, which can be scheduled as another event."""
     if isinstance(message, Exchange):
         return Exchange(message.connection, message.correlation_id, message.request)
     if isinstance(message, Reply):

@@ -1,4 +1,4 @@
-"""Runs tasks at a fixed rate, like ``KafkaScheduler``, except at times without work."""
+"""Runs tasks at a fixed rate, like ``KafkaScheduler``, but skips times without work."""
 
 from collections.abc import Callable
 from typing import Any
@@ -7,10 +7,10 @@ from harrow.cluster_model.sim.host import Host
 
 
 class PeriodicTask:
-    """A task that runs once in a period, except at times without work.
+    """A task that runs once in each period in which there may be work.
 
-    *run* returns whether there may be work the next time. If not, the task runs again only after
-    `request`. It always runs a whole number of periods after `start`.
+    *run* returns whether there may be work in the next period. If not, the task runs again only
+    after a `request`. It always runs a whole number of periods after `start`.
     """
 
     __slots__ = ("_host", "_is_requested", "_period_us", "_run", "_start_us")

@@ -1,4 +1,4 @@
-"""Defines processes, which run, are paused or are dead, and the events that happen to them."""
+"""Defines processes and the events that happen to them. A process runs, is paused, or is dead."""
 
 from collections.abc import Callable
 from dataclasses import field
@@ -11,10 +11,10 @@ def _refuse_to_exit() -> None:
 
 
 class ScheduledEvent:
-    """Something that happens to a process at a time: a message arrives, or a timer fires.
+    """Something that happens to a process at a certain time: a message arrives, or a timer fires.
 
-    The simulator sets all attributes when it schedules the event, so an event is in its queue at
-    most once.
+    The simulator sets all attributes when it schedules the event. So the queue must not have the
+    same event object twice.
     """
 
     __slots__ = ("at_us", "incarnation", "process")
@@ -24,7 +24,7 @@ class ScheduledEvent:
     at_us: int
 
     def run(self) -> None:
-        """Let it happen."""
+        """Make the event happen."""
         raise NotImplementedError
 
 
@@ -32,10 +32,11 @@ class ScheduledEvent:
 class Process:
     """A process on a machine of its own.
 
-    ``incarnation`` counts its starts; events that were scheduled for an earlier one are dropped. A
-    paused process (SIGSTOP, or a long garbage collection) keeps its sockets and its memory, and its
-    events wait in ``backlog``. ``on_exit`` is called when it shuts itself down, ``on_halt`` when it
-    ends itself at once.
+    ``incarnation`` counts the times that the process has died. Events that were scheduled for an
+    earlier incarnation are dropped. A paused process (SIGSTOP, or a long garbage collection) keeps
+    its sockets and its memory, and its events wait in ``backlog``. The process calls ``on_exit`` to
+    shut down cleanly, and ``on_halt`` to end at once. ``powered`` says whether its machine has
+    power.
     """
 
     name: str
@@ -46,11 +47,11 @@ class Process:
     paused: bool = False
     powered: bool = True
     skew_us: int = 0
-    """The offset of its machine's clock from true time."""
+    """How far its machine's wall clock is ahead of the true time."""
     backlog: list[ScheduledEvent] = field(default_factory=list)
 
     def kill(self, *, power_loss: bool = False) -> None:
-        """End the process at once; with *power_loss* its machine loses power too."""
+        """End the process at once. With *power_loss*, its machine loses power, too."""
         self.incarnation += 1
         self.running = False
         self.paused = False

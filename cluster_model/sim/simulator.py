@@ -1,8 +1,8 @@
 """Runs the event loop: a virtual clock, and a queue of events ordered by time.
 
-An event happens to a process. It is dropped if the process has died since it was scheduled, and
-delayed while the process is paused. A timer that was cancelled stays in the queue: when it fires,
-the code that set it checks whether it still matters.
+An event happens to a process. It is dropped if the process has died since the event was scheduled,
+and delayed while the process is paused. Timers cannot be cancelled: when a timer fires, the code
+that set it checks whether it still matters.
 """
 
 from bisect import bisect_left
@@ -15,7 +15,7 @@ from harrow.cluster_model.trace import Clock
 Callback = Callable[[Any], None]
 
 _SCANNED: Final = 8
-"""How many ranks compiled code compares before it searches the rest of the queue by halves."""
+"""How many ranks compiled code compares one by one before it searches the rest by bisection."""
 
 
 class StepLimitExceeded(Exception):
@@ -24,7 +24,7 @@ class StepLimitExceeded(Exception):
 
 @final
 class Timer(ScheduledEvent):
-    """A call with one argument."""
+    """A call of a function with one argument."""
 
     __slots__ = ("_argument", "_callback")
 
@@ -39,11 +39,12 @@ class Timer(ScheduledEvent):
 class Simulator(Clock):
     """A virtual clock and the queue of events.
 
-    Events happen in the order of their times, and at one time in the order of scheduling. The queue
-    is a sorted list with the next event at its end. Most events are due soon: four in five belong
-    among the last eight, so inserting one compares it with few others and moves as few, and taking
-    the next compares nothing. The rank of an event is its time in microseconds, negative so that
-    the ranks rise, and half of one higher if it precedes others of its time.
+    Events happen in the order of their times, and events at the same time in the order in which
+    they were scheduled. The queue is a sorted list with the next event at its end. Most events are
+    due soon: four in five belong among the last eight of the list. So inserting an event compares
+    it with few others and moves as few, and taking the next event compares nothing. ``_ranks`` has
+    the sort key of each event. It is the event's time in microseconds, negated so that the list
+    ascends, plus a half if the event precedes others of its time.
     """
 
     __slots__ = ("_queue", "_ranks", "events_handled", "events_limit")
@@ -56,11 +57,11 @@ class Simulator(Clock):
         self._ranks: list[float] = []
 
     def schedule(self, at_us: int, process: Process, callback: Callback, argument: Any) -> None:
-        """Have ``callback(argument)`` happen to *process* at *at_us* of virtual time."""
+        """Call ``callback(argument)`` for *process* at *at_us* of virtual time."""
         self.add(at_us, process, Timer(callback, argument))
 
     def schedule_first(self, at_us: int, process: Process, callback: Callback, argument: Any) -> None:
-        """Schedule a call before all events of its time, except those of earlier calls."""
+        """Schedule a call before all events at *at_us* that were not scheduled by this method."""
         self.add(at_us, process, Timer(callback, argument), 0.5)
 
     def add(self, at_us: int, process: Process, event: ScheduledEvent, precedence: float = 0.0) -> None:
@@ -75,7 +76,7 @@ class Simulator(Clock):
 
     @staticmethod
     def _place(ranks: list[float], rank: float) -> int:
-        """Return how many of the rising *ranks* are below *rank*."""
+        """Return how many of the ascending *ranks* are below *rank*."""
         place = len(ranks)
         scanned = place - _SCANNED if place > _SCANNED else 0
         while place > scanned and ranks[place - 1] >= rank:
@@ -83,16 +84,16 @@ class Simulator(Clock):
         return place if place > scanned or not place else bisect_left(ranks, rank, 0, place)
 
     def run_until(self, end_us: int) -> None:
-        """Handle every event up to and at *end_us*, and set the clock to it."""
+        """Handle every event up to and including *end_us*, and set the clock to *end_us*."""
         self._handle(end_us, self.events_limit - self.events_handled + 1)
         self.now_us = max(self.now_us, end_us)
 
     def step(self, end_us: int) -> bool:
-        """Handle the next event if it is due by *end_us*; return whether one was handled."""
+        """Handle the next event if it is due by *end_us*. Return whether an event was handled."""
         return self._handle(end_us, 1) == 1
 
     def _handle(self, end_us: int, events_max: int) -> int:
-        """Handle at most *events_max* events up to and at *end_us*; return how many there were."""
+        """Handle events up to and including *end_us*, at most *events_max*. Return their number."""
         queue, ranks = self._queue, self._ranks
         last = float(-end_us)
         handled = 0
@@ -116,13 +117,14 @@ class Simulator(Clock):
         return handled
 
     def resume(self, process: Process) -> None:
-        """Let a paused *process* run on; what came in meanwhile happens now, in order."""
+        """Resume a paused *process*. The events that waited meanwhile happen now, in order."""
         process.paused = False
         backlog, process.backlog = process.backlog, []
         for event in backlog:
             self.add(self.now_us, process, event)
 
 
-# Compiled code calls the method above, whatever its name stands for. In plain Python comparing
-# costs more than a call, so there the name stands for a function that is in C.
+# Compiled code always calls the method above, even after this assignment. In plain Python the
+# comparisons of that method would cost more than a call, so there `_place` becomes a function that
+# is written in C.
 setattr(Simulator, "_place", staticmethod(bisect_left))  # noqa: B010 - mypy refuses an assignment

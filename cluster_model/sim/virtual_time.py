@@ -1,4 +1,4 @@
-"""Defines virtual time: whole microseconds since the zero of a campaign."""
+"""Defines virtual time: whole microseconds since time 0 of a campaign."""
 
 from typing import Final
 

@@ -26,7 +26,7 @@ def test_java_home_comes_first(tmp_path: Path, output: str) -> None:
 
 @pytest.mark.parametrize(
     ("output", "message"),
-    [('java version "1.8.0_442"', "is Java 8"), ("nothing", "does not say its version")],
+    [('java version "1.8.0_442"', "is Java 8"), ("nothing", "does not print its version")],
 )
 def test_old_java_is_refused(tmp_path: Path, output: str, message: str) -> None:
     program = java(tmp_path, output)
