@@ -138,12 +138,22 @@ def _core_of_executors(session: SparkSession, workers: int) -> str:
     """
     try:
         numbers = session.range(0, workers, 1, workers)
-        cores = numbers.mapInArrow(_core_here, f"{_CORE} string").toArrow().column(_CORE).unique()
+        cores = numbers.mapInArrow(_core_on_executor(), f"{_CORE} string").toArrow().column(_CORE).unique()
     except Exception as error:  # Spark, Py4J and gRPC each have errors of their own
         message = f"Spark's executors cannot run harrow: {in_short(error)} (they need Python and pyarrow)"
         raise EngineError(message) from error
     return " and ".join(sorted(cores.to_pylist()))
 
 
-def _core_here(_: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    yield pa.RecordBatch.from_pydict({_CORE: [compilation()[0]]})
+def _core_on_executor() -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """Return a function that imports what runs tasks, and yields how this worker runs harrow.
+
+    Spark sends a nested function as code. A function of this module would go by name, and a worker
+    would import this module, with libraries that executors need not have.
+    """
+
+    def core(_: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        run_task, as_batch  # noqa: B018 - a worker imports the modules of the names that it unpickles
+        yield pa.RecordBatch.from_pydict({_CORE: [compilation()[0]]})
+
+    return core
