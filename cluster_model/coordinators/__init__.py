@@ -1,1 +1,5 @@
-"""Models coordinators of transactions and groups, which lead partitions of internal topics."""
+"""Models the coordinators of transactions and of groups.
+
+A broker coordinates the transactional ids or groups in each partition of an internal topic that it
+leads.
+"""

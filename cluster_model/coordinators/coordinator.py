@@ -4,10 +4,10 @@ from typing import Protocol
 
 
 class Coordinator(Protocol):
-    """Coordinates the partitions of its internal topic that its broker leads."""
+    """Coordinates, on one broker, the partitions of an internal topic that the broker leads."""
 
     def on_election(self, partition: int, leader_epoch: int) -> None:
-        """Load a partition that this broker has begun to lead, or still leads in a new epoch."""
+        """Load a partition that this broker now leads, or still leads but in a new leader epoch."""
 
     def on_resignation(self, partition: int) -> None:
         """Unload a partition that this broker no longer leads."""

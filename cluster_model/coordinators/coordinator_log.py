@@ -14,9 +14,10 @@ from harrow.cluster_model.log.record_batch import (
 from harrow.cluster_model.sim.host import Host
 
 ALL: Final = -1
-"""The acks of a coordinator's writes.
+"""The ``acks`` of a coordinator's writes: all in-sync replicas.
 
-They are ``offsets.commit.required.acks`` and ``TransactionLog.EnforcedRequiredAcks``.
+Kafka has this value as ``offsets.commit.required.acks`` and as
+``TransactionLog.EnforcedRequiredAcks``.
 """
 
 NO_EPOCH: Final = -1
@@ -32,7 +33,7 @@ class CoordinatorRecord(NamedTuple):
 
 
 class CoordinatorLog:
-    """A coordinator's access to the partitions of its internal topic on one broker."""
+    """Appends to and reads the local partitions of an internal topic, for its coordinator."""
 
     def __init__(self, topic: str, host: Host, replicas: ReplicaManager) -> None:
         self._topic = topic
@@ -49,10 +50,10 @@ class CoordinatorLog:
         producer_id: int = NO_PRODUCER_ID,
         producer_epoch: int = NO_EPOCH,
     ) -> None:
-        """Append records, in a producer's transaction if there is a *producer_id*.
+        """Append records; with a *producer_id* they belong to that producer's transaction.
 
-        *on_complete* gets the error once all in-sync replicas have the records, or after the
-        timeout. The records stay in the log after a timeout.
+        *on_complete* is called once all in-sync replicas have the records, or after the timeout. It
+        gets an error or `errors.NONE`. After a timeout the records stay in the log.
         """
         name = f"{self._topic}-{partition}"
         values = tuple(_record_text(record) for record in records)
@@ -76,11 +77,11 @@ class CoordinatorLog:
         )
 
     def when_committed(self, partition: int, timeout_us: int, on_complete: Callable[[str], None]) -> None:
-        """Call *on_complete* once all records are committed, with an error after a timeout."""
+        """Call *on_complete* once the partition is committed, or with an error after a timeout."""
         self._replicas.when_committed(f"{self._topic}-{partition}", timeout_us, on_complete)
 
     def batches(self, partition: int) -> Iterator[RecordBatch]:
-        """Yield the batches from log start to LEO, which an elected coordinator reads."""
+        """Yield the batches that a new coordinator loads: from the log start to the log end."""
         replica = self._replicas.partitions.get(f"{self._topic}-{partition}")
         if replica is not None:
             start = replica.log.log_start_offset
@@ -88,7 +89,7 @@ class CoordinatorLog:
 
 
 def records_of(batch: RecordBatch) -> Iterator[CoordinatorRecord]:
-    """Yield the records of a coordinator's batch. A transaction marker has none."""
+    """Yield the records of a batch in an internal topic. A transaction marker has no records."""
     if batch.keyed is None:
         return
     for key, value, is_tombstone in zip(batch.keyed.keys, batch.values, batch.keyed.tombstones, strict=True):
@@ -97,7 +98,7 @@ def records_of(batch: RecordBatch) -> Iterator[CoordinatorRecord]:
 
 
 def record_value(text: str, key: str) -> Any:
-    """Return the value in a record's text, where it follows the key."""
+    """Return the value from a record's text, which is the key, a space, and the value as JSON."""
     return json.loads(text[len(key) + 1 :])
 
 

@@ -1,7 +1,9 @@
-"""Defines the internal topics, and maps keys to their partitions (``Topic.java``).
+"""Defines the settings of internal topics, and maps groups and transactional ids to partitions.
 
-A coordinator is the leader of a partition of such a topic. Its records are text: the key names the
-subject, the value is JSON. The log does not interpret them, just as with Kafka's own encoding.
+The internal topics are ``__consumer_offsets`` and ``__transaction_state``. The coordinator of a
+group or a transactional id is the leader of its partition. Coordinators write records as text: the
+key names the subject of the record, for example a group, and the value is JSON. As in Kafka, the
+log does not interpret these records.
 """
 
 from functools import lru_cache
@@ -19,7 +21,7 @@ _INT_MIN: Final = -(2**31)
 def java_hash(text: str) -> int:
     """Return Java's hash of a string's UTF-16 units, a signed 32-bit number (``String.hashCode``).
 
-    It is cached, because coordinators look up the same few ids in every request.
+    The hashes are cached, because coordinators look up the same few ids in every request.
     """
     digest = 0
     units = text.encode("utf-16-be")
@@ -29,15 +31,19 @@ def java_hash(text: str) -> int:
 
 
 def java_hash_place(text: str) -> tuple[int, ...]:
-    """Return the position of a string in a Java hash table of 16 buckets (``HashMap.hash``)."""
+    """Return a sort key: the number of a string's bucket in a Java hash table (``HashMap.hash``).
+
+    The table has 16 buckets, and is iterated in the order of the buckets.
+    """
     digest = java_hash(text) & _UNSIGNED
     return ((digest ^ digest >> 16) & 15,)
 
 
 def scala_hash_place(text: str) -> tuple[int, ...]:
-    """Return the position of a string in a Scala hash table: five bits of the hash for each level.
+    """Return a sort key: the path of a string in a Scala hash table, five bits for each level.
 
-    It follows ``HashMap`` and ``Hashing.improve`` of Scala 2.13.
+    The table is iterated in the order of the paths. See ``HashMap`` and ``Hashing.improve`` of
+    Scala 2.13.
     """
     digest = java_hash(text) & _UNSIGNED
     digest = (digest + (~(digest << 9) & _UNSIGNED)) & _UNSIGNED
@@ -47,14 +53,15 @@ def scala_hash_place(text: str) -> tuple[int, ...]:
     return tuple(digest >> level & 31 for level in range(0, _INT_BITS, 5))
 
 
-def partition_for(key: str, partitions: int) -> int:
-    """Return the number of the partition whose leader coordinates a group or a transactional id.
+def partition_for(key: str, partition_count: int) -> int:
+    """Return the partition, of *partition_count*, whose leader coordinates *key*.
 
-    As in ``GroupMetadataManager.partitionFor`` it uses the absolute value of the hash, which is 0
-    for the smallest int (``Utils.abs``).
+    *key* is a group or a transactional id. The partition is the absolute value of its hash modulo
+    the count (``GroupMetadataManager.partitionFor``). The absolute value of the smallest int counts
+    as 0 (``Utils.abs``).
     """
     digest = java_hash(key)
-    return (0 if digest == _INT_MIN else abs(digest)) % partitions
+    return (0 if digest == _INT_MIN else abs(digest)) % partition_count
 
 
 def internal_topic(name: str, config: BrokerConfig) -> TopicSpec:
@@ -65,15 +72,22 @@ def internal_topic(name: str, config: BrokerConfig) -> TopicSpec:
     settings: dict[str, Value] = {"cleanup.policy": "compact"}
     if name == CONSUMER_OFFSETS:
         settings["segment.bytes"] = config.offsets_topic_segment_bytes
-        partitions, replicas = config.offsets_topic_partitions, config.offsets_topic_replication_factor
+        partitions, replication_factor = (
+            config.offsets_topic_partitions,
+            config.offsets_topic_replication_factor,
+        )
     else:
         settings["segment.bytes"] = config.transaction_topic_segment_bytes
         settings["min.insync.replicas"] = config.transaction_topic_min_isr
         settings["unclean.leader.election.enable"] = False
-        partitions, replicas = (
+        partitions, replication_factor = (
             config.transaction_topic_partitions,
             config.transaction_topic_replication_factor,
         )
     return TopicSpec(
-        name=name, partitions=partitions, replication_factor=replicas, assignment=(), settings=settings
+        name=name,
+        partitions=partitions,
+        replication_factor=replication_factor,
+        assignment=(),
+        settings=settings,
     )

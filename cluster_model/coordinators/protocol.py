@@ -15,13 +15,20 @@ NO_MEMBER: Final = ""
 NO_INSTANCE: Final = ""
 """The group instance id of a member that is not static (KIP-345)."""
 NO_GENERATION: Final = -1
-"""The generation of a consumer that is not a member: it may commit for a group without members."""
+"""The generation in requests of a consumer that is not a member.
+
+Such a consumer may commit offsets of a group that has no members.
+"""
 NO_OFFSET_COMMITTED: Final = -1
+"""The offset in a response for a partition without a committed offset."""
 
 
 @dataclass(slots=True)
 class FindCoordinatorRequest(Request):
-    """Find the coordinator of *key*: a group or a transactional id, depending on *topic*."""
+    """Find the coordinator of ``key``.
+
+    ``topic`` is an internal topic, which shows whether ``key`` is a group or a transactional id.
+    """
 
     api: ClassVar[str] = "FindCoordinator"
     topic: str
@@ -30,7 +37,7 @@ class FindCoordinatorRequest(Request):
 
 @dataclass(slots=True)
 class FindCoordinatorResponse:
-    """The broker with the coordinator; `NO_LEADER` if there is an error."""
+    """The broker id of the coordinator; ``node`` is `NO_LEADER` if there is an error."""
 
     api: ClassVar[str] = "FindCoordinator"
     error: str
@@ -45,7 +52,8 @@ class FindCoordinatorResponse:
 class AddPartitionsToTxnRequest(Request):
     """Add partitions to a producer's transaction before it writes to them.
 
-    With ``verify_only`` a broker checks whether they are in it (KIP-890).
+    With ``verify_only`` the sender is the leader of the partitions. It only asks whether they are
+    already in the transaction (KIP-890).
     """
 
     api: ClassVar[str] = "AddPartitionsToTxn"
@@ -116,7 +124,7 @@ class TxnMarker(NamedTuple):
 
 @dataclass(slots=True)
 class WriteTxnMarkersRequest(Request):
-    """Append transaction markers; a coordinator sends this to leaders of partitions."""
+    """Append transaction markers. A coordinator sends this request to partition leaders."""
 
     api: ClassVar[str] = "WriteTxnMarkers"
     markers: tuple[TxnMarker, ...]
@@ -124,7 +132,7 @@ class WriteTxnMarkersRequest(Request):
 
 @dataclass(slots=True)
 class WriteTxnMarkersResponse:
-    """An error for each producer id and partition."""
+    """An error for each partition of each marker, by the producer id of the marker."""
 
     api: ClassVar[str] = "WriteTxnMarkers"
     markers: dict[int, dict[str, str]]
@@ -132,9 +140,10 @@ class WriteTxnMarkersResponse:
 
 @dataclass(slots=True)
 class TxnOffsetCommitRequest(Request):
-    """Commit offsets of a group in a transaction; they take effect once that is committed.
+    """Commit offsets of a group in a transaction. They take effect if the transaction commits.
 
-    Since KIP-447 it names the ``member`` and its ``generation``, so that a former member is fenced.
+    Since KIP-447 the request has the ``member`` and its ``generation``, so that a former member is
+    fenced.
     """
 
     api: ClassVar[str] = "TxnOffsetCommit"
@@ -163,8 +172,9 @@ class TxnOffsetCommitResponse:
 class JoinGroupRequest(Request):
     """Join a group, or join it again.
 
-    ``protocols`` are the assignors that the consumer supports, in its order of preference, each
-    with its subscription for the member that assigns: its topics, and the partitions that it owns.
+    ``protocols`` lists the assignors that the consumer supports, in its order of preference. With
+    each assignor comes the consumer's subscription, which the leader of the group passes to the
+    assignor.
     """
 
     api: ClassVar[str] = "JoinGroup"
@@ -177,7 +187,10 @@ class JoinGroupRequest(Request):
 
 
 class Subscription(NamedTuple):
-    """A member's input to the assignor (``ConsumerPartitionAssignor.Subscription``)."""
+    """A member's input to the assignor (``ConsumerPartitionAssignor.Subscription``).
+
+    ``owned`` are the partitions that the member owned in ``generation``.
+    """
 
     topics: tuple[str, ...]
     owned: tuple[str, ...] = ()
@@ -187,7 +200,11 @@ class Subscription(NamedTuple):
 
 @dataclass(slots=True)
 class JoinGroupResponse:
-    """The generation, its leader and assignor; for the leader also members' subscriptions."""
+    """The new generation, its leader, and its assignor, ``protocol``.
+
+    Only the leader gets ``members``: each with id, instance id and subscription. With
+    ``skip_assignment`` the generation continues, and the leader must not assign (KIP-814).
+    """
 
     api: ClassVar[str] = "JoinGroup"
     error: str
@@ -201,7 +218,7 @@ class JoinGroupResponse:
 
 @dataclass(slots=True)
 class SyncGroupRequest(Request):
-    """Request a member's partitions. The leader includes the assignments of all members."""
+    """Request a member's partitions. The leader sends the ``assignments`` of all members."""
 
     api: ClassVar[str] = "SyncGroup"
     group: str
@@ -213,7 +230,7 @@ class SyncGroupRequest(Request):
 
 @dataclass(slots=True)
 class SyncGroupResponse:
-    """The partitions of a member in its generation."""
+    """The partitions that a member is assigned in this generation."""
 
     api: ClassVar[str] = "SyncGroup"
     error: str
@@ -233,7 +250,7 @@ class HeartbeatRequest(Request):
 
 @dataclass(slots=True)
 class HeartbeatResponse:
-    """Only an error, which may say that the group rebalances."""
+    """Only an error. After REBALANCE_IN_PROGRESS the member joins again."""
 
     api: ClassVar[str] = "Heartbeat"
     error: str
@@ -259,7 +276,7 @@ class LeaveGroupResponse:
 
 @dataclass(slots=True)
 class OffsetCommitRequest(Request):
-    """Commit offsets of a group. A consumer that subscribes names its member id and generation."""
+    """Commit offsets of a group. A member of the group sends its member id and generation."""
 
     api: ClassVar[str] = "OffsetCommit"
     group: str
@@ -281,8 +298,8 @@ class OffsetCommitResponse:
 class OffsetFetchRequest(Request):
     """Fetch the committed offsets of a group.
 
-    ``require_stable`` refuses offsets that an open transaction may change (KIP-447). With KIP-848
-    the consumer names its member id and epoch.
+    With ``require_stable`` the coordinator refuses to return an offset that an open transaction may
+    change (KIP-447). With KIP-848 the consumer sends its member id and epoch.
     """
 
     api: ClassVar[str] = "OffsetFetch"
@@ -305,22 +322,23 @@ class OffsetFetchResponse:
 # Groups, consumer protocol (KIP-848)
 
 JOIN_EPOCH: Final = 0
-"""The member epoch in a heartbeat that joins."""
+"""The member epoch in a heartbeat with which a member joins."""
 LEAVE_EPOCH: Final = -1
-"""The member epoch in a heartbeat that leaves."""
+"""The member epoch in a heartbeat with which a member leaves."""
 LEAVE_STATIC_EPOCH: Final = -2
-"""The member epoch of a static member that leaves for a while.
+"""The member epoch in a heartbeat with which a static member leaves temporarily.
 
-Its place is kept until its session expires.
+The group keeps its assignment until its session expires.
 """
 
 
 @dataclass(slots=True)
 class ConsumerGroupHeartbeatRequest(Request):
-    """Join, report that a member is alive and what it owns, or leave, depending on ``epoch``.
+    """Join, leave, or report that a member is alive and which partitions it owns.
 
-    A field is None if it has not changed since the last heartbeat. ``assignor`` is also None if the
-    member leaves the choice to the coordinator.
+    ``epoch`` is `JOIN_EPOCH`, `LEAVE_EPOCH`, `LEAVE_STATIC_EPOCH` or the member's epoch. A field is
+    None if it has not changed since the last heartbeat. ``assignor`` is also None if the member
+    leaves the choice to the coordinator.
     """
 
     api: ClassVar[str] = "ConsumerGroupHeartbeat"
@@ -336,7 +354,7 @@ class ConsumerGroupHeartbeatRequest(Request):
     def is_full(self) -> bool:
         """Return whether all fields are set, so that the response must include the assignment.
 
-        A member that has missed a response sends such a heartbeat.
+        A member that has missed a response sends all fields again.
         """
         return self.epoch == JOIN_EPOCH or (
             self.rebalance_timeout_us is not None and self.topics is not None and self.owned is not None
@@ -345,7 +363,7 @@ class ConsumerGroupHeartbeatRequest(Request):
 
 @dataclass(slots=True)
 class ConsumerGroupHeartbeatResponse:
-    """A member's epoch and heartbeat interval, and its assignment, which is None if unchanged."""
+    """A member's epoch, heartbeat interval and assignment. An unchanged assignment is None."""
 
     api: ClassVar[str] = "ConsumerGroupHeartbeat"
     error: str

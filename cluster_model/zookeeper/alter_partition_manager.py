@@ -1,6 +1,6 @@
-"""Writes a leader's ISR changes to ZooKeeper (``ZkAlterPartitionManager.scala``).
+"""Writes a leader's ISR changes to ZooKeeper, and announces them to the controller.
 
-Also after ``ReplicaManager.maybePropagateIsrChanges``.
+Modelled on ``ZkAlterPartitionManager.scala`` and ``ReplicaManager.maybePropagateIsrChanges``.
 """
 
 from collections.abc import Callable, Mapping
@@ -20,11 +20,11 @@ PROPAGATION_INTERVAL_MAX_US: Final = 60 * US_PER_SECOND
 
 
 class IsrChangePropagation:
-    """The ISR changes of one broker that it has not announced to the controller yet.
+    """Announces the ISR changes of one broker to the controller.
 
-    After ``ReplicaManager.maybePropagateIsrChanges``: the changed partitions go into one sequential
-    znode under ``/isr_change_notification``, 5 s after the last change, or 60 s after the last
-    announcement.
+    As in ``ReplicaManager.maybePropagateIsrChanges``, the broker writes the changed partitions into
+    one sequential znode under ``/isr_change_notification``, 5 s after the last change or 60 s after
+    the last announcement.
     """
 
     __slots__ = ("_changed", "_host", "_last_change_us", "_last_propagation_us", "_task", "_zookeeper")
@@ -60,14 +60,17 @@ class IsrChangePropagation:
         return bool(self._changed)
 
     def _finish_announcement(self, response: zk.ZooKeeperResponse, changed: dict[str, None]) -> None:
-        """Retry a failed announcement. After a successful one the controller's watch fires."""
+        """Retry a failed announcement. A successful one fires the controller's watch."""
         if response.error != zk.OK:
             self._changed = {**changed, **self._changed}
             self._task.request()
 
 
 class ZkAlterPartitionManager:
-    """The ISR writes of one broker. Requests for a partition wait while its write is in flight."""
+    """Writes the ISRs of the partitions that one broker leads.
+
+    A partition has at most one write in flight.
+    """
 
     def __init__(self, host: Host, zookeeper: ZooKeeperClient, switches: ZooKeeperSwitches) -> None:
         self._zookeeper = zookeeper
@@ -91,7 +94,7 @@ class ZkAlterPartitionManager:
         version = state.partition_epoch if self._switches.isr_write_conditional else zk.ANY_VERSION
 
         def on_response(response: zk.ZooKeeperResponse) -> None:
-            written = _version(data, response)
+            written = _written_version(data, response)
             if written is not None:
                 self._changes.note(partition)
             on_altered(written)
@@ -99,14 +102,17 @@ class ZkAlterPartitionManager:
         self._zookeeper.submit((zk.SetData(path, data, version), zk.GetData(path)), on_response)
 
 
-def _version(state: zk.TopicPartitionState, response: zk.ZooKeeperResponse) -> int | None:
-    """Return the version that a write created; None if it was refused, or without a session."""
+def _written_version(state: zk.TopicPartitionState, response: zk.ZooKeeperResponse) -> int | None:
+    """Return the znode's version after a write.
+
+    Return None if the write was refused, or if the session has expired.
+    """
     if response.error != zk.OK:
         return None
     written, read = response.results
     if written.error == zk.OK:
         return written.version
     if read.error == zk.OK and read.data == state:
-        # The answer to an earlier attempt was lost, but it took effect.
+        # An earlier attempt took effect, but its response was lost.
         return read.version
     return None

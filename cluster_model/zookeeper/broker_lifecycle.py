@@ -1,4 +1,4 @@
-"""Registers a broker in ZooKeeper, and elects it controller (``KafkaServer.scala``)."""
+"""Registers a broker in ZooKeeper, and runs its controller (``KafkaServer.scala``)."""
 
 from collections.abc import Callable, Sequence
 from typing import Final
@@ -28,11 +28,14 @@ from harrow.cluster_model.zookeeper.service import protocol as zk
 from harrow.cluster_model.zookeeper.service.client import ZooKeeperClient
 
 REGISTRATION_RETRY_US: Final = US_PER_SECOND
-"""How often a broker retries to register while its former session still holds its id."""
+"""How long a broker waits before it tries again to register.
+
+The broker cannot register while its former session still has its id.
+"""
 
 
 class ZkBrokerLifecycle:
-    """ZooKeeper's side of one incarnation of a broker, which receives the events of its session."""
+    """Connects one incarnation of a broker to ZooKeeper, and handles the events of its session."""
 
     def __init__(
         self,
@@ -75,11 +78,11 @@ class ZkBrokerLifecycle:
 
     @property
     def exit_us(self) -> int | None:
-        """Never: it retries to register without limit."""
+        """None, because a broker never exits: it tries to register without limit."""
         return None
 
     def start(self) -> None:
-        """Connect to ZooKeeper, which leads to registration."""
+        """Connect to ZooKeeper. The broker registers when it has a session."""
         self._zookeeper.start()
 
     def generate_producer_id(self, on_generated: Callable[[InitProducerIdResponse], None]) -> None:
@@ -89,7 +92,7 @@ class ZkBrokerLifecycle:
     # Stopping
 
     def request_controlled_shutdown(self, on_ended: Callable[[], None]) -> None:
-        """Ask the controller in ``/controller``."""
+        """Ask the controller that ``/controller`` names for a controlled shutdown."""
         ControlledShutdown(
             self._broker,
             lambda: self._broker_epoch,
@@ -105,17 +108,17 @@ class ZkBrokerLifecycle:
         request: ControlledShutdownRequest,
         on_handled: Callable[[ControlledShutdownResponse], None],
     ) -> None:
-        """Have this broker's controller do it."""
+        """Pass another broker's request to the controller on this broker."""
         self._controller.controlled_shutdown(request, on_handled)
 
     def handle_alter_partition(
         self, request: AlterPartitionRequest, on_handled: Callable[[AlterPartitionResponse], None]
     ) -> None:
-        """Have this broker's controller do it."""
+        """Pass a leader's request to the controller on this broker."""
         self._controller.alter_partitions(request, on_handled)
 
     def alter_partition_reassignment(self, partition: str, target: tuple[int, ...] | None) -> None:
-        """Have this broker's controller do it."""
+        """Pass an administrator's request to the controller on this broker."""
         self._controller.alter_partition_reassignment(partition, target)
 
     def propagate_log_dir_failure(self, partitions: tuple[str, ...]) -> None:
@@ -137,11 +140,14 @@ class ZkBrokerLifecycle:
         self._register(None)
 
     def session_expired(self) -> None:
-        """Resign as controller: the registration is gone, and ``/controller`` if it was ours."""
+        """Resign as controller.
+
+        The registration is deleted, and so is ``/controller`` if this broker created it.
+        """
         self._controller.session_expired()
 
     def watch_fired(self, event: zk.WatchEvent) -> None:
-        """Pass the event to the controller, which sets all watches."""
+        """Pass the event to the controller on this broker, which has set all watches."""
         self._controller.watch_fired(event)
 
     def _register(self, _: None) -> None:
@@ -153,8 +159,8 @@ class ZkBrokerLifecycle:
             return  # The session has expired again; the next one registers.
         result = response.results[0]
         if result.error == zk.NODE_EXISTS and not self._zookeeper.owns(result):
-            # The former session has not expired: the start fails, and whatever supervises
-            # the broker tries again.
+            # The former session has not expired. In Kafka the start fails then, and a supervisor
+            # starts the broker again.
             self._host.set_timer(REGISTRATION_RETRY_US, self._register)
             return
         self._broker_epoch = result.czxid

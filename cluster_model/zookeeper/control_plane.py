@@ -1,4 +1,4 @@
-"""Implements `ControlPlane` with ZooKeeper. Its state is the state of the znodes."""
+"""Implements `ControlPlane` with ZooKeeper. The state of the cluster is in the znodes."""
 
 from collections.abc import Callable, Mapping
 from typing import Final
@@ -38,7 +38,7 @@ class ZkControlPlane:
         end_process: Callable[[int], None],
     ) -> None:
         self._brokers = brokers
-        self._lives: dict[int, ZkBrokerLifecycle] = {}
+        self._lifecycles: dict[int, ZkBrokerLifecycle] = {}
         self._admin = host_of(Process("admin"))
         self._spec = spec
         self._behaviours = behaviours
@@ -65,15 +65,15 @@ class ZkControlPlane:
         topic_config: Callable[[str], TopicConfig],
         listener: LifecycleListener,
     ) -> ZkBrokerLifecycle:
-        """Return a broker's session with ZooKeeper."""
-        life = ZkBrokerLifecycle(
+        """Return the lifecycle of a broker's new incarnation."""
+        lifecycle = ZkBrokerLifecycle(
             broker, host, config, topic_config, self._behaviours, listener, self.process_names
         )
-        self._lives[broker] = life
-        return life
+        self._lifecycles[broker] = lifecycle
+        return lifecycle
 
     def create_topic(self, topic: str, assignment: tuple[tuple[int, ...], ...]) -> None:
-        """Write only a topic's assignment, as ``kafka-topics --zookeeper`` does."""
+        """Write a topic's assignment and nothing else, as ``kafka-topics --zookeeper`` does."""
         self._zookeeper.write(zk.Create(zk.topic_path(topic), tuple(map(ReplicaAssignment, assignment))))
 
     def elect_preferred_leaders(self) -> None:
@@ -81,13 +81,13 @@ class ZkControlPlane:
         self._zookeeper.write(zk.Create(zk.PREFERRED_REPLICA_ELECTION, None))
 
     def alter_partition_reassignment(self, partition: str, target: tuple[int, ...] | None) -> None:
-        """Ask the active controller, and retry until there is one that accepts it."""
+        """Ask the active controller to reassign a partition. Retry until there is a controller."""
         controller = self.controller()
         process = None if controller is None else self._brokers[controller]
         if controller is not None and process is not None and process.running and not process.paused:
-            life = self._lives[controller]
-            if life.is_active_controller:
-                life.alter_partition_reassignment(partition, target)
+            lifecycle = self._lifecycles[controller]
+            if lifecycle.is_active_controller:
+                lifecycle.alter_partition_reassignment(partition, target)
                 return
         self._admin.set_timer(_ADMIN_RETRY_US, lambda _: self.alter_partition_reassignment(partition, target))
 
@@ -95,20 +95,20 @@ class ZkControlPlane:
         """Write a topic's assignment with more partitions, as ``kafka-topics --zookeeper`` does."""
         assigned = self._zookeeper.tree.data(zk.topic_path(topic))
         existing = assigned if isinstance(assigned, tuple) else ()
-        first = existing[0].replicas if existing else ()
+        first_replicas = existing[0].replicas if existing else ()
         live = [broker for broker in sorted(self._brokers) if self.is_registered(broker)]
-        error = refusal_of_partitions(live, first, len(existing), total)
+        error = refusal_of_partitions(live, first_replicas, len(existing), total)
         if error != errors.NONE:
             controller = self.controller()
             broker = events.NO_CONTROLLER if controller is None else controller
             name = f"{topic}-{len(existing)}"
             self._admin.emit(events.RequestRejected, broker, CREATE_PARTITIONS_API, name, ADMIN, error)
             return
-        added = assign_partitions(live, racks, first, len(existing), total)
+        added = assign_partitions(live, racks, first_replicas, len(existing), total)
         self._zookeeper.write(zk.SetData(zk.topic_path(topic), (*existing, *map(ReplicaAssignment, added))))
 
     def expire_session(self, broker: int) -> None:
-        """End a broker's session, if a server can do that now."""
+        """End a broker's session, if there is a server that can end it now."""
         self._zookeeper.expire_session_of(f"broker-{broker}")
 
     def lose_disk(self, broker: int) -> None:
@@ -131,7 +131,7 @@ class ZkControlPlane:
         return self._zookeeper.leader()
 
     def controller(self) -> int | None:
-        """Return the broker in ``/controller``."""
+        """Return the broker that ``/controller`` names."""
         broker = self._zookeeper.tree.data(zk.CONTROLLER)
         return broker if isinstance(broker, int) else None
 
@@ -143,7 +143,7 @@ class ZkControlPlane:
         return node.data.leader_and_isr(node.version)
 
     def assignment(self, partition: str) -> ReplicaAssignment | None:
-        """Return a partition's replicas in the znode of its topic."""
+        """Return a partition's replicas from the znode of its topic."""
         topic, _, number = partition.rpartition("-")
         assigned = self._zookeeper.tree.data(zk.topic_path(topic))
         return assigned[int(number)] if isinstance(assigned, tuple) and int(number) < len(assigned) else None
@@ -156,7 +156,7 @@ class ZkControlPlane:
         return (self.electable(partition),)
 
     def registration_time_max_us(self, config: BrokerConfig) -> int:
-        """Return how long a session can outlive its broker, and so delay the next registration."""
+        """Return how long a broker's former session can delay its next registration."""
         return (
             self._election_time_max_us()
             + config.zookeeper_session_timeout_us
@@ -172,5 +172,5 @@ class ZkControlPlane:
         return 2 * limits * self._spec.zookeeper_tick_us + NOTIFICATION_INTERVAL_MAX_US
 
     def is_registered(self, broker: int) -> bool:
-        """Return whether ``/brokers/ids`` has a broker."""
+        """Return whether a broker is registered under ``/brokers/ids``."""
         return self._zookeeper.tree.node(zk.broker_path(broker)) is not None

@@ -20,13 +20,13 @@ INTER_BROKER_LISTENER: Final = "replication"
 
 @dataclass(slots=True, eq=False)
 class ControlledShutdown:
-    """The attempts of one broker, each of which looks up the controller again.
+    """The attempts of one broker to shut down, each of which looks up the controller again.
 
-    An attempt fails without a controller, without its answer within
-    ``controller.socket.timeout.ms``, with an error, or while the broker still leads a partition
-    with other replicas. After each failure, the last one included, the broker waits for
-    ``controlled.shutdown.retry.backoff.ms``. After ``controlled.shutdown.max.retries`` failures it
-    stops anyway. Its broker epoch may change meanwhile.
+    An attempt fails if there is no controller, if the controller does not answer within
+    ``controller.socket.timeout.ms``, if it answers with an error, or if the broker still leads a
+    partition that has other replicas. After each failure, even the last one, the broker waits for
+    ``controlled.shutdown.retry.backoff.ms``. After ``controlled.shutdown.max.retries`` failures the
+    broker stops anyway. Its broker epoch may change between attempts.
     """
 
     broker: int
@@ -49,22 +49,25 @@ class ControlledShutdown:
             self._give_up()
             return
         self._attempts += 1
-        self.zookeeper.submit((zk.GetData(zk.CONTROLLER),), self._controller_read)
+        self.zookeeper.submit((zk.GetData(zk.CONTROLLER),), self._handle_controller)
 
-    def _controller_read(self, response: zk.ZooKeeperResponse) -> None:
-        """Use the broker in ``/controller``, or the last one there if it is missing."""
+    def _handle_controller(self, response: zk.ZooKeeperResponse) -> None:
+        """Ask the broker that ``/controller`` names.
+
+        If the znode is missing, ask the last known controller again. Earlier releases give up then.
+        """
         if response.error != zk.OK:
-            self._give_up()  # The session has expired: the broker does not wait for another.
+            self._give_up()  # The session has expired. The broker does not wait for another.
         elif response.results[0].error == zk.OK:
             controller = int(response.results[0].data)
             registration = zk.GetData(zk.broker_path(controller))
-            self.zookeeper.submit((registration,), lambda read: self._registration_read(read, controller))
+            self.zookeeper.submit((registration,), lambda read: self._handle_registration(read, controller))
         elif self.switches.shutdown_awaits_controller:
             self._ask()
         else:
             self._give_up()
 
-    def _registration_read(self, response: zk.ZooKeeperResponse, controller: int) -> None:
+    def _handle_registration(self, response: zk.ZooKeeperResponse, controller: int) -> None:
         if response.error != zk.OK:
             self._give_up()
             return

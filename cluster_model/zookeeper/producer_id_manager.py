@@ -14,7 +14,7 @@ ProducerIdCallback = Callable[[InitProducerIdResponse], None]
 
 
 class ZkProducerIdManager:
-    """Allocates producer ids that no other broker allocates."""
+    """Allocates producer ids, no two of which are the same in a cluster."""
 
     __slots__ = ("_block_end", "_next_id", "_waiting", "_zookeeper")
 
@@ -39,10 +39,10 @@ class ZkProducerIdManager:
         return InitProducerIdResponse(errors.NONE, producer_id, 0)
 
     def _read_block(self) -> None:
-        self._zookeeper.submit((zk.GetData(zk.PRODUCER_ID_BLOCK),), self._block_read)
+        self._zookeeper.submit((zk.GetData(zk.PRODUCER_ID_BLOCK),), self._claim_block)
 
-    def _block_read(self, response: zk.ZooKeeperResponse) -> None:
-        """Claim the block after the last one, unless another broker has just claimed it."""
+    def _claim_block(self, response: zk.ZooKeeperResponse) -> None:
+        """Claim the block after the last one. If another broker claims it first, read again."""
         if response.error != zk.OK:
             self._read_block()
             return
@@ -53,9 +53,9 @@ class ZkProducerIdManager:
         else:
             start = int(read.data)
             claim = zk.SetData(zk.PRODUCER_ID_BLOCK, start + BLOCK_SIZE, read.version)
-        self._zookeeper.submit((claim,), lambda answer: self._block_claimed(answer, start))
+        self._zookeeper.submit((claim,), lambda answer: self._handle_claim(answer, start))
 
-    def _block_claimed(self, response: zk.ZooKeeperResponse, start: int) -> None:
+    def _handle_claim(self, response: zk.ZooKeeperResponse, start: int) -> None:
         if response.error != zk.OK or response.results[0].error != zk.OK:
             self._read_block()
             return

@@ -1,8 +1,8 @@
 """Translates writes of znodes into trace events: registrations, elections and ISR changes.
 
-The broker that asked for a write may die, or lose the answer, before it knows the result, and its
-successor uses the state in ZooKeeper. So only the write tells when a change happened, but ZooKeeper
-itself knows nothing about partitions.
+The broker that requests a write may die, or miss the response, before it knows the result. Its
+successor then uses the state in ZooKeeper. So a change happens at the moment of the write. But the
+servers know nothing about partitions, so this module derives the events from their writes.
 """
 
 from harrow.cluster_model import events
@@ -14,21 +14,24 @@ from harrow.cluster_model.zookeeper.service.protocol import ZnodeCreated, ZnodeD
 
 
 class StateChanges:
-    """Emits the events that writes of znodes mean."""
+    """Emits events for the changes of znodes that mean something to Kafka.
+
+    These are the znodes of registrations, the controller, assignments, and leaders with their ISRs.
+    """
 
     def __init__(self, trace: Trace, zookeeper: ZooKeeperEnsemble) -> None:
         self._trace = trace
         self._zookeeper = zookeeper
-        self._decided: dict[tuple[int, str, int], tuple[bool, str]] = {}
-        trace.subscribe(events.ElectionDecided, self._decide)
+        self._decisions: dict[tuple[int, str, int], tuple[bool, str]] = {}
+        trace.subscribe(events.ElectionDecided, self._record_decision)
         trace.subscribe(ZnodeCreated, self._on_created)
         trace.subscribe(ZnodeWritten, self._on_znode_written)
         trace.subscribe(ZnodeDeleted, self._on_deleted)
 
-    def _decide(
+    def _record_decision(
         self, _: int, controller: int, partition: str, leader_epoch: int, unclean: bool, reason: str
     ) -> None:
-        self._decided[controller, partition, leader_epoch] = (unclean, reason)
+        self._decisions[controller, partition, leader_epoch] = (unclean, reason)
 
     def _on_created(self, _: int, client: str, path: str, czxid: int) -> None:
         broker = zk.broker_of(client)
@@ -37,9 +40,9 @@ class StateChanges:
 
     def _on_deleted(self, _: int, path: str) -> None:
         if path == zk.CONTROLLER:
-            self._trace.emit(events.ControllerChanged, events.NO_CONTROLLER, self._present_epoch())
+            self._trace.emit(events.ControllerChanged, events.NO_CONTROLLER, self._controller_epoch())
 
-    def _present_epoch(self) -> int:
+    def _controller_epoch(self) -> int:
         epoch = self._zookeeper.tree.data(zk.CONTROLLER_EPOCH)
         assert isinstance(epoch, int)
         return epoch
@@ -50,15 +53,16 @@ class StateChanges:
         if isinstance(before, tuple) and isinstance(data, tuple) and path.startswith(zk.BROKER_TOPICS):
             self._on_assignment(path.rpartition("/")[2], before, data)
         if client == zk.NO_CLIENT:
-            return  # Everything else is written by brokers.
+            return  # Only brokers write the other znodes.
         if path == zk.CONTROLLER_EPOCH:
             # Written together with /controller, by the new controller.
-            self._trace.emit(events.ControllerChanged, zk.broker_of(client), self._present_epoch())
+            self._trace.emit(events.ControllerChanged, zk.broker_of(client), self._controller_epoch())
         if not isinstance(before, zk.TopicPartitionState) or not isinstance(data, zk.TopicPartitionState):
             return
         broker, partition = zk.broker_of(client), zk.partition_of(path)
-        # The meaning of the write comes first, because it may permit that an invariant breaks.
-        self._emit(broker, partition, before, data)
+        # This event comes before the one for the write, because it may permit that the write
+        # breaks an invariant.
+        self._emit_election_or_isr(broker, partition, before, data)
         states = (before.leader_and_isr(version - 1), data.leader_and_isr(version))
         self._trace.publish(
             events.PartitionStateWritten,
@@ -66,7 +70,7 @@ class StateChanges:
             partition,
             *states,
             data.controller_epoch,
-            self._present_epoch(),
+            self._controller_epoch(),
         )
 
     def _on_assignment(
@@ -82,15 +86,15 @@ class StateChanges:
                     assignment.removing,
                 )
 
-    def _emit(
+    def _emit_election_or_isr(
         self, broker: int, partition: str, before: zk.TopicPartitionState, state: zk.TopicPartitionState
     ) -> None:
         if state.leader_epoch <= before.leader_epoch:
-            # A leader, or a controller on its behalf, keeps the leader epoch. Other writes of
-            # controllers raise it.
+            # A write by a leader, or by a controller on behalf of a leader, keeps the leader
+            # epoch. Other writes by controllers raise it.
             self._trace.emit(events.IsrWritten, state.leader, partition, state.leader_epoch, state.isr)
             return
-        decision = self._decided.pop((broker, partition, state.leader_epoch), None)
+        decision = self._decisions.pop((broker, partition, state.leader_epoch), None)
         leadership = (broker, partition, state.leader, state.leader_epoch, state.isr)
         if decision is None:
             self._trace.emit(events.IsrReduced, *leadership)

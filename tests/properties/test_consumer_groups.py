@@ -144,7 +144,7 @@ class SteppedGroup:
         owned = self.owned[name] if reports else None
         target = self.group.target.get(name, ())
         current = next_assignment(self.group, member, owned, target, waits_for_owners=self.waits)
-        self.group.move(member, current)
+        self.group.set_current(member, current)
         for partition, epoch in current.assigned.items():
             if partition not in before:
                 assert self.owner_by_epoch.setdefault((partition, epoch), name) == name

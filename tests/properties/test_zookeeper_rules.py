@@ -307,7 +307,7 @@ def test_these_faults_cause_elections_expiries_and_reconnections() -> None:
         assert any(list(select(world.trace.events, kind)) for world in worlds), kind
     assert any(client.fired > 3 for world in worlds for client in world.clients)
     assert any(len(list(select(world.trace.events, EnsembleLeaderElected))) > 3 for world in worlds)
-    moved = [client for world in worlds for client in world.clients if client.client._place]
+    moved = [client for world in worlds for client in world.clients if client.client._server_index]
     assert moved
 
 

@@ -1,1 +1,1 @@
-"""Models consumer groups with both protocols: members, assignments, committed offsets."""
+"""Models consumer groups with both protocols: their members, assignments and committed offsets."""

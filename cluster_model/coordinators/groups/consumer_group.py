@@ -1,10 +1,10 @@
-"""Defines a coordinator's state of a consumer group (KIP-848).
+"""Defines the state of a consumer group on its coordinator (KIP-848).
 
-It models ``ConsumerGroup.java`` and ``ConsumerGroupMember.java``. There are three kinds of epochs.
-The group epoch rises when members or partitions change. The target epoch is the group epoch for
-which the target assignment was computed. The member epoch shows how far a member has reconciled. No
-member waits for all others: once it has revoked its partitions it enters the target epoch, and gets
-new partitions that are free.
+Modelled on ``ConsumerGroup.java`` and ``ConsumerGroupMember.java``. A group has three kinds of
+epochs. The group epoch rises when members or partitions change. The target epoch is the group epoch
+for which the target assignment was computed. The member epoch shows how far a member has
+reconciled. A member does not wait for all others: once it has revoked its partitions, it enters the
+target epoch and gets those of its new partitions that are free.
 """
 
 from collections import Counter
@@ -21,44 +21,45 @@ EMPTY: Final = "Empty"
 ASSIGNING: Final = "Assigning"
 RECONCILING: Final = "Reconciling"
 STABLE: Final = "Stable"
-"""The states of a group (``ConsumerGroup.ConsumerGroupState``)."""
+"""The states of a group with the protocol of KIP-848 (``ConsumerGroup.ConsumerGroupState``)."""
 
 MEMBER_STABLE: Final = "STABLE"
 UNREVOKED_PARTITIONS: Final = "UNREVOKED_PARTITIONS"
 UNRELEASED_PARTITIONS: Final = "UNRELEASED_PARTITIONS"
 """The states of a member (``MemberState``).
 
-The member has its target assignment, must revoke partitions, or waits until other members have
-revoked partitions.
+In the first state a member has its target assignment, in the second it must revoke partitions, and
+in the third it waits until other members have revoked partitions.
 """
 
-Epochs = Mapping[str, int]
+AssignmentEpochs = Mapping[str, int]
 """Partitions, each with the epoch in which it was assigned to its owner (KIP-1251)."""
 
-_NO_PARTITIONS: Final[Epochs] = MappingProxyType({})
+_NO_PARTITIONS: Final[AssignmentEpochs] = MappingProxyType({})
 
 
 class CurrentAssignment(NamedTuple):
     """A member's epoch, the partitions that it owns, and the partitions that it must revoke.
 
-    ``previous_epoch`` is accepted as well, because the response with ``epoch`` may be lost.
+    The coordinator accepts ``previous_epoch`` as well, because the member may not have received the
+    response with ``epoch``.
     """
 
     epoch: int = JOIN_EPOCH
     previous_epoch: int = JOIN_EPOCH
     state: str = MEMBER_STABLE
-    assigned: Epochs = _NO_PARTITIONS
-    revoking: Epochs = _NO_PARTITIONS
+    assigned: AssignmentEpochs = _NO_PARTITIONS
+    revoking: AssignmentEpochs = _NO_PARTITIONS
 
     def in_epoch(self, epoch: int) -> "CurrentAssignment":
-        """Return the assignment in an epoch, possibly the current epoch.
+        """Return this assignment at an epoch, which may be the current epoch.
 
         See ``ConsumerGroupMember.Builder.updateMemberEpoch``.
         """
         return self._replace(epoch=epoch, previous_epoch=self.epoch)
 
     def owns(self) -> tuple[str, ...]:
-        """Return the partitions that no other member may get."""
+        """Return all partitions that the member owns, including those that it must revoke."""
         return (*self.assigned, *self.revoking)
 
 
@@ -66,7 +67,7 @@ _NO_ASSIGNMENT: Final = CurrentAssignment()
 
 
 class Subscriber(NamedTuple):
-    """The properties of a member that its heartbeats report."""
+    """The properties of a member that it sends in its heartbeats."""
 
     instance: str = NO_INSTANCE
     client: str = ""
@@ -77,10 +78,11 @@ class Subscriber(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class ConsumerGroupMember:
-    """A member.
+    """A member of a group with the protocol of KIP-848.
 
     ``deadline_us`` is the end of its session. If ``is_watched``, a timer checks the deadline.
-    ``revocations`` counts reconciliations, so that a timer recognizes a later one.
+    ``reconciliations`` counts changes of the current assignment, so that a timer that was set after
+    an earlier change is ignored.
     """
 
     id: str
@@ -88,7 +90,7 @@ class ConsumerGroupMember:
     current: CurrentAssignment = _NO_ASSIGNMENT
     deadline_us: int = 0
     is_watched: bool = False
-    revocations: int = 0
+    reconciliations: int = 0
 
     def is_reconciled_to(self, target_epoch: int) -> bool:
         return self.current.state == MEMBER_STABLE and self.current.epoch == target_epoch
@@ -96,12 +98,13 @@ class ConsumerGroupMember:
 
 @dataclass(slots=True, eq=False)
 class ConsumerGroup:
-    """The members of a group, with target and current assignments.
+    """The members of a group, with their target assignments and current assignments.
 
     ``topics`` maps subscribed topics to their numbers of partitions. ``target`` was computed at
     ``target_computed_us`` for ``target_epoch``. ``partition_count`` is the number of partitions in
-    the broker's metadata at the last update of ``topics``. ``releases_former_instances`` is the
-    switch `previous_instance_id_released`.
+    the broker's metadata at the last update of ``topics``. ``static_members`` maps instance ids to
+    member ids, and ``owners`` maps partitions to the ids of the members that own them.
+    ``releases_former_instances`` is the switch `previous_instance_id_released`.
     """
 
     releases_former_instances: bool
@@ -132,7 +135,7 @@ class ConsumerGroup:
     def is_orphaned(self, instance: str) -> bool:
         """Return whether an instance id still belongs to a removed member.
 
-        This is possible only before `previous_instance_id_released`.
+        This is possible only without the switch `previous_instance_id_released`.
         """
         return instance in self.static_members and self.static_member(instance) is None
 
@@ -146,7 +149,7 @@ class ConsumerGroup:
             self.static_members[member.subscriber.instance] = member.id
 
     def remove(self, member_id: str) -> None:
-        """Remove a member, which frees its partitions and drops its target."""
+        """Remove a member. Its partitions are free then, and its target is dropped."""
         member = self.members.pop(member_id, None)
         self.target.pop(member_id, None)
         if member is None:
@@ -155,7 +158,7 @@ class ConsumerGroup:
         if self.static_members.get(member.subscriber.instance) == member_id:
             del self.static_members[member.subscriber.instance]
 
-    def move(self, member: ConsumerGroupMember, current: CurrentAssignment) -> None:
+    def set_current(self, member: ConsumerGroupMember, current: CurrentAssignment) -> None:
         """Change the current assignment of a member."""
         self._release(member)
         member.current = current
@@ -177,7 +180,7 @@ class ConsumerGroup:
                 del self.owners[partition]
 
     def is_owned_by_other(self, partition: str, member: ConsumerGroupMember) -> bool:
-        """Return whether a partition must be released before a member gets it."""
+        """Return whether another member owns a partition, or the partition is held."""
         return self.owners.get(partition, member.id) != member.id
 
     def subscribed_topics(self) -> dict[str, None]:
@@ -189,5 +192,5 @@ class ConsumerGroup:
         votes = Counter(
             member.subscriber.assignor for member in self.members.values() if member.subscriber.assignor
         )
-        # A tie goes to the first name in a Java hash table: `Stream.max` keeps the first of equals.
+        # A tie goes to the first name in a Java hash table: `Stream.max` returns the first maximum.
         return min(votes, key=lambda name: (-votes[name], java_hash_place(name))) if votes else None

@@ -1,8 +1,9 @@
-"""Coordinates groups with KIP-848 (``GroupMetadataManager.consumerGroupHeartbeat``).
+"""Coordinates groups with the protocol of KIP-848.
 
-Members communicate only by heartbeats. A heartbeat may raise the group epoch, may trigger the
-computation of the target assignment, and moves its member one step towards it. The changes are then
-written, and the response waits for that.
+Modelled on ``GroupMetadataManager.consumerGroupHeartbeat``. Members communicate only by heartbeats.
+A heartbeat may raise the group epoch, may trigger the computation of the target assignment, and
+moves its sender one step towards its part of the target. The coordinator then writes the changes,
+and responds once they are committed.
 """
 
 from collections.abc import Callable, Iterable
@@ -54,8 +55,8 @@ from harrow.cluster_model.settings import BrokerConfig
 from harrow.cluster_model.sim.host import Host
 
 _NOT_APPENDED: Final = frozenset({errors.NOT_ENOUGH_REPLICAS, errors.UNKNOWN_TOPIC_OR_PARTITION})
-"""Errors that mean that a write is not in the log, although its broker still leads."""
-_UNSTORED: Final = frozenset(
+"""Errors after which a write is not in the log, although this broker still leads the partition."""
+_NOT_AVAILABLE: Final = frozenset(
     {
         *_NOT_APPENDED,
         *(errors.NOT_ENOUGH_REPLICAS_AFTER_APPEND, errors.REQUEST_TIMED_OUT),
@@ -72,7 +73,7 @@ def _error_of_append(error: str) -> str:
 
     See ``GroupCoordinatorService.handleOperationException``.
     """
-    if error in _UNSTORED:
+    if error in _NOT_AVAILABLE:
         return errors.COORDINATOR_NOT_AVAILABLE
     if error in (errors.NOT_LEADER_FOR_PARTITION, errors.KAFKA_STORAGE_ERROR):
         return errors.NOT_COORDINATOR
@@ -80,11 +81,11 @@ def _error_of_append(error: str) -> str:
 
 
 class ConsumerGroupManager:
-    """The groups on one broker with the protocol of KIP-848.
+    """Manages the groups of one broker that have the protocol of KIP-848.
 
     *append* writes the records of a group, *when_stored* waits until earlier writes are committed,
-    *is_here* returns whether this broker still coordinates a group, and *reload* restores a group
-    from its log.
+    *still_coordinates* returns whether this broker still coordinates a group, and *reload* restores
+    a group from its log.
     """
 
     def __init__(
@@ -96,7 +97,7 @@ class ConsumerGroupManager:
         metadata: MetadataCache,
         append: AppendRecords,
         when_stored: WhenCommitted,
-        is_here: Callable[[Group], bool],
+        still_coordinates: Callable[[Group], bool],
         reload: Callable[[Group], None],
     ) -> None:
         self._broker = broker
@@ -106,13 +107,13 @@ class ConsumerGroupManager:
         self._metadata = metadata
         self._append = append
         self._when_stored = when_stored
-        self._is_here = is_here
+        self._still_coordinates = still_coordinates
         self._reload = reload
 
     # Requests
 
     def request_error(self, request: ConsumerGroupHeartbeatRequest) -> str:
-        """Return the error of a heartbeat that is invalid for every member.
+        """Return the error of a heartbeat that is invalid in every state of its group.
 
         See ``throwIfConsumerGroupHeartbeatRequestIsInvalid``.
         """
@@ -156,12 +157,13 @@ class ConsumerGroupManager:
         if error != errors.NONE or member is None:
             answer(ConsumerGroupHeartbeatResponse(error))
             return
-        # If the sender replaces a static member, its own partitions are free once that is written.
+        # If the sender was a member and now replaces a static member, the partitions that it owned
+        # become free after this heartbeat.
         abandoned = sender.current.owns() if sender is not None and sender is not member else ()
         consumers.hold(abandoned)
         before = self._summary(consumers)
-        # Kafka looks up a static member's target by instance, which the group may not know yet
-        # (`ConsumerGroup.targetAssignment`).
+        # Kafka looks up a static member's target by its instance id, which the group may not know
+        # yet (`ConsumerGroup.targetAssignment`).
         has_target = request.instance == NO_INSTANCE or consumers.static_member(request.instance) is not None
         has_new_subscription = self._update_member(group, consumers, member, request, client, records)
         if consumers.epoch > consumers.target_epoch and self._may_assign(consumers):
@@ -241,7 +243,11 @@ class ConsumerGroupManager:
     def _member_of(
         self, group: Group, consumers: ConsumerGroup, request: ConsumerGroupHeartbeatRequest
     ) -> tuple[str, ConsumerGroupMember | None, list[CoordinatorRecord]]:
-        """Return an error, the sender of a heartbeat and records; a new member is not added yet."""
+        """Return an error, the member that sent a heartbeat, and records to write.
+
+        A new member is not added to the group yet. There are records if the member replaces a
+        static member.
+        """
         sender = consumers.members.get(request.member)
         if request.instance == NO_INSTANCE:
             if sender is None and request.epoch != JOIN_EPOCH:
@@ -297,7 +303,7 @@ class ConsumerGroupManager:
         self._report_removed(group, static)
         member = ConsumerGroupMember(member_id, static.subscriber)
         consumers.put(member)
-        consumers.move(member, current._replace(epoch=JOIN_EPOCH, previous_epoch=JOIN_EPOCH))
+        consumers.set_current(member, current._replace(epoch=JOIN_EPOCH, previous_epoch=JOIN_EPOCH))
         consumers.target[member_id] = target
         return member, [
             *member_tombstones(group.id, static.id),
@@ -315,10 +321,10 @@ class ConsumerGroupManager:
         client: str,
         records: list[CoordinatorRecord],
     ) -> bool:
-        """Update a member's description, and return whether its topics have changed.
+        """Update the properties of a member, and return whether its topics have changed.
 
-        The group epoch rises if they have, if the topics' partitions have changed, or if the
-        members now prefer another assignor.
+        The group epoch rises if the member's topics have changed, if a topic of the group has
+        another number of partitions, or if the members now prefer another assignor.
         """
         before, preferred = member.subscriber, self._assignor(consumers)
         timeout_us, topics = request.rebalance_timeout_us, request.topics
@@ -334,21 +340,24 @@ class ConsumerGroupManager:
             consumers.put(member)
             records.append(member_record(group.id, member))
         has_new_topics = member.subscriber.topics != before.topics
-        bumps = has_new_topics or (
+        bumps_epoch = has_new_topics or (
             self._switches.assignor_change_triggers_assignment and self._assignor(consumers) != preferred
         )
-        if bumps or consumers.partition_count != len(self._metadata.partitions):
-            self._refresh_topics(group, consumers, records, bumps=bumps)
+        if bumps_epoch or consumers.partition_count != len(self._metadata.partitions):
+            self._refresh_topics(group, consumers, records, bumps_epoch=bumps_epoch)
         return has_new_topics
 
     def _assignor(self, consumers: ConsumerGroup) -> str:
-        """Return the assignor that most members prefer, or else the broker's first."""
+        """Return the assignor that most members prefer, or by default the broker's first one."""
         return consumers.preferred_assignor() or self._config.consumer_group_assignors[0]
 
     def _refresh_topics(
-        self, group: Group, consumers: ConsumerGroup, records: list[CoordinatorRecord], *, bumps: bool
+        self, group: Group, consumers: ConsumerGroup, records: list[CoordinatorRecord], *, bumps_epoch: bool
     ) -> None:
-        """Update the numbers of partitions from metadata (``computeSubscriptionMetadata``)."""
+        """Update the topics and their numbers of partitions, and raise the group epoch if needed.
+
+        See ``computeSubscriptionMetadata``.
+        """
         consumers.partition_count = len(self._metadata.partitions)
         counts = dict.fromkeys(sorted(consumers.subscribed_topics()), 0)
         for name in self._metadata.partitions:
@@ -356,7 +365,7 @@ class ConsumerGroupManager:
             if topic in counts:
                 counts[topic] += 1
         topics = {topic: count for topic, count in counts.items() if count}
-        if bumps or topics != consumers.topics:
+        if bumps_epoch or topics != consumers.topics:
             consumers.topics = topics
             consumers.epoch += 1
             records.append(epoch_record(group.id, consumers))
@@ -368,7 +377,10 @@ class ConsumerGroupManager:
         request: ConsumerGroupHeartbeatRequest,
         answer: Answer,
     ) -> None:
-        """Remove a member that leaves (``consumerGroupLeave``). A static one may keep its place."""
+        """Remove a member that leaves (``consumerGroupLeave``).
+
+        A static member that leaves temporarily stays in the group and keeps its assignment.
+        """
         member = consumers.members.get(request.member)
         error = errors.NONE if member is not None else errors.UNKNOWN_MEMBER_ID
         if request.instance != NO_INSTANCE:
@@ -382,7 +394,7 @@ class ConsumerGroupManager:
         if request.epoch == LEAVE_STATIC_EPOCH:
             before = self._summary(consumers)
             away = member.current._replace(epoch=LEAVE_STATIC_EPOCH, revoking={})
-            self._move(group, consumers, member, away, records)
+            self._set_current(group, consumers, member, away, records)
             self._report(group, consumers, before, f"{member.subscriber.client} leaves for a while")
         else:
             self._remove(group, consumers, member, f"{member.subscriber.client} leaves", records)
@@ -398,13 +410,13 @@ class ConsumerGroupManager:
     ) -> None:
         """Remove a member (``consumerGroupFenceMember``).
 
-        The next heartbeat computes the target assignment without it.
+        The next heartbeat computes the target assignment without this member.
         """
         before = self._summary(consumers)
         consumers.remove(member.id)
         records += member_tombstones(group.id, member.id)
         self._report_removed(group, member)
-        self._refresh_topics(group, consumers, records, bumps=True)
+        self._refresh_topics(group, consumers, records, bumps_epoch=True)
         if not consumers.members and self._switches.emptied_group_assigns_at_once:
             consumers.target_epoch, consumers.target_computed_us = consumers.epoch, None
             records.append(target_record(group.id, consumers))
@@ -413,6 +425,7 @@ class ConsumerGroupManager:
     def _fence(
         self, group: Group, consumers: ConsumerGroup, member: ConsumerGroupMember, reason: str
     ) -> None:
+        """Remove a member that has not sent a heartbeat, or not revoked its partitions, in time."""
         records: list[CoordinatorRecord] = []
         self._remove(group, consumers, member, reason, records)
         unsent = ConsumerGroupHeartbeatResponse(errors.NONE)
@@ -432,8 +445,8 @@ class ConsumerGroupManager:
     def _compute_target(
         self, group: Group, consumers: ConsumerGroup, records: list[CoordinatorRecord]
     ) -> None:
-        """Compute the target assignment with the assignor (``TargetAssignmentBuilder``)."""
-        name = self._assignor(consumers)
+        """Compute the target assignment with the group's assignor (``TargetAssignmentBuilder``)."""
+        assignor = self._assignor(consumers)
         members = {
             member.id: MemberSpec(
                 member.subscriber.instance,
@@ -442,7 +455,7 @@ class ConsumerGroupManager:
             )
             for member in consumers.members.values()
         }
-        target = SERVER_ASSIGNORS[name](members, consumers.topics)
+        target = SERVER_ASSIGNORS[assignor](members, consumers.topics)
         for member_id, partitions in target.items():
             if consumers.target.get(member_id) != partitions:
                 records.append(member_target_record(group.id, member_id, partitions))
@@ -451,7 +464,7 @@ class ConsumerGroupManager:
         consumers.target_computed_us = self._host.clock.now_us
         records.append(target_record(group.id, consumers))
         assigned = tuple(target.items())
-        self._host.emit(TargetAssigned, self._broker, group.id, consumers.target_epoch, name, assigned)
+        self._host.emit(TargetAssigned, self._broker, group.id, consumers.target_epoch, assignor, assigned)
 
     def _reconcile(
         self,
@@ -475,10 +488,10 @@ class ConsumerGroupManager:
         )
         if current == member.current:
             return
-        self._move(group, consumers, member, current, records)
+        self._set_current(group, consumers, member, current, records)
         self._watch_revocation(group, member)
 
-    def _move(
+    def _set_current(
         self,
         group: Group,
         consumers: ConsumerGroup,
@@ -487,28 +500,28 @@ class ConsumerGroupManager:
         records: list[CoordinatorRecord],
     ) -> None:
         former = member.current
-        consumers.move(member, current)
+        consumers.set_current(member, current)
         records.append(current_record(group.id, member))
         if current != former._replace(previous_epoch=current.previous_epoch):
             self._report_member(group, member)
 
     def _watch_revocation(self, group: Group, member: ConsumerGroupMember) -> None:
-        """Give a member that must revoke partitions its rebalance timeout to do so.
+        """Give a member that must revoke partitions a deadline: its rebalance timeout.
 
         See ``scheduleConsumerGroupRebalanceTimeout``.
         """
-        member.revocations += 1
+        member.reconciliations += 1
         if member.current.state == UNREVOKED_PARTITIONS:
-            task = group, member, member.revocations
+            task = group, member, member.reconciliations
             self._host.set_timer(member.subscriber.rebalance_timeout_us, self._expire_revocation, task)
 
     def _expire_revocation(self, task: tuple[Group, ConsumerGroupMember, int]) -> None:
-        group, member, revocation = task
+        group, member, reconciliation = task
         consumers = group.consumers
         if (
             consumers is not None
             and self._is_member(group, consumers, member)
-            and member.revocations == revocation
+            and member.reconciliations == reconciliation
         ):
             reason = f"{member.subscriber.client} has not revoked its partitions in time"
             self._fence(group, consumers, member, reason)
@@ -540,7 +553,7 @@ class ConsumerGroupManager:
             self._fence(group, consumers, member, reason)
 
     def _is_member(self, group: Group, consumers: ConsumerGroup, member: ConsumerGroupMember) -> bool:
-        return self._is_here(group) and consumers.members.get(member.id) is member
+        return self._still_coordinates(group) and consumers.members.get(member.id) is member
 
     def on_load(self, group: Group, consumers: ConsumerGroup, reason: str) -> None:
         """Start the sessions of a group loaded from the log (``GroupMetadataManager.onLoaded``)."""
@@ -552,7 +565,7 @@ class ConsumerGroupManager:
         self._report(group, consumers, ("", 0, ()), reason)
 
     def on_unload(self, group: Group, consumers: ConsumerGroup, reason: str) -> None:
-        """Report that this broker no longer has the current members of a group."""
+        """Report a group as dead here, because this broker no longer has its current members."""
         self._host.emit(GroupStateChanged, self._broker, group.id, DEAD, consumers.epoch, (), reason)
 
     # Records and events
@@ -565,21 +578,22 @@ class ConsumerGroupManager:
         response: ConsumerGroupHeartbeatResponse,
         answer: Answer,
     ) -> None:
-        """Write changed records, and answer once they and earlier ones are stored.
+        """Write the records of changes, and answer once they and all earlier ones are committed.
 
-        The group in memory already has the changes. If a write does not reach the log, it is undone
-        with everything that built on it (``CoordinatorRuntime``, ``revertLastWrittenOffset``).
+        The group in memory already has the changes. If the records do not reach the log, the group
+        is reloaded, which also undoes changes that were made after these (``CoordinatorRuntime``,
+        ``revertLastWrittenOffset``).
         """
         if not records:
             self._when_stored(group, lambda error: answer(_or_error(response, _error_of_append(error))))
             return
 
-        def stored(error: str) -> None:
+        def on_stored(error: str) -> None:
             answer(_or_error(response, _error_of_append(error)))
-            if error in _NOT_APPENDED and self._is_here(group) and group.consumers is consumers:
+            if error in _NOT_APPENDED and self._still_coordinates(group) and group.consumers is consumers:
                 self._reload(group)
 
-        self._append(group, records, stored)
+        self._append(group, records, on_stored)
 
     @staticmethod
     def _summary(consumers: ConsumerGroup) -> tuple[str, int, tuple[str, ...]]:
@@ -592,7 +606,7 @@ class ConsumerGroupManager:
         before: tuple[str, int, tuple[str, ...]],
         reason: str,
     ) -> None:
-        """Report a group that differs from *before*."""
+        """Emit an event if the group's state, epoch or members differ from *before*."""
         summary = self._summary(consumers)
         if summary != before:
             group.state, epoch, members = summary

@@ -2,7 +2,8 @@
 
 One record has the group's epoch, another the epoch of its target assignment. Each member has a
 record for its subscription, one for its part of the target and one for its current assignment. A
-heartbeat therefore writes only what it has changed.
+heartbeat therefore writes only what it has changed. The first word of a record's key is the kind of
+the record; *rest* is the rest of the key: the group, or the member and the group.
 """
 
 from collections.abc import Callable
@@ -24,9 +25,10 @@ _CURRENT: Final = "consumer-current"
 
 
 def epoch_record(group: str, consumers: ConsumerGroup) -> CoordinatorRecord:
-    """Return the record of the group's epoch and its topics with their numbers of partitions.
+    """Return the record of a group's epoch and topics, with the topics' numbers of partitions.
 
-    It stands for ``ConsumerGroupMetadata`` and ``ConsumerGroupPartitionMetadata``.
+    Kafka has two records for these: ``ConsumerGroupMetadata`` and
+    ``ConsumerGroupPartitionMetadata``.
     """
     return CoordinatorRecord(f"{_GROUP} {group}", {"epoch": consumers.epoch, "topics": consumers.topics})
 
@@ -43,46 +45,55 @@ def member_record(group: str, member: ConsumerGroupMember) -> CoordinatorRecord:
 
 
 def member_target_record(group: str, member: str, partitions: tuple[str, ...]) -> CoordinatorRecord:
-    """Return the record of a member's target (``ConsumerGroupTargetAssignmentMember``)."""
+    """Return the record of a member's part of the target assignment.
+
+    Modelled on ``ConsumerGroupTargetAssignmentMember``.
+    """
     return CoordinatorRecord(f"{_MEMBER_TARGET} {member} {group}", {"partitions": list(partitions)})
 
 
 def current_record(group: str, member: ConsumerGroupMember) -> CoordinatorRecord:
-    """Return the record of a member's assignment (``ConsumerGroupCurrentMemberAssignment``)."""
+    """Return the record of a member's current assignment.
+
+    Modelled on ``ConsumerGroupCurrentMemberAssignment``.
+    """
     current = member.current
     value = {**current._asdict(), "assigned": dict(current.assigned), "revoking": dict(current.revoking)}
     return CoordinatorRecord(f"{_CURRENT} {member.id} {group}", value)
 
 
 def member_tombstones(group: str, member: str) -> tuple[CoordinatorRecord, ...]:
-    """Return the tombstones of a member."""
+    """Return tombstones for all records of a member."""
     return tuple(
         CoordinatorRecord(f"{kind} {member} {group}", None) for kind in (_CURRENT, _MEMBER_TARGET, _MEMBER)
     )
 
 
 def consumer_group_tombstones(group: str) -> tuple[CoordinatorRecord, ...]:
-    """Return the tombstones of a group without members, except those of its offsets."""
+    """Return tombstones for the state of a group without members. Its offsets stay."""
     return CoordinatorRecord(f"{_TARGET} {group}", None), CoordinatorRecord(f"{_GROUP} {group}", None)
 
 
 def is_of_consumer_group(kind: str) -> bool:
-    """Return whether the first word of a key belongs to a consumer group's record."""
+    """Return whether this kind of record is part of the state of a KIP-848 group."""
     return kind in _REPLAYS
 
 
 def group_of(kind: str, rest: str) -> str:
-    """Return the group of a record."""
+    """Return the group from the key of a record."""
     return rest if kind in (_GROUP, _TARGET) else rest.partition(" ")[2]
 
 
 def replay(consumers: ConsumerGroup, kind: str, rest: str, value: Any) -> None:
-    """Apply a record to a group."""
+    """Apply a record to the state of a group."""
     _REPLAYS[kind](consumers, rest.partition(" ")[0], value)
 
 
 def _member(consumers: ConsumerGroup, member_id: str) -> ConsumerGroupMember:
-    """Return a member or a new one: compaction may have left its assignment first."""
+    """Return a member, which is added if it is missing.
+
+    After compaction, the record of its assignment may come before the record of its subscription.
+    """
     if member_id not in consumers.members:
         consumers.put(ConsumerGroupMember(member_id, Subscriber()))
     return consumers.members[member_id]
@@ -120,9 +131,9 @@ def _replay_member_target(consumers: ConsumerGroup, member_id: str, value: Any) 
 
 def _replay_current(consumers: ConsumerGroup, member_id: str, value: Any) -> None:
     if value is not None:
-        consumers.move(_member(consumers, member_id), CurrentAssignment(**value))
+        consumers.set_current(_member(consumers, member_id), CurrentAssignment(**value))
     elif member_id in consumers.members:
-        consumers.move(consumers.members[member_id], CurrentAssignment())
+        consumers.set_current(consumers.members[member_id], CurrentAssignment())
 
 
 _REPLAYS: Final[dict[str, Callable[[ConsumerGroup, str, Any], None]]] = {

@@ -1,9 +1,9 @@
 """Moves a member towards its target assignment, step by step (``CurrentAssignmentBuilder.java``).
 
-A member revokes partitions first and gets new ones later. While it has partitions to revoke it
-stays in its epoch, until a heartbeat confirms that it no longer owns them. Then it enters the epoch
-of the target, and owns those of its target partitions that are free. It gets the rest in later
-heartbeats, once their owners have revoked them.
+A member revokes partitions first and gets new ones later. While it has partitions to revoke, it
+stays in its epoch, until one of its heartbeats confirms that it no longer owns them. Then it enters
+the epoch of the target assignment, and gets its target partitions that no other member owns. With
+later heartbeats it gets the others, once their owners have revoked them.
 """
 
 from collections.abc import Collection
@@ -30,10 +30,12 @@ def next_assignment(
 ) -> CurrentAssignment:
     """Return a member's current assignment after its heartbeat.
 
-    *owned* are the partitions that the heartbeat names; None if it leaves them out.
-    *target* is its part of the target assignment. With *waits_for_owners* it gets a partition only
-    when no other member owns it; without that is a mutant. With *follows_subscription* it has no
-    partition of a topic to which it does not subscribe, even if the target still includes one.
+    *owned* are the partitions that the member owns according to the heartbeat, or None if the
+    heartbeat does not say. *target* is the member's part of the target assignment. With
+    *waits_for_owners*, as in every release, the member gets a partition only when no other member
+    owns it. *has_new_subscription* says whether the heartbeat has changed the
+    member's topics. With *follows_subscription* the member has no partition of a topic to which it
+    does not subscribe, even if the target still includes one.
     """
     current = member.current
     applies_subscription = follows_subscription and has_new_subscription
@@ -83,5 +85,8 @@ def _is_subscribed(member: ConsumerGroupMember, partition: str) -> bool:
 
 
 def _still_owns(owned: Collection[str] | None, revoking: Collection[str]) -> bool:
-    """Return whether a member may still own partitions that it must revoke."""
+    """Return whether a member may still own partitions that it must revoke.
+
+    A heartbeat that does not say what the member owns does not confirm a revocation.
+    """
     return owned is None or any(name in revoking for name in owned)

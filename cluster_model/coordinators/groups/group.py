@@ -1,4 +1,7 @@
-"""Defines a coordinator's state of a group (``GroupMetadata.scala``, ``MemberMetadata.scala``)."""
+"""Defines the state of a group on its coordinator.
+
+Modelled on ``GroupMetadata.scala`` and ``MemberMetadata.scala``.
+"""
 
 from collections.abc import Callable, Iterator
 from dataclasses import field
@@ -19,7 +22,7 @@ PREPARING_REBALANCE: Final = "PreparingRebalance"
 COMPLETING_REBALANCE: Final = "CompletingRebalance"
 STABLE: Final = "Stable"
 DEAD: Final = "Dead"
-"""The states of a group; up to 1.0 CompletingRebalance was called AwaitingSync."""
+"""The states of a classic group. Up to 1.0, CompletingRebalance was called AwaitingSync."""
 
 Protocols = tuple[tuple[str, Subscription], ...]
 
@@ -29,11 +32,11 @@ _NO_TOPICS: Final = Subscription(())
 
 @dataclass(slots=True, eq=False)
 class Member:
-    """A member of a group.
+    """A member of a classic group.
 
-    A member waits for a generation while ``on_join`` is set, and for its partitions while
-    ``on_sync`` is. ``deadline_us`` is the end of its session. If ``is_watched``, a timer checks the
-    deadline.
+    The member waits for a generation while ``on_join`` is set, and for its partitions while
+    ``on_sync`` is set. ``deadline_us`` is the end of its session. If ``is_watched``, a timer checks
+    the deadline.
     """
 
     id: str
@@ -51,12 +54,12 @@ class Member:
     def subscription(self, protocol: str) -> Subscription:
         """Return the member's subscription for an assignor.
 
-        It is empty for a static member that has come back without this assignor while the
-        generation continues, which is possible up to 2.6.
+        Up to 2.6 a static member can come back without this assignor although the generation
+        continues. Its subscription is then empty.
         """
         return next((subscription for name, subscription in self.protocols if name == protocol), _NO_TOPICS)
 
-    def awaits(self) -> bool:
+    def awaits_answer(self) -> bool:
         """Return whether the member waits for an answer, which suspends its session."""
         return self.on_join is not None or self.on_sync is not None
 
@@ -64,7 +67,7 @@ class Member:
 class CommittedOffset(NamedTuple):
     """A committed offset.
 
-    The commit with the largest ``position`` wins, which is the last one in the log.
+    ``position`` is the position of the commit in the log. The last commit of a partition counts.
     """
 
     offset: int
@@ -74,16 +77,17 @@ class CommittedOffset(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class Group:
-    """A group. ``leader`` is the member that assigns, ``protocol`` the assignor.
+    """A group. ``leader`` is the id of the member that assigns, ``protocol`` is the assignor.
 
-    ``pending_members`` have received an id but not joined with it yet (KIP-394). ``rebalances``
-    counts rebalances, so that a timer recognizes a later one. ``initial_wait_us`` is how much
-    longer the first rebalance of an empty group may wait, or None. ``in_flight`` counts the
-    unreplicated commits of each partition. ``pending_offsets`` are the commits of open
+    ``pending_members`` have received an id but have not joined with it yet (KIP-394).
+    ``pending_sync`` are the members that have not sent SyncGroup in this generation. ``rebalances``
+    counts rebalances, so that a timer of an earlier rebalance is ignored. ``initial_wait_us`` is
+    how much longer the first rebalance of an empty group may wait, or None. ``in_flight`` counts
+    the unreplicated commits of each partition. ``pending_offsets`` are the commits of open
     transactions, by producer id. ``next_position`` is the position of the next commit in the log.
 
-    A group with the protocol of KIP-848 has ``consumers``, with the same ``state``, and no
-    ``members``.
+    If the group has the protocol of KIP-848, its members are in ``consumers``, ``members`` is
+    empty, and ``state`` is the state of ``consumers``. In a classic group ``consumers`` is None.
     """
 
     id: str
@@ -109,7 +113,7 @@ class Group:
     # Members
 
     def add(self, member: Member) -> None:
-        """Add a member. The first one leads."""
+        """Add a member. The first member of a group becomes its leader."""
         if not self.members:
             self.leader = member.id
         self.members[member.id] = member
@@ -118,7 +122,7 @@ class Group:
         self.pending_members.pop(member.id, None)
 
     def remove(self, member: Member) -> None:
-        """Remove a member. If it led, the first remaining member leads."""
+        """Remove a member. If it was the leader, the first remaining member becomes leader."""
         del self.members[member.id]
         self.pending_sync.pop(member.id, None)
         if self.static_members.get(member.instance) == member.id:
@@ -127,13 +131,16 @@ class Group:
             self.leader = next(iter(self.members), NO_MEMBER)
 
     def elect_joined_leader(self) -> None:
-        """Elect a leader that has joined, unless the leader has (``maybeElectNewJoinedLeader``)."""
+        """Make a member that has joined the leader, unless the current leader has joined.
+
+        Modelled on ``maybeElectNewJoinedLeader``.
+        """
         leader = self.members.get(self.leader)
         if leader is None or leader.on_join is None:
             self.leader = next((member.id for member in self.members.values() if member.on_join), self.leader)
 
     def replace_static(self, member: Member, member_id: str) -> None:
-        """Replace the id of a static member that has come back (KIP-345)."""
+        """Give a static member that has come back its new member id (KIP-345)."""
         self.members = {
             (member_id if other is member else name): other for name, other in self.members.items()
         }
@@ -150,7 +157,7 @@ class Group:
         return max((member.rebalance_timeout_us for member in self.members.values()), default=0)
 
     def supports(self, protocols: Protocols) -> bool:
-        """Return whether all members support one of these assignors."""
+        """Return whether all members support the same one of these assignors."""
         names = {name for name, _ in protocols}
         return not self.members or any(
             all(any(name == own for own, _ in member.protocols) for member in self.members.values())
@@ -160,8 +167,8 @@ class Group:
     def selected_protocol(self, order: Callable[[str], tuple[int, ...]]) -> str:
         """Return the assignor with the most votes (``selectProtocol``).
 
-        Each member votes for the first of its assignors that all members support. *order* is the
-        order in the coordinator's hash table, which breaks a tie.
+        Each member votes for the first of its assignors that all members support. In a tie, the
+        assignor that comes first in the coordinator's hash table wins; *order* returns its place.
         """
         members = list(self.members.values())
         common = [
@@ -175,12 +182,12 @@ class Group:
         return min(common, key=lambda name: (-votes[name], order(name)))
 
     def member_subscriptions(self) -> Iterator[tuple[str, str, Subscription]]:
-        """Yield id, instance id and subscription of the members, for their leader."""
+        """Yield the id, instance id and subscription of each member, which the leader needs."""
         for member in self.members.values():
             yield member.id, member.instance, member.subscription(self.protocol)
 
     def subscribed_topics(self) -> dict[str, None]:
-        """Return the topics of all subscriptions (``computeSubscribedTopics``)."""
+        """Return the topics to which members subscribe (``computeSubscribedTopics``)."""
         return {
             topic: None for _, _, subscription in self.member_subscriptions() for topic in subscription.topics
         }
@@ -195,11 +202,14 @@ class Group:
         return bool(self.in_flight.get(partition)) or self.is_pending(partition)
 
     def is_pending(self, partition: str) -> bool:
-        """Return whether a transaction may commit one (``hasPendingTransactionalOffsets``)."""
+        """Return whether an open transaction has an offset of a partition.
+
+        See ``hasPendingTransactionalOffsets``.
+        """
         return any(partition in offsets for offsets in self.pending_offsets.values())
 
     def apply_offset(self, partition: str, committed: CommittedOffset) -> None:
-        """Apply a commit, unless a later one in the log was applied before it."""
+        """Apply a commit, unless a commit at a later position in the log was applied before."""
         current = self.offsets.get(partition)
         if current is None or current.position <= committed.position:
             self.offsets[partition] = committed

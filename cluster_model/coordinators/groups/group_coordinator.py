@@ -1,9 +1,9 @@
 """Coordinates the consumer groups of one broker.
 
-It models ``GroupCoordinator.scala`` and ``GroupMetadataManager.scala``. A coordinator has the
+Modelled on ``GroupCoordinator.scala`` and ``GroupMetadataManager.scala``. A coordinator has the
 groups in the partitions of ``__consumer_offsets`` that its broker leads. Each group is a state
-machine, which requests of members and expired sessions drive. State that must survive the broker is
-in the log before the coordinator answers: each stable generation and each commit.
+machine, driven by the requests of its members and by expired sessions. Each stable generation and
+each commit must survive the broker, so the coordinator writes it to the log before it answers.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -89,25 +89,29 @@ _NOT_AVAILABLE: Final = frozenset(
     }
 )
 _ID_END: Final = 1 << 32
+"""Member ids end with a random number that is smaller than this."""
 
 
 def _is_empty(group: Group) -> bool:
-    """Return whether a group with the classic protocol has no member and no pending one."""
+    """Return whether a group with the classic protocol has no members and no pending members."""
     return group.state == EMPTY and not (group.members or group.pending_members)
 
 
 def _error_of_append(error: str) -> str:
-    """Return a client's error for a failed append (``GroupMetadataManager.storeOffsets``)."""
+    """Return the error that a client gets after a failed append.
+
+    See ``GroupMetadataManager.storeOffsets``.
+    """
     if error in _NOT_AVAILABLE:
         return errors.COORDINATOR_NOT_AVAILABLE
     if error == errors.NETWORK_EXCEPTION:
-        # The transaction may have the partition or not, so the client must retry.
+        # It is unknown whether the transaction has the partition, so the client must retry.
         return errors.COORDINATOR_LOAD_IN_PROGRESS
     return errors.NOT_COORDINATOR if error in _NOT_COORDINATING else error
 
 
 def _error_of_wait(error: str) -> str:
-    """Return a client's error if the answer depends on writes that are not committed.
+    """Return the error that a client gets if earlier writes were not committed in time.
 
     See ``GroupCoordinatorService.handleOperationException``.
     """
@@ -137,7 +141,7 @@ class GroupCoordinator:
         self._respond = respond
         self._replicas = replicas
         self._log = CoordinatorLog(CONSUMER_OFFSETS, host, replicas)
-        self._epochs: dict[int, int] = {}
+        self._leader_epochs: dict[int, int] = {}
         self._loading: dict[int, None] = {}
         self._groups: dict[str, Group] = {}
         self._expiry = PeriodicTask(host, config.offsets_retention_check_interval_us, self._expire_offsets)
@@ -146,7 +150,7 @@ class GroupCoordinator:
             *(broker, host, config, switches, metadata),
             self._append,
             self._when_stored,
-            self._is_here,
+            self._still_coordinates,
             self._reload,
         )
         self.handlers: Handlers = {}
@@ -164,10 +168,10 @@ class GroupCoordinator:
     def on_election(self, partition: int, leader_epoch: int) -> None:
         """Load the groups of a partition, unless they are loaded.
 
-        In Kafka another thread reads the log. Clients are not served until then.
+        Clients are not served until the groups are loaded. In Kafka another thread loads them.
         """
-        is_new = partition not in self._epochs
-        self._epochs[partition] = leader_epoch
+        is_new = partition not in self._leader_epochs
+        self._leader_epochs[partition] = leader_epoch
         if is_new and next(self._log.batches(partition), None) is not None:
             self._loading[partition] = None
             self._host.set_timer(0, self._load, partition)
@@ -188,7 +192,7 @@ class GroupCoordinator:
             self._report(group, "loaded")
 
     def _reload(self, group: Group) -> None:
-        """Restore a group's members from the log after a write that is not in it."""
+        """Restore a group's members from the log after a write that did not reach the log."""
         reason = "a write has failed"
         if group.consumers is not None:
             self._consumer_groups.on_unload(group, group.consumers, reason)
@@ -205,7 +209,7 @@ class GroupCoordinator:
 
         Waiting members get NOT_COORDINATOR, and look for the new coordinator.
         """
-        self._epochs.pop(partition, None)
+        self._leader_epochs.pop(partition, None)
         self._loading.pop(partition, None)
         for group in [group for group in self._groups.values() if group.partition == partition]:
             del self._groups[group.id]
@@ -234,14 +238,14 @@ class GroupCoordinator:
         partition = partition_for(group, self._config.offsets_topic_partitions)
         if partition in self._loading:
             return errors.COORDINATOR_LOAD_IN_PROGRESS
-        return errors.NONE if partition in self._epochs else errors.NOT_COORDINATOR
+        return errors.NONE if partition in self._leader_epochs else errors.NOT_COORDINATOR
 
     def _new_group(self, name: str) -> Group:
         group = self._groups[name] = Group(name, partition_for(name, self._config.offsets_topic_partitions))
         group.empty_since_us = self._host.clock.now_us
         return group
 
-    def _reject(self, exchange: Exchange[Body], error: str) -> None:
+    def _report_rejection(self, exchange: Exchange[Body], error: str) -> None:
         if error != errors.NONE:
             request = exchange.request
             self._host.emit(
@@ -261,7 +265,7 @@ class GroupCoordinator:
 
         def answer(response: JoinGroupResponse) -> None:
             if response.error != errors.MEMBER_ID_REQUIRED:
-                self._reject(exchange, response.error)
+                self._report_rejection(exchange, response.error)
             self._respond(exchange, response)
 
         error = self._partition_error(request.group)
@@ -294,7 +298,7 @@ class GroupCoordinator:
         client: str,
         answer: Callable[[JoinGroupResponse], None],
     ) -> None:
-        """Add a member without an id at once, or give it an id to join with (KIP-394)."""
+        """Add a new member at once, or give it an id with which it must join again (KIP-394)."""
         prefix = client if request.instance == NO_INSTANCE else request.instance
         member_id = f"{prefix}-{self._host.choices.network.below(_ID_END):08x}"
         if request.instance != NO_INSTANCE and request.instance in group.static_members:
@@ -308,7 +312,7 @@ class GroupCoordinator:
 
     def _expire_pending(self, task: tuple[Group, str]) -> None:
         group, member_id = task
-        if self._is_here(group) and member_id in group.pending_members:
+        if self._still_coordinates(group) and member_id in group.pending_members:
             del group.pending_members[member_id]
             self._try_complete_join(group)
 
@@ -345,7 +349,7 @@ class GroupCoordinator:
             if request.instance == NO_INSTANCE:
                 self._add_member(group, request, request.member, client, answer)
             elif self._switches.coordinator_exception_answered:
-                # The coordinator only throws an IllegalStateException.
+                # Kafka throws an IllegalStateException here. Without the switch it does not answer.
                 answer(JoinGroupResponse(errors.UNKNOWN_SERVER_ERROR))
             return
         error = self._member_error(group, request.member, request.instance, joins=True)
@@ -353,9 +357,9 @@ class GroupCoordinator:
             answer(JoinGroupResponse(error, member=request.member))
             return
         member = group.members[request.member]
-        is_same = member.protocols == request.protocols
-        leads_stable = group.state == STABLE and member.id == group.leader
-        if group.state == PREPARING_REBALANCE or not is_same or leads_stable:
+        has_same_protocols = member.protocols == request.protocols
+        leads_stable_group = group.state == STABLE and member.id == group.leader
+        if group.state == PREPARING_REBALANCE or not has_same_protocols or leads_stable_group:
             member.protocols = request.protocols
             member.session_timeout_us = request.session_timeout_us
             member.rebalance_timeout_us = request.rebalance_timeout_us
@@ -365,7 +369,7 @@ class GroupCoordinator:
             else:
                 self._prepare_rebalance(group, f"{member.client} joins again")
         elif group.state in (COMPLETING_REBALANCE, STABLE):
-            # The member has missed the answer, or joins without need. The generation continues.
+            # The member has missed its answer, or joins without a reason. The generation continues.
             if member.id == group.leader and self._fails_without_assignor(group):
                 return
             self._restart_session(group, member)
@@ -382,7 +386,7 @@ class GroupCoordinator:
     ) -> None:
         """Replace a static member that has come back, and fence its former session.
 
-        In a stable group it gets the same partitions again, and no other member notices
+        In a stable group the member gets the same partitions again, and no other member notices
         (``updateStaticMemberAndRebalance``).
         """
         member = group.members[group.static_members[request.instance]]
@@ -397,14 +401,15 @@ class GroupCoordinator:
         self._restart_session(group, member)
         member.protocols = request.protocols
         if self._generation_continues(group):
-            # Without `skip_assignment` a leader would assign, so the former member id leads.
+            # A leader that cannot skip the assignment would assign again. So the response names the
+            # former member id as the leader.
             if self._switches.static_leader_skips_assignment:
                 response = self._join_response(group, member)
                 response.skip_assignment = was_leader
             else:
                 response = JoinGroupResponse(errors.NONE, group.generation, group.protocol, leader, member.id)
             if self._switches.static_rejoin_rebalances == WITH_OTHER_PROTOCOL:
-                self._store(group, lambda error: answer(self._or_refused(response, error)))
+                self._store(group, lambda error: answer(self._or_error(response, error)))
             else:
                 answer(response)
         else:
@@ -426,13 +431,13 @@ class GroupCoordinator:
         return group.selected_protocol(java_hash_place if by_java else scala_hash_place)
 
     @staticmethod
-    def _or_refused(response: JoinGroupResponse, error: str) -> JoinGroupResponse:
+    def _or_error(response: JoinGroupResponse, error: str) -> JoinGroupResponse:
         if error == errors.NONE:
             return response
         return JoinGroupResponse(_error_of_append(error), member=response.member)
 
     def _member_error(self, group: Group, member: str, instance: str, *, joins: bool = False) -> str:
-        """Return the error unless a request is from a member (``validateCurrentMember``)."""
+        """Return the error if the sender is not a current member (``validateCurrentMember``)."""
         if instance != NO_INSTANCE and self._switches.static_membership:
             current = group.static_members.get(instance)
             if current is None:
@@ -442,7 +447,7 @@ class GroupCoordinator:
                 return errors.FENCED_INSTANCE_ID
         return errors.NONE if member in group.members else errors.UNKNOWN_MEMBER_ID
 
-    def _is_here(self, group: Group) -> bool:
+    def _still_coordinates(self, group: Group) -> bool:
         return self._groups.get(group.id) is group
 
     # Rebalances
@@ -456,9 +461,9 @@ class GroupCoordinator:
     def _prepare_rebalance(self, group: Group, reason: str) -> None:
         """Begin a rebalance, and wait until all members have joined again or until its timeout.
 
-        It models ``prepareRebalance``, ``DelayedJoin`` and ``InitialDelayedJoin``. An empty group
-        waits for a delay, possibly 0, for members that are about to start (KIP-134). It does not
-        wait for pending members.
+        Modelled on ``prepareRebalance``, ``DelayedJoin`` and ``InitialDelayedJoin``. An empty group
+        instead waits for a delay, possibly 0, during which more members may start (KIP-134). It
+        does not wait for pending members.
         """
         if group.state == PREPARING_REBALANCE:
             self._try_complete_join(group)
@@ -496,11 +501,15 @@ class GroupCoordinator:
             self._complete_join(group)
 
     def _is_current(self, group: Group, rebalance: int) -> bool:
-        return self._is_here(group) and group.rebalances == rebalance and group.state == PREPARING_REBALANCE
+        return (
+            self._still_coordinates(group)
+            and group.rebalances == rebalance
+            and group.state == PREPARING_REBALANCE
+        )
 
     def _try_complete_join(self, group: Group) -> None:
-        waits = group.initial_wait_us is not None
-        if group.state == PREPARING_REBALANCE and not waits and group.have_all_joined():
+        is_delayed = group.initial_wait_us is not None
+        if group.state == PREPARING_REBALANCE and not is_delayed and group.have_all_joined():
             self._complete_join(group)
 
     def _expire_join(self, task: tuple[Group, int]) -> None:
@@ -560,7 +569,7 @@ class GroupCoordinator:
         """Remove members that do not sync, so that the others do not wait forever (KAFKA-12890)."""
         group, generation = task
         if (
-            not self._is_here(group)
+            not self._still_coordinates(group)
             or group.generation != generation
             or group.state not in (COMPLETING_REBALANCE, STABLE)
         ):
@@ -596,7 +605,7 @@ class GroupCoordinator:
         request = exchange.request
 
         def answer(response: SyncGroupResponse) -> None:
-            self._reject(exchange, response.error)
+            self._report_rejection(exchange, response.error)
             self._respond(exchange, response)
 
         error = self._partition_error(request.group)
@@ -625,7 +634,7 @@ class GroupCoordinator:
     def _fails_without_assignor(self, group: Group) -> bool:
         """Return whether the coordinator fails because a member lacks the group's assignor.
 
-        It fails when it answers the leader or writes the generation.
+        The coordinator fails when it answers the leader or writes the generation.
         """
         return not self._switches.coordinator_exception_answered and any(
             all(name != group.protocol for name, _ in member.protocols) for member in group.members.values()
@@ -634,8 +643,8 @@ class GroupCoordinator:
     def _store_assignment(self, group: Group, assignments: Mapping[str, tuple[str, ...]]) -> None:
         generation = group.generation
 
-        def stored(error: str) -> None:
-            if not self._is_here(group) or (group.state, group.generation) != (
+        def on_stored(error: str) -> None:
+            if not self._still_coordinates(group) or (group.state, group.generation) != (
                 COMPLETING_REBALANCE,
                 generation,
             ):
@@ -649,7 +658,7 @@ class GroupCoordinator:
 
         for member in group.members.values():
             member.partitions = assignments.get(member.id, ())
-        self._store(group, stored)
+        self._store(group, on_stored)
 
     def _become_stable(self, group: Group) -> None:
         group.state = STABLE
@@ -682,24 +691,25 @@ class GroupCoordinator:
         )
 
     def _when_stored(self, group: Group, answer: Callable[[str], None]) -> None:
-        """Answer once all writes to the group's partition are committed; before KIP-848 at once.
+        """Call *answer* once all earlier writes to the group's partition are committed.
 
-        The answer has an error if that takes too long.
+        After a timeout *answer* gets an error. Before KIP-848 *answer* is called at once.
         """
         if self._switches.group_responses_wait_for_writes:
             self._log.when_committed(group.partition, self._config.offsets_commit_timeout_us, answer)
         else:
             answer(errors.NONE)
 
-    def _counts_despite(self, error: str) -> bool:
-        """Return whether a write counts although its client no longer waits for it.
+    def _takes_effect_despite(self, error: str) -> bool:
+        """Return whether a commit takes effect although its write ended with an error.
 
-        Since 4.0 it does: it is in memory, and answers wait for the log.
+        Since 4.0 it does after a timeout: the commit is in memory, and later answers wait for the
+        log.
         """
         return error == errors.REQUEST_TIMED_OUT and self._switches.group_responses_wait_for_writes
 
     def _answer_when_stored(self, group: Group, result: str, answer: Callable[[str], None]) -> None:
-        """Answer with *result* once the writes that it may depend on are committed."""
+        """Answer with *result* once the earlier writes on which it may depend are committed."""
         self._when_stored(
             group, lambda error: answer(result if error == errors.NONE else _error_of_wait(error))
         )
@@ -710,7 +720,7 @@ class GroupCoordinator:
         request = exchange.request
 
         def answer(response: ConsumerGroupHeartbeatResponse) -> None:
-            self._reject(exchange, response.error)
+            self._report_rejection(exchange, response.error)
             self._respond(exchange, response)
 
         error = self._consumer_groups.request_error(request)
@@ -729,7 +739,7 @@ class GroupCoordinator:
             )
 
     def _consumers_of(self, request: ConsumerGroupHeartbeatRequest) -> ConsumerGroup | None:
-        """Return the members of a group with the protocol of KIP-848, if it is one.
+        """Return the members of a group with the protocol of KIP-848, None for a classic group.
 
         An empty group adopts the protocol of its first member (``getOrMaybeCreateConsumerGroup``).
         """
@@ -746,9 +756,10 @@ class GroupCoordinator:
         return None if group is None else group.consumers
 
     def _accepts_classic(self, group: Group) -> bool:
-        """Return whether a group accepts classic members.
+        """Return whether members with the classic protocol can join a group.
 
-        An empty group of KIP-848 is deleted for them (``maybeDeleteEmptyConsumerGroup``).
+        If the group is empty and has the protocol of KIP-848, delete its state so that they can
+        (``maybeDeleteEmptyConsumerGroup``).
         """
         if group.consumers is None:
             return True
@@ -764,7 +775,7 @@ class GroupCoordinator:
         request = exchange.request
 
         def answer(error: str) -> None:
-            self._reject(exchange, error)
+            self._report_rejection(exchange, error)
             self._respond(exchange, HeartbeatResponse(error))
 
         error = self._partition_error(request.group)
@@ -810,7 +821,11 @@ class GroupCoordinator:
         """Remove a member whose session has expired, unless it waits for an answer."""
         group, member = task
         member.is_watched = False
-        if not self._is_here(group) or group.members.get(member.id) is not member or member.awaits():
+        if (
+            not self._still_coordinates(group)
+            or group.members.get(member.id) is not member
+            or member.awaits_answer()
+        ):
             return
         if self._host.clock.now_us < member.deadline_us:
             self._watch_session(group, member)
@@ -837,7 +852,7 @@ class GroupCoordinator:
             error = self._leave(group, request)
 
         def answer(error: str) -> None:
-            self._reject(exchange, error)
+            self._report_rejection(exchange, error)
             self._respond(exchange, LeaveGroupResponse(error))
 
         if error != errors.NONE or group is None:
@@ -846,7 +861,7 @@ class GroupCoordinator:
             self._answer_when_stored(group, error, answer)
 
     def _leave(self, group: Group, request: LeaveGroupRequest) -> str:
-        """Remove a member that leaves; return an error if there is none.
+        """Remove a member that leaves, or return an error if there is no such member.
 
         An administrator names a static member only by its instance id (KIP-345).
         """
@@ -855,8 +870,8 @@ class GroupCoordinator:
             name = group.static_members[request.instance]
         if name in group.pending_members:
             if request.instance != NO_INSTANCE and not self._switches.unknown_instance_ids_refused:
-                # The instance id is looked up first; an unknown one makes the coordinator fail, as
-                # in a join.
+                # The coordinator looks up the instance id first. If the id is unknown, the
+                # coordinator fails, as in a join.
                 is_static = request.instance in group.static_members
                 return errors.FENCED_INSTANCE_ID if is_static else errors.UNKNOWN_SERVER_ERROR
             del group.pending_members[name]
@@ -885,18 +900,18 @@ class GroupCoordinator:
             else:
                 error = errors.ILLEGAL_GENERATION
         if error != errors.NONE or group is None:
-            self._reject(exchange, error)
+            self._report_rejection(exchange, error)
             self._respond(exchange, OffsetCommitResponse(dict.fromkeys(request.offsets, error)))
             return
         member = group.members.get(request.member)
         if member is not None:
             self._restart_session(group, member)
 
-        def stored(error: str) -> None:
-            self._reject(exchange, error)
+        def on_stored(error: str) -> None:
+            self._report_rejection(exchange, error)
             self._respond(exchange, OffsetCommitResponse(dict.fromkeys(request.offsets, error)))
 
-        self._store_offsets(group, request.member, request.generation, request.offsets, stored)
+        self._store_offsets(group, request.member, request.generation, request.offsets, on_stored)
 
     def _commit_error(self, group: Group, request: OffsetCommitRequest) -> str:
         """Return why a commit is refused (``validateOffsetCommit``)."""
@@ -921,18 +936,18 @@ class GroupCoordinator:
         on_complete: Callable[[str], None],
     ) -> None:
         now_us = self._host.clock.now_us
-        committed, generation_now = self._positioned(group, offsets), group.generation
+        committed, generation_now = self._with_positions(group, offsets), group.generation
         for name in offsets:
             group.in_flight[name] = group.in_flight.get(name, 0) + 1
 
-        def stored(error: str) -> None:
+        def on_stored(error: str) -> None:
             for name in offsets:
                 group.in_flight[name] -= 1
                 if not group.in_flight[name]:
                     del group.in_flight[name]
-                if error == errors.NONE or self._counts_despite(error):
+                if error == errors.NONE or self._takes_effect_despite(error):
                     group.apply_offset(name, committed[name])
-            if error == errors.NONE and self._is_here(group):
+            if error == errors.NONE and self._still_coordinates(group):
                 pairs = tuple(offsets.items())
                 self._host.emit(
                     OffsetsCommitted, self._broker, group.id, member, generation, generation_now, pairs
@@ -941,10 +956,10 @@ class GroupCoordinator:
             on_complete(_error_of_append(error))
 
         records = (offset_record(group.id, name, offset, now_us) for name, offset in offsets.items())
-        self._append(group, records, stored)
+        self._append(group, records, on_stored)
 
-    def _positioned(self, group: Group, offsets: Mapping[str, int]) -> dict[str, CommittedOffset]:
-        """Return commits with positions in the order of the log."""
+    def _with_positions(self, group: Group, offsets: Mapping[str, int]) -> dict[str, CommittedOffset]:
+        """Return offsets as commits. Their positions are in the order of the log."""
         now_us = self._host.clock.now_us
         commits = {}
         for name, offset in offsets.items():
@@ -953,11 +968,14 @@ class GroupCoordinator:
         return commits
 
     def _handle_txn_offset_commit(self, exchange: Exchange[TxnOffsetCommitRequest]) -> None:
-        """Store offsets until the transaction's marker (``doTxnCommitOffsets``, KIP-447)."""
+        """Store offsets that take effect with the transaction's marker.
+
+        See ``doTxnCommitOffsets`` and KIP-447.
+        """
         request = exchange.request
 
         def answer(error: str) -> None:
-            self._reject(exchange, error)
+            self._report_rejection(exchange, error)
             self._respond(exchange, TxnOffsetCommitResponse(dict.fromkeys(request.offsets, error)))
 
         error = self._partition_error(request.group)
@@ -970,19 +988,19 @@ class GroupCoordinator:
             f"{CONSUMER_OFFSETS}-{partition_for(request.group, self._config.offsets_topic_partitions)}"
         )
 
-        def verified(outcome: dict[str, str]) -> None:
-            self._commit_verified(request, outcome.get(partition, errors.NONE), answer)
+        def on_verified(outcome: dict[str, str]) -> None:
+            self._finish_txn_commit(request, outcome.get(partition, errors.NONE), answer)
 
         self._replicas.verify_transaction(
             *(request.transactional_id, request.producer_id, request.producer_epoch),
             (partition,),
-            verified,
+            on_verified,
         )
 
-    def _commit_verified(
+    def _finish_txn_commit(
         self, request: TxnOffsetCommitRequest, error: str, answer: Callable[[str], None]
     ) -> None:
-        """Store the offsets if the transaction has the group's partition by now (KIP-890)."""
+        """Store the offsets, unless the transaction lacks the group's partition (KIP-890)."""
         if error == errors.NONE:
             error = self._partition_error(request.group)
         if error != errors.NONE:
@@ -990,8 +1008,8 @@ class GroupCoordinator:
             return
         group = self._groups.get(request.group)
         if group is None and request.generation != NO_GENERATION and self._switches.group_id_not_found_error:
-            is_named = self._switches.specific_transactional_commit_errors
-            answer(errors.GROUP_ID_NOT_FOUND if is_named else errors.ILLEGAL_GENERATION)
+            is_specific = self._switches.specific_transactional_commit_errors
+            answer(errors.GROUP_ID_NOT_FOUND if is_specific else errors.ILLEGAL_GENERATION)
             return
         if group is None:
             group = self._new_group(request.group)
@@ -1009,8 +1027,10 @@ class GroupCoordinator:
         names_member = request.generation != NO_GENERATION or request.member != NO_MEMBER
         if names_member and group.consumers is not None:
             error = self._consumer_groups.commit_error(group.consumers, request)
-            is_named = self._switches.specific_transactional_commit_errors
-            return errors.ILLEGAL_GENERATION if error == errors.STALE_MEMBER_EPOCH and not is_named else error
+            is_specific = self._switches.specific_transactional_commit_errors
+            return (
+                errors.ILLEGAL_GENERATION if error == errors.STALE_MEMBER_EPOCH and not is_specific else error
+            )
         if not names_member or (request.generation == NO_GENERATION and group.state == EMPTY):
             return errors.NONE
         error = self._member_error(group, request.member, request.instance)
@@ -1022,12 +1042,12 @@ class GroupCoordinator:
         self, group: Group, request: TxnOffsetCommitRequest, answer: Callable[[str], None]
     ) -> None:
         now_us = self._host.clock.now_us
-        committed = self._positioned(group, request.offsets)
+        committed = self._with_positions(group, request.offsets)
         pending = group.pending_offsets.setdefault(request.producer_id, {})
         pending.update(committed)
 
-        def stored(error: str) -> None:
-            if error != errors.NONE and not self._counts_despite(error):
+        def on_stored(error: str) -> None:
+            if error != errors.NONE and not self._takes_effect_despite(error):
                 pending = group.pending_offsets.get(request.producer_id, {})
                 for name, offset in committed.items():
                     if pending.get(name) is offset:
@@ -1040,7 +1060,7 @@ class GroupCoordinator:
         self._append(
             group,
             records,
-            stored,
+            on_stored,
             producer_id=request.producer_id,
             producer_epoch=request.producer_epoch,
         )
@@ -1052,7 +1072,7 @@ class GroupCoordinator:
         if error == errors.NONE and group is not None and group.consumers is not None:
             error = self._consumer_groups.fetch_error(group.consumers, request)
         if error == errors.NONE and group is not None and request.require_stable:
-            # After any error the client must look for the coordinator again
+            # Any error makes the client look for the coordinator again
             # (``handleOffsetFetchException``).
             self._when_stored(
                 group,
@@ -1066,7 +1086,7 @@ class GroupCoordinator:
     def _answer_offset_fetch(self, exchange: Exchange[OffsetFetchRequest], error: str) -> None:
         request = exchange.request
         if error != errors.NONE:
-            self._reject(exchange, error)
+            self._report_rejection(exchange, error)
             failed = dict.fromkeys(request.partitions, (error, NO_OFFSET_COMMITTED))
             self._respond(exchange, OffsetFetchResponse(failed, error))
             return
@@ -1086,13 +1106,16 @@ class GroupCoordinator:
     def _is_unstable(self, group: Group, name: str) -> bool:
         """Return whether the committed offset of a partition may be about to change.
 
-        A transaction can change it, and before KIP-848 an unreplicated commit can, too.
+        An open transaction may change it. Before KIP-848 an unreplicated commit may change it, too.
         """
-        waits = self._switches.group_responses_wait_for_writes
-        return group.is_pending(name) if waits else group.is_unstable(name)
+        responses_wait = self._switches.group_responses_wait_for_writes
+        return group.is_pending(name) if responses_wait else group.is_unstable(name)
 
     def _expire_offsets(self) -> bool:
-        """Remove old offsets and idle groups (``cleanupGroupMetadata``); return if any are left."""
+        """Remove old offsets and idle groups. Return whether any offsets are left.
+
+        See ``cleanupGroupMetadata``.
+        """
         now_us = self._host.clock.now_us
         for group in list(self._groups.values()):
             expired = self._expired_offsets(group, now_us)
@@ -1114,10 +1137,11 @@ class GroupCoordinator:
     def _expired_offsets(self, group: Group, now_us: int) -> dict[str, int]:
         """Return the expired offsets of a group.
 
-        If a group has long been empty, all of its offsets expire, regardless of their age. If it
-        has members, old offsets expire in topics to which no member subscribes. In a classic group
-        that never had members, and in a group whose coordinator assigns, only the age of an offset
-        counts. Before KIP-211 this was so in every group. See
+        In a classic group whose members have all left, all offsets expire when the group has been
+        empty for long enough, regardless of their age. In other groups an offset expires when it is
+        old enough. These are groups with members, groups that never had members, and groups whose
+        coordinator assigns. But an offset does not expire while a member subscribes to its topic,
+        or while a classic group rebalances. Before KIP-211 only the age of an offset counted. See
         ``GroupMetadata.removeExpiredOffsets``, ``ClassicGroup.offsetExpirationCondition`` and
         ``OffsetMetadataManager.cleanupExpiredOffsets``.
         """

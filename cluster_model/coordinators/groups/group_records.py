@@ -1,8 +1,8 @@
 """Encodes groups as records in ``__consumer_offsets`` (``GroupMetadataManager.scala``).
 
 There are two kinds of records: the state of a group in a generation, and the committed offset of a
-partition. A group whose coordinator assigns has other records for its state
-(`consumer_group_records`).
+partition. The first word of a record's key is its kind. For a group with the protocol of KIP-848,
+`consumer_group_records` encodes the state in other records.
 """
 
 from collections.abc import Iterable, Iterator
@@ -25,7 +25,7 @@ _OFFSET: Final = "offset"
 
 
 def group_record(group: Group, now_us: int) -> CoordinatorRecord:
-    """Return the record of a group: its generation, members and assignments."""
+    """Return the record of a group's generation, members and assignments."""
     members = [
         {
             "id": member.id,
@@ -61,7 +61,7 @@ def offset_tombstone(group: str, partition: str) -> CoordinatorRecord:
 
 
 def offsets_in(batch: RecordBatch) -> Iterator[tuple[int, str, str, int]]:
-    """Yield each offset commit in a batch: its position in the log, group, partition and offset."""
+    """Yield the position in the log, group, partition and offset of each commit in a batch."""
     for (position, _), record in zip(batch.records(), records_of(batch), strict=True):
         kind, _, rest = record.key.partition(" ")
         if kind == _OFFSET and record.value is not None:
@@ -69,13 +69,15 @@ def offsets_in(batch: RecordBatch) -> Iterator[tuple[int, str, str, int]]:
             yield position, group, partition, record.value["offset"]
 
 
-def groups_in(number: int, batches: Iterable[RecordBatch], switches: GroupSwitches) -> dict[str, Group]:
+def groups_in(
+    partition_number: int, batches: Iterable[RecordBatch], switches: GroupSwitches
+) -> dict[str, Group]:
     """Return the groups in a partition of ``__consumer_offsets`` (``doLoadGroupsAndOffsets``)."""
     groups: dict[str, Group] = {}
 
     def group_named(name: str) -> Group:
         if name not in groups:
-            groups[name] = Group(name, number)
+            groups[name] = Group(name, partition_number)
         return groups[name]
 
     end = 0
@@ -106,7 +108,11 @@ def groups_in(number: int, batches: Iterable[RecordBatch], switches: GroupSwitch
 
 
 def _settle_protocol(group: Group) -> None:
-    """Set the protocol of a group to that of its last records; a group of the other one is gone."""
+    """Give a loaded group the protocol of its last records.
+
+    If a group no longer has the protocol of KIP-848, tombstones have reset its epoch and removed
+    its members.
+    """
     consumers = group.consumers
     if consumers is not None and (consumers.epoch or consumers.members):
         group.state = consumers.state

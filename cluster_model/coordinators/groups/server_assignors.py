@@ -1,7 +1,8 @@
-"""Divides partitions among members, as coordinator (KIP-848, ``group.consumer.assignors``).
+"""Assigns partitions to the members of a group on its coordinator (KIP-848).
 
-An assignor gets the members with their topics and previous targets, and the number of partitions of
-each topic.
+The setting ``group.consumer.assignors`` selects assignors. An assignor gets the members, each with
+its topics and its previous target, and the number of partitions of each topic. It returns the
+target assignment.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -16,7 +17,10 @@ Target = dict[str, tuple[str, ...]]
 
 
 class MemberSpec(NamedTuple):
-    """An assignor's view of a member (``MemberSubscriptionAndAssignmentImpl``)."""
+    """An assignor's view of a member (``MemberSubscriptionAndAssignmentImpl``).
+
+    ``target`` are the member's partitions in the previous target assignment.
+    """
 
     instance: str
     topics: tuple[str, ...]
@@ -37,17 +41,20 @@ def _partitions(topics: Mapping[str, int]) -> Iterator[str]:
 
 
 def _by_range(members: Members, topics: Mapping[str, int]) -> Target:
-    """Assign adjacent partitions, first to static members by id (``RangeAssignor.java``)."""
+    """Assign each member adjacent partitions of each topic (``RangeAssignor.java``).
+
+    Static members come first, ordered by instance id, then the others, ordered by member id.
+    """
     in_order = sorted(members, key=lambda name: _range_order(name, members[name]))
     target: dict[str, list[str]] = {name: [] for name in members}
     for topic in sorted(topics):
-        readers = [name for name in in_order if topic in members[name].topics]
+        subscribers = [name for name in in_order if topic in members[name].topics]
         partitions = partitions_of(topic, topics[topic])
-        if not readers:
+        if not subscribers:
             continue
-        share, remainder = divmod(len(partitions), len(readers))
+        share, remainder = divmod(len(partitions), len(subscribers))
         begin = 0
-        for index, name in enumerate(readers):
+        for index, name in enumerate(subscribers):
             end = begin + share + (index < remainder)
             target[name] += partitions[begin:end]
             begin = end
@@ -75,40 +82,42 @@ def _uniform(members: Members, topics: Mapping[str, int]) -> Target:
 
 
 def _uniform_homogeneous(assigned: dict[str, list[str]], topics: Mapping[str, int]) -> Target:
-    """Assign to members with equal subscriptions: each meets its quota of partitions.
+    """Assign partitions to members with equal subscriptions, so that each member meets its quota.
 
-    The first members have a higher quota if needed (``UniformHomogeneousAssignmentBuilder``).
+    The quotas differ by at most one; the first members have the higher quota
+    (``UniformHomogeneousAssignmentBuilder``).
     """
     partitions = list(_partitions(topics))
-    owned = {partition for names in assigned.values() for partition in names}
+    owned = {partition for own_partitions in assigned.values() for partition in own_partitions}
     unassigned = [partition for partition in partitions if partition not in owned]
     least, remainder = divmod(len(partitions), len(assigned))
     quotas = {name: least + (index < remainder) for index, name in enumerate(assigned)}
-    for name, names in assigned.items():
-        unassigned += names[quotas[name] :]
-        del names[quotas[name] :]
-    for name, names in assigned.items():
-        free = quotas[name] - len(names)
-        names.extend(unassigned[:free])
-        del unassigned[:free]
+    for name, own_partitions in assigned.items():
+        unassigned += own_partitions[quotas[name] :]
+        del own_partitions[quotas[name] :]
+    for name, own_partitions in assigned.items():
+        missing_count = quotas[name] - len(own_partitions)
+        own_partitions.extend(unassigned[:missing_count])
+        del unassigned[:missing_count]
     assert not unassigned, "partitions were left unassigned"
-    return {name: tuple(names) for name, names in assigned.items()}
+    return {name: tuple(own_partitions) for name, own_partitions in assigned.items()}
 
 
 def _uniform_heterogeneous(
     members: Members, assigned: dict[str, list[str]], topics: Mapping[str, int]
 ) -> Target:
-    """Assign to members with different subscriptions.
+    """Assign partitions to members with different subscriptions.
 
-    Each free partition goes to the subscriber with the fewest, then partitions move as long as that
-    improves the balance. ``UniformHeterogeneousAssignmentBuilder`` does the same in another order.
+    Each free partition goes to the subscriber with the fewest partitions. Then partitions move
+    between members as long as moves improve the balance. Kafka's
+    ``UniformHeterogeneousAssignmentBuilder`` does the same in another order.
     """
-    readers: dict[str, Sequence[str]] = {
+    subscribers: dict[str, Sequence[str]] = {
         topic: [name for name in members if topic in members[name].topics] for topic in topics
     }
-    owned = {partition for names in assigned.values() for partition in names}
+    owned = {partition for own_partitions in assigned.values() for partition in own_partitions}
     for partition in _partitions(topics):
-        candidates = readers[partition.rpartition("-")[0]]
+        candidates = subscribers[partition.rpartition("-")[0]]
         if partition not in owned and candidates:
             fewest = min(candidates, key=lambda name: len(assigned[name]))
             assigned[fewest].append(partition)
@@ -117,14 +126,14 @@ def _uniform_heterogeneous(
         is_moving = False
         for owner in sorted(assigned, key=lambda name: -len(assigned[name])):
             for partition in reversed(assigned[owner]):
-                candidates = readers[partition.rpartition("-")[0]]
+                candidates = subscribers[partition.rpartition("-")[0]]
                 fewest = min(candidates, key=lambda name: len(assigned[name]))
                 if len(assigned[fewest]) + 1 < len(assigned[owner]):
                     assigned[owner].remove(partition)
                     assigned[fewest].append(partition)
                     is_moving = True
                     break
-    return {name: tuple(names) for name, names in assigned.items()}
+    return {name: tuple(own_partitions) for name, own_partitions in assigned.items()}
 
 
 SERVER_ASSIGNORS: Final[Mapping[str, ServerAssignor]] = {UNIFORM: _uniform, RANGE: _by_range}

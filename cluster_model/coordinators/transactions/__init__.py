@@ -1,1 +1,1 @@
-"""Models the transaction coordinator, its transactional ids and its markers (KIP-98, KIP-890)."""
+"""Models the transaction coordinator with its ids and markers (KIP-98, KIP-890)."""

@@ -34,7 +34,7 @@ from harrow.cluster_model.coordinators.transactions.transaction_metadata import 
     is_epoch_exhausted,
 )
 from harrow.cluster_model.coordinators.transactions.transaction_state_manager import (
-    CoordinatedId,
+    IdLookup,
     TransactionStateManager,
 )
 from harrow.cluster_model.events import OpenTransactionFenced
@@ -76,18 +76,18 @@ class TransactionCoordinator:
             host,
             CoordinatorLog(TRANSACTION_STATE, host, replicas),
             config.transaction_topic_partitions,
-            self._transaction_opened,
-            self._finish,
+            self._schedule_timeout_check,
+            self._complete_prepared,
             waits_for_commit=switches.coordinator_load_waits_for_commit,
         )
         self._markers = TransactionMarkerChannel(host, metadata, self._states, switches)
-        self._aborting = PeriodicTask(host, config.transaction_abort_interval_us, self._abort_timed_out)
-        self._expiring = PeriodicTask(host, config.transactional_id_cleanup_interval_us, self._expire)
+        self._timeout_task = PeriodicTask(host, config.transaction_abort_interval_us, self._abort_timed_out)
+        self._expiry_task = PeriodicTask(host, config.transactional_id_cleanup_interval_us, self._expire)
 
     def start(self) -> None:
         """Start the tasks that abort timed-out transactions and expire transactional ids."""
-        self._aborting.start()
-        self._expiring.start()
+        self._timeout_task.start()
+        self._expiry_task.start()
 
     def close(self) -> None:
         """Forget all transactional ids, and send no more markers."""
@@ -97,7 +97,7 @@ class TransactionCoordinator:
     # Elections
 
     def on_election(self, partition: int, leader_epoch: int) -> None:
-        """Load a partition, and end the transactions that its former coordinator has prepared."""
+        """Load a partition, and complete the transactions that its former coordinator prepared."""
         if self._states.load(partition, leader_epoch):
             self._markers.forget(partition)
 
@@ -105,7 +105,7 @@ class TransactionCoordinator:
         self._states.unload(partition)
         self._markers.forget(partition)
 
-    def _finish(self, coordinator_epoch: int, metadata: TransactionMetadata) -> None:
+    def _complete_prepared(self, coordinator_epoch: int, metadata: TransactionMetadata) -> None:
         if metadata.state == PREPARE_COMMIT and not self._switches.new_coordinator_completes_commit:
             metadata.current = replace(metadata.current, state=PREPARE_ABORT)
         transition = metadata.prepare_complete(self._host.clock.now_us)
@@ -116,7 +116,7 @@ class TransactionCoordinator:
     def init_producer_id(
         self, request: InitProducerIdRequest, respond: Callable[[InitProducerIdResponse], None]
     ) -> None:
-        """Give a producer its id and epoch, after aborting its predecessor's open transaction."""
+        """Give a producer its id and epoch, once no transaction of its predecessor is open."""
         if not 0 < request.transaction_timeout_us <= self._config.transaction_max_timeout_us:
             respond(_no_producer(errors.INVALID_TRANSACTION_TIMEOUT))
         else:
@@ -128,7 +128,11 @@ class TransactionCoordinator:
         respond: Callable[[InitProducerIdResponse], None],
         new_producer_id: int,
     ) -> None:
-        """Handle the request. An earlier attempt has got *new_producer_id* if it needed one."""
+        """Handle an InitProducerId request.
+
+        At first *new_producer_id* is `NO_PRODUCER_ID`. If the request needs a new producer id, this
+        method is called again with the new id.
+        """
         now_us = self._host.clock.now_us
         lookup = self._states.find(request.transactional_id)
         if lookup.error == errors.NONE and lookup.metadata is None and new_producer_id != NO_PRODUCER_ID:
@@ -136,7 +140,7 @@ class TransactionCoordinator:
                 request.transactional_id, new_producer_id, request.transaction_timeout_us, now_us
             )
             lookup = self._states.put_if_absent(created)
-            self._expiring.request()
+            self._expiry_task.request()
         if lookup.error != errors.NONE:
             respond(_no_producer(lookup.error))
             return
@@ -149,11 +153,11 @@ class TransactionCoordinator:
             respond(_no_producer(error))
             return
         if metadata.state == ONGOING:
-            self._fence(metadata, partial(_retry_after_abort, respond), is_timed_out=False)
+            self._fence(metadata, partial(_answer_after_fence, respond), is_timed_out=False)
             return
-        expected = request.producer_epoch if request.producer_id != NO_PRODUCER_ID else None
+        expected_epoch = request.producer_epoch if request.producer_id != NO_PRODUCER_ID else None
         transition: Transition | str
-        if is_epoch_exhausted(metadata.producer_epoch) and expected in (None, metadata.producer_epoch):
+        if is_epoch_exhausted(metadata.producer_epoch) and expected_epoch in (None, metadata.producer_epoch):
             if new_producer_id == NO_PRODUCER_ID:
                 self._init_with_new_id(request, respond)
                 return
@@ -161,10 +165,10 @@ class TransactionCoordinator:
                 new_producer_id,
                 request.transaction_timeout_us,
                 now_us,
-                keeps_last_epoch=expected is not None,
+                keeps_last_epoch=expected_epoch is not None,
             )
         else:
-            transition = metadata.prepare_new_epoch(request.transaction_timeout_us, expected, now_us)
+            transition = metadata.prepare_new_epoch(request.transaction_timeout_us, expected_epoch, now_us)
         if isinstance(transition, str):
             respond(_no_producer(self._fenced_error()))
         else:
@@ -172,19 +176,19 @@ class TransactionCoordinator:
                 request.transactional_id,
                 lookup.coordinator_epoch,
                 transition,
-                partial(_initialised, respond, transition),
+                partial(_answer_init, respond, transition),
             )
 
     def _init_with_new_id(
         self, request: InitProducerIdRequest, respond: Callable[[InitProducerIdResponse], None]
     ) -> None:
-        def generated(answer: InitProducerIdResponse) -> None:
+        def on_generated(answer: InitProducerIdResponse) -> None:
             if answer.error != errors.NONE:
                 respond(_no_producer(answer.error))
             else:
                 self._init(request, respond, answer.producer_id)
 
-        self._generate_producer_id(generated)
+        self._generate_producer_id(on_generated)
 
     def _init_error(self, request: InitProducerIdRequest, metadata: TransactionMetadata) -> str:
         if metadata.pending_state is not None:
@@ -231,7 +235,7 @@ class TransactionCoordinator:
     def add_offsets(
         self, request: AddOffsetsToTxnRequest, respond: Callable[[AddOffsetsToTxnResponse], None]
     ) -> None:
-        """Add the partition with the offsets of a group."""
+        """Add the partition of ``__consumer_offsets`` that has the offsets of a group."""
         number = partition_for(request.group, self._config.offsets_topic_partitions)
         self._add(
             *(request.transactional_id, request.producer_id, request.producer_epoch),
@@ -275,8 +279,8 @@ class TransactionCoordinator:
         missing = errors.TRANSACTION_ABORTABLE if is_abortable else errors.INVALID_TXN_STATE
         return {name: errors.NONE if name in metadata.partitions else missing for name in request.partitions}
 
-    def _producer_error(self, lookup: CoordinatedId, producer_id: int, producer_epoch: int) -> str:
-        """Return the error if this coordinator does not know a transaction of a producer."""
+    def _producer_error(self, lookup: IdLookup, producer_id: int, producer_epoch: int) -> str:
+        """Return why a producer may not use its transactional id here, or `errors.NONE`."""
         if lookup.error != errors.NONE:
             return lookup.error
         if lookup.metadata is None or lookup.metadata.producer_id != producer_id:
@@ -291,23 +295,23 @@ class TransactionCoordinator:
         return producer_epoch != metadata.producer_epoch
 
     def _fenced_error(self) -> str:
-        is_named = self._switches.producer_fenced_error
-        return errors.PRODUCER_FENCED if is_named else errors.INVALID_PRODUCER_EPOCH
+        has_own_error = self._switches.producer_fenced_error
+        return errors.PRODUCER_FENCED if has_own_error else errors.INVALID_PRODUCER_EPOCH
 
     # EndTxn
 
     def end_transaction(self, request: EndTxnRequest, respond: EndTxnCallback) -> None:
         """Commit or abort a transaction.
 
-        The decision is final once it is in the log. The producer gets its answer then, before the
-        partitions have their markers.
+        The decision is final once it is in the log. Then the producer gets its answer, although the
+        partitions do not have their markers yet.
         """
         self._end(request, respond, is_from_client=True)
 
     def _fence(self, metadata: TransactionMetadata, respond: EndTxnCallback, *, is_timed_out: bool) -> None:
-        """Abort an open transaction in a newer epoch."""
+        """Abort an open transaction in a newer epoch, which fences its producer."""
 
-        def prepared(response: EndTxnResponse) -> None:
+        def on_prepared(response: EndTxnResponse) -> None:
             if response.error == errors.NONE:
                 self._host.publish(
                     OpenTransactionFenced, self._broker, metadata.transactional_id, is_timed_out
@@ -318,7 +322,7 @@ class TransactionCoordinator:
         request = EndTxnRequest(
             metadata.transactional_id, fence.producer_id, fence.producer_epoch, committed=False
         )
-        self._end(request, prepared, is_from_client=False)
+        self._end(request, on_prepared, is_from_client=False)
 
     def _end(
         self,
@@ -370,18 +374,21 @@ class TransactionCoordinator:
         )
 
     def _end_with_new_id(self, request: EndTxnRequest, respond: EndTxnCallback) -> None:
-        def generated(answer: InitProducerIdResponse) -> None:
+        def on_generated(answer: InitProducerIdResponse) -> None:
             if answer.error != errors.NONE:
                 respond(EndTxnResponse(answer.error))
             else:
                 self._end(request, respond, is_from_client=True, next_producer_id=answer.producer_id)
 
-        self._generate_producer_id(generated)
+        self._generate_producer_id(on_generated)
 
     def _end_error(
         self, metadata: TransactionMetadata, request: EndTxnRequest, *, is_from_client: bool
     ) -> str:
-        """Return why a transaction cannot end this way, or `_ANSWERED` if it has ended this way."""
+        """Return why a transaction cannot end as requested, or `errors.NONE`.
+
+        Return `_ANSWERED` if it has already ended as requested.
+        """
         current, epoch = metadata.current, request.producer_epoch
         is_v2 = current.is_v2 and metadata.pending_state != PREPARE_EPOCH_FENCE
         is_repeated = is_v2 and (
@@ -411,9 +418,10 @@ class TransactionCoordinator:
         is_repeated: bool,
         is_v2: bool,
     ) -> bool:
-        """Return whether a producer is fenced.
+        """Return whether the producer that sent an EndTxn request is fenced.
 
-        With transactions v2 a producer's own later transaction fences it, too.
+        With transactions v2 each transaction has its own epoch. A late request for an earlier
+        transaction of the same producer is therefore fenced, too.
         """
         if not self._switches.transactional_producer_epoch_checked:
             return False
@@ -428,7 +436,7 @@ class TransactionCoordinator:
     def _state_error(
         self, metadata: TransactionMetadata, *, committed: bool, is_repeated: bool, is_v2: bool
     ) -> str:
-        """Return the error if the state of a transaction does not allow this end."""
+        """Return the error if a transaction in its current state cannot end as requested."""
         state = metadata.state
         if state == ONGOING:
             return errors.NONE
@@ -451,7 +459,7 @@ class TransactionCoordinator:
         is_fence: bool,
         error: str,
     ) -> None:
-        """Answer and send the markers, now that the decision is in the log."""
+        """Answer, and send the markers if the decision is in the log."""
         lookup = self._states.find(request.transactional_id)
         is_current = lookup.metadata is metadata and lookup.coordinator_epoch == coordinator_epoch
         if error != errors.NONE:
@@ -464,7 +472,7 @@ class TransactionCoordinator:
             not self._switches.end_txn_with_later_epoch_refused
             and metadata.producer_epoch < request.producer_epoch
         ):
-            # The transaction stays prepared, in an epoch that no producer has.
+            # The transaction stays prepared, in an epoch older than the producer's.
             respond(EndTxnResponse(self._fenced_error()))
             return
         completion = metadata.prepare_complete(self._host.clock.now_us)
@@ -479,8 +487,8 @@ class TransactionCoordinator:
 
     # Time
 
-    def _transaction_opened(self) -> None:
-        self._aborting.request()
+    def _schedule_timeout_check(self) -> None:
+        self._timeout_task.request()
 
     def _abort_timed_out(self) -> bool:
         """Abort transactions that have been open for too long. Return whether any are open."""
@@ -500,7 +508,7 @@ def _no_producer(error: str) -> InitProducerIdResponse:
     return InitProducerIdResponse(error, NO_PRODUCER_ID, NO_EPOCH)
 
 
-def _initialised(
+def _answer_init(
     respond: Callable[[InitProducerIdResponse], None], transition: Transition, error: str
 ) -> None:
     if error == errors.NONE:
@@ -509,7 +517,7 @@ def _initialised(
         respond(_no_producer(error))
 
 
-def _retry_after_abort(respond: Callable[[InitProducerIdResponse], None], answer: EndTxnResponse) -> None:
-    """Let a producer retry after the abort, which raises its epoch again."""
+def _answer_after_fence(respond: Callable[[InitProducerIdResponse], None], answer: EndTxnResponse) -> None:
+    """Ask a producer to retry once the open transaction is aborted. The retry raises its epoch."""
     error = errors.CONCURRENT_TRANSACTIONS if answer.error == errors.NONE else answer.error
     respond(_no_producer(error))

@@ -1,7 +1,7 @@
-"""Sends markers to the leaders of all partitions (``TransactionMarkerChannelManager.scala``).
+"""Sends a transaction's markers to partition leaders (``TransactionMarkerChannelManager.scala``).
 
-One request is in flight to each broker. After a failure a marker goes to the leader at the time of
-the retry: here after a backoff, in Kafka at once.
+A coordinator has one request in flight to each broker. If a marker fails, it is sent again to the
+partition's current leader: here after a backoff, in Kafka at once.
 """
 
 from collections.abc import Iterable
@@ -34,12 +34,15 @@ REQUEST_TIMEOUT_US: Final = 30 * US_PER_SECOND
 _RETRY_BACKOFF_US: Final = 50 * US_PER_MS
 
 _PERMANENT: Final = (errors.INVALID_PRODUCER_EPOCH, errors.TRANSACTION_COORDINATOR_FENCED)
-"""Another coordinator has ended the transaction, or the producer has begun the next one."""
+"""Errors after which a marker is not sent again.
+
+Another coordinator has ended the transaction, or the producer has begun its next one.
+"""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Ending:
-    """A prepared transaction, and the transition after its last marker (``PendingCompleteTxn``)."""
+    """A prepared transaction, and the transition that completes it (``PendingCompleteTxn``)."""
 
     transactional_id: str
     coordinator_epoch: int
@@ -55,7 +58,7 @@ _QueuedMarker = tuple[_Ending, TxnMarker]
 
 
 class TransactionMarkerChannel:
-    """The markers that a coordinator sends to leaders of partitions."""
+    """Sends a coordinator's transaction markers, until all partitions have their markers."""
 
     def __init__(
         self,
@@ -72,7 +75,7 @@ class TransactionMarkerChannel:
         self._queues: dict[int, list[_QueuedMarker]] = {}
         self._busy: dict[int, None] = {}
         self._clients: dict[int, NetworkClient] = {}
-        # Markers to retry, and final records to retry of transactions with complete markers.
+        # Markers to send again, and transactions whose final record must be written again.
         self._retries: list[_QueuedMarker] = []
         self._completions: list[_Ending] = []
         self._is_retry_scheduled = False
@@ -85,7 +88,7 @@ class TransactionMarkerChannel:
             client.close()
 
     def end(self, coordinator_epoch: int, metadata: TransactionMetadata, transition: Transition) -> None:
-        """Send markers of a prepared transaction, then complete it (``addTxnMarkersToSend``)."""
+        """Send a prepared transaction's markers, then complete it (``addTxnMarkersToSend``)."""
         ending = _Ending(metadata.transactional_id, coordinator_epoch, metadata, transition)
         self._endings[metadata.transactional_id] = ending
         if not self._switches.markers_written_to_all_partitions:
@@ -96,20 +99,23 @@ class TransactionMarkerChannel:
         self._maybe_complete(metadata.transactional_id)
 
     def forget(self, partition: int) -> None:
-        """Drop the markers of a partition's transactional ids, which another coordinator sends."""
+        """Drop the markers of the transactional ids in a partition of ``__transaction_state``.
 
-        def is_other(ending: _Ending) -> bool:
+        The next coordinator of the partition sends them.
+        """
+
+        def is_kept(ending: _Ending) -> bool:
             return self._states.partition_of(ending.transactional_id) != partition
 
         for queue in (*self._queues.values(), self._retries):
-            queue[:] = [queued for queued in queue if is_other(queued[0])]
-        self._completions = [ending for ending in self._completions if is_other(ending)]
-        self._endings = {name: ending for name, ending in self._endings.items() if is_other(ending)}
+            queue[:] = [queued for queued in queue if is_kept(queued[0])]
+        self._completions = [ending for ending in self._completions if is_kept(ending)]
+        self._endings = {name: ending for name, ending in self._endings.items() if is_kept(ending)}
 
     # Markers
 
     def _enqueue(self, ending: _Ending, marker: TxnMarker) -> None:
-        """Queue a marker for each known leader of a transaction's partitions."""
+        """Queue a marker for the leaders of its partitions. Retry where there is no leader."""
         by_leader: dict[int, list[str]] = {}
         for name in marker.partitions:
             if self._metadata.leader_and_epoch(name) is None:
@@ -142,7 +148,7 @@ class TransactionMarkerChannel:
     def _handle_response(
         self, broker: int, answer: WriteTxnMarkersResponse | None, queued: Iterable[_QueuedMarker]
     ) -> None:
-        """Record the partitions that have their markers, and retry all others.
+        """Note the partitions that have the marker, and retry the others.
 
         See ``TransactionMarkerRequestCompletionHandler``.
         """
@@ -214,9 +220,9 @@ class TransactionMarkerChannel:
         )
 
     def _handle_completion(self, ending: _Ending, error: str) -> None:
-        """Retry if the record cannot be written now.
+        """Retry the final record of a transaction if it could not be written.
 
-        After other errors a new coordinator takes over.
+        After other errors another coordinator completes the transaction.
         """
         if error == errors.COORDINATOR_NOT_AVAILABLE:
             self._completions.append(ending)

@@ -1,6 +1,6 @@
-"""Appends transaction markers to partitions, as their leader, for a coordinator.
+"""Appends a coordinator's transaction markers to partitions that this broker leads.
 
-It models ``KafkaApis.handleWriteTxnMarkersRequest``.
+Modelled on ``KafkaApis.handleWriteTxnMarkersRequest``.
 """
 
 from collections.abc import Callable
@@ -25,21 +25,21 @@ def write_txn_markers(
     on_written: Callable[[TxnMarker, dict[str, str]], None],
     respond: Callable[[WriteTxnMarkersResponse], None],
 ) -> None:
-    """Append markers, and respond once all in-sync replicas have all of them.
+    """Append markers, and respond once all in-sync replicas have all markers.
 
-    *on_written* gets each marker with the error in each of its partitions.
+    *on_written* gets each marker, and the error of each of its partitions, possibly `errors.NONE`.
     """
-    answer = WriteTxnMarkersResponse({})
+    response = WriteTxnMarkersResponse({})
     remaining = len(request.markers)
 
-    def appended(marker: TxnMarker, acks: dict[str, PendingAck]) -> None:
+    def on_appended(marker: TxnMarker, acks: dict[str, PendingAck]) -> None:
         nonlocal remaining
-        outcome = {name: ack.error for name, ack in acks.items()}
-        answer.markers.setdefault(marker.producer_id, {}).update(outcome)
-        on_written(marker, outcome)
+        error_by_partition = {name: ack.error for name, ack in acks.items()}
+        response.markers.setdefault(marker.producer_id, {}).update(error_by_partition)
+        on_written(marker, error_by_partition)
         remaining -= 1
         if not remaining:
-            respond(answer)
+            respond(response)
 
     for marker in request.markers:
         batch = ControlBatch(
@@ -53,4 +53,4 @@ def write_txn_markers(
             coordinator_epoch=marker.coordinator_epoch,
         )
         batches = dict.fromkeys(marker.partitions, batch)
-        replicas.append_records(dict(batches), ALL, REQUEST_TIMEOUT_US, partial(appended, marker))
+        replicas.append_records(dict(batches), ALL, REQUEST_TIMEOUT_US, partial(on_appended, marker))

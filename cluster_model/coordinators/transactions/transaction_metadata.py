@@ -1,7 +1,7 @@
 """Defines the state of a transactional id and its transitions (``TransactionMetadata.java``).
 
-A transition is prepared, written to the coordinator's log, and completed when the record is
-committed. In between its state is pending, and no other transition can begin.
+A transition is prepared, written to the coordinator's log, and completed when its record is
+committed. Until then its state is the pending state, and no other transition can begin.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,18 +21,18 @@ COMPLETE_COMMIT: Final = "CompleteCommit"
 COMPLETE_ABORT: Final = "CompleteAbort"
 DEAD: Final = "Dead"
 PREPARE_EPOCH_FENCE: Final = "PrepareEpochFence"
-"""The states (``TransactionState.java``)."""
+"""The states of a transactional id (``TransactionState.java``)."""
 
 PREPARED: Final = (PREPARE_COMMIT, PREPARE_ABORT)
 COMPLETE: Final = (COMPLETE_COMMIT, COMPLETE_ABORT)
 AT_REST: Final = (EMPTY, *COMPLETE)
-"""States without an open transaction. An id that stays in one of them expires."""
+"""The states without a transaction. An id that stays in one of them for long expires."""
 
 _VALID_PREVIOUS: Final[Mapping[str, tuple[str, ...]]] = {
     EMPTY: AT_REST,
     ONGOING: (ONGOING, *AT_REST),
     PREPARE_COMMIT: (ONGOING,),
-    # With transactions v2 an empty transaction can be aborted, from a state at rest.
+    # With transactions v2 (KIP-890) a producer can abort although it has no open transaction.
     PREPARE_ABORT: (ONGOING, PREPARE_EPOCH_FENCE, *AT_REST),
     COMPLETE_COMMIT: (PREPARE_COMMIT,),
     COMPLETE_ABORT: (PREPARE_ABORT,),
@@ -53,10 +53,10 @@ def is_epoch_exhausted(epoch: int) -> bool:
 class Transition:
     """The next values of a transactional id (``TxnTransitMetadata.java``).
 
-    ``last_producer_epoch`` and ``previous_producer_id`` are the former values, for a producer that
-    repeats a request. ``next_producer_id`` follows after this transaction if the epochs of the
-    current id are used up. ``is_v2`` says that each end of a transaction raises the epoch
-    (KIP-890).
+    ``last_producer_epoch`` and ``previous_producer_id`` are the producer's values before the last
+    change, by which the coordinator recognizes a repeated request. If the epochs of the current
+    producer id are used up, the producer gets ``next_producer_id`` after this transaction. With
+    ``is_v2`` each end of a transaction raises the epoch (transactions v2, KIP-890).
     """
 
     state: str
@@ -72,10 +72,10 @@ class Transition:
     is_v2: bool = False
 
     def as_record(self) -> dict[str, Any]:
-        """Return its record (``TransactionLogValue.json``).
+        """Return the value of this transition's record (``TransactionLogValue.json``).
 
-        ``last_producer_epoch`` is not in it, so after a failover a retry looks like another
-        producer.
+        The record lacks ``last_producer_epoch``, so a new coordinator takes a repeated request for
+        the request of another producer.
         """
         record: dict[str, Any] = {
             "producer_id": self.producer_id,
@@ -96,8 +96,8 @@ class Transition:
 class TransactionMetadata:
     """The coordinator's state of a transactional id.
 
-    ``has_failed_epoch_fence`` says that an epoch was raised to fence a producer, but the log may
-    not have it.
+    ``has_failed_epoch_fence`` is set if the coordinator could not write the abort of a fenced
+    producer, so that the log may lack the raised epoch.
     """
 
     __slots__ = ("current", "has_failed_epoch_fence", "partitions", "pending_state", "transactional_id")
@@ -106,7 +106,7 @@ class TransactionMetadata:
         self.transactional_id = transactional_id
         self.current = current
         self.partitions: dict[str, None] = dict.fromkeys(current.partitions)
-        """The partitions in the transaction, or without a marker after its end is prepared."""
+        """The partitions in the transaction. Once it is prepared: those that lack its marker."""
         self.pending_state: str | None = None
         self.has_failed_epoch_fence = False
 
@@ -114,7 +114,7 @@ class TransactionMetadata:
     def new(
         cls, transactional_id: str, producer_id: int, timeout_us: int, now_us: int
     ) -> "TransactionMetadata":
-        """Return a new transactional id, whose producer has no epoch yet."""
+        """Return the state of a new transactional id, whose producer has no epoch yet."""
         current = Transition(
             state=EMPTY,
             producer_id=producer_id,
@@ -126,7 +126,7 @@ class TransactionMetadata:
 
     @classmethod
     def from_record(cls, transactional_id: str, record: Mapping[str, Any]) -> "TransactionMetadata":
-        """Return the transactional id that a record describes."""
+        """Return the state of a transactional id from the value of its record."""
         current = Transition(**{**record, "partitions": tuple(record["partitions"])})
         return cls(transactional_id, current)
 
@@ -146,12 +146,13 @@ class TransactionMetadata:
         """Return whether the transaction has been open for too long."""
         return self.state == ONGOING and self.current.start_us + self.current.timeout_us < now_us
 
-    # Transitions
+    # Transitions: each method sets the pending state, and returns the transition to write.
 
     def prepare_fence(self) -> Transition:
-        """Raise the epoch to fence the producer of an open transaction, which is aborted next.
+        """Fence the producer of an open transaction: raise the epoch before the abort.
 
-        After a failed attempt the epoch stays the same, because no producer has learned of it.
+        If an earlier attempt has failed, the epoch is not raised again, because no producer has
+        learned of the raised epoch.
         """
         epoch = self.producer_epoch
         if not self.has_failed_epoch_fence and epoch < EPOCH_MAX:
@@ -166,8 +167,8 @@ class TransactionMetadata:
     def prepare_new_epoch(self, timeout_us: int, expected_epoch: int | None, now_us: int) -> Transition | str:
         """Give the producer its next epoch, or return an error.
 
-        A producer with *expected_epoch* continues after an error (KIP-360). If it repeats that
-        request, it gets the same answer.
+        A producer that continues after an error sends its epoch, *expected_epoch* (KIP-360). If it
+        repeats this request, it gets the same epoch again. Otherwise *expected_epoch* is None.
         """
         epoch, last_epoch = self.producer_epoch + 1, NO_EPOCH
         if expected_epoch is not None:
@@ -203,7 +204,7 @@ class TransactionMetadata:
         )
 
     def prepare_add(self, partitions: Sequence[str], now_us: int, *, is_v2: bool) -> Transition:
-        """Add partitions to the transaction. The first partitions begin it."""
+        """Add partitions to the transaction. The first partitions begin the transaction."""
         return self._prepare(
             ONGOING,
             partitions=tuple(dict.fromkeys((*self.partitions, *partitions))),
@@ -213,7 +214,7 @@ class TransactionMetadata:
         )
 
     def prepare_end(self, state: str, next_producer_id: int, now_us: int, *, is_v2: bool) -> Transition:
-        """Commit or abort. Transactions v2 raise the epoch, so that late writes are fenced."""
+        """Decide to commit or abort. Transactions v2 raise the epoch, which fences late writes."""
         epoch, last_epoch = self.producer_epoch, self.current.last_producer_epoch
         if is_v2:
             epoch, last_epoch = min(epoch + 1, EPOCH_MAX), epoch
@@ -229,7 +230,7 @@ class TransactionMetadata:
         )
 
     def prepare_complete(self, now_us: int) -> Transition:
-        """Complete the transaction after all markers are written."""
+        """Complete the transaction. The transition is written after all markers."""
         self.has_failed_epoch_fence = False
         current = self.current
         rotates = current.is_v2 and current.next_producer_id != NO_PRODUCER_ID
@@ -248,7 +249,9 @@ class TransactionMetadata:
         return self._prepare(DEAD, partitions=())
 
     def _prepare(self, state: str, **changes: Any) -> Transition:
-        assert self.pending_state is None, f"{self.transactional_id}: {state} beside {self.pending_state}"
+        assert self.pending_state is None, (
+            f"{self.transactional_id}: {state} begun before the end of {self.pending_state}"
+        )
         assert self.state in _VALID_PREVIOUS[state], f"{self.transactional_id}: from {self.state} to {state}"
         self.pending_state = state
         return replace(self.current, state=state, **changes)
@@ -264,7 +267,7 @@ class TransactionMetadata:
             self.current = replace(self.current, producer_epoch=epoch, last_producer_epoch=NO_EPOCH)
 
     def complete(self, transition: Transition) -> None:
-        """Apply a prepared transition, whose record is committed."""
+        """Apply a prepared transition whose record is now committed."""
         assert self.pending_state == transition.state, (
             f"{self.transactional_id}: {transition.state} was not prepared"
         )

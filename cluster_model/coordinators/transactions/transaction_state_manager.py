@@ -1,4 +1,7 @@
-"""Keeps a coordinator's transactional ids and their log (``TransactionStateManager.scala``)."""
+"""Keeps the transactional ids of a coordinator, in memory and in ``__transaction_state``.
+
+Modelled on ``TransactionStateManager.scala``.
+"""
 
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -21,10 +24,10 @@ from harrow.cluster_model.sim.host import Host
 from harrow.cluster_model.sim.virtual_time import US_PER_MS, US_PER_SECOND
 
 _LOAD_US: Final = 10 * US_PER_MS
-"""How long a coordinator takes to load a partition with records, which a thread does in Kafka."""
+"""How long a coordinator takes to load a partition that has records. In Kafka a thread loads it."""
 
 _COMMIT_WAIT_US: Final = 30 * US_PER_SECOND
-"""The timeout of a wait for the commit of the log. The coordinator then waits again."""
+"""The timeout of one wait for the log to be committed. After it the coordinator waits again."""
 
 _UNAVAILABLE: Final = (
     errors.UNKNOWN_TOPIC_OR_PARTITION,
@@ -35,8 +38,12 @@ _UNAVAILABLE: Final = (
 _DEPOSED: Final = (errors.NOT_LEADER_FOR_PARTITION, errors.KAFKA_STORAGE_ERROR)
 
 
-class CoordinatedId(NamedTuple):
-    """The state of a transactional id and the coordinator epoch, or the error of the lookup."""
+class IdLookup(NamedTuple):
+    """The result of looking up a transactional id.
+
+    It has an error, or the coordinator epoch and the state of the id. The state is None if the id
+    does not exist.
+    """
 
     error: str
     coordinator_epoch: int = -1
@@ -50,11 +57,11 @@ class _LoadedPartition:
 
 
 class TransactionStateManager:
-    """The transactional ids in the loaded partitions of this broker, and their log.
+    """Loads, changes and expires the transactional ids that this broker coordinates.
 
-    *on_ongoing* is called if there is a transaction that may have to be aborted later,
-    *on_prepared* with a transaction whose end a former coordinator has prepared. With
-    *waits_for_commit* it loads a partition only once the whole log is committed.
+    *on_ongoing* is called when a transaction is open, because it may time out. When a partition is
+    loaded, *on_prepared* is called with each transaction that a former coordinator has prepared to
+    commit or abort. With *waits_for_commit* a partition is loaded only once all of it is committed.
     """
 
     def __init__(
@@ -62,7 +69,7 @@ class TransactionStateManager:
         broker: int,
         host: Host,
         log: CoordinatorLog,
-        partitions: int,
+        partition_count: int,
         on_ongoing: Callable[[], None],
         on_prepared: Callable[[int, TransactionMetadata], None],
         *,
@@ -71,7 +78,7 @@ class TransactionStateManager:
         self._broker = broker
         self._host = host
         self._log = log
-        self._partitions = partitions
+        self._partition_count = partition_count
         self._on_ongoing = on_ongoing
         self._on_prepared = on_prepared
         self._waits_for_commit = waits_for_commit
@@ -79,27 +86,27 @@ class TransactionStateManager:
         self._loaded: dict[int, _LoadedPartition] = {}
 
     def partition_of(self, transactional_id: str) -> int:
-        """Return the partition of a transactional id."""
-        return partition_for(transactional_id, self._partitions)
+        """Return the partition of ``__transaction_state`` that has a transactional id."""
+        return partition_for(transactional_id, self._partition_count)
 
-    def find(self, transactional_id: str) -> CoordinatedId:
+    def find(self, transactional_id: str) -> IdLookup:
         """Look up a transactional id."""
         partition = self.partition_of(transactional_id)
         if partition in self._loading:
-            return CoordinatedId(errors.COORDINATOR_LOAD_IN_PROGRESS)
+            return IdLookup(errors.COORDINATOR_LOAD_IN_PROGRESS)
         loaded = self._loaded.get(partition)
         if loaded is None:
-            return CoordinatedId(errors.NOT_COORDINATOR)
-        return CoordinatedId(errors.NONE, loaded.coordinator_epoch, loaded.transactions.get(transactional_id))
+            return IdLookup(errors.NOT_COORDINATOR)
+        return IdLookup(errors.NONE, loaded.coordinator_epoch, loaded.transactions.get(transactional_id))
 
-    def put_if_absent(self, metadata: TransactionMetadata) -> CoordinatedId:
-        """Add a transactional id unless it exists; return its state."""
+    def put_if_absent(self, metadata: TransactionMetadata) -> IdLookup:
+        """Add a transactional id unless it exists. Return the lookup of the new or existing id."""
         lookup = self.find(metadata.transactional_id)
         if lookup.error != errors.NONE or lookup.metadata is not None:
             return lookup
         loaded = self._loaded[self.partition_of(metadata.transactional_id)]
         loaded.transactions[metadata.transactional_id] = metadata
-        return CoordinatedId(errors.NONE, loaded.coordinator_epoch, metadata)
+        return IdLookup(errors.NONE, loaded.coordinator_epoch, metadata)
 
     def all(self) -> Iterator[tuple[int, TransactionMetadata]]:
         """Yield the ids that this broker coordinates, each with its coordinator epoch."""
@@ -110,9 +117,9 @@ class TransactionStateManager:
     # Loading
 
     def load(self, partition: int, coordinator_epoch: int) -> bool:
-        """Load a partition; return False if that has been done or begun in this epoch.
+        """Load a partition. Return False if it is already loaded, or being loaded, in this epoch.
 
-        Uncommitted records of the log count, too, unless the coordinator waits for their commit.
+        Uncommitted records are loaded, too, unless the manager waits until they are committed.
         """
         loaded = self._loaded.get(partition)
         current_epoch = self._loading.get(partition, -1 if loaded is None else loaded.coordinator_epoch)
@@ -162,7 +169,7 @@ class TransactionStateManager:
                 self._on_ongoing()
 
     def unload(self, partition: int) -> None:
-        """Forget a partition that another broker coordinates."""
+        """Forget a partition that another broker now coordinates."""
         self._loading.pop(partition, None)
         self._loaded.pop(partition, None)
 
@@ -182,10 +189,10 @@ class TransactionStateManager:
         *,
         is_retried: bool = False,
     ) -> None:
-        """Write a transition, and complete it once it is committed; *on_complete* gets the error.
+        """Write a transition, and apply it once its record is committed.
 
-        With *is_retried* a transition that could not be written stays pending, because the caller
-        retries it.
+        *on_complete* gets an error or `errors.NONE`. With *is_retried* the transition stays pending
+        after COORDINATOR_NOT_AVAILABLE, because the caller tries again.
         """
         lookup = self.find(transactional_id)
         if lookup.error != errors.NONE:
@@ -218,9 +225,9 @@ class TransactionStateManager:
         transition: Transition,
         on_complete: Callable[[str], None],
         is_retried: bool,
-        status: str,
+        append_error: str,
     ) -> None:
-        error = _coordinator_error(status)
+        error = _coordinator_error(append_error)
         lookup = self.find(transactional_id)
         is_current = lookup.metadata is not None and lookup.coordinator_epoch == coordinator_epoch
         if error != errors.NONE:
@@ -251,10 +258,10 @@ class TransactionStateManager:
             del loaded.transactions[metadata.transactional_id]
 
     def expire(self, expiration_us: int) -> bool:
-        """Remove ids that have not been used for *expiration_us*; return whether any were left."""
-        is_any_left = False
+        """Remove ids that were not used for *expiration_us*. Return whether there were any ids."""
+        has_ids = False
         for coordinator_epoch, metadata in self.all():
-            is_any_left = True
+            has_ids = True
             expires_us = metadata.current.updated_us + expiration_us
             if (
                 metadata.pending_state is None
@@ -264,11 +271,11 @@ class TransactionStateManager:
                 self.append(
                     metadata.transactional_id, coordinator_epoch, metadata.prepare_dead(), lambda _: None
                 )
-        return is_any_left
+        return has_ids
 
 
-def _coordinator_error(status: str) -> str:
-    """Return the error that a client gets for the error of an append."""
-    if status in _UNAVAILABLE:
+def _coordinator_error(append_error: str) -> str:
+    """Return the error that a client gets after the coordinator's append has ended this way."""
+    if append_error in _UNAVAILABLE:
         return errors.COORDINATOR_NOT_AVAILABLE
-    return errors.NOT_COORDINATOR if status in _DEPOSED else status
+    return errors.NOT_COORDINATOR if append_error in _DEPOSED else append_error

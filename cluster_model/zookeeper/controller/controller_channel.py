@@ -1,7 +1,7 @@
 """Sends the controller's requests to brokers (``ControllerChannelManager.scala``).
 
-Each broker has a queue and a connection. One request is in flight, and is retried until it is
-answered or the broker is no longer alive.
+The controller has a queue and a connection for each broker. One request at a time is in flight to a
+broker. It is retried until the broker answers or is no longer alive.
 """
 
 from collections import deque
@@ -70,7 +70,7 @@ class ControllerChannel:
 
 
 def _ignore(_: int, _request: protocol.ControlRequest, _response: protocol.ControlResponse) -> None:
-    """Ignore the answer."""
+    """Ignore a response, until the controller has set its handler."""
 
 
 class ControllerChannelManager:
@@ -84,13 +84,13 @@ class ControllerChannelManager:
         self.on_answered: Callable[[int, protocol.ControlRequest, protocol.ControlResponse], None] = _ignore
 
     def add_broker(self, broker: int, broker_epoch: int) -> None:
-        """Open a channel."""
+        """Open the channel to a broker."""
         self._channels[broker] = ControllerChannel(
             self._host, broker, broker_epoch, self._socket_timeout_us, self.on_answered
         )
 
     def remove_broker(self, broker: int) -> None:
-        """Close a channel."""
+        """Close the channel to a broker."""
         channel = self._channels.pop(broker, None)
         if channel is not None:
             channel.close()
@@ -136,9 +136,9 @@ class RequestBatch:
     def send(self, live_brokers: tuple[int, ...]) -> None:
         """Queue the requests: LeaderAndIsr, then UpdateMetadata, then StopReplica.
 
-        Only live brokers get them (``sendRequestsToBrokers``). So a broker that bounced, which has
-        a channel again, gets no StopReplica while the controller handles the failure of its former
-        incarnation.
+        Only live brokers get requests (``sendRequestsToBrokers``). So a broker that has restarted
+        gets no StopReplica while the controller handles the failure of its former incarnation,
+        although the broker has a channel again.
         """
         for broker, states in self._leader_and_isr.items():
             if broker in live_brokers:
@@ -158,7 +158,7 @@ class RequestBatch:
         states: dict[str, protocol.LeaderAndIsrPartitionState],
         live_brokers: tuple[int, ...],
     ) -> None:
-        """Queue an UpdateMetadata to some brokers."""
+        """Queue an UpdateMetadata request to each of *brokers*."""
         for broker in brokers:
             self._put(protocol.UpdateMetadataRequest, broker, states, live_brokers)
 
@@ -169,7 +169,7 @@ class RequestBatch:
         *fields: P.args,
         **named: P.kwargs,
     ) -> None:
-        """Queue a request to a broker that has a channel."""
+        """Queue a request to a broker, if it has a channel."""
         channel = self._channels.channel(broker)
         if channel is not None:
             channel.send(

@@ -1,4 +1,4 @@
-"""Caches the controller's brokers, assignments and leaders (``ControllerContext.scala``)."""
+"""Caches brokers, assignments and leaders for the controller (``ControllerContext.scala``)."""
 
 from collections.abc import Collection, Iterable
 from dataclasses import field
@@ -11,20 +11,21 @@ from harrow.cluster_model.protocol import LeaderAndIsr, LeaderAndIsrPartitionSta
 class ControllerContext:
     """The cache of one controller's term.
 
-    Brokers in controlled shutdown are live and get all requests, but are not elected
+    Brokers in controlled shutdown are live and get all requests, but are not elected leaders
     (``liveOrShuttingDownBrokerIds`` and ``liveBrokerIds``).
     """
 
     epoch: int = 0
     epoch_zk_version: int = 0
     live_brokers: dict[int, int] = field(default_factory=dict)
+    """The broker epochs of live brokers, by broker id."""
     shutting_down: set[int] = field(default_factory=set)
     topics: dict[str, int] = field(default_factory=dict)
     """The number of partitions of each topic."""
     assignments: dict[str, tuple[int, ...]] = field(default_factory=dict)
-    changing: dict[str, ReplicaAssignment] = field(default_factory=dict)
+    changing_assignments: dict[str, ReplicaAssignment] = field(default_factory=dict)
     """The assignments with replicas to add or remove."""
-    reassigning: dict[str, None] = field(default_factory=dict)
+    partitions_being_reassigned: dict[str, None] = field(default_factory=dict)
     """The partitions whose reassignment is not complete (``partitionsBeingReassigned``)."""
     leadership: dict[str, LeaderAndIsr] = field(default_factory=dict)
     offline_partitions: set[str] = field(default_factory=set)
@@ -36,7 +37,10 @@ class ControllerContext:
         return tuple(sorted(self.live_brokers))
 
     def can_lead(self, partition: str | None = None) -> frozenset[int]:
-        """Return the live brokers that can lead. With a *partition*, they must have its log."""
+        """Return the live brokers that can lead, or those that can lead *partition*.
+
+        A broker cannot lead a partition whose log directory has failed there.
+        """
         eligible = frozenset(self.live_brokers.keys() - self.shutting_down)
         if partition is None or not self.offline_replicas:
             return eligible
@@ -57,19 +61,19 @@ class ControllerContext:
             partition = f"{topic}-{number}"
             self.assign(partition, assignment[number])
             if assignment[number].is_being_reassigned:
-                self.reassigning[partition] = None
+                self.partitions_being_reassigned[partition] = None
         self.topics[topic] = len(assignment)
 
     def assign(self, partition: str, assignment: ReplicaAssignment) -> None:
         """Set a partition's replicas (``updatePartitionFullReplicaAssignment``)."""
         self.assignments[partition] = assignment.replicas
-        self.changing.pop(partition, None)
+        self.changing_assignments.pop(partition, None)
         if assignment.is_being_reassigned:
-            self.changing[partition] = assignment
+            self.changing_assignments[partition] = assignment
 
     def assignment(self, partition: str) -> ReplicaAssignment:
         """Return a partition's replicas (``partitionFullReplicaAssignment``)."""
-        return self.changing.get(partition) or ReplicaAssignment(self.assignments[partition])
+        return self.changing_assignments.get(partition) or ReplicaAssignment(self.assignments[partition])
 
     def topic_assignment(self, topic: str) -> tuple[ReplicaAssignment, ...]:
         """Return the assignments of a topic's partitions."""
@@ -84,14 +88,14 @@ class ControllerContext:
 
     def mark_offline_partitions(self, online: Collection[int]) -> bool:
         """Mark partitions whose leader is not online. Return whether any mark is new."""
-        newly = {
+        newly_offline = {
             partition
             for partition, state in self.leadership.items()
             if partition not in self.offline_partitions
             and not self.is_online(state.leader, partition, online)
         }
-        self.offline_partitions |= newly
-        return bool(newly)
+        self.offline_partitions |= newly_offline
+        return bool(newly_offline)
 
     def state(self, partition: str) -> LeaderAndIsrPartitionState:
         """Return a partition's state for control requests."""
@@ -102,7 +106,10 @@ class ControllerContext:
         return {partition: self.state(partition) for partition in partitions if partition in self.leadership}
 
     def imbalanced_partitions(self, percentage: int) -> list[str]:
-        """Return the partitions of preferred leaders that lost more than *percentage*."""
+        """Return the partitions that preferred leaders have lost to other brokers.
+
+        Only live preferred leaders count that have lost more than *percentage* of their partitions.
+        """
         preferred: dict[int, list[str]] = {}
         for partition, replicas in self.assignments.items():
             preferred.setdefault(replicas[0], []).append(partition)
@@ -114,7 +121,7 @@ class ControllerContext:
         return imbalanced
 
     def replicated_partitions(self, broker: int) -> tuple[list[str], list[str]]:
-        """Return the replicated partitions that a broker leads, and that it follows."""
+        """Return the partitions with several replicas that a broker leads, and those it follows."""
         led: list[str] = []
         followed: list[str] = []
         for partition, replicas in self.assignments.items():

@@ -2,8 +2,8 @@
 
 Every broker has a controller, and the owner of ``/controller`` is active. A controller processes
 one event after the other. The processing of an event is a generator, which yields ZooKeeper
-operations and continues with their results. So the code has the order of the original, and a pause,
-a newer controller or an expired session interrupts it in the same places.
+operations and continues with their results. So the code has the same order as Kafka's, and a pause,
+a newer controller or an expired session can interrupt it in the same places.
 """
 
 from collections import deque
@@ -60,6 +60,7 @@ AlterPartitionCallback = Callable[[AlterPartitionResponse], None]
 FIRST_REBALANCE_CHECK_US: Final = 5 * US_PER_SECOND
 
 _Notifications = tuple[tuple[str, ...], tuple[zk.ZooKeeperResult, ...]]
+"""The names of notification znodes, and the results of reading them."""
 
 
 class KafkaController:
@@ -96,7 +97,7 @@ class KafkaController:
     # Events
 
     def broker_registered(self) -> None:
-        """Take part in the election."""
+        """Take part in the election of a controller."""
         self._enqueue(self._process_controller_change)
 
     def session_expired(self) -> None:
@@ -118,14 +119,14 @@ class KafkaController:
         self._resign()
 
     def _clear_events(self) -> None:
-        """Drop the events in the queue. In later releases, refuse their controlled shutdowns."""
+        """Drop the queued events. Later releases answer queued shutdowns with an error."""
         self._events.clear()
         waiting, self._queued_shutdowns = self._queued_shutdowns, []
         for on_handled in waiting if self._switches.shutdown_request_preempted else ():
             on_handled(ControlledShutdownResponse(errors.STALE_CONTROLLER_EPOCH))
 
     def watch_fired(self, event: zk.WatchEvent) -> None:
-        """Queue the event of a watch."""
+        """Queue the processing that the event of a watch requires."""
         if event.path == zk.CONTROLLER:
             self._enqueue(self._process_controller_change)
         elif event.path == zk.BROKER_IDS:
@@ -222,7 +223,7 @@ class KafkaController:
         try:
             yield from self._on_controller_failover()
         except StateChangeFailed:
-            # Only a newer controller can cause that (``KafkaController.elect``,
+            # Only a newer controller can cause this failure (``KafkaController.elect``,
             # ``triggerControllerMove``).
             raise ControllerMoved from None
 
@@ -298,10 +299,10 @@ class KafkaController:
         self, ids: Iterable[str]
     ) -> Generator[Submission, zk.ZooKeeperResponse, dict[int, int]]:
         """Return the live brokers and their epochs (the czxid of their registration)."""
-        numbers = sorted(int(name) for name in ids)
-        response = yield Submission(tuple(zk.GetData(zk.broker_path(number)) for number in numbers))
-        registrations = zip(numbers, response.results, strict=True)
-        return {number: result.czxid for number, result in registrations if result.error == zk.OK}
+        brokers = sorted(int(name) for name in ids)
+        response = yield Submission(tuple(zk.GetData(zk.broker_path(broker)) for broker in brokers))
+        registrations = zip(brokers, response.results, strict=True)
+        return {broker: result.czxid for broker, result in registrations if result.error == zk.OK}
 
     def _read_topics(self, topics: Iterable[str]) -> Processing:
         names = list(topics)
@@ -315,8 +316,8 @@ class KafkaController:
     def _process_broker_change(self) -> Processing:
         """Compare ``/brokers/ids`` with the cache.
 
-        Before KIP-380 a broker that restarts between two comparisons goes unnoticed (KAFKA-1120).
-        Since then its new epoch shows the restart.
+        Before KIP-380 the restart of a broker between two comparisons goes unnoticed (KAFKA-1120).
+        Since then the broker's new epoch shows the restart.
         """
         if not self.is_active:
             return
@@ -346,7 +347,7 @@ class KafkaController:
         self._host.publish(BrokerChangeProcessed, self._broker, context.epoch, current, context.live_brokers)
 
     def _on_broker_startup(self, brokers: list[int]) -> Processing:
-        """Send new brokers their state, and elect leaders that were impossible without them."""
+        """Send new brokers their state, elect missing leaders, and resume reassignments."""
         context = self._context
         existing = [broker for broker in context.live() if broker not in brokers]
         batch = self._batch()
@@ -354,7 +355,7 @@ class KafkaController:
         batch.send_update_metadata(brokers, context.states(context.leadership), context.live())
         self._send_state_to(brokers)
         yield from self._partitions.trigger_online_partitions("broker startup")
-        if context.reassigning:
+        if context.partitions_being_reassigned:
             yield from self._reassignments.resume(
                 lambda assignment: not set(brokers).isdisjoint(assignment.target)
             )
@@ -362,23 +363,23 @@ class KafkaController:
     def _on_broker_failure(self, brokers: list[int]) -> Processing:
         """Replace the dead brokers as leaders, then remove them from the ISRs."""
         context = self._context
-        led = context.mark_offline_partitions(self._online_brokers())
+        any_offline = context.mark_offline_partitions(self._online_brokers())
         yield from self._partitions.trigger_online_partitions("broker failure")
         for broker in brokers:
             yield from self._partitions.remove_from_isrs(broker)
-        if not led:
+        if not any_offline:
             self._batch().send_update_metadata(context.live(), {}, context.live())
 
-    # Brokers stop
+    # Controlled shutdown of brokers
 
     def _process_controlled_shutdown(
         self, request: ControlledShutdownRequest, on_handled: ShutdownCallback
     ) -> Processing:
         """Move a broker's leaderships to others where possible, and answer with the remaining ones.
 
-        It stops fetching as a follower, and leaves those ISRs
-        (``KafkaController.doControlledShutdown``, ``shutdownBroker`` before 0.11). It is no longer
-        elected until it has restarted.
+        The broker stops fetching the partitions that it follows, and leaves their ISRs
+        (``KafkaController.doControlledShutdown``, ``shutdownBroker`` before 0.11). It is not
+        elected again until it has restarted.
         """
         self._queued_shutdowns.remove(on_handled)
         context, broker = self._context, request.broker
@@ -398,15 +399,15 @@ class KafkaController:
     def _shutdown_error(self, request: ControlledShutdownRequest) -> str:
         """Return why a broker's leaderships are not moved.
 
-        Since KIP-380 an unknown broker causes an unexpected error, because the controller first
-        looks up its epoch.
+        Since KIP-380 the response to an unknown broker is an unexpected error, because the
+        controller first looks up the broker's epoch.
         """
         if not self.is_active:
             return errors.STALE_CONTROLLER_EPOCH
         current_epoch = self._context.live_brokers.get(request.broker)
         if current_epoch is None:
-            is_looked_up = request.broker_epoch != NO_EPOCH
-            return errors.UNKNOWN_SERVER_ERROR if is_looked_up else errors.BROKER_NOT_AVAILABLE
+            looks_up_epoch = request.broker_epoch != NO_EPOCH
+            return errors.UNKNOWN_SERVER_ERROR if looks_up_epoch else errors.BROKER_NOT_AVAILABLE
         return errors.STALE_BROKER_EPOCH if NO_EPOCH < request.broker_epoch < current_epoch else errors.NONE
 
     def _fail_shutdown(self) -> None:
@@ -427,7 +428,7 @@ class KafkaController:
     def _process_partition_modifications(self, topic: str) -> Processing:
         """Elect leaders for new partitions after a write to a topic's znode.
 
-        The controller itself may have written it.
+        The controller itself may have written the znode.
         """
         if not self.is_active:
             return
@@ -439,7 +440,7 @@ class KafkaController:
             yield from self._partitions.initialize_leader_and_isr(new)
 
     def _process_isr_change_notification(self) -> Processing:
-        """Send brokers the ISRs that leaders have changed."""
+        """Send all brokers the ISRs that leaders have changed and announced."""
         if not self.is_active:
             return
         path = zk.ISR_CHANGE_NOTIFICATION
@@ -467,7 +468,7 @@ class KafkaController:
     def _process_log_dir_event_notification(self) -> Processing:
         """Ask brokers with failed log directories which replicas are offline (KIP-112).
 
-        The question is a LeaderAndIsr with the replicas that they already have.
+        The question is a LeaderAndIsr request with the replicas that the brokers already have.
         """
         if not self.is_active:
             return
@@ -493,9 +494,9 @@ class KafkaController:
     def _process_leader_and_isr_response(
         self, broker: int, requested: tuple[str, ...], offline: tuple[str, ...]
     ) -> Processing:
-        """Mark a broker's offline replicas, and elect others that it led.
+        """Mark a broker's offline replicas, and elect other leaders where the broker led them.
 
-        After ``onReplicasBecomeOffline``.
+        Modelled on ``onReplicasBecomeOffline``.
         """
         context = self._context
         if not self.is_active or broker not in context.live_brokers:
@@ -506,16 +507,16 @@ class KafkaController:
         context.offline_replicas[broker] = {**unchanged, **dict.fromkeys(offline)}
         if not new:
             return
-        led = context.mark_offline_partitions(self._online_brokers())
+        any_offline = context.mark_offline_partitions(self._online_brokers())
         yield from self._partitions.trigger_online_partitions("log directory failure")
         yield from self._partitions.remove_from_isrs(broker, new)
-        if not led:
+        if not any_offline:
             self._batch().send_update_metadata(context.live(), {}, context.live())
 
     # ISR changes by leaders
 
     def alter_partitions(self, request: AlterPartitionRequest, on_handled: AlterPartitionCallback) -> None:
-        """Queue a leader's request for other ISRs (KIP-497, from 2.7 on)."""
+        """Queue a leader's request to change ISRs (KIP-497, from 2.7 on)."""
         self._enqueue(lambda: self._process_alter_partition(request, on_handled))
 
     def _process_alter_partition(
@@ -566,7 +567,7 @@ class KafkaController:
         self._batch().send_update_metadata(context.live(), context.states(request.partitions), context.live())
         on_handled(AlterPartitionResponse(errors.NONE, answers))
         for partition in request.partitions:
-            if answers[partition][0] == errors.NONE and partition in context.reassigning:
+            if answers[partition][0] == errors.NONE and partition in context.partitions_being_reassigned:
                 yield from self._reassignments.complete(partition)
 
     def _write_isrs(
@@ -574,10 +575,10 @@ class KafkaController:
     ) -> Generator[Submission, zk.ZooKeeperResponse, tuple[list[str], list[str]]]:
         """Write the ISRs that leaders request. Return the written and the refused partitions.
 
-        A write is also refused if the answer to an earlier attempt was lost. Up to 2.6 the leader
-        wrote itself, and compared the content of the znode
-        (``ReplicationUtils.checkLeaderAndIsrZkData``). Controllers do not: the leader gets
-        INVALID_UPDATE_VERSION, and waits for metadata that never comes.
+        A write is also refused if it took effect before and only its response was lost. Up to 2.6
+        leaders wrote their ISRs, and recognized their own writes by the content of the znode
+        (``ReplicationUtils.checkLeaderAndIsrZkData``). Controllers do not compare the content: the
+        leader gets INVALID_UPDATE_VERSION, and waits for metadata that never comes.
         """
         written, refused = yield from self._partitions.write_states(wanted)
         if not refused or not self._switches.repeated_isr_write_recognised:
@@ -614,9 +615,9 @@ class KafkaController:
     # Reassignments
 
     def alter_partition_reassignment(self, partition: str, target: tuple[int, ...] | None) -> None:
-        """Queue an administrator's request for other replicas of a partition.
+        """Queue an administrator's request to move a partition to the *target* replicas.
 
-        None cancels its reassignment.
+        A *target* of None cancels the partition's reassignment.
         """
         self._enqueue(lambda: self._process_reassignment(partition, target))
 
@@ -632,7 +633,7 @@ class KafkaController:
     # Preferred leaders
 
     def _process_preferred_replica_election(self) -> Processing:
-        """Elect preferred leaders for an administrator."""
+        """Elect preferred leaders as an administrator has requested."""
         if not self.is_active:
             return
         path = zk.PREFERRED_REPLICA_ELECTION
@@ -651,7 +652,7 @@ class KafkaController:
             self._host.set_timer(interval_us, self._check_leader_imbalance, controller_epoch)
 
     def _process_leader_imbalance(self) -> Processing:
-        """Elect live preferred leaders that have lost too many of their partitions."""
+        """Elect preferred leaders that are live and have lost too many of their partitions."""
         if not self.is_active:
             return
         partitions = self._context.imbalanced_partitions(self._config.leader_imbalance_percentage)

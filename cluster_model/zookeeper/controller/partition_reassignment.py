@@ -1,7 +1,7 @@
-"""Reassigns partitions, as controller (KIP-455, ``KafkaController.onPartitionReassignment``).
+"""Reassigns partitions on the controller (KIP-455, ``KafkaController.onPartitionReassignment``).
 
 Methods that process a controller event yield ZooKeeper operations and continue with their results
-(see `kafka_controller`). Steps such as A1 are those in Kafka's own description.
+(see `kafka_controller`). Kafka's description of the algorithm has the steps A1 to B6.
 """
 
 from collections.abc import Callable, Generator
@@ -42,12 +42,15 @@ class PartitionReassignments:
         self._context = context
         self._channels = channels
         self._partitions = partitions
-        # Only if leaders write ISRs themselves; else the controller knows of each change
-        # (``isAlterPartitionEnabled``).
+        # The controller watches ISRs only if leaders write them. Otherwise it writes each ISR
+        # itself (``isAlterPartitionEnabled``).
         self._watches_isrs = watches_isrs
 
     def alter(self, partition: str, target: tuple[int, ...] | None) -> Processing:
-        """Reassign a partition, instead of an earlier reassignment. None cancels that."""
+        """Reassign a partition to *target*, or cancel its reassignment if *target* is None.
+
+        The new reassignment replaces an earlier one.
+        """
         context = self._context
         error = self._refusal(partition, target)
         if error != errors.NONE:
@@ -59,9 +62,9 @@ class PartitionReassignments:
         )
 
     def _refusal(self, partition: str, target: tuple[int, ...] | None) -> str:
-        """Return why a partition is not reassigned: new replicas need live brokers.
+        """Return why a partition cannot be reassigned, or `errors.NONE`.
 
-        After ``replicasAreValid``.
+        Brokers of new replicas must be live. Modelled on ``replicasAreValid``.
         """
         context = self._context
         if partition not in context.leadership:
@@ -74,9 +77,13 @@ class PartitionReassignments:
         return errors.NONE if is_valid else errors.INVALID_REPLICA_ASSIGNMENT
 
     def resume(self, concerns: Callable[[ReplicaAssignment], bool]) -> Processing:
-        """Continue reassignments: all in a new controller, or those of a returned broker."""
+        """Continue the reassignments for which *concerns* returns True.
+
+        A new controller continues all of them. When a broker returns, the controller continues
+        those whose target has the broker.
+        """
         context = self._context
-        for partition in tuple(context.reassigning):
+        for partition in tuple(context.partitions_being_reassigned):
             assignment = context.assignment(partition)
             if concerns(assignment) and partition in context.leadership:
                 yield from self._reassign(partition, assignment)
@@ -84,7 +91,7 @@ class PartitionReassignments:
     def complete(self, partition: str) -> Processing:
         """Complete a partition's reassignment if all target replicas have joined the ISR."""
         context = self._context
-        if partition in context.reassigning:
+        if partition in context.partitions_being_reassigned:
             assignment = context.assignment(partition)
             is_complete = yield from self._is_complete(partition, assignment)
             if is_complete:
@@ -111,28 +118,28 @@ class PartitionReassignments:
         yield from self._stop(partition, wanted.removing)
         # B6: if this controller ends before this write, the next one starts over with the
         # assignment in ZooKeeper.
-        yield Submission(self._write(partition), guarded=True)
-        context.reassigning.pop(partition, None)
+        yield Submission(self._assignment_write(partition), guarded=True)
+        context.partitions_being_reassigned.pop(partition, None)
         self._batch().send_update_metadata(context.live(), context.states([partition]), context.live())
 
     def _take_over(self, partition: str, wanted: ReplicaAssignment) -> Processing:
-        """Write the assignment, and stop replicas that an unfinished reassignment added.
+        """Write the assignment, and stop replicas of an unfinished reassignment that it replaces.
 
-        After ``updateCurrentReassignment``.
+        Modelled on ``updateCurrentReassignment``.
         """
         context = self._context
         current = context.assignment(partition)
         if current != wanted:
             context.assign(partition, wanted)
-            yield Submission(self._write(partition), guarded=True)
+            yield Submission(self._assignment_write(partition), guarded=True)
             yield from self._stop(partition, tuple(b for b in current.replicas if b not in wanted.replicas))
-        if partition not in context.reassigning:
-            context.reassigning[partition] = None
+        if partition not in context.partitions_being_reassigned:
+            context.partitions_being_reassigned[partition] = None
 
     def _is_complete(
         self, partition: str, assignment: ReplicaAssignment
     ) -> Generator[Submission, zk.ZooKeeperResponse, bool]:
-        """Return whether the ISR has all target replicas, and watch it until it has."""
+        """Return whether the ISR has all target replicas. If leaders write ISRs, watch the ISR."""
         if not assignment.is_being_reassigned:
             return True
         response = yield Submission((zk.GetData(zk.state_path(partition), watch=self._watches_isrs),))
@@ -142,9 +149,9 @@ class PartitionReassignments:
     def _stop(self, partition: str, replicas: tuple[int, ...]) -> Processing:
         """Remove replicas from the ISR and delete them.
 
-        After ``stopRemovedReplicasOfReassignedPartition``. Nothing is deleted before all have left
-        the ISR. A replica that could not leave it is not deleted, because only an offline replica
-        may be (``ReplicaDeletionStarted.validPreviousStates``).
+        Modelled on ``stopRemovedReplicasOfReassignedPartition``. No replica is deleted before all
+        of them have left the ISR. A replica that could not leave the ISR is not deleted, because
+        only offline replicas may be deleted (``ReplicaDeletionStarted.validPreviousStates``).
         """
         deletable = []
         for replica in replicas:
@@ -155,8 +162,8 @@ class PartitionReassignments:
             batch.add_deletion(replica, partition)
         batch.send(self._context.live())
 
-    def _write(self, partition: str) -> tuple[zk.ZooKeeperOperation, ...]:
-        """Return the writes of a topic's assignment (``updateReplicaAssignmentForPartition``)."""
+    def _assignment_write(self, partition: str) -> tuple[zk.ZooKeeperOperation, ...]:
+        """Return the write of a topic's assignment (``updateReplicaAssignmentForPartition``)."""
         topic = partition.rpartition("-")[0]
         return (zk.SetData(zk.topic_path(topic), self._context.topic_assignment(topic)),)
 

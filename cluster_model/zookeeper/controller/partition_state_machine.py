@@ -1,6 +1,6 @@
-"""Elects leaders and removes replicas, as controller, with writes to the state znodes.
+"""Elects leaders and removes replicas from ISRs, by writing the state znodes of partitions.
 
-After ``PartitionStateMachine.scala`` and ``ReplicaStateMachine.scala``. The methods process
+Modelled on ``PartitionStateMachine.scala`` and ``ReplicaStateMachine.scala``. The methods process
 controller events: they yield ZooKeeper operations and continue with their results (see
 `kafka_controller`).
 """
@@ -33,7 +33,10 @@ from harrow.cluster_model.zookeeper.service import protocol as zk
 OFFLINE: Final = "offline"
 PREFERRED: Final = "preferred"
 CONTROLLED_SHUTDOWN: Final = "controlled shutdown"
-"""The reasons of elections, which decide their rules (``PartitionLeaderElectionStrategy``)."""
+"""The kinds of elections, with different rules (``PartitionLeaderElectionStrategy``).
+
+`REASSIGNMENT` is another kind.
+"""
 
 Operations = tuple[zk.ZooKeeperOperation, ...]
 
@@ -65,11 +68,14 @@ class ControllerMoved(Exception):
 
 
 class StateChangeFailed(Exception):
-    """Ends an event: a partition's znode is missing, or a newer controller has written it."""
+    """Ends the processing of an event.
+
+    A partition's znode is missing, or a newer controller has written the znode.
+    """
 
 
 class PartitionStateMachine:
-    """Elections and ISR changes during one controller's term."""
+    """Elects leaders and changes ISRs during one controller's term."""
 
     def __init__(
         self,
@@ -132,7 +138,7 @@ class PartitionStateMachine:
         batch.send(context.live())
 
     def elect_leaders(self, partitions: list[str], strategy: str, reason: str) -> Processing:
-        """Elect leaders and write them conditionally. Retry where a leader wrote first."""
+        """Elect leaders and write them conditionally. Retry where another write came first."""
         context = self._context
         batch = self._batch()
         remaining = partitions
@@ -150,8 +156,8 @@ class PartitionStateMachine:
             written, remaining = yield from self.write_states(elected)
             for partition in written:
                 context.offline_partitions.discard(partition)
-                # Brokers that shut down do not get the result of an election for offline
-                # partitions. They get that of other elections.
+                # Brokers in controlled shutdown do not get the results of elections for offline
+                # partitions. They get the results of other elections.
                 receivers = context.can_lead() if strategy == OFFLINE else context.live_brokers
                 replicas = [b for b in context.assignments[partition] if b in receivers]
                 batch.add_leader_and_isr(replicas, partition, context.state(partition))
@@ -180,7 +186,7 @@ class PartitionStateMachine:
     def raise_leader_epoch(self, partition: str) -> Processing:
         """Send a partition's replicas their new assignment, in a new leader epoch.
 
-        After ``updateLeaderEpochAndSendRequest``.
+        Modelled on ``updateLeaderEpochAndSendRequest``.
         """
         context = self._context
         batch = self._batch()
@@ -204,8 +210,8 @@ class PartitionStateMachine:
     ) -> Generator[Submission, zk.ZooKeeperResponse, list[str]]:
         """Remove a broker that is dead or shuts down from the ISRs of all or some partitions.
 
-        Returns the partitions whose ISR no longer has it. Partitions that a newer controller has
-        written stay as they are, and are not among them.
+        Return the partitions whose ISR does not have the broker any more. If a newer controller
+        has written a partition's znode, the partition is neither changed nor returned.
         """
         context = self._context
         batch = self._batch()
@@ -243,7 +249,10 @@ class PartitionStateMachine:
     def write_states(
         self, states: dict[str, LeaderAndIsr]
     ) -> Generator[Submission, zk.ZooKeeperResponse, tuple[list[str], list[str]]]:
-        """Write znodes conditionally; return the written ones, and those changed by others."""
+        """Write states conditionally.
+
+        Return the partitions that were written, and those whose znodes others had changed.
+        """
         if not states:
             return [], []
         writes = tuple(
@@ -251,14 +260,14 @@ class PartitionStateMachine:
             for partition, state in states.items()
         )
         response = yield Submission(writes, guarded=True)
-        written, again = [], []
+        written, changed_by_others = [], []
         for (partition, state), result in zip(states.items(), response.results, strict=True):
             if result.error == zk.OK:
                 written.append(partition)
                 self._context.leadership[partition] = replace(state, partition_epoch=result.version)
             elif result.error == zk.BAD_VERSION:
-                again.append(partition)
-        return written, again
+                changed_by_others.append(partition)
+        return written, changed_by_others
 
     def _znode(self, state: LeaderAndIsr) -> zk.TopicPartitionState:
         return zk.TopicPartitionState(state.leader, state.leader_epoch, state.isr, self._context.epoch)

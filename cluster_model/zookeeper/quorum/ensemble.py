@@ -21,12 +21,12 @@ from harrow.cluster_model.zookeeper.service.standalone_server import StandaloneS
 
 _ADMIN_RETRY_US: Final = 100 * US_PER_MS
 _STANDALONE_ID: Final = 0
-"""The server part of session ids without an ensemble (``ZooKeeperServer.getServerId``)."""
+"""The server id in session ids if there is only one server (``ZooKeeperServer.getServerId``)."""
 
 
 @dataclass(slots=True)
 class _Member:
-    """A server: its process, its disk, and its current incarnation."""
+    """A server of the ensemble: its process, its disk, and its current incarnation."""
 
     process: Process
     host: Host
@@ -47,9 +47,9 @@ class ZooKeeperEnsemble:
         end_process: Callable[[int], None],
     ) -> None:
         nodes = spec.zookeeper_ids()
-        is_alone = len(nodes) == 1
+        is_standalone = len(nodes) == 1
         self.processes: Mapping[int, Process] = {
-            node: Process(ZOOKEEPER if is_alone else process_name(node), partial(end_process, node))
+            node: Process(ZOOKEEPER if is_standalone else process_name(node), partial(end_process, node))
             for node in nodes
         }
         """The processes by node id."""
@@ -65,8 +65,8 @@ class ZooKeeperEnsemble:
         )
         self._members: dict[int, _Member] = {}
         for node, process in self.processes.items():
-            store = ServerStore(_STANDALONE_ID if is_alone else node, DataTree(zk.ROOTS))
-            quorum_store = None if is_alone else QuorumStore(store)
+            store = ServerStore(_STANDALONE_ID if is_standalone else node, DataTree(zk.ROOTS))
+            quorum_store = None if is_standalone else QuorumStore(store)
             self._members[node] = _Member(process, host_of(process), store, quorum_store)
         self._history = CommittedHistory(self._members[nodes[0]].store.tree)
 
@@ -79,7 +79,7 @@ class ZooKeeperEnsemble:
         self._start_incarnation(self._members[node]).start()
 
     def _start_incarnation(self, member: _Member) -> StandaloneServer | QuorumPeer:
-        """Return a server that accepts connections, even of servers that start before it."""
+        """Return a new incarnation, which accepts connections from servers that start before it."""
         if member.quorum_store is not None:
             peer = QuorumPeer(member.host, self._config, member.quorum_store, self._history)
             self._network.listen(member.process, peer, quorum_name(member.process.name))
@@ -98,7 +98,7 @@ class ZooKeeperEnsemble:
     # For administrators and faults
 
     def write(self, operation: zk.ZooKeeperOperation) -> None:
-        """Write like an administrator with zkCli, and retry until a server accepts it."""
+        """Write like an administrator with zkCli, and retry until a server accepts the write."""
         deciding = self._deciding_server()
         if deciding is None:
             self._admin.set_timer(_ADMIN_RETRY_US, lambda _: self.write(operation))
@@ -109,18 +109,18 @@ class ZooKeeperEnsemble:
         """End the sessions of a client. Return whether it had one and a server could end it."""
         deciding = self._deciding_server()
         sessions = self._history.tree.sessions.values()
-        expired = [session.id for session in sessions if session.client == client]
+        session_ids = [session.id for session in sessions if session.client == client]
         if deciding is None:
             return False
-        for session_id in expired:
+        for session_id in session_ids:
             deciding.expire_session(session_id)
-        return bool(expired)
+        return bool(session_ids)
 
     def _deciding_server(self) -> StandaloneServer | QuorumPeer | None:
-        """Return the server that decides: the only one, or the leader of a majority, else None.
+        """Return the server that decides about writes and sessions, None if there is none.
 
-        A leader that does not know yet that it has lost its majority still decides, unless there is
-        a later leader.
+        This is the only server, or the leader of a majority. A leader that does not know yet that
+        it has lost its majority still decides, unless there is a later leader.
         """
         deciding = [
             (member.server.epoch, member.server)

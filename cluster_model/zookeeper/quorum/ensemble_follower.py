@@ -17,12 +17,12 @@ _RETRY_US: Final = US_PER_SECOND
 
 
 class EnsembleFollower:
-    """A server's part as follower of one leader, from its election to its loss.
+    """A server while it follows one leader.
 
-    The leader makes all decisions for the server.
+    The leader makes all decisions about transactions and sessions.
 
-    *commit* applies the log up to a position, *on_synced* lets the server accept clients, and
-    *on_lost* ends the following.
+    *commit* applies the log up to a position, and *on_synced* lets the server accept clients.
+    *on_lost* is called when the server has lost its leader.
     """
 
     def __init__(
@@ -60,12 +60,12 @@ class EnsembleFollower:
         self._revalidations: dict[int, list[Callable[[bool], None]]] = {}
 
     def start(self) -> None:
-        """Connect to the leader, which may not know yet that it is elected."""
+        """Connect to the leader. If the leader does not know yet that it is elected, try again."""
         self._watch_leader(self._limit_us)
         self._connect(None)
 
     def stop(self) -> None:
-        """Leave the leader."""
+        """Disconnect from the leader."""
         self._is_active = False
         self._client.close()
 
@@ -132,7 +132,8 @@ class EnsembleFollower:
                 self._lose()
                 return
             self._is_accepted = True
-            # A promise of the same epoch to an earlier leader that failed does not count again.
+            # If this server promised the same epoch to an earlier leader, which has since failed,
+            # its promise does not count again.
             epoch = -1 if body.epoch == store.accepted_epoch else store.current_epoch
             store.accepted_epoch = body.epoch
             self._send(protocol.AckEpoch(store.server_id, epoch, store.position(), store.applied))
@@ -145,7 +146,7 @@ class EnsembleFollower:
             self._commit(body.committed)
             self._on_synced()
 
-    # Requests of the server
+    # Requests for clients of this server
 
     def submit(self, transaction: Transaction, tag: int) -> None:
         self._send(protocol.ForwardedRequest(transaction, tag))

@@ -28,12 +28,17 @@ from harrow.cluster_model.zookeeper.service.session_tracker import SessionTracke
 
 @dataclass(slots=True, eq=False)
 class _Learner:
-    """A follower: the length of its log, and the deadline of its next message in ticks."""
+    """A connected follower.
+
+    ``logged`` is the length of its log. ``deadline_tick`` is the last tick at which the leader
+    waits for its next message.
+    """
 
     server_id: int
     connection: Connection
     deadline_tick: int
-    # Whether it has promised the epoch, gets all proposals, and has the leader's initial log.
+    # The steps of a follower: it has promised the epoch, is sent all proposals, and has logged the
+    # entries that it lacked.
     has_promised: bool = False
     is_forwarding: bool = False
     is_synced: bool = False
@@ -43,17 +48,17 @@ class _Learner:
 
 
 class EnsembleLeader:
-    """A server's part as leader for one term. It decides for its server and its followers.
+    """A server while it leads, for one term. It decides for itself and for its followers.
 
-    *commit* applies the log up to a position, *on_majority* lets the server accept clients, and
-    *on_lost* ends the term.
+    *commit* applies the log up to a position, and *on_majority* lets the server accept clients.
+    *on_lost* is called at the end of the term. *expire* ends a session that has timed out.
     """
 
     def __init__(
         self,
         host: Host,
         store: QuorumStore,
-        servers: int,
+        server_count: int,
         tick_us: int,
         init_limit: int,
         sync_limit: int,
@@ -64,7 +69,7 @@ class EnsembleLeader:
     ) -> None:
         self._host = host
         self._store = store
-        self._majority = servers // 2 + 1
+        self._majority = server_count // 2 + 1
         self._tick_us = tick_us
         self._init_limit = init_limit
         self._sync_limit = sync_limit
@@ -75,9 +80,11 @@ class EnsembleLeader:
         self._is_active = True
         self._learners: dict[int, _Learner] = {}
         self._epoch = store.accepted_epoch + 1
-        # The log at the start of the term. A follower with more, or in a later epoch, is a better
-        # leader.
+        # The end of the log at the start of the term. A follower whose log is longer, or of a later
+        # epoch, would be a better leader.
         self._initial_log = (store.current_epoch, store.position())
+        # The servers that have sent the epoch that they know, and those that have promised the new
+        # epoch (``connectingFollowers``, ``electingFollowers``).
         self._connecting = {store.server_id}
         self._electing = {store.server_id}
         self._waits_for_epoch = True
@@ -115,7 +122,7 @@ class EnsembleLeader:
 
     def receive(self, connection: Connection, body: Body) -> None:
         if isinstance(body, protocol.FollowerInfo):
-            self._follow(connection, body)
+            self._accept_follower(connection, body)
             return
         learner = self._learners.get(connection.id)
         if learner is None:
@@ -149,7 +156,7 @@ class EnsembleLeader:
         assert self._tracker is not None, "sessions before a majority"
         return self._tracker
 
-    def _follow(self, connection: Connection, info: protocol.FollowerInfo) -> None:
+    def _accept_follower(self, connection: Connection, info: protocol.FollowerInfo) -> None:
         # A follower may return before the leader notices the end of its former connection.
         for former in [each for each in self._learners.values() if each.server_id == info.sender]:
             del self._learners[former.connection.id]
@@ -189,7 +196,7 @@ class EnsembleLeader:
                     self._bring_up_to_date(each)
 
     def _bring_up_to_date(self, learner: _Learner) -> None:
-        """Send a follower the missing entries. Both have applied the same earlier entries."""
+        """Send a follower the entries that it has not applied. Both logs have the earlier ones."""
         learner.is_forwarding = True
         entries = tuple(self._store.log[learner.applied :])
         self._send(learner, protocol.NewLeader(self._epoch, learner.applied, entries))
@@ -205,7 +212,7 @@ class EnsembleLeader:
             self._commit_logged()
 
     def _begin_serving(self) -> None:
-        """Commit the whole log, which a majority has, restart session timeouts, and serve."""
+        """Commit the log, which a majority has, restart session timeouts, and serve clients."""
         self._commit(len(self._store.log))
         tree = self._store.tree
         self._tracker = SessionTracker(
@@ -220,7 +227,7 @@ class EnsembleLeader:
         self._on_majority(self._epoch)
 
     def _ping(self, _: None) -> None:
-        """Ping followers twice a tick, and end the term at a tick without a majority."""
+        """Ping followers twice a tick, and end the term if fewer than a majority are connected."""
         if not self._is_active:
             return
         self._half_ticks += 1
@@ -252,7 +259,11 @@ class EnsembleLeader:
         self._sessions.touch(session_id)
 
     def _check_session(self, transaction: Transaction, server_id: int) -> Transaction:
-        """Return a transaction, or an error if its session is over or at another server."""
+        """Update the tracked sessions, and return the transaction to propose.
+
+        A write is replaced by an error if its session is over, or if its client is connected to
+        another server.
+        """
         if isinstance(transaction, CreateSession):
             self._sessions.add(transaction.session_id, transaction.timeout_us, server_id)
         elif isinstance(transaction, CloseSession):

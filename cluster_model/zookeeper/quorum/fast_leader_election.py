@@ -1,8 +1,8 @@
 """Elects the leader of an ensemble (``FastLeaderElection.java``).
 
-Each server votes for the best candidate that it knows, by epoch, then by length of the log, then by
-id. When its vote changes, it notifies all others. A candidate is elected if a majority shares the
-vote, and no better vote arrives for 200 ms.
+Each server votes for the best candidate that it knows: by the epoch, then by the end of the log,
+then by the id of the candidate. When a server changes its vote, it notifies all others. A candidate
+is elected if a majority votes for it, and no better vote arrives for 200 ms.
 """
 
 from collections.abc import Callable, Mapping
@@ -25,7 +25,7 @@ NOTIFICATION_INTERVAL_MAX_US: Final = 60 * US_PER_SECOND
 
 
 class _Vote(NamedTuple):
-    """The last message of a server."""
+    """The state, round and vote in the last message of another server."""
 
     state: str
     round: int
@@ -33,7 +33,7 @@ class _Vote(NamedTuple):
 
 
 class FastLeaderElection:
-    """One server's part in elections, as long as its process runs."""
+    """Takes part in elections for one server, as long as its process runs."""
 
     def __init__(
         self,
@@ -55,6 +55,7 @@ class FastLeaderElection:
         self._round = 0
         self._state = LOOKING
         self._ballot = own_ballot()
+        # The votes of servers that look for a leader, and of settled ones, which follow or lead.
         self._votes: dict[int, _Vote] = {}
         self._votes_of_settled: dict[int, _Vote] = {}
         # The numbers of the current search and agreement, so that older timers are ignored.
@@ -64,7 +65,7 @@ class FastLeaderElection:
         self._last_message_us = 0
 
     def look(self) -> None:
-        """Begin a round with a vote for this server."""
+        """Begin a new round of the election, with a vote for this server."""
         self._state = LOOKING
         self._round += 1
         self._search += 1
@@ -107,7 +108,7 @@ class FastLeaderElection:
         self._notify_all()
 
     def _count(self) -> None:
-        """If a majority shares this server's vote, wait a moment for a better one."""
+        """If a majority shares this server's vote, wait a moment for a better vote."""
         supporters = 1 + sum(vote.ballot == self._ballot for vote in self._votes.values())
         if supporters >= self._majority:
             self._agreement += 1
@@ -118,7 +119,7 @@ class FastLeaderElection:
             self._end(self._ballot.leader)
 
     def _receive_settled(self, sender: int, vote: _Vote) -> None:
-        """Follow the leader that another server names, once a majority confirms it."""
+        """Accept a settled server's leader, once a majority confirms that leader."""
         leader = vote.ballot.leader
         self._votes_of_settled[sender] = vote
         supporters = {
@@ -130,12 +131,12 @@ class FastLeaderElection:
             # The leader was elected in this round, so votes of this round count too.
             supporters |= {each for each, other in self._votes.items() if other.ballot.leader == leader}
             supporters |= {self._server_id} if self._ballot.leader == leader else set()
-        leads = leader == self._server_id or (
+        leader_agrees = leader == self._server_id or (
             leader in self._votes_of_settled and self._votes_of_settled[leader].state == LEADING
         )
         if (
             len(supporters) >= self._majority
-            and leads
+            and leader_agrees
             and (leader != self._server_id or vote.round == self._round)
         ):
             self._round = vote.round
@@ -150,7 +151,7 @@ class FastLeaderElection:
         self._on_elected(leader)
 
     def _repeat(self, search: int) -> None:
-        """Repeat the notification after a silence, and double the interval."""
+        """Notify the others again after a silence, and double the interval."""
         if search != self._search:
             return
         quiet_us = self._host.clock.now_us - self._last_message_us
@@ -168,7 +169,7 @@ class FastLeaderElection:
     def _notify(self, peer: int) -> None:
         ballot = self._ballot
         if self._state != LOOKING:
-            # All servers with a leader name it with their common epoch (ZOOKEEPER-1732).
+            # All settled servers vote for the leader with the epoch of its term (ZOOKEEPER-1732).
             ballot = Ballot(self._own_ballot().epoch, ballot.position, ballot.leader)
         self._clients[peer].send_without_answer(
             Notification(self._server_id, self._state, self._round, ballot)

@@ -16,11 +16,14 @@ FOLLOWING: Final = "FOLLOWING"
 LEADING: Final = "LEADING"
 
 Position = tuple[int, int]
-"""The end of a log, like a zxid: the epoch of its last transaction, and its length."""
+"""The end of a log: the epoch of the last transaction, and the number of transactions.
+
+Servers compare positions as ZooKeeper's servers compare zxids.
+"""
 
 
 def quorum_name(process: str) -> str:
-    """Return the server name of a process for the other servers of its ensemble."""
+    """Return the network name under which the other servers of an ensemble reach a process."""
     return f"{process} quorum"
 
 
@@ -28,7 +31,8 @@ def quorum_name(process: str) -> str:
 class LoggedTransaction:
     """A transaction in the log, with the epoch of the leader that proposed it.
 
-    ``server`` is the server of the requesting client, which identifies the request by ``tag``.
+    ``server`` is the server whose client requested the transaction. That server identifies the
+    request by ``tag``.
     """
 
     epoch: int
@@ -39,7 +43,7 @@ class LoggedTransaction:
 
 @dataclass(slots=True, frozen=True)
 class Ballot:
-    """A vote: the proposed leader, the end of its log, and its epoch."""
+    """A vote for a leader, with the current epoch and the log end of that server."""
 
     epoch: int
     position: Position
@@ -48,7 +52,10 @@ class Ballot:
 
 @dataclass(slots=True, frozen=True)
 class Notification:
-    """A server's election round and vote; a server with a leader votes for it."""
+    """A server sends its state, its election round and its vote.
+
+    A server that follows or leads votes for the present leader.
+    """
 
     api: ClassVar[str] = "ZooKeeperElection"
     sender: int
@@ -59,7 +66,7 @@ class Notification:
 
 @dataclass(slots=True, frozen=True)
 class FollowerInfo:
-    """A follower connects to its leader."""
+    """A follower connects to its leader, with the newest epoch that it has promised."""
 
     api: ClassVar[str] = "ZooKeeperQuorum"
     sender: int
@@ -68,7 +75,7 @@ class FollowerInfo:
 
 @dataclass(slots=True, frozen=True)
 class LeaderInfo:
-    """The leader names its epoch."""
+    """The leader proposes the epoch of its term."""
 
     api: ClassVar[str] = "ZooKeeperQuorum"
     epoch: int
@@ -78,8 +85,8 @@ class LeaderInfo:
 class AckEpoch:
     """A follower promises to ignore leaders of older epochs, and sends the end of its log.
 
-    ``current_epoch`` is -1 if it has promised this epoch before. The first ``applied`` transactions
-    are the same on every server.
+    ``current_epoch`` is -1 if the follower has promised this epoch before. ``applied`` is the
+    number of transactions that it has applied; these are the same on every server.
     """
 
     api: ClassVar[str] = "ZooKeeperQuorum"
@@ -91,7 +98,10 @@ class AckEpoch:
 
 @dataclass(slots=True, frozen=True)
 class NewLeader:
-    """A follower's future log: *kept* own entries, then these (DIFF, TRUNC and NEWLEADER)."""
+    """The log that a follower must have: its first ``kept`` entries, and then ``entries``.
+
+    The message stands for DIFF, TRUNC and NEWLEADER.
+    """
 
     api: ClassVar[str] = "ZooKeeperQuorum"
     epoch: int
@@ -109,7 +119,7 @@ class UpToDate:
 
 @dataclass(slots=True, frozen=True)
 class Proposal:
-    """Transactions, in their order of application."""
+    """Transactions that a follower must log, in the order of the log."""
 
     api: ClassVar[str] = "ZooKeeperQuorum"
     entries: tuple[LoggedTransaction, ...]
@@ -117,7 +127,7 @@ class Proposal:
 
 @dataclass(slots=True, frozen=True)
 class QuorumAck:
-    """The length of a follower's log."""
+    """A follower reports the length of its log."""
 
     api: ClassVar[str] = "ZooKeeperQuorum"
     sender: int
@@ -126,7 +136,7 @@ class QuorumAck:
 
 @dataclass(slots=True, frozen=True)
 class Commit:
-    """The length of the log that a majority of servers has."""
+    """The leader reports how many transactions of the log a majority of servers has."""
 
     api: ClassVar[str] = "ZooKeeperQuorum"
     committed: int
@@ -149,7 +159,7 @@ class FollowerPing:
 
 @dataclass(slots=True, frozen=True)
 class ForwardedRequest:
-    """A transaction for a client of a follower (REQUEST)."""
+    """A follower forwards a transaction that one of its clients requests (REQUEST)."""
 
     api: ClassVar[str] = "ZooKeeperQuorum"
     transaction: Transaction
@@ -158,7 +168,7 @@ class ForwardedRequest:
 
 @dataclass(slots=True, frozen=True)
 class Revalidate:
-    """A client has connected to a follower with a session."""
+    """A follower asks whether the session of a client that has connected to it is alive."""
 
     api: ClassVar[str] = "ZooKeeperQuorum"
     session_id: int
@@ -166,7 +176,7 @@ class Revalidate:
 
 @dataclass(slots=True, frozen=True)
 class Revalidated:
-    """Whether that session is alive."""
+    """The leader answers `Revalidate`: whether the session is alive."""
 
     api: ClassVar[str] = "ZooKeeperQuorum"
     session_id: int

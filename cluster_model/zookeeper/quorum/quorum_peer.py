@@ -1,6 +1,6 @@
 """Implements a server of an ensemble: it looks for a leader, then leads or follows.
 
-When that ends it looks again (``QuorumPeer.java``).
+When a server loses its leader or its followers, it looks again (``QuorumPeer.java``).
 """
 
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ from harrow.cluster_model.zookeeper.service.server import ZooKeeperServer
 
 @dataclass(frozen=True, slots=True)
 class EnsembleConfig:
-    """The content of ``zoo.cfg``: the servers' processes by id, the tick, and limits in ticks."""
+    """The content of ``zoo.cfg``: process names by server id, the tick, and limits in ticks."""
 
     servers: Mapping[int, str]
     tick_us: int
@@ -39,7 +39,7 @@ class QuorumPeer(ServerEndpoint):
         self._store = store
         self._history = history
         self.clients = ZooKeeperServer(host, store.server)
-        """The server for its clients."""
+        """The part of this server that serves clients."""
         self._leader: EnsembleLeader | None = None
         self._follower: EnsembleFollower | None = None
         self._is_stopped = False
@@ -110,7 +110,7 @@ class QuorumPeer(ServerEndpoint):
         self.clients.serve(self._leader)
 
     def _begin_following(self) -> None:
-        assert self._follower is not None, "a log from no leader"
+        assert self._follower is not None, "a follower that follows no leader"
         self.clients.serve(self._follower)
 
     def _look(self) -> None:
@@ -135,9 +135,9 @@ class QuorumPeer(ServerEndpoint):
         while store.applied < min(committed, len(store.log)):
             entry = store.log[store.applied]
             store.applied += 1
-            is_news = self._history.advance(store.applied, store.tree)
+            is_first = self._history.advance(store.applied, store.tree)
             tag = entry.tag if entry.server == store.server_id else None
-            self.clients.apply(entry.transaction, tag, is_news=is_news)
+            self.clients.apply(entry.transaction, tag, is_first=is_first)
 
     # Messages of other servers
 

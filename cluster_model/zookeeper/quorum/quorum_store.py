@@ -1,4 +1,4 @@
-"""Stores a server's tree, and the log of transactions on the tree, on its disk."""
+"""Stores a server's log of transactions, and the tree to which they are applied, on its disk."""
 
 from dataclasses import field
 
@@ -10,11 +10,11 @@ from harrow.cluster_model.zookeeper.service.server import ServerStore
 
 @dataclass(slots=True)
 class QuorumStore:
-    """The log of transactions; its first ``applied`` ones are in the tree.
+    """The log of transactions. The first ``applied`` transactions have been applied to the tree.
 
     A transaction is on disk before the server acknowledges it (``forceSync``). ``accepted_epoch``
-    is the newest epoch that the server has promised, ``current_epoch`` that of the last leader
-    whose log it has.
+    is the newest epoch that the server has promised. ``current_epoch`` is the epoch of the last
+    leader whose log the server has.
     """
 
     server: ServerStore
@@ -40,7 +40,7 @@ class QuorumStore:
 
 
 class CommittedHistory:
-    """The number of transactions that any server of the ensemble has applied, for observers."""
+    """The largest number of transactions that any server has applied, for observers."""
 
     def __init__(self, tree: DataTree) -> None:
         self.tree = tree

@@ -1,1 +1,1 @@
-"""Models ZooKeeper itself: znodes, sessions, a single server, and the client of brokers."""
+"""Models ZooKeeper itself: znodes, sessions, a single server, and the client that brokers use."""

@@ -1,9 +1,8 @@
 """Implements a broker's ZooKeeper client: one session, several servers, watches, and retries.
 
-After ``KafkaZkClient.scala`` and ``ZooKeeperClient.scala``. Requests wait until the client is
-connected, and requests in flight when a connection breaks are sent again over the next one. A
-client learns that its session has expired when it next reaches ZooKeeper, and its requests fail
-then.
+Modelled on ``KafkaZkClient.scala`` and ``ZooKeeperClient.scala``. Requests wait until the client is
+connected. When a connection breaks, its requests in flight are sent again over the next connection.
+A client learns that its session has expired when it next reaches ZooKeeper. Then its requests fail.
 """
 
 from collections import deque
@@ -24,9 +23,9 @@ OnResponse = Callable[[zk.ZooKeeperResponse], None]
 _ROUND_US: Final = US_PER_SECOND
 """The wait after all servers have been tried (``StaticHostProvider.next``)."""
 _SPREAD_US: Final = US_PER_SECOND
-"""The longest wait before the next server, so that not all clients come at once.
+"""The longest random wait before the next server is tried (``ClientCnxn``).
 
-As in ``ClientCnxn``.
+Because of these waits the clients do not all connect at once.
 """
 CLIENT_LISTENER: Final = "zookeeper"
 
@@ -34,13 +33,13 @@ _EXPIRED: Final = zk.ZooKeeperResponse(zk.SESSION_EXPIRED, ())
 
 
 class SessionListener(Protocol):
-    """Receives the changes of sessions and the events of watches."""
+    """Receives the beginnings and ends of sessions, and the events of watches."""
 
     def session_established(self) -> None:
         """A new session has begun."""
 
     def session_expired(self) -> None:
-        """The session has expired; a new one is requested."""
+        """The session has expired. The client is about to request a new session."""
 
     def watch_fired(self, event: zk.WatchEvent) -> None:
         """A watched znode has changed."""
@@ -59,7 +58,7 @@ class _Pending:
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class ZooKeeperClient:
-    """A session with ZooKeeper."""
+    """Keeps one session with ZooKeeper at a time. It replaces a session that has expired."""
 
     def __init__(
         self,
@@ -70,8 +69,9 @@ class ZooKeeperClient:
     ) -> None:
         self._host = host
         self._servers = self._shuffle(servers)
-        self._place = 0
-        self._last_place = 0
+        # The server that is used or tried now, and the last one that accepted the client.
+        self._server_index = 0
+        self._last_server_index = 0
         self._session_timeout_us = session_timeout_us
         self._listener = listener
         # The client gives up a silent server after two thirds of the session timeout, and pings
@@ -87,7 +87,8 @@ class ZooKeeperClient:
             on_push=self._on_watch,
             on_disconnect=lambda: self._on_disconnect(None),
         )
-        # The watches that have not fired yet to the client's knowledge, and its last seen change.
+        # The watches of which the client has not received an event, and the last change that it has
+        # seen.
         self._data_watches: dict[str, None] = {}
         self._exist_watches: dict[str, None] = {}
         self._child_watches: dict[str, None] = {}
@@ -109,9 +110,10 @@ class ZooKeeperClient:
         return tuple(shuffled)
 
     def owns(self, result: zk.ZooKeeperResult) -> bool:
-        """Return whether this session created an existing znode, and the answer was lost.
+        """Return whether a Create failed because this session had already created the znode.
 
-        ``KafkaZkClient.CheckedEphemeral`` and ``checkControllerAndEpoch`` count that as success.
+        The response to the first attempt was lost. ``KafkaZkClient.CheckedEphemeral`` and
+        ``checkControllerAndEpoch`` treat this error as success.
         """
         return result.error == zk.NODE_EXISTS and result.owner == self._session_id != 0
 
@@ -121,11 +123,11 @@ class ZooKeeperClient:
         self._host.set_timer(self._ping_interval_us, self._ping)
 
     def close(self, on_closed: Callable[[], None]) -> None:
-        """Close the session, and call back when it is closed or can no longer be.
+        """Close the session, and call *on_closed* when it is closed or cannot be closed.
 
-        After ``ClientCnxn.close``: a client without a connection does not wait for one, so its
-        session expires later. Without an answer it gives up as with any silent server. Later
-        submissions are dropped.
+        As in ``ClientCnxn.close``, a client without a connection does not wait for one, so its
+        session expires later. If the server does not answer, the client gives up after its usual
+        timeout. Operations that are submitted later are dropped.
         """
         is_connected = self._connected
         self._closing = True
@@ -144,8 +146,8 @@ class ZooKeeperClient:
     ) -> None:
         """Send operations; *on_response* is called once.
 
-        It gets the error SESSIONEXPIRED if the session expires before the answer. If the connection
-        breaks, the operations are sent again, although they may have taken effect.
+        *on_response* gets the error SESSIONEXPIRED if the session expires before the response. If
+        the connection breaks, the operations are sent again, although they may have taken effect.
         """
         pending = _Pending(operations, atomic, guard, on_response)
         if self._closing:
@@ -201,12 +203,12 @@ class ZooKeeperClient:
             self._try_next()
 
     def _try_next(self) -> None:
-        """Connect to the next server, a second later if none has accepted since."""
-        self._place = (self._place + 1) % len(self._servers)
-        delay_us = _ROUND_US if self._place == self._last_place else 0
+        """Connect to the next server, after a second if all servers have been tried in vain."""
+        self._server_index = (self._server_index + 1) % len(self._servers)
+        delay_us = _ROUND_US if self._server_index == self._last_server_index else 0
         if len(self._servers) > 1:
             delay_us += between(self._host.choices.network, 0, _SPREAD_US - 1)
-        self._client.server = self._servers[self._place]
+        self._client.server = self._servers[self._server_index]
         self._host.set_timer(delay_us, self._reconnect)
 
     def _reset_session(self) -> None:
@@ -218,7 +220,7 @@ class ZooKeeperClient:
         self._child_watches.clear()
         if len(self._servers) > 1:
             self._servers = self._shuffle(self._servers)
-            self._place = self._last_place = 0
+            self._server_index = self._last_server_index = 0
 
     def _on_expiry(self, pending: _Pending | None) -> None:
         self._connected = False
@@ -236,7 +238,8 @@ class ZooKeeperClient:
         """Fail the requests that wait for a connection, because they belong to the old session.
 
         ``ZooKeeperClient.waitUntilConnected`` throws ZooKeeperClientExpiredException. In the next
-        session, a delayed Create of ``/controller`` would elect a controller that does not know it.
+        session, a delayed Create of ``/controller`` would elect a controller that does not know
+        that it is elected.
         """
         waiting, self._waiting = self._waiting, deque()
         for pending in waiting:
@@ -258,11 +261,11 @@ class ZooKeeperClient:
             tuple(self._exist_watches),
             tuple(self._child_watches),
         )
-        self._client.server = self._servers[self._place]
+        self._client.server = self._servers[self._server_index]
         self._client.timeout_us = self._connect_timeout_us
-        self._client.send(request, self._connect_answered)
+        self._client.send(request, self._handle_connect_response)
 
-    def _connect_answered(self, response: zk.ConnectResponse | None, _: None) -> None:
+    def _handle_connect_response(self, response: zk.ConnectResponse | None, _: None) -> None:
         if response is None:
             self._try_next()
             return
@@ -277,7 +280,7 @@ class ZooKeeperClient:
         is_new = response.session_id != self._session_id
         self._session_id = response.session_id
         self._connected = True
-        self._last_place = self._place
+        self._last_server_index = self._server_index
         self._client.timeout_us = self._read_timeout_us
         waiting, self._waiting = self._waiting, deque()
         for pending in waiting:

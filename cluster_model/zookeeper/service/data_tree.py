@@ -1,7 +1,7 @@
-"""Keeps the state of a ZooKeeper server: znodes, and the sessions that own ephemeral ones.
+"""Keeps the state of a ZooKeeper server: znodes, and the sessions that own ephemeral znodes.
 
-After ``DataTree.java``. The tree is independent of clients, time and other servers. Servers that
-apply the same transactions in the same order have the same tree, which makes them an ensemble.
+Modelled on ``DataTree.java``. The tree is independent of clients, time and other servers. So all
+servers of an ensemble, which apply the same transactions in the same order, have the same tree.
 """
 
 from collections.abc import Iterable
@@ -19,7 +19,8 @@ NO_SESSION: Final = 0
 class Znode:
     """A node of the tree. ``owner`` is the session of an ephemeral node, 0 for other nodes.
 
-    ``mzxid`` is the last change of its data, ``pzxid`` the last creation or deletion of a child.
+    ``mzxid`` is the last change of its data, and ``pzxid`` is the last creation or deletion of a
+    child. ``next_sequence`` is the number of the next sequential child.
     """
 
     data: Any
@@ -63,9 +64,9 @@ class CloseSession:
 
 @dataclass(slots=True, frozen=True)
 class Write:
-    """A write of several operations. If it is ``atomic``, they all succeed or fail.
+    """A write of several operations. If it is ``atomic``, all of them take effect or none.
 
-    If the write has a ``guard``, the guard must hold.
+    If the write has a ``guard`` that does not hold, no operation takes effect.
     """
 
     session_id: int
@@ -76,7 +77,7 @@ class Write:
 
 @dataclass(slots=True, frozen=True)
 class ErrorTransaction:
-    """A request that the leader refused. It has a place in the log, and changes nothing."""
+    """A write that the leader refused. It has an entry in the log, but changes nothing."""
 
     error: str
 
@@ -84,13 +85,13 @@ class ErrorTransaction:
 Transaction = CreateSession | CloseSession | Write | ErrorTransaction
 
 Outcome = tuple[str, tuple[zk.ZooKeeperResult, ...]]
-"""One error for all operations, and the result of each."""
+"""The error of a whole transaction, and the result of each of its operations."""
 
 
 class TreeListener(Protocol):
-    """Receives each change of a transaction right after it has been made.
+    """Receives each change of the tree right after a transaction has made it.
 
-    The client is None if no session made the change.
+    *client* is None if no session made the change.
     """
 
     def on_created(self, client: str | None, path: str, czxid: int) -> None:
@@ -142,7 +143,7 @@ class DataTree:
         return zk.ZooKeeperResult(zk.OK, version=node.version, children=children)
 
     def first_error(self, operations: Iterable[zk.ZooKeeperOperation]) -> str:
-        """Return the first error of these operations, which are on different nodes."""
+        """Return the first error of the operations, which must be on different nodes."""
         for operation in operations:
             node = self._nodes.get(operation.path)
             if isinstance(operation, zk.Create):

@@ -1,6 +1,6 @@
 """Defines the messages between brokers and ZooKeeper, and the paths that Kafka uses."""
 
-# Plain Python: code reads `api` from its classes, but a compiled class has it only in its objects.
+# Plain Python: other code reads `api` from classes, but only objects of compiled classes have it.
 
 from typing import Annotated, Any, ClassVar, Final
 
@@ -51,7 +51,7 @@ def topic_path(topic: str) -> str:
 
 
 def is_topic_path(path: str) -> bool:
-    """Return whether a path is that of a topic's assignment (see `topic_path`)."""
+    """Return whether a path is the path of a topic's assignment (see `topic_path`)."""
     return path.startswith(f"{BROKER_TOPICS}/") and path.count("/") == BROKER_TOPICS.count("/") + 1
 
 
@@ -67,7 +67,7 @@ def state_path(partition: str) -> str:
 
 
 def is_state_path(path: str) -> bool:
-    """Return whether a path is that of a partition's leader and ISR (see `state_path`)."""
+    """Return whether a path is the path of a partition's leader and ISR (see `state_path`)."""
     return path.startswith(BROKER_TOPICS) and path.endswith("/state")
 
 
@@ -78,7 +78,7 @@ def partition_of(state_path: str) -> str:
 
 
 def broker_of(client: str) -> int:
-    """Return the broker of a process such as `broker-1`."""
+    """Return the broker id in the name of a process such as `broker-1`."""
     return int(client.rsplit("-", 1)[-1])
 
 
@@ -128,7 +128,7 @@ NO_CLIENT: Final = ""
 
 @dataclass(slots=True, frozen=True)
 class Create:
-    """Create a znode; a sequential one gets a rising number appended to its name."""
+    """Create a znode. The name of a ``sequential`` znode gets a rising number appended."""
 
     path: str
     data: Any = None
@@ -138,7 +138,7 @@ class Create:
 
 @dataclass(slots=True, frozen=True)
 class SetData:
-    """Write a znode if it has the expected version; `ANY_VERSION` always fits."""
+    """Set the data of a znode if it has this version; `ANY_VERSION` always matches."""
 
     path: str
     data: Any
@@ -147,7 +147,7 @@ class SetData:
 
 @dataclass(slots=True, frozen=True)
 class GetData:
-    """Read a znode; a watch fires once, when it is created, changed or deleted."""
+    """Read a znode. A watch fires once, when the znode is created, changed or deleted."""
 
     path: str
     watch: bool = False
@@ -155,7 +155,7 @@ class GetData:
 
 @dataclass(slots=True, frozen=True)
 class GetChildren:
-    """List a znode's children; a watch fires once, when one is created or deleted."""
+    """List a znode's children. A watch fires once, when a child is created or deleted."""
 
     path: str
     watch: bool = False
@@ -163,7 +163,7 @@ class GetChildren:
 
 @dataclass(slots=True, frozen=True)
 class Delete:
-    """Delete a znode if it has the expected version."""
+    """Delete a znode if it has this version."""
 
     path: str
     version: int = ANY_VERSION
@@ -184,8 +184,8 @@ ZooKeeperOperation = Create | SetData | GetData | GetChildren | Delete | Check
 class ZooKeeperResult:
     """The outcome of one operation; ``czxid`` is the transaction that created the znode.
 
-    If the znode exists already, ``owner`` is the session of an ephemeral one. In Kafka the client
-    reads that next if it needs it.
+    If a `Create` finds an ephemeral znode at its path, ``owner`` is the session of that znode.
+    Kafka's client reads the owner in another request if it needs the owner.
     """
 
     error: str
@@ -199,10 +199,10 @@ class ZooKeeperResult:
 
 @dataclass(slots=True, frozen=True)
 class ZooKeeperRequest(Request):
-    """Operations in order; with ``atomic`` all of them happen or none.
+    """Operations, in order. If they are ``atomic``, all of them happen or none.
 
-    If a ``guard`` does not hold, the answer to the whole request is BADVERSION. KafkaZkClient wraps
-    each operation into a transaction with such a check.
+    If the ``guard`` does not hold, the response to the whole request is BADVERSION. KafkaZkClient
+    wraps each operation into a transaction with such a check.
     """
 
     api: ClassVar[str] = "ZooKeeper"
@@ -213,7 +213,7 @@ class ZooKeeperRequest(Request):
 
     @property
     def znodes(self) -> tuple[str, ...]:
-        """The paths of its operations, without the numbers of sequential znodes."""
+        """The paths of the operations, without the numbers of sequential znodes."""
         return tuple(operation.path for operation in self.operations)
 
 
@@ -221,8 +221,8 @@ class ZooKeeperRequest(Request):
 class ZooKeeperResponse:
     """The outcome of each operation, or one error for all of them.
 
-    ``request`` is None after the end of a session. ``zxid`` is the last change that the server had
-    applied.
+    ``request`` is None if the response closes a session, or if the client itself makes the response
+    because its session has expired. ``zxid`` is the last change that the server had applied.
     """
 
     api: ClassVar[str] = "ZooKeeper"
@@ -242,9 +242,9 @@ class ZooKeeperResponse:
 class ConnectRequest(Request):
     """Open a session, or continue one (``session_id`` > 0) over a new connection.
 
-    ``last_zxid`` is the last change that the client has seen. Of its watches, those that missed a
-    later change fire at once, and the others are restored. ZooKeeper's client sends them in a
-    request of their own (SetWatches).
+    ``last_zxid`` is the last change that the client has seen. Watches that missed a later change
+    fire at once, and the other watches are restored. ZooKeeper's client sends its watches in a
+    separate request (SetWatches).
     """
 
     api: ClassVar[str] = "ZooKeeper"
@@ -258,7 +258,7 @@ class ConnectRequest(Request):
 
 @dataclass(slots=True, frozen=True)
 class ConnectResponse:
-    """The session, or SESSIONEXPIRED."""
+    """The session that was opened or continued, or the error SESSIONEXPIRED."""
 
     api: ClassVar[str] = "ZooKeeper"
     error: str
@@ -275,7 +275,7 @@ class CloseRequest(Request):
 
 @dataclass(slots=True, frozen=True)
 class WatchEvent:
-    """A watch has fired: its path, and whether the data or the children changed."""
+    """A watch has fired: its path, and whether the children or the data changed."""
 
     api: ClassVar[str] = "ZooKeeper"
     path: str

@@ -1,8 +1,8 @@
 """Serves ZooKeeper's clients (``ZooKeeperServer.java`` and its request processors).
 
-A server answers reads from its own tree. A `RequestProcessor` decides everything else: the server
-itself if it is the only one, or the leader of its ensemble. Without a leader a server serves no
-client.
+A server answers reads from its own tree. A `RequestProcessor` decides everything else. It is the
+server itself if it is the only one, and the leader in an ensemble. While an ensemble has no leader,
+its servers serve no clients.
 """
 
 from collections import deque
@@ -28,7 +28,10 @@ from harrow.cluster_model.zookeeper.service.data_tree import (
 )
 
 _SERVER_ID_SHIFT: Final = 56
-"""The high byte of a session id is its server (``SessionTrackerImpl.initializeNextSession``)."""
+"""The high byte of a session id is the id of the server that created the session.
+
+See ``SessionTrackerImpl.initializeNextSession``.
+"""
 
 _WRITES: Final = (zk.Create, zk.SetData, zk.Delete, zk.Check)
 
@@ -37,7 +40,7 @@ class RequestProcessor(Protocol):
     """Decides about a server's transactions and sessions."""
 
     def submit(self, transaction: Transaction, tag: int) -> None:
-        """Order a transaction among all others. The server gets it back with its *tag*."""
+        """Order a transaction among all others. Later the server applies it with the same *tag*."""
 
     def revalidate(self, session_id: int, on_validated: Callable[[bool], None]) -> None:
         """Check whether the session of a client that has connected to this server is alive."""
@@ -58,7 +61,7 @@ class ServerStore:
 
 @dataclass(slots=True, eq=False)
 class _Request:
-    """A client's request with its first results. Later requests wait for it."""
+    """A request in progress, with the results so far. Later requests of the session wait for it."""
 
     connection: Connection
     correlation_id: int
@@ -70,23 +73,26 @@ class _Request:
 
 
 _Watchers = dict[str, dict[int, int]]
-"""The watching sessions by path, each with the number of the connection that set the watch.
+"""The sessions that watch a path, each with the id of the connection that set the watch.
 
-The connection itself would stay in memory, with the broker behind it, if a watch never fires.
+If the table had the connections themselves, a watch that never fires would keep its connection, and
+the broker behind the connection, in memory.
 """
 
 
 class ZooKeeperServer(ServerEndpoint):
-    """One incarnation of a server, for its clients."""
+    """The part of one incarnation of a server that serves clients."""
 
     def __init__(self, host: Host, store: ServerStore) -> None:
         self._host = host
         self._store = store
         self._tree = store.tree
         self._processor: RequestProcessor | None = None
-        # Whether this server is the first to apply the current transaction, and so traces it.
-        self._is_news = False
-        # The connections and requests of clients on this server, by session.
+        # Whether this server is the first to apply the current transaction. Only the first server
+        # emits events.
+        self._is_first = False
+        # Connections with a session, by session id; others, by connection id; requests, by session
+        # id; and callbacks for transactions, by tag.
         self._connections: dict[int, Connection] = {}
         self._connecting: dict[int, Connection] = {}
         self._requests: dict[int, deque[_Request]] = {}
@@ -123,9 +129,12 @@ class ZooKeeperServer(ServerEndpoint):
     def end_session(self, session_id: int, *, expired: bool) -> None:
         self._submit(CloseSession(session_id, expired), lambda _: None)
 
-    def apply(self, transaction: Transaction, tag: int | None, *, is_news: bool) -> None:
-        """Apply a decided transaction. With a *tag* it is this server's, and a client may wait."""
-        self._is_news = is_news
+    def apply(self, transaction: Transaction, tag: int | None, *, is_first: bool) -> None:
+        """Apply a decided transaction. If it has a *tag*, this server submitted it.
+
+        *is_first* says that no other server has applied the transaction before.
+        """
+        self._is_first = is_first
         outcome = self._tree.apply(transaction, self)
         on_applied = None if tag is None else self._waiting_callbacks.pop(tag, None)
         if on_applied is not None:
@@ -139,27 +148,27 @@ class ZooKeeperServer(ServerEndpoint):
         self._processor.submit(transaction, tag)
 
     def on_created(self, client: str | None, path: str, czxid: int) -> None:
-        if self._is_news and client is not None:
+        if self._is_first and client is not None:
             self._host.publish(zk.ZnodeCreated, client, path, czxid)
         self._fire(self._data_watches, path, children=False)
         self._fire(self._child_watches, zk.parent_of(path), children=True)
 
     def on_written(self, client: str | None, path: str, before: object, data: object, version: int) -> None:
-        if self._is_news:
+        if self._is_first:
             self._host.publish(zk.ZnodeWritten, client or zk.NO_CLIENT, path, before, data, version)
         self._fire(self._data_watches, path, children=False)
 
     def on_deleted(self, path: str) -> None:
-        if self._is_news:
+        if self._is_first:
             self._host.publish(zk.ZnodeDeleted, path)
         self._fire(self._data_watches, path, children=False)
         self._fire(self._child_watches, zk.parent_of(path), children=True)
 
     def on_session_end(self, session: ZooKeeperSession, *, expired: bool) -> None:
-        if self._is_news:
+        if self._is_first:
             event = SessionExpired if expired else SessionClosed
             self._host.emit(event, zk.broker_of(session.client), tuple(session.ephemerals))
-        # The connection stays open, and its later requests are refused.
+        # The connection stays open, but this server refuses later requests of the session.
         self._connections.pop(session.id, None)
         self._requests.pop(session.id, None)
 
@@ -219,10 +228,10 @@ class ZooKeeperServer(ServerEndpoint):
         self._host.send_response(connection, correlation_id, zk.ConnectResponse(zk.OK, session_id))
 
     def _close(self, connection: Connection, correlation_id: int, request: zk.CloseRequest) -> None:
-        def closed(_: Outcome) -> None:
+        def on_closed(_: Outcome) -> None:
             self._host.send_response(connection, correlation_id, zk.ZooKeeperResponse(zk.OK, ()))
 
-        self._submit(CloseSession(request.session_id, expired=False), closed)
+        self._submit(CloseSession(request.session_id, expired=False), on_closed)
 
     # Requests
 
@@ -247,9 +256,9 @@ class ZooKeeperServer(ServerEndpoint):
         self._advance(request.body.session_id)
 
     def _advance(self, session_id: int) -> None:
-        """Answer a session's completed requests, oldest first, up to one that must wait."""
+        """Answer a session's completed requests, oldest first, until one must wait."""
         waiting = self._requests.get(session_id)
-        while waiting and self._is_done(waiting[0]):
+        while waiting and self._process_operations(waiting[0]):
             request = waiting.popleft()
             body = request.body
             results = tuple(request.results)
@@ -258,7 +267,7 @@ class ZooKeeperServer(ServerEndpoint):
         if waiting is not None and not waiting:
             self._requests.pop(session_id, None)
 
-    def _is_done(self, request: _Request) -> bool:
+    def _process_operations(self, request: _Request) -> bool:
         """Process a request's operations until one must wait. Return whether all are processed."""
         operations = request.body.operations
         while request.processed_count < len(operations):
@@ -284,41 +293,41 @@ class ZooKeeperServer(ServerEndpoint):
             return zk.BAD_VERSION, ()
         result = self._tree.read(operation)
         if operation.watch:
-            session_id, number = request.body.session_id, request.connection.id
+            session_id, connection_id = request.body.session_id, request.connection.id
             if isinstance(operation, zk.GetData):
-                self._data_watches.setdefault(operation.path, {})[session_id] = number
+                self._data_watches.setdefault(operation.path, {})[session_id] = connection_id
             elif result.error == zk.OK:
-                self._child_watches.setdefault(operation.path, {})[session_id] = number
+                self._child_watches.setdefault(operation.path, {})[session_id] = connection_id
         return zk.OK, (result,)
 
     # Watches
 
     def _fire(self, watches: _Watchers, path: str, *, children: bool) -> None:
-        for session_id, number in watches.pop(path, _NO_WATCHERS).items():
+        for session_id, connection_id in watches.pop(path, _NO_WATCHERS).items():
             connection = self._connections.get(session_id)
-            if connection is not None and connection.id == number:
+            if connection is not None and connection.id == connection_id:
                 self._host.send_response(connection, PUSHED, zk.WatchEvent(path, children))
 
     def _set_watches(self, connection: Connection, request: zk.ConnectRequest) -> None:
-        """Restore a client's watches, and fire watches that missed a change (``setWatches``)."""
-        session_id, number = request.session_id, connection.id
+        """Restore a client's watches. Those that missed a change fire at once (``setWatches``)."""
+        session_id, connection_id = request.session_id, connection.id
         for path in request.data_watches:
             node = self._tree.node(path)
             if node is None or node.mzxid > request.last_zxid:
                 self._host.send_response(connection, PUSHED, zk.WatchEvent(path, children=False))
             else:
-                self._data_watches.setdefault(path, {})[session_id] = number
+                self._data_watches.setdefault(path, {})[session_id] = connection_id
         for path in request.exist_watches:
             if self._tree.node(path) is not None:
                 self._host.send_response(connection, PUSHED, zk.WatchEvent(path, children=False))
             else:
-                self._data_watches.setdefault(path, {})[session_id] = number
+                self._data_watches.setdefault(path, {})[session_id] = connection_id
         for path in request.child_watches:
             node = self._tree.node(path)
             if node is None or node.pzxid > request.last_zxid:
                 self._host.send_response(connection, PUSHED, zk.WatchEvent(path, children=True))
             else:
-                self._child_watches.setdefault(path, {})[session_id] = number
+                self._child_watches.setdefault(path, {})[session_id] = connection_id
 
 
 _NO_WATCHERS: Final[dict[int, int]] = {}

@@ -1,8 +1,8 @@
 """Expires sessions, at ticks (``SessionTrackerImpl.java``).
 
-A timeout is rounded up to a tick, so sessions whose last signs of life are within one tick expire
-together. In an ensemble only the leader expires sessions, and followers report their clients' signs
-of life to it.
+The end of a timeout is rounded up to a tick, so sessions whose last signs of life are within one
+tick expire together. In an ensemble only the leader expires sessions, and followers report which of
+their clients are alive.
 """
 
 from collections.abc import Callable, Iterable
@@ -22,7 +22,10 @@ class _TrackedSession:
 
 
 class SessionTracker:
-    """The sessions that may expire. Each starts with its complete timeout."""
+    """Tracks sessions until they expire, and calls *expire* with the id of each expired session.
+
+    Each session starts with its complete timeout.
+    """
 
     __slots__ = ("_expire", "_host", "_is_active", "_sessions", "_tick_us")
 
@@ -66,14 +69,17 @@ class SessionTracker:
         return True
 
     def move(self, session_id: int, owner: int) -> bool:
-        """Record the server of a session's client; return False if the session is over."""
+        """Record the server to which a session's client is now connected.
+
+        Return False if the session is over.
+        """
         if not self.touch(session_id):
             return False
         self._sessions[session_id].owner = owner
         return True
 
     def is_owner(self, session_id: int, server: int) -> bool:
-        """Return whether a session is alive and its client is on this server (``checkSession``)."""
+        """Return whether a session is alive and *server* owns it (``checkSession``)."""
         session = self._sessions.get(session_id)
         return session is not None and session.owner == server
 
@@ -89,7 +95,8 @@ class SessionTracker:
             return
         now_us = self._host.clock.now_us
         for session_id in [id_ for id_, each in self._sessions.items() if each.expires_us <= now_us]:
-            # This server refuses its requests at once; others learn of it by the transaction.
+            # From now on this server refuses requests in the session. The other servers learn from
+            # the transaction that the session has ended.
             self.remove(session_id)
             self._expire(session_id)
         self._host.set_timer(self._tick_us, self._tick)

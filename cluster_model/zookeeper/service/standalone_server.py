@@ -9,11 +9,11 @@ from harrow.cluster_model.zookeeper.service.session_tracker import SessionTracke
 
 
 class StandaloneServer:
-    """One incarnation of a single server, which restarts the timeouts of existing sessions."""
+    """One incarnation of a single server. It restarts the timeouts of existing sessions."""
 
     def __init__(self, host: Host, tick_us: int, store: ServerStore) -> None:
         self.clients = ZooKeeperServer(host, store)
-        """The server for its clients."""
+        """The part of this server that serves clients."""
         self._server_id = store.server_id
         self._tracker = SessionTracker(
             host, tick_us, store.tree.sessions.values(), store.server_id, self._expire
@@ -50,7 +50,7 @@ class StandaloneServer:
             self._tracker.add(transaction.session_id, transaction.timeout_us, self._server_id)
         elif isinstance(transaction, CloseSession):
             self._tracker.remove(transaction.session_id)
-        self.clients.apply(transaction, tag, is_news=True)
+        self.clients.apply(transaction, tag, is_first=True)
 
     def revalidate(self, session_id: int, on_validated: Callable[[bool], None]) -> None:
         on_validated(self._tracker.touch(session_id))

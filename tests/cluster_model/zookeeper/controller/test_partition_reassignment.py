@@ -315,7 +315,7 @@ def test_in_kraft_a_reassignment_completes_with_the_record_that_has_the_target_i
 def test_a_controller_lists_partitions_in_reassignment() -> None:
     context = ControllerContext()
     context.add_topic("t", (ReplicaAssignment((0, 1)), ReplicaAssignment((0, 1), adding=(1,))))
-    assert list(context.reassigning) == ["t-1"]
+    assert list(context.partitions_being_reassigned) == ["t-1"]
     assert context.assignment("t-1").adding == (1,)
     context.assign("t-1", ReplicaAssignment((0,)))
     assert context.topic_assignment("t") == (ReplicaAssignment((0, 1)), ReplicaAssignment((0,)))
