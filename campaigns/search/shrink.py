@@ -215,7 +215,7 @@ class Shrinker:
             self._accept_any(with_few_records(self._current.plan, self._current.finding))
             self._remove(order, faults=True)
             self._remove(faults=False)
-            self._simplify(simpler_schedule.with_fewer_clients)
+            self._simplify(simpler_schedule.with_fewer_clients, checked=True)
             self._simplify(
                 lambda plan: simpler_cluster.with_one_partition(plan, self._current.finding.partition),
                 checked=True,
