@@ -32,7 +32,7 @@ def test_an_address_is_refused_as_a_folder(
     assert sorted(folder.iterdir()) == before
 
 
-def test_a_file_address_names_the_folder_to_give(harrow: Harrow) -> None:
+def test_the_refusal_of_a_file_address_names_the_path_to_give(harrow: Harrow) -> None:
     ended = harrow("run", "calm.yaml", "--results", "file:///tmp/some/where", COLUMNS="300")
     assert "give the path instead: /tmp/some/where" in ended.stderr
 

@@ -23,7 +23,7 @@ def test_the_corpus_has_fixed_and_failing_entries() -> None:
     assert len(outcomes) >= 6
 
 
-def test_a_crashing_run_is_an_error_with_its_position(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_crashing_run_is_reported_at_the_line_of_found(monkeypatch: pytest.MonkeyPatch) -> None:
     def crash(plan: Plan, seed: int, **_: object) -> None:
         raise ValueError(f"{plan.campaign} {seed}")
 

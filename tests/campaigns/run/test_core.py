@@ -1,4 +1,6 @@
-"""A run may heal only a core: campaigns set it, swarms draw its order, and shrinking reduces it."""
+"""At its end a run may heal only some brokers, its core. Campaigns set the core, swarms draw the
+order in which brokers are considered for it, and shrinking reduces it.
+"""
 
 from collections.abc import Collection, Sequence
 from dataclasses import replace
@@ -89,7 +91,7 @@ def test_held_messages_within_the_core_are_delivered() -> None:
 def test_a_message_rule_ends_if_it_names_no_process_outside_the_core(
     end: str, outside: str, passes: bool, action: str
 ) -> None:
-    """Otherwise it would disturb the process at its other end, outside the core."""
+    """A rule that stayed would also disturb messages with processes outside the core."""
     net = NetworkHarness()
     connection = net.connect()
     kind = REQUEST if end == "receivers" else RESPONSE
@@ -231,7 +233,7 @@ def test_an_invalid_core_is_reported(text: str, place: tuple[int, int], message:
     assert message in problem.message
 
 
-def test_a_campaign_with_a_core_can_expect_that_it_serves() -> None:
+def test_a_campaign_with_a_core_can_expect_its_core_to_be_available() -> None:
     for core in ("core: {}", "swarm: {core: true}"):
         plan = load_text(f"{core}\nexpect: {{rules: {{unavailable: held}}}}\n", "f.yaml").plans[0]
         assert plan.expect.rules == (("unavailable", "held"),)
@@ -254,7 +256,8 @@ def test_a_core_need_not_serve_records_deleted_within_a_batch() -> None:
 
 
 def test_a_leader_unaware_of_its_election_need_not_serve() -> None:
-    # On real brokers, a replica that considers itself a follower knows no log end of others.
+    # On real brokers, a replica that considers itself a follower does not know the log ends of
+    # other replicas.
     unaware = SimpleNamespace(role="follower", leader_epoch=0, isr=(4, 7), remote={}, leo=3, hw=2, records=())
     observer = SimpleNamespace(
         controller=lambda: 4,
@@ -299,13 +302,13 @@ def test_renumbering_brokers_renumbers_the_healing_order() -> None:
     assert renumbered.core == Core(order=(2, 0))
 
 
-def test_shrinking_tries_plainer_cores_and_none() -> None:
+def test_shrinking_tries_simpler_cores_and_no_core() -> None:
     cores = [plan.core for plan in with_defaults(small_plan(Core(order=(2, 7), within_us=5)))]
     assert cores[0] is None
     assert cores[1:4] == [Core(within_us=5), Core(order=(2,), within_us=5), Core(order=(2, 7))]
 
 
-def test_a_default_core_is_written_as_true() -> None:
+def test_a_default_core_is_written_as_an_empty_mapping() -> None:
     assert "\ncore: {}\n" in campaign_text(small_plan(Core()))
     assert "\ncore: {within: 5s}\n" in campaign_text(small_plan(Core(within_us=5_000_000)))
     assert "\ncore: {order: [2, 7]}\n" in campaign_text(small_plan(Core(order=(2, 7))))

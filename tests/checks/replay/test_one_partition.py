@@ -44,8 +44,8 @@ def test_a_partition_replayed_alone_equals_its_part_of_the_cluster(monkeypatch: 
     for result in sample_runs():
         whole = Index(result.evidence)
         together = {name: comparable(whole.partition(name), {}) for name in result.evidence.partitions}
-        with monkeypatch.context() as only_alone:
-            only_alone.setattr(index, "_REPLAYED_AT_ONCE", 0)
+        with monkeypatch.context() as patch:
+            patch.setattr(index, "_REPLAYED_AT_ONCE", 0)
             for name, state in together.items():
                 assert comparable(Index(result.evidence).partition(name), {}) == state, (result.seed, name)
 
@@ -58,8 +58,8 @@ def test_a_replayed_partition_that_is_still_in_use_is_not_replayed_again(
     result = run_plan(dense_plan(), 3)
     names = list(result.evidence.partitions)
     assert len(names) > 2
-    once = Index(result.evidence)
-    states = {name: once.partition(name) for name in names}
-    assert all(once.partition(name) is state for name, state in states.items())
+    index_of_run = Index(result.evidence)
+    states = {name: index_of_run.partition(name) for name in names}
+    assert all(index_of_run.partition(name) is state for name, state in states.items())
     # A partition without events has no replicas.
-    assert once.partition("other-0").replicas == {}
+    assert index_of_run.partition("other-0").replicas == {}

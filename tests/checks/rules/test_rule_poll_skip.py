@@ -11,7 +11,9 @@ COMMITTED = "read_committed"
 
 
 @pytest.mark.parametrize("unclean", [True, False])
-def test_an_offset_may_be_skipped_if_an_unclean_leader_had_its_record_elsewhere(*, unclean: bool) -> None:
+def test_an_offset_may_be_skipped_if_an_unclean_leader_had_the_record_at_another_offset(
+    *, unclean: bool
+) -> None:
     """Broker 1 had b at offset 2. Broker 0 leads with b at offset 1 and a marker at offset 2."""
     run = RunBuilder(unclean_leader_election=True)
     producer = run.producer()
@@ -33,8 +35,8 @@ def test_an_offset_may_be_skipped_if_an_unclean_leader_had_its_record_elsewhere(
 
 
 def lose_after_a(run: RunBuilder, *, in_power_loss: bool) -> None:
-    """Make both brokers lose the record after ``a``, which a consumer has read: in a power loss, or
-    because of a bug.
+    """Make both brokers lose a record that a consumer has read, the one after ``a``: in a power
+    loss, or because of a bug.
     """
     producer = run.producer()
     run.elect(0, 0, (0, 1))
@@ -50,8 +52,8 @@ def lose_after_a(run: RunBuilder, *, in_power_loss: bool) -> None:
 
 
 def skip_aborted(run: RunBuilder, outcome: str, b_at: int) -> None:
-    """Abort a transaction in the log, report *outcome* to its producer, and let a consumer that
-    polls ``a`` and then ``b`` skip its record.
+    """Abort a transaction in the log, report *outcome* to its producer, and let a consumer skip
+    the aborted record: it polls ``a`` and then ``b``.
     """
     producer = run.producer()
     run.in_transactions.add("aborted")
@@ -69,9 +71,7 @@ def finding_after_aborted_skip(run: RunBuilder, outcome: str) -> Finding:
 
 
 @pytest.mark.parametrize("in_power_loss", [True, False])
-def test_an_aborted_record_at_the_offset_of_a_lost_one_does_not_permit_its_skip(
-    *, in_power_loss: bool
-) -> None:
+def test_a_lost_record_is_not_excused_by_an_aborted_one_at_its_offset(*, in_power_loss: bool) -> None:
     run = RunBuilder()
     lose_after_a(run, in_power_loss=in_power_loss)
     finding = finding_after_aborted_skip(run, FAIL)

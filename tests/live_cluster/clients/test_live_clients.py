@@ -70,7 +70,7 @@ class FakeProcess:
     def tell(self, **what: Any) -> None:
         self._on_report({"at": 0, **what})
 
-    def has_read(self, *, at_end: bool = False, **records: list[list[Any]]) -> None:
+    def report_poll(self, *, at_end: bool = False, **records: list[list[Any]]) -> None:
         positions = {name: pairs[-1][0] + 1 for name, pairs in by_partition_name(records).items()}
         self._on_report(
             {
@@ -311,18 +311,18 @@ def test_consumer_has_its_records_and_positions(host: ClientHost, processes: lis
         False,
         False,
     )
-    processes[0].has_read(t_0=[[0, "a"], [1, "b"]])
+    processes[0].report_poll(t_0=[[0, "a"], [1, "b"]])
     assert (client.position("t-0"), client.position("t-1"), client.has_read_to_end()) == (2, None, False)
-    processes[0].has_read(t_1=[[4, "c"]], at_end=True)
+    processes[0].report_poll(t_1=[[4, "c"]], at_end=True)
     assert (client.position("t-1"), client.has_read_to_end()) == (5, True)
     assert [client.has_consumed(value) for value in "abcd"] == [True, True, True, False]
     polls = [o.value[0][1] for o in host.reports.operations() if o.type == "ok"]
     assert polls == [{"t-0": [(0, "a"), (1, "b")]}, {"t-1": [(4, "c")]}]
 
 
-def test_consumer_at_the_end_polls_nothing(host: ClientHost, processes: list[FakeProcess]) -> None:
+def test_an_empty_poll_is_not_in_the_history(host: ClientHost, processes: list[FakeProcess]) -> None:
     client = consumer(host)
-    processes[0].has_read(at_end=True)
+    processes[0].report_poll(at_end=True)
     assert client.has_read_to_end()
     assert host.reports.operations() == []
 
@@ -334,7 +334,7 @@ def test_consumer_may_bootstrap_from_some_brokers(host: ClientHost, processes: l
     assert (client["max_poll_records"], client["poll_interval_ns"]) == (7, 3_000)
 
 
-def test_closed_consumer_ends_its_process(host: ClientHost, processes: list[FakeProcess]) -> None:
+def test_a_stopped_consumer_ends_its_process(host: ClientHost, processes: list[FakeProcess]) -> None:
     client = consumer(host)
     client.stop()
     client.stop()
@@ -343,7 +343,7 @@ def test_closed_consumer_ends_its_process(host: ClientHost, processes: list[Fake
 
 def test_crashed_consumer_restarts_as_a_new_process(host: ClientHost, processes: list[FakeProcess]) -> None:
     client = consumer(host)
-    processes[0].has_read(at_end=True, t_0=[[0, "a"]])
+    processes[0].report_poll(at_end=True, t_0=[[0, "a"]])
     client.crash()
     assert not client.is_running()
     client.start_again()
@@ -417,7 +417,7 @@ def test_transaction_is_acknowledged_as_a_whole(host: ClientHost, processes: lis
 
 
 @pytest.mark.parametrize(("is_committing", "type_"), [(False, "fail"), (True, "info")])
-def test_crash_during_commit_is_indeterminate(
+def test_a_crash_is_indeterminate_only_during_a_commit(
     host: ClientHost, processes: list[FakeProcess], is_committing: bool, type_: str
 ) -> None:
     client, process = transactional(host), processes[0]
@@ -493,7 +493,9 @@ def test_consumer_without_group_is_not_a_member(host: ClientHost, processes: lis
     assert (client.can_be_slowed(), client.is_member()) == (False, False)
 
 
-def test_member_has_the_promises_of_the_model(host: ClientHost, processes: list[FakeProcess]) -> None:
+def test_a_member_reports_the_settings_that_rules_need(
+    host: ClientHost, processes: list[FakeProcess]
+) -> None:
     settings: dict[str, Value] = {
         "group.id": "g",
         "auto.offset.reset": "earliest",

@@ -36,7 +36,7 @@ BYE = b"hang up, please"
 NONSENSE = b"talk nonsense, please"
 SERVER = "broker-1"
 P, Q = client_id_of("p"), client_id_of("q")
-NONE: list[int] = []
+NOTHING: list[int] = []
 
 
 def wait_until(holds: Callable[[], object]) -> None:
@@ -141,8 +141,8 @@ class Client:
             self.connection.settimeout(PATIENCE_S)
 
 
-class RecordedMessages(MessageObserver):
-    """Records passed messages: server, other end, API and correlation id."""
+class MessageLog(MessageObserver):
+    """Notes each message that passes: its server, client, API and correlation id."""
 
     def __init__(self) -> None:
         self.requests: list[tuple[str, str, str, int]] = []
@@ -175,9 +175,9 @@ class Network:
         self.ports = stack.enter_context(Ports())
         self.upstream = (LOOPBACK, self.ports.reserve())
         self.server = stack.enter_context(Server(self.upstream[1]))
-        self.passed = RecordedMessages()
-        self.met: list[tuple[str, str, str, str]] = []
-        faults = LinkFaults(SeededStream(1, "network"), lambda _, *message: self.met.append(message))
+        self.passed = MessageLog()
+        self.matched: list[tuple[str, str, str, str]] = []
+        faults = LinkFaults(SeededStream(1, "network"), lambda _, *message: self.matched.append(message))
         self.proxies = stack.enter_context(Proxies(faults, self.passed))
         self.port = self.ports.reserve()
         self.proxies.listen_for_broker(SERVER, self.port, self.upstream)
@@ -202,8 +202,8 @@ class Network:
     def restore(self, sender: str, receiver: str) -> None:
         self.proxies.in_loop(lambda faults: faults.restore(sender, receiver))
 
-    def pass_others(self) -> None:
-        """Exchange requests on another connection; by then every earlier message has passed."""
+    def flush(self) -> None:
+        """Exchange requests on another connection, after which every earlier message has passed."""
         self._other = self._other or self.client(Q)
         for _ in range(3):
             self._others -= 1
@@ -211,7 +211,7 @@ class Network:
 
     @property
     def arrived(self) -> list[int]:
-        """The requests that arrived, without those of `pass_others`."""
+        """The correlation ids of the requests that arrived, without the requests of `flush`."""
         return [each for each in self.server.correlation_ids if each > 0]
 
 
@@ -261,35 +261,35 @@ def test_a_dropped_request_never_arrives(network: Network) -> None:
     assert client.answer() == 2
     assert network.arrived == [2]
     assert [request[3] for request in network.passed.requests] == [2]
-    assert network.met == [("Metadata", REQUEST, "p", SERVER)]
+    assert network.matched == [("Metadata", REQUEST, "p", SERVER)]
 
 
-def test_an_answer_is_dropped_after_the_server_worked(network: Network) -> None:
+def test_an_answer_is_dropped_after_the_server_handled_the_request(network: Network) -> None:
     client = network.client()
     network.rule(DROP, kind=RESPONSE, count=1)
     client.send(1, 2)
     assert client.answer() == 2
     assert network.arrived == [1, 2]
     assert [answer[3] for answer in network.passed.answers] == [1, 2]
-    assert network.met == [("Metadata", RESPONSE, SERVER, "p")]
+    assert network.matched == [("Metadata", RESPONSE, SERVER, "p")]
 
 
-def test_a_rule_can_select_the_purpose_of_a_connection(network: Network) -> None:
+def test_a_rule_can_select_messages_by_listener(network: Network) -> None:
     network.rule(DROP, kind=REQUEST, listener=REPLICATION, count=1)
     assert network.client().ask(1) == 1
     fetcher = network.client("broker-2-fetcher-0")
     fetcher.send(2, 3)
     assert fetcher.answer() == 3
-    assert network.met == [("Metadata", REQUEST, "broker-2", SERVER)]
+    assert network.matched == [("Metadata", REQUEST, "broker-2", SERVER)]
 
 
 def test_a_held_request_blocks_later_ones_in_order(network: Network) -> None:
     client = network.client()
     rule = network.rule(HOLD, kind=REQUEST, count=1)
     client.send(1, 2, 3)
-    wait_until(lambda: network.met)
-    network.pass_others()
-    assert network.arrived == NONE
+    wait_until(lambda: network.matched)
+    network.flush()
+    assert network.arrived == NOTHING
     network.remove(rule)
     assert client.answers(3) == [1, 2, 3]
     assert network.arrived == [1, 2, 3]
@@ -299,8 +299,8 @@ def test_a_held_answer_blocks_later_ones_in_order(network: Network) -> None:
     client = network.client()
     rule = network.rule(HOLD, kind=RESPONSE, count=1)
     client.send(1, 2, 3)
-    wait_until(lambda: network.met and network.arrived == [1, 2, 3])
-    network.pass_others()
+    wait_until(lambda: network.matched and network.arrived == [1, 2, 3])
+    network.flush()
     assert client.gets_no_answer()
     network.remove(rule)
     assert client.answers(3) == [1, 2, 3]
@@ -320,10 +320,10 @@ def test_a_delayed_message_blocks_later_ones(network: Network, kind: str) -> Non
     network.rule(DELAY, kind=kind, delay_us=3_600_000_000, count=1)
     client = network.client()
     client.send(1, 2)
-    wait_until(lambda: network.met)
-    network.pass_others()
+    wait_until(lambda: network.matched)
+    network.flush()
     assert client.gets_no_answer()
-    assert network.arrived == NONE or kind == RESPONSE
+    assert network.arrived == NOTHING or kind == RESPONSE
 
 
 def test_a_duplicated_request_arrives_twice_with_one_answer(network: Network) -> None:
@@ -340,7 +340,7 @@ def test_a_reset_breaks_the_connection_before_the_request(network: Network) -> N
     network.rule(RESET, kind=REQUEST, count=1)
     assert network.client().ask(1) is None
     wait_until(lambda: network.server.hung_up == 1)
-    assert network.arrived == NONE
+    assert network.arrived == NOTHING
     assert network.client().ask(2) == 2
 
 
@@ -352,7 +352,7 @@ def test_a_reset_breaks_the_connection_instead_of_the_answer(network: Network) -
     assert network.client().ask(2) == 2
 
 
-def test_requests_wait_for_a_cut_direction(network: Network) -> None:
+def test_requests_wait_while_their_direction_is_cut(network: Network) -> None:
     client = network.client()
     client.ask(1)
     network.cut("p", SERVER)
@@ -360,21 +360,21 @@ def test_requests_wait_for_a_cut_direction(network: Network) -> None:
         DELAY, kind=REQUEST, senders=frozenset({"p"})
     )  # The delay is 0; the rule reports the message.
     client.send(2, 3)
-    wait_until(lambda: network.met)
-    network.pass_others()
+    wait_until(lambda: network.matched)
+    network.flush()
     assert network.arrived == [1]
     network.restore("p", SERVER)
     assert client.answers(2) == [2, 3]
     assert network.arrived == [1, 2, 3]
 
 
-def test_answers_wait_for_a_cut_direction(network: Network) -> None:
+def test_answers_wait_while_their_direction_is_cut(network: Network) -> None:
     client = network.client()
     client.ask(1)
     network.cut(SERVER, "p")
     client.send(2, 3)
     wait_until(lambda: network.passed.answered(2) and network.arrived == [1, 2, 3])
-    network.pass_others()
+    network.flush()
     assert client.gets_no_answer()
     network.restore(SERVER, "p")
     assert client.answers(2) == [2, 3]
@@ -386,7 +386,7 @@ def test_a_new_connection_needs_both_directions(network: Network, link: tuple[st
     network.cut(*link)
     client = network.client()
     client.send(2)
-    network.pass_others()
+    network.flush()
     assert network.arrived == [1]
     network.restore(*link)
     assert client.answer() == 2
@@ -477,24 +477,24 @@ def test_bytes_pass_and_first_answers_are_reported(network: Network) -> None:
     assert network.passed.requests == []
 
 
-def test_bytes_to_the_server_wait_for_a_cut_direction(network: Network) -> None:
+def test_bytes_to_the_server_wait_while_their_direction_is_cut(network: Network) -> None:
     client = network.client(port=ByteLink(network).port)
     client.ask(1)
     network.cut("p", "zookeeper")
     client.send(2)
-    network.pass_others()
+    network.flush()
     assert network.arrived == [1]
     network.restore("p", "zookeeper")
     assert client.answer() == 2
 
 
-def test_bytes_to_the_client_wait_for_a_cut_direction(network: Network) -> None:
+def test_bytes_to_the_client_wait_while_their_direction_is_cut(network: Network) -> None:
     link = ByteLink(network)
     network.cut("zookeeper", "p")
     client = network.client(port=link.port)
     client.send(1)
     wait_until(lambda: link.first)
-    network.pass_others()
+    network.flush()
     assert client.gets_no_answer()
     network.restore("zookeeper", "p")
     assert client.answer() == 1
@@ -524,7 +524,7 @@ def test_closing_breaks_hanging_connections(network: Network) -> None:
     unanswered.send(11, body=SILENT)
     for number, client in enumerate((held, late, cut, of_bytes)):
         client.send(12 + number)
-    wait_until(lambda: len(network.met) == 2 and network.passed.answered(14) and 11 in network.arrived)
+    wait_until(lambda: len(network.matched) == 2 and network.passed.answered(14) and 11 in network.arrived)
     network.proxies.close()
     assert [client.answer() for client in clients] == [None] * len(clients)
     assert idle.gets_no_answer() is False
@@ -547,7 +547,7 @@ def test_a_slow_link_delays_a_burst_once(network: Network, slept: list[float]) -
     client.send(1, 2, 3)
     assert client.answers(3) == [1, 2, 3]
     assert len(slept) == 3
-    # Each message is due after its read time plus the latency, possibly before its turn.
+    # A message is due one latency after it was read, perhaps before its predecessor has passed.
     assert all(delay_s <= 2.5 for delay_s in slept)
     network.proxies.in_loop(lambda faults: faults.recover("p", SERVER, quality))
     assert client.ask(4) == 4
@@ -579,7 +579,7 @@ def test_a_slow_server_handles_requests_in_turn(network: Network, slept: list[fl
     assert slept == [0.7, 0.7]
 
 
-def test_a_reset_breaks_only_connections_of_two_processes(network: Network) -> None:
+def test_a_reset_breaks_only_connections_between_its_two_processes(network: Network) -> None:
     client, other = network.client(), network.client(Q)
     assert client.ask(1) == 1
     assert other.ask(2) == 2

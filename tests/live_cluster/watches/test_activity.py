@@ -1,4 +1,6 @@
-"""Watches look often during activity in a cluster, rarely without it, and at once at its start."""
+"""A watch polls often while a cluster is active, rarely while it is quiet, and at once when
+activity starts.
+"""
 
 import threading
 import time
@@ -64,22 +66,22 @@ def test_activity_wakes_a_waiting_watch(monkeypatch: pytest.MonkeyPatch) -> None
     thread.join()
 
 
-def test_a_watch_looks_rarely_without_activity() -> None:
-    activity, looked = Activity(), threading.Semaphore(0)
+def test_a_watch_polls_rarely_while_the_cluster_is_quiet() -> None:
+    activity, polled = Activity(), threading.Semaphore(0)
     activity.begin()
-    watch = PollingThread("watch", looked.release, activity)
+    watch = PollingThread("watch", polled.release, activity)
     watch.start()
-    assert looked.acquire(timeout=PATIENCE_S)
+    assert polled.acquire(timeout=PATIENCE_S)
     while not activity.is_quiet():
         time.sleep(0.01)
-    while looked.acquire(blocking=False):
+    while polled.acquire(blocking=False):
         pass
     began_s = time.monotonic()
     for _ in range(3):
-        assert looked.acquire(timeout=PATIENCE_S)
+        assert polled.acquire(timeout=PATIENCE_S)
     assert time.monotonic() - began_s > QUIET_POLL_INTERVAL_S
     activity.note()
-    assert looked.acquire(timeout=PATIENCE_S)
+    assert polled.acquire(timeout=PATIENCE_S)
     watch.close()
 
 
@@ -87,11 +89,11 @@ def test_a_waiting_watch_can_be_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         "harrow.live_cluster.watches.polling_thread.QUIET_POLL_INTERVAL_S", 1_000 * PATIENCE_S
     )
-    activity, looked = Activity(), threading.Event()
+    activity, polled = Activity(), threading.Event()
     activity.begin()
-    watch = PollingThread("watch", looked.set, activity)
+    watch = PollingThread("watch", polled.set, activity)
     watch.start()
-    assert looked.wait(PATIENCE_S)
+    assert polled.wait(PATIENCE_S)
     while not activity.is_quiet():
         time.sleep(0.01)
     watch.close()
