@@ -1,4 +1,4 @@
-"""Lets Python code steer a run step by step, for example a state machine of Hypothesis.
+"""Lets Python code, such as a state machine of Hypothesis, steer a run of the model step by step.
 
 Every action is recorded as a step of a script, so the run can be written as a campaign file.
 """
@@ -41,7 +41,7 @@ class LiveRun:
         return not self.take(fault)
 
     def take(self, action: Action) -> list[str]:
-        """Take an action of a script, and describe each of its expectations that was not met."""
+        """Take an action as a script would. Return a text for each expectation that was not met."""
         missed = action.take(self._run.script)
         if not missed:
             self._record(action)

@@ -29,10 +29,10 @@ class StoryEvent:
     """An event of the trace or of the history, in words.
 
     ``position`` is its place in the story, from 0. ``number`` is its line of ``trace.jsonl``, from
-    1. ``is_client_event`` marks an event of the history; it has the number of the trace event
-    before it. ``values`` are the values of the records that the event concerns. ``source`` is the
-    recorded event. It is None if this event only stands in for a finding's link that no recorded
-    event shows.
+    1. An event of the history (``is_client_event``) has no line in the trace, so its number is that
+    of the trace event before it. ``values`` are the values of the records that the event concerns.
+    ``source`` is the recorded event. It is None for a stand-in: an event that is made for a link of
+    a finding's chain if no recorded event matches the link.
     """
 
     position: int
@@ -54,7 +54,7 @@ class StoryEvent:
 
     @property
     def creates_partition(self) -> bool:
-        """Whether a partition gets its first leader before time zero, or this leader takes over."""
+        """Whether this event gives a partition its first leader before time 0."""
         return (
             self.at_us < 0
             and isinstance(self.source, kinds.LeaderElected | kinds.BecameLeader)
@@ -109,7 +109,7 @@ class TraceStory:
         return self.places.end
 
     def stand_in(self, link: Link) -> StoryEvent:
-        """Return an event in place of a link without a recorded event, in its broker's lane."""
+        """Return a stand-in for a link that no recorded event matches."""
         at_us = link.at_us or 0
         position = max(self.places.last_at(at_us), 0)
         lane = FAULTS if link.broker is None else broker_lane(link.broker)

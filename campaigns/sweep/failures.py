@@ -24,7 +24,7 @@ _CANNOT_BE_SHRUNK = frozenset({ERROR, EXPECTATION})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenFailure:
-    """The file of a failure. It has a ``shrunk`` campaign or that of the original run."""
+    """The file of a failure: the shrunk campaign if ``shrunk``, otherwise the original run's."""
 
     group: FailureGroup
     path: Path
@@ -42,8 +42,8 @@ def write_failures(
 ) -> Iterator[WrittenFailure]:
     """Write a file for each kind of failure, and yield each when it is done.
 
-    With *shrink_s*, the shortest run of each kind is shrunk, for at most so many seconds, and the
-    result is written. *on_shrink* is called with the number of runs that this took so far.
+    With *shrink_s*, the shortest run of each kind is shrunk, for at most *shrink_s* seconds, and
+    the result is written. *on_shrink* is called with the number of runs that the search has made.
     """
     workers = workers or Workers()
     for group, path in _files(folder, groups):

@@ -92,7 +92,7 @@ def _has_rising_offsets(orders: VersionOrders, session: ProducerSession) -> bool
 def _place(orders: VersionOrders, order: VersionOrder, row: int) -> int | None:
     """Return the offset of a send, None if it has not committed or its offset is unknown.
 
-    A record that a poll returned is in the log, whatever the outcome of the send and of the poll.
+    If a send did not fail but its offset is unknown, a poll that returned its record shows it.
     """
     records = orders.history.records
     if records.outcomes[row] == FAILED:

@@ -6,12 +6,12 @@ position. Either no member has the partition, or the member that has it polls no
 is such a flaw: a static member that led its group returns, and after that no member looks for new
 partitions.
 
-The time of a group starts with the last event that may have disturbed it: a fault or its end, any
-event of a broker or a leader, a rebalance, a poll of the member that has the partition. From that
-event on, the group has to read the records within the sum of its members' timeouts,
-`ConsumerSettings.patience_us`. If a poll returned records, the member may take another
-``max.poll.interval.ms``, because histories do not show when its next poll began. The rule accuses
-no group of a run that ends before this time is over.
+A group's timer starts at the last event that may have disturbed the group: a fault or its end, any
+event of a broker or a leader, a rebalance, a poll of the member that has the partition. The group
+then has to read the records within the patience of its most patient member: the sum of that
+member's timeouts (`ConsumerSettings.patience_us`). If a poll returned records, the member may take
+another ``max.poll.interval.ms``, because histories do not show when its next poll began. If the run
+ends before the timer does, the rule has no finding.
 """
 
 from collections.abc import Iterator, Sequence
@@ -105,10 +105,10 @@ class _Group:
 
     @property
     def patience_us(self) -> int:
-        rebalance_us = 0 if self.is_stable else max(map(self.may_be_away_us, self.members))
+        rebalance_us = 0 if self.is_stable else max(map(self.absence_max_us, self.members))
         return rebalance_us + max(member.patience_us for member in self.members.values())
 
-    def may_be_away_us(self, process: int) -> int:
+    def absence_max_us(self, process: int) -> int:
         return self.members[process].max_poll_interval_us
 
 
@@ -118,12 +118,12 @@ def find(index: Index) -> Iterator[Finding]:
     if not groups:
         return
     end_us = index.history.times_us[-1]
-    quiet_us = _last_disturbance(index)
+    quiet_since_us = _last_disturbance(index)
     for group in groups:
         for partition in index.acked:
-            is_read = any(member.is_to_read(partition) for member in group.members.values())
-            if is_read and partition in index.evidence.read_back:
-                finding = _stalled(index, group, partition, quiet_us, end_us)
+            is_subscribed = any(member.is_to_read(partition) for member in group.members.values())
+            if is_subscribed and partition in index.evidence.read_back:
+                finding = _stalled(index, group, partition, quiet_since_us, end_us)
                 if finding is not None:
                     yield finding
 
@@ -175,7 +175,7 @@ def _last_disturbance(index: Index) -> int:
     return max(last_us, *healed) if open_strikes and healed else last_us
 
 
-def _stalled(index: Index, group: _Group, partition: str, quiet_us: int, end_us: int) -> Finding | None:
+def _stalled(index: Index, group: _Group, partition: str, quiet_since_us: int, end_us: int) -> Finding | None:
     """Return a finding if a group has left records unread for longer than its timeouts allow."""
     done = index.group_work.partitions.get(group.name, {}).get(partition) or GroupPartition()
     position = _position(index, group, partition, done)
@@ -187,14 +187,14 @@ def _stalled(index: Index, group: _Group, partition: str, quiet_us: int, end_us:
     owner = group.owner(partition)
     last_polls = _last_polls(index, group)
     since_us = max(
-        quiet_us,
+        quiet_since_us,
         owed[0].completed_us or 0,
         *(poll.at_us for poll in done.polls[-1:]),
         0 if owner is None else last_polls.get(owner, 0),
     )
     # If no member has the partition, the group's leader has to return, which may be any member.
     return_us = (
-        min(at_us, since_us) + group.may_be_away_us(process)
+        min(at_us, since_us) + group.absence_max_us(process)
         for process, at_us in last_polls.items()
         if owner in (None, process)
     )
@@ -291,7 +291,7 @@ def _first_assignment(index: Index, group: _Group) -> float:
 
 
 def _tell_members(story: Story, names: set[str]) -> None:
-    """Tell which members died earlier, and the last assignment of each."""
+    """Tell the last assignment of each member, and which members died."""
     assigned = [line for line in story.index.events(events.PartitionsAssigned) if line.event.client in names]
     latest = {line.event.client: line for line in assigned}
     for line in latest.values():

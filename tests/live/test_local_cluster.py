@@ -65,7 +65,7 @@ def test_a_started_cluster_matches_its_campaign(
     cluster.brokers[5].resume()
     wait_until(lambda: 5 in cluster.observed_metadata.registered())
     wait_until(lambda: len((cluster.observed_metadata.partition_state("t-0") or (0, 0, ()))[2]) == 3)
-    # A controlled shutdown takes a while, and the broker returns in the same state.
+    # A controlled shutdown ends with SIGTERM's exit code.
     cluster.brokers[1].stop()
     wait_until(lambda: not cluster.brokers[1].is_running)
     assert cluster.brokers[1].process is not None

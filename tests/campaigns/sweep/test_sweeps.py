@@ -214,7 +214,7 @@ def test_resuming_reads_no_rows_if_no_repeat_is_owed(tmp_path: Path, monkeypatch
     assert sweep(tmp_path, InProcessEngine(sweep_definition)).is_complete()
 
 
-def test_repeats_by_another_worker_are_counted(tmp_path: Path) -> None:
+def test_repeats_by_the_same_worker_do_not_count_as_repeated_elsewhere(tmp_path: Path) -> None:
     progress = sweep(tmp_path, InProcessEngine(definition(200)))
     assert progress.repeated > 0
     assert progress.repeated_elsewhere == 0

@@ -221,7 +221,7 @@ def test_only_the_coordinator_serves_a_transactional_id_and_only_its_current_pro
 
 
 @pytest.mark.parametrize("timeout_us", [0, 900 * US_PER_SECOND + 1])
-def test_a_transaction_timeout_above_the_brokers_maximum_is_refused(timeout_us: int) -> None:
+def test_a_transaction_timeout_of_zero_or_above_the_brokers_maximum_is_refused(timeout_us: int) -> None:
     cluster = TransactionsCluster()
     answer = cluster.ask(cluster.coordinator(), InitProducerIdRequest("id", timeout_us))
     assert answer.error == errors.INVALID_TRANSACTION_TIMEOUT
