@@ -23,7 +23,7 @@ from typing import Any, Final, NoReturn
 _LOADERS: Final = ("harrow.campaigns.language.loader", "campaigns.loader")
 _RUNNERS: Final = ("harrow.campaigns.run.runner", "campaigns.runner")
 
-_FORMER_NAMES: Final = {"truncation_drops_empty_last_epoch": "truncation_drops_empty_last_epoch"}
+_FORMER_NAMES: Final = {"truncation_drops_empty_last_epoch": "epoch_cache_cut_at_log_end"}
 """The names that switches had at earlier commits, by the names that they have now."""
 
 _BARE_EVENTS: Final = 100_000

@@ -1,7 +1,7 @@
 """Reads cluster files: the brokers, topics and settings of a cluster on which campaigns can run.
 
 If a campaign names a cluster file (``cluster: shop.yaml``), the other keys of the campaign are
-merged over the file. If an option names a cluster file (``--cluster shop.yaml``, which means
+merged over the file. If an option names a cluster file (``--cluster shop.yaml`` or
 ``--set cluster=shop.yaml``), the file replaces the cluster of the campaign. Either way the loader
 sees one tree, and each node knows the file that it is from.
 """

@@ -6,18 +6,19 @@ cluster file has its value.
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
 from enum import StrEnum
-from typing import Final, NamedTuple
+from typing import Final
 
+from harrow.campaigns.language.java_properties import Property, properties_of
 from harrow.campaigns.language.kafka_settings import (
     hidden_without,
     is_without_effect,
     kafka_has,
     releases_with,
 )
-from harrow.campaigns.language.literals import LiteralError, setting_text, setting_value
+from harrow.campaigns.language.literals import LiteralError, setting_text, setting_value, whole_number
 from harrow.campaigns.language.loader import load_text
 from harrow.campaigns.language.problem import CampaignError, Problem
 from harrow.campaigns.language.spelling import listed, quoted
@@ -25,7 +26,7 @@ from harrow.campaigns.language.yaml_text import Items, Rows, Word, yaml_text
 from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.release.profiles import NEWEST_RELEASE, RELEASES
 from harrow.cluster_model.settings import BROKER, CONSUMER, PRODUCER, SETTINGS, Setting, Value, scopes_of
-from harrow.cluster_model.topology import KRAFT, ZOOKEEPER
+from harrow.cluster_model.topology import BROKER_ID_MAX, KRAFT, ZOOKEEPER
 
 BROKERS_DEFAULT: Final = 3
 _NEWEST_WITH_ZOOKEEPER: Final = next(name for name in reversed(RELEASES) if ZOOKEEPER in RELEASES[name].modes)
@@ -40,6 +41,10 @@ _IDS: Final = ("node.id", "broker.id")
 _VOTERS: Final = ("controller.quorum.voters", "controller.quorum.bootstrap.servers")
 _TOPOLOGY_SETTINGS: Final = (*_IDS, *_VOTERS, "broker.rack", "process.roles", "zookeeper.connect")
 """Settings that decide which brokers and servers the cluster has."""
+_GENERATED: Final = "-1"
+"""Kafka's default for a broker's id: the broker gets one when it registers."""
+_INT_MAX: Final = 2**31 - 1
+_TIME_UNITS: Final = ("ms", "seconds")
 _SINGLE_CLIENT_SETTINGS: Final = ("transactional.id", "group.instance.id")
 
 
@@ -73,14 +78,6 @@ class Imported:
     lines: tuple[ImportedLine, ...]
 
 
-class Property(NamedTuple):
-    """A setting in a ``.properties`` file."""
-
-    line: int
-    name: str
-    value: str
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PropertiesFile:
     """A ``.properties`` file: its properties, and the scope of their settings, such as broker."""
@@ -89,25 +86,6 @@ class PropertiesFile:
     properties: tuple[Property, ...]
     scope: str
     values: Mapping[str, str] = field(default_factory=dict)
-
-
-def properties_of(text: str) -> Iterator[Property]:
-    """Yield the properties of a file as ``java.util.Properties`` reads them."""
-    lines = iter(enumerate(text.splitlines(), 1))
-    for number, raw in lines:
-        line = raw.lstrip(" \t\f")
-        if not line or line[0] in "#!":
-            continue
-        while (len(line) - len(line.rstrip("\\"))) % 2:
-            line = line[:-1] + next(lines, (0, ""))[1].lstrip(" \t\f")
-        match = re.match(r"((?:\\.|[^\\=:\s])*)[ \t\f]*[=:]?[ \t\f]*(.*)", line, re.DOTALL)
-        assert match is not None, "every part of the pattern may be empty"
-        yield Property(number, _unescaped(match[1]), _unescaped(match[2]).strip())
-
-
-def _unescaped(text: str) -> str:
-    plain = re.sub(r"\\u([0-9a-fA-F]{4})", lambda match: chr(int(match[1], 16)), text)
-    return re.sub(r"\\(.)", r"\1", plain)
 
 
 def import_properties(
@@ -127,7 +105,7 @@ def import_properties(
 
 
 def _source(file: str, text: str) -> PropertiesFile:
-    properties = tuple(properties_of(text))
+    properties = tuple(properties_of(text, file))
     names = {prop.name for prop in properties}
     known = {
         scope: sum(bool(releases_with(name, (scope,))) for name in names)
@@ -161,15 +139,33 @@ class _Import:
     def run(self) -> Imported:
         broker_sources = [source for source in self._sources if source.scope == BROKER]
         settings_by_source = [self._settings(source) for source in broker_sources]
+        clients: list[tuple[PropertiesFile, Mapping[str, Value]]] = []
         for source in self._sources:
             if source.scope != BROKER:
-                self._clients |= self._settings(source)
+                clients.append((source, self._settings(source)))
         if self._problems:
             raise CampaignError(self._problems)
+        self._compare_clients(clients)
         self._compare_controllers(broker_sources, settings_by_source)
         text = yaml_text(self._document(broker_sources, settings_by_source), [self._comment()])
         self._check(text)
         return Imported(text=text, release=self._release, lines=tuple(self._lines))
+
+    def _compare_clients(self, clients: Sequence[tuple[PropertiesFile, Mapping[str, Value]]]) -> None:
+        """Take over what all clients of a kind agree on, because a cluster file has one value."""
+        for scope in (PRODUCER, CONSUMER):
+            each = [settings for source, settings in clients if source.scope == scope]
+            files = {source.file for source, _ in clients if source.scope == scope}
+            names = {name for settings in each for name in settings}
+            same = {name for name in names if all(other.get(name) == each[0].get(name) for other in each)}
+            self._clients |= {name: each[0][name] for name in same}
+            note = f"the {scope}s differ: write it in the campaign's own"
+            self._lines = [
+                replace(line, fate=Fate.LACKING, note=note)
+                if line.file in files and line.fate == Fate.TAKEN and line.name not in same
+                else line
+                for line in self._lines
+            ]
 
     def _compare_controllers(
         self, sources: Sequence[PropertiesFile], settings_by_source: Sequence[Mapping[str, Value]]
@@ -229,8 +225,7 @@ class _Import:
     ) -> Items | int:
         rows = []
         for index, (source, settings) in enumerate(broker_files):
-            number = next((source.values[name] for name in _IDS if name in source.values), str(index))
-            row: dict[str, object] = {"id": Word(number)}
+            row: dict[str, object] = {"id": index if (own := _id_of(source)) is None else own}
             if "broker.rack" in source.values:
                 row["rack"] = source.values["broker.rack"]
             if own_settings := _texts(
@@ -241,7 +236,7 @@ class _Import:
         if len(rows) != 1:
             return Items(rows) if rows else self._brokers or BROKERS_DEFAULT
         (row,) = rows
-        first = int(number) if (number := str(row["id"])).isdecimal() else 0
+        first = 0 if (own := _id_of(broker_files[0][0])) is None else own
         if self._is_for_all:
             row.pop("rack", None)
         return Items({**row, "id": first + index} for index in range(self._brokers or BROKERS_DEFAULT))
@@ -282,9 +277,14 @@ class _Import:
             self._note(source, prop, Fate.LACKING, "one file for all brokers: add the rack of each")
         elif name in _IDS and not _is_of_broker(source):
             self._note(source, prop, Fate.UNAFFECTED, "the model numbers its controllers")
-        elif name in _IDS and not prop.value.isdecimal():
-            message = f"{name}: expected a whole number, not {quoted(prop.value)}"
-            self._problems.append(Problem(source.file, prop.line, 1, message))
+        elif name in _IDS and prop.value == _GENERATED and "process.roles" not in source.values:
+            self._note(source, prop, Fate.LACKING, "Kafka generates an id; harrow numbers brokers from 0")
+        elif name in _IDS:
+            try:
+                whole_number(0, BROKER_ID_MAX)(_number_text(prop.value))
+                self._note(source, prop, Fate.TAKEN)
+            except LiteralError as error:
+                self._problems.append(Problem(source.file, prop.line, 1, f"{name}: {error}"))
         else:
             self._note(source, prop, Fate.TAKEN)
 
@@ -324,8 +324,14 @@ class _Import:
         return [SETTINGS[scope, name]] if (scope, name) in SETTINGS else []
 
     def _parsed(self, source: PropertiesFile, prop: Property, name: str, text: str) -> Value | None:
+        setting = SETTINGS[source.scope, name]
+        text = _number_text(text)
         try:
-            return setting_value(SETTINGS[source.scope, name], text)
+            if prop.name in _OTHER_UNITS:
+                return whole_number(-1, _INT_MAX)(text)
+            if setting.kind in _TIME_UNITS:
+                return whole_number(setting.minimum, setting.maximum)(text)
+            return setting_value(setting, text)
         except LiteralError as error:
             self._problems.append(Problem(source.file, prop.line, 1, f"{prop.name}: {error}"))
             return None
@@ -336,7 +342,8 @@ class _Import:
             if name.startswith("listener.name."):
                 self._note(source, prop, Fate.UNAFFECTED)
                 return
-            self._note(source, prop, Fate.UNKNOWN, _note_on_releases(name, source.scope))
+            marked = "Kafka reads the byte order mark as part of the name" if name[:1] == "\ufeff" else ""
+            self._note(source, prop, Fate.UNKNOWN, marked or _note_on_releases(name, source.scope))
         elif is_without_effect(name):
             self._note(source, prop, Fate.UNAFFECTED)
         else:
@@ -361,6 +368,17 @@ class _Import:
 def _is_of_broker(source: PropertiesFile) -> bool:
     """Return whether a file belongs to a broker, not to a process that is only a controller."""
     return source.values.get("process.roles") != "controller"
+
+
+def _id_of(source: PropertiesFile) -> int | None:
+    """Return the id of a broker, or None if Kafka generates it."""
+    ids = [source.values[name] for name in _IDS if name in source.values]
+    return next((int(text) for text in ids if text != _GENERATED), None)
+
+
+def _number_text(text: str) -> str:
+    """Return a number as campaigns write it: Java also reads ``+1`` and ``007``."""
+    return str(int(text)) if re.fullmatch(r"[+-]?[0-9]{1,19}", text) else text
 
 
 def _differs(name: str, settings: Mapping[str, Value], others: Mapping[str, Value]) -> bool:

@@ -1,4 +1,4 @@
-"""Gives hints about settings that Kafka has renamed, or that are another key in a campaign."""
+"""Gives hints about names that changed, and about settings that other keys replace."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import is_dataclass
@@ -7,6 +7,7 @@ from typing import Any
 from harrow.campaigns.language.plan import Plan
 from harrow.cluster_model.fields import fields_of
 from harrow.cluster_model.registry import derived
+from harrow.cluster_model.release.former_names import FORMER_NAMES
 from harrow.cluster_model.settings import former_names
 
 
@@ -29,6 +30,8 @@ def former_name_hint(name: str) -> str:
     folded = name.lower()
     if folded in former_names():
         return f"; it is called `{former_names()[folded]}` now"
+    if folded in FORMER_NAMES:
+        return f"; it is called `{FORMER_NAMES[folded]}` now"
     if folded in campaign_keys():
         return f"; in a campaign it is `{campaign_keys()[folded]}`"
     return ""

@@ -40,7 +40,8 @@ from harrow.campaigns.language.release_options import (
     release_mark,
     written_release,
 )
-from harrow.campaigns.language.spelling import listed, printable, quoted
+from harrow.campaigns.language.spelling import listed, option_words, printable, quoted
+from harrow.campaigns.language.switch_names import with_current_switches
 from harrow.cluster_model.lazy_dataclass import dataclass
 
 __all__ = ["Campaign", "CampaignError", "Problem", "load_campaign", "load_text"]
@@ -49,8 +50,6 @@ __all__ = ["Campaign", "CampaignError", "Problem", "load_campaign", "load_text"]
 _NODES_MAX: Final = 500_000
 
 VARIANTS_MAX: Final = 100
-
-OPTION: Final = "--set"
 
 _AIMS: Final[nodes.Path] = ("swarm", "aims")
 
@@ -158,12 +157,7 @@ def read_file(path: Path) -> str:
         CampaignError: The file cannot be read, or is not UTF-8.
 
     """
-    try:
-        with path.open("rb") as file:
-            content = file.read(nodes.MAX_BYTES + 1)
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise CampaignError([Problem(str(path), 0, 0, f"cannot be read: {reason}")]) from None
+    content = read_bytes(path)
     try:
         return content.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -172,6 +166,21 @@ def read_file(path: Path) -> str:
         mark = _mark_of_end(content[: error.start].decode("utf-8"))
         message = f"not UTF-8: the byte 0x{content[error.start]:02x}"
         raise CampaignError([Problem(str(path), mark.line, mark.column, message)]) from None
+
+
+def read_bytes(path: Path) -> bytes:
+    """Return the content of a file, cut off one byte above what harrow reads.
+
+    Raises:
+        CampaignError: it cannot be read.
+
+    """
+    try:
+        with path.open("rb") as file:
+            return file.read(nodes.MAX_BYTES + 1)
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise CampaignError([Problem(str(path), 0, 0, f"cannot be read: {reason}")]) from None
 
 
 def _mark_of_end(text: str) -> nodes.Mark:
@@ -195,8 +204,8 @@ def _load(
     if is_cluster_file(written):
         message = "this is a cluster file: run a campaign on it with --cluster"
         raise ClusterFileGivenError([Problem(str(path), 1, 1, message)])
-    written = in_long_form(written)
-    variants = {name: in_long_form(overlay) for name, overlay in _variants(written, report).items()}
+    written = _in_current_form(written, report)
+    variants = {name: _in_current_form(over, report) for name, over in _variants(written, report).items()}
     try:
         complete = files.with_file(written)
         for overlay in variants.values():
@@ -495,6 +504,13 @@ def _apply_options(
     return tree
 
 
+def _in_current_form(root: nodes.MapNode, report: Report) -> nodes.MapNode:
+    """Return a campaign or a variant in its long form, with the present names of switches."""
+    root, mistakes = with_current_switches(root)
+    _note(mistakes, report)
+    return in_long_form(root)
+
+
 def _name(root: nodes.MapNode, path: Path, report: Report) -> str:
     entry = root.entries.get("name")
     if entry is None:
@@ -567,7 +583,8 @@ def _each_problem(lines: Sequence[str], file: str, report: Report) -> Iterator[P
             yield Problem(mark.file, mark.line, mark.column, message)
             continue
         if mark.option is not None:
-            yield Problem(OPTION, 0, 0, f"{printable(mark.option)}: {message}")
+            name, value = option_words(mark.option)
+            yield Problem(name, 0, 0, f"{printable(value)}: {message}")
             continue
         # A mark at the end of the file may point to a line that does not exist.
         line = min(mark.line, len(lines))

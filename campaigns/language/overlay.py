@@ -7,8 +7,10 @@ from harrow.campaigns.language import yaml_positions as nodes
 from harrow.campaigns.language.former_names import former_name_hint
 from harrow.campaigns.language.kafka_settings import unmodelled_hint
 from harrow.campaigns.language.open_choices import without_choice
+from harrow.campaigns.language.plan import CLUSTER
 from harrow.campaigns.language.schema import file_section
-from harrow.campaigns.language.spelling import quoted, suggestion
+from harrow.campaigns.language.spelling import CLUSTER_OPTION, option_words, quoted, suggestion
+from harrow.campaigns.language.switch_names import BEHAVIOURS, current_switch, with_current_switches
 from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.settings import scopes_of, setting_names
 
@@ -78,6 +80,9 @@ def parse_override(option: str) -> Override:
 
     """
     mark = nodes.Mark(0, 0, option)
+    name, path = option_words(option)
+    if name == CLUSTER_OPTION:
+        return Override((CLUSTER,), nodes.Scalar(path, mark, plain=False), mark)
     key, equals, text = option.partition("=")
     key = key.strip()
     if not option.isprintable():
@@ -97,7 +102,19 @@ def parse_override(option: str) -> Override:
         names = fields | set(setting_names())
         hint = former_name_hint(key) or unmodelled_hint(key) or suggestion(key, names)
         raise OverrideError(mark, f"neither a setting nor a key of a campaign: {quoted(key)}{hint}")
+    if parts[0] == BEHAVIOURS:
+        return _of_switches(parts, value, mark)
     return Override(parts, value, mark)
+
+
+def _of_switches(parts: tuple[str, ...], value: nodes.Node, mark: nodes.Mark) -> Override:
+    """Return an option that sets switches, with their present names."""
+    if len(parts) > 1:
+        return Override((parts[0], current_switch(parts[1]), *parts[2:]), value, mark)
+    root, mistakes = with_current_switches(nodes.MapNode({BEHAVIOURS: nodes.MapEntry(mark, value)}, mark))
+    if mistakes:
+        raise OverrideError(*mistakes[0])
+    return Override(parts, root.entries[BEHAVIOURS].value, mark)
 
 
 def _parts(key: str) -> tuple[str, ...]:

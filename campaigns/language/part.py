@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 from typing import Any, Final
 
-from harrow.campaigns.language.spelling import printable
+from harrow.campaigns.language.spelling import option_words, printable
 from harrow.campaigns.language.yaml_positions import Mark
 
 _REJECTED_MAX: Final = 200
@@ -74,7 +74,7 @@ class Part:
         mark = self.key_mark
         if mark.file is not None:
             return f"{printable(mark.file)}:{mark.line}"
-        return f"line {mark.line}" if mark.option is None else f"--set {printable(mark.option)}"
+        return f"line {mark.line}" if mark.option is None else printable(" ".join(option_words(mark.option)))
 
     def is_sound(self, *path: str | int) -> bool:
         """Return whether no mistake was reported at a path, below it, or on the way to it.

@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 from harrow.campaigns.language import literals
 from harrow.campaigns.language import yaml_positions as nodes
 from harrow.campaigns.language.overlay import Override
+from harrow.campaigns.language.spelling import option_words
 from harrow.cluster_model.release.profiles import RELEASES
 from harrow.cluster_model.release.switch import DEFAULT_RELEASE
 from harrow.cluster_model.topology import CONTROL_PLANES
@@ -86,5 +87,5 @@ def _text(tree: nodes.Node, path: nodes.Path) -> str | None:
 
 
 def in_words(options: Sequence[Override]) -> str:
-    """Return options as a user types them on the command line."""
-    return " ".join(dict.fromkeys(f"--set {option.mark.option}" for option in options))
+    """Return options as typed on the command line."""
+    return " ".join(dict.fromkeys(" ".join(option_words(option.mark.option or "")) for option in options))

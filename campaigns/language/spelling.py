@@ -115,3 +115,13 @@ def quoted(text: str) -> str:
     """Quote a piece of a file for a message: on one line, and shortened."""
     shown = printable(text)
     return f"`{shown}`" if len(shown) <= _LONGEST_WORD else f"`{shown[:_LONGEST_WORD]}...`"
+
+
+CLUSTER_OPTION: Final = "--cluster"
+"""The option whose text is a path, not YAML. Among others it stands as ``--cluster=PATH``."""
+
+
+def option_words(option: str) -> tuple[str, str]:
+    """Return the words as typed: ``--set`` and ``key=value``, or ``--cluster`` and a path."""
+    name, _, path = option.partition("=")
+    return (name, path) if name == CLUSTER_OPTION else ("--set", option)

@@ -14,7 +14,8 @@ from harrow.campaigns.language import yaml_positions as nodes
 from harrow.campaigns.language.loader import Campaign
 from harrow.campaigns.language.plan import Plan, SamePlan
 from harrow.campaigns.language.plan_file import campaign_text
-from harrow.campaigns.record.report import BASE, as_option, variant_name
+from harrow.campaigns.language.spelling import option_words
+from harrow.campaigns.record.report import BASE, variant_name
 
 _NAME: Final = "name"
 _VARIANTS: Final = "variants"
@@ -75,7 +76,7 @@ def expect_line(path: Path, variant: str | None) -> int:
 def _header(plan: Plan, seed: int, overrides: Sequence[str], notes: Sequence[str], *, variants: bool) -> str:
     only_base = " --variant base" if variants else ""
     lines = [f"The variant `{variant_name(plan)}` of {plan.campaign}, as it was run with seed {seed}."]
-    lines += [f"Merged in: {shlex.join(as_option(override))}" for override in overrides]
+    lines += [f"Merged in: {shlex.join(option_words(override))}" for override in overrides]
     lines += [f"Again: harrow run campaign.yaml --seed {seed}{only_base}", *notes]
     return "".join(f"# {_on_one_line(line)}".rstrip() + "\n" for line in lines) + "\n"
 

@@ -9,9 +9,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, Final
 
-from harrow.campaigns.language.plan import CLUSTER, Plan
+from harrow.campaigns.language.plan import Plan
 from harrow.campaigns.language.plan_reach import reach_of
-from harrow.campaigns.language.spelling import listed, printable
+from harrow.campaigns.language.spelling import listed, option_words, printable
 from harrow.campaigns.language.units import milliseconds, rough_duration_text, value_text
 from harrow.campaigns.probes.probes import PROBES, in_reach, never_reached
 from harrow.campaigns.probes.reach import ProbeReach
@@ -303,19 +303,12 @@ def reproduce_command(
     if variant is not None:
         words += ["--variant", variant]
     for override in overrides:
-        words += as_option(override)
+        words += option_words(override)
     for override in then:
         words += ["--then", override]
     if target is not None:
         words += ["--target", target]
     return shlex.join(words)
-
-
-def as_option(override: str) -> tuple[str, str]:
-    """Return the words of the option for an override: ``--cluster`` for a file, else ``--set``."""
-    key, _, value = override.partition("=")
-    names_file = key == CLUSTER and not value.startswith(("[", "{"))
-    return ("--cluster", value) if names_file else ("--set", override)
 
 
 def run_id(result: RunResult) -> str:

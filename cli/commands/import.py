@@ -5,7 +5,8 @@ import shlex
 import typer
 
 from harrow.campaigns.language.cluster_import import Fate, described, import_properties
-from harrow.campaigns.language.loader import read_file
+from harrow.campaigns.language.java_properties import properties_text
+from harrow.campaigns.language.loader import read_bytes
 from harrow.campaigns.language.problem import FileError, Problem
 from harrow.campaigns.language.spelling import printable
 from harrow.campaigns.language.yaml_positions import MAX_BYTES
@@ -16,10 +17,13 @@ from harrow.cli.session import write_new
 
 
 def session(request: ImportRequest) -> int:
-    files = [(str(path), read_file(path)) for path in request.sources]
-    too_large = [Problem(file, 0, 0, "larger than 1 MiB") for file, text in files if len(text) > MAX_BYTES]
+    contents = [(str(path), read_bytes(path)) for path in request.sources]
+    too_large = [
+        Problem(file, 0, 0, "larger than 1 MiB") for file, content in contents if len(content) > MAX_BYTES
+    ]
     if too_large:
         raise FileError(too_large)
+    files = [(file, properties_text(content)) for file, content in contents]
     imported = import_properties(files, release=request.kafka, brokers=request.brokers)
     write_new(request.cluster, imported.text)
     typer.echo(f"Kafka {imported.release}; {len(imported.lines)} lines")

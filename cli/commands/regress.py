@@ -8,7 +8,7 @@ import typer
 from rich.console import Console
 
 from harrow.campaigns.language.literals import LiteralError, campaign_name
-from harrow.campaigns.language.spelling import run_name
+from harrow.campaigns.language.spelling import option_words, run_name
 from harrow.campaigns.record.report import run_id
 from harrow.campaigns.search import corpus
 from harrow.campaigns.search.corpus import ERROR, EntryResult
@@ -39,7 +39,8 @@ def session(request: RegressRequest) -> int:
         refuse({"--jobs": request.jobs, "--junit": request.junit}, "has no meaning with --add")
         return _add(request, request.added)
     only_with_add = {"--seed": request.seed, "--variant": request.variant, "--name": request.name}
-    refuse({**only_with_add, "--set": request.overrides or None}, "needs --add")
+    typed = {option_words(text)[0]: text for text in request.overrides or ()}
+    refuse({**only_with_add, **typed}, "needs --add")
     messages = message_console(no_color=request.no_color)
     files = corpus.corpus_files(request.corpus)
     entries: list[EntryResult] = []

@@ -3,7 +3,7 @@
 from dataclasses import field
 from pathlib import Path
 
-from harrow.campaigns.language.plan import CLUSTER
+from harrow.campaigns.language.spelling import CLUSTER_OPTION
 from harrow.cli import options
 from harrow.cluster_model.lazy_dataclass import dataclass
 
@@ -31,9 +31,11 @@ class OnCluster(CommandRequest):
     cluster: Path | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
-        """Turn the cluster file into an option ``--set``, because the language reads these."""
+        """Put the cluster file among the options that the language reads."""
         if self.cluster is not None:
-            object.__setattr__(self, "overrides", [f"{CLUSTER}={self.cluster}", *(self.overrides or ())])
+            object.__setattr__(
+                self, "overrides", [f"{CLUSTER_OPTION}={self.cluster}", *(self.overrides or ())]
+            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

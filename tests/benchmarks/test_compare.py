@@ -226,7 +226,7 @@ def cost(*, cpu_s: float = 3.0, over: bool = False, events: int = 1_000) -> Cost
     ("file", "expected"),
     [
         ("release/log.py", "truncation_drops_empty_last_epoch"),
-        ("release.py", "truncation_drops_empty_last_epoch"),
+        ("release.py", "epoch_cache_cut_at_log_end"),
     ],
 )
 def test_a_commit_gets_a_campaign_with_the_names_of_its_switches(

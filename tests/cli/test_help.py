@@ -1,15 +1,18 @@
 """The help groups every command, its examples work, and mistakes get suggestions."""
 
+import os
 import re
 import shlex
-from typing import get_args
+from pathlib import Path
+from typing import Any, Final, get_args
 
 import pytest
+import typer
 
 from harrow.campaigns.language.library_index import resolve
 from harrow.campaigns.language.loader import load_campaign
 from harrow.cli.command_help import EXAMPLES
-from harrow.cli.main import with_suggestion
+from harrow.cli.main import app, with_suggestion
 from harrow.cli.options import Kind
 from harrow.cli.render.catalogue import entries
 from harrow.cli.requests import GROUPS
@@ -18,6 +21,8 @@ from tests.cli.conftest import Harrow
 
 COMMANDS = sorted(EXAMPLES)
 
+OPTIONS: Final = Path(__file__).parent / "snapshots" / "options.txt"
+
 
 def test_the_help_lists_every_command_in_its_group_without_cutting_its_summary(harrow: Harrow) -> None:
     output = harrow("--help").stdout
@@ -25,6 +30,25 @@ def test_the_help_lists_every_command_in_its_group_without_cutting_its_summary(h
     for heading, names in GROUPS.items():
         section = output.partition(f"{heading}:\n")[2].partition("\n\n")[0]
         assert re.findall(r"^  (\w+)", section, re.MULTILINE) == list(names)
+
+
+def test_no_command_gains_or_loses_an_option_unseen() -> None:
+    """``HARROW_WRITE_SNAPSHOTS=1`` rewrites the file; a lost option breaks its users' scripts."""
+    lines = [
+        " ".join([name, *sorted(option for parameter in command.params for option in _spellings(parameter))])
+        for name, command in sorted(typer.main.get_group(app).commands.items())
+    ]
+    if os.environ.get("HARROW_WRITE_SNAPSHOTS") == "1":
+        OPTIONS.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    assert lines == OPTIONS.read_text(encoding="utf-8").splitlines()
+
+
+def _spellings(parameter: Any) -> list[str]:
+    """Return an option's names with its values, or an argument's name in capitals."""
+    if parameter.param_type_name == "argument":
+        return [str(parameter.name).upper()]
+    flag = "" if parameter.is_flag else "="
+    return [f"{name}{flag}" for name in (*parameter.opts, *parameter.secondary_opts)]
 
 
 @pytest.mark.parametrize("command", COMMANDS)

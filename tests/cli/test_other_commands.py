@@ -1,6 +1,7 @@
 """`validate`, `list`, `explain`, `schema` and `new` as processes."""
 
 import json
+import shlex
 from pathlib import Path
 from typing import get_args
 
@@ -216,3 +217,40 @@ def test_a_cluster_file_is_no_campaign_but_may_lie_beside_one(harrow: Harrow, fo
     )
     assert harrow("validate", "clusters").stdout == "1 campaign and 1 cluster file are valid\n"
     assert "1 run of 1 campaign" in harrow("run", "clusters").stdout
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["{x}.yaml", "[a].yaml", " lead.yaml", '"q.yaml', "'s.yaml", "tab\t.yaml", "null", "a=b.yaml", "é.yaml"],
+)
+def test_the_file_of_the_option_cluster_is_a_path_whatever_its_name(
+    harrow: Harrow, folder: Path, name: str
+) -> None:
+    """YAML would take some of these names for a mapping, a list, or another text."""
+    (folder / name).write_text("brokers: 2\ntopics: [{name: t}]\n", encoding="utf-8")
+    ended = harrow("run", "calm.yaml", "--cluster", name, "--format", "json")
+    assert (ended.returncode, ended.stderr) == (0, "")
+    reproduce = shlex.split(json.loads(ended.stdout)["runs"][0]["reproduce"])
+    assert reproduce[reproduce.index("--cluster") + 1] == name
+    assert harrow(*reproduce[1:]).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("typed", "begin"),
+    [
+        (("--cluster", "none.yaml"), "--cluster: none.yaml: cluster: `none.yaml` cannot be read: "),
+        (("--set", "cluster=none.yaml"), "--set: cluster=none.yaml: cluster: `none.yaml` cannot be read: "),
+        (("--cluster", "none\t.yaml"), "--cluster: none\\t.yaml: cluster: `none\\t.yaml` cannot be read: "),
+    ],
+)
+def test_a_message_names_the_option_that_was_typed(
+    harrow: Harrow, folder: Path, typed: tuple[str, ...], begin: str
+) -> None:
+    for command in (("run", "calm.yaml"), ("validate", "calm.yaml"), ("sweep", "calm.yaml", "--seeds", "2")):
+        ended = harrow(*command, *typed)
+        printed = ended.stdout + ended.stderr
+        assert ended.returncode == 2
+        assert printed.startswith(begin)
+    (folder / "corpus").mkdir()
+    ended = harrow("regress", "corpus", *typed)
+    assert (ended.returncode, f"{typed[0]}: needs --add" in ended.stderr) == (2, True)

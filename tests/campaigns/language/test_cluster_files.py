@@ -261,7 +261,7 @@ def test_a_sweep_keeps_the_cluster_files_of_its_campaign_and_its_grid(
         assert plan.digest() == cell.digest
     with pytest.raises(CampaignError, match="is not stored with this campaign"):
         load_cell_plans(source, "elsewhere/x.yaml", [("cluster", "/etc/hostname")])
-    assert f"--cluster {small}" in sweep.reproduce(sweep.cells[1], 0)
+    assert f"--set cluster={small}" in sweep.reproduce(sweep.cells[1], 0)
 
 
 @pytest.mark.parametrize("partitions", [3, 500])

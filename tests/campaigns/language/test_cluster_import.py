@@ -2,7 +2,7 @@
 
 import pytest
 
-from harrow.campaigns.language.cluster_import import Fate, Imported, import_properties, properties_of
+from harrow.campaigns.language.cluster_import import Fate, Imported, import_properties
 from harrow.campaigns.language.kafka_settings import kafka_has, releases_with
 from harrow.campaigns.language.loader import CampaignError, load_text
 from harrow.campaigns.language.plan import Plan
@@ -125,14 +125,54 @@ def test_a_wrong_value_has_its_place() -> None:
         import_properties([("notes.txt", "hello world\n")])
 
 
-def test_properties_are_read_as_java_reads_them() -> None:
-    text = "! no\n  a = b \\\n   c\nd\\:e:f\\u0041\n\nempty\nlast=x=y\n"
-    assert [tuple(prop) for prop in properties_of(text)] == [
-        (2, "a", "b c"),
-        (4, "d:e", "fA"),
-        (6, "empty", ""),
-        (7, "last", "x=y"),
-    ]
+@pytest.mark.parametrize(
+    "line",
+    [
+        f"node.id={'9' * 5000}",
+        "node.id=1001",
+        "node.id=-2",
+        "node.id=\u0663",
+        f"num.io.threads={'9' * 5000}",
+        f"log.retention.hours={'9' * 5000}",
+        "log.retention.hours=2147483648",
+        "log.retention.hours=10s",
+        "replica.lag.time.max.ms=30s",
+        "unclean.leader.election.enable=perhaps",
+    ],
+)
+def test_a_value_that_kafka_or_the_model_refuses_has_its_file_and_line(line: str) -> None:
+    with pytest.raises(CampaignError) as refused:
+        import_properties([("s.properties", f"min.insync.replicas=2\n{line}\n")])
+    (problem,) = refused.value.problems
+    assert str(problem).startswith(f"s.properties:2:1: {line.partition('=')[0]}: ")
+    assert len(str(problem)) < 250
+
+
+def test_numbers_are_read_as_java_reads_them() -> None:
+    imported = import_properties([("s", "node.id=007\nmin.insync.replicas=+2\nlog.retention.hours=-1\n")])
+    plan = plan_on(imported)
+    assert plan.cluster.brokers[0].id == 7
+    assert plan.cluster.settings == {"min.insync.replicas": 2, "log.retention.ms": -1}
+
+
+def test_a_broker_whose_id_kafka_generates_gets_one_from_0_on() -> None:
+    imported = import_properties([("s", "broker.id=-1\nzookeeper.connect=z:2181\n")], brokers=2)
+    assert [broker.id for broker in plan_on(imported).cluster.brokers] == [0, 1]
+    assert fates(imported)[1, "broker.id"] == Fate.LACKING
+
+
+@pytest.mark.parametrize("scope", ["producer", "consumer"])
+def test_a_setting_is_taken_over_only_if_all_clients_of_a_kind_have_that_value(scope: str) -> None:
+    same, differs = {
+        "producer": ("linger.ms=5\n", ("acks=all\n", "acks=1\n", "")),
+        "consumer": ("auto.commit.interval.ms=5\n", ("max.poll.records=7\n", "max.poll.records=8\n", "")),
+    }[scope]
+    for other in differs[1:]:
+        imported = import_properties([("one", same + differs[0]), ("two", same + other)])
+        taken = {line.name for line in imported.lines if line.fate == Fate.TAKEN}
+        assert taken == {same.partition("=")[0]}
+        assert differs[0].partition("=")[0] not in imported.text
+        assert plan_on(imported).producers
 
 
 def test_kafka_has_the_settings_of_the_model_in_the_releases_that_the_model_says() -> None:
