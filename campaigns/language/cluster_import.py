@@ -41,6 +41,9 @@ _IDS: Final = ("node.id", "broker.id")
 _VOTERS: Final = ("controller.quorum.voters", "controller.quorum.bootstrap.servers")
 _TOPOLOGY_SETTINGS: Final = (*_IDS, *_VOTERS, "broker.rack", "process.roles", "zookeeper.connect")
 """Settings that decide which brokers and servers the cluster has."""
+_BY_MODE: Final = {"process.roles": KRAFT, **dict.fromkeys(_VOTERS, KRAFT), "zookeeper.connect": ZOOKEEPER}
+"""Settings that belong to one way of keeping metadata."""
+_MODE_NAMES: Final = {KRAFT: "KRaft", ZOOKEEPER: "ZooKeeper"}
 _GENERATED: Final = "-1"
 """Kafka's default for a broker's id: the broker gets one when it registers."""
 _INT_MAX: Final = 2**31 - 1
@@ -135,6 +138,7 @@ class _Import:
         self._clients: dict[str, Value] = {}
         broker_files = [source for source in sources if source.scope == BROKER and _is_of_broker(source)]
         self._is_for_all = len(broker_files) == 1 and brokers != 1
+        self._mode = _mode_of(sources, release)
 
     def run(self) -> Imported:
         broker_sources = [source for source in self._sources if source.scope == BROKER]
@@ -225,7 +229,7 @@ class _Import:
     ) -> Items | int:
         rows = []
         for index, (source, settings) in enumerate(broker_files):
-            row: dict[str, object] = {"id": index if (own := _id_of(source)) is None else own}
+            row: dict[str, object] = {"id": index if (own := self._id_of(source)) is None else own}
             if "broker.rack" in source.values:
                 row["rack"] = source.values["broker.rack"]
             if own_settings := _texts(
@@ -236,19 +240,24 @@ class _Import:
         if len(rows) != 1:
             return Items(rows) if rows else self._brokers or BROKERS_DEFAULT
         (row,) = rows
-        first = 0 if (own := _id_of(broker_files[0][0])) is None else own
+        first = 0 if (own := self._id_of(broker_files[0][0])) is None else own
         if self._is_for_all:
             row.pop("rack", None)
         return Items({**row, "id": first + index} for index in range(self._brokers or BROKERS_DEFAULT))
 
+    def _id_of(self, source: PropertiesFile) -> int | None:
+        """Return the id of a broker, or None if Kafka generates it."""
+        names = [name for name in _IDS if name in source.values and kafka_has(BROKER, name, self._release)]
+        ids = [source.values[name] for name in names]
+        return next((int(text) for text in ids if text != _GENERATED), None)
+
     def _metadata(self, sources: Sequence[PropertiesFile]) -> dict[str, object]:
         values = {name: value for source in sources for name, value in source.values.items()}
-        modes = RELEASES[self._release].modes
-        if "process.roles" not in values and "zookeeper.connect" in values and ZOOKEEPER in modes:
+        if self._mode is None:
+            return {}
+        if self._mode == ZOOKEEPER:
             servers = len(values["zookeeper.connect"].split("/")[0].split(","))
             return {"metadata": ZOOKEEPER, "zookeeper": Rows(servers=servers)}
-        if "process.roles" not in values or KRAFT not in modes:
-            return {}
         roles = [source.values.get("process.roles", "") for source in sources]
         combined = any("broker" in role and "controller" in role for role in roles)
         controllers = sum("controller" in role for role in roles)
@@ -273,6 +282,14 @@ class _Import:
         name = prop.name
         if not kafka_has(BROKER, name, self._release):
             self._note(source, prop, Fate.UNKNOWN, _note_on_releases(name, BROKER))
+        elif name in _BY_MODE and self._mode != _BY_MODE[name]:
+            missing = _MODE_NAMES[_BY_MODE[name]]
+            note = (
+                f"the brokers use {_MODE_NAMES[self._mode]}, so the model has no {missing}"
+                if self._mode
+                else f"the model has no {missing} in Kafka {self._release}"
+            )
+            self._note(source, prop, Fate.LACKING, note)
         elif name == "broker.rack" and self._is_for_all:
             self._note(source, prop, Fate.LACKING, "one file for all brokers: add the rack of each")
         elif name in _IDS and not _is_of_broker(source):
@@ -370,10 +387,11 @@ def _is_of_broker(source: PropertiesFile) -> bool:
     return source.values.get("process.roles") != "controller"
 
 
-def _id_of(source: PropertiesFile) -> int | None:
-    """Return the id of a broker, or None if Kafka generates it."""
-    ids = [source.values[name] for name in _IDS if name in source.values]
-    return next((int(text) for text in ids if text != _GENERATED), None)
+def _mode_of(sources: Sequence[PropertiesFile], release: str) -> str | None:
+    """Return where the brokers keep metadata, or None if the sources or the model do not say."""
+    names = {name for source in sources for name in source.values}
+    mode = KRAFT if "process.roles" in names else ZOOKEEPER if "zookeeper.connect" in names else None
+    return mode if mode in RELEASES[release].modes else None
 
 
 def _number_text(text: str) -> str:

@@ -5,9 +5,9 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-_HIDDEN: Final = "..."
+HIDDEN: Final = "..."
 _SOUNDS_SECRET: Final = re.compile(
-    r"passw(?:or)?d|passphrase|secret|token|credential|jaas[._]config|(?:api|access|private|account)[._-]?key",
+    r"passw(?:or)?d|passphrase|secret|token|credential|jaas[._]config|(?:api|access|private|account|keystore)[._-]?key",
     re.IGNORECASE,
 )
 _ASSIGNED: Final = re.compile(
@@ -42,5 +42,5 @@ def without_secrets(text: str, environ: Mapping[str, str] = os.environ) -> str:
     values = _secrets.union(value for name, value in environ.items() if sounds_secret(name))
     for value in sorted(values, key=len, reverse=True):
         if len(value) >= _LENGTH_MIN:
-            text = text.replace(value, _HIDDEN)
-    return _LOGIN.sub(rf"\1{_HIDDEN}@", _ASSIGNED.sub(rf"\1{_HIDDEN}", text))
+            text = text.replace(value, HIDDEN)
+    return _LOGIN.sub(rf"\1{HIDDEN}@", _ASSIGNED.sub(rf"\1{HIDDEN}", text))

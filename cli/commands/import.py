@@ -1,15 +1,22 @@
 """`harrow import`: makes a cluster file from Kafka's own configuration files."""
 
 import shlex
+from dataclasses import replace
 
 import typer
 
-from harrow.campaigns.language.cluster_import import Fate, described, import_properties
+from harrow.campaigns.language.cluster_import import (
+    Fate,
+    ImportedLine,
+    described,
+    import_properties,
+)
 from harrow.campaigns.language.java_properties import properties_text
 from harrow.campaigns.language.loader import read_bytes
 from harrow.campaigns.language.problem import FileError, Problem
 from harrow.campaigns.language.spelling import printable
 from harrow.campaigns.language.yaml_positions import MAX_BYTES
+from harrow.campaigns.record.redaction import HIDDEN, sounds_secret, without_secrets
 from harrow.cli import exit_code
 from harrow.cli.console import message_console, say
 from harrow.cli.requests.authoring import ImportRequest
@@ -31,6 +38,12 @@ def session(request: ImportRequest) -> int:
         lines = [line for line in imported.lines if line.fate == fate]
         typer.echo(f"{fate}: {len(lines)}")
         for line in lines:
-            typer.echo(f"  {printable(described(line))}")
+            typer.echo(f"  {printable(described(_without_secret(line)))}")
     say(message_console(), f"run on it: harrow run standard --cluster {shlex.quote(str(request.cluster))}")
     return exit_code.OK
+
+
+def _without_secret(line: ImportedLine) -> ImportedLine:
+    """Return a line whose value may be printed, for example into the log of a CI job."""
+    value = HIDDEN if sounds_secret(line.name) else without_secrets(line.value)
+    return replace(line, value=value)

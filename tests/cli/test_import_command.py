@@ -50,3 +50,19 @@ def test_import_refuses_what_it_cannot_read_in_one_line(harrow: Harrow, folder: 
         ended = harrow("import", name)
         assert (ended.returncode, ended.stdout, ended.stderr.count("\n")) == (2, "", 1)
         assert name in ended.stderr
+
+
+def test_import_prints_no_secret(harrow: Harrow, folder: Path) -> None:
+    secrets = {
+        "ssl.keystore.password": "hunter2hunter2",
+        "ssl.keystore.key": "hunter2hunter2",
+        "sasl.jaas.config": 'org.x required username="a" password="hunter2hunter2";',
+        "unknown.secret": "hunter2hunter2",
+        "metric.reporters": "https://name:hunter2hunter2@host/",
+    }
+    text = "".join(f"{name}={value}\n" for name, value in secrets.items())
+    (folder / "server.properties").write_text(f"broker.id=1\n{text}", encoding="utf-8")
+    ended = harrow("import", "server.properties", "-o", "mine.yaml")
+    assert ended.returncode == 0
+    assert all(name in ended.stdout for name in secrets)
+    assert "hunter2" not in ended.stdout + ended.stderr + (folder / "mine.yaml").read_text(encoding="utf-8")

@@ -161,6 +161,23 @@ def test_a_broker_whose_id_kafka_generates_gets_one_from_0_on() -> None:
     assert fates(imported)[1, "broker.id"] == Fate.LACKING
 
 
+@pytest.mark.parametrize(
+    ("release", "taken"),
+    [
+        ("2.4", set()),
+        ("2.8", {"node.id"}),
+        ("3.9", {"node.id", "process.roles", "controller.quorum.voters"}),
+    ],
+)
+def test_settings_of_the_other_way_to_keep_metadata_are_not_taken_over(release: str, taken: set[str]) -> None:
+    text = "node.id=4\nprocess.roles=broker\ncontroller.quorum.voters=1@a:9093\nzookeeper.connect=z:2181\n"
+    imported = import_properties([("s", text)], release=release, brokers=1)
+    assert {line.name for line in imported.lines if line.fate == Fate.TAKEN} == taken
+    (broker,) = plan_on(imported).cluster.brokers
+    assert broker.id == (4 if "node.id" in taken else 0)
+    assert ("kraft" in imported.text) == ("process.roles" in taken)
+
+
 @pytest.mark.parametrize("scope", ["producer", "consumer"])
 def test_a_setting_is_taken_over_only_if_all_clients_of_a_kind_have_that_value(scope: str) -> None:
     same, differs = {
