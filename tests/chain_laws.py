@@ -1,4 +1,4 @@
-"""Checks the two laws of chains (`harrow.checks.link`)."""
+"""Checks the two laws of chains (`harrow.checks.link`): no gaps, and no superfluous links."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -20,8 +20,9 @@ def assert_lawful(finding: Finding, where: str = "") -> None:
 def idle_links(chain: tuple[Link, ...]) -> Iterator[Link]:
     """Yield superfluous links.
 
-    A link is needed if it decides, is about a record or its producer, or if a later link follows
-    from it. Conclusions, and links from the history or from harrow itself, stand alone.
+    A link is needed if it decides the outcome, if it is about a record or its producer, or if a
+    later link follows from it. Conclusions, and links from the history or from harrow itself, are
+    never superfluous.
     """
     needed = set(_followed(chain))
     for place, link in enumerate(chain):
@@ -33,7 +34,7 @@ def idle_links(chain: tuple[Link, ...]) -> Iterator[Link]:
 
 
 def _followed(chain: tuple[Link, ...]) -> Iterator[int]:
-    """Yield the places of links that were the last to establish a need of a later link."""
+    """Yield the places of links that were the last to make true what a later link needs."""
     established: dict[tuple[ChainFact, tuple[Any, ...]], tuple[int, Any]] = {}
     for place, link in enumerate(chain):
         for need in fact_values(link, () if link.kind.is_fault else link.kind.needs):

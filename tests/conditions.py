@@ -10,7 +10,7 @@ from harrow.faults.facts import Fact
 def condition(**facts: Iterable[Any]) -> Condition:
     """Return a condition.
 
-    A fact is given as the values of its fields, as its only value, or as itself.
+    Each fact is a tuple of the values of its fields, its only value, or a `Fact`.
     """
     return Condition(tuple(_fact(key, value) for key, values in facts.items() for value in values))
 

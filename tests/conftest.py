@@ -1,8 +1,8 @@
-"""Setup for all tests: signals, and rounds of tests that gain only by numbers.
+"""Setup for all tests: signals, and rounds of tests that find more only in more runs.
 
 A test with the marker ``soak`` consists of rounds. `make test` runs a few of them, `make soak` as
-many as the time permits. ``HARROW_SOAK_SECONDS`` is that time (``inf`` for all rounds), and turns
-`make soak` on. Rounds that have not started by then are skipped, and the last lines show the
+many as the time permits. That time is ``HARROW_SOAK_SECONDS`` (``inf`` for all rounds), which
+`make soak` sets. Rounds that have not started by then are skipped, and the last lines show the
 progress of each test. A started round runs to its end, so slowness causes no failures. A round uses
 the same seeds and examples on every machine.
 """
@@ -20,7 +20,8 @@ from typing import Any, Final, TypeVar, cast
 import pytest
 from hypothesis import is_hypothesis_test, seed, settings
 
-# Background jobs of shells and nohup ignore signals, and processes of tests would inherit that.
+# Under nohup, or in the background of a shell, pytest ignores signals, and the processes of tests
+# would inherit that.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
@@ -54,8 +55,9 @@ def kill_after_test(processes: ExitStack, process: subprocess.Popen[AnyText]) ->
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int | None:
-    """Start three workers on two cores, because many tests wait for their processes, unlike `make
-    soak`.
+    """Start three workers on two cores, because many tests wait for processes.
+
+    The tests of `make soak` do not wait, so it keeps the default of xdist.
     """
     return None if SOAK_S else cores() * 3 // 2
 
@@ -67,9 +69,10 @@ def cores() -> int:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
-    """Hide modules and tests, half a million permanent objects, from the garbage collector.
+    """Hide modules and tests from the garbage collector.
 
-    Traversing them takes a third of a second, hundreds of times during the tests.
+    They are half a million permanent objects. Traversing them takes a third of a second, hundreds
+    of times during the tests.
     """
     gc.disable()
     try:
@@ -80,7 +83,7 @@ def pytest_collection() -> Generator[None, object, object]:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Give each round of a test its ``numbers``: its seeds, or a range as long as its examples."""
+    """Give each round its ``numbers``: a range of seeds, or of as many numbers as examples."""
     marker = metafunc.definition.get_closest_marker("soak")
     if marker is None:
         return
@@ -101,7 +104,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if item.get_closest_marker("xdist_group") is None and shares_a_fixture(item):
             item.add_marker(pytest.mark.xdist_group(item.location[0]))
-    items[:] = in_turn(items) if SOAK_S else beside_their_group(items)
+    items[:] = alternating_rounds(items) if SOAK_S else with_groups_together(items)
     deselected = [
         item for item in items if (marker := item.get_closest_marker("soak")) and not _rounds(marker)
     ]
@@ -111,22 +114,24 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def shares_a_fixture(item: pytest.Item) -> bool:
-    """Return whether a test has a shared fixture of its file, which should be created in one
-    process.
+    """Return whether a test uses a fixture that the tests of its file share.
+
+    Such tests should run in one process, so that the fixture is created once.
     """
     fixtures = item._fixtureinfo.name2fixturedefs if isinstance(item, pytest.Function) else {}
     return any(
         fixture.scope in ("module", "session")
         and "::" not in fixture.baseid
         and fixture.baseid.endswith(".py")
-        for of_name in fixtures.values()
-        for fixture in of_name
+        for fixtures_of_name in fixtures.values()
+        for fixture in fixtures_of_name
     )
 
 
-def beside_their_group(items: list[pytest.Item]) -> list[pytest.Item]:
-    """Put tests of a group after its first test, as xdist does, so that one process shares their
-    data.
+def with_groups_together(items: list[pytest.Item]) -> list[pytest.Item]:
+    """Put all tests of a group after its first test, as xdist does.
+
+    So one process can share their data.
     """
     groups = [
         marker.args[0] if (marker := item.get_closest_marker("xdist_group")) else item for item in items
@@ -142,7 +147,7 @@ def numbers_of(item: pytest.Item) -> range | None:
     return None if callspec is None else cast("range | None", callspec.params.get(NUMBERS))
 
 
-def in_turn(items: list[pytest.Item]) -> list[pytest.Item]:
+def alternating_rounds(items: list[pytest.Item]) -> list[pytest.Item]:
     """Take a round of each test in turn, so that each gets its share of the time.
 
     Rounds that `make test` also runs come last.

@@ -1,6 +1,7 @@
-"""The library's swarm with mutants, and their first failing seeds.
+"""The library's swarm with mutants, and the first seeds in which it finds them.
 
-Seeds are searched, because every change of swarm.yaml changes the draws of a seed.
+The seeds are searched and not written down, because every change of swarm.yaml changes what a
+seed draws.
 """
 
 from collections.abc import Mapping
@@ -35,9 +36,7 @@ def swarm_with_mutant(name: str) -> Plan:
 
 @cache
 def first_failing_seed(mutant: str, rule: str) -> int:
-    """Return the first seed whose run with the mutant breaks *rule*, and no rule that is worse for
-    clients.
-    """
+    """Return the first seed with which the mutant breaks *rule*, and no rule that is worse."""
     plan = swarm_with_mutant(mutant)
     for seed in range(SEEDS_MAX):
         broken = signatures(run_plan(plan, seed))

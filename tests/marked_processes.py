@@ -1,4 +1,4 @@
-"""Finds processes of a test and their descendants by a mark in their environment."""
+"""Finds the processes that a test started, and their descendants, by a mark in the environment."""
 
 from collections.abc import Sequence
 from pathlib import Path

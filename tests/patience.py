@@ -1,4 +1,4 @@
-"""How long a test waits for a process before it counts as stuck.
+"""How long a test waits for a process before the process counts as stuck.
 
 Tests assert no speed: a slow machine may take ten times as long.
 """

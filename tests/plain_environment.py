@@ -6,7 +6,7 @@ from typing import Final
 
 ROOT: Final = Path(__file__).parents[1]
 PYTHONPATH: Final = os.pathsep.join((str(ROOT / "src"), str(ROOT)))
-"""Lets processes of tests find harrow and the tests, whatever is installed."""
+"""Lets processes of tests import this checkout and its tests, whatever is installed."""
 
 _OUTPUT_VARIABLES: Final = (
     *("NO_COLOR", "FORCE_COLOR", "COLUMNS", "LINES", "TTY_COMPATIBLE", "TTY_INTERACTIVE"),

@@ -1,4 +1,4 @@
-"""A mark for tests that need the plain Python of the model."""
+"""A mark for tests that patch the model, which must then run as plain Python."""
 
 from typing import Final
 

@@ -1,6 +1,6 @@
-"""The compiled core and the core in plain Python: which one runs, and that they agree.
+"""Which core runs, the compiled one or plain Python, and that both give the same results.
 
-Without a compiled core their comparison is skipped. CI compiles and runs it.
+Without a compiled core the comparison is skipped. CI compiles the core, and runs the comparison.
 """
 
 import pickle
@@ -238,7 +238,7 @@ def test_the_version_reports_requested_plain_python() -> None:
 
 
 def test_ci_runs_tests_that_need_plain_python() -> None:
-    """All other tests run with the compiled core."""
+    """CI runs all other tests with the compiled core, which skips these."""
     run = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
     named = [
         ROOT / word for word in run.split("make pure")[1].split("make regress")[0].replace('"', " ").split()

@@ -21,7 +21,7 @@ PROSE = [
     for page in sorted(DOCS.rglob("*.md"))
     if page.relative_to(DOCS).parts[0] not in {"reference", "evidence"}
 ]
-"""Pages for reading. Generated tables are in reference/, long records in evidence/."""
+"""Pages to read from beginning to end, unlike tables in reference/ and records in evidence/."""
 WORDS_MAX = 1_500
 
 
@@ -88,7 +88,7 @@ def without_code(page: Path) -> str:
 
 
 def anchors(page: Path) -> list[str]:
-    """Return the anchors of a page's headings, as GitHub makes them."""
+    """Return the anchors that GitHub gives to the headings of a page."""
     text = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
     headings = re.findall(r"^#+ +(.*)$", text, re.MULTILINE)
     return [re.sub(r"[^\w -]", "", heading.lower()).strip().replace(" ", "-") for heading in headings]

@@ -1,4 +1,4 @@
-"""The core needs only Python, and imports go one way."""
+"""The core imports only the standard library, and modules do not import each other in cycles."""
 
 import ast
 import subprocess
@@ -12,7 +12,7 @@ from harrow.cluster_model.settings import SETTINGS
 
 ROOT = Path(__file__).parents[1]
 ROOMS = ("cluster_model", "faults", "checks", "campaigns", "live_cluster", "cli", "pytest_harrow")
-BELOW = {
+IMPORTABLE_ROOMS = {
     "cluster_model": set[str](),
     "faults": {"harrow.cluster_model"},
     "checks": {"harrow.cluster_model"},
@@ -32,9 +32,9 @@ def imported(path: Path) -> set[str]:
     }
 
 
-@pytest.mark.parametrize("room", BELOW)
+@pytest.mark.parametrize("room", IMPORTABLE_ROOMS)
 def test_the_core_imports_the_standard_library_and_the_rooms_below_it(room: str) -> None:
-    allowed = sys.stdlib_module_names | BELOW[room] | {f"harrow.{room}"}
+    allowed = sys.stdlib_module_names | IMPORTABLE_ROOMS[room] | {f"harrow.{room}"}
     for path in sorted((ROOT / room).rglob("*.py")):
         # Only mypy reads mypy_extensions, so it is needed to compile but not to run.
         for_mypy = {"mypy_extensions"} if path.name == "compiling.py" else set[str]()
@@ -42,7 +42,7 @@ def test_the_core_imports_the_standard_library_and_the_rooms_below_it(room: str)
 
 
 def test_a_machine_with_only_python_runs_plans() -> None:
-    """In isolated mode, without the packages of this environment."""
+    """Python runs in isolated mode, without the packages of this environment."""
     script = f"import sys; sys.path.insert(0, {str(ROOT / 'src')!r}); import harrow.campaigns.run.runner, harrow.campaigns.record.report"
     subprocess.run([sys.executable, "-I", "-S", "-c", script], check=True)
 
@@ -71,7 +71,7 @@ def import_graph() -> dict[str, set[str]]:
 
 
 def test_imports_have_no_cycles() -> None:
-    """Imports in functions count, because they postpone a cycle but do not break it."""
+    """Imports inside functions count too, because they only postpone a cycle."""
     TopologicalSorter(import_graph()).prepare()
 
 
@@ -81,13 +81,22 @@ def test_at_most_three_pairs_of_rooms_in_the_model_import_each_other() -> None:
     def room(module: str) -> str:
         return ".".join(module.split(".")[:3])
 
-    arrows = {
+    imports_between_rooms = {
         (room(name), room(other))
         for name, others in import_graph().items()
         for other in others
         if name.startswith("harrow.cluster_model.") and other.startswith("harrow.cluster_model.")
     }
-    assert len({frozenset(arrow) for arrow in arrows if arrow[0] != arrow[1] and arrow[::-1] in arrows}) <= 3
+    assert (
+        len(
+            {
+                frozenset(pair)
+                for pair in imports_between_rooms
+                if pair[0] != pair[1] and pair[::-1] in imports_between_rooms
+            }
+        )
+        <= 3
+    )
 
 
 def test_class_names_are_unique() -> None:

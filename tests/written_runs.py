@@ -1,4 +1,4 @@
-"""Writes runs as `harrow run` does, for tests of readers."""
+"""Writes runs as `harrow run` does, for tests that read them."""
 
 from pathlib import Path
 

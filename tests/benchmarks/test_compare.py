@@ -1,4 +1,4 @@
-"""The comparison works from end to end. These tests assert no times."""
+"""The comparison of speeds works from end to end. These tests assert no times."""
 
 import json
 import os
@@ -96,7 +96,9 @@ def test_a_cluster_that_cannot_be_run_does_not_end_the_table(
     assert out.splitlines()[-1].startswith("| `tiny` | ")
 
 
-def test_instructions_are_those_of_a_run_without_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_instructions_are_counted_per_run_without_the_start_of_the_process(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     def run_once(
         root: Path, cluster: MeasuredCluster, seeds: int, *_: object, **_options: object
     ) -> subprocess.CompletedProcess[str]:

@@ -1,4 +1,4 @@
-"""The exactly-once table: which runs count, and their results."""
+"""Runs of the exactly-once table: which ones count, and which verdict they get."""
 
 import pytest
 
@@ -15,9 +15,7 @@ def test_an_application_dies_at_its_step_even_if_only_failures_lead_there(step: 
 
 
 def test_a_fenced_member_commits_nothing_in_a_transaction_with_either_protocol() -> None:
-    """It loses its leader and coordinator until another member has its partition, and then
-    continues.
-    """
+    """The member is cut off until another member has its partition, and then continues."""
     for protocol in ("classic", "consumer"):
         result = run_plan(plan_of("partition", "poll", "exactly_once", "4.3", protocol), 0)
         assert result.verdict.status in (HELD, PERMITTED)

@@ -1,4 +1,4 @@
-"""Message counts of failovers with ZooKeeper and KRaft, and of watches on a changed znode."""
+"""How many messages a failover takes with ZooKeeper and KRaft, and an election by watches."""
 
 from collections import Counter
 
@@ -30,7 +30,7 @@ def test_a_failover_in_zookeeper_reads_and_writes_a_znode_for_each_partition() -
 def test_a_failover_in_kraft_needs_the_same_number_of_messages_for_any_number_of_partitions() -> None:
     one, many = (counted(spec_of(3, number), "4.3", crash, FAILOVER_US) for number in (1, PARTITIONS))
     assert one["answers with metadata records"] == many["answers with metadata records"] == 4
-    # Two brokers and two standby controllers get a record for the broker, and one for each
+    # Two brokers and two standby controllers get a record for the dead broker, and one for each
     # partition.
     assert many["metadata records in them"] == 4 * (1 + PARTITIONS)
 
@@ -40,7 +40,7 @@ def test_an_election_by_watches_wakes_every_replica(brokers: int) -> None:
     counts = herd(brokers, PARTITIONS)
     remaining = brokers - 1
     assert counts["ZooKeeper watch events"] == counts["ZooKeeper Create"] == remaining * PARTITIONS
-    # All except the new leader watch again.
+    # All replicas except the new leader set their watches again.
     assert counts["ZooKeeper GetData"] == (remaining - 1) * PARTITIONS
     assert not counts["LeaderAndIsr requests"]
 

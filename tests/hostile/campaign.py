@@ -1,4 +1,4 @@
-"""Runs cases one after the other, each in a forked process."""
+"""Runs hostile cases one after the other, each in a forked process."""
 
 import gc
 import json

@@ -1,6 +1,6 @@
-"""Cases: a folder with hostile files, and a command that reads them.
+"""Creates hostile cases: a folder with hostile files, and a command that reads them.
 
-The number decides the case.
+The number of a case decides everything about it.
 """
 
 import contextlib
@@ -52,7 +52,7 @@ SWEEP: Final = (
     *("sweep", "small.yaml", "--seeds", "0..3", "--vary", "acks=1,all"),
     *("--engine", "process", "--workers", "1"),
 )
-"""A sweep of the campaign, in a folder with its file."""
+"""A sweep of the campaign, for a folder that has the campaign's file."""
 CLUSTER: Final[dict[str, Any]] = {
     "bootstrap": ["127.0.0.1:1"],
     "kafka": "3.9.2",
@@ -67,7 +67,7 @@ CLUSTER: Final[dict[str, Any]] = {
     "timeout": "5s",
     "allow": ["topics", "kill"],
 }
-_FREE: Final = (
+_FREE_TEXTS: Final = (
     "m0",
     "first",
     "r0",
@@ -75,7 +75,7 @@ _FREE: Final = (
     "What is acknowledged with acks=1 can be lost.",
     "All replicas.",
 )
-"""Free texts of the campaign."""
+"""Texts of the campaign that a user may choose freely."""
 _FREE_COLUMNS: Final = (
     "variant",
     "kafka",
@@ -89,9 +89,9 @@ _FREE_COLUMNS: Final = (
     "error",
 )
 _CONSISTENT_COLUMNS: Final = ("cell", "signature", "failed_rule", "promise", "settings")
-"""Text columns of a sweep, and those with texts that must agree with the sweep."""
+"""Text columns of a sweep. Those of the second list must agree with the rest of the sweep."""
 _SENDS: Final = ("lost", "reread", "dup", "reordered", "aborted", "failed", "unknown")
-_CALM: Final = {
+_QUIET_CAMPAIGN: Final = {
     "name": "calm",
     "cluster": {"brokers": 1, "topics": [{"name": "t"}]},
     "workload": {"producers": [{"name": "p"}]},
@@ -113,8 +113,9 @@ class Case:
 
 
 class Cases:
-    """Creates cases. *intact* has a run and a sweep as harrow writes them; *broker* answers for
-    clusters.
+    """Creates cases.
+
+    *intact* is a folder with an undamaged run and sweep. *broker* answers for clusters of users.
     """
 
     def __init__(self, intact: Path, broker: FakeBroker) -> None:
@@ -140,7 +141,7 @@ class Cases:
         draws = Random(number)
         (kind,) = draws.choices(list(self._kinds), weights=list(self._kinds.values()))
         words = kind(folder, draws)
-        # With a width lines are wrapped, even in logs.
+        # If COLUMNS is set, lines are wrapped, even in logs.
         shape = draws.choice(
             ({}, {}, {"COLUMNS": "40"}, {"COLUMNS": "80"}, {"GITHUB_STEP_SUMMARY": "summary.md"})
         )
@@ -149,7 +150,7 @@ class Cases:
     def _campaign(self, folder: Path, draws: Random) -> list[str]:
         document = json.loads(json.dumps(CAMPAIGN))
         if draws.random() < 0.8:
-            document = renamed(document, _names(draws, _FREE))
+            document = renamed(document, _names(draws, _FREE_TEXTS))
         else:
             document = poisoned(document, draws)
         _write_yaml(folder / "c.yaml", document, draws)
@@ -159,7 +160,7 @@ class Cases:
         """Create a campaign for playback on a terminal, which draws its names repeatedly."""
         self._campaign(folder, draws)
         if draws.random() < 0.7:
-            # Most hostile texts are refused, but not values of records with JSON escapes.
+            # Campaigns refuse most hostile texts, but not record values with JSON escapes.
             document = renamed(json.loads(json.dumps(CAMPAIGN)), _names(draws, ("m0", "first")))
             (folder / "c.yaml").write_text(json.dumps(document), encoding="utf-8")
         return draws.choice(
@@ -347,7 +348,7 @@ class Cases:
         return self._with_cluster(folder, draws)
 
     def _with_cluster(self, folder: Path, draws: Random) -> list[str]:
-        (folder / "calm.yaml").write_text(json.dumps(_CALM), encoding="utf-8")
+        (folder / "calm.yaml").write_text(json.dumps(_QUIET_CAMPAIGN), encoding="utf-8")
         return draws.choice(
             (
                 ["target", "check", "cluster.yaml", "calm.yaml"],
@@ -365,7 +366,7 @@ class Cases:
         )
 
     def _arguments(self, folder: Path, draws: Random) -> list[str]:
-        _write_yaml(folder / "c.yaml", _CALM, draws)
+        _write_yaml(folder / "c.yaml", _QUIET_CAMPAIGN, draws)
         word = text(draws).replace("\0", "").replace("/", "") or "-"
         word = word.encode(
             "utf-8", "surrogateescape" if "\udfff" not in word and "\ud800" not in word else "replace"
@@ -442,7 +443,7 @@ def _names(draws: Random, names: tuple[str, ...]) -> Callable[[str], str]:
 
 
 def _write_yaml(path: Path, document: Any, draws: Random) -> None:
-    """Write JSON, which is YAML, or YAML of a library, with its own folding and quoting."""
+    """Write JSON, which is also YAML, or YAML as PyYAML folds and quotes it."""
     shown = json.dumps(document, indent=draws.choice((None, 2)), ensure_ascii=draws.random() < 0.5)
     if draws.random() < 0.4:
         with contextlib.suppress(yaml.YAMLError):

@@ -1,8 +1,8 @@
 """Invalid files and failing streams for all parameters: ``python -m tests.hostile.edges``.
 
-The parameters come from the command line itself, so that new commands and options are included.
-Each case runs in a fork of a process that has imported harrow. It succeeds if the command exits
-with 0 to 3, explains itself in a few lines, and costs little.
+The parameters are those that the commands declare, so that new commands and options are included.
+Each case runs in a fork of a process that has imported harrow. A case succeeds if its command exits
+with 0 to 3, explains itself in a few lines, and uses little time and memory.
 """
 
 import argparse
@@ -36,8 +36,8 @@ RSS_MAX_KIB: Final = 1 << 20
 WALL_MAX_S: Final = 600.0
 LINES_MAX: Final = 12
 LINE_MAX: Final = 4_000
-"""Long values of options are not echoed completely."""
-_GOOD: Final = frozenset(range(4))
+"""How long a line of messages may be. A message may not repeat a long value completely."""
+_EXPECTED_EXIT_CODES: Final = frozenset(range(4))
 
 SAMPLES: Final = {
     **dict.fromkeys(("CAMPAIGN", "PATH"), "calm.yaml"),
@@ -52,9 +52,9 @@ SAMPLES: Final = {
     "kafka:RELEASE|FILE": "cluster.yaml",
     "N": "0",
 }
-"""A valid value for each kind of argument, by its word in the help."""
+"""A valid value for each kind of argument, by its placeholder in the help."""
 QUICK: Final = {"--seeds": "0..2", "--max-time": "5s", "--jobs": "1", "--workers": "1"}
-"""Options that keep commands short."""
+"""Options that let commands end soon."""
 
 
 def _fifo(folder: Path) -> str:
@@ -62,12 +62,12 @@ def _fifo(folder: Path) -> str:
     os.mkfifo(path)
     # Threads hold both other ends, as in a shell: one writes nothing, one reads everything.
     for flags in (os.O_WRONLY, os.O_RDONLY):
-        threading.Thread(target=_other_end, args=(path, flags), daemon=True).start()
+        threading.Thread(target=_hold_other_end, args=(path, flags), daemon=True).start()
     return str(path)
 
 
-def _other_end(path: Path, flags: int) -> None:
-    """Open a pipe when a command has opened its other end, and keep it empty."""
+def _hold_other_end(path: Path, flags: int) -> None:
+    """Open a pipe whenever a command has opened its other end, and keep the pipe empty."""
     until_s = time.monotonic() + WALL_MAX_S
     while time.monotonic() < until_s:
         try:
@@ -136,7 +136,7 @@ STREAMS: Final = ("full-disk", "closed-stdout", "full-stdout", "no-reader")
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """A command, one of its parameters or None, and the fault of its value or of the streams."""
+    """A command with an invalid value for a parameter, or without one and with a failing stream."""
 
     command: str
     parameter: str | None
@@ -166,11 +166,12 @@ def edges() -> Iterator[Edge]:
         for action in actions(command):
             for kind in STREAMS:
                 yield Edge(command, None, kind, action)
-            of_command = parameters(command)
+            command_parameters = parameters(command)
             has_optional = any(
-                parameter.param_type_name == "argument" and not parameter.required for parameter in of_command
+                parameter.param_type_name == "argument" and not parameter.required
+                for parameter in command_parameters
             )
-            for parameter in of_command:
+            for parameter in command_parameters:
                 if parameter.name != "action":
                     for kind, bare in product(KINDS, {False, has_optional}):
                         yield Edge(command, parameter.name, kind, action, bare)
@@ -228,12 +229,12 @@ def run_edge(edge: Edge, template: Path) -> EdgeOutcome:
             err.close_writer()
             if edge.kind == "no-reader":
                 out.close_reader()
-            was_late = not _read(pid, out, err)
+            is_late = not _read(pid, out, err)
             _, status, usage = os.wait4(pid, 0)
         code = os.waitstatus_to_exitcode(status)
         stdout, stderr = (pipe.data.decode("utf-8", "surrogateescape") for pipe in (out, err))
         faults = list(_faults(edge, code, stdout, stderr))
-        if was_late:
+        if is_late:
             faults.append("did not end")
         if usage.ru_utime + usage.ru_stime > CPU_MAX_S or usage.ru_maxrss > RSS_MAX_KIB:
             faults.append(f"took {usage.ru_utime + usage.ru_stime:.1f} CPU s, {usage.ru_maxrss >> 10} MiB")
@@ -242,10 +243,10 @@ def run_edge(edge: Edge, template: Path) -> EdgeOutcome:
 
 def _faults(edge: Edge, code: int, stdout: str, stderr: str) -> Iterator[str]:
     # All samples are valid, so a failing stream must not look like a broken promise.
-    of_streams = (_GOOD - {exit_code.BROKEN}) | (
+    codes_with_failing_streams = (_EXPECTED_EXIT_CODES - {exit_code.BROKEN}) | (
         {exit_code.BROKEN_PIPE} if edge.kind == "no-reader" else set()
     )
-    if code not in (_GOOD if edge.parameter else of_streams):
+    if code not in (_EXPECTED_EXIT_CODES if edge.parameter else codes_with_failing_streams):
         yield f"exit code {code}"
     both = stdout + stderr
     if any("\udc80" <= character <= "\udcff" for character in both):
@@ -291,7 +292,7 @@ class _Pipe:
 def _read(pid: int, *pipes: _Pipe) -> bool:
     """Read pipes to their ends, and return whether they ended in time.
 
-    Otherwise kill the process.
+    If they did not, kill the process.
     """
     until_s = time.monotonic() + WALL_MAX_S
     with selectors.DefaultSelector() as selector:
@@ -334,7 +335,7 @@ def _become(words: Sequence[str], folder: Path, edge: Edge, out: "_Pipe", err: "
             os.close(1)
         if edge.kind == "full-disk":
             resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
-        # Without Maven, Java and files of the user.
+        # The command finds no Maven, no Java and no files of the user.
         environment = {
             "PATH": "",
             "HOME": str(folder),

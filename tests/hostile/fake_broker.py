@@ -31,7 +31,7 @@ _API_VERSIONS: Final = (
 
 
 class FakeBroker:
-    """Listens until the process ends. `answer_by` sets the seed of its answers."""
+    """Listens until the process ends. `answer_by` sets the seed from which answers are drawn."""
 
     def __init__(self) -> None:
         self._server = socket.create_server(("127.0.0.1", 0))
@@ -139,7 +139,7 @@ class FakeBroker:
 
 
 def _with_nulls(answer: Any, draws: Random) -> Any:
-    """Return an answer in which sometimes a string or list is null, even where that is invalid."""
+    """Return an answer, sometimes with null for a string or list, even where that is invalid."""
     part = answer
     while draws.random() < _NULL_SHARE:
         name = draws.choice(list(part.fields))

@@ -1,7 +1,7 @@
 """Large hostile histories, whose valid lines need more memory or time than their size suggests.
 
 ``python -m tests.hostile.large_histories --mib 57`` checks each in its own process, which must stay
-under 1 GiB and 20 CPU s, or refuse. ``python -m tests.hostile`` includes smaller ones.
+under 1 GiB and 20 CPU s, or refuse the history. ``python -m tests.hostile`` includes smaller ones.
 """
 
 import argparse
@@ -276,7 +276,7 @@ def one_knot() -> Iterator[Any]:
 
 
 @shape
-def vain_reads() -> Iterator[Any]:
+def reads_of_failed_polls() -> Iterator[Any]:
     for number in count():
         yield from read({"t": [[number * 3 % 1_000_003, number]]}, how="fail")
 

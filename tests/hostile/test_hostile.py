@@ -1,4 +1,4 @@
-"""Hostile texts in any field of a file cause no failure and no command of the terminal."""
+"""Hostile texts in any field of a file cause no failure, and command no terminal or CI system."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""Texts that pretend to be something else, and documents with them in any place."""
+"""Texts that pretend to be something else, and functions that put them into documents."""
 
 from collections.abc import Callable, Iterator
 from random import Random
@@ -7,9 +7,10 @@ from typing import Any, Final
 COMMAND: Final = "::error::planted"
 """A command that a runner of GitHub Actions would obey at the start of a line."""
 BROKEN_OUT: Final = f"{COMMAND}-line"
-"""The same after a line end. It starts no line if that end is escaped, or if the text has none.
+"""A command that follows a line end in a hostile text.
 
-Other text comes before the line end, because descriptions lose leading line ends.
+harrow must escape the line end, so that the command does not start a line of the output. Other text
+comes before the line end, because descriptions lose leading line ends.
 """
 
 TEXTS: Final = (
@@ -89,7 +90,7 @@ def places(document: Any) -> Iterator[tuple[Any, Any]]:
 
 
 def poisoned(document: Any, draws: Random) -> Any:
-    """Put hostile texts into a few places of a document: for a value, after it, or as a key."""
+    """Put hostile texts into a document: instead of a few values, after them, or as keys."""
     candidates = list(places(document))
     for container, key in draws.sample(candidates, min(len(candidates), draws.choice((1, 1, 2, 4)))):
         if key not in container if isinstance(container, dict) else key >= len(container):

@@ -20,11 +20,11 @@ CPU_MAX_S: Final = 20.0
 RSS_MAX_KIB: Final = 1 << 20
 _WALL_MAX_S: Final = 1_200
 _POLL_S: Final = 0.01
-_GOOD: Final = frozenset(range(4))
+_EXPECTED_EXIT_CODES: Final = frozenset(range(4))
 _ANNOTATION: Final = re.compile(r"::(error|warning|notice) (file|title)=")
 _COMMAND: Final = re.compile(r"^[^\S\n]*::.*", re.MULTILINE)
 _BROKEN_OUT: Final = re.compile(rf"^[^\S\n]*(?:::|:\\x3a{BROKEN_OUT[2:]}).*", re.MULTILINE)
-"""A command to GitHub, or one after a line end that only `harrow.cli.output_stream` has noticed."""
+"""A command to GitHub, also one that only `harrow.cli.output_stream` has kept from the runner."""
 _LOG_COMMAND: Final = re.compile(r"##\w*\[")
 """A command to GitHub, Azure or TeamCity anywhere in a line."""
 _CONTROL: Final = re.compile(
@@ -37,7 +37,7 @@ _FROM_DATA: Final = ("\x1b[31mred", "\x1b[2J", "\x1b]0;title")
 _EXCERPT: Final = 120
 _STREAMS: Final = ("stdout", "stderr")
 _INPUTS: Final = frozenset({".jsonl", ".parquet", ".gz", ".edn", ".lock", ".yaml"})
-"""Files for programs, and campaigns as written."""
+"""Suffixes of files that may have hostile texts, because programs read them or users wrote them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,22 +62,22 @@ def run_in_fork(
     before = {path: path.stat().st_mtime_ns for path in _files(folder)}
     streams = folder.parent / f"{folder.name}.streams"
     streams.mkdir(exist_ok=True)
-    ours, theirs = _terminal() if on_terminal else (-1, -1)
+    our_end, command_end = _terminal() if on_terminal else (-1, -1)
     pid = os.fork()
     if not pid:
-        _become(words, folder, streams, environment, theirs)
+        _become(words, folder, streams, environment, command_end)
     shown = bytearray()
-    status, usage = _wait(pid, ours, shown)
+    status, usage = _wait(pid, our_end, shown)
     if on_terminal:
-        os.close(theirs)
-        _drain(ours, shown)
-        os.close(ours)
+        os.close(command_end)
+        _drain(our_end, shown)
+        os.close(our_end)
     cpu_s = usage.ru_utime + usage.ru_stime
     code = os.waitstatus_to_exitcode(status)
     is_github = "github" in words
-    # With wrapped lines, a new line may start with the middle of another.
+    # If lines are wrapped, the middle of a line may start a new one.
     command = _COMMAND if "COLUMNS" in environment else _BROKEN_OUT
-    faults = [] if code in _GOOD else [f"exit code {code}"]
+    faults = [] if code in _EXPECTED_EXIT_CODES else [f"exit code {code}"]
     for name in () if on_terminal else _STREAMS:
         printed = (streams / name).read_bytes()
         faults += (
@@ -121,7 +121,7 @@ def _faults(data: bytes, commands: re.Pattern[str], *, allows_commands: bool) ->
 
 
 def _terminal_faults(data: bytearray) -> Iterator[str]:
-    """Yield faults in terminal output: data may not move the cursor or change colours."""
+    """Yield faults in terminal output. Data may not move the cursor, for example."""
     shown = data.decode("utf-8", "replace")
     for obeyed in _FROM_DATA:
         if obeyed in shown:
@@ -132,10 +132,10 @@ def _terminal_faults(data: bytearray) -> Iterator[str]:
 
 def _terminal() -> tuple[int, int]:
     """Return the two ends of a pseudo-terminal of 24 lines and 80 columns."""
-    ours, theirs = os.openpty()
-    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
-    os.set_blocking(ours, False)
-    return ours, theirs
+    our_end, command_end = os.openpty()
+    fcntl.ioctl(command_end, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+    os.set_blocking(our_end, False)
+    return our_end, command_end
 
 
 def _drain(terminal: int, shown: bytearray) -> None:

@@ -1,4 +1,4 @@
-"""Tests on real brokers, run by `make live` on all releases or on those named to it.
+"""Tests on real brokers. `make live` runs them on all releases or on those that are named.
 
 They need Java, and Kafka in the cache or Maven to download it. With ``HARROW_REQUIRE_KAFKA=1`` a
 test fails where one of these is missing.
@@ -34,7 +34,7 @@ REQUIRED: Final = "HARROW_REQUIRE_KAFKA"
 KILLS: Final = int(os.environ.get("HARROW_LIVE_KILLS", "4"))
 """How often a process is killed in the middle of a run."""
 _WAIT_MAX_S: Final = 300.0
-"""When something that is waited for counts as stuck: a quiet machine takes seconds for each."""
+"""After this time a wait fails. On a quiet machine each wait takes seconds."""
 
 _NOT_TRIED: Final = pytest.mark.skip(reason="`make live` runs it")
 

@@ -1,4 +1,4 @@
-"""A cluster started by a shell script, whose processes are unknown to harrow."""
+"""A cluster that a shell script starts, so that harrow does not know its processes."""
 
 import os
 import shlex

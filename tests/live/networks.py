@@ -1,8 +1,8 @@
 """The addresses of brokers started by hand, and the commands that cut links between them.
 
-With network namespaces (Linux, as root) each broker is a host of its own on a bridge, and a route
-of the sender drops its packets to another. Elsewhere all brokers listen on the loopback, where the
-system cannot distinguish them, and a cut is only recorded.
+With network namespaces (Linux, as root) each broker is a host of its own on a bridge. A cut is a
+route of the sender that drops packets to the receiver. Elsewhere all brokers listen on the
+loopback, where the system cannot distinguish them, and a cut is only recorded.
 """
 
 import os
@@ -28,10 +28,10 @@ class Network(Protocol):
         """Return the address of a host, which the first call creates."""
 
     def runs_on(self, name: str) -> str:
-        """Return the prefix of command lines on a host."""
+        """Return the prefix of a command line that lets the command run on a host."""
 
     def commands(self) -> str:
-        """Return the lines for ``cut`` and ``restore``."""
+        """Return the lines ``cut`` and ``restore`` of a target file."""
 
     def cuts(self) -> list[str]:
         """Return the cuts in force, as ``cut-SENDER-RECEIVER``."""
@@ -115,8 +115,9 @@ class Namespaces:
         )
 
     def end(self) -> None:
-        """Also remove the outer end of each link, because a namespace lasts until its processes
-        end.
+        """Remove all hosts and cuts.
+
+        Each link is removed too, because a namespace lasts until its processes end.
         """
         for name, address in self._hosts.items():
             with suppress(subprocess.CalledProcessError):
@@ -135,7 +136,7 @@ class Namespaces:
 
 
 def _free_subnet() -> str:
-    """Return a subnet without another cluster on this machine, which would get the packets."""
+    """Return a subnet that no other cluster on this machine uses, or packets would go there."""
     taken = _ip("-o", "-4", "address")
     first = secrets.randbelow(_SUBNETS)
     subnets = (f"{_NETWORK}.{(first + number) % _SUBNETS}" for number in range(_SUBNETS))

@@ -30,7 +30,7 @@ class Protection:
         self.certificate = folder / "brokers.pem"
         self._run(
             *("-genkeypair", "-keystore", self._keys, "-keyalg", "RSA", "-validity", "2"),
-            # Brokers resolve the names of their addresses.
+            # Brokers look up the name of an address, so the certificate has `localhost` too.
             *("-dname", "CN=brokers", "-ext", f"san=ip:{LOOPBACK},dns:localhost"),
         )
         self._run("-exportcert", "-rfc", "-keystore", self._keys, "-file", self.certificate)

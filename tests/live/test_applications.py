@@ -1,4 +1,4 @@
-"""Applications on real brokers, killed at a step of their loop, write as often as promised."""
+"""Applications on real brokers write as often as promised if they are killed at a step."""
 
 from pathlib import Path
 

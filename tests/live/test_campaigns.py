@@ -15,7 +15,7 @@ from harrow.live_cluster.target.conformity import AGREED, compare_runs, run_on_m
 
 LIBRARY = Path(__file__).parents[2] / "campaigns" / "library"
 EVERYWHERE = (("ack-lost", None), ("ack-lost", "idempotent"), ("acks-1-leader-crash", None))
-"""What is tried on every release; a variant of another release is tried as of the target's."""
+"""Campaigns and variants that are tried on every release, even if they name another one."""
 
 
 FAILOVERS = """
@@ -150,7 +150,7 @@ def test_another_voter_leads_after_the_active_controller_is_killed_or_deposed(
     assert (BrokerStopped.name, first, KILLED) in events
     assert later
     assert later[0] != first
-    # The core is healed first, without the killed broker, which another one can replace.
+    # The core is healed first. It lacks the killed broker, because another one can replace that.
     killed = {event[1] for event in events if event[0] == BrokerStopped.name} - {first}
     core = result.evidence.core
     assert core is not None
@@ -171,7 +171,6 @@ def test_the_controller_of_a_quorum_fails_over_and_no_record_is_lost(
     assert (BrokerStopped.name, FIRST_CONTROLLER_ID, KILLED) in events
     epochs = [event[2] for event in events if event[0] == ControllerElected.name]
     resigned = [event[2] for event in events if event[0] == ControllerResigned.name]
-    # A killed controller has a successor in the next epoch, a deposed one after the epoch of a
-    # candidate
-    # without votes.
+    # A killed controller has a successor in the next epoch. A deposed one has it one epoch later,
+    # because the next epoch has a candidate without votes.
     assert (epochs, resigned) == ([1, 2, 4, 6], [2, 4])

@@ -73,8 +73,9 @@ def test_acked_records_are_read_and_stored_once_although_a_leader_dies(
             }
 
         def is_all_read() -> bool:
-            """Return whether both logs have the reader's records; the sender's last ones may be in
-            flight.
+            """Return whether both logs end where the reader is.
+
+            The sender's last records may still be in flight.
             """
             ends = [offsets["t-0"].leo for b in (1, 2) if (offsets := cluster.offsets(b))]
             return bool(read[-1]["at_end"]) and ends == [read[-1]["positions"]["t-0"]] * 2

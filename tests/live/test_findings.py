@@ -46,14 +46,14 @@ def test_kafkas_partition_class_shows_the_documented_flaws(jars: Path) -> None:
 
 @pytest.mark.parametrize("flaw", ["re-elected-leader", "reverted-log-start"])
 def test_brokers_lose_an_acknowledged_record(flaw: str, jars: Path, tmp_path: Path) -> None:
-    reproduced("reproduce.py", flaw, str(jars), str(tmp_path / "cluster"))
+    check_reproduction("reproduce.py", flaw, str(jars), str(tmp_path / "cluster"))
 
 
 def test_an_isr_change_in_zookeeper_stays_stuck(tmp_path: Path) -> None:
-    reproduced("stuck_isr.py", str(jars_of(WITH_ZOOKEEPER, ZOOKEEPER)), str(tmp_path / "cluster"))
+    check_reproduction("stuck_isr.py", str(jars_of(WITH_ZOOKEEPER, ZOOKEEPER)), str(tmp_path / "cluster"))
 
 
-def reproduced(script: str, *arguments: str) -> None:
+def check_reproduction(script: str, *arguments: str) -> None:
     ended = subprocess.run(
         [sys.executable, str(FINDINGS / script), *arguments],
         capture_output=True,

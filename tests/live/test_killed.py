@@ -1,6 +1,6 @@
-"""The end of harrow in the middle of a run on brokers leaves nothing behind.
+"""If harrow or its processes are killed in the middle of a run, they leave nothing behind.
 
-``HARROW_LIVE_KILLS`` is the number of kills, each of another process at a later stage of the run.
+``HARROW_LIVE_KILLS`` is the number of kills. They take victims and stages of the run in turn.
 """
 
 import json
@@ -90,9 +90,9 @@ def started(
     with (folder / "messages").open("wb") as messages:
         return subprocess.Popen(
             [sys.executable, "-m", "harrow", command, file, *options],
-            # Like a shell for commands in the background.
+            # A shell also lets commands in the background ignore SIGINT.
             preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN),  # noqa: PLW1509 - no threads here
-            # Its child processes start here too.
+            # Child processes inherit this working folder, by which they are found.
             cwd=folder,
             env={**os.environ, **plain_environment(), "PYTHONPATH": PYTHONPATH, **mark_of(folder), **place},
             stdout=subprocess.DEVNULL,
@@ -174,15 +174,16 @@ def test_a_kill_of_any_process_leaves_only_the_results_of_the_run(
         for pid in victims(victim, harrow.pid, tmp_path)[:1]:
             os.kill(pid, number)
         if victim == SUPERVISOR:
-            # The supervisor ends the brokers; the run reports it, and `conform` continues with the
-            # model.
+            # Without the supervisor the brokers end. The run reports that, and `conform` continues
+            # with the model.
             wait_until(lambda: bool([*results.glob("long/*/run.json")]))
         if victim != PARENT:
             # The run continues without the process.
             time.sleep(1)
             harrow.send_signal(signal.SIGTERM)
         code = harrow.wait(PATIENCE_S)
-        # Paused processes and those that start others would still exist. Proxies end with harrow.
+        # A process that was left paused, or that starts others, would still exist. Proxies end with
+        # harrow.
         wait_until(lambda: not marked_processes(tmp_path))
         assert begun or victim == PARENT
         left = [*brokers.jars.glob(".*"), *brokers.jars.parent.glob(f".{brokers.jars.name}*")]

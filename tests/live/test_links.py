@@ -18,7 +18,7 @@ from tests.live.sockets import command_of, connections_among, count_connections,
 
 _POLL_INTERVAL_S: Final = 0.1
 
-# After a cut or a missing answer a process tries another route, after two seconds in Kafka 4.3.
+# After a cut or without an answer a process tries another route; Kafka 4.3 does after two seconds.
 DISTURBED: Final = """
 name: disturbed
 kafka: "{release}"
@@ -68,7 +68,7 @@ def test_no_process_of_harrow_bypasses_a_proxy(brokers: StartedBrokers, tmp_path
 
 
 class WatchedSockets:
-    """The observed connections ``past`` the proxies, and the ``most`` connections of any kind."""
+    """The observed connections ``past`` the proxies, and ``most``, the peak of all connections."""
 
     def __init__(self) -> None:
         self.past: dict[str, str] = {}

@@ -1,4 +1,4 @@
-"""Real brokers are started according to a campaign, and their state is observed correctly."""
+"""Real brokers start as their campaign says, and harrow observes their state correctly."""
 
 from confluent_kafka import Producer
 

@@ -1,4 +1,4 @@
-"""Real brokers perform an administrator's requests, and their effects are observed."""
+"""Real brokers perform an administrator's requests, and harrow observes the effects."""
 
 from pathlib import Path
 

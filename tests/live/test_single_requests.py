@@ -1,4 +1,4 @@
-"""Single requests to real brokers and to the model."""
+"""Real brokers and the model answer single requests alike."""
 
 from pathlib import Path
 from typing import Final

@@ -1,4 +1,4 @@
-"""Campaigns run on a cluster started by hand, with a file of shell commands, and leave nothing."""
+"""Campaigns run on a cluster started by hand through shell commands, and leave nothing behind."""
 
 import json
 import os
@@ -52,7 +52,7 @@ def on(*mechanisms: str | None) -> pytest.MarkDecorator:
 
 
 class Clusters:
-    """The cluster of successive tests, replaced after a test that has changed it."""
+    """The cluster that successive tests share. After a test that changed it, another one starts."""
 
     def __init__(
         self, folders: pytest.TempPathFactory, brokers: StartedBrokers, mechanism: str | None
@@ -80,7 +80,7 @@ class Clusters:
 
 
 def is_up(cluster: HandStarted) -> bool:
-    """Return whether each broker answers and lists all of them.
+    """Return whether each broker answers, and lists all brokers.
 
     A broker is registered before it answers.
     """
@@ -193,7 +193,7 @@ def test_only_the_right_password_grants_access(
 
 @on(None)
 def test_all_brokers_return_after_they_died_together(by_hand: HandStarted, harrow: Run) -> None:
-    """With ZooKeeper a broker started too early ends at once."""
+    """With ZooKeeper a broker that starts before its former session has expired ends at once."""
     ran = harrow(
         "run", "any-blackout", "--variant", "base", "--target", by_hand.file, "--yes", "--format", "json"
     )
@@ -243,7 +243,7 @@ def test_faults_of_a_killed_run_are_healed(
     for kill in range(KILLS):
         running = harrow("run", file, "--target", by_hand.file, "--yes", "--seed", kill)
         wait_until(lambda: any('"in_force"' in path.read_text() for path in journals(state)))
-        # Between two faults, within a command, or within the command that undoes it.
+        # The kill comes between two faults, during a command, or during the command that undoes it.
         time.sleep(random.Random(kill).uniform(0, 4))
         assert running.poll() is None, running.communicate()
         running.kill()
@@ -282,8 +282,8 @@ def test_a_signal_ends_a_run_and_nothing_stays_in_force(
 def test_a_campaign_can_be_generated_from_a_cluster(
     by_hand: HandStarted, brokers: StartedBrokers, harrow: Run, tmp_path: Path
 ) -> None:
-    as_of = f"kafka={brokers.release.model_release}"
-    checked = harrow("target", "check", by_hand.file, "--set", as_of)
+    release_option = f"kafka={brokers.release.model_release}"
+    checked = harrow("target", "check", by_hand.file, "--set", release_option)
     output, messages = checked.communicate()
     assert checked.returncode == 0, messages
     assert "can run" in output

@@ -1,4 +1,4 @@
-"""Builds distributions once for all tests of installations, in one process of a parallel run."""
+"""Builds each distribution once. All tests that need one run in one process of a parallel run."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Builds distributions, and installs them in environments without a network.
+"""Builds distributions, and installs them in new environments without the network.
 
 The build backend and harrow's dependencies come from the environment of the tests. A new
 environment sees everything installed here except harrow itself.
@@ -26,7 +26,7 @@ _PYTEST: Final = ("PYTEST_ADDOPTS", "PYTEST_PLUGINS", "PYTEST_DISABLE_PLUGIN_AUT
 def run(*words: str | Path, folder: Path, check: bool = True) -> subprocess.CompletedProcess[str]:
     """Run a command without variables that would change which code is imported.
 
-    The core stays plain: to compile it would take minutes.
+    The core stays plain Python, because compiling it would take minutes.
     """
     variables = {name: value for name, value in plain_environment().items() if name not in _PYTEST}
     completed = subprocess.run(

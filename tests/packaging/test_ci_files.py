@@ -1,5 +1,6 @@
-"""The CI workflow, the action, the pre-commit hook and the Dockerfile refer to existing things, and
-run.
+"""The CI workflow, the action, the pre-commit hook and the Dockerfile work.
+
+They name only files, targets and versions that exist.
 """
 
 import re
@@ -23,7 +24,7 @@ ACTION: Final = ROOT / "action.yml"
 HOOKS: Final = ROOT / ".pre-commit-hooks.yaml"
 DOCKERFILE: Final = ROOT / "Dockerfile"
 
-NO_EXPECTATION: Final = """
+CAMPAIGN_WITH_VERDICT: Final = """
 name: {name}
 cluster: {{brokers: 1, topics: [{{name: t}}]}}
 workload: {{producers: [{{name: p}}]}}
@@ -83,7 +84,7 @@ def test_ci_calls_the_make_targets_of_the_ci_script() -> None:
     in_script = set(re.findall(r"^(?:\w+=\S+ )*make (\w+)", script, re.MULTILINE))
     workflow = (ROOT / ".github" / "workflows" / "ci.yml").read_text(encoding="utf-8")
     in_workflow = set(re.findall(r"- run: make (\w+)", workflow))
-    # A hosted runner lacks the cores for real brokers, and a new checkout is already plain Python.
+    # A hosted runner has too few cores for real brokers. A new checkout is already plain Python.
     assert in_script - in_workflow == {"live", "pure"}
 
 
@@ -117,12 +118,12 @@ def run_step(name: str, folder: Path, **environment: str) -> subprocess.Complete
 
 @pytest.fixture
 def repository(tmp_path: Path) -> Path:
-    """Return a project with a campaign that has its expected outcome, and one that has not."""
+    """Return a project with one campaign that has its expected outcome, and one that does not."""
     folder = tmp_path / "my campaigns"
     folder.mkdir()
     for name, verdict in (("calm", "held"), ("surprise", "violated")):
         (folder / f"{name}.yaml").write_text(
-            NO_EXPECTATION.format(name=name, verdict=verdict), encoding="utf-8"
+            CAMPAIGN_WITH_VERDICT.format(name=name, verdict=verdict), encoding="utf-8"
         )
     return tmp_path
 

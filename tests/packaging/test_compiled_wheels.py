@@ -1,4 +1,4 @@
-"""Which wheels have a compiled core, and what their build says of it. Nothing is compiled here."""
+"""Which wheels get a compiled core, and what the build prints. These tests compile nothing."""
 
 from pathlib import Path
 from types import SimpleNamespace
@@ -28,8 +28,8 @@ def compile_at_once(optimisation: str) -> None:
         file.write_text(optimisation, encoding="utf-8")
 
 
-def built(target: str = "wheel", version: str = "standard") -> tuple[list[str], dict[str, Any], str]:
-    """Build with the hook alone; return what the build needs, its data, and what it says."""
+def run_build_hook(target: str = "wheel", version: str = "standard") -> tuple[list[str], dict[str, Any], str]:
+    """Run only the build hook. Return what it requires, its build data, and what it prints."""
     messages: list[str] = []
     options: Any = {
         "root": str(hatch_build.ROOT),
@@ -56,7 +56,7 @@ def is_compiled(data: dict[str, Any]) -> bool:
 
 
 def test_a_wheel_is_compiled_where_there_is_a_compiler() -> None:
-    needs, data, messages = built()
+    needs, data, messages = run_build_hook()
     assert [need.partition(">")[0] for need in needs] == ["mypy[mypyc]", "setuptools"]
     assert is_compiled(data)
     assert messages.endswith("the core of this wheel is compiled")
@@ -65,7 +65,7 @@ def test_a_wheel_is_compiled_where_there_is_a_compiler() -> None:
 
 def test_a_wheel_stays_plain_without_a_compiler_and_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hatch_build, "missing_compiler", lambda: "there is no C compiler cc")
-    needs, data, messages = built()
+    needs, data, messages = run_build_hook()
     assert needs == []
     assert not is_compiled(data)
     assert messages == "harrow: the core of this wheel stays plain Python: there is no C compiler cc"
@@ -73,7 +73,7 @@ def test_a_wheel_stays_plain_without_a_compiler_and_says_why(monkeypatch: pytest
 
 def test_a_wheel_stays_plain_when_the_builder_asks_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HARROW_PURE", "1")
-    needs, data, messages = built()
+    needs, data, messages = run_build_hook()
     assert needs == []
     assert not is_compiled(data)
     assert "HARROW_PURE is set" in messages
@@ -86,22 +86,22 @@ def test_a_wheel_stays_plain_when_compiling_fails_unless_it_must_be_compiled(
         raise ImportError("there is no mypyc")
 
     monkeypatch.setattr(hatch_build, "compile_core", fail)
-    _, data, messages = built()
+    _, data, messages = run_build_hook()
     assert not is_compiled(data)
     assert messages.endswith("plain Python: it could not be compiled: there is no mypyc")
     monkeypatch.setenv("HARROW_COMPILE", "1")
     with pytest.raises(ImportError):
-        built()
+        run_build_hook()
 
 
 @pytest.mark.parametrize(("target", "version"), [("sdist", "standard"), ("wheel", "editable")])
-def test_only_wheels_to_install_are_compiled(target: str, version: str) -> None:
-    _, data, messages = built(target, version)
+def test_source_distributions_and_editable_wheels_are_not_compiled(target: str, version: str) -> None:
+    _, data, messages = run_build_hook(target, version)
     assert not is_compiled(data)
     assert messages == ""
 
 
-def test_a_machine_without_headers_or_a_compiler_is_no_place_to_compile(
+def test_without_a_compiler_or_header_files_the_hook_says_which_is_missing(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.undo()

@@ -1,4 +1,4 @@
-"""The contents of the distributions. Each way to install harrow gives the same code."""
+"""Distributions have the right contents, and each way to install harrow gives the same code."""
 
 import re
 import subprocess
@@ -164,7 +164,7 @@ def test_executors_get_the_same_code_from_a_wheel_and_from_a_checkout(
     environment.install(wheel)
     digest = environment.run("python", "-c", DRIVER, "plan", folder=elsewhere).stdout
     from_wheel = archive_of(environment, elsewhere)
-    # Like an executor, with only Python and the archive.
+    # An executor has only Python and the archive.
     script = (sys.executable, "-I", "-S", "-c", EXECUTOR, "packages.zip", "plan")
     completed = subprocess.run(script, cwd=elsewhere, capture_output=True, text=True, check=True)
     assert completed.stdout == digest

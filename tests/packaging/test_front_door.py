@@ -1,4 +1,4 @@
-"""A newcomer's first pages: the package page, `make help`, and the project's addresses."""
+"""What a newcomer sees first is right: the package page, `make help`, the project's addresses."""
 
 import re
 import subprocess
@@ -68,7 +68,7 @@ def test_the_code_names_the_same_home_as_pyproject() -> None:
     assert HOME_IN_CODE == HOME
 
 
-def test_pages_name_the_last_release() -> None:
+def test_pages_name_no_release_but_the_last_one() -> None:
     pages = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "docs").rglob("*.yml")]
     versions = re.compile(r"(?:harrow@|rev: |for example `)v(\d+\.\d+\.\d+)")
     named = {

@@ -1,4 +1,4 @@
-"""harrow beside distributions and projects whose packages have the names of its folders."""
+"""harrow works beside distributions and projects with packages named like harrow's folders."""
 
 from pathlib import Path
 
@@ -10,8 +10,8 @@ from tests.packaging.distributions import VirtualEnvironment, foreign_wheel
 NAMES = ("cli", "checks", "faults", "campaigns", "tests")
 FOREIGN = {f"{name}/__init__.py": f"WHOSE = 'foreign {name}'\n" for name in NAMES}
 WHOSE = f"import {', '.join(NAMES)}\nprint({', '.join(f'{name}.WHOSE' for name in NAMES)}, sep='; ')"
-FOREIGN_SAYS = f"{'; '.join(f'foreign {name}' for name in NAMES)}\n"
-OWN_SAYS = f"{'; '.join(f'own {name}' for name in NAMES)}\n"
+FOREIGN_OUTPUT = f"{'; '.join(f'foreign {name}' for name in NAMES)}\n"
+OWN_OUTPUT = f"{'; '.join(f'own {name}' for name in NAMES)}\n"
 
 TESTS = """
 import cli
@@ -65,7 +65,7 @@ def test_harrow_and_another_distribution_do_not_overwrite_each_other(
     environment.install(second)
     after = environment.files()
     assert {name: after.get(name) for name in before} == before
-    assert environment.run("python", "-c", WHOSE, folder=tmp_path).stdout == FOREIGN_SAYS
+    assert environment.run("python", "-c", WHOSE, folder=tmp_path).stdout == FOREIGN_OUTPUT
     completed = environment.run("harrow", "run", "loss-by-hw-truncation", "--no-results", folder=tmp_path)
     assert "as expected" in completed.stdout
     environment.pip("uninstall", "--yes", "kafka-harrow")
@@ -74,25 +74,23 @@ def test_harrow_and_another_distribution_do_not_overwrite_each_other(
     assert {name: remaining.get(name) for name in FOREIGN} == {
         name: text.encode() for name, text in FOREIGN.items()
     }
-    assert environment.run("python", "-c", WHOSE, folder=tmp_path).stdout == FOREIGN_SAYS
+    assert environment.run("python", "-c", WHOSE, folder=tmp_path).stdout == FOREIGN_OUTPUT
 
 
 def test_a_project_with_packages_of_the_same_names_works(
     environment: VirtualEnvironment, wheel: Path, foreign: Path, project: Path
 ) -> None:
-    """Its code, its tests with every way to start them, the fixture, campaign files and the command
-    work.
-    """
+    """The project's code and tests work, and so do harrow's command, fixture and campaign tests."""
     before = contents(project)
     environment.install(wheel, foreign)
-    assert environment.run("python", "-c", WHOSE, folder=project).stdout == OWN_SAYS
+    assert environment.run("python", "-c", WHOSE, folder=project).stdout == OWN_OUTPUT
     for words in (("harrow",), ("python", "-m", "harrow")):
         completed = environment.run(*words, "run", "campaigns/permitted.yaml", folder=project)
         assert "✓ held" in completed.stdout
     for pytest_command in (
         ("python", "-m", "pytest"),
         ("python", "-m", "pytest", "--import-mode=importlib"),
-        # As the command pytest: the current folder is not on the path.
+        # Like the command `pytest`, which does not put the current folder on the path.
         ("python", "-P", "-m", "pytest"),
         ("python", "-P", "-m", "pytest", "--import-mode=importlib", "-o", "pythonpath=."),
     ):
@@ -102,7 +100,7 @@ def test_a_project_with_packages_of_the_same_names_works(
     environment.pip("uninstall", "--yes", "kafka-harrow")
     after = contents(project)
     assert {name: after.get(name) for name in before} == before
-    assert environment.run("python", "-c", WHOSE, folder=project).stdout == OWN_SAYS
+    assert environment.run("python", "-c", WHOSE, folder=project).stdout == OWN_OUTPUT
 
 
 def contents(folder: Path) -> dict[Path, bytes]:

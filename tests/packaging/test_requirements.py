@@ -1,4 +1,4 @@
-"""pyproject.toml allows the versions in the lock files, which list hashes of their archives."""
+"""pyproject.toml allows the locked versions, and lock files list hashes of their archives."""
 
 import re
 import tomllib
@@ -22,7 +22,7 @@ def project() -> Mapping[str, Any]:
 
 
 def requirements_of(extra: str | None) -> Iterator[Requirement]:
-    """Yield the requirements of the project or of an extra, including those of extras it names."""
+    """Yield the requirements of the project or of an extra, and of the extras that it names."""
     table = project()["project"]
     for line in table["dependencies"] if extra is None else table["optional-dependencies"][extra]:
         requirement = Requirement(line)
@@ -34,7 +34,7 @@ def requirements_of(extra: str | None) -> Iterator[Requirement]:
 
 @cache
 def locked_versions(name: str) -> Mapping[str, set[str]]:
-    """Return the versions that a file locks for each library, perhaps one for each Python."""
+    """Return the versions that a file locks for each library. Versions may differ by Python."""
     versions: dict[str, set[str]] = {}
     text = (ROOT / "requirements" / name).read_text(encoding="utf-8")
     for library, version in re.findall(r"^([\w.-]+)==(\S+)", text, re.MULTILINE):

@@ -1,4 +1,4 @@
-"""Campaign files with mistakes in them, made from good ones."""
+"""Campaign files with mistakes, made by mutating valid ones."""
 
 import re
 from collections.abc import Iterator
@@ -8,7 +8,8 @@ from harrow.campaigns.language.library_index import library_names, resolve
 from harrow.campaigns.language.template import new_campaign
 from tests.campaigns.language.campaign_texts import reference_example
 
-# Words separated by blanks. A no-break space stands for a blank inside a word.
+# Values that are easily misread, separated by blanks. A no-break space stands for a blank inside
+# a value.
 _NASTY = """\
 "" '' ~ null true on 0 -1 1 1.5 012 0x10 1e9 .inf .nan 1:30 2001-12-14 99999999999999999999 -0 1_000 10 10s -5s 0s
 25h 1s..2s 2s..1s ..1s 1us 0.3us never 10/s 0/s 1/m 1/d any controller zookeeper base t-0 t-99 u-0 -0 t- - leader

@@ -1,8 +1,8 @@
-"""A cluster that keeps Kafka's promises, driven by random numbers, and its evidence for rules.
+"""A cluster that keeps Kafka's promises, driven by random numbers. It records evidence for rules.
 
-It is no model of Kafka: copying, committing and following are single steps that cannot fail. If
-the settings permit a loss, it loses only what they permit: unflushed records with the power, the
-ISR's records with an unclean election, unanswered records with their leader.
+It is not a model of Kafka: copying, committing and following are single steps that cannot fail.
+The cluster loses only what its settings permit: unflushed records in a power loss, records of the
+ISR in an unclean election, and unanswered records when their leader changes.
 """
 
 from collections.abc import Callable
@@ -57,7 +57,7 @@ class CorrectCluster:
     def hw(self, partition: str, broker: int) -> int:
         return self.run.high_watermarks.get((partition, broker), 0)
 
-    # Steps: each takes a partition, and a number for its choices
+    # Steps. Each takes a partition, and a number that decides its choices.
 
     def send(self, partition: str, number: int) -> None:
         send = Pending(self.sessions[number % 2], f"m{self.sent}", partition)
@@ -140,7 +140,8 @@ class CorrectCluster:
     def expand(self, partition: str, number: int) -> None:
         """Add a follower to the ISR.
 
-        The leader's high watermark may be old, so its epoch start counts too (KAFKA-7128).
+        The leader's high watermark may be old, so the follower must also have reached the start of
+        the leader's epoch (KAFKA-7128).
         """
         broker, isr, leader = BROKERS[number % 3], self.isr[partition], self.leader[partition]
         needed = max(self.hw(partition, leader), self.epoch_start[partition])
@@ -177,9 +178,9 @@ class CorrectCluster:
         for broker in BROKERS:
             copy = self.log(partition, broker)
             pairs = enumerate(zip(source, copy, strict=False))
-            same = next((at for at, (one, other) in pairs if one != other), min(len(source), len(copy)))
-            if same < len(copy):
-                self.run.truncate(broker, same, "leader_epoch", partition=partition)
+            common_end = next((at for at, (one, other) in pairs if one != other), min(len(source), len(copy)))
+            if common_end < len(copy):
+                self.run.truncate(broker, common_end, "leader_epoch", partition=partition)
         self.position[partition] = min(self.position[partition], len(source))
         self.retry(partition)
 
@@ -193,7 +194,7 @@ class CorrectCluster:
                 self.append(send)
 
     def restart(self, partition: str, number: int) -> None:
-        """Restart a process with an old checkpoint of its high watermark."""
+        """Restart a broker's process with an old checkpoint of its high watermark."""
         broker = BROKERS[number % 3]
         self.run.stop(broker)
         leo = len(self.log(partition, broker))

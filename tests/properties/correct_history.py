@@ -20,7 +20,7 @@ from tests.properties.correct_log import (
 )
 
 Choose = Callable[[int], int]
-"""Return a number from 0 up to a bound, exclusive."""
+"""Return a number from 0 up to, but not including, a bound."""
 
 
 def random_step(choose: Choose) -> Step:
@@ -73,16 +73,16 @@ def _setups(draw: st.DrawFn) -> Setup:
 
 
 def correct_histories(min_steps: int = 0, max_steps: int = 40) -> st.SearchStrategy[History]:
-    """Return a strategy for histories, which shrink step by step."""
+    """Return a strategy for histories. A failing history shrinks step by step."""
     return st.builds(play, _setups(), st.lists(_steps(), min_size=min_steps, max_size=max_steps))
 
 
 def random_history(seed: int, steps: int) -> History:
-    """Return the history of a seed, of any size."""
+    """Return the history that a seed gives in this number of steps."""
     choose = Random(seed).randrange
     return play(random_setup(choose), [random_step(choose) for _ in range(steps)])
 
 
 def lines(history: History) -> list[bytes]:
-    """Return the lines of the file."""
+    """Return the lines of a history file."""
     return [json.dumps(line).encode() + b"\n" for line in history]

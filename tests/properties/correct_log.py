@@ -1,9 +1,9 @@
 """Histories recorded against a log without flaws, driven by random numbers.
 
-It is no model of Kafka: a partition is a list, a transaction is appended to all of its partitions
-at once, and a consumer continues from its position. The difficulties for a judge are in the
-clients: unknown outcomes, records that arrive after their producer has died, aborted transactions,
-consumers that start over, operations that overlap.
+It is not a model of Kafka: a partition is a list, a transaction is appended to all of its
+partitions at once, and a consumer continues from its position. For a judge the difficulties are in
+the clients: unknown outcomes, records that arrive after their producer has died, aborted
+transactions, consumers that start over, operations that overlap.
 """
 
 from collections.abc import Sequence
@@ -20,8 +20,8 @@ SLOTS = 5
 
 PRODUCER, PIPELINE, CONSUMER, BOTH, TRANSACTIONAL = range(5)
 ROLES = (TRANSACTIONAL, PRODUCER, CONSUMER, BOTH, PIPELINE)
-"""What a client does: send one operation at a time, send several at once, poll, send or poll, or
-both in one transaction."""
+"""What a client does. A producer has one send in flight, a pipeline several. A consumer polls. A
+client with the role ``BOTH`` sends or polls, and a transactional one does both in a transaction."""
 
 OPERATE, ASSIGN, REBALANCE, COMMIT, NEMESIS = range(5)
 ACTIONS = (*(OPERATE,) * 10, ASSIGN, ASSIGN, REBALANCE, REBALANCE, COMMIT, NEMESIS)
@@ -42,7 +42,8 @@ class Micro:
 class Step:
     """A client's next action.
 
-    ``waits`` are the steps of others before it polls, appends and returns.
+    ``waits`` says how many steps pass before the operation polls, then before it appends, and then
+    before it returns.
     """
 
     slot: int
@@ -63,7 +64,7 @@ class Step:
 class Setup:
     """The clients, the keys, and how the final reads go.
 
-    A ``plain`` history has only sends and polls, like one of `harrow run`.
+    A ``plain`` history has only sends and polls, like the histories of `harrow run`.
     """
 
     plain: bool
@@ -80,8 +81,8 @@ class Setup:
 class Log:
     """The readable records of one key, and the next offset.
 
-    ``acked`` and ``read`` are numbers of records from the start that the final reads have to
-    include.
+    ``places`` has the index of each value in ``records``. The final reads have to include the
+    first ``acked`` records and the first ``read`` records.
     """
 
     key: Key
@@ -122,12 +123,12 @@ class Pending:
 
     @property
     def is_late(self) -> bool:
-        """Whether its records arrive long after its client has crashed."""
+        """Whether the records of the operation arrive long after its client has crashed."""
         return self.step.outcome == "info" and self.crashes
 
     @property
     def crashes(self) -> bool:
-        """Whether its client crashes with it. A client with other sends in flight does not."""
+        """Whether the client crashes during the operation. A pipeline of sends never crashes."""
         return self.step.type == "info" and self.step.crashes and self.client.role != PIPELINE
 
     def sent(self) -> dict[Key, list[Value]]:
@@ -213,7 +214,7 @@ class CorrectLog:
     def assign(self, client: Client, step: Step, outcome: str) -> None:
         """Assign other keys.
 
-        Keys that stay assigned keep their positions, others start anywhere.
+        Keys that stay assigned keep their positions. Newly assigned keys start anywhere.
         """
         f = "subscribe" if client.subscribes else "assign"
         keys = self.some(self.setup.keys, step.micros[0].keys)
@@ -270,7 +271,7 @@ class CorrectLog:
                 self.arrive(pending)
 
     def advance(self, pending: Pending) -> None:
-        """Poll and append after the waits for both."""
+        """Poll when the first wait is over, and append when the second is over too."""
         if not pending.waits[0] and not pending.polled:
             self.poll(pending)
         if not pending.waits[0] and not pending.waits[1]:
@@ -330,7 +331,10 @@ class CorrectLog:
                 log.next_offset += 1
 
     def imagine(self, pending: Pending) -> None:
-        """Give offsets to unreadable records: aborted ones keep theirs, others get reused ones."""
+        """Give offsets to records that nobody can read.
+
+        Aborted records occupy their offsets in the log. The offsets of other records are reused.
+        """
         for key, values in pending.sent().items():
             log = self.logs[key]
             pending.offsets.update(((key, value), log.next_offset + at) for at, value in enumerate(values))
@@ -412,7 +416,7 @@ class CorrectLog:
             self.read_part(process, part)
 
     def ends(self) -> dict[Key, int]:
-        """Return the end of the final reads of each log, which split no transaction."""
+        """Return where the final reads of each log end. They never end inside a transaction."""
         if self.setup.reads_unacked_tail:
             return {key: len(log.records) for key, log in self.logs.items()}
         ends = {key: max(log.acked, log.read) for key, log in self.logs.items()}

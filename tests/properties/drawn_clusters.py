@@ -1,4 +1,4 @@
-"""Strategies for all clusters and clients of campaign files, with values that are hard to write."""
+"""Strategies for all clusters and clients of campaign files, also with values that YAML quotes."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -121,7 +121,7 @@ VALUES: dict[Any, st.SearchStrategy[Any]] = {
     kinds.SkipMarker: st.integers(0, 2**63 - 1),
     str: texts,
 }
-"""Values by kind of field, where a campaign file accepts more than runs need."""
+"""Values for each kind of field for which a campaign file accepts more than runs need."""
 
 
 def _first(count: int) -> Callable[[Sequence[int]], tuple[int, ...]]:

@@ -36,7 +36,7 @@ from tests.properties.drawn_clusters import (
     times,
 )
 
-RESTRICTING_SETTINGS: Final = frozenset({"idempotence", "idempotent_in_flight_max"})
+RESTRICTING_SWITCHES: Final = frozenset({"idempotence", "idempotent_in_flight_max"})
 """Switches that make Kafka refuse settings. The settings are drawn without regard to them."""
 
 
@@ -63,7 +63,7 @@ class Names:
         }
 
     def values(self) -> dict[Any, st.SearchStrategy[Any]]:
-        """Return values by kind of field, where a campaign file accepts more than runs need."""
+        """Return values for kinds of fields for which campaign files accept more than runs need."""
         references = [*self.brokers, "any", "controller"]
         references += [
             f"{role} of {name}" for role in ("leader", "follower", "followers") for name in self.partitions
@@ -131,7 +131,7 @@ def _event_value(kind: FieldKind, names: Names) -> st.SearchStrategy[Any]:
 @st.composite
 def events(draw: st.DrawFn, names: Names) -> EventPattern:
     """Draw an event, with fields in any order."""
-    # It is a mistake to wait for an event of the other control plane.
+    # A campaign may not wait for an event of the other control plane.
     names_of_events = [
         name for name, kind in EVENTS.items() if kind.subsystem not in {*CONTROL_PLANES} - {names.metadata}
     ]
@@ -308,7 +308,7 @@ def written_plans(draw: st.DrawFn) -> Plan:
                 optional={
                     name: st.sampled_from(switch.choices)
                     for name, switch in SWITCHES.items()
-                    if name not in RESTRICTING_SETTINGS
+                    if name not in RESTRICTING_SWITCHES
                 },
             )
         ),
@@ -337,7 +337,11 @@ def written_plans(draw: st.DrawFn) -> Plan:
 def _with_rules(
     script: tuple[Step, ...], injected: tuple[Injection, ...]
 ) -> tuple[tuple[Step, ...], tuple[Injection, ...]]:
-    """Return both with a hold for each released message, and with a script if faults need one."""
+    """Return the script and the injections of a valid plan.
+
+    The script gets a hold for each message that is released, and a step if the faults need a
+    script.
+    """
     actions: list[Any] = [action for step in script for action in step.actions]
     actions += [fault for injection in injected for fault in injection.faults]
     released = dict.fromkeys(action.id for action in actions if isinstance(action, Release))

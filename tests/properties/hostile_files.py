@@ -143,7 +143,7 @@ DAMAGES: dict[str, tuple[Damage, ...]] = {
 
 
 def damage(folder: Path, random: Random) -> None:
-    """Damage one or two files in a folder, each once, because damaged files are not parsed."""
+    """Damage one or two files in a folder, each only once, because a damaged file may not parse."""
     files = sorted(path for path in folder.rglob("*") if path.suffix in DAMAGES and path.is_file())
     for path in random.sample(files, random.randrange(1, 3)):
         random.choice(DAMAGES[path.suffix])(path, random)

@@ -7,9 +7,9 @@ from typing import Any
 from tests.properties.correct_log import Line
 
 # Invalid values for fields that must be numbers, names or lists.
-NO_NUMBERS: list[Any] = [-1, "0", 1.5, True, {}, [0]]
-NO_NAMES: list[Any] = [None, 1.5, True, {}, ["t"]]
-NO_LISTS: list[Any] = [None, "", "send", 1, True, {}, {"send": 1}]
+INVALID_NUMBERS: list[Any] = [-1, "0", 1.5, True, {}, [0]]
+INVALID_NAMES: list[Any] = [None, 1.5, True, {}, ["t"]]
+INVALID_LISTS: list[Any] = [None, "", "send", 1, True, {}, {"send": 1}]
 
 
 def operation(**changed: Any) -> Line:
@@ -58,31 +58,33 @@ NOT_JSON: list[bytes] = [
 NOT_AN_OPERATION: list[Any] = [
     *([], None, 3, 1.5, True, "ok", {}, [operation()]),
     *each(without, ["process", "type", "f", "value"]),
-    *each(lambda index: operation(index=index), [*NO_NUMBERS, 10**30]),
-    *each(lambda time: operation(time=time), [*NO_NUMBERS, 10**30]),
+    *each(lambda index: operation(index=index), [*INVALID_NUMBERS, 10**30]),
+    *each(lambda time: operation(time=time), [*INVALID_NUMBERS, 10**30]),
     *each(lambda process: operation(process=process), [-1, 10**30, 1.5, True, None, [1], {}]),
     *each(lambda type_: operation(type=type_), ["okay", "", None, 1, True, ["ok"], {}]),
     *each(lambda f: operation(f=f), ["write", "", None, 1, True, ["send"], {}]),
-    *each(lambda value: operation(value=value), NO_LISTS),
-    *each(lambda value: operation(f="poll", value=value), NO_LISTS),
-    *each(lambda value: operation(f="txn", value=value), NO_LISTS),
-    *each(lambda value: operation(f="assign", value=value), NO_LISTS),
-    *each(lambda key: operation(f="subscribe", value=["t", key]), NO_NAMES),
-    *each(lambda micro: operation(value=[micro]), [*NO_LISTS, [], ["sent", "t", "m"], [None], [["send"]]]),
+    *each(lambda value: operation(value=value), INVALID_LISTS),
+    *each(lambda value: operation(f="poll", value=value), INVALID_LISTS),
+    *each(lambda value: operation(f="txn", value=value), INVALID_LISTS),
+    *each(lambda value: operation(f="assign", value=value), INVALID_LISTS),
+    *each(lambda key: operation(f="subscribe", value=["t", key]), INVALID_NAMES),
+    *each(
+        lambda micro: operation(value=[micro]), [*INVALID_LISTS, [], ["sent", "t", "m"], [None], [["send"]]]
+    ),
     *each(
         lambda kind: operation(f="txn", value=[["poll"], [kind, "t", "m"]]), ["write", "", None, 1, ["send"]]
     ),
     operation(f="txn", value=[["send", "t", [0, "m"]], ["poll", {"t": [[0]]}]]),
     *(send(), send("t"), send("t", "m", 1), send("t", 0, "m")),
-    *each(lambda key: send(key, [0, "m"]), NO_NAMES),
+    *each(lambda key: send(key, [0, "m"]), INVALID_NAMES),
     *each(lambda value: send("t", value), [None, True, 1.5, {}, [], [0], [0, "m", 1], [[0, "m"]]]),
-    *each(lambda offset: send("t", [offset, "m"]), NO_NUMBERS),
-    *each(lambda value: send("t", [0, value]), NO_NAMES),
+    *each(lambda offset: send("t", [offset, "m"]), INVALID_NUMBERS),
+    *each(lambda value: send("t", [0, value]), INVALID_NAMES),
     *each(poll, [None, [], "t", 1, True]),
     poll({}, {}),
-    *each(lambda pairs: poll({"t": pairs}), [*NO_LISTS, [0, "m"], [None], [[]], [[0]], [[0, "m", 1]]]),
-    *each(lambda offset: poll({"t": [[0, "m"], [offset, "n"]]}), [*NO_NUMBERS, None]),
-    *each(lambda value: poll({"t": [[0, "m"], [1, value]]}), NO_NAMES),
+    *each(lambda pairs: poll({"t": pairs}), [*INVALID_LISTS, [0, "m"], [None], [[]], [[0]], [[0, "m", 1]]]),
+    *each(lambda offset: poll({"t": [[0, "m"], [offset, "n"]]}), [*INVALID_NUMBERS, None]),
+    *each(lambda value: poll({"t": [[0, "m"], [1, value]]}), INVALID_NAMES),
     *each(
         rebalanced,
         [1, {"during": 1}, "t", [1], [[]], [{}], [{"keys": "t"}], [{"keys": [None]}], [{"keys": None}]],

@@ -1,8 +1,8 @@
 """Plants one anomaly of each kind in a correct history at a random place.
 
 Each function takes a history without anomalies, changes it, and returns the expected findings.
-``draw`` chooses one of several options. Each function first adds a few correct operations on their
-own keys, so that there is always something to change.
+``draw`` chooses one of several options. Each function first adds a few correct operations with keys
+of their own, so that there is always something to change.
 """
 
 from collections.abc import Callable
@@ -50,4 +50,4 @@ PLANTS: dict[str, Callable[[History, Draw], PlantedHistory]] = {
     "G0": plant_g0,
     "G1c": plant_g1c,
 }
-"""All anomalies that the judge of recorded histories reports."""
+"""One function for each anomaly that the judge of recorded histories reports."""

@@ -1,4 +1,4 @@
-"""Cycles of transactions: each comes before the other."""
+"""Plants cycles of operations, each of which has to come before the other."""
 
 from tests.properties.correct_log import History, Value
 from tests.properties.planting import PLANTED, PlantedHistory, add_poll, planted, prepare, process_polls
@@ -8,8 +8,9 @@ from tests.properties.recorded_history import Draw, Operation, reachable, read_l
 def plant_g0(history: History, draw: Draw) -> PlantedHistory:
     """Give two operations opposite orders in different keys.
 
-    They belong to two processes, because one process would have sent in the wrong order
-    (nonmonotonic-send), and the second depends on the first only by its sends (otherwise G1c).
+    The operations belong to two processes, because a single process would have sent in the wrong
+    order (nonmonotonic-send). The second operation depends on the first only through sends, because
+    a read would turn the cycle into a G1c.
     """
     recording = prepare(history, draw)
     edges = recording.edges()
@@ -35,7 +36,7 @@ def plant_g0(history: History, draw: Draw) -> PlantedHistory:
 
 
 def depends_by_reading(edges: dict[int, list[tuple[int, str]]], start: int, end: int) -> bool:
-    """Return whether a path from one operation to another has a read."""
+    """Return whether a path from one operation to another contains a read."""
     both = ("ww", "wr")
     before = reachable(edges, start, both) | {start}
     return any(
@@ -57,8 +58,8 @@ def add_send(operation: Operation, draw: Draw, key: str, value: Value, offset: i
 def plant_g1c(history: History, draw: Draw) -> PlantedHistory:
     """Let an operation poll a record of an operation that depends on it.
 
-    Its process does not poll that key elsewhere, which would repeat or skip records. Kafka permits
-    the cycle unless it consists of reads only.
+    The operation's process polls that key nowhere else, because it would then repeat or skip
+    records. Kafka permits the cycle unless it consists of reads only.
     """
     recording = prepare(history, draw)
     edges = recording.edges()

@@ -1,4 +1,4 @@
-"""Anomalies in the order of a process's polls and sends."""
+"""Plants anomalies in the order of a process's polls and sends."""
 
 from tests.properties.correct_log import History
 from tests.properties.planting import PlantedHistory, planted, prepare, read_by_others, read_sends
@@ -15,7 +15,7 @@ from tests.properties.recorded_history import (
 
 
 def successive_polls(recording: Recording) -> list[tuple[str, Operation, Operation, Operation | None]]:
-    """Return two successive polls of a key by a process, and the third if it exists."""
+    """Return pairs of successive polls of a key by one process, each with the poll after it."""
     return [
         (key, one, other, third)
         for key, session in recording.sessions()
@@ -32,7 +32,7 @@ def status_of_polls(recording: Recording, process: int) -> str:
 
 
 def plant_poll_skip(history: History, draw: Draw) -> PlantedHistory:
-    """Let a poll skip its first records, which another process reads."""
+    """Let a poll skip its first records. Other processes read them."""
     recording = prepare(history, draw)
     key, one, other, third = draw(
         [
@@ -56,7 +56,7 @@ def drop_from(operation: Operation, key: str, dropped: list[Pair]) -> None:
 
 
 def plant_nonmonotonic_poll(history: History, draw: Draw) -> PlantedHistory:
-    """Let a poll repeat records of the poll before."""
+    """Let a poll repeat records of the previous poll."""
     recording = prepare(history, draw)
     key, one, other, _ = draw(successive_polls(recording))
     last = recording.places[key, one.polled(key)[-1][1]]
@@ -78,7 +78,7 @@ def polls_of_several(recording: Recording, least: int) -> list[tuple[str, Operat
 
 
 def plant_int_poll_skip(history: History, draw: Draw) -> PlantedHistory:
-    """Let an operation skip a record between polled ones, which another process reads."""
+    """Let an operation skip records between those that it polls. Other processes read them."""
     recording = prepare(history, draw)
     key, operation = draw(polls_of_several(recording, 3))
     polled = operation.polled(key)
@@ -104,8 +104,8 @@ def plant_int_nonmonotonic_poll(history: History, draw: Draw) -> PlantedHistory:
 def plant_nonmonotonic_send(history: History, draw: Draw) -> PlantedHistory:
     """Let a process send two records in the opposite order of their offsets.
 
-    Two operations of others become its own. Between them it may send a record with an unknown
-    outcome.
+    Two operations of other processes become operations of this one. Between them it may send a
+    record with an unknown outcome.
     """
     recording = prepare(history, draw)
     several = [
@@ -128,7 +128,10 @@ def plant_nonmonotonic_send(history: History, draw: Draw) -> PlantedHistory:
 
 
 def shared_keys(recording: Recording, one: Operation, other: Operation) -> list[str]:
-    """Return the key of two sends in this order, or nothing if they share several keys."""
+    """Return the key to which both operations send, *one* at the lower offset.
+
+    Return nothing if they share several keys.
+    """
     places = [
         {k: recording.places[k, v] for k, v, _ in operation.sends if (k, v) in recording.places}
         for operation in (one, other)
@@ -163,9 +166,10 @@ def plant_int_nonmonotonic_send(history: History, draw: Draw) -> PlantedHistory:
 
 
 def plant_int_send_skip(history: History, draw: Draw) -> PlantedHistory:
-    """Put a record of another process between two of one operation.
+    """Put another record between two records of one operation.
 
-    With a known sender the two operations would form a cycle (G0). So the record is only polled.
+    If an operation sent that record, the two operations would form a cycle (G0). So the record is
+    polled, but not sent.
     """
     recording = prepare(history, draw)
     key, operation, _ = draw(sends_of_several(recording))

@@ -1,4 +1,4 @@
-"""Anomalies of records: lost, unseen, duplicated, at another record's offset, read too early."""
+"""Plants anomalies of records: lost, unseen, duplicated, read too early, or at a wrong offset."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -31,8 +31,8 @@ from tests.properties.recorded_history import (
 def plant_inconsistent_offsets(history: History, draw: Draw) -> PlantedHistory:
     """Let a process read another value at an offset: one without a sender, or an acked one.
 
-    Between two records of one transaction, the sender of the other value would come both before and
-    after it (G0). So such an offset is not used.
+    The offset of an acked value is not between two records of one transaction, because the sender
+    of the value would then come both before and after that transaction (G0).
     """
     recording = prepare(history, draw)
     is_acked = draw((False, True))
@@ -60,8 +60,8 @@ def plant_duplicate(history: History, draw: Draw) -> PlantedHistory:
     """Append a value to its key again.
 
     With other values between the two offsets, the operations would form a cycle (G0). So either the
-    last value is duplicated, or a value without a sender comes before the second offset. A poll
-    that is not ok counts too.
+    last value is duplicated, or a value without a sender comes before the second offset. The
+    duplicate also counts if only a failed or indeterminate operation polls it.
     """
     recording = prepare(history, draw)
     key = draw(appendable_keys(recording))
@@ -85,9 +85,9 @@ def plant_duplicate(history: History, draw: Draw) -> PlantedHistory:
 def plant_lost_write(history: History, draw: Draw) -> PlantedHistory:
     """Remove all polls of a committed record, but not those of later records.
 
-    A process that reads across its offset would skip it (poll-skip, int-poll-skip). So it is the
-    first record of its key, or two consumers replace all reads of the key, one up to the record and
-    one from the record on.
+    A process that reads both sides of the record would skip it (poll-skip, int-poll-skip). So the
+    record is the first one of its key, or two new consumers replace all readers of the key: one
+    reads the records before it, the other the records after it.
     """
     recording = prepare(history, draw)
     key, at = draw(list(removable_records(recording)))
@@ -132,7 +132,8 @@ def plant_unseen(history: History, draw: Draw) -> PlantedHistory:
         for offset, value in recording.read_records(key)
         if (sender := recording.sender.get((key, value))) is not None and sender.type == "ok"
     ]
-    # Another record of an atomic operation may be read later.
+    # Without these reads, an operation with an unknown outcome may be left with only some of its
+    # records read, which would make it a torn transaction.
     torn = {
         (key, offset)
         for key, offset in acked
@@ -149,7 +150,7 @@ def plant_unseen(history: History, draw: Draw) -> PlantedHistory:
 def plant_torn_transaction(history: History, draw: Draw) -> PlantedHistory:
     """Let one record of an operation with an unknown outcome be polled, and the other never.
 
-    The order of the polled partitions must not matter.
+    It must not matter which of the two keys is polled.
     """
     recording = prepare(history, draw)
     process = recording.fresh_process()
@@ -195,7 +196,8 @@ def plant_g1a(history: History, draw: Draw) -> PlantedHistory:
 def plant_precommitted_read(history: History, draw: Draw) -> PlantedHistory:
     """Let an operation poll its own record.
 
-    Its process does not poll the key elsewhere, which would repeat or skip records.
+    The operation's process polls the key nowhere else, because it would then repeat or skip
+    records.
     """
     recording = prepare(history, draw)
     operation, key, value = draw(

@@ -17,6 +17,7 @@ from tests.properties.recorded_history import (
     weave_reads,
 )
 
+# Keys of the operations that `prepare` adds, and keys of planted operations.
 CERTAIN, CERTAIN_TOO = "certain", "certain too"
 PLANTED, PLANTED_TOO = "planted", "planted too"
 
@@ -88,7 +89,7 @@ def appendable_keys(recording: Recording) -> list[str]:
 
 
 def read_by_others(recording: Recording, draw: Draw, key: str, pairs: Iterable[Pair]) -> None:
-    """Let separate readers poll records that another poll is about to skip."""
+    """Let separate readers poll records that another poll skips."""
     process = recording.fresh_process()
     strands = [read_lines(process + at, key, [(pair[0], pair[1])]) for at, pair in enumerate(pairs)]
     weave_reads(recording, draw, key, *strands)
@@ -109,7 +110,7 @@ def add_poll(operation: Operation, draw: Draw, key: str, record: tuple[int, Valu
 
 
 def read_sends(recording: Recording) -> list[Operation]:
-    """Return the operations with sends that were read."""
+    """Return the completed operations that sent at least one record that was polled."""
     return [
         operation
         for operation in recording.operations

@@ -21,7 +21,7 @@ class Draw(Protocol):
 
 @dataclass(eq=False)
 class Operation:
-    """An invocation and its completion. Changes of these lines change the history."""
+    """An invocation and its completion. Changing these lines changes the history."""
 
     number: int
     invocation: Line
@@ -94,10 +94,10 @@ def parse_send(micro: list[Any]) -> tuple[str, Value, int | None]:
 
 @dataclass
 class Recording:
-    """The operations of a history without the faults, and facts that follow by definition.
+    """The operations of a history, without its faults, and facts that follow by definition.
 
-    ``order`` is the version order of each key as (offset, value), ``read`` the values in ok polls,
-    ``sender`` the operation that sent a value of a key.
+    ``order`` is the version order of each key as (offset, value), ``places`` the index of a value
+    in that order, ``read`` the values in ok polls, ``sender`` the operation that sent a value.
     """
 
     history: History
@@ -132,14 +132,17 @@ class Recording:
         return operation.type == "ok"
 
     def read_records(self, key: str) -> list[tuple[int, Value]]:
-        """Return the start of the version order that ok polls cover.
+        """Return the records of a key in ok polls, in their version order.
 
-        Correct histories skip nothing.
+        In a correct history they are the first ones of that order, because polls skip nothing.
         """
         return [record for record in self.order.get(key, ()) if record[1] in self.read[key]]
 
     def is_all_read(self, key: str) -> bool:
-        """Return whether the next appended record is also next in the version order."""
+        """Return whether all committed values of a key were polled.
+
+        If so, the next record that is appended is also the next one in the version order.
+        """
         ordered = {value for _, value in self.order.get(key, ())}
         committed = {
             value
@@ -151,7 +154,7 @@ class Recording:
         return ordered | committed <= self.read[key]
 
     def next_offset(self, key: str) -> int:
-        """Return the offset after the last one in any line."""
+        """Return the offset after the highest offset of a key in any line."""
         offsets = [offset for operation in self.operations for offset, _ in operation.polled(key)]
         offsets += [
             offset
@@ -174,7 +177,7 @@ class Recording:
         return max((operation.process for operation in self.operations), default=0) + 1
 
     def sessions(self, key: str | None = None) -> Iterator[tuple[str, list[Operation]]]:
-        """Yield ok operations in which one process read a key without a new start."""
+        """Yield each key with ok operations that polled it during one assignment of a process."""
         for process in sorted({operation.process for operation in self.operations}):
             current: dict[str, list[Operation]] = {}
             for operation in self.operations:
@@ -194,7 +197,11 @@ class Recording:
         return sender if is_certain else None
 
     def edges(self) -> dict[int, list[tuple[int, str]]]:
-        """Return the dependent operations of each operation, with ``ww`` or ``wr``."""
+        """Return which operations depend on each operation, and how.
+
+        An operation depends on the one that wrote the record before its own (``ww``), and on the
+        ones whose records it polled (``wr``).
+        """
         edges: dict[int, list[tuple[int, str]]] = defaultdict(list)
         for key, records in self.order.items():
             senders = [self.certain_sender(key, value) for _, value in records]
@@ -213,7 +220,7 @@ class Recording:
 def operations(history: History) -> list[Operation]:
     """Match completions to invocations.
 
-    With several in flight in a process, compare their sends.
+    If a process has several operations in flight, their sends tell them apart.
     """
     all_operations: list[Operation] = []
     pending: dict[int, list[Operation]] = defaultdict(list)
@@ -257,7 +264,7 @@ def operation_lines(process: int, f: str, invoked: Any, completed: Any, type_: s
 
 
 def read_lines(process: int, key: str, records: Iterable[tuple[int, Value]], type_: str = "ok") -> list[Line]:
-    """Return the lines of a poll. An aborted one belongs to a transaction."""
+    """Return the lines of a poll. A poll that is not ok belongs to a transaction."""
     polled = [["poll", {key: [list(record) for record in records]}]]
     return operation_lines(process, "poll" if type_ == "ok" else "txn", [["poll"]], polled, type_)
 

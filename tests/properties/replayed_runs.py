@@ -23,7 +23,10 @@ The scripts of the others leave little to chance.
 
 
 def record(results: Path, numbers: range) -> list[tuple[Path, str]]:
-    """Write the numbered runs, half with new seeds and half of each campaign in turn."""
+    """Write the runs with these numbers.
+
+    Every second run has a new seed of an open campaign. The others take all campaigns in turn.
+    """
     runs = []
     for campaign, plan, seed in islice(_runs(), numbers.start, numbers.stop):
         result = run_plan(plan, seed)

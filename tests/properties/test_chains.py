@@ -20,7 +20,7 @@ RULES = (
     *("lost-write", "duplicate", "nonmonotonic-send", "inconsistent-offsets", "unseen"),
     *("read-above-hw", "log-divergence", "two-leaders"),
 )
-"""Rules with chains from the trace only. Other chains start with operations of the history."""
+"""Rules whose chains come only from the trace. Other chains start with history operations."""
 
 
 @cache
@@ -52,8 +52,8 @@ def test_chains_of_earlier_releases_are_lawful_and_name_a_prevention(release: st
 def check(rule: str, seed: int, finding: Finding) -> None:
     where = f"{rule}, seed {seed}"
     assert finding.chain, where
-    # A chain has no maximal length, because a run may have any number of turns. But each link must
-    # count.
+    # A chain may have any length, because a run may have any number of turning points. But no link
+    # may be empty.
     assert_lawful(finding, where)
     assert all(link.event and sentence(link) for link in finding.chain), where
     if rule in RULES:

@@ -22,7 +22,7 @@ settings:
   min.insync.replicas: 2
   unclean.leader.election.enable: false
   controlled.shutdown.retry.backoff.ms: 500ms
-  log.flush.interval.messages: 1  # The failures among which brokers are stopped are no excuse.
+  log.flush.interval.messages: 1  # Without this, a power loss would permit lost records.
 cluster: {{brokers: 3, topics: [{{name: t, partitions: 3, replication_factor: 3}}]}}
 workload: {{duration: 40s, producers: [{{rate: 10/s}}], consumers: [{{}}]}}
 faults:
@@ -51,15 +51,15 @@ SWITCHES: Final = {
     "2.0": "control_requests_carry_broker_epoch: true",
     "2.4": "fetch_sessions_keep_epoch: true",
 }
-"""Repairs that these releases lack, without which some of these runs lose records.
+"""Behaviours of later releases. Without these repairs some of these runs lose records.
 
 - Before KAFKA-7415 a new leader records its epoch only with its first append, and before KIP-279
-  its answer does not name an epoch. So a follower truncates to its own high watermark while in the
-  ISR (4 of 260 of these runs).
-- Before KIP-380 the controller does not notice a broker that is back before it looks, and sends it
-  nothing. The broker neither leads nor follows anything until it restarts (KAFKA-1120).
-- Before KAFKA-9338 a follower that missed two elections continues to fetch from its former leader,
-  which leads again, and keeps the records that it copied in the leader's first term.
+  a leader's answer does not name an epoch. So a follower truncates to its own high watermark while
+  it is in the ISR (in 4 of 260 of these runs).
+- Before KIP-380 the controller does not notice a broker that restarts before the controller looks,
+  and sends it nothing. Until its next restart the broker neither leads nor follows (KAFKA-1120).
+- Before KAFKA-9338 a follower may miss two elections, after which its former leader leads again. It
+  then continues to fetch, and keeps the records that it copied in the leader's first term.
 """
 
 

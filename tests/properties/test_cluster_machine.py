@@ -1,4 +1,4 @@
-"""The cluster as a state machine: its promises hold for any sequence of actions.
+"""A cluster keeps its promises under any sequence of actions, drawn by a Hypothesis state machine.
 
 The configuration is sound: acks=all with idempotence, clean elections, disks that keep written
 data.

@@ -52,7 +52,7 @@ def compacted_plan(release: str) -> Plan:
 
 @pytest.mark.parametrize("release", ["0.11", "2.4", "3.9", "4.3"])
 @pytest.mark.soak(size=3, rounds_in_test=1, rounds_in_soak=170)
-def test_records_removed_by_compaction_are_no_violation(release: str, numbers: range) -> None:
+def test_the_removal_of_records_by_compaction_is_no_violation(release: str, numbers: range) -> None:
     accused, removed, copied = {}, 0, 0
     for seed in numbers:
         result = run_plan(compacted_plan(release), seed)

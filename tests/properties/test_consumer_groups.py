@@ -36,9 +36,9 @@ from harrow.cluster_model.events import GroupStateChanged, RecordsProcessed, Tar
 from harrow.cluster_model.history import OK
 from harrow.cluster_model.trace import select
 
-NAMES = ("a", "b", "c", "d")
+MEMBER_NAMES = ("a", "b", "c", "d")
 TOPICS = {"t": 5, "u": 3}
-ALL = {name for topic, count in TOPICS.items() for name in partitions_of(topic, count)}
+ALL_PARTITIONS = {name for topic, count in TOPICS.items() for name in partitions_of(topic, count)}
 ASSIGNORS = st.sampled_from(sorted(SERVER_ASSIGNORS))
 SUBSCRIPTIONS = st.sets(st.sampled_from(sorted(TOPICS)), min_size=1).map(lambda topics: tuple(sorted(topics)))
 
@@ -52,14 +52,16 @@ def assign(assignor: str, members: Members) -> dict[str, tuple[str, ...]]:
     return SERVER_ASSIGNORS[assignor](members, topics)
 
 
-@given(ASSIGNORS, st.dictionaries(st.sampled_from(NAMES), SUBSCRIPTIONS, min_size=1))
+@given(ASSIGNORS, st.dictionaries(st.sampled_from(MEMBER_NAMES), SUBSCRIPTIONS, min_size=1))
 def test_each_partition_goes_to_one_subscriber_of_its_topic(
     assignor: str, topics: dict[str, tuple[str, ...]]
 ) -> None:
     target = assign(assignor, {name: MemberSpec("", subscribed, ()) for name, subscribed in topics.items()})
     assigned_partitions = [partition for partitions in target.values() for partition in partitions]
     expected = {
-        name for name in ALL if any(name.rpartition("-")[0] in subscribed for subscribed in topics.values())
+        name
+        for name in ALL_PARTITIONS
+        if any(name.rpartition("-")[0] in subscribed for subscribed in topics.values())
     }
     assert sorted(assigned_partitions) == sorted(expected)
     assert all(
@@ -69,7 +71,7 @@ def test_each_partition_goes_to_one_subscriber_of_its_topic(
     )
 
 
-@given(st.lists(st.sampled_from(NAMES), min_size=1, max_size=12))
+@given(st.lists(st.sampled_from(MEMBER_NAMES), min_size=1, max_size=12))
 def test_uniform_is_even_and_moves_as_few_partitions_as_possible(joins_and_leaves: list[str]) -> None:
     topics = tuple(TOPICS)
     target: dict[str, tuple[str, ...]] = {}
@@ -88,7 +90,7 @@ def test_uniform_is_even_and_moves_as_few_partitions_as_possible(joins_and_leave
             assert len(stayed) == min(len(before[member]), len(partitions)), "a partition moved needlessly"
 
 
-@given(st.dictionaries(st.sampled_from(NAMES), SUBSCRIPTIONS, min_size=2))
+@given(st.dictionaries(st.sampled_from(MEMBER_NAMES), SUBSCRIPTIONS, min_size=2))
 def test_range_divides_each_topic_evenly_among_its_subscribers(topics: dict[str, tuple[str, ...]]) -> None:
     target = assign("range", {name: MemberSpec("", subscribed, ()) for name, subscribed in topics.items()})
     for topic in TOPICS:
@@ -104,7 +106,7 @@ def test_range_divides_each_topic_evenly_among_its_subscribers(topics: dict[str,
 
 
 class SteppedGroup:
-    """A group and its members, which report their partitions and obey when a test reports so."""
+    """A group and its members. A test decides when a member reports its partitions, and obeys."""
 
     def __init__(self, assignor: str, *, waits: bool = True) -> None:
         self.group = ConsumerGroup(releases_former_instances=True, topics=dict(TOPICS))
@@ -166,7 +168,10 @@ class SteppedGroup:
 
 STEPS = st.lists(
     st.tuples(
-        st.sampled_from(("join_or_leave", "beat")), st.sampled_from(NAMES), st.booleans(), st.booleans()
+        st.sampled_from(("join_or_leave", "beat")),
+        st.sampled_from(MEMBER_NAMES),
+        st.booleans(),
+        st.booleans(),
     ),
     max_size=40,
 )
@@ -183,18 +188,18 @@ def test_no_partition_has_two_owners_and_members_reach_their_target(
         else:
             stepped.join_or_leave(name)
         stepped.check()
-    # Each member revokes with one heartbeat, reports that with the next, and gets partitions with a
-    # third.
+    # Each member revokes partitions after one heartbeat, reports that with its next, and gets new
+    # partitions with a third.
     for _ in range(4):
-        for name in NAMES:
+        for name in MEMBER_NAMES:
             stepped.heartbeat(name, reports=True, obeys=True)
             stepped.check()
     if stepped.group.members:
         assert stepped.group.state == STABLE
-        assert {name for owned in stepped.owned.values() for name in owned} == ALL
+        assert {name for owned in stepped.owned.values() for name in owned} == ALL_PARTITIONS
 
 
-def test_without_waiting_for_owners_a_partition_gets_two() -> None:
+def test_without_waiting_for_owners_a_partition_gets_two_owners() -> None:
     stepped = SteppedGroup(UNIFORM, waits=False)
     stepped.join_or_leave("a")
     stepped.heartbeat("a", reports=True, obeys=True)

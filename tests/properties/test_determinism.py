@@ -1,4 +1,4 @@
-"""A run is a pure function of plan and choices, in every process, hash seed and Python version."""
+"""A run depends only on its plan and choices, not on process, hash seed or Python version."""
 
 import ast
 import os
@@ -39,7 +39,7 @@ IMPURE = {
     "weakref",
 }
 MAKES_CLASSES = "lazy_dataclass.py"
-"""Writes methods of classes, as `dataclasses` does, and calls `exec` and `vars` for that."""
+"""The file that creates methods of classes, as `dataclasses` does, with `exec` and `vars`."""
 IMPURE_BUILTINS = {
     "breakpoint",
     "compile",
@@ -75,7 +75,7 @@ def test_the_same_seed_gives_the_same_run() -> None:
 
 
 def test_the_plans_have_many_events() -> None:
-    """Without events the other tests digests_here would show little."""
+    """In runs without events, the other tests in this file would show little."""
     probes: dict[str, int] = {}
     for seed in range(2):
         for probe, count in run_plan(eventful_plan(), seed).probes.items():
@@ -133,7 +133,7 @@ def core_files() -> list[Path]:
 
 @pytest.mark.parametrize("path", core_files(), ids=lambda path: str(path.relative_to(ROOT)))
 def test_the_core_is_pure(path: Path) -> None:
-    """It uses only the standard library, without modules for clocks, randomness, waiting or I/O."""
+    """The core uses only the standard library, without its clocks, randomness, waiting and I/O."""
     allowed = (sys.stdlib_module_names | {"harrow"}) - IMPURE
     if path.name == "compiling.py":
         allowed |= {"mypy_extensions"}  # only mypyc reads it; Python never imports it

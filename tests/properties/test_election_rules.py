@@ -1,6 +1,6 @@
 """Kafka's election rules, checked against their definitions on random partitions.
 
-After Election.scala and PartitionChangeBuilder.java.
+The rules are those of ``Election.scala`` and ``PartitionChangeBuilder.java``.
 """
 
 from itertools import pairwise
@@ -124,7 +124,7 @@ def test_a_change_in_kraft_follows_the_rules_for_leaders_epochs_and_elrs(
     # Each change raises the partition epoch, each new leader the leader epoch.
     assert changed.partition_epoch == 10
     assert changed.leader_epoch == 4 + (changed.leader != before.leader)
-    # The leader is live and in the ISR. After an unclean election it is the only member.
+    # The leader is live and in the ISR. After an unclean election it is the ISR's only member.
     assert changed.leader == -1 or (changed.leader in live and changed.leader in changed.isr)
     assert not is_unclean or changed.isr == (changed.leader,)
     # ISR and ELR are disjoint. The ELR has no broker that stopped uncleanly, and is empty while the
@@ -145,7 +145,9 @@ def test_a_change_in_kraft_follows_the_rules_for_leaders_epochs_and_elrs(
 @pytest.mark.soak(size=100, rounds_in_test=1, rounds_in_soak=100)
 @settings(max_examples=100)
 @given(before=partitions(), live=brokers)
-def test_a_kraft_leader_that_may_lead_stays(before: PartitionRecord, live: frozenset[int]) -> None:
+def test_in_kraft_a_live_leader_stays_and_a_dead_one_is_succeeded_by_a_live_isr_member(
+    before: PartitionRecord, live: frozenset[int]
+) -> None:
     rules = LeaderRules(is_acceptable=live.__contains__, election=Election.ONLINE, elr_min_isr=None)
     change = changed_partition(before, rules, before.isr)
     leader = before.leader if change is None else change[0].leader

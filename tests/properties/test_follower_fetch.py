@@ -1,4 +1,4 @@
-"""Under random faults consumers at followers read committed records in order, without skips."""
+"""Under random faults consumers that fetch from followers read committed records without skips."""
 
 from collections import Counter
 from dataclasses import replace

@@ -24,8 +24,8 @@ from tests.properties.recorded_history import Draw, Recording, number, shift_off
 
 NAME = "history.jsonl"
 
-# Lists that may be empty are mostly short, and shrink well. So some histories have a minimal
-# length.
+# Hypothesis mostly draws short lists if a list may be empty. So some histories have a minimal
+# length. The others shrink well.
 HISTORIES = correct_histories() | correct_histories(min_steps=8, max_steps=25)
 
 
@@ -70,7 +70,7 @@ def test_a_large_correct_history_has_no_findings(seed: int) -> None:
     check_no_findings(random_history(seed, 8_000))
 
 
-# PlantedHistory anomalies
+# Planted anomalies
 
 
 def check_found(name: str, planted: PlantedHistory) -> None:
@@ -85,7 +85,7 @@ def check_found(name: str, planted: PlantedHistory) -> None:
         assert because(finding)
     if planted.each:
         assert {finding.value for finding in result.findings} == planted.values
-    # Without later reads it is unknown whether a record can be read.
+    # If a key is not read to its end, it is unknown whether an unseen record can be read.
     expected = {planted.status, "inconclusive"} if name == "unseen" else {planted.status}
     assert result.status in expected
     assert verdict.status == result.status
@@ -114,7 +114,7 @@ def test_a_planted_anomaly_is_the_only_finding_in_a_longer_history(name: str) ->
 
 
 def other_interleaving(history: History, random: Random) -> History:
-    """Keep only the order within each process."""
+    """Shuffle the lines, but keep the order of the lines of each process."""
     remaining: dict[Any, list[Line]] = defaultdict(list)
     for line in history:
         remaining[line["process"]].append(line)
@@ -194,7 +194,7 @@ CYCLES = ("G0", "G1c")
 
 
 def summary(verdict: Verdict) -> dict[str, Any]:
-    """Return the findings with their permissions. The judge may show any of several cycles."""
+    """Return the findings. Cycles are only counted, because the judge may show any of several."""
     return {
         name: sorted(
             (finding.permitted_by, *(() if name in CYCLES else (finding.partition, finding.value)))
@@ -239,10 +239,14 @@ def test_the_spelling_of_json_does_not_matter(history: History, data: st.DataObj
 # Malformed lines
 
 
-SOME = [random_history(seed, 30) for seed in range(10)]
-PLAIN = next(history for history in SOME if {line["f"] for line in history} == {"send", "poll"})
-MIXED = next(history for history in SOME if any(line["f"] == "txn" for line in history))
-GOOD = {"sends and polls": lines(PLAIN), "all kinds": lines(MIXED), "nothing": []}
+SEEDED_HISTORIES = [random_history(seed, 30) for seed in range(10)]
+ONLY_SENDS_AND_POLLS = next(
+    history for history in SEEDED_HISTORIES if {line["f"] for line in history} == {"send", "poll"}
+)
+WITH_TRANSACTIONS = next(
+    history for history in SEEDED_HISTORIES if any(line["f"] == "txn" for line in history)
+)
+GOOD = {"sends and polls": lines(ONLY_SENDS_AND_POLLS), "all kinds": lines(WITH_TRANSACTIONS), "nothing": []}
 
 
 def problem_lines(written: list[bytes]) -> list[int]:
@@ -283,7 +287,7 @@ def test_every_malformed_line_is_reported() -> None:
 
 @pytest.mark.parametrize("good", GOOD)
 @pytest.mark.parametrize("empty", [b"\n", b"\r\n", b"   \n", b"\t\n"])
-def test_an_empty_line_counts_without_being_a_problem(good: str, empty: bytes) -> None:
+def test_an_empty_line_is_no_problem_but_counts_in_line_numbers(good: str, empty: bytes) -> None:
     written = list(GOOD[good])
     middle = len(written) // 2
     written[middle:middle] = [empty, empty]

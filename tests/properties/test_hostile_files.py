@@ -46,14 +46,14 @@ SWEEP_COMMANDS = (
 CPU_MAX_S, DATA_MAX_BYTES = 20, 1 << 30
 
 
-def limit() -> None:
+def limit_resources() -> None:
     resource.setrlimit(resource.RLIMIT_CPU, (CPU_MAX_S, CPU_MAX_S))
     resource.setrlimit(resource.RLIMIT_DATA, (DATA_MAX_BYTES, DATA_MAX_BYTES))
 
 
 def run_harrow(folder: Path, words: str) -> tuple[int, str]:
     environment = {**plain_environment(), "PYTHONPATH": PYTHONPATH}
-    completed = warm_process.run(words.split(), folder, environment, PATIENCE_S, prepare=limit)
+    completed = warm_process.run(words.split(), folder, environment, PATIENCE_S, prepare=limit_resources)
     return completed.returncode, completed.stdout + completed.stderr
 
 
@@ -67,7 +67,7 @@ def intact(tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert run_harrow(folder, sweep)[0] in (0, 1)
     (run,) = (folder / "results" / "small").iterdir()
     run.rename(folder / "results" / "small" / "run")
-    # The undamaged files work, so that later refusals are due to the damage.
+    # Undamaged files work, so refusals in the tests are due to the damage.
     for words in ("trace results/small/run", "replay results/small/run", "sweep --report results/sweep"):
         assert run_harrow(folder, words)[0] in (0, 1)
     return folder

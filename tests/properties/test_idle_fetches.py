@@ -1,4 +1,4 @@
-"""A run does not depend on whether idle fetches repeat themselves or run each cycle step by step.
+"""A run is the same whether the simulator skips cycles of idle fetches or runs each step of them.
 
 `tests/scenarios/test_whole_runs.py` checks this for the campaigns of the library.
 """
@@ -48,7 +48,7 @@ def results(result: RunResult) -> dict[str, Any]:
 
 
 def compare(plan: Plan, seed: int) -> tuple[int, int]:
-    """Compare the two runs, and return their numbers of steps."""
+    """Check that skipping idle fetches does not change a run, and return both step counts."""
     idle, stepped = run(plan, seed, stepped=False), run(plan, seed, stepped=True)
     assert_same(idle, stepped)
     return idle.events, stepped.events
@@ -68,7 +68,7 @@ def test_idle_fetches_do_not_change_runs_of_the_swarm(numbers: range) -> None:
 
 @pytest.mark.parametrize("name", ["standard[base]", "ack-lost[base]", "slow-follower[base]"])
 def test_recording_each_fetch_does_not_change_the_run(name: str) -> None:
-    """So conditions on such events can be replaced by fixed times."""
+    """So a campaign may replace a condition on a fetch event by the time at which it was met."""
     plain, watched = run(LIBRARY[name], 1, stepped=False), run(LIBRARY[name], 1, stepped=False, watched=True)
 
     def others(result: RunResult) -> list[Any]:

@@ -217,7 +217,7 @@ def test_two_brokers_may_lead_a_partition_with_different_leader_epochs(release: 
 
 
 @pytest.mark.parametrize("release", ["3.6", "4.3"])
-def test_uncommitted_changes_of_an_isolated_controller_are_repeated_by_the_next(release: str) -> None:
+def test_the_next_controller_repeats_uncommitted_changes_of_an_isolated_one(release: str) -> None:
     checked = CheckedCluster(release, 3, False, 1)
     isolate_active_controller(checked)
     before = len(checked.committed)
@@ -230,15 +230,15 @@ def test_uncommitted_changes_of_an_isolated_controller_are_repeated_by_the_next(
     assert sorted(checked.partitions["t-0"].isr) == [0, 1, 2]
 
 
-@pytest.mark.parametrize(("killed", "goes_on"), [(1, True), (2, False)])
-def test_in_combined_mode_a_dead_broker_does_not_vote(killed: int, goes_on: bool) -> None:
+@pytest.mark.parametrize(("killed", "has_controller"), [(1, True), (2, False)])
+def test_in_combined_mode_a_dead_broker_does_not_vote(killed: int, has_controller: bool) -> None:
     checked = CheckedCluster("4.3", 3, True, 1)
-    # Without the broker that leads t-1 then.
+    # Broker 1 survives in both cases.
     for broker in (0, 2)[:killed]:
         checked.crash(broker)
     checked.run(30 * SECOND)
-    assert (0 not in checked.partitions["t-0"].isr) == goes_on
-    assert (checked.plane._active_controller() is not None) == goes_on
+    assert (0 not in checked.partitions["t-0"].isr) == has_controller
+    assert (checked.plane._active_controller() is not None) == has_controller
 
 
 @pytest.mark.parametrize("voters", [1, 3, 5])
@@ -266,7 +266,7 @@ def alteration_error(
     epochs: Mapping[int, int],
     fenced: Collection[int],
 ) -> str:
-    """Return the error of ReplicationControlManager.validateAlterPartitionData."""
+    """Return the error that ReplicationControlManager.validateAlterPartitionData would return."""
     if (
         alteration.leader_epoch > partition.leader_epoch
         or alteration.partition_epoch > partition.partition_epoch

@@ -53,7 +53,7 @@ from tests.properties.test_replication_rules import Step, TrackedLeader, isrs, s
 def test_a_new_leader_records_its_epoch_at_its_leo_and_knows_no_follower_positions(
     release: str, terms: list[tuple[bool, tuple[int, ...], list[Step]]]
 ) -> None:
-    """Partition.makeLeader. A leader that stays for a new epoch keeps its followers' positions."""
+    """Partition.makeLeader: a leader that also leads the next epoch keeps follower positions."""
     leader = TrackedLeader((0, 1, 2), release)
     for epoch, (was_follower, isr, history) in enumerate(terms, start=2):
         for step in history:
@@ -83,10 +83,10 @@ def test_a_new_leader_records_its_epoch_at_its_leo_and_knows_no_follower_positio
     follower_suffix=histories,
     hw=st.integers(0, 4),
 )
-def test_a_follower_truncates_to_the_end_of_common_epochs_and_asks_again_for_an_epoch_that_it_lacks(
+def test_a_follower_truncates_to_the_end_of_common_epochs_and_asks_again_if_it_lacks_the_answered_one(
     release: str, common: list[int], leader_suffix: list[int], follower_suffix: list[int], hw: int
 ) -> None:
-    """AbstractFetcherThread.getOffsetTruncationState (KIP-101, KIP-279): finally the logs agree."""
+    """AbstractFetcherThread.getOffsetTruncationState (KIP-101, KIP-279) makes the logs agree."""
     leaders, followers, leader = diverged_logs(common, leader_suffix, follower_suffix)
     hw = min(hw, sum(common))
     follower = follower_with(*followers, release=release, epoch=90, hw=hw)
@@ -100,8 +100,8 @@ def test_a_follower_truncates_to_the_end_of_common_epochs_and_asks_again_for_an_
         assert own_epoch == log.epochs.latest_epoch(), "a follower asks for its latest epoch"
         epoch, end_offset = leader.end_offset_for(own_epoch, len(leaders))
         before = log.log_end_offset
-        # The end of its own epochs up to the answered one, or the start of the first if all are
-        # later.
+        # Where the follower's epochs up to the answered one end. If all its epochs are later, this
+        # is where the first one starts.
         own_end = next((start for e, start in log.epochs.entries if e > epoch), before)
         own_epochs = [e for e, _ in log.epochs.entries if e <= epoch]
         if end_offset < 0:
@@ -132,7 +132,7 @@ def test_a_follower_truncates_to_the_end_of_common_epochs_and_asks_again_for_an_
 def test_a_machine_loses_unflushed_records_and_recovery_truncates_at_the_first_bad_crc(
     sizes: list[int], flushed: int, torn_after: int | None
 ) -> None:
-    """Log.recoverLog keeps whole batches, flushed or written back before the torn one."""
+    """Log.recoverLog keeps all batches that were flushed or written back before the torn one."""
     disk = Disk()
     file = disk.log_file(P)
     ends = [0]
@@ -185,15 +185,15 @@ def test_isr_changes_are_announced_together_after_five_quiet_or_sixty_seconds(
     zookeeper = NotificationLog(host)
     propagation = IsrChangePropagation(host, zookeeper)
     propagation.start()
-    noted: list[tuple[int, str]] = []
+    noted_changes: list[tuple[int, str]] = []
     for gap_ms, partition in changes:
         host.advance(gap_ms * MS)
-        noted.append((host.clock.now_us, partition))
+        noted_changes.append((host.clock.now_us, partition))
         propagation.note(partition)
     host.advance(70 * SECOND)
     begin = 0
     for at_us, partitions in zookeeper.notifications:
-        announced = [(when, name) for when, name in noted[begin:] if when <= at_us]
+        announced = [(when, name) for when, name in noted_changes[begin:] if when <= at_us]
         assert list(partitions) == list(dict.fromkeys(name for _, name in announced)), (
             "each changed partition once"
         )
@@ -205,7 +205,7 @@ def test_isr_changes_are_announced_together_after_five_quiet_or_sixty_seconds(
         if at_us - before_us <= 60 * SECOND:
             assert at_us - last_us <= 5 * SECOND + 2_500 * MS, "no later than the next check"
         begin += len(announced)
-    assert begin == len(noted), "a change was not announced"
+    assert begin == len(noted_changes), "a change was not announced"
 
 
 # The controller of ZooKeeper
@@ -222,7 +222,7 @@ def test_isr_changes_are_announced_together_after_five_quiet_or_sixty_seconds(
 def test_a_broker_refuses_requests_of_a_controller_epoch_below_the_highest_known(
     requests: list[tuple[int, str]],
 ) -> None:
-    """KafkaApis: STALE_CONTROLLER_EPOCH for each of the three."""
+    """KafkaApis answers STALE_CONTROLLER_EPOCH to each of the three kinds of request."""
     host = FakeHost("broker-1")
     behaviours = Behaviours().with_switches(requests_wait_for_registration=False)
     broker = Broker(
@@ -252,7 +252,7 @@ def test_the_first_creator_of_the_controller_node_leads_and_each_election_raises
 ) -> None:
     """KafkaController.elect, KafkaZkClient.registerControllerAndIncrementControllerEpoch.
 
-    Deleting the node restarts no broker.
+    Deleting the controller's node restarts no broker.
     """
     for seed in numbers:
         spec = ClusterSpec(

@@ -1,7 +1,7 @@
 """Small clusters under random faults keep Kafka's promises, and invariants hold after every step.
 
 The configuration is sound: Kafka 2.4 with acks=all, no unclean elections, and disks that keep
-written data. Then each later leader has the records below the high watermark of any replica.
+written data. So each later leader has all records below the high watermark of any replica.
 """
 
 from itertools import pairwise
@@ -188,7 +188,7 @@ class Watcher:
         self._compare_with_committed(partition, where)
 
     def _compare_with_committed(self, partition: Partition, where: str) -> None:
-        """Check that logs are equal below the smaller high watermark."""
+        """Check that a log agrees with all committed records below its high watermark."""
         committed = self._committed.setdefault(partition.name, [])
         own = [(batch.leader_epoch, value) for batch in partition.log.batches for value in batch.values]
         own = own[: partition.log.high_watermark]
@@ -197,7 +197,10 @@ class Watcher:
         committed += own[common:]
 
     def _check_isr(self, broker: int, leader: Partition) -> None:
-        """Check that the ISR has all records below the HW of the leader with the znode's epoch."""
+        """Check that each ISR member has all records below the leader's HW.
+
+        A broker whose leadership ZooKeeper no longer confirms is not checked.
+        """
         state = self._cluster.partition_state(leader.name)
         if state is None or (state.leader, state.leader_epoch) != (broker, leader.leader_epoch):
             return
@@ -209,7 +212,7 @@ class Watcher:
 
 
 class SteppedPlan:
-    """A plan's cluster, clients and faults, for runs step by step."""
+    """Starts the cluster, clients and faults of a plan, for a test that runs them step by step."""
 
     def __init__(self, plan: Plan, seed: int) -> None:
         choices = Choices.from_seed(seed)

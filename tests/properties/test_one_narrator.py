@@ -26,8 +26,8 @@ from harrow.checks.rules.catalogue import RULES
 from tests.library_swarm import library_swarm
 
 SWARMS = ("swarm", "swarm-kraft", "swarm-disks", "swarm-eos")
-SELDOM = 13
-"""The interval of runs with the costly checks of the diff of runs and of the live view."""
+COSTLY_INTERVAL = 13
+"""One in this many runs gets the costly checks of the diff of two runs and of the live view."""
 FOLLOWED_MAX = 3
 """How many records of a run are followed to the end. Each needs a pass over the whole story."""
 
@@ -55,7 +55,7 @@ def check(swarm: str, seed: int, folder: Path) -> None:
     recorded = read_run(write_run(folder, result, run_as_mapping(result, "harrow run"), text))
     story = story_of(recorded)
     check_diff(result, story)
-    if seed % SELDOM == 0:
+    if seed % COSTLY_INTERVAL == 0:
         check_runs_diff(result, recorded)
         check_playback(result)
     check_trace(result, story)
@@ -90,18 +90,18 @@ def check_diff(result: RunResult, story: TraceStory) -> None:
     fates = [
         fate_of(note.finding.rule, finding) for note in notes for finding in note.finding.incident.findings
     ]
-    of_records = [(rule, finding) for rule, finding in findings_of(result) if RULES[rule].fate]
-    assert sorted(fates, key=str) == sorted((fate_of(*pair) for pair in of_records), key=str)
+    findings_about_records = [(rule, finding) for rule, finding in findings_of(result) if RULES[rule].fate]
+    assert sorted(fates, key=str) == sorted((fate_of(*pair) for pair in findings_about_records), key=str)
     for diff in story_diff.partitions:
         lost = lost_of(result, diff.partition.name)
         assert lost_in_rows(diff) == lost & diff.partition.by_value.keys()
         assert {note.kind for note in diff.notes} <= {rule.fate for rule in RULES.values()}
-    told_chains = {because(note.finding.finding) for note in notes}
-    assert told_chains <= {because(finding) for _, finding in of_records}
+    shown_chains = {because(note.finding.finding) for note in notes}
+    assert shown_chains <= {because(finding) for _, finding in findings_about_records}
 
 
 def check_runs_diff(result: RunResult, recorded: RecordedRun) -> None:
-    """Check the losses in a comparison of two runs."""
+    """Check that a comparison of two runs shows the losses of each."""
     for logs in diff_runs(recorded, recorded, DiffMoment()).logs:
         assert set(logs.lost[0]) == lost_of(result, logs.name)
 

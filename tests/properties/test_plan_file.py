@@ -1,4 +1,4 @@
-"""The campaign file of any plan gives the same plan again."""
+"""The campaign file that is written for a plan loads as the same plan."""
 
 import pytest
 import yaml

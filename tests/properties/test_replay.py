@@ -15,7 +15,7 @@ HASH_SEEDS = ("0", "1", "4242", "random")
 
 
 def replay_digests(folders: list[Path], hash_seed: str) -> list[str]:
-    """Return the digests of replays in a new process."""
+    """Replay these runs in a new process, and return their digests."""
     environment = {"PATH": os.environ["PATH"], "PYTHONHASHSEED": hash_seed, "PYTHONPATH": PYTHONPATH}
     done = subprocess.run(
         [sys.executable, "-B", "-m", "tests.properties.replayed_runs"],
@@ -35,6 +35,6 @@ def test_recorded_runs_replay_to_the_same_digests(tmp_path: Path, numbers: range
     assert len({folder for folder, _ in recorded}) == len(numbers)
     assert len({digest for _, digest in recorded}) > len(numbers) / 2, "most runs are identical"
     for number, hash_seed in enumerate(HASH_SEEDS):
-        # In pairs, because the runs alternate between two kinds of campaigns.
+        # Each process replays pairs of runs, because runs alternate between two kinds of campaigns.
         share = [run for place, run in enumerate(recorded) if place // 2 % len(HASH_SEEDS) == number]
         assert replay_digests([folder for folder, _ in share], hash_seed) == [digest for _, digest in share]

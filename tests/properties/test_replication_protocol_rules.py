@@ -32,7 +32,7 @@ BEFORE_KIP_497 = st.sampled_from(["0.10.2", "2.0", "2.4"])
 
 
 def until_isr_write(replicas: Replicas, steps: Iterable[T]) -> Iterator[T]:
-    """Yield steps until an ISR write starts. Up to 2.4 no request is answered before its end."""
+    """Yield steps until an ISR write starts, because up to 2.4 requests wait until it ends."""
     for step in steps:
         if replicas.manager.partitions[P].isr_writes:
             return
@@ -50,7 +50,7 @@ def test_a_followers_high_watermark_is_the_smaller_of_the_leaders_and_its_own_le
 ) -> None:
     """The leader's high watermark never falls.
 
-    It may be behind sent records or ahead of received ones.
+    It may be below the records that it sends, or above those that the follower has received.
     """
     follower = follower_with(release=release)
     leader_hw = leo = 0
@@ -77,10 +77,10 @@ def test_a_followers_high_watermark_is_the_smaller_of_the_leaders_and_its_own_le
         max_size=30,
     ),
 )
-def test_a_fetch_with_data_gets_the_high_watermark_from_before_it_and_a_waiting_one_that_of_its_end(
+def test_a_fetch_is_answered_with_the_high_watermark_from_before_it_or_from_the_end_of_its_wait(
     release: str, isr: tuple[int, ...], actions: list[tuple[str, int, int]]
 ) -> None:
-    """ReplicaManager.readFromLocalLog reads, and DelayedFetch.onComplete reads again."""
+    """A waiting fetch is read twice: ReplicaManager.readFromLocalLog, DelayedFetch.onComplete."""
     replicas = Replicas(isr=isr, release=release)
     log = replicas.manager.partitions[P].log
     position = dict.fromkeys(FOLLOWERS, 0)
@@ -131,10 +131,10 @@ def test_a_fetch_with_data_gets_the_high_watermark_from_before_it_and_a_waiting_
 def test_during_an_isr_write_joining_and_leaving_replicas_count_and_no_other_write_starts(
     isr: tuple[int, ...], release: str, history: list[Step], ineligible: bool
 ) -> None:
-    """INELIGIBLE_REPLICA restores the ISR from before a pending change (KIP-497, KIP-841).
+    """The maximal ISR has the members before and after a pending change (KIP-497).
 
     INELIGIBLE_REPLICA restores the former state (KIP-841). After any other refusal a joining
-    replica still counts, because an earlier attempt may have arrived.
+    replica still counts, because an earlier request may have reached the controller.
     """
     leader = TrackedLeader(isr, release)
     is_refused = False
@@ -257,7 +257,7 @@ def epochs_of(log: list[tuple[int, str]]) -> list[tuple[int, int]]:
 def test_acks_0_is_never_answered_acks_1_at_once_and_acks_all_after_the_high_watermark(
     release: str, isr: tuple[int, ...], sends: list[tuple[int, int]]
 ) -> None:
-    # Before KIP-497 requests wait during ISR writes, so no replica may join here.
+    # Before KIP-497 requests wait during ISR writes. So no replica may join the ISR in this test.
     assume(len(isr) == len((LEADER, *FOLLOWERS)) or release not in ("0.10.2", "2.0", "2.4"))
     replicas = Replicas(isr=isr, release=release)
     log = replicas.manager.partitions[P].log
@@ -344,7 +344,7 @@ def test_high_watermarks_are_checkpointed_every_five_seconds_and_recovery_points
 def test_the_request_queue_is_limited_and_its_threads_work_in_order(
     io_threads: int, network_threads: int, requests_max: int, arrivals: list[tuple[int, int, int]]
 ) -> None:
-    """Acceptor, num.network.threads, queued.max.requests, num.io.threads (SocketServer)."""
+    """SocketServer with num.network.threads, queued.max.requests and num.io.threads."""
     host = FakeHost("broker-0")
     connections = [host.connect("broker-0", "listener", FakeEndpoint(host.clock)) for _ in range(4)]
     started: list[int] = []

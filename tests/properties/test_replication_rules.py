@@ -1,6 +1,6 @@
 """Kafka's replication rules, checked against their definitions on random histories of one leader.
 
-After Partition.scala and Replica.scala.
+The rules are those of ``Partition.scala`` and ``Replica.scala``.
 """
 
 from collections.abc import Callable
@@ -46,7 +46,7 @@ releases = st.sampled_from(["0.10.2", "2.0", "2.4", "2.8", "3.6", "4.3"])
 
 
 class TrackedLeader(LedPartition):
-    """A leader with its own record of each follower's fetches and of its LEO then."""
+    """A leader. The test itself records each fetch of its followers with the leader's LEO."""
 
     def __init__(self, isr: tuple[int, ...], release: str, min_isr: int = 1) -> None:
         super().__init__(isr=isr, release=release, min_isr=min_isr)
@@ -60,7 +60,7 @@ class TrackedLeader(LedPartition):
         return self.partition.log.log_end_offset
 
     def do(self, step: Step) -> None:
-        """Perform a step. The third number is a fetch's distance to the LEO."""
+        """Perform a step. The last number is how far a fetch is behind the LEO."""
         kind, number, behind = step
         if kind == "append":
             self.append(number)

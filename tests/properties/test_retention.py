@@ -53,7 +53,7 @@ def retention_plan(by: str, release: str) -> Plan:
 @pytest.mark.parametrize("release", ["2.4", "4.3"])
 @pytest.mark.parametrize("by", ["age", "size"])
 @pytest.mark.soak(size=10, rounds_in_test=1, rounds_in_soak=50)
-def test_records_deleted_by_retention_are_no_violation(by: str, release: str, numbers: range) -> None:
+def test_the_deletion_of_records_by_retention_is_no_violation(by: str, release: str, numbers: range) -> None:
     accused, deleted, restarts = {}, 0, 0
     for seed in numbers:
         result = run_plan(retention_plan(by, release), seed)
@@ -67,5 +67,5 @@ def test_records_deleted_by_retention_are_no_violation(by: str, release: str, nu
 
 
 def test_a_leader_with_a_restarted_log_may_accept_a_duplicate_of_a_deleted_record() -> None:
-    """KAFKA-7190: it lacks the state of producers whose records retention has deleted."""
+    """KAFKA-7190: the leader has no state of producers whose records retention has deleted."""
     assert run_plan(retention_plan("age", "2.4"), 16).verdict.status != VIOLATED

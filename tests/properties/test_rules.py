@@ -31,8 +31,8 @@ SETTINGS = st.fixed_dictionaries(
 )
 
 
-# Broker 0 commits offset 0, loses it to a truncation, and appends another record there. That record
-# is acked, and truncated before a high watermark passes it.
+# Broker 0 commits a record at offset 0, truncates it, and appends another record there. That one is
+# acked, and truncated before a high watermark passes it.
 ACKED_ABOVE_AN_OLD_WATERMARK = [
     (CorrectCluster.send, "t-1", 1),
     (CorrectCluster.fetch, "t-1", 1),
@@ -195,11 +195,11 @@ NEED_A_RUN = {
     # Effects of applications: test_effect_rules.py.
     *("lost-effect", "doubled-effect", "rebalance-skip", "unconsumed"),
 }
-"""Rules with evidence that only runs have. Their anomalies are planted in runs."""
+"""Rules that need evidence that only runs have. The named tests plant their anomalies in runs."""
 
 
 def test_every_rule_that_needs_a_trace_has_a_plant() -> None:
-    """Invariants break in a running cluster, unlike the anomalies of test_history_rules.py."""
+    """Rules for histories and invariants have other tests: test_history_rules.py, for example."""
     families = {rule.name for rule in (*HISTORY_RULES, *INVARIANT_RULES)}
     assert PLANTS.keys() == RULES.keys() - families - NEED_A_RUN
 

@@ -1,4 +1,4 @@
-"""The public strategies draw plans that run and can be written, and shrink what they find."""
+"""The public strategies draw plans that run and have campaign files, and failures shrink."""
 
 from dataclasses import fields, replace
 
@@ -131,7 +131,7 @@ QUIET = settings(database=None, derandomize=True)
 
 
 @pytest.mark.parametrize("name", ["request.timeout.ms", "min.insync.replicas"])
-def test_every_broker_has_the_settings_for_all(name: str) -> None:
+def test_every_broker_has_the_settings_that_a_strategy_gives_to_brokers(name: str) -> None:
     three = clusters(brokers=(3, 3), replication_factor=(3, 3), broker_settings={name: [2]})
     plan = Plan(campaign="asked", cluster=find(three, lambda _: True, settings=QUIET))
     for cluster in (plan.cluster, load_text(campaign_text(plan), "drawn.yaml").plans[0].cluster):
@@ -188,8 +188,8 @@ def test_the_records_of_a_script_are_numbered() -> None:
 def test_a_loss_is_shrunk_with_its_script() -> None:
     """With acks=1 a record is lost when both replicas lose power, as they do in many draws.
 
-    The goal is easy on purpose. Hypothesis also draws constants of all loaded modules, so the draws
-    of a seed depend on them, and a search for a rare result may find nothing.
+    The loss is likely on purpose. Hypothesis also tries constants of all loaded modules, so the
+    draws of a seed depend on those modules, and a search for a rare result may find nothing.
     """
     risky = plans(
         cluster=clusters(brokers=(2, 2), partitions=(1, 1), replication_factor=(2, 2)),
@@ -256,8 +256,8 @@ def test_a_mutant_is_found_and_shrunk() -> None:
 
 def test_a_search_of_an_open_campaign_finds_a_mutant_reproducibly() -> None:
     flawed = replace(open_plan(), behaviours=MUTANT)
-    # The first seed that finds it depends on the constants of all loaded modules, which Hypothesis
-    # tries too.
+    # Which seed finds the mutant first depends on the loaded modules, because Hypothesis also tries
+    # their constants.
     searches = (
         (seed, search(drawn_from(flawed), seed=seed, examples_max=100).found) for seed in range(5, 15)
     )

@@ -19,10 +19,10 @@ STRICT: Final = (
 )
 
 RETURNED_TOO_SOON: Final = {"swarm": (5, 79), "swarm-disks": (15, 167)}
-"""Seeds in which a restarted broker in the ISR was elected that lacked committed records."""
+"""Seeds that once lost records: a restarted ISR member without committed records was elected."""
 
 TORN: Final = {"swarm-disks": (86,)}
-"""Seeds in which a torn batch counted as a copy."""
+"""Seeds that once lost records, because a torn batch counted as a copy."""
 
 
 def strict_plan(swarm: str) -> Plan:
@@ -30,7 +30,7 @@ def strict_plan(swarm: str) -> Plan:
 
 
 def lost_records(swarm: str, seed: int) -> list[object]:
-    """Return the acked records that a run lost_records with power or with disks."""
+    """Return the acked records that a run lost with unflushed data or with a disk."""
     findings = run_plan(strict_plan(swarm), seed).verdict.rules["lost-write"].findings
     return [finding.value for finding in findings if finding.permitted_by in (FLUSH_INTERVAL, DISK_FAILURE)]
 
@@ -44,7 +44,7 @@ def lost_records(swarm: str, seed: int) -> list[object]:
         for seed in numbers
     ],
 )
-def test_seeds_with_earlier_losses_lose_nothing(swarm: str, seed: int) -> None:
+def test_seeds_that_once_lost_records_lose_nothing(swarm: str, seed: int) -> None:
     assert lost_records(swarm, seed) == []
 
 

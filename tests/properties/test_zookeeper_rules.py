@@ -71,7 +71,7 @@ class Client:
     def watch(self) -> None:
         def answered(response: zk.ZooKeeperResponse) -> None:
             if response.error == zk.OK:
-                self.watching = 1  # Even if set several times.
+                self.watching = 1  # Setting a watch again does not add one.
                 self.read(response)
 
         self.client.submit((zk.GetData(SHARED, watch=True),), answered)
@@ -171,7 +171,7 @@ class World:
             self.simulator.resume(self.ensemble.processes[node])
 
     def await_proposal(self, node: int) -> None:
-        """Run until a server has logged an uncommitted transaction, for a few milliseconds."""
+        """Run for up to 3 s, until a server has logged a transaction that it has not applied."""
         store = next(store for store in self.stores() if store.server_id == node)
         until_us = self.simulator.now_us + 3 * SECOND
         while len(store.log) == store.applied and self.simulator.step(until_us):
@@ -243,7 +243,7 @@ def test_an_ensemble_keeps_its_promises_under_any_faults(numbers: range) -> None
 
 
 def no_change_is_lost(world: World) -> None:
-    """After healing all servers have the same data, with every committed change."""
+    """Once the faults are healed, all servers have the same data, with every committed change."""
     stores = world.stores()
     assert world.ensemble.leader() is not None
     assert len({store.applied for store in stores}) == 1
@@ -275,7 +275,7 @@ def clients_see_their_order(world: World) -> None:
 
 
 def watches_fire_once(world: World) -> None:
-    """Each watch fires once each time it is set (`Client.watch_fired`), and none is lost."""
+    """A watch fires once each time that it is set (`Client.watch_fired`), and no watch is lost."""
     version = world.shared_writes
     for client in world.clients:
         client.process.kill()
@@ -291,7 +291,7 @@ def watches_fire_once(world: World) -> None:
 
 
 def only_leaders_expire_sessions(world: World) -> None:
-    """Each epoch has one leader, and only the leader of the proposal's epoch expires a session."""
+    """Each epoch has one leader, and only the leader of an epoch proposes expiries in it."""
     elected = list(select(world.trace.events, EnsembleLeaderElected))
     leaders = {event.epoch: event.server for event in elected}
     assert len(leaders) == len(elected)

@@ -10,7 +10,7 @@ from tests.patience import PATIENCE_S
 from tests.plain_environment import PYTHONPATH
 
 ROOT = Path(__file__).parents[2]
-_SHAPING = ("PYTEST_ADDOPTS", "PYTEST_PLUGINS", "FORCE_COLOR", "PY_COLORS", "NO_COLOR", "CI")
+_OUTPUT_VARIABLES = ("PYTEST_ADDOPTS", "PYTEST_PLUGINS", "FORCE_COLOR", "PY_COLORS", "NO_COLOR", "CI")
 
 Pytest = Callable[..., pytest.RunResult]
 
@@ -22,7 +22,7 @@ def run_pytest(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Py
     monkeypatch.setenv("COLUMNS", "200")
     # Other installed plugins do not matter here and take time to load.
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
-    for variable in _SHAPING:
+    for variable in _OUTPUT_VARIABLES:
         monkeypatch.delenv(variable, raising=False)
 
     def run(*arguments: str, plugin: str = "harrow.pytest_harrow.plugin") -> pytest.RunResult:
@@ -34,7 +34,7 @@ def run_pytest(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Py
 
 @pytest.fixture
 def project(pytester: pytest.Pytester) -> Path:
-    """Return a project with campaigns and the strictest settings."""
+    """Return a project with campaigns and the strictest settings of pytest."""
     folder = pytester.path / "campaigns"
     folder.mkdir()
     for name, text in CAMPAIGNS.items():

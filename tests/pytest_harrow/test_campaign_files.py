@@ -1,4 +1,4 @@
-"""Campaign files are collected as tests, with names, selection and readable failures."""
+"""pytest collects campaign files as tests, which can be selected and fail readably."""
 
 import os
 from pathlib import Path
@@ -146,7 +146,7 @@ def test_a_broken_promise_fails_with_its_chain(run_pytest: Pytest, project: Path
     )
 
 
-def test_forced_colours_do_not_get_into_the_story(
+def test_forced_colours_do_not_get_into_the_junit_report(
     run_pytest: Pytest, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FORCE_COLOR", "1")

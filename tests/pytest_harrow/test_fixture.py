@@ -1,4 +1,4 @@
-"""The fixture `harrow`: campaigns run from Python."""
+"""The fixture `harrow` runs campaigns from Python tests."""
 
 from pathlib import Path
 

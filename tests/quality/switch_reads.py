@@ -1,6 +1,7 @@
 """Prints a line for each switch whose `is_read_in_campaign` is wrong.
 
-It replaces attributes of the switches' classes, which needs plain Python (``HARROW_PURE=1``).
+The program replaces attributes of the switches' classes, so it needs plain Python
+(``HARROW_PURE=1``).
 """
 
 import sys
@@ -43,7 +44,7 @@ def reads(plan: Plan, seed: int) -> set[str]:
 
 @cache
 def unchanged(campaign: str, variant: str | None, seeds: int) -> list[tuple[Plan, int, set[str]]]:
-    """Return the switches that the unchanged runs of a campaign read."""
+    """Return the unchanged runs of a campaign, with the switches that each one reads."""
     return [
         (plan, seed, reads(plan, seed)) for plan, seed in product(plans_of(campaign, variant), range(seeds))
     ]
@@ -54,7 +55,10 @@ def unchanged_of(subject: Subject) -> list[tuple[Plan, int, set[str]]]:
 
 
 def is_read(name: str, run: AdvisedRun, subject: Subject) -> bool:
-    """Return whether an advised run reads the switch. Runs that read it unchanged come first."""
+    """Return whether an advised run reads the switch.
+
+    Seeds whose unchanged runs read the switch are tried first.
+    """
     likely_first = sorted(unchanged_of(subject), key=lambda read: name not in read[2])
     changed = (
         (replace(plan, behaviours={**plan.behaviours, name: run.value}), seed)
@@ -64,7 +68,10 @@ def is_read(name: str, run: AdvisedRun, subject: Subject) -> bool:
 
 
 def main() -> None:
-    """Try all advised runs, and find switches without one that runs of their subject read."""
+    """Print advised runs that do not read their switch, and switches that lack an advised run.
+
+    A switch lacks one if runs of its subject read it.
+    """
     for switch in SWITCHES.values():
         watch(type(getattr(Behaviours(), switch.section)), switch.name)
     for name, switch in SWITCHES.items():

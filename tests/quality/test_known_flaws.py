@@ -1,4 +1,4 @@
-"""The swarm finds all mutants, and nothing in the sound model."""
+"""The swarm finds every mutant, and has no findings in the sound model."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -23,7 +23,7 @@ MEASURED = {name: int(seeds) - 1 for name, seeds in re.findall(r"(?m)^\| `([\w-]
 MEASURED |= {name: int(seed) for name, seed in re.findall(r"(?m)^\| `([\w-]+)` \| seed (\d+) \|", TABLE)}
 """The seeds that found mutants when the table was made.
 
-They are tried first, as changes may move them.
+They are tried first. Other seeds follow, because changes of the model may move a failure.
 """
 
 
@@ -38,7 +38,7 @@ def test_the_swarm_finds_the_mutant(name: str) -> None:
 
 
 def test_in_2_8_the_transactional_swarm_finds_a_hanging_transaction() -> None:
-    """KAFKA-12671, until leaders verified transactions (KIP-890, 3.6)."""
+    """KAFKA-12671 ended when leaders began to verify transactions (KIP-890, 3.6)."""
     (plan,) = load_campaign(resolve("swarm-eos")[0], ("kafka=2.8",)).plans
     results = (run.verdict.rules["hanging-transaction"] for run in runs(plan, (501, *range(BUDGET))))
     assert any(rule_result.status == VIOLATED for rule_result in results)

@@ -1,4 +1,4 @@
-"""Every prevention that a swarm run names does prevent the finding, in all releases and mutants."""
+"""Every prevention that a swarm run names prevents its finding, in all releases and mutants."""
 
 from dataclasses import replace
 from itertools import count
@@ -47,7 +47,7 @@ def test_a_named_prevention_prevents_the_finding(numbers: range) -> None:
 
 
 def prevents(way: Prevention, result: RunResult, rule: str, finding: Finding) -> bool:
-    """Return whether the same run with a prevention lacks the finding, independent of the proof."""
+    """Return whether the same run with a prevention lacks the finding, without use of the proof."""
     plan = WrittenPlan(result.plan).with_options(options_of(way.remedy))
     assert plan is not None
     again = run_plan(plan, result.seed).verdict.rules[rule].findings

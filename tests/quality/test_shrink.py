@@ -25,8 +25,8 @@ from tests.library_swarm import (
 DATA_RULES = ("lost-write", "duplicate", "inconsistent-offsets")
 FAULTS_MAX = 4
 RECORDS_MAX = 3
-SOME_RUNS = 5_000
-"""A bound for failed searches. Most need some hundred runs."""
+SEARCH_RUNS_MAX = 5_000
+"""The limit of runs of a search that fails. Most searches need a few hundred runs."""
 
 
 def data_failure(plan: Plan, number: int) -> int:
@@ -41,7 +41,7 @@ def data_failure(plan: Plan, number: int) -> int:
     return seed
 
 
-def shrunk(plan: Plan, seed: int, runs_max: int = SOME_RUNS) -> Shrinker:
+def shrunk(plan: Plan, seed: int, runs_max: int = SEARCH_RUNS_MAX) -> Shrinker:
     shrinker = Shrinker(plan, seed, runs_max=runs_max)
     shrinker.run()
     assert shrinker.complete
@@ -81,14 +81,14 @@ def test_a_failure_shrinks_in_a_long_search(mutant: str, numbers: range) -> None
     check_shrinks(mutant, numbers.start, RUNS_MAX)
 
 
-def check_shrinks(mutant: str, number: int, runs_max: int = SOME_RUNS) -> None:
+def check_shrinks(mutant: str, number: int, runs_max: int = SEARCH_RUNS_MAX) -> None:
     plan = swarm_with_mutant(mutant)
     shrinker = shrunk(plan, data_failure(plan, number), runs_max)
     best = shrinker.best
     faults, records = best.size()
     assert 1 <= faults <= FAULTS_MAX
     assert 1 <= records <= RECORDS_MAX
-    # The mutant, and only those repairs of the swarm without which the run does not fail.
+    # The campaign has the mutant, and only those repairs of the swarm that the failure needs.
     assert MUTANTS[mutant].switch in best.plan.behaviours
     for name in best.plan.behaviours:
         others = {other: value for other, value in best.plan.behaviours.items() if other != name}
@@ -100,7 +100,7 @@ def check_shrinks(mutant: str, number: int, runs_max: int = SOME_RUNS) -> None:
     again = run_plan(written, best.seed)
     assert same_failure(again, shrinker.signature) is not None
     assert not again.expected
-    # A loss with acks=1 is no smaller version of a loss with acks=all.
+    # A loss with acks=all may not shrink to a loss with acks=1.
     if shrinker.signature.rule == "lost-write":
         assert f"despite {shrinker.signature.promise}" in text.replace("\n#", "")
 
@@ -140,7 +140,7 @@ def test_a_permitted_finding_is_shrunk_on_request() -> None:
     assert shrinker.signature.permitted_by == "acks=1"
     text = shrunk_text(shrinker, "harrow run")
     comments = [line for line in text.splitlines() if line.startswith("#   ")]
-    # A fault outside the chain appears at its time, and healing after the crash.
+    # The comments show faults outside the chain at their times, and the healing after the crash.
     assert "message strikes (action=hold" in comments[0]
     # A fault in the chain appears only once.
     assert not any("broker_crash strikes" in line for line in comments)

@@ -16,7 +16,8 @@ from harrow.faults.disks import BitRot, DiskFull, DiskLoss, LogDirFailure, Stale
 from harrow.faults.fault import Fault
 from harrow.faults.injection import Rate
 
-# Mutants that seeds of `standard` find soon: the first rule to notice each, and a budget of seeds.
+# Mutants that a few seeds of `standard` find, with the rule that notices each, and its budget of
+# seeds.
 FOUND_WITHIN = {
     "hw-truncation": ("lost-write", 60),
     "no-truncation": ("log-divergence", 10),
@@ -67,14 +68,14 @@ def test_power_loss_is_never_a_violation(release: str, numbers: range) -> None:
         faults=(*injection.faults, power_loss, power_loss, power_loss),
     )
     # Without KIP-320 a follower of 2.0 keeps fetching from a leader that returned with another log,
-    # which is judged as a flaw. So are commits of a reelected leader that missed its deposition, in
-    # any release.
+    # and the judge takes that for a flaw. In any release it takes commits of a re-elected leader
+    # that missed its deposition for a flaw, too.
     repaired = {"fetch_leader_epoch_fencing": True, "reelected_leader_forgets_positions": True}
     behaviours = {**standard_plan().behaviours, **repaired}
     plan = replace(standard_plan(), faults=(faults,), kafka=release, behaviours=behaviours)
     statuses = [run_plan(plan, seed).verdict.status for seed in numbers]
     assert "violated" not in statuses
-    # Records must be lost with the power, otherwise the test shows nothing.
+    # Power losses must lose records, otherwise the test shows nothing.
     assert statuses.count("permitted") > len(numbers) / 5
 
 
@@ -109,5 +110,5 @@ def test_a_disk_fault_is_never_a_violation(disk_faults: tuple[Fault, ...], numbe
     verdicts = {seed: run_plan(plan, seed).verdict for seed in numbers}
     assert [seed for seed, verdict in verdicts.items() if verdict.status == "violated"] == []
     if disk_faults[0].name == BitRot.name:
-        # Records after a damaged batch are still read.
+        # Consumers still read the records after a damaged batch.
         assert [seed for seed, verdict in verdicts.items() if verdict.status == "inconclusive"] == []

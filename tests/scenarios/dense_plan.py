@@ -1,5 +1,6 @@
-"""`standard` with many more faults, which reaches in a few seeds what standard.yaml does in
-hundreds.
+"""standard.yaml with many more faults.
+
+A few seeds of it reach states for which standard.yaml itself needs hundreds.
 """
 
 from dataclasses import replace

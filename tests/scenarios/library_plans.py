@@ -25,15 +25,16 @@ from harrow.checks.finding import HELD
 from harrow.cluster_model.release.profiles import NEWEST_RELEASE, RELEASES
 
 RUNS_CACHED: Final = 8
-"""More than the tests of one plan need. All runs of the library would fill the memory."""
+"""How many runs are kept: more than the tests of one plan need, but not enough to fill memory."""
 TRIED_RUNS_CACHED: Final = 2
-"""Fewer, because each also holds the runs of its trials."""
+"""How many runs with trials are kept: fewer, because each also holds the runs of its trials."""
 
 
 @cache
 def library_plans(brokers: BrokerRelease | None = None) -> Mapping[str, Plan]:
-    """Return the plans by ``campaign[variant]``. *brokers* decides the release of campaigns without
-    one.
+    """Return the plans by ``campaign[variant]``.
+
+    Campaigns that name no release get the release of *brokers*.
     """
     plans = [
         plan
@@ -49,7 +50,7 @@ def library_run(name: str, seed: int = 0) -> RunResult:
 
 
 class TriedRun(NamedTuple):
-    """A run with tried remedies, and the runs of the trials by digest."""
+    """A run whose remedies were tried, and the runs of those trials by digest."""
 
     first: RunResult
     trials: Mapping[str, RunResult]
@@ -60,7 +61,7 @@ def tried_library_run(name: str, seed: int = 0) -> TriedRun:
 
 
 def proven_library_run(name: str, seed: int = 0) -> RunResult:
-    """Return a run with the remedies of its findings tried."""
+    """Return a run after its trials, so that its findings say which remedies prevent them."""
     return _tried_run(name, seed).first
 
 
@@ -92,7 +93,7 @@ def names_with_findings() -> list[str]:
 def fixed_names() -> list[str]:
     """Return the names of plans in which the seed decides only latencies.
 
-    A plan without a release, script and expected verdict leaves its outcome to its random faults.
+    A plan that has no release, script and expected verdict leaves its outcome to random faults.
     """
     return [
         name for name, plan in library_plans().items() if plan.swarm is None and not _has_open_outcome(plan)
@@ -114,7 +115,7 @@ def each_plan(names: Iterable[str] | None = None) -> pytest.MarkDecorator:
 
 
 def in_group(name: str, *parameters: object) -> Any:
-    """Return the parameters of a test in the group of a plan, by default the plan's name.
+    """Put a test with these parameters, or else with the plan's name, into the group of a plan.
 
     A group's name comes after the last bracket of a test's identifier, so it has no bracket itself.
     """

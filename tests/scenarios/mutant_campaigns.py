@@ -1,4 +1,4 @@
-"""Minimal campaigns that distinguish single mutants from Kafka where no library campaign does."""
+"""Minimal campaigns, each of which notices a mutant that no library campaign notices."""
 
 from typing import Final
 
@@ -32,7 +32,7 @@ SCRIPTED: Final[dict[str, str]] = {
           - at: 20s
             do: {expect: {replicas: {u-0: {1: {log: [b]}}}}}
         """,
-    # Both records are in the log when their answers are lost, and the older one is sent again
+    # The answers to m1 and m2 are lost when both records are in the log. The producer repeats m1
     # first.
     "dedup-window-of-one": """
         settings: {acks: all, enable.idempotence: true}
@@ -71,8 +71,8 @@ SCRIPTED: Final[dict[str, str]] = {
           - after: 1s
             do: {expect: {registered: {1: false}, isr: {t-0: [0]}}}
         """,
-    # The controller sees that a broker is gone, and is succeeded before it has written the
-    # election.
+    # The controller notices that a broker is gone. Another controller is elected before it has
+    # written the election.
     "zombie-controller-writes": """
         settings: {acks: all}
         cluster: {brokers: 4, controller: 3, topics: [{name: t, assignment: [[0, 1]]}]}
@@ -105,8 +105,8 @@ SCRIPTED: Final[dict[str, str]] = {
             do: {expect: {leader: {t-0: 1}, controller: 2}}
         limits: {recovery: 20s}
         """,
-    # Broker 2 dies too, so the controller has a request for broker 1, and retries it until it
-    # arrives.
+    # Broker 2 dies too. So the controller has a request for broker 1, which it repeats until that
+    # broker is back.
     "requests-before-registration": """
         settings: {acks: all}
         cluster:
@@ -250,4 +250,4 @@ SCRIPTED: Final[dict[str, str]] = {
           - when: {failed: next}
         """,
 }
-"""Campaigns by mutant. The default release passes them."""
+"""Campaigns by mutant. Each has its expected outcome on its release without the mutant."""

@@ -42,7 +42,7 @@ def library_plan(campaign: str, variant: str | None = None) -> Plan:
 
 
 def with_power_loss(plan: Plan) -> Plan:
-    """Return *plan* with a fault every other second, most of them power loss."""
+    """Return *plan* with a fault every two seconds on average, and with frequent power losses."""
     injection = plan.faults[0]
     crash = BrokerCrash(broker="any", kind="power_loss", restart_after=(US_PER_SECOND, 10 * US_PER_SECOND))
     assert isinstance(injection.timing, Rate)
@@ -53,7 +53,7 @@ def with_power_loss(plan: Plan) -> Plan:
 
 
 def broken_invariants(result: RunResult) -> dict[str, str]:
-    """Return the invariants that broke, with the status of their rules."""
+    """Return the status of the rule of each invariant that broke."""
     rules = result.verdict.rules
     return {
         name: rules[rule].status
@@ -229,7 +229,7 @@ def test_a_single_watched_invariant_is_the_only_one_judged(invariant: str) -> No
         (
             "kafka=2.0",
             # Without KIP-320 a follower keeps fetching from a leader that returned with another
-            # log, which is judged as a flaw.
+            # log, and the judge takes that for a flaw.
             "behaviours.fetch_leader_epoch_fencing=true",
             "unclean.leader.election.enable=true",
             "min.insync.replicas=1",

@@ -1,4 +1,4 @@
-"""Library campaigns notice a broken model: their expectations are effective."""
+"""Library campaigns notice a broken model, because it misses their expectations."""
 
 from dataclasses import replace
 

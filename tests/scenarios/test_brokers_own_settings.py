@@ -1,4 +1,4 @@
-"""If a topic leaves settings to its brokers, those of the leader or of the controller apply."""
+"""If a topic does not set them, settings of its leader or of the controller apply."""
 
 from dataclasses import replace
 
@@ -78,7 +78,7 @@ def test_the_leaders_min_insync_replicas_apply_unless_the_topic_has_its_own(
 def test_the_judge_applies_the_leaders_own_min_insync_replicas(
     leaders: int, others: int, findings: int
 ) -> None:
-    # Broker 1 leads by its own setting of 1, and acknowledges with an ISR of one.
+    # Broker 1 leads with its own min.insync.replicas of 1, and acks with only itself in the ISR.
     acked = run(MIN_ISR, first=2, leader=1, topic="").evidence
     settings = acked.partitions["t-0"]
     by_min_isr = {own.min_insync_replicas: own for own in settings.on_broker.values()}

@@ -1,7 +1,8 @@
 """The law of chains (`harrow.checks.link`): each link is a fault or follows from an earlier one.
 
-These tests check the law for every finding of the library, and compare claims of chains with the
-logs of that moment. `make soak` also checks the mutants, and more seeds of the swarms.
+These tests check the law for every finding of the library. They also compare what chains claim
+about copies of a record with the logs at that moment. `make soak` also checks the
+mutants, and more seeds of the swarms.
 """
 
 from collections.abc import Iterator
@@ -25,7 +26,7 @@ from tests.scenarios.test_mutants import BY_LIBRARY, run_mutant
 
 PLANS = library_plans()
 SWARMS = sorted(plan.campaign for plan in PLANS.values() if plan.swarm is not None)
-ALL = -1
+ACKS_ALL = -1
 
 
 def findings(result: RunResult) -> Iterator[Finding]:
@@ -39,7 +40,7 @@ def assert_all_lawful(result: RunResult) -> None:
 
 
 @each_plan()
-def test_each_link_is_a_fault_or_follows_from_an_earlier_one_and_none_is_idle(name: str) -> None:
+def test_each_link_is_a_fault_or_follows_from_an_earlier_one_and_each_is_needed(name: str) -> None:
     assert_all_lawful(library_run(name))
 
 
@@ -61,7 +62,7 @@ def test_a_chain_claims_only_copies_that_logs_had_at_that_moment(name: str) -> N
     for finding in findings(result):
         for link in finding.chain:
             value = link.operand("value")
-            if link.kind.name == "acked" and link.operand("acks") == ALL:
+            if link.kind.name == "acked" and link.operand("acks") == ACKS_ALL:
                 copies_by_broker = copies(
                     result.evidence, finding, link, "acknowledged", link.operand("offset")
                 )

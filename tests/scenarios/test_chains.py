@@ -23,19 +23,19 @@ SEEDS: Final = (0, 1)
 FLUSHING: Final = "log.flush.interval.messages=1"
 KIP_101: Final = "KIP-101, from 0.11 on"
 KAFKA_9338: Final = "KAFKA-9338, from 2.5 on"
-NO_UNCLEAN: Final = ("unclean.leader.election.enable=false",)
-"""Without min.insync.replicas=2, with which the record is refused, sent again, and duplicated."""
+CLEAN_ONLY: Final = ("unclean.leader.election.enable=false",)
+"""Not min.insync.replicas=2, because then the record is refused, sent again, and duplicated."""
 
 CLEAN: Final = ("unclean.leader.election.enable=false", "min.insync.replicas=2")
 
 
 def unclean(
-    record: str, *others: ExpectedLink, isr: str = "[0, 1] to [0]", cut: bool = True
+    record: str, *others: ExpectedLink, isr: str = "[0, 1] to [0]", truncates: bool = True
 ) -> tuple[ExpectedLink, ...]:
     """Return the chain of an acked record that an unclean leader lacked."""
     end: ExpectedLink = (
         ("truncated", 0, f"asked broker 1 where epoch 0 ends, got 1, and truncated to 1, removing {record}")
-        if cut
+        if truncates
         else ("not-truncated", 0, f"with a high watermark of 2 truncated nothing: it still has {record}")
     )
     return (
@@ -49,11 +49,11 @@ def unclean(
     )
 
 
-def lost_unflushed(record: str, *others: ExpectedLink, cut: bool = True) -> tuple[ExpectedLink, ...]:
-    """Return the chain of m2 of divergence-by-hw: broker 1 lost it unflushed, and led first."""
+def lost_unflushed(record: str, *others: ExpectedLink, truncates: bool = True) -> tuple[ExpectedLink, ...]:
+    """Return the chain of m2 of divergence-by-hw: broker 1 lost it unflushed, and then led."""
     end: ExpectedLink = (
         ("truncated", 0, f"asked broker 1 where epoch 0 ends, got 1, and truncated to 1, removing {record}")
-        if cut
+        if truncates
         else ("not-truncated", 0, f"with a high watermark of 2 truncated nothing: it still has {record}")
     )
     return (
@@ -101,9 +101,7 @@ def lost_with_only_disk(record: str) -> tuple[ExpectedLink, ...]:
 
 
 def acked_by_former_leader(record: str) -> tuple[ExpectedLink, ...]:
-    """Return the chain of a record that waited for a leader's disk while another broker became
-    leader.
-    """
+    """Return the chain of a record that a slow leader acked after another broker became leader."""
     return (
         ("elected", 0, "was elected as the preferred leader (epoch 2)"),
         ("appended", 1, f"{record} at offset"),
@@ -154,9 +152,7 @@ COMPACTED_ABOVE_HW: Final[tuple[ExpectedLink, ...]] = (
 
 
 def kept_by_one_replica(*end: ExpectedLink) -> tuple[ExpectedLink, ...]:
-    """Return the chain of m1 of fetch-session-forgets-epoch: its leader truncated it, broker 1
-    never did.
-    """
+    """Return the chain of m1 of fetch-session-forgets-epoch, which broker 1 never truncates."""
     return (
         ("appended", 0, "m1 at offset 1 (epoch 0)"),
         ("copied", 1, "m1"),
@@ -394,8 +390,8 @@ CHAINS: Final[dict[tuple[str, str, str | None], tuple[tuple[ExpectedLink, ...], 
             ("acks=all",),
         ),
     ),
-    ("acks-all-degrades[base]", "lost-write", "m1"): (unclean("m1", isr="[0, 1, 2] to [0]"), NO_UNCLEAN),
-    ("acks-all-degrades[base]", "lost-write", "m2"): (unclean("m2", isr="[0, 1, 2] to [0]"), NO_UNCLEAN),
+    ("acks-all-degrades[base]", "lost-write", "m1"): (unclean("m1", isr="[0, 1, 2] to [0]"), CLEAN_ONLY),
+    ("acks-all-degrades[base]", "lost-write", "m2"): (unclean("m2", isr="[0, 1, 2] to [0]"), CLEAN_ONLY),
     ("all-replicas-die[base]", "lost-write", "m1"): (unclean("m1", isr="broker 1 had died"), CLEAN),
     ("all-replicas-die[base]", "inconsistent-offsets", "m1"): (
         unclean("m1", ("appended", 1, "m2 at offset 1"), isr="broker 1 had died"),
@@ -416,13 +412,13 @@ CHAINS: Final[dict[tuple[str, str, str | None], tuple[tuple[ExpectedLink, ...], 
         ),
         ("controller_epoch_fencing=true", "leader_epoch_fencing=true"),
     ),
-    ("divergence-by-hw[base]", "lost-write", "m2"): (lost_unflushed("m2", cut=False), (FLUSHING,)),
+    ("divergence-by-hw[base]", "lost-write", "m2"): (lost_unflushed("m2", truncates=False), (FLUSHING,)),
     ("divergence-by-hw[base]", "inconsistent-offsets", "m2"): (
-        (*lost_unflushed("m2", M3, cut=False), BOTH_CLAIM_1),
+        (*lost_unflushed("m2", M3, truncates=False), BOTH_CLAIM_1),
         (FLUSHING,),
     ),
     ("divergence-by-hw[base]", "log-divergence", None): (
-        (*lost_unflushed("m2", M3, cut=False), BOTH_CLAIM_1),
+        (*lost_unflushed("m2", M3, truncates=False), BOTH_CLAIM_1),
         (KIP_101,),
     ),
     ("divergence-by-hw[0.11]", "lost-write", "m2"): (lost_unflushed("m2"), (FLUSHING,)),
@@ -456,9 +452,9 @@ CHAINS: Final[dict[tuple[str, str, str | None], tuple[tuple[ExpectedLink, ...], 
         ),
         (KAFKA_9338,),
     ),
-    ("divergence-by-hw[unclean-election]", "lost-write", "m2"): (unclean("m2", cut=False), CLEAN),
+    ("divergence-by-hw[unclean-election]", "lost-write", "m2"): (unclean("m2", truncates=False), CLEAN),
     ("divergence-by-hw[unclean-election]", "inconsistent-offsets", "m2"): (
-        (*unclean("m2", M3, cut=False), BOTH_CLAIM_1),
+        (*unclean("m2", M3, truncates=False), BOTH_CLAIM_1),
         CLEAN,
     ),
     ("divergence-by-hw[unclean-election]", "log-divergence", None): (
@@ -707,7 +703,10 @@ CHAINS: Final[dict[tuple[str, str, str | None], tuple[tuple[ExpectedLink, ...], 
         ),
         ("enable.idempotence=true", "max.in.flight.requests.per.connection=1"),
     ),
-    ("log-truncation-not-allowed[base]", "lost-write", "m2"): (lost_unflushed("m2", cut=False), (FLUSHING,)),
+    ("log-truncation-not-allowed[base]", "lost-write", "m2"): (
+        lost_unflushed("m2", truncates=False),
+        (FLUSHING,),
+    ),
     ("log-truncation-not-allowed[unclean-elections-on]", "lost-write", "m2"): (
         (
             *lost_unflushed("m2")[:-1],
@@ -740,10 +739,10 @@ CHAINS: Final[dict[tuple[str, str, str | None], tuple[tuple[ExpectedLink, ...], 
         ),
         ("acks=all",),
     ),
-    ("unclean-election[base]", "lost-write", "m1"): (unclean("m1"), NO_UNCLEAN),
+    ("unclean-election[base]", "lost-write", "m1"): (unclean("m1"), CLEAN_ONLY),
     ("unclean-election[base]", "inconsistent-offsets", "m1"): (
         unclean("m1", ("appended", 1, "m2 at offset 1")),
-        NO_UNCLEAN,
+        CLEAN_ONLY,
     ),
     ("unclean-election[kraft]", "lost-write", "m1"): (unclean("m1"), CLEAN),
     ("unclean-election[kraft]", "inconsistent-offsets", "m1"): (
@@ -796,7 +795,7 @@ _WITHOUT_IDEMPOTENCE: Final[ExpectedLink] = (
     None,
     "with enable.idempotence=false the leader cannot tell a retry from a new record",
 )
-ALIKE: dict[tuple[str, str], tuple[tuple[ExpectedLink, ...], tuple[str, ...]]] = {
+CHAINS_OF_MANY_RECORDS: dict[tuple[str, str], tuple[tuple[ExpectedLink, ...], tuple[str, ...]]] = {
     ("slow-follower-by-count[leader-dies]", "lost-write"): (
         (
             ("acked", 0, "(acks=1) before any follower had it"),
@@ -836,7 +835,7 @@ ALIKE: dict[tuple[str, str], tuple[tuple[ExpectedLink, ...], tuple[str, ...]]] =
         ("enable.idempotence=true",),
     ),
 }
-"""The same for campaigns in which hundreds of records break a rule in the same way."""
+"""The chain of all findings of a rule, where hundreds of records break it in the same way."""
 
 
 def findings(name: str, seed: int) -> dict[tuple[str, str, str | None], Finding]:
@@ -853,8 +852,10 @@ def test_every_finding_has_the_chain_of_its_scenario(name: str) -> None:
     expected = {key: chain for key, chain in CHAINS.items() if key[0] == name}
     for seed in SEEDS:
         by_key = findings(name, seed)
-        alike = {key: ALIKE[key[:2]] for key in by_key if key[:2] in ALIKE}
-        assert {key[:2] for key in alike} == {key for key in ALIKE if key[0] == name}, f"seed {seed}"
+        alike = {key: CHAINS_OF_MANY_RECORDS[key[:2]] for key in by_key if key[:2] in CHAINS_OF_MANY_RECORDS}
+        assert {key[:2] for key in alike} == {key for key in CHAINS_OF_MANY_RECORDS if key[0] == name}, (
+            f"seed {seed}"
+        )
         assert by_key.keys() - alike.keys() == expected.keys(), f"seed {seed}"
         for key, (links, prevented) in (expected | alike).items():
             finding = by_key[key]
@@ -876,7 +877,7 @@ def held_by(finding: Finding) -> list[str]:
 
 
 def first_missing(expected: tuple[ExpectedLink, ...], chain: tuple[Link, ...]) -> ExpectedLink | None:
-    """Return the first expected link that does not come after the one before it."""
+    """Return the first expected link that the chain lacks after the expected link before it."""
     links = iter(chain)
     for event, broker, text in expected:
         if not any(

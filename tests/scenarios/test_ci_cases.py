@@ -1,4 +1,4 @@
-"""The cases for CI systems agree with the exit code, for any expectations."""
+"""The test cases that CI systems get agree with the exit code, for any expectations."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -25,7 +25,7 @@ from tests.scenarios.library_plans import each_plan, library_plans, library_run
 
 PLANS = library_plans()
 STATUS = {AS_EXPECTED: Status.PASSED, UNEXPECTED: Status.FAILED, UNDECIDED: Status.SKIPPED}
-EXPECTED = {
+CHOSEN_EXPECTATIONS = {
     "nothing": Expectation(),
     "held": Expectation(verdict=HELD),
     "violated": Expectation(verdict=VIOLATED),
@@ -44,9 +44,9 @@ def test_a_suite_has_the_status_of_its_run(name: str) -> None:
 
 
 @pytest.mark.parametrize("verdict", [HELD, PERMITTED, VIOLATED, INCONCLUSIVE])
-@pytest.mark.parametrize("expected", EXPECTED)
+@pytest.mark.parametrize("expected", CHOSEN_EXPECTATIONS)
 def test_a_suite_has_the_status_of_its_run_for_any_expectation(verdict: str, expected: str) -> None:
-    check_suite(run_plan(replace(PLANS[ONE_OF_EACH[verdict]], expect=EXPECTED[expected]), 0))
+    check_suite(run_plan(replace(PLANS[ONE_OF_EACH[verdict]], expect=CHOSEN_EXPECTATIONS[expected]), 0))
 
 
 def check_suite(run: RunResult) -> None:

@@ -28,10 +28,10 @@ script:
   - {when: {consumed: x0, acked: x0}, do: [{send: {value: x2, key: b}}]}
   - {when: {acked: [x2]}, after: 5s, do: {wait: {}}}
 """
-"""The only log is lost. A producer sends x0 at the offset of m0, and again after a lost answer.
+"""The only log is lost, so x0 gets the offset of m0.
 
-At the offset of m0 a producer sends x0, and repeats it after a lost answer. Then compaction removes
-the first x0 because of the second.
+The answer is lost, and the producer sends x0 again. Then compaction removes the first x0 because of
+the second.
 """
 
 
@@ -47,8 +47,9 @@ def test_a_record_that_compaction_replaces_by_its_duplicate_is_not_lost() -> Non
 
 
 def test_a_library_campaign_notices_an_empty_batch_after_compaction() -> None:
-    """KAFKA-20452: with the behaviour of 4.3, broker 2 never reaches the size that the campaign
-    waits for.
+    """KAFKA-20452: with the behaviour of 4.3, the campaign waits in vain.
+
+    The log of broker 2 never reaches the size that the campaign waits for.
     """
     for options, status in (
         ((), HELD),

@@ -113,7 +113,7 @@ def test_a_busy_member_without_automatic_commits_revokes_at_once() -> None:
     result = small("[{name: a, commit: after, poll_interval: 9s}, {name: b, start: 7s, commit: after}]")
     (revoked,) = events(result, PartitionsRevoked)
     polls = [event.at_us for event in events(result, RecordsProcessed) if event.client == "a"]
-    # It learns of it with a heartbeat at 10 s, during its processing.
+    # Member a learns at 10 s, from a heartbeat, that it has to revoke. It is processing then.
     assert revoked.client == "a"
     assert revoked.at_us < 11_000_000
     assert not [at_us for at_us in polls if abs(at_us - revoked.at_us) < 500_000]
@@ -139,8 +139,8 @@ def test_a_member_that_polls_too_rarely_leaves_its_group_and_rejoins_with_its_ne
     losses = [event.reason for event in events(result, MembershipLost)]
     assert losses[0] == "max.poll.interval.ms"
     assert len(events(result, PartitionsAssigned)) > 1
-    departures = [event for event in events(result, MemberReconciled) if event.epoch == -1]
-    assert departures[0].at_us < 10_000_000, "it did not announce that it leaves"
+    leaving_heartbeats = [event for event in events(result, MemberReconciled) if event.epoch == -1]
+    assert leaving_heartbeats[0].at_us < 10_000_000, "it did not announce that it leaves"
 
 
 def test_added_partitions_are_assigned() -> None:

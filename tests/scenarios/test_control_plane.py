@@ -37,7 +37,7 @@ CONTROLLER_EPOCH = 1
 
 
 class Oracle:
-    """A control plane in its own process that knows everything at once and elects no leaders."""
+    """A control plane in one process of its own. It is always up to date, and elects no leaders."""
 
     process_names: tuple[str, ...] = ("oracle",)
     servers: Mapping[int, Process] = MappingProxyType({})
@@ -79,7 +79,7 @@ class Oracle:
         return OracleBrokerLifecycle(self, broker, host, listener)
 
     def register(self, broker: int) -> None:
-        """Register a broker, and send all live brokers the list."""
+        """Register a broker, and send the list of live brokers to all of them."""
         self.registered[broker] = 1
         self.channels.add_broker(broker, 1)
         live = tuple(self.registered)
@@ -140,7 +140,7 @@ class Oracle:
 
 
 class OracleBrokerLifecycle:
-    """A broker's part: it is registered at once, and gets every ISR that it requests."""
+    """A broker's side of the oracle. It registers at once, and gets every ISR that it requests."""
 
     def __init__(self, oracle: Oracle, broker: int, host: Host, listener: LifecycleListener) -> None:
         self.oracle = oracle

@@ -1,4 +1,4 @@
-"""Controlled shutdowns: which leaderships move, where to, and what happens if none can."""
+"""Controlled shutdowns: which leaderships move, to which broker, and what happens if none can."""
 
 from typing import Final
 
@@ -48,7 +48,7 @@ expect:
       t-1: {{0: {{role: follower, leo: 1, hw: 1, log: [m1]}}, 1: {{role: leader, leo: 1, hw: 1, log: [m1]}}}}
 """
 
-OF_THE_CONTROLLER: Final = """
+CONTROLLER_STOPS: Final = """
 name: of-the-controller
 kafka: "{release}"
 settings: {{acks: all, retries: 9, request.timeout.ms: 60s}}
@@ -128,7 +128,7 @@ expect:
   final: {{replicas: {{t-0: {{0: {{log: [m0, m1]}}, 1: {{log: [m0, m1]}}}}}}}}
 """
 
-ALONE: Final = """
+NO_SUCCESSOR: Final = """
 name: alone
 kafka: "{release}"
 settings: {{acks: all, unclean.leader.election.enable: false, replica.lag.time.max.ms: 2s}}
@@ -153,7 +153,7 @@ expect:
   final: {{replicas: {{t-0: {{0: {{role: leader, log: [m0, m1]}}, 1: {{role: follower, log: [m0, m1]}}}}}}}}
 """
 
-NOT_ASKED: Final = """
+DISABLED: Final = """
 name: not-asked
 kafka: "{release}"
 settings: {{acks: all, controlled.shutdown.enable: false}}
@@ -169,12 +169,13 @@ expect: {{verdict: held, final: {{replicas: {{t-0: {{0: {{log: [m0]}}, 1: {{log:
 """
 
 SCENARIOS: Final = {
-    text.split()[1]: text for text in (MOVED, OF_THE_CONTROLLER, CONTROLLER_DIES, EXHAUSTED, ALONE, NOT_ASKED)
+    text.split()[1]: text
+    for text in (MOVED, CONTROLLER_STOPS, CONTROLLER_DIES, EXHAUSTED, NO_SUCCESSOR, DISABLED)
 }
 
 
 def run(text: str, release: str = "2.4", seed: int = 0) -> RunResult:
-    # ZooKeeper's controller, with the same session timeout in every release.
+    # Every release runs with ZooKeeper and with the same session timeout.
     options = [f"cluster.metadata={ZOOKEEPER}", "zookeeper.session.timeout.ms=6000"]
     (plan,) = load_text(text.format(release=release), "campaign.yaml", options).plans
     return run_plan(plan, seed)
@@ -184,7 +185,7 @@ def run(text: str, release: str = "2.4", seed: int = 0) -> RunResult:
     "release", [name for name, release in RELEASES.items() if ZOOKEEPER in release.modes]
 )
 @pytest.mark.parametrize("name", SCENARIOS)
-def test_a_stopping_broker_hands_over_its_leaderships(name: str, release: str) -> None:
+def test_a_controlled_shutdown_has_its_expected_course_in_every_release(name: str, release: str) -> None:
     for seed in (0, 1):
         result = run(SCENARIOS[name], release, seed)
         assert result.expected, [missed.message for missed in result.missed]
@@ -264,13 +265,13 @@ script:
 def test_before_kip_380_a_broker_that_restarts_unnoticed_stays_out_of_isrs(
     release: str, isr: str, verdict: str
 ) -> None:
-    """KAFKA-1120: the controller still considers it in shutdown, and sends it nothing."""
+    """KAFKA-1120: the controller still takes the broker for stopping, and sends it nothing."""
     result = run(TOO_QUICK.replace("{isr}", isr), release)
     assert not [missed.message for missed in result.missed if "ISR" in missed.message]
     assert result.verdict.status == verdict
 
 
-def test_the_signal_kills_a_broker_that_is_still_starting() -> None:
+def test_stopping_a_broker_that_is_still_starting_kills_it() -> None:
     """Kafka cannot shut down during startup, and halts (``KafkaServerStartable.shutdown``)."""
     result = run("""
 settings: {{acks: all}}
@@ -302,7 +303,7 @@ expect: {{verdict: held}}
 
 
 def test_a_broker_without_zookeeper_waits_for_it_and_finally_stops() -> None:
-    """In the releases before KAFKA-9189 the broker asks ZooKeeper for the controller and hangs."""
+    """Releases before KAFKA-9189 hang in their request to ZooKeeper for the controller."""
     result = run("""
 settings: {{acks: all, zookeeper.session.timeout.ms: 6s}}
 cluster: {{brokers: 3, controller: 2, topics: [{{name: t, assignment: [[0, 1]]}}]}}

@@ -1,4 +1,4 @@
-"""Decisions of controllers hold if they die or pause before ZooKeeper's answer."""
+"""A controller's decision takes effect even if it dies or pauses before ZooKeeper answers."""
 
 from harrow.campaigns.language.loader import load_text
 from harrow.campaigns.run.runner import run_plan

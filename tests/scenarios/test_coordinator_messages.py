@@ -25,7 +25,7 @@ faults:
 {faults}
   - {{at: 6s, do: {{client_crash: {{client: app, restart_after: 1s}}}}}}
 """
-"""The producer restarts, a member joins and leaves. So each request is sent repeatedly."""
+"""The producer restarts, and a member joins and leaves. So each request is sent several times."""
 
 CLIENT_REQUESTS = (
     *("FindCoordinator", "InitProducerId", "EndTxn", "JoinGroup", "SyncGroup"),

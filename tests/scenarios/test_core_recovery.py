@@ -1,4 +1,4 @@
-"""A sufficient core is healed and must serve. Each deliberate flaw of the model is noticed."""
+"""A core that suffices is healed, and must then serve clients. Flaws of the model are noticed."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -62,7 +62,7 @@ def core_of(result: RunResult) -> HealedCore:
 
 
 def finding_of(text: str) -> Finding:
-    """Return the only finding of the rule."""
+    """Return the only finding of the rule `unavailable`."""
     result = run_plan(plan_of(text), 0)
     (finding,) = result.verdict.rules["unavailable"].findings
     assert finding.permitted_by is None
@@ -169,7 +169,7 @@ def test_a_leader_that_does_not_know_its_leadership_is_noticed() -> None:
     assert "broker 0 still did not know that it leads t-0" in because(finding)
 
 
-def test_a_leader_that_keeps_its_leadership_is_healed() -> None:
+def test_a_leader_that_only_its_producer_cannot_reach_is_healed() -> None:
     """Broker 0 keeps its session and its leadership, but its producer cannot reach it."""
     plan = plan_of("""
         settings: {acks: all}
@@ -214,7 +214,7 @@ def test_a_run_without_a_core_is_not_judged_for_availability() -> None:
 
 
 def test_a_consumer_that_stays_with_a_former_leader_causes_no_finding() -> None:
-    """Broker 2 of the core sends the first consumer to broker 0, which is unaware of its successor.
+    """Broker 2, the core, sends the first consumer to broker 0, an unaware former leader.
 
     Broker 0 can no longer remove broker 1 from the ISR, so it commits nothing, but refuses no
     fetch.
@@ -259,9 +259,9 @@ def test_a_failure_of_a_core_is_shrunk(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("also", "core", "impaired"),
     [
-        # The leader keeps its session and its leadership, so it must be healed itself.
+        # Broker 0 keeps its session and its leadership, so the core must contain it.
         ("broker_pause: {broker: 3}", (0,), (1,)),
-        # Its session ends, and another broker takes over.
+        # Broker 0 loses its session, and broker 1 takes over.
         ("broker_isolation: {broker: 0, from: zookeeper}", (1,), ()),
         ("broker_pause: {broker: 0}", (1,), ()),
         ("broker_crash: {broker: 0}", (1,), ()),
@@ -287,9 +287,9 @@ def test_a_disturbed_leader_that_keeps_its_leadership_belongs_to_the_core(
 
 @pytest.mark.parametrize("action", ["drop", "hold", "delay"])
 def test_a_fault_that_names_only_brokers_of_the_core_ends_at_the_healing(action: str) -> None:
-    """The controller works and stays outside.
+    """The controller works, so it stays outside the core.
 
-    Its LeaderAndIsr requests reach the broker that it elects.
+    After the healing its LeaderAndIsr requests reach broker 1, which it elects.
     """
     plan = plan_of(f"""
         settings: {{acks: all, controller.socket.timeout.ms: 1500}}
@@ -338,7 +338,7 @@ core: {{order: [1, 2, 0]}}
 
 @pytest.mark.parametrize("kafka", ["4.0", "4.3"])
 def test_a_controller_that_reaches_a_majority_of_voters_stays_active_and_is_healed(kafka: str) -> None:
-    """It is a broker. The broker that it cannot reach has the only replica, and is fenced."""
+    """The controller is a broker. It cannot reach the only replica's broker, which is fenced."""
     plan = plan_of(f"""
         kafka: {kafka}
         cluster: {{kraft: {{combined: true}}, topics: [{{name: t, assignment: [[2]]}}]}}

@@ -35,6 +35,6 @@ def test_a_record_that_retention_deletes_unread_violates_a_demand() -> None:
     }
 
 
-def test_a_record_that_compaction_replaces_by_a_later_one_is_not_lost_despite_a_demand() -> None:
+def test_even_with_a_demand_a_record_that_compaction_replaces_is_not_lost() -> None:
     result = demanded_lost_write("compaction-above-hw", "repaired")
     assert (result.status, result.findings) == (HELD, ())

@@ -79,7 +79,7 @@ def text_on(console: Console) -> str:
 
 
 def check(name: str, width: int, text: str) -> None:
-    """Compare a text with its file. Only text for copying may be wider than the terminal."""
+    """Compare a text with its file. Only the command for the user to copy may exceed the width."""
     size = "piped" if width == PIPED else str(width)
     path = SNAPSHOTS / f"{name.replace('[', '.').replace(']', '')}.{size}.txt"
     if os.environ.get("HARROW_WRITE_SNAPSHOTS") == "1":
@@ -120,9 +120,7 @@ def test_the_diff_before_the_loss_matches_its_snapshot(width: int, recorded: Rec
 def test_a_diff_distinguishes_controllers_and_brokers(
     name: str, down: str, width: int, recorded: Recorded
 ) -> None:
-    """While two of three controllers are down the third is live; with combined roles they are
-    brokers.
-    """
+    """Of three controllers one or two are down. With combined roles a controller is a broker."""
     console = console_of(width)
     diff = diff_run(recorded(name), DiffMoment(at_us=8_500_000))
     show_run_diff(console, diff, "results/latest", only_different=False)

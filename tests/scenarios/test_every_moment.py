@@ -60,8 +60,8 @@ from tests.campaigns.run.eventful_plan import eventful_plan
 from tests.library_swarm import library_swarm
 from tests.scenarios.library_plans import library_plans
 
-LOGS_EVERY: Final = 50
-"""After how many comparisons the records are compared too, not only the ends of logs."""
+LOGS_COMPARED_EVERY: Final = 50
+"""Every how many comparisons the records of logs are compared too, not only their ends."""
 
 DOUBLE_RESTART: Final = """
 name: double-restart
@@ -89,7 +89,7 @@ faults:
   - {at: 2s, do: {network_ack_loss: {count: 3, skip: 8}}}
   - {at: 2s, do: {network_ack_loss: {api: Fetch, count: 3}}}
 """
-"""Two active faults of one kind. The second is used up first."""
+"""Two faults of one kind are active, and the second one ends first."""
 
 STOPS: Final = """
 name: stops
@@ -114,7 +114,7 @@ faults:
   - {at: 58s, do: {broker_isolation: {broker: 0, from: zookeeper, duration: 10s}}}
   - {at: 59s, do: {broker_stop: {broker: 0}}}
 """
-"""Brokers shut down while paused or killed, with other brokers, and without ZooKeeper."""
+"""Brokers shut down while they are paused or killed, at the same time, and without ZooKeeper."""
 
 RUNS: Final[Mapping[str, tuple[Plan, int]]] = {
     **{name: (plan, 0) for name, plan in library_plans().items()},
@@ -129,7 +129,7 @@ RUNS: Final[Mapping[str, tuple[Plan, int]]] = {
 def node_of(fault: FaultInForce) -> int:
     """Return the node that a fault strikes.
 
-    A server of the control plane has a name instead of an id.
+    The fault may name a server of the control plane instead of giving a broker's id.
     """
     target = fault.detail("broker")
     node = node_id(target) if isinstance(target, str) else target
@@ -137,7 +137,7 @@ def node_of(fault: FaultInForce) -> int:
     return node
 
 
-class Moments:
+class MomentComparison:
     """Compares a cluster with the replayed state after each event."""
 
     def __init__(self, plan: Plan, cluster: Cluster, injector: FaultInjector) -> None:
@@ -169,7 +169,7 @@ class Moments:
             self._raised.setdefault(partition, {})[state.leader_epoch] = state
 
     def compare(self) -> None:
-        """Replay new events, and compare."""
+        """Replay the new events, and compare the replayed state with the cluster."""
         events = self._cluster.trace.events
         if self._replayed == len(events):
             return
@@ -215,7 +215,7 @@ class Moments:
                 assert replayed == (znode.leader, znode.leader_epoch, znode.isr), where
             for replica in partition.replicas.values():
                 self._compare_replica(name, replica, (*where, replica.broker))
-            if self.compared % LOGS_EVERY == 0:
+            if self.compared % LOGS_COMPARED_EVERY == 0:
                 self._compare_copies(partition, where)
 
     def _compare_replica(self, name: str, replica: ReplicaState, where: tuple[Any, ...]) -> None:
@@ -239,14 +239,14 @@ class Moments:
                 self._compare_remote(replica, live, where)
         else:
             assert (replica.role, replica.leader, replica.isr) == (NO_ROLE, NO_LEADER, ()), where
-        if self.compared % LOGS_EVERY == 0:
+        if self.compared % LOGS_COMPARED_EVERY == 0:
             stored = [record for record in records_in(file.batches) if record[0] >= replica.log_start]
             assert [record_of(entry) for entry in replica.log] == stored, where
 
     def _compare_remote(self, replica: ReplicaState, live: Partition, where: tuple[Any, ...]) -> None:
         """Compare a leader's view of its followers.
 
-        No event reports that a leader up to 2.3 forgets it after a failed fetch.
+        Up to 2.3 a leader forgets a follower's position after a failed fetch, and no event says so.
         """
         for follower, remote in live.remote_replicas.items():
             if remote.log_end_offset != UNKNOWN_OFFSET:
@@ -258,10 +258,10 @@ class Moments:
         """Compare present and removed copies of records with the logs."""
         copies = [entry for copies in partition.by_value.values() for entry in copies]
         for replica in partition.replicas.values():
-            of_broker = [entry for entry in copies if entry.broker == replica.broker]
-            present = [entry for entry in of_broker if entry.removed is None]
+            copies_on_broker = [entry for entry in copies if entry.broker == replica.broker]
+            present = [entry for entry in copies_on_broker if entry.removed is None]
             assert sorted(map(record_of, present)) == [record_of(entry) for entry in replica.log], where
-            removed = [entry.removed for entry in of_broker if entry.removed is not None]
+            removed = [entry.removed for entry in copies_on_broker if entry.removed is not None]
             assert sorted(map(id, removed)) == sorted(map(id, replica.removed)), where
             if replica.is_open:
                 committed = [entry for entry in replica.log if entry.offset < replica.high_watermark]
@@ -273,7 +273,7 @@ class Moments:
             raised = dict(self._raised.get(name, {}))
             for _, election in partition.elections:
                 state = raised.pop(election.leader_epoch, None)
-                if state is not None:  # otherwise the partition was created with it
+                if state is not None:  # otherwise the partition was created in this epoch
                     assert (election.leader, election.isr) == (state.leader, state.isr), name
             reduced = {
                 e.leader_epoch for e in select(self._cluster.trace.events, IsrReduced) if e.partition == name
@@ -320,7 +320,7 @@ class Moments:
             fault.detail("broker") for fault in faults if fault.fault in ("log_dir_failure", "disk_full")
         }
         unexplained = down - stopped - without_disk
-        # Looked for only if needed, because it reads the whole trace.
+        # `_ended_without_metadata` comes last, because it reads the whole trace.
         assert len(unexplained) <= is_rolling or unexplained <= self._ended_without_metadata(), where
         paused = sorted(node_of(fault) for fault in faults if fault.fault == "broker_pause")
         assert paused == sorted(node for node, process in cluster.nodes.items() if process.paused), where
@@ -333,7 +333,7 @@ class Moments:
             cuts.update(self._cut_links(fault))
         assert cuts == cluster.network._cuts, where
         rules = {rule.strike for rule in (*cluster.network._rules, *cluster.network._holding_rules)}
-        assert {fault.strike for fault in faults if fault.fault in RULES} == rules, where
+        assert {fault.strike for fault in faults if fault.fault in MESSAGE_RULE_FAULTS} == rules, where
 
     def _cut_links(self, fault: FaultInForce) -> Iterator[tuple[str, str]]:
         """Yield the links that a fault cuts. The control plane may be several processes."""
@@ -356,7 +356,7 @@ class Moments:
                 fault.fault,
                 fault.details,
             )
-            # The duration of such a fault starts when the client reaches the step.
+            # The duration of a `StepFault` starts when its client reaches the step.
             if isinstance(injected.concrete, StepFault):
                 continue
             durations = [getattr(injected.concrete, name, None) for name in ("duration", "restart_after")]
@@ -372,7 +372,7 @@ STOPPING_FAULTS: Final = frozenset(
         *("disk_loss", "torn_write", "stale_checkpoint"),
     }
 )
-RULES: Final = frozenset({"message", "network_ack_loss", "slow_follower"})
+MESSAGE_RULE_FAULTS: Final = frozenset({"message", "network_ack_loss", "slow_follower"})
 
 
 def links_of(fault: FaultInForce, brokers: tuple[int, ...]) -> list[tuple[str, str]]:
@@ -381,9 +381,11 @@ def links_of(fault: FaultInForce, brokers: tuple[int, ...]) -> list[tuple[str, s
         sides = product(fault.detail("between"), fault.detail("and"))
         pairs = [(one, other) for one, other in sides if one != other]
     elif fault.fault == "broker_isolation":
-        broker, who = fault.detail("broker"), fault.detail("from") or "servers"
-        others = [other for other in brokers if other != broker] if who != "zookeeper" else []
-        pairs = [(broker, other) for other in (*others, *(["zookeeper"] if who != "brokers" else []))]
+        broker, isolated_from = fault.detail("broker"), fault.detail("from") or "servers"
+        others = [other for other in brokers if other != broker] if isolated_from != "zookeeper" else []
+        pairs = [
+            (broker, other) for other in (*others, *(["zookeeper"] if isolated_from != "brokers" else []))
+        ]
     else:
         return []
     links = [(process_name(one), process_name(other)) for one, other in pairs]
@@ -391,7 +393,9 @@ def links_of(fault: FaultInForce, brokers: tuple[int, ...]) -> list[tuple[str, s
 
 
 def stopped_by(process: Process, disk: Disk) -> tuple[str, ...]:
-    """Return the possible causes of a stop: a process can be killed at the very end of its
+    """Return the possible causes of a stop.
+
+    A disk with a clean shutdown file leaves two: the process may be killed at the very end of its
     shutdown.
     """
     if process.running or not process.incarnation:
@@ -454,7 +458,7 @@ def compare_every_moment(campaign: Plan, seed: int) -> None:
     choices = Choices.from_seed(seed)
     target = ModelTarget(plan, choices, watched_in(plan.invariants, plan.kafka, plan.demand))
     run = Run(plan, seed, choices, target)
-    moments = Moments(plan, target.cluster, run.injector)
+    moments = MomentComparison(plan, target.cluster, run.injector)
     original_step, original_advance = target.step, target.advance
 
     def step(end_us: int) -> bool:

@@ -1,4 +1,4 @@
-"""From 2.1 on fetches with another leader epoch are refused with an event (KIP-320)."""
+"""From 2.1 on a fetch with a wrong leader epoch is refused, which an event records (KIP-320)."""
 
 from dataclasses import replace
 from itertools import chain

@@ -1,4 +1,4 @@
-"""Promises of classic groups to their member applications under faults of both and of brokers."""
+"""Classic groups keep their promises while members and brokers fail."""
 
 from collections import Counter
 from itertools import pairwise
@@ -74,28 +74,28 @@ CASES = [
 ]
 
 
-def faulty(kafka: str, assignor: str, fault: str, commit: str) -> str:
+def campaign_text(kafka: str, assignor: str, fault: str, commit: str) -> str:
     more = f"partition.assignment.strategy: {assignor}"
     return BASE.format(more=more, kafka=kafka, fault=fault, commit=commit)
 
 
 @pytest.mark.parametrize(("kafka", "assignor", "fault"), CASES)
 def test_commits_after_processing_skip_no_record(kafka: str, assignor: str, fault: str) -> None:
-    result = run(faulty(kafka, assignor, fault, "after"))
+    result = run(campaign_text(kafka, assignor, fault, "after"))
     assert result.verdict.status == HELD
     assert not acked(result) - set(processed(result))
 
 
 @pytest.mark.parametrize(("kafka", "assignor", "fault"), CASES)
 def test_commits_before_processing_repeat_no_record(kafka: str, assignor: str, fault: str) -> None:
-    result = run(faulty(kafka, assignor, fault, "before"))
+    result = run(campaign_text(kafka, assignor, fault, "before"))
     assert result.verdict.status == HELD
     assert max(processed(result).values()) == 1
 
 
 @pytest.mark.parametrize(("kafka", "assignor", "fault"), CASES[::2])
 def test_in_a_generation_each_partition_has_one_reader(kafka: str, assignor: str, fault: str) -> None:
-    result = run(faulty(kafka, assignor, fault, "auto"))
+    result = run(campaign_text(kafka, assignor, fault, "auto"))
     generations = list(select(result.evidence.trace, GroupAssigned))
     assert len(generations) > 2
     for event in generations:

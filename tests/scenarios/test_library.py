@@ -41,9 +41,9 @@ def test_a_campaign_has_a_description_and_expectations(name: str) -> None:
 
 @pytest.mark.parametrize("variant", ["base", "highest-finished"])
 def test_workers_may_commit_again_before_the_fault_strikes(variant: str) -> None:
-    """On real brokers the application sees a commit a moment later, during the next poll.
+    """On real brokers the application learns of a commit only during its next poll.
 
-    So it dies one loop later, after another commit.
+    So the fault kills it one loop later, after another commit.
     """
     plan = PLANS[f"parallel-workers-watermark[{variant}]"]
     late = tuple(

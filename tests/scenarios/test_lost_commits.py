@@ -1,4 +1,4 @@
-"""Commits that a coordinator acknowledged and its successor aborts, as each rule judges them."""
+"""How the rules judge transactions that a coordinator committed and its successor aborts."""
 
 from functools import cache
 
@@ -42,7 +42,7 @@ script:
   - when: {{event: {{transaction_state: {{state: CompleteAbort}}}}}}
 """
 
-FORGETFUL = "behaviours: {new_coordinator_completes_commit: false}"
+FORGETS_COMMIT = "behaviours: {new_coordinator_completes_commit: false}"
 
 OFFSETS = """
 kafka: "3.9"
@@ -85,15 +85,15 @@ HELD_OFFSETS = {
     "wait_offsets": "{message_rule: {rule: marker-of-offsets}}",
 }
 COMMITTED_OFFSETS = {"hold_offsets": "", "wait_offsets": "{offsets_committed: {group: billing}}"}
-THIRD = """
+THIRD_RECORD = """
   - do: {send: {value: third, partition: orders-0}}
   - when: {event: {offsets_committed: {group: billing}}}
 """
-AGAIN = """
+RESTARTED = """
   - do: {client_crash: {client: billing, restart_after: 1s}}
   - when: {event: {offsets_committed: {group: billing}}}
 """
-NEVER_AGAIN = """
+NOT_RESTARTED = """
   - do: {client_crash: {client: billing}}
 """
 
@@ -122,7 +122,7 @@ def violated(result: RunResult) -> list[str]:
 
 
 def test_an_acked_transaction_that_is_aborted_as_a_whole_is_lost_even_if_read_uncommitted() -> None:
-    result = records(FORGETFUL, "min.insync.replicas: 2")
+    result = records(FORGETS_COMMIT, "min.insync.replicas: 2")
     assert violated(result) == ["lost-write"]
     findings = result.verdict.rules["lost-write"].findings
     assert [finding.value for finding in findings] == ["a", "b"]
@@ -157,7 +157,7 @@ def test_offsets_are_part_of_their_transaction() -> None:
 
 
 def test_an_aborted_result_and_its_aborted_offset_commit_do_not_count() -> None:
-    for then in (AGAIN, NEVER_AGAIN):
+    for then in (RESTARTED, NOT_RESTARTED):
         result = offsets(held=True, then=then)
         assert result.verdict.rules["doubled-effect"].status == HELD
         assert result.verdict.rules["lost-effect"].status == HELD
@@ -166,7 +166,7 @@ def test_an_aborted_result_and_its_aborted_offset_commit_do_not_count() -> None:
 
 @pytest.mark.parametrize("rule", ["poll-skip", "int-poll-skip"])
 def test_a_skip_of_aborted_records_is_explained_by_their_marker(rule: str) -> None:
-    (finding,) = offsets(held=False, then=THIRD).verdict.rules[rule].findings
+    (finding,) = offsets(held=False, then=THIRD_RECORD).verdict.rules[rule].findings
     stored = [link.operands["value"] for link in finding.chain if link.kind.name == "appended"]
     assert stored == ["billing:1(second)"]
     assert "as aborted" in because(finding)

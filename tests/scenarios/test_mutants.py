@@ -1,4 +1,4 @@
-"""A library campaign, the mutant's own campaign or random faults notice every mutant."""
+"""Every mutant is noticed by a library campaign, by a campaign of its own, or by random faults."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -25,7 +25,8 @@ from tests.scenarios.transactional_plan import ZOMBIE, orders
 # A script that waits in vain shows nothing, so it may stop early.
 LIMIT_US = 120 * US_PER_SECOND
 
-# A library campaign and the rule that it breaks, or None if its own expectations notice the mutant.
+# The library campaign that notices each mutant, and the rule that the mutant breaks there. The rule
+# is None if only the campaign's expectations notice the mutant.
 BY_LIBRARY: dict[str, tuple[str, str | None]] = {
     "hw-truncation": ("divergence-by-hw[0.11]", "isr-holds-committed"),
     "no-truncation": ("divergence-by-hw[0.11]", "log-divergence"),
@@ -75,9 +76,7 @@ def library() -> Mapping[str, Plan]:
 
 
 def early_isr_write_plan() -> Plan:
-    """Return a plan where latencies decide whether an ISR is written before its new member has
-    caught up.
-    """
+    """Return a plan in which latencies decide whether a replica joins the ISR too early."""
     return library()["slow-follower[back-by-the-high-watermark]"]
 
 
@@ -89,7 +88,7 @@ def eos_swarm() -> Plan:
     return library_swarm("swarm-eos")
 
 
-# Random faults, the rule that they break, and the first of the seeds within which they break it.
+# For each mutant a plan with random faults, the rule that it breaks, and the first seed to try.
 BY_CHANCE: dict[str, tuple[Callable[[], Plan], str, int]] = {
     "isr-counted-before-commit": (standard_plan, "lost-write", 25),
     "zombie-keeps-its-isr": (standard_plan, "lost-write", 25),
@@ -114,7 +113,7 @@ BY_CHANCE: dict[str, tuple[Callable[[], Plan], str, int]] = {
     "stop-without-flush": (kraft_swarm, "shutdown-flushes-logs", 0),
 }
 SEEDS = 20
-"""The number of seeds that are tried."""
+"""How many seeds are tried."""
 
 
 def run_mutant(plan: Plan, name: str, seed: int = 0) -> RunResult:
@@ -155,7 +154,7 @@ def test_random_faults_notice_the_mutant(name: str) -> None:
     assert any(result.verdict.rules[rule].status == "violated" for result in results)
 
 
-def test_dense_faults_accuse_no_sound_configuration() -> None:
+def test_dense_faults_break_no_promise_without_a_mutant() -> None:
     for power_loss in (False, True):
         for seed in range(8):
             assert run_plan(dense_plan(power_loss=power_loss), seed).verdict.status in ("held", "permitted")

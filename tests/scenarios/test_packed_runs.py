@@ -30,7 +30,7 @@ _RUNS = [
         for seed in range(3)
     ],
 ]
-"""Library campaigns, and the swarm with mutants, each with a seed."""
+"""A library campaign, or a mutant that runs in the swarm, and a seed."""
 
 
 def _plan(name: str) -> Plan:

@@ -24,7 +24,7 @@ LATE_HEARTBEAT = "a heartbeat of a broker's former life"
 OFFSETS_EXPIRE = "a group that nobody is in any more"
 ONE_INSTANCE = "two members with one group.instance.id"
 LATE_BATCH = "a batch that comes when its transaction is aborted (KIP-890)"
-SMALL = {
+OWN_CAMPAIGNS = {
     LATE_HEARTBEAT: """
         kafka: "4.0"
         settings: {broker.session.timeout.ms: 2000, broker.heartbeat.interval.ms: 500}
@@ -75,8 +75,8 @@ SMALL = {
 }
 """Campaigns for probes that no library campaign reaches."""
 
-# A library campaign, or a mutant of standard.yaml, and the first seed to try. If a change of the
-# model has moved the probe to another seed, other seeds are tried.
+# For each probe a library campaign, or a mutant that runs in standard.yaml, and the first seed to
+# try. Other seeds follow, because a change of the model may move the probe to another seed.
 REACHED: dict[str, tuple[str, int]] = {
     "controller-changed": ("divergence-by-hw[unclean-election]", 0),
     "controller-died": ("divergence-by-hw[unclean-election]", 0),
@@ -202,7 +202,7 @@ REACHED: dict[str, tuple[str, int]] = {
 
 @cache
 def library() -> Mapping[str, Plan]:
-    small = {name: plan_of(text) for name, text in SMALL.items()}
+    small = {name: plan_of(text) for name, text in OWN_CAMPAIGNS.items()}
     return {**library_plans(), **small, DENSE: dense_plan(power_loss=True)}
 
 
@@ -229,5 +229,5 @@ def test_a_probe_can_be_reached(probe: str) -> None:
     ("where", "seed"), [in_group(where, where, seed) for where, seed in dict.fromkeys(REACHED.values())]
 )
 def test_a_run_counts_only_probes_in_its_plans_reach(where: str, seed: int) -> None:
-    """So the declared control planes and clients of probes are not too narrow."""
+    """So no probe declares fewer control planes or clients than those with which it is counted."""
     assert probes_of(where, seed).keys() <= set(in_reach(reach_of(plan_at(where))))

@@ -1,4 +1,4 @@
-"""How a broker stops whose follower is ahead of its leader and may not truncate, by release."""
+"""How a broker stops, by release, if its log is ahead of its leader's and may not be truncated."""
 
 from dataclasses import replace
 
@@ -37,7 +37,7 @@ def test_a_broker_of_0_10_2_hangs_and_stays_registered_until_it_is_killed(seed: 
     healed_us = next(select(trace, events.Healed)).at_us
     lost = [event for event in select(trace, events.SessionExpired) if event.at_us > first.at_us]
     assert all(event.at_us > healed_us for event in lost)
-    # The repair kills it and starts it again, and it hangs again.
+    # The repair at the end kills broker 0 and starts it again, and it hangs again.
     assert ends_of_broker_0(result) == [events.KILLED]
     assert again
     assert result.verdict.status == INCONCLUSIVE
@@ -49,7 +49,7 @@ def test_a_broker_of_0_11_shuts_down(seed: int) -> None:
     result = run(SHUTS_DOWN, seed)
     causes = ends_of_broker_0(result)
     assert set(causes) == {events.SHUT_DOWN}
-    # The repair has started it again, in vain.
+    # The repair at the end started broker 0 again, and it shut down again.
     assert len(causes) == 2
     closed = [event.broker for event in select(result.evidence.trace, events.SessionClosed)]
     assert closed.count(0) == 2

@@ -1,4 +1,4 @@
-"""Losses get the same judgement with only visible metadata and with full evidence."""
+"""Losses are judged alike with full evidence and with what is visible from outside a cluster."""
 
 from dataclasses import replace
 

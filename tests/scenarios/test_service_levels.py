@@ -29,7 +29,7 @@ def lines_of(folder: Path) -> Iterator[dict[str, Any]]:
         yield from map(json.loads, file)
 
 
-def counted(folder: Path) -> dict[str, Any]:
+def counts_in(folder: Path) -> dict[str, Any]:
     """Count from the file, operation by operation, without any optimization."""
     names = json.loads((folder / "run.json").read_text(encoding="utf-8"))["processes"]
     sent: dict[tuple[Any, ...], list[int]] = {}
@@ -63,7 +63,7 @@ def counted(folder: Path) -> dict[str, Any]:
 
 
 def percentile(numbers: list[int], percent: int) -> float:
-    """Return the smallest number that at least this percentage does not exceed."""
+    """Return the smallest number, in ms, that at least this percentage does not exceed."""
     ordered = sorted(numbers)
     for number in ordered:
         if sum(other <= number for other in ordered) * 100 >= percent * len(ordered):
@@ -112,7 +112,7 @@ def test_service_levels_of_a_swarm_agree_with_the_history(seed: int, tmp_path: P
 def check_figures(result: RunResult, tmp_path: Path) -> None:
     folder = write_run(tmp_path, result, run_as_mapping(result, "harrow run"), "")
     service = json.loads((folder / "run.json").read_text(encoding="utf-8"))["service"]
-    counts = counted(folder)
+    counts = counts_in(folder)
     ends = {"sent": "sent", "acked": "ok", "failed": "fail", "unknown": "info"}
     assert {key: service[key] for key in ends} == {key: counts[type_] for key, type_ in ends.items()}
     assert sum(service["acks"]["counts"]) == len(counts["acks"])
@@ -138,7 +138,7 @@ def check_figures(result: RunResult, tmp_path: Path) -> None:
 
 
 def test_a_fetch_does_not_wait_if_a_batch_is_available() -> None:
-    """A follower's fetch acknowledges records, so the next batch arrives before the fetch waits."""
+    """A fetch acknowledges the previous batch, so the next batch may be there before it waits."""
     page = read_page(ROOT / "docs" / "how-to" / "service.md", ROOT)
     (plan,) = load_text(page.files["served.yaml"], "served.yaml").plans
     result = run_plan(plan, 0)

@@ -1,5 +1,6 @@
-"""Rules about transactions and commits: only one rule notices each change to the evidence of a
-sound run.
+"""Rules about transactions and commits.
+
+The tests change the evidence of a sound run. Exactly one rule notices each change.
 """
 
 from collections.abc import Callable
@@ -86,7 +87,7 @@ script:
     do: {send: {value: b, producer: plain, partition: t-0}}
   - when: {acked: b}
 """
-"""A transaction whose timeout comes after the run has given up waiting."""
+"""The transaction times out only after the run has stopped waiting for its consumers."""
 
 
 @cache
@@ -298,7 +299,7 @@ def test_an_unfinished_run_reports_no_hanging_transactions() -> None:
     assert "hanging-transaction" not in rules_with_findings(unfinished)
 
 
-def test_an_application_before_a_hanging_transaction_has_read_everything_readable() -> None:
+def test_an_application_that_a_hanging_transaction_stops_has_read_everything_readable() -> None:
     (plan,) = load_text(HANGING, "hanging.yaml").plans
     result = run_plan(plan, 0)
     assert result.evidence.held_up == {"t-1": 0}
@@ -307,7 +308,7 @@ def test_an_application_before_a_hanging_transaction_has_read_everything_readabl
     assert result.probes["lso-held-back"] == len(held_back)
 
 
-def test_an_application_before_a_transaction_that_ends_too_late_has_not_read_everything() -> None:
+def test_an_application_that_a_late_transaction_stops_has_not_read_everything() -> None:
     (plan,) = load_text(LATE, "late.yaml").plans
     evidence = run_plan(plan, 0).evidence
     assert evidence.held_up == {}
@@ -384,8 +385,8 @@ def test_a_consumer_may_go_back_over_a_marker_that_was_lost_with_power() -> None
     cause = lost_marker(index, name, offset - 1, until_us)
     assert cause is not None
     assert cause.permitted_by == "log.flush.interval.messages"
-    # It explains nothing without a loss of power, with the marker still present, for an earlier
-    # offset, or before the loss.
+    # A lost marker explains nothing without a power loss, while the marker is still in the log, or
+    # for an earlier offset.
     assert lost_marker(Index(without_end(sound(), name, offset)), name, offset - 1, until_us) is None
     assert lost_marker(Index(with_trace(sound(), [*trace, lost])), name, offset - 1, until_us) is None
     assert lost_marker(index, name, offset - 2, until_us) is None

@@ -72,7 +72,7 @@ def test_a_read_uncommitted_consumer_may_read_aborted_records() -> None:
     assert {finding.permitted_by for finding in findings} == {"isolation.level=read_uncommitted"}
 
 
-def test_every_commit_has_its_offsets() -> None:
+def test_every_committed_record_has_its_offset() -> None:
     for end in transactions(run(), "app"):
         if end.type == OK:
             assert all(offset is not None for _, offset, _ in end.sends())
@@ -91,7 +91,7 @@ def test_a_successor_fences_a_zombie_producer() -> None:
     assert later == []
 
 
-def test_a_client_that_crashes_in_a_transaction_has_not_committed_unless_it_had_requested_it() -> None:
+def test_a_crash_in_a_transaction_is_indeterminate_only_after_its_end_was_requested() -> None:
     outcomes = []
     for seed in range(1, 7):
         result = run_plan(orders(fault=RESTART), seed)
@@ -108,7 +108,7 @@ def test_a_client_that_crashes_in_a_transaction_has_not_committed_unless_it_had_
 
 
 def calls(result: RunResult) -> list[tuple[Any, ...]]:
-    """Return the application's requests and answers with their times."""
+    """Return the times at which transactions were begun, requested to end, and reported."""
     kinds = (TransactionOpened, TransactionEnding, TransactionReported)
     return [(type(event), event.at_us) for kind in kinds for event in select(result.evidence.trace, kind)]
 

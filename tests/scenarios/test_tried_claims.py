@@ -1,4 +1,4 @@
-"""Each "tried: held" of the library rests on a valid trial, and its options reproduce it."""
+"""Each claim "tried: held" in the library rests on a valid trial, which its options reproduce."""
 
 from collections import Counter
 from collections.abc import Hashable, Iterator, Sequence
@@ -32,8 +32,9 @@ from tests.scenarios.test_mutants import BY_LIBRARY, run_mutant
 
 
 class Claim(NamedTuple):
-    """The claim that a remedy prevents a finding: the first run, the finding, the trial and its
-    run.
+    """The claim that a remedy prevents a finding.
+
+    ``first`` is the run with the finding, and ``again`` is the run of the trial.
     """
 
     first: RunResult
@@ -167,12 +168,12 @@ def causes_without_remedy() -> set[str]:
 
 
 @each_plan(names_with_findings())
-def test_no_cause_with_a_remedy_declares_to_have_none(name: str) -> None:
+def test_no_cause_with_a_remedy_declares_that_there_is_none(name: str) -> None:
     assert causes_with_remedy(name) & causes_without_remedy() == set()
 
 
 def test_each_cause_in_the_library_has_a_remedy_that_held_or_declares_why_there_is_none() -> None:
-    """`python -m benchmarks.preventions --library` prints the findings without one."""
+    """`python -m benchmarks.preventions --library` prints the findings without a remedy."""
     places: dict[str, list[str]] = {}
     for name in names_with_findings():
         for _, finding in first_findings(library_run(name)):
@@ -209,7 +210,7 @@ def test_each_finding_of_a_mutant_has_a_tried_remedy_or_a_reason(numbers: range)
 
 
 @pytest.mark.parametrize("variant", ["base", "highest-finished"])
-def test_a_remedy_drops_options_that_do_not_apply_with_it(variant: str) -> None:
+def test_a_remedy_removes_options_that_it_excludes(variant: str) -> None:
     """The campaign sets `workers`, which transactional applications do not have."""
     rules = proven_library_run(f"parallel-workers-watermark[{variant}]").verdict.rules
     for finding in rules["doubled-effect"].findings:
@@ -222,7 +223,7 @@ def test_typing_the_options_of_a_remedy_reproduces_its_trial(name: str) -> None:
     candidates = [claim for claim in claims(name) if not claim.trial.is_drawn]
     if not candidates:
         return
-    # Different indices for different plans, so that all kinds of remedies occur.
+    # Each plan uses another one of its claims, so that all kinds of remedies occur.
     claim = candidates[names_with_findings().index(name) % len(candidates)]
     plan = claim.first.plan
     campaign = load_campaign(resolve(plan.campaign)[0], claim.trial.options, [plan.variant or "base"])

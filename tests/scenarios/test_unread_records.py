@@ -1,5 +1,6 @@
-"""Records that a group never reads, because no member has their partition or its start is after
-them.
+"""Records that a group never reads.
+
+Either no member has their partition, or the group starts to read after them.
 """
 
 from typing import Final
@@ -80,11 +81,11 @@ def test_a_group_may_skip_records_if_it_starts_at_the_end_of_an_added_partition(
     assert (result.verdict.status, skipped.status) == (PERMITTED, PERMITTED)
     assert {finding.permitted_by for finding in skipped.findings} == {"auto.offset.reset=latest"}
     # The producer learns of the partition within two seconds, the group within 20. Half of the ten
-    # records per second go there.
+    # records per second go to the new partition.
     assert 80 <= len(skipped.findings) <= 100
     ways = {(way.text, way.held) for finding in skipped.findings for way in finding.prevented_by}
     assert {("auto.offset.reset=earliest", True), ("auto.offset.reset=none", True)} <= ways
-    # No later release prevents it alone.
+    # No later release alone prevents the skip.
     assert {text for text, held in ways if held and text.startswith("Kafka")} == set()
 
 
@@ -99,9 +100,7 @@ def test_a_group_that_starts_at_the_beginning_skips_nothing() -> None:
 
 @pytest.mark.parametrize(("at", "status"), [("20s", HELD), ("21s", PERMITTED)])
 def test_with_assignment_by_brokers_a_group_is_late_by_at_most_a_heartbeat(at: str, status: str) -> None:
-    """The member sends a heartbeat every five seconds, and learns at once of a partition added just
-    before.
-    """
+    """The member sends a heartbeat every five seconds, which tells it of new partitions."""
     assert added_partition(kafka="4.3", at=at, more=", group.protocol: consumer").verdict.status == status
 
 

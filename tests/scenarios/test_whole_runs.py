@@ -1,4 +1,4 @@
-"""The shared run of a plan equals the run in which each cycle of idle fetches is stepped.
+"""The shared run of a plan equals a run that simulates each step of idle fetches.
 
 Tests of a group run in the order of their files, and this file comes after those that check runs.
 So it also notices a test that modified the shared run.

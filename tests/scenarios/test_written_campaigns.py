@@ -1,4 +1,4 @@
-"""Every library campaign and variant can be written from its plan."""
+"""The plan of every library campaign and variant can be written as a campaign file."""
 
 import pytest
 

@@ -1,6 +1,4 @@
-"""Brokers with a ZooKeeper ensemble whose servers are killed, paused and isolated during ISR
-changes.
-"""
+"""Brokers keep their promises while servers of ZooKeeper are killed, paused and isolated."""
 
 import pytest
 
@@ -63,7 +61,7 @@ faults:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_brokers_keep_their_sessions_through_any_outage_of_a_majority(seed: int) -> None:
+def test_brokers_keep_their_sessions_through_a_long_outage_of_a_majority(seed: int) -> None:
     result = run(
         "faults: [{at: 5s, do: {broker_crash: {broker: [zookeeper-2, zookeeper-3], restart_after: 40s}}}]",
         seed,

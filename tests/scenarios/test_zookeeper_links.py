@@ -7,7 +7,7 @@ from harrow.campaigns.run.runner import run_plan
 from harrow.cluster_model.events import MessageRuleApplied
 from harrow.cluster_model.trace import select
 
-# The leader cannot write its ISR, so every request for the partition waits behind the first.
+# The leader cannot write its ISR. Requests for the partition wait for that, one behind the other.
 REQUESTS_PILE_UP = """
 kafka: "2.4"
 settings: {acks: 0, replica.lag.time.max.ms: 1000, zookeeper.session.timeout.ms: 30000}
@@ -106,15 +106,16 @@ script:
 @pytest.mark.parametrize(
     ("znode", "broker", "skip"),
     [
-        # The first write of broker 0 is its registration. The controller reads the epoch before it
-        # writes it.
+        # The first response to broker 0 about its node answers its registration. The controller
+        # reads its epoch before it writes it, so the rule skips one response.
         ("/brokers/ids/0", 0, 0),
         ("/controller_epoch", 1, 1),
     ],
 )
 def test_a_broker_recognises_its_own_znode_after_a_lost_answer(znode: str, broker: int, skip: int) -> None:
-    """The repeated request fails after a lost answer: ``CheckedEphemeral``,
-    ``checkControllerAndEpoch``.
+    """After a lost answer the repeated request fails, because the znode exists.
+
+    The checks of Kafka are ``CheckedEphemeral`` and ``checkControllerAndEpoch``.
     """
     text = LOST_ANSWER.replace("ZNODE", znode).replace("BROKER", str(broker)).replace("SKIP", str(skip))
     (plan,) = load_text(text, "lost.yaml").plans

@@ -24,6 +24,7 @@ faults:
   - at: 3s
     do: {{{fault}}}
 """
+# A reset connection changes no outcome.
 NOTHING = "link_reset: {between: app, and: 0}"
 CRASH = "broker_crash: {broker: 1, restart_after: 2s}"
 ZOMBIE = "client_zombie: {client: app, duration: 2s}"

@@ -15,7 +15,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Run these tests in one process of a parallel run, or skip them without Spark.
 
     They come first, because other processes can work while Java starts. xdist reads the names of
-    groups in the same hook, so this must run before.
+    groups in the same hook, so this function must run before that of xdist.
     """
     missing = why_spark_cannot_start()
     required = os.environ.get("HARROW_REQUIRE_SPARK") == "1"

@@ -1,5 +1,6 @@
-"""Sweeps on a real Spark: embedded, with separate executors, through Connect, and with killed
-processes.
+"""Sweeps on a real Spark give the rows of local processes, even if processes are killed.
+
+Spark is embedded, has separate executors, or is reached through Spark Connect.
 """
 
 import os
@@ -47,7 +48,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def start(processes: ExitStack, folder: Path, *words: str, **variables: str) -> subprocess.Popen[str]:
-    """Start a sweep, which ends with the test, like its descendants."""
+    """Start a sweep. It and its descendants are killed when the test ends."""
     environment = {**plain_environment(), "PYTHONPATH": PYTHONPATH, **variables}
     process = subprocess.Popen(
         [sys.executable, "-m", "harrow", "sweep", *words],
@@ -59,11 +60,13 @@ def start(processes: ExitStack, folder: Path, *words: str, **variables: str) -> 
         text=True,
         start_new_session=True,
     )
-    return put_with_children(processes, process)
+    return kill_with_children_after_test(processes, process)
 
 
-def put_with_children(processes: ExitStack, process: subprocess.Popen[str]) -> subprocess.Popen[str]:
-    """End a process with the test, and its Java and Python children, which would live longer."""
+def kill_with_children_after_test(
+    processes: ExitStack, process: subprocess.Popen[str]
+) -> subprocess.Popen[str]:
+    """Kill a process when the test ends, with its Java and Python children, which would live on."""
     kill_after_test(processes, process)
 
     def end_children() -> None:
@@ -98,8 +101,10 @@ def seeds(folder: Path) -> list[int]:
 
 
 def without_times(report: str) -> str:
-    """Return a report without times and engines."""
-    # Timing also decides which worker repeats a run.
+    """Return a report without times, engines and repeated runs.
+
+    Timing decides which worker repeats a run.
+    """
     return re.sub(r"(?m)^(small: .*simulated seconds.*|(spark|process), .*|.* repeated.*)$", "", report)
 
 
@@ -107,7 +112,7 @@ GRID = ("--seeds", "0..40", "--vary", "acks=1,all")
 
 
 @pytest.fixture(scope="module")
-def by_processes(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[dict[str, Any]], str]:
+def results_of_processes(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[dict[str, Any]], str]:
     """Return the rows and the report of the grid from a pool of processes."""
     folder = tmp_path_factory.mktemp("processes")
     (folder / "small.yaml").write_text(SMALL, encoding="utf-8")
@@ -117,16 +122,16 @@ def by_processes(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[dict[st
 
 
 def test_embedded_spark_gives_the_same_rows_and_report_without_files_of_java(
-    processes: ExitStack, folder: Path, by_processes: tuple[list[dict[str, Any]], str]
+    processes: ExitStack, folder: Path, results_of_processes: tuple[list[dict[str, Any]], str]
 ) -> None:
-    """With any folder name. Spark SQL and the query on the page also agree with DuckDB."""
+    """The folder may have any name. Spark SQL and the documented query also agree with DuckDB."""
     out = "s[1]{a}"
     (folder / "tmp").mkdir()
     words = ("small.yaml", "--out", out, *GRID, "--engine", "spark", "--workers", "2")
     process = start(processes, folder, *words, TMPDIR=str(folder / "tmp"))
     report, stderr = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 1, stderr
-    expected_rows, expected_report = by_processes
+    expected_rows, expected_report = results_of_processes
     assert rows(folder / out) == expected_rows
     assert len(expected_rows) == 80
     assert {row["verdict"] for row in expected_rows} >= {"violated"}
@@ -200,12 +205,12 @@ def bare_python(folder: Path) -> str:
 
 
 def test_spark_connect_gives_the_same_rows(
-    processes: ExitStack, folder: Path, by_processes: tuple[list[dict[str, Any]], str]
+    processes: ExitStack, folder: Path, results_of_processes: tuple[list[dict[str, Any]], str]
 ) -> None:
     process = start(processes, folder, "small.yaml", "--out", "s", *GRID, "--remote", "local[2]")
     report, stderr = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 1, stderr
-    assert rows(folder / "s") == by_processes[0]
+    assert rows(folder / "s") == results_of_processes[0]
     assert "queried with DuckDB" in report
     assert f"harrow on Spark's executors: {compilation()[0]}\n" in stderr
 
@@ -271,7 +276,7 @@ def python_workers(process: subprocess.Popen[str]) -> list[int]:
     return [pid for pid, (parent, _) in process_table().items() if parent in daemons]
 
 
-def parts(folder: Path) -> int:
+def part_count(folder: Path) -> int:
     return len(list(folder.glob("s/runs/*/part-*.parquet")))
 
 
@@ -328,8 +333,8 @@ def test_executors_need_only_python_and_pyarrow_and_a_killed_one_costs_no_row(
         stderr=subprocess.PIPE,
         text=True,
     )
-    put_with_children(processes, process)
-    wait_for(lambda: parts(folder), process)
+    kill_with_children_after_test(processes, process)
+    wait_for(lambda: part_count(folder), process)
     executors = [
         p for p, command in descendants_of(process.pid).items() if "CoarseGrainedExecutorBackend" in command
     ]
@@ -343,7 +348,7 @@ def test_a_killed_driver_can_be_resumed_and_then_a_killed_python_worker_costs_no
 ) -> None:
     words = ("small.yaml", "--out", "s", *LONG, "--master", "local[2]")
     process = start(processes, folder, *words)
-    wait_for(lambda: parts(folder), process)
+    wait_for(lambda: part_count(folder), process)
     process.kill()
     process.communicate()
     done = seeds(folder / "s")
@@ -356,7 +361,7 @@ def test_a_killed_driver_can_be_resumed_and_then_a_killed_python_worker_costs_no
 
 def test_an_interrupt_keeps_finished_runs(processes: ExitStack, folder: Path) -> None:
     process = start(processes, folder, "small.yaml", "--out", "s", *LONG, "--master", "local[2]")
-    wait_for(lambda: parts(folder), process)
+    wait_for(lambda: part_count(folder), process)
     process.send_signal(signal.SIGINT)
     stdout, stderr = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 130, stderr
@@ -368,13 +373,13 @@ def test_an_interrupt_keeps_finished_runs(processes: ExitStack, folder: Path) ->
 
 def test_java_that_dies_ends_the_sweep_in_one_line(processes: ExitStack, linux: None, folder: Path) -> None:
     process = start(processes, folder, "small.yaml", "--out", "s", *LONG, "--master", "local[2]")
-    wait_for(lambda: parts(folder), process)
+    wait_for(lambda: part_count(folder), process)
     (java,) = [
         pid for pid, command in descendants_of(process.pid).items() if "org.apache.spark.deploy" in command
     ]
     os.kill(java, signal.SIGKILL)
     stdout, stderr = process.communicate(timeout=PATIENCE_S)
-    assert process.returncode == 1, stderr  # for what failed before
+    assert process.returncode == 1, stderr  # because some runs failed before Spark was lost
     assert "harrow: lost Spark: it no longer responds" in stderr
     assert "finished runs are written; to continue: harrow sweep" in stderr
     assert "Traceback" not in stderr
