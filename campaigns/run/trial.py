@@ -115,7 +115,7 @@ class _Strikes:
 
 
 @dataclass(frozen=True, slots=True)
-class _Attempt:
+class _TrialOutcome:
     """The parts of a run with a remedy that are compared with the first run.
 
     Transferring a whole result from another process would often take longer than the run.
@@ -137,10 +137,10 @@ def run_trial(plan: Plan, seed: int, workers: Workers) -> RunResult:
     return run_plan(plan, seed, check=workers.check)
 
 
-def _attempt(plan: Plan, seed: int, workers: Workers, *, run: RunOne[RunResult]) -> _Attempt:
+def _attempt(plan: Plan, seed: int, workers: Workers, *, run: RunOne[RunResult]) -> _TrialOutcome:
     result = run(plan, seed, workers)
     strikes = _Strikes(result)
-    return _Attempt(
+    return _TrialOutcome(
         verdict=result.verdict,
         faults=strikes.faults,
         overlaps=strikes.overlaps if result.timed_out_steps else {},
@@ -163,10 +163,10 @@ class Trials:
         self._run_one = partial(_attempt, run=run)
         self._runs_left = runs_max
         self._workers = workers
-        self._runs_ahead: dict[tuple[Remedy, int], RunAhead[_Attempt]] = {}
+        self._runs_ahead: dict[tuple[Remedy, int], RunAhead[_TrialOutcome]] = {}
         self._written_plan = WrittenPlan(first.plan)
         self._plans: dict[Remedy, Plan | None] = {}
-        self._attempts: dict[tuple[Remedy, int], _Attempt] = {}
+        self._attempts: dict[tuple[Remedy, int], _TrialOutcome] = {}
         self._strikes = _Strikes(first)
         waited_us = -(-first.waited_us // US_PER_SECOND) * US_PER_SECOND
         waits = any(step.when is not None for step in first.plan.script)
@@ -211,7 +211,7 @@ class Trials:
             self._plans[remedy] = self._written_plan.with_options(options_of(remedy)) if remedy else None
         return self._plans[remedy]
 
-    def _attempt(self, remedy: Remedy, limit_us: int) -> _Attempt | None:
+    def _attempt(self, remedy: Remedy, limit_us: int) -> _TrialOutcome | None:
         key = remedy, limit_us
         plan = self._bounded_plan(remedy, limit_us)
         if key not in self._attempts and plan is not None and self._runs_left > 0:
@@ -232,7 +232,7 @@ class Trials:
         )
 
     def _outcome(
-        self, attempt: _Attempt, rule: str, findings: Sequence[Finding], options: tuple[str, ...]
+        self, attempt: _TrialOutcome, rule: str, findings: Sequence[Finding], options: tuple[str, ...]
     ) -> Trial:
         damage_us = _damage_us(findings)
         needed_faults = {
@@ -258,7 +258,7 @@ class Trials:
         )
 
     def _no_proof(
-        self, attempt: _Attempt, rule: str, needed_faults: Collection[_StrikeKey], missing: Sequence[str]
+        self, attempt: _TrialOutcome, rule: str, needed_faults: Collection[_StrikeKey], missing: Sequence[str]
     ) -> str:
         """Return why a trial without the findings proves nothing; empty if it proves something."""
         judged = attempt.verdict.rules.get(rule)
@@ -278,7 +278,7 @@ class Trials:
         return min(map(_lacking_text, lacking)) if lacking else ""
 
 
-def _vain_wait_text(attempt: _Attempt) -> str:
+def _vain_wait_text(attempt: _TrialOutcome) -> str:
     """Describe the first condition that the script awaited in vain; empty if there is none."""
     return next(
         (f"the run waits in vain in step {step.number}: {step.missing}" for step in attempt.timed_out_steps),

@@ -3,7 +3,7 @@
 The internal topics are ``__consumer_offsets`` and ``__transaction_state``. The coordinator of a
 group or a transactional id is the leader of its partition. Coordinators write records as text: the
 key names the subject of the record, for example a group, and the value is JSON. As in Kafka, the
-log does not interpret these records.
+log does not interpret these records. Modelled on ``Topic.java``.
 """
 
 from functools import lru_cache

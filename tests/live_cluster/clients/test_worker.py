@@ -80,7 +80,7 @@ class FakeLibrary:
             committed=lambda names: dict.fromkeys(names, -1),
             poll=poll,
             commit=commit,
-            processed=lambda offsets: self.calls.append(f"processed {offsets}"),
+            set_processed=lambda offsets: self.calls.append(f"processed {offsets}"),
             close=self._close,
         )
 
