@@ -108,7 +108,12 @@ def compile_core(optimisation: str) -> None:
             source = Path("harrow") / path
             source.write_text(with_initialisers(source.read_text(encoding="utf-8")), encoding="utf-8")
         (library, *_) = mypycify(
-            ["--namespace-packages", "--explicit-package-bases", *(f"harrow/{path}" for path in compiled)],
+            [
+                *("--namespace-packages", "--explicit-package-bases"),
+                # Modules that stay plain do not fit the rewritten classes from which they derive.
+                "--follow-imports=silent",
+                *(f"harrow/{path}" for path in compiled),
+            ],
             opt_level=optimisation,
             debug_level="0",
             multi_file=True,
