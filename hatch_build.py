@@ -14,7 +14,7 @@ import shutil
 import sys
 import sysconfig
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Final, TypeGuard
@@ -89,31 +89,43 @@ def _defines_links(module: ast.Module) -> bool:
     )
 
 
+MYPY_OPTIONS: Final = (
+    *("--namespace-packages", "--explicit-package-bases"),
+    # Modules that stay plain do not fit the rewritten classes from which they derive.
+    "--follow-imports=silent",
+)
+
+
+def compiled_modules() -> dict[str, str]:
+    """Return the paths of the files to compile, with the names of their modules."""
+    paths = [file.relative_to(ROOT).as_posix() for pattern in CORE for file in sorted(ROOT.glob(pattern))]
+    return {path: _module(path) for path in paths if not stays_plain(ROOT / path)}
+
+
+def copy_sources(compiled: Collection[str], folder: Path) -> list[str]:
+    """Copy harrow into *folder*, rewrite the files to compile, and return their paths there."""
+    for room in ROOMS:
+        shutil.copytree(ROOT / room, folder / "harrow" / room, ignore=shutil.ignore_patterns("__pycache__"))
+    for path in compiled:
+        source = folder / "harrow" / path
+        source.write_text(with_initialisers(source.read_text(encoding="utf-8")), encoding="utf-8")
+    return [f"harrow/{path}" for path in compiled]
+
+
 def compile_core(optimisation: str) -> None:
     """Build the library and the list of its sources in the checkout."""
     from mypyc.build import mypycify  # noqa: PLC0415 - only compiling needs it
     from setuptools import Distribution  # noqa: PLC0415 - see above
 
-    paths = [file.relative_to(ROOT).as_posix() for pattern in CORE for file in sorted(ROOT.glob(pattern))]
-    compiled = {path: _module(path) for path in paths if not stays_plain(ROOT / path)}
+    compiled = compiled_modules()
     # Record the sources first: if one changes during the build, it must not count as compiled.
     lines = [
         compilation.source_line(ROOT, path, compiled.get(path, "")) for path in _with_imports(set(compiled))
     ]
     compilation.SOURCES.unlink(missing_ok=True)
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
-        for room in ROOMS:
-            shutil.copytree(ROOT / room, Path("harrow") / room, ignore=shutil.ignore_patterns("__pycache__"))
-        for path in compiled:
-            source = Path("harrow") / path
-            source.write_text(with_initialisers(source.read_text(encoding="utf-8")), encoding="utf-8")
         (library, *_) = mypycify(
-            [
-                *("--namespace-packages", "--explicit-package-bases"),
-                # Modules that stay plain do not fit the rewritten classes from which they derive.
-                "--follow-imports=silent",
-                *(f"harrow/{path}" for path in compiled),
-            ],
+            [*MYPY_OPTIONS, *copy_sources(compiled, Path(folder))],
             opt_level=optimisation,
             debug_level="0",
             multi_file=True,

@@ -12,6 +12,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+import mypy.api
 import pytest
 
 from harrow import compilation
@@ -22,7 +23,7 @@ from harrow.cluster_model import protocol
 from harrow.cluster_model.coordinators import protocol as coordinators_protocol
 from harrow.cluster_model.kraft import protocol as kraft_protocol
 from harrow.cluster_model.zookeeper.service.protocol import ZooKeeperRequest
-from hatch_build import CORE, stays_plain, with_initialisers
+from hatch_build import MYPY_OPTIONS, compiled_modules, copy_sources, stays_plain, with_initialisers
 from tests.cli.docs_pages import read_page
 from tests.library_swarm import library_swarm
 from tests.patience import PATIENCE_S
@@ -145,20 +146,28 @@ def test_the_example_rule_in_the_docs_stays_plain_without_a_declaration(tmp_path
 
 
 def test_all_kinds_of_links_of_the_core_are_in_plain_files() -> None:
-    paths = {path for pattern in CORE for path in ROOT.glob(pattern)}
-    compiled = {path.relative_to(ROOT).as_posix() for path in paths if not stays_plain(path)}
+    compiled = compiled_modules().keys()
     defining = {kind.phrase.__module__.removeprefix("harrow.").replace(".", "/") for kind in KINDS.values()}
     assert len(compiled) > 100
     assert len(defining) > 20
     assert {f"{name}.py" for name in defining} & compiled == set()
 
 
+def test_the_core_compiles_where_harrow_is_not_installed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """pip builds a wheel in an environment of its own, which contains no harrow."""
+    monkeypatch.chdir(tmp_path)
+    sources = copy_sources(compiled_modules(), tmp_path)
+    report, errors, status = mypy.api.run([*MYPY_OPTIONS, "--no-site-packages", *sources])
+    assert status == 0, report + errors
+
+
 def test_no_compiled_file_reads_annotations_which_compiled_functions_lack() -> None:
-    compiled = [path for pattern in CORE for path in ROOT.glob(pattern) if not stays_plain(path)]
     reading = [
         path
-        for path in compiled
-        if re.search(r"\b(__annotations__|get_type_hints)\b", path.read_text("utf-8"))
+        for path in compiled_modules()
+        if re.search(r"\b(__annotations__|get_type_hints)\b", (ROOT / path).read_text("utf-8"))
     ]
     assert reading == []
 
