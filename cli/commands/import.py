@@ -5,18 +5,15 @@ from dataclasses import replace
 
 import typer
 
-from harrow.campaigns.language.cluster_import import (
-    Fate,
-    ImportedLine,
-    described,
-    import_properties,
-)
-from harrow.campaigns.language.java_properties import properties_text
 from harrow.campaigns.language.loader import read_bytes
 from harrow.campaigns.language.problem import FileError, Problem
 from harrow.campaigns.language.spelling import printable
 from harrow.campaigns.language.yaml_positions import MAX_BYTES
 from harrow.campaigns.record.redaction import HIDDEN, sounds_secret, without_secrets
+from harrow.campaigns.sources.cluster_import import described
+from harrow.campaigns.sources.description import Fate, ImportedLine
+from harrow.campaigns.sources.java_properties import properties_text
+from harrow.campaigns.sources.kinds import import_texts
 from harrow.cli import exit_code
 from harrow.cli.console import message_console, say
 from harrow.cli.requests.authoring import ImportRequest
@@ -31,7 +28,7 @@ def session(request: ImportRequest) -> int:
     if too_large:
         raise FileError(too_large)
     files = [(file, properties_text(content)) for file, content in contents]
-    imported = import_properties(files, release=request.kafka, brokers=request.brokers)
+    imported = import_texts(files, release=request.kafka, brokers=request.brokers)
     write_new(request.cluster, imported.text)
     typer.echo(f"Kafka {imported.release}; {len(imported.lines)} lines")
     for fate in Fate:
@@ -45,5 +42,6 @@ def session(request: ImportRequest) -> int:
 
 def _without_secret(line: ImportedLine) -> ImportedLine:
     """Return a line whose value may be printed, for example into the log of a CI job."""
-    value = HIDDEN if sounds_secret(line.name) else without_secrets(line.value)
-    return replace(line, value=value)
+    entry = line.entry
+    value = HIDDEN if sounds_secret(entry.name) else without_secrets(entry.value)
+    return replace(line, entry=entry._replace(value=value))

@@ -2,10 +2,12 @@
 
 import pytest
 
-from harrow.campaigns.language.cluster_import import Fate, Imported, import_properties
 from harrow.campaigns.language.kafka_settings import kafka_has, releases_with
 from harrow.campaigns.language.loader import CampaignError, load_text
 from harrow.campaigns.language.plan import Plan
+from harrow.campaigns.sources.cluster_import import Imported
+from harrow.campaigns.sources.description import Fate
+from harrow.campaigns.sources.kinds import import_texts
 from harrow.cluster_model.release.profiles import RELEASES
 from harrow.cluster_model.settings import SETTINGS
 
@@ -33,11 +35,11 @@ def plan_on(imported: Imported) -> Plan:
 
 
 def fates(imported: Imported) -> dict[tuple[int, str], Fate]:
-    return {(line.line, line.name): line.fate for line in imported.lines}
+    return {(line.entry.line, line.entry.name): line.fate for line in imported.lines}
 
 
 def test_every_line_of_a_source_ends_in_one_of_four_lists() -> None:
-    imported = import_properties([("server.properties", SERVER)], release="3.9")
+    imported = import_texts([("server.properties", SERVER)], release="3.9")
     assert fates(imported) == {
         (2, "broker.id"): Fate.TAKEN,
         (3, "broker.rack"): Fate.LACKING,
@@ -72,7 +74,7 @@ def test_several_files_are_a_broker_each_with_what_differs() -> None:
             *("min.insync.replicas=2", "request.timeout.ms=9000"),
         )
         files.append((f"{number}.properties", "\n".join(lines)))
-    imported = import_properties(files)
+    imported = import_texts(files)
     plan = plan_on(imported)
     own = [(broker.id, broker.rack, dict(broker.settings)) for broker in plan.cluster.brokers]
     assert own == [
@@ -90,7 +92,7 @@ def test_the_settings_of_clients_are_taken_over_unless_they_would_reach_others()
     producer = (
         "bootstrap.servers=b:9092\nacks=all\nlinger.ms=20\nrequest.timeout.ms=1000\ntransactional.id=t\n"
     )
-    imported = import_properties([("producer.properties", producer)])
+    imported = import_texts([("producer.properties", producer)])
     assert plan_on(imported).producers[0].settings == {"acks": "all", "linger.ms": 20}
     assert [line.fate for line in imported.lines] == [
         Fate.UNAFFECTED,
@@ -105,24 +107,26 @@ def test_nothing_is_taken_over_from_a_controller_in_which_it_differs_from_the_br
     common = "controller.quorum.voters=9@c:1\nnum.io.threads=4\n"
     broker = f"node.id=1\nprocess.roles=broker\n{common}num.network.threads=2\n"
     controller = f"node.id=9\nprocess.roles=controller\n{common}num.network.threads=7\n"
-    imported = import_properties([("b", broker), ("c", controller)], brokers=1)
+    imported = import_texts([("b", broker), ("c", controller)], brokers=1)
     plan = plan_on(imported)
     assert plan.cluster.settings == {"num.io.threads": 4, "num.network.threads": 2}
     assert [broker.id for broker in plan.cluster.brokers] == [1]
     assert (plan.cluster.voters, plan.cluster.combined) == (1, False)
-    others = [(line.file, line.name, line.fate) for line in imported.lines if line.fate != Fate.TAKEN]
+    others = [
+        (line.entry.file, line.entry.name, line.fate) for line in imported.lines if line.fate != Fate.TAKEN
+    ]
     assert others == [("c", "node.id", Fate.UNAFFECTED), ("c", "num.network.threads", Fate.LACKING)]
 
 
 def test_a_wrong_value_has_its_place() -> None:
     with pytest.raises(CampaignError, match=r"server.properties:1:1: node.id: expected a whole number"):
-        import_properties([("server.properties", "node.id=${ID}\nnum.io.threads=1\n")])
+        import_texts([("server.properties", "node.id=${ID}\nnum.io.threads=1\n")])
     with pytest.raises(CampaignError, match=r"1.properties, 2.properties: duplicate broker 1"):
-        import_properties([("1.properties", "node.id=1\n"), ("2.properties", "node.id=1\n")])
+        import_texts([("1.properties", "node.id=1\n"), ("2.properties", "node.id=1\n")])
     with pytest.raises(CampaignError, match=r"server.properties:2:1: num.io.threads: "):
-        import_properties([("server.properties", "broker.id=1\nnum.io.threads=many\n")])
-    with pytest.raises(CampaignError, match="no setting of a broker, a producer or a consumer"):
-        import_properties([("notes.txt", "hello world\n")])
+        import_texts([("server.properties", "broker.id=1\nnum.io.threads=many\n")])
+    with pytest.raises(CampaignError, match="nothing about a cluster"):
+        import_texts([("notes.txt", "hello world\n")])
 
 
 @pytest.mark.parametrize(
@@ -142,21 +146,21 @@ def test_a_wrong_value_has_its_place() -> None:
 )
 def test_a_value_that_kafka_or_the_model_refuses_has_its_file_and_line(line: str) -> None:
     with pytest.raises(CampaignError) as refused:
-        import_properties([("s.properties", f"min.insync.replicas=2\n{line}\n")])
+        import_texts([("s.properties", f"min.insync.replicas=2\n{line}\n")])
     (problem,) = refused.value.problems
     assert str(problem).startswith(f"s.properties:2:1: {line.partition('=')[0]}: ")
     assert len(str(problem)) < 250
 
 
 def test_numbers_are_read_as_java_reads_them() -> None:
-    imported = import_properties([("s", "node.id=007\nmin.insync.replicas=+2\nlog.retention.hours=-1\n")])
+    imported = import_texts([("s", "node.id=007\nmin.insync.replicas=+2\nlog.retention.hours=-1\n")])
     plan = plan_on(imported)
     assert plan.cluster.brokers[0].id == 7
     assert plan.cluster.settings == {"min.insync.replicas": 2, "log.retention.ms": -1}
 
 
 def test_a_broker_whose_id_kafka_generates_gets_one_from_0_on() -> None:
-    imported = import_properties([("s", "broker.id=-1\nzookeeper.connect=z:2181\n")], brokers=2)
+    imported = import_texts([("s", "broker.id=-1\nzookeeper.connect=z:2181\n")], brokers=2)
     assert [broker.id for broker in plan_on(imported).cluster.brokers] == [0, 1]
     assert fates(imported)[1, "broker.id"] == Fate.LACKING
 
@@ -171,8 +175,8 @@ def test_a_broker_whose_id_kafka_generates_gets_one_from_0_on() -> None:
 )
 def test_settings_of_the_other_way_to_keep_metadata_are_not_taken_over(release: str, taken: set[str]) -> None:
     text = "node.id=4\nprocess.roles=broker\ncontroller.quorum.voters=1@a:9093\nzookeeper.connect=z:2181\n"
-    imported = import_properties([("s", text)], release=release, brokers=1)
-    assert {line.name for line in imported.lines if line.fate == Fate.TAKEN} == taken
+    imported = import_texts([("s", text)], release=release, brokers=1)
+    assert {line.entry.name for line in imported.lines if line.fate == Fate.TAKEN} == taken
     (broker,) = plan_on(imported).cluster.brokers
     assert broker.id == (4 if "node.id" in taken else 0)
     assert ("kraft" in imported.text) == ("process.roles" in taken)
@@ -185,8 +189,8 @@ def test_a_setting_is_taken_over_only_if_all_clients_of_a_kind_have_that_value(s
         "consumer": ("auto.commit.interval.ms=5\n", ("max.poll.records=7\n", "max.poll.records=8\n", "")),
     }[scope]
     for other in differs[1:]:
-        imported = import_properties([("one", same + differs[0]), ("two", same + other)])
-        taken = {line.name for line in imported.lines if line.fate == Fate.TAKEN}
+        imported = import_texts([("one", same + differs[0]), ("two", same + other)])
+        taken = {line.entry.name for line in imported.lines if line.fate == Fate.TAKEN}
         assert taken == {same.partition("=")[0]}
         assert differs[0].partition("=")[0] not in imported.text
         assert plan_on(imported).producers

@@ -2,8 +2,8 @@
 
 import pytest
 
-from harrow.campaigns.language.java_properties import properties_of, properties_text
 from harrow.campaigns.language.problem import CampaignError
+from harrow.campaigns.sources.java_properties import properties_of, properties_text
 
 
 def read(text: str) -> list[tuple[int, str, str]]:

@@ -1,0 +1,1 @@
+"""Makes cluster files from other descriptions of a cluster."""

@@ -1,0 +1,166 @@
+"""Decides what becomes of each line of a source that sets something."""
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Final
+
+from harrow.campaigns.language.kafka_settings import (
+    hidden_without,
+    is_without_effect,
+    kafka_has,
+    releases_with,
+)
+from harrow.campaigns.language.literals import LiteralError, setting_value, whole_number
+from harrow.campaigns.language.problem import Problem
+from harrow.campaigns.language.spelling import listed
+from harrow.campaigns.sources.description import Entry, Fate, ImportedLine
+from harrow.cluster_model.settings import BROKER, CONSUMER, INT_MAX, PRODUCER, SETTINGS, Value, scopes_of
+
+OTHER_UNITS: Final = {
+    "log.retention.minutes": ("log.retention.ms", 60_000),
+    "log.retention.hours": ("log.retention.ms", 3_600_000),
+    "log.roll.hours": ("log.roll.ms", 3_600_000),
+}
+"""Settings in other units, each with the setting in milliseconds that overrides it in Kafka, and
+the number of milliseconds of its unit."""
+_TIME_UNITS: Final = ("ms", "seconds")
+_SINGLE_CLIENT_SETTINGS: Final = ("transactional.id", "group.id", "group.instance.id", "client.rack")
+"""Settings that tell one client from another."""
+_WORST_FIRST: Final = (Fate.LACKING, Fate.TAKEN, Fate.UNAFFECTED, Fate.UNKNOWN)
+"""Which fate counts if a line holds for several brokers, and they differ."""
+
+
+class SettingLines:
+    """Reads settings, and collects the fates of their lines, and the problems in them."""
+
+    def __init__(self, release: str, decided: Sequence[ImportedLine]) -> None:
+        self.problems: list[Problem] = []
+        self._release = release
+        self._lines = list(decided)
+
+    def lines(self) -> Iterator[ImportedLine]:
+        """Yield each line once, even if several brokers have it."""
+        fates: dict[Entry, ImportedLine] = {}
+        for line in self._lines:
+            known = fates.setdefault(line.entry, line)
+            if _WORST_FIRST.index(line.fate) < _WORST_FIRST.index(known.fate):
+                fates[line.entry] = line
+        yield from fates.values()
+
+    def note(self, entry: Entry, fate: Fate, note: str = "") -> None:
+        """Note what became of a line."""
+        self._lines.append(ImportedLine(entry=entry, fate=fate, note=note))
+
+    def refuse(self, entry: Entry, message: object) -> None:
+        """Report a wrong value."""
+        self.problems.append(Problem(entry.file, entry.line, 1, f"{entry.name}: {message}"))
+
+    def not_taken(self, is_meant: Callable[[Entry], bool], note: str) -> None:
+        """Correct the fate of lines that were to be taken over."""
+        self._lines = [
+            replace(line, fate=Fate.LACKING, note=note)
+            if line.fate == Fate.TAKEN and is_meant(line.entry)
+            else line
+            for line in self._lines
+        ]
+
+    def settings(
+        self, scope: str, entries: Sequence[Entry], is_special: Callable[[Entry], bool] = lambda _: False
+    ) -> dict[str, Value]:
+        """Return the settings of a broker, a topic or a client for the cluster file.
+
+        Lines that *is_special* accepts are left to it.
+        """
+        last = {entry.name: entry for entry in entries}
+        settings: dict[str, Value] = {}
+        for entry in entries:
+            if (later := last[entry.name]) is not entry:
+                place = f"line {later.line}" if later.file == entry.file else f"{later.file}:{later.line}"
+                self.note(entry, Fate.UNAFFECTED, f"{place} sets it again")
+            elif not is_special(entry):
+                self._import(scope, entry, last, settings)
+        return settings
+
+    def _import(
+        self, scope: str, entry: Entry, given: Mapping[str, Entry], settings: dict[str, Value]
+    ) -> None:
+        name = entry.name
+        if self._is_in_other_unit(scope, name):
+            exact, factor = OTHER_UNITS[name]
+            winner = next((other for other in _finer(name) if other in given), None)
+            if winner is not None:
+                self.note(entry, Fate.UNAFFECTED, f"{winner} is set")
+            elif (number := self._parsed(scope, entry, exact)) is not None:
+                settings[exact] = number * factor if isinstance(number, int) and number > 0 else number
+                self.note(entry, Fate.TAKEN, f"as {exact}")
+        elif (scope, name) not in SETTINGS or not SETTINGS[scope, name].exists_in(self._release):
+            self._note_unmodelled(scope, entry)
+        elif scope in (PRODUCER, CONSUMER) and (reason := _only_for_one_client(name)):
+            self.note(entry, Fate.LACKING, reason)
+        elif (value := self._parsed(scope, entry, name)) is not None:
+            settings[name] = value
+            self.note(entry, Fate.TAKEN)
+
+    def _is_in_other_unit(self, scope: str, name: str) -> bool:
+        return scope == BROKER and name in OTHER_UNITS and kafka_has(scope, name, self._release)
+
+    def _parsed(self, scope: str, entry: Entry, name: str) -> Value | None:
+        setting = SETTINGS[scope, name]
+        text = number_text(entry.value)
+        try:
+            if entry.name in OTHER_UNITS:
+                return whole_number(-1, INT_MAX)(text)
+            if setting.kind in _TIME_UNITS:
+                return whole_number(setting.minimum, setting.maximum)(text)
+            return setting_value(setting, text)
+        except LiteralError as error:
+            self.refuse(entry, error)
+            return None
+
+    def _note_unmodelled(self, scope: str, entry: Entry) -> None:
+        name = entry.name
+        if kafka_has(scope, name, self._release):
+            if is_without_effect(name):
+                self.note(entry, Fate.UNAFFECTED)
+            else:
+                self.note(entry, Fate.LACKING, hidden_without(name))
+        elif name.startswith("listener.name."):
+            self.note(entry, Fate.UNAFFECTED)
+        else:
+            marked = "Kafka reads the byte order mark as part of the name" if name[:1] == "\ufeff" else ""
+            self.note(entry, Fate.UNKNOWN, marked or note_on_releases(name, scope))
+
+
+def number_text(text: str) -> str:
+    """Return a number as campaigns write it: Java also reads ``+1`` and ``007``."""
+    return str(int(text)) if re.fullmatch(r"[+-]?[0-9]{1,19}", text) else text
+
+
+def exact_name(name: str) -> str:
+    """Return the setting in milliseconds instead of the same in another unit."""
+    return OTHER_UNITS[name][0] if name in OTHER_UNITS else name
+
+
+def note_on_releases(name: str, scope: str) -> str:
+    """Return a note on where else Kafka has a setting that the release lacks in this scope."""
+    releases = releases_with(name, (scope,))
+    if releases:
+        return f"Kafka {listed(releases)} has it"
+    return "" if not releases_with(name) else f"it is not a {scope}'s setting"
+
+
+def _finer(name: str) -> list[str]:
+    """Return the settings that override a setting in another unit, the strongest first."""
+    exact, factor = OTHER_UNITS[name]
+    finer = [other for other, (same, unit) in OTHER_UNITS.items() if same == exact and unit < factor]
+    return [exact, *finer]
+
+
+def _only_for_one_client(name: str) -> str:
+    """Return why a cluster file cannot have a client's setting; empty if it can."""
+    if name in _SINGLE_CLIENT_SETTINGS:
+        return "it would hold for every client: write it in the campaign's own"
+    if {PRODUCER, CONSUMER} <= set(scopes_of(name)):
+        return "it would hold for producers and consumers: write it in the campaign's own"
+    return ""
