@@ -8,6 +8,7 @@ for a missing extra, `typer.BadParameter` for options that contradict each other
 
 import gc
 import os
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import import_module
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from harrow.cli.ci.suite import Suite
 
 JSON: Final = "json"
+HTML: Final = "html"
 JUNIT: Final = "junit"
 GITHUB: Final = "github"
 CI_FORMATS: Final = frozenset({JUNIT, GITHUB})
@@ -100,6 +102,12 @@ def need_writable(folder: Path) -> None:
         raise Refusal(f"nothing was run: {place} cannot be written: {error.strerror or error}") from None
 
 
+def need_file_for_page(request: CommandRequest) -> None:
+    """Refuse to print an HTML page on a terminal."""
+    if request.output_format == HTML and request.output is None and sys.stdout.isatty():
+        raise Refusal("an HTML page is for a browser: write it to a file, as in -o page.html (or -o -)")
+
+
 def write_new(path: Path, text: str) -> None:
     """Write a file, but refuse to overwrite an existing one."""
     from harrow.campaigns.record.whole_file import whole_file
@@ -159,14 +167,21 @@ def publish(
     suites: Callable[[], Sequence["Suite"]],
     noun: str,
     show: Callable[[Console], None],
+    texts: Mapping[str, Callable[[], str]] | None = None,
 ) -> None:
-    """Write a result in the format of the request. *noun* says what a suite is, such as "run"."""
+    """Write a result in the format of the request. *noun* says what a suite is, such as "run".
+
+    *texts* returns the whole output of further formats, such as a page.
+    """
     with data(request) as console, junit_file(request) as write_junit:
         write_junit(suites)
         if request.output_format == JSON:
             write_json(console, document())
         elif request.output_format in CI_FORMATS:
             write_suites(console, request, suites(), noun)
+        elif texts is not None and request.output_format in texts:
+            console.file.write(texts[request.output_format]())
+            console.file.flush()
         else:
             show(console)
 

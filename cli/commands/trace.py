@@ -1,6 +1,5 @@
 """`harrow trace`: reads a recorded run, selects a part of its story, and prints it."""
 
-import sys
 from collections.abc import Sequence
 from typing import Final
 
@@ -26,7 +25,7 @@ from harrow.cli import exit_code
 from harrow.cli.console import message_console, say, show
 from harrow.cli.interrupts import Interrupts
 from harrow.cli.requests.results import TraceRequest
-from harrow.cli.session import Refusal, data
+from harrow.cli.session import Refusal, data, need_file_for_page
 from harrow.cli.text import Text
 from harrow.cluster_model.lazy_dataclass import dataclass
 
@@ -69,8 +68,7 @@ def _window(request: TraceRequest) -> Window:
     if request.record is not None and request.around is not None:
         raise Refusal("--record and --around exclude each other: give one of them")
     if request.output_format == "html":
-        if request.output is None and sys.stdout.isatty():
-            raise Refusal("an HTML page is for a browser: write it to a file, as in -o run.html (or -o -)")
+        need_file_for_page(request)
         if request.around or request.record:
             raise Refusal("an HTML page has the whole story: search the page for records and findings")
     window = Window(from_us=_time("--from", request.begin), to_us=_time("--to", request.end))

@@ -1,1 +1,1 @@
-"""The HTML page that shows a run."""
+"""HTML pages: of a run, and of reports."""

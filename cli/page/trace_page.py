@@ -2,13 +2,13 @@
 
 import json
 from html import escape
-from importlib.resources import files
 from typing import Any, Final
 
 from harrow.campaigns.story.trace_page_data import page_data
 from harrow.campaigns.story.trace_selection import Window
 from harrow.campaigns.story.trace_story import TraceStory
-from harrow.campaigns.version import version
+from harrow.cli.page.frame import filled, page, resource
+from harrow.cli.page.markup import Markup
 
 _IN_SCRIPT: Final = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\x7f": "\\u007f"}
 """JSON escapes for characters that could end a script or begin a comment in it, and for DEL.
@@ -20,21 +20,12 @@ replace it with an escape that is not JSON.
 
 def trace_page(story: TraceStory, window: Window) -> str:
     """Return the page of a story, with only the events in *window*."""
-    page = files("harrow.cli.page")
     parts = {
-        "version": escape(version()),
         "title": escape(story.name),
-        "css": page.joinpath("trace.css").read_text(encoding="utf-8"),
-        "js": page.joinpath("trace.js").read_text(encoding="utf-8"),
+        "js": resource("trace.js"),
         "data": embedded(page_data(story, window)),
     }
-    # The template is read once, so that a value that looks like a placeholder is not replaced.
-    template = page.joinpath("trace.html").read_text(encoding="utf-8").split("{{")
-    pieces = [template[0]]
-    for piece in template[1:]:
-        name, _, rest = piece.partition("}}")
-        pieces += [parts[name], rest]
-    return "".join(pieces)
+    return page(story.name, "trace.css", Markup(filled("trace.html", parts)), has_scripts=True)
 
 
 def embedded(data: Any) -> str:

@@ -39,7 +39,9 @@ EVENT_STYLES: Final = {
 }
 """The colour of the events of each story topic."""
 
-_MARKS: Final = {HELD: "✓", PERMITTED: "~", VIOLATED: "✗", INCONCLUSIVE: "?", SKIPPED: "-"}
+MARKS: Final = {HELD: "✓", PERMITTED: "~", VIOLATED: "✗", INCONCLUSIVE: "?", SKIPPED: "-"}
+"""The sign of each status, so that colour is never alone."""
+
 _ASCII_MARKS: Final = {HELD: "+", PERMITTED: "~", VIOLATED: "x", INCONCLUSIVE: "?", SKIPPED: "-"}
 INDENT: Final = 6
 _PROBES_SHOWN: Final = 3
@@ -47,7 +49,7 @@ _PROBES_SHOWN: Final = 3
 
 def marks(console: Console) -> Mapping[str, str]:
     """Return, for each status, a sign that the console can show."""
-    return _MARKS if is_unicode(console) else _ASCII_MARKS
+    return MARKS if is_unicode(console) else _ASCII_MARKS
 
 
 def indented(renderable: RenderableType | str, left: int = INDENT, style: str = "") -> Padding:

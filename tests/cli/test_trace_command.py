@@ -90,7 +90,7 @@ def test_a_page_goes_to_a_pipe_but_not_to_a_terminal(
     assert ended.stdout == (folder / "run.html").read_text(encoding="utf-8")
     code, shown = on_terminal(*arguments)
     assert code == 2
-    assert "-o run.html" in shown
+    assert "-o page.html" in shown
     assert "<html" not in shown
 
 
