@@ -3,6 +3,11 @@
 from typing import Final
 
 EXAMPLES: Final = {
+    "assess": (
+        ("harrow assess shop.yaml", "see what your settings survive"),
+        ("harrow assess shop.yaml --set acks=1", "see what another setting would survive"),
+        ("harrow assess shop.yaml --fault-model ours.yaml", "add a fault model of your own"),
+    ),
     "run": (
         ("harrow run loss-by-hw-truncation --verbose", "run a library campaign, and print all details"),
         ("harrow run unclean-election --watch", "watch the cluster while the run is played back"),

@@ -70,9 +70,10 @@ class BrokerMarker(Marker):
     """A broker: its id, or ``any``, ``controller``, ``leader of t-0``, ``follower of t-0``.
 
     Some values mean several brokers, and the fault strikes them all: ``all``, ``leaders of t``,
-    ``followers of t-0``, ``rack a``, ``random 2``, ``50%``, or a list. A fault of processes or
-    links can also strike a server of ZooKeeper (``zookeeper-1``, ``leader of zookeeper``,
-    ``follower of zookeeper``, ``followers of zookeeper``) or a controller of KRaft
+    ``followers of t-0``, ``rack a``, ``random 2``, ``50%``, or a list. A partition or a rack can
+    be drawn when the fault strikes: ``leader of any``, ``followers of any``, ``rack any``. A fault
+    of processes or links can also strike a server of ZooKeeper (``zookeeper-1``, ``leader of
+    zookeeper``, ``follower of zookeeper``, ``followers of zookeeper``) or a controller of KRaft
     (``controller-3000``, ``leader of quorum``, ``follower of quorum``, ``followers of quorum``).
     """
 

@@ -1,4 +1,7 @@
-"""Finds campaign files by their path, by their folder, or by their name in the library."""
+"""Finds campaign files by their path, by their folder, or by the name under which they ship.
+
+Two folders ship: the library, and the fault models by which `harrow assess` judges a cluster.
+"""
 
 import atexit
 from contextlib import ExitStack
@@ -19,8 +22,18 @@ def library_names() -> list[str]:
     return sorted(_library())
 
 
+def fault_model_names() -> list[str]:
+    """Return the sorted names of the fault models that ship."""
+    return sorted(_fault_models())
+
+
+def shipped_names() -> list[str]:
+    """Return the sorted names of all campaigns that ship."""
+    return sorted(_shipped())
+
+
 def resolve(argument: str) -> list[Path]:
-    """Return the sorted campaign files that a path, a folder or a library name refers to.
+    """Return the sorted campaign files that a path, a folder or a shipped name refers to.
 
     Raises:
         CampaignError: There are no such files.
@@ -29,23 +42,23 @@ def resolve(argument: str) -> list[Path]:
     if not argument:
         return _fail(argument, "the name of a campaign is empty")
     path = Path(argument)
-    in_library = _library().get(argument)
+    shipped = _shipped().get(argument)
     try:
         if path.is_dir():
             campaigns = sorted(file for file in path.iterdir() if _is_campaign(file))
-            if campaigns or in_library is None:
+            if campaigns or shipped is None:
                 return campaigns or _fail(argument, "the folder has no campaign files (*.yaml)")
         elif path.exists():
             return [path]
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         return _fail(argument, f"cannot be read: {reason}")
-    if in_library is not None:
-        return [in_library]
+    if shipped is not None:
+        return [shipped]
     if argument.endswith(_SUFFIXES) or len(path.parts) > 1:
         return _fail(argument, "no such file or folder")
-    hint = suggestion(argument, library_names())
-    return _fail(argument, f"no file, folder or campaign of the library is called {quoted(argument)}{hint}")
+    hint = suggestion(argument, shipped_names())
+    return _fail(argument, f"no file, folder or campaign that ships is called {quoted(argument)}{hint}")
 
 
 def _fail(argument: str, message: str) -> list[Path]:
@@ -56,13 +69,25 @@ def _is_campaign(path: Path) -> bool:
     return path.suffix in _SUFFIXES and not path.name.startswith(".") and path.is_file()
 
 
-@cache
-def _library() -> dict[str, Path]:
-    """Return the campaigns of the library by name.
+def _shipped() -> dict[str, Path]:
+    return {**_library(), **_fault_models()}
 
-    If harrow runs from a zip file, the library is unpacked until the process exits.
+
+def _library() -> dict[str, Path]:
+    return _campaigns_in("library")
+
+
+def _fault_models() -> dict[str, Path]:
+    return _campaigns_in("fault_models")
+
+
+@cache
+def _campaigns_in(name: str) -> dict[str, Path]:
+    """Return the campaigns of a folder that ships, by name.
+
+    If harrow runs from a zip file, the folder is unpacked until the process exits.
     """
-    folder = files("harrow.campaigns") / "library"
+    folder = files("harrow.campaigns") / name
     if not folder.is_dir():
         return {}
     root = folder if isinstance(folder, Path) else _unpacked(folder)
@@ -75,7 +100,14 @@ def _unpacked(folder: Traversable) -> Path:
     until_exit = ExitStack()
     atexit.register(until_exit.close)
     unpacked = until_exit.enter_context(temporary_folder())
-    for file in folder.iterdir():
-        if file.is_file():
-            (unpacked / file.name).write_bytes(file.read_bytes())
+    _copy(folder, unpacked)
     return unpacked
+
+
+def _copy(folder: Traversable, into: Path) -> None:
+    for item in folder.iterdir():
+        if item.is_dir():
+            (into / item.name).mkdir()
+            _copy(item, into / item.name)
+        else:
+            (into / item.name).write_bytes(item.read_bytes())

@@ -304,7 +304,7 @@ def broker_reference(text: str) -> int | str:
         return broker_id(words)
     raise LiteralError(
         f"{quoted(text)} is not a broker: write an id, `any`, `controller`, `leader of t-0`, `follower of t-0`, "
-        "`all`, `leaders of t`, `followers of t-0`, `rack a`, `random 2`, `50%`, `zookeeper-1`, `leader of zookeeper`, "
+        "`all`, `leaders of t`, `followers of t-0`, `leader of any`, `rack a`, `rack any`, `random 2`, `50%`, `zookeeper-1`, `leader of zookeeper`, "
         "`controller-3000`, `leader of quorum` or a list of these"
     )
 

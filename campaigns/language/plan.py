@@ -362,6 +362,7 @@ class Plan:
 
     campaign: str = described("The campaign's name.", key="")
     variant: str | None = described("The variant's name.", default=None, key="")
+    title: str = described("The campaign in a few words.", default="", shrinks=False)
     description: str = described("What happens and why.", default="", shrinks=False)
     # The expectations are written for this release, so a run on another release may miss them.
     written_for: str | None = described(
@@ -544,7 +545,7 @@ def _digest(same: SamePlan) -> str:
 
 
 _TEXTS_FOR_READERS = frozenset(
-    {"description", "note", "line", "variant", "found", "written_for", "written_release"}
+    {"title", "description", "note", "line", "variant", "found", "written_for", "written_release"}
 )
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import typer
 
-from harrow.campaigns.language.library_index import library_names, resolve
+from harrow.campaigns.language.library_index import resolve, shipped_names
 from harrow.campaigns.language.loader import Campaign, CampaignError, check_cluster_file, load_campaign
 from harrow.campaigns.language.plan import Plan
 from harrow.campaigns.language.problem import ClusterFileGivenError, Problem, UnsuitedError
@@ -115,8 +115,8 @@ def _relative(path: Path) -> Path:
 
 
 def _short_name(path: Path) -> str:
-    """Return the name of a campaign if it is in the library, and otherwise its path."""
-    if path.stem in library_names() and resolve(path.stem)[0].resolve() == path.resolve():
+    """Return the name of a campaign that ships, and the path of any other."""
+    if path.stem in shipped_names() and resolve(path.stem)[0].resolve() == path.resolve():
         return path.stem
     return str(path)
 

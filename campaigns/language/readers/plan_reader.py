@@ -61,6 +61,7 @@ def read_plan(draft: Draft, campaign: str, variants: Collection[str]) -> Plan:
         campaign=campaign,
         cluster=cluster.spec,
         variant=draft.variant,
+        title=" ".join((body.get("title") or "").split()),
         description=(body.get("description") or "").strip(),
         behaviours=switches_of(body),
         **clients,

@@ -1,7 +1,7 @@
 """Checks references to the names that a campaign defines: brokers, partitions, clients."""
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, Final
 
 from harrow.campaigns.language import literals
 from harrow.campaigns.language.part import Part
@@ -19,6 +19,8 @@ from harrow.cluster_model.topology import (
 from harrow.faults.actions import AddPartitions
 from harrow.faults.clients import ALL, ANY
 from harrow.faults.link_ends import GROUPS, ZOOKEEPER
+
+_RACKS_MIN: Final = 2
 
 
 class References:
@@ -178,7 +180,15 @@ class References:
             self.broker(part, reference)
             return
         noun, name = literals.name_in(reference)
-        if noun == "partition":
+        if noun == "rack" and name == ANY:
+            if len(self._racks) < _RACKS_MIN and self._checks_brokers:
+                there = (
+                    f"all brokers are in rack {listed(self._racks)}"
+                    if self._racks
+                    else "no broker has a rack"
+                )
+                self._draft.problem(part, f"`rack any` chooses among several racks, but {there}")
+        elif noun == "partition" and name != ANY:
             self.partition(part, name)
         elif noun == "topic" and name not in self._topics and self._checks_partitions:
             self._draft.unknown(part, noun, name, self._topics, defined=self._topics_place)

@@ -56,7 +56,7 @@ def document(plan: Plan) -> Rows:
     )
     behaviours = sections.pop("behaviours")
     rows = Rows(name=plan.campaign)
-    for key in ("description", "kafka"):
+    for key in ("title", "description", "kafka"):
         if key in sections:
             rows[key] = sections.pop(key)
     rows |= {"behaviours": behaviours, "settings": shared.rows(), **sections}

@@ -6,11 +6,12 @@ from math import ceil
 from harrow.campaigns.run.targets.target import Target
 from harrow.cluster_model.sim.choices import Stream, pick
 from harrow.cluster_model.topology import FIRST_ZOOKEEPER_ID, ClusterSpec, quorum_counterpart
+from harrow.faults.clients import ANY
 from harrow.faults.link_ends import ZOOKEEPER
 
 
 class BrokerReferences:
-    """Resolves references such as ``leader of t-0``, ``rack a`` and ``random 2``."""
+    """Resolves references such as ``leader of t-0``, ``rack any`` and ``random 2``."""
 
     def __init__(self, target: Target, cluster: ClusterSpec, stream: Stream) -> None:
         self._target = target
@@ -32,7 +33,7 @@ class BrokerReferences:
                 yield counterpart
             return
         word, _, rest = str(reference).partition(" ")
-        if word == "any":
+        if word == ANY:
             yield from self._random(1)
         elif word == "random":
             yield from self._random(int(rest))
@@ -44,13 +45,20 @@ class BrokerReferences:
             controller = self._target.observer.controller()
             yield from () if controller is None else (controller,)
         elif word == "rack":
-            yield from (broker.id for broker in self._cluster.brokers if broker.rack == rest)
+            yield from self._in_rack(rest)
         else:
             yield from self._with_role(word, rest.removeprefix("of "))
 
     @property
     def _brokers(self) -> tuple[int, ...]:
         return self._target.environment.broker_ids()
+
+    def _in_rack(self, name: str) -> Iterator[int]:
+        brokers = self._cluster.brokers
+        if name == ANY:
+            racks = tuple(dict.fromkeys(broker.rack for broker in brokers if broker.rack is not None))
+            name = pick(self._stream, racks)
+        yield from (broker.id for broker in brokers if broker.rack == name)
 
     def _random(self, count: int) -> Iterator[int]:
         remaining = list(self._brokers)
@@ -72,7 +80,9 @@ class BrokerReferences:
             if leader is not None:
                 yield from self._members_with_role(role, leader, observer.quorum())
             return
-        partitions: tuple[str, ...] = (name,)
+        partitions: tuple[str, ...] = (
+            pick(self._stream, self._target.partition_names()) if name == ANY else name,
+        )
         if role == "leaders":
             partitions = tuple(p for p in self._target.partition_names() if p.rpartition("-")[0] == name)
         for partition in partitions:

@@ -24,14 +24,14 @@ def library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     working_folder.mkdir()
     monkeypatch.chdir(working_folder)
     monkeypatch.setattr(library_index, "files", lambda _: package)
-    library_index._library.cache_clear()
+    library_index._campaigns_in.cache_clear()
     return folder
 
 
 @pytest.fixture(autouse=True)
 def _forget_library() -> object:
     yield
-    library_index._library.cache_clear()
+    library_index._campaigns_in.cache_clear()
 
 
 def error_message(argument: str) -> str:
@@ -68,7 +68,7 @@ def test_a_folder_selects_its_visible_campaign_files(library: Path) -> None:
 @pytest.mark.usefixtures("library")
 def test_an_unknown_name_is_refused_with_a_suggestion() -> None:
     assert error_message("slow-folower") == (
-        "slow-folower: no file, folder or campaign of the library is called `slow-folower`; "
+        "slow-folower: no file, folder or campaign that ships is called `slow-folower`; "
         "did you mean `slow-follower`?"
     )
     assert "known: acks-0, slow-follower" in error_message("xyz")
@@ -93,7 +93,7 @@ def test_the_library_can_be_in_a_zip_file(tmp_path: Path, monkeypatch: pytest.Mo
     with zipfile.ZipFile(archive, "w") as wheel:
         wheel.writestr("campaigns/library/zipped.yaml", "kafka: '2.0'\n")
     monkeypatch.setattr(library_index, "files", lambda _: zipfile.Path(archive, "campaigns/"))
-    library_index._library.cache_clear()
+    library_index._campaigns_in.cache_clear()
     assert library_names() == ["zipped"]
     (path,) = resolve("zipped")
     assert load_campaign(path).plans[0].kafka == "2.0"

@@ -1,0 +1,1 @@
+"""Assesses a cluster: what each fault model does to records and service under its settings."""

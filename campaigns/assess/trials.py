@@ -1,0 +1,90 @@
+"""Tries fault models on a cluster: runs each with many seeds, and keeps what the runs showed."""
+
+from collections import Counter
+from collections.abc import Generator, Iterable, Iterator, Mapping
+
+from harrow.campaigns.assess.fault_model import FaultModel
+from harrow.campaigns.language.plan import Plan
+from harrow.campaigns.run.run_result import RunResult
+from harrow.campaigns.run.runner import run_plan
+from harrow.campaigns.run.workers.parallel_runs import each_by
+from harrow.campaigns.run.workers.workers import Run, Workers
+from harrow.checks.finding import INCONCLUSIVE
+from harrow.checks.rules.catalogue import RULES
+from harrow.cluster_model.lazy_dataclass import dataclass
+
+Damage = Mapping[str, Mapping[str | None, int]]
+"""How many records were lost, for example, by the setting that permits it; None if none does."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FaultTrial:
+    """What one run of a fault model showed.
+
+    ``damage`` counts the records of the findings by their fate (`harrow.checks.rule`) and by the
+    setting that permits it. ``broken`` are the rules whose promises were broken. ``outage_us`` is
+    the longest outage of a partition. ``reasons`` say why the run is inconclusive.
+    """
+
+    seed: int
+    status: str
+    reasons: tuple[str, ...]
+    strikes: int
+    damage: Damage
+    broken: tuple[str, ...]
+    outage_us: int
+    sent: int
+    acked: int
+    ack_p50_us: int | None
+    ack_p99_us: int | None
+
+    @property
+    def is_conclusive(self) -> bool:
+        """Whether a fault struck, and the run could be judged."""
+        return self.strikes > 0 and self.status != INCONCLUSIVE
+
+    def count(self, fate: str) -> int:
+        """Return how many records had a fate."""
+        return sum(self.damage.get(fate, {}).values())
+
+
+def tried(plan: Plan, seed: int, workers: Workers) -> FaultTrial:
+    """Run a fault model once."""
+    return trial_of(run_plan(plan, seed, check=workers.check))
+
+
+def trial_of(result: RunResult) -> FaultTrial:
+    damage: dict[str, Counter[str | None]] = {}
+    for name, judged in result.verdict.rules.items():
+        fate = RULES[name].fate
+        for finding in judged.findings if fate else ():
+            damage.setdefault(fate, Counter())[finding.permitted_by] += 1
+    levels = result.measured
+    latency = levels.total.ack_latency
+    return FaultTrial(
+        seed=result.seed,
+        status=result.verdict.status,
+        reasons=result.verdict.reasons,
+        strikes=len(result.faults),
+        damage={fate: dict(counts) for fate, counts in damage.items()},
+        broken=tuple(name for name, judged in result.verdict.rules.items() if judged.broken),
+        outage_us=max((outage.length_us for outage in levels.outages), default=0),
+        sent=levels.total.sent,
+        acked=levels.total.acked,
+        ack_p50_us=None if latency is None else latency.p50_us,
+        ack_p99_us=None if latency is None else latency.p99_us,
+    )
+
+
+def trials(models: Iterable[FaultModel], seeds: range, workers: Workers) -> Generator[FaultTrial]:
+    """Yield the trials of each fault model that fits the cluster: all seeds of one, then the next.
+
+    Closing the generator stops the workers.
+    """
+    return each_by(tried, _runs(models, seeds), workers)
+
+
+def _runs(models: Iterable[FaultModel], seeds: range) -> Iterator[Run]:
+    for model in models:
+        if model.plan is not None:
+            yield from ((model.plan, seed) for seed in seeds)

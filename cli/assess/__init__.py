@@ -1,0 +1,1 @@
+"""Shows the assessment of a cluster."""

@@ -1,0 +1,84 @@
+"""Fault models run on the cluster that they are given, or say what it lacks."""
+
+from pathlib import Path
+
+import pytest
+
+from harrow.campaigns.assess.fault_model import FaultModel, fault_models
+from harrow.campaigns.language.library_index import fault_model_names, library_names, resolve
+from harrow.campaigns.language.loader import load_campaign
+from harrow.campaigns.language.problem import CampaignError
+
+ONE_RACK = "brokers: [{id: 4, rack: a}, {id: 5, rack: a}]\n"
+TWO_RACKS = "brokers: [{id: 4, rack: a}, {id: 5, rack: b}]\n"
+NO_RACK = "brokers: 2\n"
+
+
+def models_on(folder: Path, cluster: str, *files: Path) -> dict[str, FaultModel]:
+    path = folder / "cluster.yaml"
+    path.write_text(cluster, encoding="utf-8")
+    return {model.name: model for model in fault_models(files, [f"--cluster={path}"])}
+
+
+@pytest.mark.parametrize("name", fault_model_names())
+def test_a_fault_model_has_a_title_and_runs_by_its_name_on_a_cluster_of_its_own(name: str) -> None:
+    campaign = load_campaign(resolve(name)[0])
+    (plan,) = campaign.plans
+    assert campaign.name == name
+    assert plan.title
+    assert plan.description
+    assert plan.faults
+
+
+def test_a_fault_model_and_a_campaign_of_the_library_never_share_a_name() -> None:
+    assert not set(fault_model_names()) & set(library_names())
+
+
+@pytest.mark.parametrize(
+    ("cluster", "unfit"),
+    [
+        (ONE_RACK, "`rack any` chooses among several racks, but all brokers are in rack a"),
+        (NO_RACK, "`rack any` chooses among several racks, but no broker has a rack"),
+        (TWO_RACKS, ""),
+    ],
+)
+def test_a_model_that_needs_racks_fits_only_a_cluster_with_several(
+    tmp_path: Path, cluster: str, unfit: str
+) -> None:
+    model = models_on(tmp_path, cluster)["rack-power"]
+    assert model.unfit == unfit
+    assert (model.plan is None) == bool(unfit)
+
+
+def test_a_fault_model_runs_on_the_brokers_topics_and_settings_of_the_cluster(tmp_path: Path) -> None:
+    cluster = f"settings: {{acks: 0}}\ntopics: [{{name: orders, partitions: 3}}]\n{NO_RACK}"
+    plan = models_on(tmp_path, cluster)["broker-dies"].plan
+    assert plan is not None
+    assert len(plan.cluster.brokers) == 2
+    assert [topic.name for topic in plan.cluster.topics] == ["orders"]
+    assert {producer.settings["acks"] for producer in plan.producers} == {"0"}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("workload: {duration: 1s}\n", "a fault model needs `faults`"),
+        ("title: one broker\nfaults: []\n", "a fault model needs `faults`"),
+        ("nonsense: 1\n", "unknown key `nonsense`"),
+        (
+            "title: one broker\nworkload: {duration: 1s}\nfaults: [{at: 1s, do: {broker_crash: {broker: 0}}}]\n",
+            "title: broker-dies is called `one broker` too",
+        ),
+        (
+            "variants: {a: {}}\nworkload: {duration: 1s}\nfaults: [{at: 1s, do: {broker_crash: {broker: 0}}}]\n",
+            "a fault model has no variants",
+        ),
+    ],
+)
+def test_a_file_that_is_no_fault_model_is_a_mistake(tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(CampaignError) as error:
+        models_on(tmp_path, NO_RACK, path)
+    assert message in str(error.value)
+    assert str(path) in str(error.value)

@@ -1,0 +1,49 @@
+"""Trials show what fault models do to a cluster, and tallies sum that up."""
+
+from pathlib import Path
+
+from harrow.campaigns.assess.fault_model import FaultModel, fault_models
+from harrow.campaigns.assess.tally import ModelTally
+from harrow.campaigns.assess.trials import trials
+from harrow.campaigns.run.workers.workers import Workers
+from harrow.checks.finding import HELD, PERMITTED
+from harrow.checks.promise import DISK_FAILURE
+from harrow.checks.rule import LOST
+
+
+def model_on(folder: Path, name: str, cluster: str) -> FaultModel:
+    path = folder / "cluster.yaml"
+    path.write_text(cluster, encoding="utf-8")
+    return next(model for model in fault_models((), [f"--cluster={path}"]) if model.name == name)
+
+
+def tally_of(model: FaultModel, runs: int, workers: Workers) -> ModelTally:
+    return ModelTally(model=model, trials=tuple(trials([model], range(runs), workers)))
+
+
+def test_a_single_replica_is_lost_with_its_disk_and_several_are_not(tmp_path: Path) -> None:
+    topic = "topics: [{{name: t, partitions: 3, replication_factor: {}}}]\nbrokers: 3\nsettings: {{acks: all, min.insync.replicas: 1}}\n"
+    single = tally_of(model_on(tmp_path, "disk-lost", topic.format(1)), 1, Workers())
+    assert single.status_of(LOST) == PERMITTED
+    assert single.records_max(LOST) > 0
+    assert {damage.setting for damage in single.damage() if damage.fate == LOST} == {DISK_FAILURE}
+    several = tally_of(model_on(tmp_path, "disk-lost", topic.format(3)), 1, Workers())
+    assert (several.status_of(LOST), several.records_max(LOST)) == (HELD, 0)
+
+
+def test_the_answer_is_the_same_for_every_number_of_processes(tmp_path: Path) -> None:
+    model = model_on(tmp_path, "broker-dies", "brokers: 3\nsettings: {acks: 1}\n")
+    assert tally_of(model, 4, Workers(1)).trials == tally_of(model, 4, Workers(2)).trials
+
+
+def test_a_trial_without_a_strike_proves_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "never.yaml"
+    path.write_text(
+        "title: never\nworkload: {duration: 2s, producers: [{rate: 5/s}]}\n"
+        "faults: [{at: 1s, do: {broker_resume: {broker: 0}}}]\n",
+        encoding="utf-8",
+    )
+    model = next(model for model in fault_models([path], []) if model.title == "never")
+    tally = tally_of(model, 2, Workers())
+    assert (tally.conclusive, tally.inconclusive) == ((), 2)
+    assert "did not strike" in tally.not_tried
