@@ -76,6 +76,10 @@ EXAMPLES: Final = {
             "harrow import mine/*.properties --kafka 3.9",
             "a broker for each file, and the settings of clients",
         ),
+        (
+            "harrow import strimzi/ --format json",
+            "the resources of Strimzi in a folder, and the lists as JSON",
+        ),
     ),
     "validate": (
         ("harrow validate mine.yaml", "check one file"),

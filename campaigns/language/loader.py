@@ -33,6 +33,7 @@ from harrow.campaigns.language.problem import (
 )
 from harrow.campaigns.language.readers.draft import Draft, Report
 from harrow.campaigns.language.readers.plan_reader import BASE, read_plan
+from harrow.campaigns.language.regular_file import first_bytes
 from harrow.campaigns.language.release_options import (
     BrokerRelease,
     in_words,
@@ -168,16 +169,15 @@ def read_file(path: Path) -> str:
         raise CampaignError([Problem(str(path), mark.line, mark.column, message)]) from None
 
 
-def read_bytes(path: Path) -> bytes:
-    """Return the content of a file, cut off one byte above what harrow reads.
+def read_bytes(path: Path, limit: int = nodes.MAX_BYTES + 1) -> bytes:
+    """Return the content of a file, cut off after *limit* bytes.
 
     Raises:
         CampaignError: it cannot be read.
 
     """
     try:
-        with path.open("rb") as file:
-            return file.read(nodes.MAX_BYTES + 1)
+        return first_bytes(path, limit)
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise CampaignError([Problem(str(path), 0, 0, f"cannot be read: {reason}")]) from None

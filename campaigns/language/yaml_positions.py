@@ -6,7 +6,7 @@ counts as much as the nodes that it repeats.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache
 from typing import Any, Final, NamedTuple, TypeVar
@@ -81,6 +81,7 @@ class MapNode:
 
 Node = Scalar | ListNode | MapNode
 N = TypeVar("N", bound=Node)
+R = TypeVar("R")
 Path = tuple[str | int, ...]
 
 
@@ -114,11 +115,32 @@ def compose(text: str) -> Document:
         YamlError: The document cannot be read.
 
     """
+    return _compose(text, lambda composer: Document(composer.document(), tuple(composer.mistakes)))
+
+
+def compose_others(text: str) -> tuple[Node, ...]:
+    """Parse the documents of a file that is not harrow's. It may use merge keys (``<<``).
+
+    Raises:
+        YamlError: The file has mistakes.
+
+    """
+
+    def all_documents(composer: "_Composer") -> tuple[Node, ...]:
+        roots = composer.documents()
+        if composer.mistakes:
+            raise YamlError([])
+        return roots
+
+    return _compose(text, all_documents, merges=True)
+
+
+def _compose(text: str, read: Callable[["_Composer"], R], *, merges: bool = False) -> R:
     text = text.removeprefix("\ufeff")
     _check_characters(text)
-    composer = _Composer(text)
+    composer = _Composer(text, merges=merges)
     try:
-        return Document(composer.document(), tuple(composer.mistakes))
+        return read(composer)
     except YamlError as error:
         raise YamlError([*composer.mistakes, *error.mistakes]) from None
     except yaml.MarkedYAMLError as error:
@@ -266,8 +288,9 @@ def _fatal(mark: Mark, message: str) -> YamlError:
 class _Composer:
     """Builds the tree from the events of the parser one by one, so that limits stop it early."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, *, merges: bool) -> None:
         self.mistakes: list[Mistake] = []
+        self._merges = merges
         self._parser = _Loader(text)
         self._nodes = 0
         self._anchors: dict[str, Node | None] = {}
@@ -285,6 +308,17 @@ class _Composer:
             raise _fatal(second, "a second document begins here; a campaign file has only one")
         return root
 
+    def documents(self) -> tuple[Node, ...]:
+        """Return the roots of all documents."""
+        roots = []
+        self._parser.get_event()
+        while not self._parser.check_event(yaml.StreamEndEvent):
+            self._parser.get_event()
+            roots.append(self._node(self._parser.get_event(), 0))
+            self._anchors.clear()
+            self._parser.get_event()
+        return tuple(roots)
+
     def close(self) -> None:
         self._parser.dispose()
 
@@ -297,7 +331,8 @@ class _Composer:
             raise _fatal(mark, f"nested more than {MAX_DEPTH} levels deep")
         if event.tag is not None:
             tag = quoted(event.tag.replace("tag:yaml.org,2002:", "!!"))
-            self.mistakes.append(Mistake(mark, f"the tag {tag}: campaign files have no tags; leave it out"))
+            files = "harrow reads" if self._merges else "campaign files have"
+            self.mistakes.append(Mistake(mark, f"the tag {tag}: {files} no tags; leave it out"))
         if event.anchor is not None:
             self._anchors[event.anchor] = None
         node: Node
@@ -338,13 +373,20 @@ class _Composer:
 
     def _mapping(self, mark: Mark, depth: int) -> MapNode:
         entries: dict[str, MapEntry] = {}
+        merged: list[MapNode] = []
         while not isinstance(event := self._parser.get_event(), yaml.MappingEndEvent):
             key_mark = _mark(event)
             key = self._node(event, depth + 1)
             value = self._node(self._parser.get_event(), depth + 1)
+            if self._merges and isinstance(key, Scalar) and key.plain and key.text == "<<":
+                merged += _mappings_in(value)
+                continue
             name = self._key(key, key_mark, entries)
             if name is not None:
                 entries[name] = MapEntry(key_mark, _at_key_if_empty(value, key_mark))
+        for node in merged:
+            for name, entry in node.entries.items():
+                entries.setdefault(name, entry)
         return MapNode(entries, mark)
 
     def _key(self, key: Node, mark: Mark, entries: dict[str, MapEntry]) -> str | None:
@@ -364,6 +406,12 @@ class _Composer:
             return key.text
         self.mistakes.append(Mistake(mark, message))
         return None
+
+
+def _mappings_in(merged: Node) -> list[MapNode]:
+    """Return the mappings that a merge key adds, the first one first."""
+    nodes = merged.items if isinstance(merged, ListNode) else (merged,)
+    return [node for node in nodes if isinstance(node, MapNode)]
 
 
 def _at_key_if_empty(node: Node, key_mark: Mark) -> Node:

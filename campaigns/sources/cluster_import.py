@@ -9,11 +9,12 @@ from dataclasses import field, replace
 from typing import Final
 
 from harrow.campaigns.language.kafka_settings import kafka_has
-from harrow.campaigns.language.literals import LiteralError, broker_id, setting_text
+from harrow.campaigns.language.literals import LiteralError, broker_id
 from harrow.campaigns.language.loader import load_text
 from harrow.campaigns.language.problem import CampaignError, Problem
 from harrow.campaigns.language.spelling import listed, quoted
-from harrow.campaigns.language.yaml_text import Items, Rows, Word, yaml_text
+from harrow.campaigns.language.writers.settings import settings_map
+from harrow.campaigns.language.yaml_text import Items, Rows, yaml_text
 from harrow.campaigns.sources.description import (
     Description,
     Entry,
@@ -60,6 +61,7 @@ class _Node:
 
     server: Server
     entries: tuple[Entry, ...] = ()
+    defaults: tuple[Entry, ...] = ()
     settings: Mapping[str, Value] = field(default_factory=dict)
 
     def value(self, *names: str) -> str | None:
@@ -77,13 +79,12 @@ class _Node:
 
 
 def import_cluster(
-    descriptions: Sequence[Description],
+    descriptions: Sequence[tuple[str, Description]],
     *,
-    files: Sequence[str],
     release: str | None = None,
     brokers: int | None = None,
 ) -> Imported:
-    """Return the cluster that *descriptions* of some *files* make together.
+    """Return the cluster that *descriptions*, each with the name of its file, make together.
 
     If a template is the only broker, it stands for *brokers* brokers.
 
@@ -91,7 +92,8 @@ def import_cluster(
         CampaignError: A value is wrong, or the settings do not fit together.
 
     """
-    return _Import(descriptions, files, release, brokers).run()
+    files = [file for file, _ in descriptions]
+    return _Import([about for _, about in descriptions], files, release, brokers).run()
 
 
 class _Import:
@@ -111,8 +113,12 @@ class _Import:
             (about.zookeeper_servers for about in descriptions if about.zookeeper_servers), None
         )
         has_zookeeper = self._zookeeper_servers is not None
-        self._release = release or _release_of(descriptions, servers, has_zookeeper=has_zookeeper)
-        self._mode = _mode_of(servers, self._release, has_zookeeper=has_zookeeper)
+        names = {name for server in servers for name in server.values()}
+        names |= {
+            entry.name for about in descriptions for each in about.broker_settings for entry in each.entries
+        }
+        self._release = release or _release_of(descriptions, names, has_zookeeper=has_zookeeper)
+        self._mode = _mode_of(names, self._release, has_zookeeper=has_zookeeper)
         self._lines = SettingLines(self._release, [line for about in descriptions for line in about.lines])
         self._is_for_all = False
         self._nodes = [self._with_changes(node) for node in self._complete(servers, count)]
@@ -122,9 +128,11 @@ class _Import:
         nodes = [replace(node, settings=self._settings_of(node)) for node in self._nodes]
         clients = self._settings_of_clients()
         topics = [
-            (topic, self._lines.settings(TOPIC, topic.entries))
-            for about in self._descriptions
-            for topic in about.topics
+            (
+                topic,
+                {**self._lines.defaults(TOPIC, topic.defaults), **self._lines.settings(TOPIC, topic.entries)},
+            )
+            for topic in _merged_topics(self._descriptions)
         ]
         if self._lines.problems:
             raise CampaignError(dict.fromkeys(self._lines.problems))
@@ -166,22 +174,23 @@ class _Import:
     def _with_changes(self, node: _Node) -> _Node:
         """Return a node with the settings that were changed at run time, its own last."""
         changes = [each for about in self._descriptions for each in about.broker_settings]
-        for_all = [entry for each in changes if each.id is None for entry in each.entries]
         number = self._id_of(node) if node.is_broker() else None
-        own = [
-            entry for each in changes if each.id is not None and each.id == number for entry in each.entries
-        ]
-        return replace(node, entries=(*node.entries, *for_all, *own))
+        own = [each for each in changes if each.id is None]
+        own += [each for each in changes if each.id is not None and each.id == number]
+        return replace(
+            node,
+            entries=(*node.entries, *(entry for each in own for entry in each.entries)),
+            defaults=tuple(entry for each in own for entry in each.defaults),
+        )
 
     def _note_release(self) -> None:
-        for stated in [about.release for about in self._descriptions if about.release is not None]:
-            nearest = _modelled_release(stated.value)
-            if nearest == self._release:
-                same = stated.value.startswith(nearest)
-                note = "" if same else f"as {nearest}, the nearest release that the model has"
-                self._lines.note(stated, Fate.TAKEN, note)
+        for stated in [stated for about in self._descriptions for stated in about.releases]:
+            if modelled_release(stated.version) == self._release:
+                is_same = f"{stated.version}.".startswith(f"{self._release}.")
+                note = "" if is_same else f"Kafka {stated.version}, as {self._release}"
+                self._lines.note(stated.entry, Fate.TAKEN, note)
             else:
-                self._lines.note(stated, Fate.LACKING, f"the model runs {self._release}")
+                self._lines.note(stated.entry, Fate.LACKING, f"the model runs {self._release}")
 
     def _settings_of_clients(self) -> dict[str, Value]:
         """Return what all clients of a kind agree on, because a cluster file has one value."""
@@ -235,7 +244,7 @@ class _Import:
             for name, value in brokers[0].settings.items()
             if _is_shared(name) and all(other.settings.get(name) == value for other in brokers)
         }
-        rows = Rows(kafka=self._release, settings=Rows(_texts({**shared, **clients})))
+        rows = Rows(kafka=self._release, settings=Rows(settings_map({**shared, **clients})))
         rows |= self._metadata(nodes)
         rows["brokers"] = self._broker_rows(brokers, shared)
         log_dirs = len((brokers[0].value(*_LOG_DIRS) or "").split(","))
@@ -257,7 +266,7 @@ class _Import:
             if rack and not self._is_for_all:
                 row["rack"] = rack
             own = {name: value for name, value in node.settings.items() if name not in shared}
-            rows.append({**row, **({"settings": _texts(own)} if own else {})})
+            rows.append({**row, **({"settings": settings_map(own)} if own else {})})
         return Items(rows)
 
     def _id_of(self, node: _Node) -> int | None:
@@ -286,7 +295,10 @@ class _Import:
         return {"metadata": KRAFT, "kraft": Rows(voters=count, combined=combined)}
 
     def _settings_of(self, node: _Node) -> Mapping[str, Value]:
-        return self._lines.settings(BROKER, node.entries, lambda entry: self._is_topology(node, entry))
+        return {
+            **self._lines.defaults(BROKER, node.defaults),
+            **self._lines.settings(BROKER, node.entries, lambda entry: self._is_topology(node, entry)),
+        }
 
     def _is_topology(self, node: _Node, entry: Entry) -> bool:
         """Note the fate of a line that decides which servers and disks the cluster has."""
@@ -361,16 +373,16 @@ def _numbered(node: _Node, number: int) -> _Node:
     return replace(node, server=replace(node.server, facts={**node.server.facts, _NODE_ID: str(number)}))
 
 
-def _release_of(descriptions: Sequence[Description], nodes: Collection[_Node], *, has_zookeeper: bool) -> str:
-    stated = next((about.release.value for about in descriptions if about.release is not None), None)
+def _release_of(descriptions: Sequence[Description], names: Collection[str], *, has_zookeeper: bool) -> str:
+    """Return the release that a source states, or the newest with the sources' control plane."""
+    stated = next((stated for about in descriptions for stated in about.releases), None)
     if stated is not None:
-        return _modelled_release(stated)
-    is_old = has_zookeeper or any(node.value(_ENSEMBLE) is not None for node in nodes)
-    is_old = is_old and all(node.value(_ROLES) is None for node in nodes)
-    return _NEWEST_WITH_ZOOKEEPER if is_old else NEWEST_RELEASE
+        return modelled_release(stated.version)
+    needs_zookeeper = has_zookeeper or (_ENSEMBLE in names and _ROLES not in names)
+    return _NEWEST_WITH_ZOOKEEPER if needs_zookeeper else NEWEST_RELEASE
 
 
-def _modelled_release(version: str) -> str:
+def modelled_release(version: str) -> str:
     """Return the newest release of the model that is not newer than a version of Kafka."""
     numbers = tuple(int(part) for part in version.split(".")[:3] if part.isdecimal())
     return next(
@@ -378,11 +390,13 @@ def _modelled_release(version: str) -> str:
     )
 
 
-def _mode_of(nodes: Collection[_Node], release: str, *, has_zookeeper: bool) -> str | None:
+def _mode_of(names: Collection[str], release: str, *, has_zookeeper: bool) -> str | None:
     """Return where the brokers keep metadata, or None if the sources or the model do not say."""
-    if any(node.value(_ROLES) is not None for node in nodes):
+    if has_zookeeper:
+        mode = ZOOKEEPER
+    elif _ROLES in names:
         mode = KRAFT
-    elif has_zookeeper or any(node.value(_ENSEMBLE) is not None for node in nodes):
+    elif _ENSEMBLE in names:
         mode = ZOOKEEPER
     else:
         return None
@@ -397,6 +411,22 @@ def _is_shared(name: str) -> bool:
     return not {PRODUCER, CONSUMER} & set(scopes_of(name))
 
 
+def _merged_topics(descriptions: Sequence[Description]) -> list[TopicDescription]:
+    """Return each topic once: what a source leaves open, the next one may say."""
+    topics: dict[str, TopicDescription] = {}
+    for topic in (topic for about in descriptions for topic in about.topics):
+        known = topics.get(topic.name, TopicDescription(name=topic.name))
+        topics[topic.name] = TopicDescription(
+            name=topic.name,
+            partitions=known.partitions or topic.partitions,
+            replication_factor=known.replication_factor or topic.replication_factor,
+            assignment=known.assignment or topic.assignment,
+            entries=known.entries + topic.entries,
+            defaults=known.defaults + topic.defaults,
+        )
+    return list(topics.values())
+
+
 def _topic_row(topic: TopicDescription, settings: Mapping[str, Value], broker: _Node) -> dict[str, object]:
     row: dict[str, object] = {"name": topic.name}
     if topic.assignment:
@@ -407,11 +437,7 @@ def _topic_row(topic: TopicDescription, settings: Mapping[str, Value], broker: _
             ("replication_factor", topic.replication_factor, "default.replication.factor"),
         ):
             row[key] = (broker.value(default) or "1") if given is None else given
-    return {**row, **({"settings": _texts(settings)} if settings else {})}
-
-
-def _texts(settings: Mapping[str, Value]) -> dict[str, str]:
-    return {name: Word(setting_text(name, value)) for name, value in settings.items()}
+    return {**row, **({"settings": settings_map(settings)} if settings else {})}
 
 
 def described(line: ImportedLine) -> str:

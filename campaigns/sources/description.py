@@ -57,21 +57,29 @@ class Server:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerSettings:
-    """Settings that were changed at run time, of one broker or, without an id, of all brokers."""
+    """Settings of one broker or, without an id, of all brokers.
+
+    They override those of the servers. ``defaults`` are defaults of the broker's own release.
+    """
 
     entries: tuple[Entry, ...]
+    defaults: tuple[Entry, ...] = ()
     id: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicDescription:
-    """A topic. None stands for what the brokers' settings decide, such as ``num.partitions``."""
+    """A topic. None stands for what the brokers' settings decide, such as ``num.partitions``.
+
+    ``defaults`` are defaults of the brokers' own release.
+    """
 
     name: str
     partitions: int | None = None
     replication_factor: int | None = None
     assignment: tuple[tuple[int, ...], ...] = ()
     entries: tuple[Entry, ...] = ()
+    defaults: tuple[Entry, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,12 +91,19 @@ class ClientSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StatedRelease:
+    """A line that names a version of Kafka, or of an image with Kafka, and that of Kafka."""
+
+    entry: Entry
+    version: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Description:
     """A cluster, or the part of it that a source describes.
 
     ``broker_ids`` are brokers that the source only mentions, for example as replicas. ``lines`` are
-    lines that set nothing, with what became of them. ``release`` is a version of Kafka as the
-    source writes it.
+    lines that set nothing, with what became of them.
     """
 
     servers: tuple[Server, ...] = ()
@@ -97,7 +112,7 @@ class Description:
     topics: tuple[TopicDescription, ...] = ()
     clients: tuple[ClientSettings, ...] = ()
     lines: tuple[ImportedLine, ...] = ()
-    release: Entry | None = None
+    releases: tuple[StatedRelease, ...] = ()
     zookeeper_servers: int | None = None
 
 

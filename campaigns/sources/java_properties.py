@@ -28,14 +28,6 @@ class Property(NamedTuple):
     value: str
 
 
-def properties_text(content: bytes) -> str:
-    """Return the text of a file. Java reads Latin-1, but editors write UTF-8."""
-    try:
-        return content.decode("utf-8")
-    except UnicodeDecodeError:
-        return content.decode("latin-1")
-
-
 def properties_of(text: str, file: str) -> Iterator[Property]:
     """Yield the properties of a file.
 

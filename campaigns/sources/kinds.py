@@ -1,40 +1,29 @@
 """Recognises the kind of a source by its content, and reads it."""
 
-from collections.abc import Sequence
 from typing import Final
 
-from harrow.campaigns.language.problem import CampaignError, Problem
-from harrow.campaigns.sources.cluster_import import Imported, import_cluster
 from harrow.campaigns.sources.description import Description, Kind
+from harrow.campaigns.sources.docker_compose import read_compose
+from harrow.campaigns.sources.printed_configs import read_printed_configs
+from harrow.campaigns.sources.printed_topics import read_printed_topics
 from harrow.campaigns.sources.properties_file import read_properties
+from harrow.campaigns.sources.strimzi import read_strimzi
 
-KINDS: Final = (Kind(name=".properties file of a broker, a producer or a consumer", read=read_properties),)
+KINDS: Final = (
+    Kind(name="resources of Strimzi", read=read_strimzi),
+    Kind(name="docker-compose files", read=read_compose),
+    Kind(name="the output of kafka-topics --describe", read=read_printed_topics),
+    Kind(name="the output of kafka-configs --describe", read=read_printed_configs),
+    Kind(name=".properties files of brokers, producers and consumers", read=read_properties),
+)
 """Every kind of source. The first that recognises a text reads it."""
 
 
-def describe(file: str, text: str) -> Description:
-    """Return what the text of a file describes.
+def description_of(file: str, text: str) -> Description | None:
+    """Return what the text of a file describes; None if it is of no known kind.
 
     Raises:
-        CampaignError: No kind of source recognises the text, or it has mistakes.
+        CampaignError: The text has mistakes.
 
     """
-    for kind in KINDS:
-        description = kind.read(file, text)
-        if description is not None:
-            return description
-    known = "; ".join(kind.name for kind in KINDS)
-    raise CampaignError([Problem(file, 0, 0, f"nothing about a cluster in it. harrow reads: {known}")])
-
-
-def import_texts(
-    files: Sequence[tuple[str, str]], *, release: str | None = None, brokers: int | None = None
-) -> Imported:
-    """Return the cluster of some files, each with its name and its text (`import_cluster`).
-
-    Raises:
-        CampaignError: A file is of no known kind or has mistakes, or files do not fit together.
-
-    """
-    descriptions = [describe(file, text) for file, text in files]
-    return import_cluster(descriptions, files=[file for file, _ in files], release=release, brokers=brokers)
+    return next((about for kind in KINDS if (about := kind.read(file, text)) is not None), None)

@@ -15,7 +15,16 @@ from harrow.campaigns.language.literals import LiteralError, setting_value, whol
 from harrow.campaigns.language.problem import Problem
 from harrow.campaigns.language.spelling import listed
 from harrow.campaigns.sources.description import Entry, Fate, ImportedLine
-from harrow.cluster_model.settings import BROKER, CONSUMER, INT_MAX, PRODUCER, SETTINGS, Value, scopes_of
+from harrow.cluster_model.settings import (
+    BROKER,
+    CONSUMER,
+    INT_MAX,
+    PRODUCER,
+    SETTINGS,
+    Setting,
+    Value,
+    scopes_of,
+)
 
 OTHER_UNITS: Final = {
     "log.retention.minutes": ("log.retention.ms", 60_000),
@@ -40,13 +49,14 @@ class SettingLines:
         self._lines = list(decided)
 
     def lines(self) -> Iterator[ImportedLine]:
-        """Yield each line once, even if several brokers have it."""
+        """Yield each line once, in the order of its file, even if several brokers have it."""
         fates: dict[Entry, ImportedLine] = {}
         for line in self._lines:
             known = fates.setdefault(line.entry, line)
             if _WORST_FIRST.index(line.fate) < _WORST_FIRST.index(known.fate):
                 fates[line.entry] = line
-        yield from fates.values()
+        files = {file: number for number, file in enumerate(dict.fromkeys(entry.file for entry in fates))}
+        yield from sorted(fates.values(), key=lambda line: (files[line.entry.file], line.entry.line))
 
     def note(self, entry: Entry, fate: Fate, note: str = "") -> None:
         """Note what became of a line."""
@@ -82,6 +92,24 @@ class SettingLines:
                 self._import(scope, entry, last, settings)
         return settings
 
+    def defaults(self, scope: str, entries: Sequence[Entry]) -> dict[str, Value]:
+        """Return the defaults of a real cluster that the model's release does not have."""
+        different: dict[str, Value] = {}
+        for entry in entries:
+            setting = SETTINGS.get((scope, entry.name))
+            if setting is None or not setting.exists_in(self._release):
+                self.note(entry, Fate.UNAFFECTED, "Kafka's default")
+                continue
+            try:
+                value = _value(setting, entry)
+            except LiteralError as error:
+                self.note(entry, Fate.LACKING, str(error))
+                continue
+            self.note(entry, Fate.TAKEN, "Kafka's default")
+            if value != setting.default(self._release):
+                different[entry.name] = value
+        return different
+
     def _import(
         self, scope: str, entry: Entry, given: Mapping[str, Entry], settings: dict[str, Value]
     ) -> None:
@@ -106,14 +134,8 @@ class SettingLines:
         return scope == BROKER and name in OTHER_UNITS and kafka_has(scope, name, self._release)
 
     def _parsed(self, scope: str, entry: Entry, name: str) -> Value | None:
-        setting = SETTINGS[scope, name]
-        text = number_text(entry.value)
         try:
-            if entry.name in OTHER_UNITS:
-                return whole_number(-1, INT_MAX)(text)
-            if setting.kind in _TIME_UNITS:
-                return whole_number(setting.minimum, setting.maximum)(text)
-            return setting_value(setting, text)
+            return _value(SETTINGS[scope, name], entry)
         except LiteralError as error:
             self.refuse(entry, error)
             return None
@@ -130,6 +152,15 @@ class SettingLines:
         else:
             marked = "Kafka reads the byte order mark as part of the name" if name[:1] == "\ufeff" else ""
             self.note(entry, Fate.UNKNOWN, marked or note_on_releases(name, scope))
+
+
+def _value(setting: Setting, entry: Entry) -> Value:
+    text = number_text(entry.value)
+    if entry.name in OTHER_UNITS:
+        return whole_number(-1, INT_MAX)(text)
+    if setting.kind in _TIME_UNITS:
+        return whole_number(setting.minimum, setting.maximum)(text)
+    return setting_value(setting, text)
 
 
 def number_text(text: str) -> str:

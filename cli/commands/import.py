@@ -1,43 +1,59 @@
-"""`harrow import`: makes a cluster file from Kafka's own configuration files."""
+"""`harrow import`: makes a cluster file from other descriptions of a cluster."""
 
 import shlex
+from collections.abc import Iterable
 from dataclasses import replace
+from pathlib import Path
 
 import typer
 
-from harrow.campaigns.language.loader import read_bytes
-from harrow.campaigns.language.problem import FileError, Problem
 from harrow.campaigns.language.spelling import printable
-from harrow.campaigns.language.yaml_positions import MAX_BYTES
 from harrow.campaigns.record.redaction import HIDDEN, sounds_secret, without_secrets
-from harrow.campaigns.sources.cluster_import import described
+from harrow.campaigns.sources.cluster_import import Imported, described, import_cluster
 from harrow.campaigns.sources.description import Fate, ImportedLine
-from harrow.campaigns.sources.java_properties import properties_text
-from harrow.campaigns.sources.kinds import import_texts
+from harrow.campaigns.sources.files import read_sources
 from harrow.cli import exit_code
-from harrow.cli.console import message_console, say
+from harrow.cli.console import data_console, message_console, say
 from harrow.cli.requests.authoring import ImportRequest
-from harrow.cli.session import write_new
+from harrow.cli.session import JSON, write_json, write_new
 
 
 def session(request: ImportRequest) -> int:
-    contents = [(str(path), read_bytes(path)) for path in request.sources]
-    too_large = [
-        Problem(file, 0, 0, "larger than 1 MiB") for file, content in contents if len(content) > MAX_BYTES
-    ]
-    if too_large:
-        raise FileError(too_large)
-    files = [(file, properties_text(content)) for file, content in contents]
-    imported = import_texts(files, release=request.kafka, brokers=request.brokers)
+    sources = read_sources(request.sources)
+    imported = import_cluster(sources.descriptions, release=request.kafka, brokers=request.brokers)
+    imported = replace(imported, lines=tuple(map(_without_secret, imported.lines)))
     write_new(request.cluster, imported.text)
+    if request.output_format == JSON:
+        write_json(data_console(), _document(imported, request.cluster, sources.left_out))
+    else:
+        _print_lists(imported)
+    messages = message_console()
+    for file in sources.left_out:
+        say(messages, f"left out, because it describes no cluster: {file}")
+    say(messages, f"run on it: harrow run standard --cluster {shlex.quote(str(request.cluster))}")
+    return exit_code.OK
+
+
+def _print_lists(imported: Imported) -> None:
     typer.echo(f"Kafka {imported.release}; {len(imported.lines)} lines")
     for fate in Fate:
         lines = [line for line in imported.lines if line.fate == fate]
         typer.echo(f"{fate}: {len(lines)}")
         for line in lines:
-            typer.echo(f"  {printable(described(_without_secret(line)))}")
-    say(message_console(), f"run on it: harrow run standard --cluster {shlex.quote(str(request.cluster))}")
-    return exit_code.OK
+            typer.echo(f"  {printable(described(line))}")
+
+
+def _document(imported: Imported, cluster: Path, left_out: Iterable[str]) -> dict[str, object]:
+    return {
+        "schema": "harrow.import/1",
+        "cluster": str(cluster),
+        "kafka": imported.release,
+        "lines": [
+            {**line.entry._asdict(), "fate": line.fate.name.lower(), "note": line.note}
+            for line in imported.lines
+        ],
+        "left_out": list(left_out),
+    }
 
 
 def _without_secret(line: ImportedLine) -> ImportedLine:

@@ -25,15 +25,17 @@ class NewRequest(CommandRequest):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportRequest(CommandRequest):
-    """Make a cluster file from Kafka's own configuration.
+    """Make a cluster file from what describes your cluster.
 
-    Give the `server.properties` of each broker, or one for all, and any properties of producers
-    and consumers. harrow prints what became of each line: taken over, without effect on the model,
-    not in the model (and what that can hide), or not a setting of the release.
+    A SOURCE is a `.properties` file of brokers, producers or consumers, resources of Strimzi, a
+    docker-compose file, the output of `kafka-topics --describe` or `kafka-configs --describe`, a
+    folder with such files, or `-` for standard input. harrow recognises it by its content, and
+    prints what became of each line: taken over, without effect on the model, not in the model (and
+    what that can hide), or not a setting of the release.
     """
 
     sources: Annotated[
-        list[Path], argument("SOURCE", "The .properties files of brokers, producers and consumers.")
+        list[Path], argument("SOURCE", "Files that describe your cluster, folders of them, or `-`.")
     ]
     cluster: Annotated[
         Path,
@@ -51,6 +53,7 @@ class ImportRequest(CommandRequest):
     brokers: Annotated[
         int | None, option("--brokers", "N", "How many brokers one file stands for; 3 by default.", min=1)
     ] = None
+    output_format: Annotated[options.ListFormat, options.FORMAT] = "table"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

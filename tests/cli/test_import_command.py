@@ -37,7 +37,7 @@ def test_import_prints_four_lists_and_writes_a_cluster_file(harrow: Harrow, fold
 def test_import_refuses_what_it_cannot_read_in_one_line(harrow: Harrow, folder: Path) -> None:
     (folder / "notes.properties").write_text("hello=world\n", encoding="utf-8")
     (folder / "wrong.properties").write_text("broker.id=1\nnum.io.threads=x\n", encoding="utf-8")
-    large = "\u00e9" * 600_000  # more than 1 MiB of bytes, but fewer characters
+    large = "\u00e9" * 9_000_000  # more than 16 MiB of bytes, but fewer characters
     (folder / "large.properties").write_text(f"broker.id=1\n# {large}\nacks=all\n", encoding="utf-8")
     (folder / "digits.properties").write_text(f"broker.id={'9' * 5000}\n", encoding="utf-8")
     for name in (

@@ -4,12 +4,11 @@ import pytest
 
 from harrow.campaigns.language.kafka_settings import kafka_has, releases_with
 from harrow.campaigns.language.loader import CampaignError, load_text
-from harrow.campaigns.language.plan import Plan
-from harrow.campaigns.sources.cluster_import import Imported
 from harrow.campaigns.sources.description import Fate
-from harrow.campaigns.sources.kinds import import_texts
+from harrow.campaigns.sources.kinds import description_of
 from harrow.cluster_model.release.profiles import RELEASES
 from harrow.cluster_model.settings import SETTINGS
+from tests.campaigns.sources.texts import fates, import_texts, plan_on
 
 SERVER = """\
 # one of three
@@ -27,15 +26,6 @@ num.io.threads=4
 num.io.threads=\\
    16
 """
-
-
-def plan_on(imported: Imported) -> Plan:
-    text = "name: x\ncluster: c.yaml\nworkload: {duration: 1s, producers: [{name: p}]}"
-    return load_text(text, "x.yaml", cluster_files={"c.yaml": imported.text}).plans[0]
-
-
-def fates(imported: Imported) -> dict[tuple[int, str], Fate]:
-    return {(line.entry.line, line.entry.name): line.fate for line in imported.lines}
 
 
 def test_every_line_of_a_source_ends_in_one_of_four_lists() -> None:
@@ -125,8 +115,7 @@ def test_a_wrong_value_has_its_place() -> None:
         import_texts([("1.properties", "node.id=1\n"), ("2.properties", "node.id=1\n")])
     with pytest.raises(CampaignError, match=r"server.properties:2:1: num.io.threads: "):
         import_texts([("server.properties", "broker.id=1\nnum.io.threads=many\n")])
-    with pytest.raises(CampaignError, match="nothing about a cluster"):
-        import_texts([("notes.txt", "hello world\n")])
+    assert description_of("notes.txt", "hello world\n") is None
 
 
 @pytest.mark.parametrize(

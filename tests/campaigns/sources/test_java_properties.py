@@ -1,9 +1,12 @@
 """`.properties` files are read as `java.util.Properties` reads them."""
 
+from io import BytesIO
+
 import pytest
 
 from harrow.campaigns.language.problem import CampaignError
-from harrow.campaigns.sources.java_properties import properties_of, properties_text
+from harrow.campaigns.sources.java_properties import properties_of
+from harrow.campaigns.sources.source_text import stream_text
 
 
 def read(text: str) -> list[tuple[int, str, str]]:
@@ -48,9 +51,9 @@ def test_an_escape_sequence_that_is_no_character_has_its_line(escape: str) -> No
 
 
 def test_a_file_that_is_not_utf_8_is_read_as_latin_1() -> None:
-    assert properties_text("ä=ü".encode()) == "ä=ü"
-    assert properties_text("ä=ü".encode("latin-1")) == "ä=ü"
+    assert stream_text(BytesIO("ä=ü".encode()), "x") == "ä=ü"
+    assert stream_text(BytesIO("ä=ü".encode("latin-1")), "x") == "ä=ü"
 
 
 def test_a_byte_order_mark_belongs_to_the_first_name() -> None:
-    assert read(properties_text(b"\xef\xbb\xbfa=1\nb=2")) == [(1, "\ufeffa", "1"), (2, "b", "2")]
+    assert read(stream_text(BytesIO(b"\xef\xbb\xbfa=1\nb=2"), "x")) == [(1, "\ufeffa", "1"), (2, "b", "2")]

@@ -1,0 +1,75 @@
+"""Finds the sources that a user names: files, folders, and standard input."""
+
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+from harrow.campaigns.language.problem import CampaignError, Problem
+from harrow.campaigns.language.spelling import listed
+from harrow.campaigns.sources.description import Description
+from harrow.campaigns.sources.kinds import KINDS, description_of
+from harrow.campaigns.sources.source_text import file_text, stream_text
+from harrow.cluster_model.lazy_dataclass import dataclass
+
+STANDARD_INPUT: Final = "-"
+_STANDARD_INPUT_NAME: Final = "<stdin>"
+_FILES_MAX: Final = 1_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sources:
+    """What sources describe, by the name of the file, and files of folders that are no sources."""
+
+    descriptions: Sequence[tuple[str, Description]]
+    left_out: Sequence[str]
+
+
+def read_sources(paths: Sequence[Path]) -> Sources:
+    """Read files, the files in folders (not in folders below), and standard input (``-``).
+
+    Raises:
+        CampaignError: A file cannot be read, is no source, or has mistakes. Within a folder, a file
+            that is no source is left out.
+
+    """
+    descriptions: list[tuple[str, Description]] = []
+    left_out: list[str] = []
+    problems: list[Problem] = []
+    for path in paths:
+        found = [_described(name, text) for name, text in _texts(path)]
+        known = [(name, about) for name, about in found if about is not None]
+        descriptions += known
+        if path.is_dir() and known:
+            left_out += [name for name, about in found if about is None]
+        elif len(known) < len(found) or not found:
+            problems.append(Problem(_name(path), 0, 0, f"{_NOTHING} harrow reads {listed(_KINDS)}"))
+    if problems:
+        raise CampaignError(problems)
+    return Sources(descriptions=descriptions, left_out=left_out)
+
+
+_NOTHING: Final = "it describes no cluster."
+_KINDS: Final = tuple(kind.name for kind in KINDS)
+
+
+def _described(name: str, text: str) -> tuple[str, Description | None]:
+    return name, description_of(name, text)
+
+
+def _texts(path: Path) -> Iterator[tuple[str, str]]:
+    if str(path) == STANDARD_INPUT:
+        yield _STANDARD_INPUT_NAME, stream_text(sys.stdin.buffer, _STANDARD_INPUT_NAME)
+    elif path.is_dir():
+        files = sorted(each for each in path.iterdir() if each.is_file())
+        if len(files) > _FILES_MAX:
+            raise CampaignError(
+                [Problem(str(path), 0, 0, f"more than {_FILES_MAX} files: name those to import")]
+            )
+        yield from ((str(each), file_text(each)) for each in files)
+    else:
+        yield str(path), file_text(path)
+
+
+def _name(path: Path) -> str:
+    return _STANDARD_INPUT_NAME if str(path) == STANDARD_INPUT else str(path)

@@ -1,0 +1,46 @@
+"""Sources are files, folders, pipes and standard input."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from harrow.campaigns.language.problem import CampaignError
+from harrow.campaigns.sources.files import read_sources
+
+SERVER = "node.id=1\nmin.insync.replicas=2\n"
+
+
+def test_a_folder_stands_for_the_sources_in_it(tmp_path: Path) -> None:
+    (tmp_path / "below").mkdir()
+    (tmp_path / "b.properties").write_text(SERVER, encoding="utf-8")
+    (tmp_path / "a.txt").write_text("hello\n", encoding="utf-8")
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "circle").symlink_to("circle")
+    sources = read_sources([tmp_path])
+    assert [name for name, _ in sources.descriptions] == [str(tmp_path / "b.properties")]
+    assert sources.left_out == [str(tmp_path / "a.txt")]
+
+
+@pytest.mark.parametrize("name", ["empty", "pipe", "circle", "large", "missing", "a.txt", "folder"])
+def test_what_is_no_source_is_refused_in_one_line(tmp_path: Path, name: str) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "empty").touch()
+    (tmp_path / "a.txt").write_text("hello\n", encoding="utf-8")
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "circle").symlink_to("circle")
+    with (tmp_path / "large").open("wb") as file:
+        file.truncate(1 << 40)
+    with pytest.raises(CampaignError) as refused:
+        read_sources([tmp_path / name])
+    (problem,) = refused.value.problems
+    assert problem.file == str(tmp_path / name)
+
+
+def test_a_pipe_that_a_process_writes_to_is_read_to_its_end(tmp_path: Path) -> None:
+    reader, writer = os.pipe()
+    os.write(writer, SERVER.encode())
+    os.close(writer)
+    ((_, description),) = read_sources([Path(f"/dev/fd/{reader}")]).descriptions
+    os.close(reader)
+    assert len(description.servers) == 1
