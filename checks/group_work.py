@@ -2,7 +2,7 @@
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 from operator import itemgetter
 from typing import Any, NamedTuple
@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 from harrow.checks.evidence import ApplicationSettings, Evidence
 from harrow.checks.history.index import HistoryIndex
 from harrow.checks.history.records import ACKED, UNKNOWN, UNSURE, PartitionHistory, Transaction, Value
-from harrow.checks.transaction_fates import ABORTED, COMMITTED
+from harrow.checks.last_logs import LastLogs
+from harrow.checks.transaction_fates import ABORTED, COMMITTED, TransactionPart, fate_of
 from harrow.cluster_model.history import COMMIT, INVOKE, OK, POLL, STORE, columns_of, origin_of
 from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.topology import EXACTLY_ONCE
@@ -67,9 +68,8 @@ class GroupPartition:
 class GroupWork:
     """The work of all groups by partition, and the results of applications by value.
 
-    *logs* returns the values in the last leader's log of a partition, by offset. *fate* returns the
-    fate of a transactional value in a partition. *offset_fate* returns the fate of a commit of
-    offsets in a transaction, given the group, the partition and the position.
+    *logs* are the final logs of the last leaders. *offset_parts* are the commits of offsets in
+    transactions (`harrow.checks.index.Index.offset_parts`).
 
     ``partitions`` has the polls and commits of each group by partition, ``applications`` the
     applications of each group, and ``effects`` their results, by group and by the value of the
@@ -80,15 +80,13 @@ class GroupWork:
         self,
         evidence: Evidence,
         history: HistoryIndex,
-        logs: Callable[[str], Sequence[str | None]],
-        fate: Callable[[str, Value], str | None],
-        offset_fate: Callable[[str, str, int], str | None],
+        logs: LastLogs,
+        offset_parts: Mapping[tuple[str, str, int], Sequence[tuple[int, TransactionPart]]],
     ) -> None:
         self._evidence = evidence
         self._history = history
         self._logs = logs
-        self._fate = fate
-        self._offset_fate = offset_fate
+        self._offset_parts = offset_parts
         self._records: dict[str, dict[int, Value]] = {}
         self._copies: dict[str, dict[Value, int]] = {}
         self._offsets_sent: dict[int, list[tuple[int, Sequence[tuple[str, str, int]]]]] = {}
@@ -184,7 +182,8 @@ class GroupWork:
         The marker decides; only if the log has none, the answer to the application decides.
         """
         for _, name, offset in value:
-            fate = self._offset_fate(self._groups[process], name, offset)
+            commits = self._offset_parts.get((self._groups[process], name, offset), ())
+            fate = fate_of([part for _, part in commits])
             if fate == COMMITTED or (fate != ABORTED and is_acked):
                 self._partition_of(process, name).commit(MemberCommit(at_us, process, offset))
 
@@ -227,7 +226,7 @@ class GroupWork:
         read_committed.
         """
         records, history = self._history.records, self._history
-        fate = self._fate(partition.name, records.values[row])
+        fate = self._logs.fate(partition.name, records.values[row])
         if fate in (COMMITTED, ABORTED):
             return fate == COMMITTED
         outcome = records.outcomes[row]
@@ -248,7 +247,7 @@ class GroupWork:
             history = self._history.partitions.get(partition)
             self._records[partition] = {
                 offset: value
-                for offset, value in enumerate(self._logs(partition))
+                for offset, value in enumerate(self._logs.values_of(partition))
                 if value is not None and (history is None or self._is_committed(history, value))
             }
         return self._records[partition]

@@ -21,18 +21,13 @@ from harrow.checks.history.index import HistoryIndex
 from harrow.checks.history.records import SendRecord, Value
 from harrow.checks.history.version_order import VersionOrders
 from harrow.checks.history.views import PolledPairs, SendsByRow, SessionSends
+from harrow.checks.last_logs import LastLogs
 from harrow.checks.permission import Permission
 from harrow.checks.promise import BY_FORGOTTEN_EPOCH, BY_RESUMED_EPOCH
 from harrow.checks.replay.cluster_state import ClusterState
 from harrow.checks.replay.log_ends import FOLLOWED, LogEnds
 from harrow.checks.replay.partition_state import LogEntry, PartitionState
-from harrow.checks.transaction_fates import (
-    ABORTED,
-    TransactionFate,
-    TransactionPart,
-    fate_of,
-    transaction_fates,
-)
+from harrow.checks.transaction_fates import TransactionPart
 from harrow.cluster_model import events
 from harrow.cluster_model.coordinators.groups.group_records import offsets_in
 from harrow.cluster_model.events import Event
@@ -42,7 +37,6 @@ from harrow.cluster_model.packed_log import block_of, blocks_of, rows_at
 from harrow.cluster_model.release.profiles import Behaviours
 from harrow.cluster_model.trace import TraceEvent, TraceLine, decode
 
-_NO_LEADER: Final = -1
 _REPLAYED_AT_ONCE: Final = 1_000_000
 """Traces of up to so many events are replayed for all partitions at once, which takes about 300
 MiB."""
@@ -108,9 +102,7 @@ class Index:
         self._copies: dict[str, dict[int, list[LogEntry]]] = {}
         self._copies_of_keys: dict[tuple[str, str], list[LogEntry]] = {}
         self._readable: tuple[str, frozenset[Value]] | None = None
-        self._fates: dict[str, Mapping[int, TransactionFate]] = {}
         self._strikes: dict[tuple[int, int | str | None], int | None] = {}
-        self._parts: dict[str, Mapping[Value, list[TransactionPart]]] = {}
         self._events: dict[tuple[tuple[type[Event], ...], str | None], Sequence[TraceLine[Any]]] = {}
         self._by_partition: dict[tuple[type[Event], ...], dict[str, list[TraceLine[Any]]]] = {}
         self._numbers_by_partition: dict[type[Event], _Numbers] = {}
@@ -127,10 +119,14 @@ class Index:
             if partition.acked
         }
         self.polled = PolledPairs(history)
-        self.logs: dict[str, dict[int, list[str | None]]] = {
-            partition: {broker: log.values() for broker, log in replicas.items()}
-            for partition, replicas in evidence.replicas.items()
-        }
+        self._last_logs = LastLogs(evidence, self._last_leaders())
+        self.logs = self._last_logs.values
+        self.has_transactions = self._last_logs.has_transactions
+        self.last_leader = self._last_logs.leader
+        self.last_log = self._last_logs.values_of
+        self.standing_at = self._last_logs.standing_at
+        self.fates = self._last_logs.fates
+        self.transaction_parts = self._last_logs.transaction_parts
 
     def events(self, *kinds: type[E], partition: str | None = None) -> Sequence[TraceLine[E]]:
         """Return the events of some kinds, in the order of the trace.
@@ -357,33 +353,14 @@ class Index:
 
     @cached_property
     def group_work(self) -> GroupWork:
-        return GroupWork(
-            self.evidence,
-            self.history,
-            self.last_log,
-            self._fate,
-            self._offset_fate,
-        )
+        return GroupWork(self.evidence, self.history, self._last_logs, self.offset_parts)
 
-    def _fate(self, partition: str, value: Value) -> str | None:
-        """Return the fate of a value of a partition, None if it is in no transaction."""
-        return fate_of(self.transaction_parts(partition).get(value, ()))
-
-    def _offset_fate(self, group: str, partition: str, position: int) -> str | None:
-        """Return the fate of a group's commit, None if it is in no transaction."""
-        return fate_of([part for _, part in self.offset_parts.get((group, partition, position), ())])
-
-    @cached_property
     def _last_leaders(self) -> Mapping[str, int]:
         latest: dict[str, tuple[int, int]] = {}
         for _, event in self.events(events.BecameLeader):
             led = event.leader_epoch, event.broker
             latest[event.partition] = max(led, latest.get(event.partition, led))
         return {partition: broker for partition, (_, broker) in latest.items()}
-
-    def last_leader(self, partition: str) -> int:
-        """Return the leader of a partition in its latest epoch, -1 if none is known."""
-        return self._last_leaders.get(partition, _NO_LEADER)
 
     @cached_property
     def metadata_lost_us(self) -> int | None:
@@ -424,62 +401,15 @@ class Index:
         consumers have read count.
         """
         if self._readable is None or self._readable[0] != partition:
-            logs = self.logs.get(partition)
-            if logs:
-                leading = logs.get(self.last_leader(partition))
-                stored = chain.from_iterable(logs.values()) if leading is None else self._unaborted(partition)
-                values: frozenset[Value] = frozenset(value for value in stored if value is not None)
-            else:
-                values = self.orders.read(partition)
+            stored = self._last_logs.readable(partition) if self.logs.get(partition) else None
+            values = (
+                self.orders.read(partition)
+                if stored is None
+                else frozenset(value for value in stored if value is not None)
+            )
             # Rules visit one partition after another, so it is enough to cache the result for one.
             self._readable = partition, values
         return self._readable[1]
-
-    def _unaborted(self, partition: str) -> Iterable[str | None]:
-        """Return the values in the last leader's log, without those of aborted transactions."""
-        values = self.last_log(partition)
-        fates = self.fates(partition) if self.has_transactions else {}
-        if not fates:
-            return values
-        return (
-            value
-            for offset, value in enumerate(values)
-            if offset not in fates or fates[offset].state != ABORTED
-        )
-
-    def last_log(self, partition: str) -> Sequence[str | None]:
-        """Return the values in a partition's last leader's log by offset, empty if unknown."""
-        return self.logs.get(partition, {}).get(self.last_leader(partition), ())
-
-    def standing_at(self, partition: str, offset: int) -> Value | None:
-        """Return the value at an offset of the last leader's log."""
-        values = self.logs.get(partition, {}).get(self.last_leader(partition), [])
-        return values[offset] if offset < len(values) else None
-
-    def fates(self, partition: str) -> Mapping[int, TransactionFate]:
-        """Return the fates of transactional records in the last leader's log, by offset."""
-        if partition not in self._fates:
-            replicas = self.evidence.replicas.get(partition) or self.evidence.offset_replicas.get(
-                partition, {}
-            )
-            log = replicas.get(self.last_leader(partition))
-            self._fates[partition] = {} if log is None else transaction_fates(log)
-        return self._fates[partition]
-
-    @cached_property
-    def has_transactions(self) -> bool:
-        return any(producer.transactional_id for producer in self.evidence.producers.values())
-
-    def transaction_parts(self, partition: str) -> Mapping[Value, list[TransactionPart]]:
-        """Return the transactional records in the last leader's log of a partition, by value."""
-        if partition not in self._parts:
-            parts: dict[Value, list[TransactionPart]] = {}
-            for offset, fate in self.fates(partition).items() if self.has_transactions else ():
-                value = self.standing_at(partition, offset)
-                if value is not None:
-                    parts.setdefault(value, []).append(TransactionPart(partition, offset, value, fate))
-            self._parts[partition] = parts
-        return self._parts[partition]
 
     @cached_property
     def offset_parts(self) -> Mapping[tuple[str, str, int], list[tuple[int, TransactionPart]]]:

@@ -91,6 +91,13 @@ class PackedLog(Sequence[T]):
                 self._chunks.append(rows if is_plain else zlib.compress(rows, _FASTEST_LEVEL))
             del newest[:end]
 
+    def moved(self) -> "PackedLog[T]":
+        """Return a new log with all rows of this one, which is empty afterwards."""
+        log = PackedLog(self._kind, self.newest, self._chunks, self._chunk_rows, self.unpacked_max)
+        for rows in (self.newest, self._chunks, self._unpacked):
+            rows.clear()
+        return log
+
     def blocks(self) -> Iterator[list[Row]]:
         """Yield all rows in order, as blocks: each packed chunk, and then the newest rows."""
         yield from map(_unpack, self._chunks)

@@ -4,8 +4,7 @@
 """
 
 import gc
-from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from typing import Final
 
@@ -29,6 +28,7 @@ from harrow.checks.index import Index
 from harrow.checks.judge import judge
 from harrow.checks.rules.catalogue import RULE_OF_INVARIANT, RULES, watched_in
 from harrow.cluster_model.events import FetchDelayed, FetchExpired, MessageDelivered
+from harrow.cluster_model.packed_log import PackedLog
 from harrow.cluster_model.sim.choices import Choices
 from harrow.cluster_model.sim.simulator import StepLimitExceeded
 from harrow.cluster_model.sim.virtual_time import US_PER_MS, US_PER_SECOND
@@ -82,33 +82,48 @@ def run_plan(
     with collector_off():
         draw = draw_for_seed(plan, seed)
         # No variable refers to the cluster, so that a collection can free it.
-        result = Run(
-            draw.plan, seed, choices or Choices.from_seed(seed), check=check, measured=measured
-        ).result()
+        result = _with_own_records(
+            Run(draw.plan, seed, choices or Choices.from_seed(seed), check=check, measured=measured).result()
+        )
         return result if draw.plan is plan else replace(result, open_plan=plan, drawn=draw.values)
 
 
-@contextmanager
-def collector_off() -> Iterator[None]:
+def _with_own_records(result: RunResult) -> RunResult:
+    """Move the trace and the history from the cluster to the result.
+
+    They are most of the objects of a run. So they are freed together with the result, and the
+    garbage collector does not have to find out that they are garbage like the cluster.
+    """
+    evidence = result.evidence
+    trace, operations = evidence.trace, evidence.operations
+    assert isinstance(trace, PackedLog)
+    assert isinstance(operations, PackedLog)
+    return replace(result, evidence=replace(evidence, trace=trace.moved(), operations=operations.moved()))
+
+
+class collector_off:  # noqa: N801 - callers use it like a function
     """Keep the garbage collector off, unless it is off already.
 
     The objects of a cluster refer to each other in cycles, so reference counting never frees them.
     The garbage collector frees them when it is on again: the next allocation starts a collection of
-    the young objects. That costs far less if the result of the run has been freed by then. So a
-    caller that needs the result only briefly keeps the collector off until it has dropped it.
+    the young objects. That costs far less if the result of the run has been freed by then. So
+    leaving this context allocates nothing, which a generator would do, and a caller that needs the
+    result only briefly keeps the collector off until it has dropped the result.
     """
-    if not gc.isenabled():
-        yield
-        return
-    collections = _full_collections()
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.enable()
-        if _full_collections() != collections:
-            # A full collection has moved the objects of the run to the old generation.
-            gc.collect()
+
+    __slots__ = ("_collections", "_was_on")
+
+    def __enter__(self) -> None:
+        self._was_on = gc.isenabled()
+        self._collections = _full_collections() if self._was_on else 0
+        gc.disable()
+
+    def __exit__(self, *_: object) -> None:
+        if self._was_on:
+            if _full_collections() != self._collections:
+                # A full collection has moved the objects of the run to the old generation.
+                gc.collect()
+            gc.enable()
 
 
 def _full_collections() -> int:

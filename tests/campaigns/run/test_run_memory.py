@@ -1,6 +1,7 @@
 """A run keeps no memory except for its result."""
 
 import gc
+import weakref
 from dataclasses import replace
 
 import pytest
@@ -15,6 +16,7 @@ from harrow.checks.index import Index
 from harrow.checks.judge import judge
 from harrow.cluster_model.broker.broker import Broker
 from harrow.cluster_model.cluster import Cluster
+from harrow.cluster_model.packed_log import PackedLog
 
 _CRASHES = """
 name: crashes
@@ -43,6 +45,23 @@ def test_a_collection_of_young_objects_frees_the_clusters_of_finished_runs() -> 
     gc.collect(0)
     assert _count(Cluster) <= before
     assert len(results) == 3
+
+
+def test_only_the_result_keeps_the_rows_of_its_trace_and_its_history() -> None:
+    evidence = run_plan(load_campaign(resolve("ack-lost")[0]).plans[0], 0).evidence
+    for log in (evidence.trace, evidence.operations):
+        assert isinstance(log, PackedLog)
+        assert gc.get_referrers(log.newest[-1]) == [log.newest]
+
+
+def test_an_index_is_freed_without_the_collector() -> None:
+    evidence = run_plan(load_campaign(resolve("standard-eos")[0]).plans[0], 0).evidence
+    with runner.collector_off():
+        index = Index(evidence)
+        judge(evidence, index)
+        alive = weakref.ref(index)
+        del index
+        assert alive() is None
 
 
 def test_the_collector_stays_off_while_a_caller_keeps_it_off() -> None:
