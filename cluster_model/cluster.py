@@ -26,7 +26,7 @@ from harrow.cluster_model.protocol import NO_LEADER
 from harrow.cluster_model.record_deletion import RecordDeletion
 from harrow.cluster_model.release.profiles import RELEASES, Behaviours
 from harrow.cluster_model.release.switch import version_of
-from harrow.cluster_model.settings import BrokerConfig, TopicConfig, broker_config, topic_config
+from harrow.cluster_model.settings import LONG_MAX, BrokerConfig, TopicConfig, broker_config, topic_config
 from harrow.cluster_model.sim.choices import Choices, between
 from harrow.cluster_model.sim.host import SimulatedHost
 from harrow.cluster_model.sim.network import Network
@@ -137,11 +137,7 @@ class Cluster:
             if broker.joins_us != 0:
                 self._absent[broker.id] = None
                 self.processes[broker.id].running = False
-        metadata_log_dir = _METADATA_LOG_DIR if self.metadata == KRAFT else NO_DIR
-        self.disks = {
-            broker.id: Disk(log_dirs=spec.disk.log_dirs, metadata_log_dir=metadata_log_dir)
-            for broker in spec.brokers
-        }
+        self.disks = self._make_disks()
         self.paces = {broker.id: RequestPace() for broker in spec.brokers}
         self.brokers: dict[int, Broker] = {}
         # Partitions that an administrator has requested for existing topics.
@@ -169,6 +165,18 @@ class Cluster:
         self.electable = self.control_plane.electable
         self.recovery_sets = self.control_plane.recovery_sets
         self.is_registered = self.control_plane.is_registered
+
+    def _make_disks(self) -> dict[int, Disk]:
+        """Return the disk of each broker. Flushes cost nothing where no append waits for them."""
+        spec = self.spec.disk
+        metadata_log_dir = _METADATA_LOG_DIR if self.metadata == KRAFT else NO_DIR
+        flush_us, bytes_per_second = spec.costs
+        disks = {}
+        for broker, topics in self._topic_configs.items():
+            disk = disks[broker] = Disk(log_dirs=spec.log_dirs, metadata_log_dir=metadata_log_dir)
+            flushes = any(topic.flush_messages < LONG_MAX for topic in topics.values())
+            disk.set_costs(flush_us if flushes else 0, bytes_per_second, spec.page_cache_bytes)
+        return disks
 
     def host(self, process: Process) -> SimulatedHost:
         return SimulatedHost(process, self.simulator, self.network, self.choices, self.trace)

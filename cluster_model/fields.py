@@ -63,7 +63,7 @@ class RateRangeMarker(Marker):
 
 
 class BandwidthMarker(Marker):
-    """An amount per second, such as ``64KB/s`` or ``1MB/s``; bytes per second."""
+    """An amount per second, such as ``64KB/s``, ``1MB/s`` or ``1Gbit/s``; bytes per second."""
 
 
 class BrokerMarker(Marker):

@@ -52,9 +52,10 @@ _PROBABILITY: Final = re.compile(r"[0-9]{1,12}(?:\.[0-9]{1,20})?(?:e-[0-9]{1,3})
 _WHOLE_NUMBER: Final = re.compile(r"0|-?[1-9][0-9]{0,18}")
 _ALMOST_WHOLE: Final = re.compile(r"[+-]?[0-9][0-9_]{0,30}(?:\.0+)?")
 _SEXAGESIMAL: Final = re.compile(r"([0-9]{1,6}):([0-5]?[0-9])(?::([0-5]?[0-9]))?")
-BANDWIDTH_PATTERN: Final = "[0-9]{1,9}(B|KB|MB|GB)/s"
-_BANDWIDTH: Final = re.compile("([0-9]{1,9})(B|KB|MB|GB)/s")
+BANDWIDTH_PATTERN: Final = "[0-9]{1,9}(B|KB|MB|GB|Mbit|Gbit)/s"
+_BANDWIDTH: Final = re.compile("([0-9]{1,9})(B|KB|MB|GB|Mbit|Gbit)/s")
 _BYTES_PER_UNIT: Final = {"B": 1, "KB": 1_000, "MB": 1_000_000, "GB": 1_000_000_000}
+_BYTES_PER_BIT_UNIT: Final = {"Mbit": 125_000, "Gbit": 125_000_000}
 _BROKER: Final = re.compile(BROKER_PATTERN)
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _VARIANT: Final = re.compile(r"(?=.*\S)[^/\\]{1,100}")
@@ -239,13 +240,13 @@ def rate(text: str) -> int:
 
 
 def bandwidth(text: str) -> int:
-    """Parse a bandwidth such as ``64KB/s`` into bytes per second; a kilobyte has 1000 bytes."""
+    """Parse ``64KB/s`` or ``1Gbit/s`` into bytes per second; a kilobyte has 1000 bytes."""
     match = _BANDWIDTH.fullmatch(text)
     if not match or not int(match[1]):
         raise LiteralError(
-            f"{quoted(text)} is not a bandwidth: write one such as `500B/s`, `64KB/s` or `1MB/s`"
+            f"{quoted(text)} is not a bandwidth: write one such as `500B/s`, `64KB/s`, `1MB/s` or `1Gbit/s`"
         )
-    return int(match[1]) * _BYTES_PER_UNIT[match[2]]
+    return int(match[1]) * {**_BYTES_PER_UNIT, **_BYTES_PER_BIT_UNIT}[match[2]]
 
 
 def bandwidth_text(bytes_per_second: int) -> str:

@@ -1,9 +1,11 @@
-"""Models the locks that appends hold while a broker's disk is slow.
+"""Models the locks that appends hold while a broker's disk is slow, or while they flush.
 
 An append of a producer's batch takes two locks: the ``leaderIsrUpdateLock`` of the partition, for
 reading and so shared with other appends, and then the exclusive ``lock`` of the log. Once the
 append has both, the broker validates the batch, so a rejected or duplicate batch does not wait for
 the disk. A fetcher holds its ``partitionMapLock`` while it appends the records of a response.
+An append that reaches ``flush.messages`` flushes the log before it releases the lock of the log
+(``UnifiedLog.append``). Flushes by time and of complete segments need no lock.
 
 LeaderAndIsr, StopReplica and the metadata log change partitions one after the other
 (``replicaStateChangeLock``). Such a change removes partitions from the fetchers, so it first waits
@@ -14,16 +16,22 @@ partition's appends in progress, and new appends wait for the change
 ``AbstractFetcherManager.removeFetcherForPartitions``).
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from harrow.cluster_model.log.disk import Disk
+from harrow.cluster_model.log.record_batch import RecordBatch
+from harrow.cluster_model.log.unified_log import UnifiedLog
 from harrow.cluster_model.sim.host import Host
+from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
 
 Steps = Iterator[int]
 """The work of a thread, as a generator that yields for how many microseconds the thread waits.
 
 A wait of 0 lets other events of the same moment happen first.
 """
+
+Append = tuple[UnifiedLog, Sequence[RecordBatch]]
+"""A log, and the batches that one thread appends to it at once."""
 
 
 class AppendLocks:
@@ -48,8 +56,8 @@ class AppendLocks:
 
     @property
     def are_slow(self) -> bool:
-        """Whether appends wait for the disk."""
-        return self._disk.write_us > 0
+        """Whether appends may have to wait for the disk."""
+        return self._disk.is_slow
 
     @property
     def are_free(self) -> bool:
@@ -78,13 +86,15 @@ class AppendLocks:
         while partition in self._log_free_us and not self._is_closed:
             yield self._remaining_us(self._log_free_us[partition])
 
-    def write(self, partition: str) -> Steps:
-        """Wait until the disk has written a batch."""
+    def write(self, log: UnifiedLog, batch: RecordBatch) -> Steps:
+        """Wait until a batch is written, and flushed if ``flush.messages`` says so."""
         if self.are_slow:
-            self._log_free_us[partition] = self._write([partition])
-            yield self._remaining_us(self._log_free_us[partition])
-            # The caller appends now, before any other thread continues.
-            self._log_free_us.pop(partition, None)
+            until_us = self._write([(log, (batch,))])
+            if until_us > self._clock.now_us:
+                self._log_free_us[log.name] = until_us
+                yield self._remaining_us(until_us)
+                # The caller appends now, before any other thread continues.
+                self._log_free_us.pop(log.name, None)
 
     def end_append(self, partition: str) -> None:
         """Release the locks of an append, so that other appends and changes can continue."""
@@ -92,28 +102,40 @@ class AppendLocks:
         if not self._appends_in_progress[partition]:
             del self._appends_in_progress[partition]
 
-    def begin_fetched_appends(self, partitions: Iterable[str]) -> int:
-        """Begin a fetcher's appends to *partitions* in turn; return how long they take."""
+    def begin_fetched_appends(self, appends: Iterable[Append]) -> int:
+        """Begin a fetcher's appends, one after the other; return how long they take."""
         if not self.are_slow:
             return 0
-        until_us = self._write(partitions)
+        until_us = self._write(appends)
         self._fetchers_free_us = (
             until_us if self._fetchers_free_us is None else max(self._fetchers_free_us, until_us)
         )
         return until_us - self._clock.now_us
 
-    def _write(self, partitions: Iterable[str]) -> int:
-        """Write to the logs of *partitions* from one thread, and return when the last write ends.
+    def _write(self, appends: Iterable[Append]) -> int:
+        """Append from one thread to one log after the other, and return when the last append ends.
 
-        A disk handles one write after the other.
+        A disk writes one batch after the other. An append ends when the disk has written and
+        flushed its batches if it flushes the log, and when the page cache has taken them if not.
+        Flushes by several threads at the same time take no longer than one, because the file system
+        commits them together.
         """
-        now_us = self._clock.now_us
-        until_us = now_us
-        for partition in partitions:
-            log_dir = self._disk.dir_of(partition)
-            until_us = max(until_us, self._disk_free_us.get(log_dir, now_us)) + self._disk.write_us
-            self._disk_free_us[log_dir] = until_us
-        return until_us
+        disk, now_us = self._disk, self._clock.now_us
+        end_us = now_us
+        for log, batches in appends:
+            log_dir = disk.dir_of(log.name)
+            written_us = max(end_us, self._disk_free_us.get(log_dir, now_us)) + disk.write_us
+            if disk.bytes_per_second is not None:
+                size_bytes = sum([batch.size_bytes for batch in batches])
+                written_us += size_bytes * US_PER_SECOND // disk.bytes_per_second
+            self._disk_free_us[log_dir] = written_us
+            if disk.flush_us and log.is_flushed_with(batches):
+                end_us = written_us + disk.flush_us
+            elif disk.write_us:
+                end_us = written_us
+            else:
+                end_us = max(end_us, written_us - disk.cached_us)
+        return end_us
 
     # Changes of partitions
 

@@ -321,7 +321,7 @@ class Broker(ServerEndpoint):
         self.replicas.on_clock_step(by_us)
 
     def _is_slow(self) -> bool:
-        return self._disk.write_us > 0 or self._pace.request_us > 0
+        return self._disk.is_slow or self._pace.request_us > 0
 
     def queue_requests(self) -> None:
         """Queue requests for threads from now on, because the broker or its disk is slow."""

@@ -324,7 +324,11 @@ class ReplicaFetcher:
         wait_us = 0
         if response is not None and self._append_locks.are_slow:
             wait_us = self._append_locks.begin_fetched_appends(
-                [name for name, fetched in response.partitions.items() if self._is_appended(name, fetched)]
+                [
+                    (self._states[name].partition.log, fetched.batches)
+                    for name, fetched in response.partitions.items()
+                    if self._is_appended(name, fetched)
+                ]
             )
         if wait_us:
             self._response_being_written = response

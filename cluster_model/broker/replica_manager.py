@@ -225,7 +225,7 @@ class ReplicaManager:
                 yield from locks.begin_append(name)
                 partition = self.partitions.get(name)
                 if partition is not None and partition.may_append(batch, request.acks):
-                    yield from locks.write(name)
+                    yield from locks.write(partition.log, batch)
                 ack = acks[name] = self._append_if_verified(exchange, name)
                 locks.end_append(name)
                 ack.hosted.check_fetches()

@@ -15,6 +15,7 @@ from typing import Final
 from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.log.producer_state import AbortedTransaction, ProducerSnapshot
 from harrow.cluster_model.log.record_batch import RecordBatch
+from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
 
 REPLICATION_OFFSET_CHECKPOINT: Final = "replication-offset-checkpoint"
 RECOVERY_POINT_OFFSET_CHECKPOINT: Final = "recovery-point-offset-checkpoint"
@@ -359,10 +360,18 @@ class Disk:
     """The partitions whose epoch checkpoint a fault has reverted and recovery has not completed."""
     unclean_dirs: dict[int, None] = field(default_factory=dict)
     """The log directories without a clean shutdown file, because they were not writable."""
-    write_us: int = 0
-    """How long each append occupies the disk. With 0 the page cache takes appends at once."""
+    is_slow: bool = field(default=False, init=False)
+    """Whether appends may have to wait. Otherwise the page cache takes them at once."""
+    write_us: int = field(default=0, init=False)
+    """How long each append occupies the disk."""
     delays_us: list[int] = field(default_factory=list)
     """The delays that faults have added. ``write_us`` is their sum."""
+    flush_us: int = 0
+    """How long a flush takes, once the data is written. 0 if no append flushes."""
+    bytes_per_second: int | None = None
+    """How much a log directory writes; None without limit."""
+    cached_us: int = 0
+    """How far a log directory may be behind with its writes before appends wait."""
     clean_shutdown_file: bool = False
     """Whether ``.kafka_cleanshutdown`` exists. If so, logs need no recovery."""
 
@@ -444,23 +453,35 @@ class Disk:
         else:
             self.failed_dirs.pop(log_dir, None)
 
+    def set_costs(self, flush_us: int, bytes_per_second: int | None, page_cache_bytes: int) -> None:
+        """Set how long flushes and writes take on this disk without faults."""
+        self.flush_us = flush_us
+        self.bytes_per_second = bytes_per_second
+        if bytes_per_second is not None:
+            self.cached_us = page_cache_bytes * US_PER_SECOND // bytes_per_second
+        self._update_pace()
+
     def slow_down(self, write_us: int) -> None:
         """Make each append wait *write_us* longer."""
         self.delays_us.append(write_us)
-        self.write_us = sum(self.delays_us)
+        self._update_pace()
 
     def speed_up(self, write_us: int) -> None:
         """Undo one `slow_down`, unless `repair` has already undone it."""
         if write_us in self.delays_us:
             self.delays_us.remove(write_us)
-        self.write_us = sum(self.delays_us)
+        self._update_pace()
 
     def repair(self) -> None:
         """End every failure, limit and delay."""
         self.failed_dirs.clear()
         self.room_limits.clear()
         self.delays_us.clear()
-        self.write_us = 0
+        self._update_pace()
+
+    def _update_pace(self) -> None:
+        self.write_us = sum(self.delays_us)
+        self.is_slow = self.write_us > 0 or self.flush_us > 0 or self.bytes_per_second is not None
 
     def lose_power(self, torn_after: int | None = None) -> list[tuple[str, int, int]]:
         """Drop the unflushed data of all logs (`LogFile.lose_power`).

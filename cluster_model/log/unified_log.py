@@ -5,7 +5,7 @@ offset that the next record will get.
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from harrow.cluster_model import errors
@@ -429,6 +429,11 @@ class UnifiedLog:
     @property
     def active_segment_base(self) -> int:
         return self._file.segments[-1].base_offset
+
+    def is_flushed_with(self, batches: Sequence[RecordBatch]) -> bool:
+        """Return whether an append of *batches* makes the broker flush (``flush.messages``)."""
+        count = sum([batch.next_offset - batch.base_offset for batch in batches])
+        return self.log_end_offset + count - self.flushed_offset >= self.flush_messages
 
     def flush(self, offset: int | None = None) -> bool:
         """Flush the log up to *offset*, or completely. Return whether anything was flushed."""

@@ -1,4 +1,4 @@
-"""Models degraded links: latency, jitter, bandwidth, and the request time of a slow server.
+"""Models network interfaces, and degraded links: latency, jitter, bandwidth, slow servers.
 
 A quality applies to one direction of a link, as `tc qdisc ... netem` applies to what an interface
 sends. Several qualities of a link add up, except that the lowest of several bandwidths applies.
@@ -92,3 +92,27 @@ class LinkQualities:
     def _forget(self, link: LinkName) -> None:
         self.by_link.pop(link, None)
         self._busy_until_us.pop(link, None)
+
+
+class NetworkInterfaces:
+    """The network interfaces of all processes, which send and receive at a limited rate.
+
+    An interface sends one message after the other, whatever the receiver, and receives them so.
+    """
+
+    __slots__ = ("_bytes_per_second", "_received_us", "_sent_us")
+
+    def __init__(self, bytes_per_second: int) -> None:
+        self._bytes_per_second = bytes_per_second
+        # By process: when everything is sent, and when everything that was sent to it is received.
+        self._sent_us: dict[str, int] = {}
+        self._received_us: dict[str, int] = {}
+
+    def arrival_us(self, link: LinkName, now_us: int, at_us: int, size_bytes: int) -> int:
+        """Return when a message arrives that is sent now and would otherwise arrive at *at_us*."""
+        sender, receiver = link
+        transfer_us = size_bytes * US_PER_SECOND // self._bytes_per_second
+        sent_us = max(now_us, self._sent_us.get(sender, now_us)) + transfer_us
+        at_us = max(at_us + sent_us - now_us, self._received_us.get(receiver, now_us) + transfer_us)
+        self._sent_us[sender], self._received_us[receiver] = sent_us, at_us
+        return at_us

@@ -24,7 +24,12 @@ from harrow.cluster_model.sim.connection import (
     ServerEndpoint,
 )
 from harrow.cluster_model.sim.idle_fetch import IdleFetch, RepeatableFetch, SteppedIdleFetch
-from harrow.cluster_model.sim.link_quality import MESSAGE_BYTES, LinkQualities, LinkQuality
+from harrow.cluster_model.sim.link_quality import (
+    MESSAGE_BYTES,
+    LinkQualities,
+    LinkQuality,
+    NetworkInterfaces,
+)
 from harrow.cluster_model.sim.message import Body
 from harrow.cluster_model.sim.message_content import RecordMessage
 from harrow.cluster_model.sim.message_rule import REQUEST, RESPONSE, MessageRule
@@ -44,6 +49,7 @@ class Network:
         "_endpoints",
         "_holding_rules",
         "_idle_fetches",
+        "_interfaces",
         "_is_disturbed",
         "_latency_min_us",
         "_latency_span_us",
@@ -70,13 +76,14 @@ class Network:
         self._next_id = 0
         self._cuts: dict[tuple[str, str], int] = {}
         self._qualities = LinkQualities()
+        self._interfaces = None if spec.bytes_per_second is None else NetworkInterfaces(spec.bytes_per_second)
         self._rules: list[MessageRule] = []
         self._holding_rules: list[MessageRule] = []
         self._queued_directions: list[tuple[Connection, bool]] = []
         # The processes that are not in the healed core of the cluster (`restore_all_but`). Messages
         # between processes of the core are not disturbed.
         self._outside: frozenset[str] | None = None
-        self._is_disturbed = False
+        self._is_disturbed = self._interfaces is not None
         self._traces_idle_fetches = False
         self.trace_messages = False
         self._idle_fetches: dict[int, IdleFetch] = {}
@@ -328,6 +335,10 @@ class Network:
             direction, receiver = connection.to_client, connection.client
         at_us = self._simulator.now_us + self._latency_min_us + self._choices.below(self._latency_span_us)
         at_us += extra_us
+        if self._interfaces is not None and (record_bytes := _record_bytes(_body(message))):
+            size = MESSAGE_BYTES + record_bytes
+            link = self._ends(connection, to_server)
+            at_us = self._interfaces.arrival_us(link, self._simulator.now_us, at_us, size)
         if self._qualities.by_link:
             at_us = self._delay_arrival(connection, to_server, message, at_us)
         elif at_us <= direction.arrival_us:
@@ -366,6 +377,7 @@ class Network:
             or self._queued_directions
             or self.trace_messages
             or self._steps_idle_fetches
+            or self._interfaces is not None
         )
 
     def watch_messages(self) -> None:

@@ -223,6 +223,13 @@ def log_manager(
     return LogManager(broker, host, disk, config, lambda _: topic_config(topic or {}, config), behaviours)
 
 
+def slow_disk() -> Disk:
+    """Return a disk that takes a second for each append."""
+    disk = Disk()
+    disk.slow_down(SECOND)
+    return disk
+
+
 def disk_with(partition: str, *epochs_and_values: tuple[int, str], flushed: int = 0) -> Disk:
     """Return a disk with a log of one-record batches, each as (leader epoch, value)."""
     disk = Disk()

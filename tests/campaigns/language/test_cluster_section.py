@@ -1,4 +1,4 @@
-"""A campaign can declare client quotas, throttled replicas and brokers that join later."""
+"""A campaign can declare disks, networks, client quotas, throttled replicas and later brokers."""
 
 import pytest
 
@@ -26,6 +26,28 @@ def test_a_quota_is_for_one_client_or_for_all_clients_without_their_own() -> Non
     )
 
 
+@pytest.mark.parametrize(
+    ("disk", "costs"),
+    [
+        ("{}", (1_000, None)),
+        ("{kind: hdd}", (10_000, 150_000_000)),
+        ("{kind: hdd, flush: 2ms}", (2_000, 150_000_000)),
+        ("{write: 1GB/s}", (1_000, 1_000_000_000)),
+        ("{flush: 0s}", (0, None)),
+    ],
+)
+def test_a_disk_costs_what_its_kind_costs_unless_the_campaign_says_more(
+    disk: str, costs: tuple[int, int | None]
+) -> None:
+    assert plan(f"name: x\ncluster: {{disk: {disk}}}").cluster.disk.costs == costs
+
+
+@pytest.mark.parametrize("text", ["1Gbit/s", "1000Mbit/s", "125MB/s", "125000KB/s"])
+def test_a_bandwidth_counts_bytes_or_bits(text: str) -> None:
+    network = plan(f"name: x\ncluster: {{network: {{bandwidth: {text}}}}}").cluster.network
+    assert network.bytes_per_second == 125_000_000
+
+
 def test_a_broker_joins_at_its_time_or_at_its_step_of_the_script() -> None:
     cluster = plan(JOINING_BROKER).cluster
     assert cluster.brokers == (
@@ -46,6 +68,10 @@ def test_a_written_plan_loads_as_the_same_plan(text: str) -> None:
 @pytest.mark.parametrize(
     ("cluster", "message"),
     [
+        ("disk: {kind: floppy}", "`floppy` is not one of ssd, nvme, hdd, cloud"),
+        ("disk: {flush: never}", "`never` is not a duration"),
+        ("disk: {page_cache: -1}", "-1 is too small: at least 0"),
+        ("network: {bandwidth: 1Gb/s}", "`1Gb/s` is not a bandwidth"),
         ("quotas: [{client: nobody, producer_byte_rate: 1B/s}]", "unknown client `nobody`"),
         ("quotas: [{}]", "a quota needs a `producer_byte_rate` or a `consumer_byte_rate`"),
         (

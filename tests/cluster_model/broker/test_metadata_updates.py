@@ -5,10 +5,11 @@ from typing import Any, cast
 from harrow.cluster_model.broker.broker import Broker
 from harrow.cluster_model.controller.control_plane import ControlPlane, LifecycleListener, MetadataDelta
 from harrow.cluster_model.log.disk import Disk
+from harrow.cluster_model.log.unified_log import UnifiedLog
 from harrow.cluster_model.protocol import LeaderAndIsr, LeaderAndIsrPartitionState
 from harrow.cluster_model.release.profiles import RELEASES
 from harrow.cluster_model.settings import broker_config, topic_config
-from tests.cluster_model.fakes import SECOND, FakeHost
+from tests.cluster_model.fakes import SECOND, FakeHost, slow_disk
 
 
 class MetadataLogReader:
@@ -41,7 +42,7 @@ class BrokerHarness:
         self.broker = Broker(
             1,
             self.host,
-            Disk(write_us=SECOND),
+            slow_disk(),
             config,
             lambda _: topic_config({}, config),
             RELEASES["4.3"].behaviours,
@@ -60,7 +61,9 @@ class BrokerHarness:
 
     def append(self) -> None:
         """Begin an append of a fetcher, for which a change of partitions waits."""
-        self.broker.replicas.append_locks.begin_fetched_appends(["t-0"])
+        self.broker.replicas.append_locks.begin_fetched_appends(
+            [(UnifiedLog("t-0", Disk(), RELEASES["4.3"].behaviours), ())]
+        )
 
     @property
     def live_brokers(self) -> list[int]:

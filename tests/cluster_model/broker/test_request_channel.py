@@ -6,7 +6,7 @@ import pytest
 
 from harrow.cluster_model.broker.append_locks import AppendLocks, Steps
 from harrow.cluster_model.broker.request_channel import RequestChannels
-from harrow.cluster_model.log.disk import Disk
+from harrow.cluster_model.log.unified_log import UnifiedLog
 from harrow.cluster_model.protocol import (
     LeaderAndIsr,
     LeaderAndIsrPartitionState,
@@ -15,10 +15,11 @@ from harrow.cluster_model.protocol import (
     ProduceRequest,
     UpdateMetadataRequest,
 )
+from harrow.cluster_model.release.profiles import RELEASES
 from harrow.cluster_model.settings import Value, broker_config
 from harrow.cluster_model.sim.connection import ClientEndpoint, Connection, Exchange, Reply
 from harrow.cluster_model.sim.message import Body
-from tests.cluster_model.fakes import SECOND, FakeHost, batch
+from tests.cluster_model.fakes import SECOND, FakeHost, batch, slow_disk
 
 
 class Client(ClientEndpoint):
@@ -38,7 +39,7 @@ class RequestThreads:
         self.host = FakeHost("broker-0")
         options = {name.replace("_", "."): value for name, value in settings.items()}
         config = broker_config("2.4", options)
-        self.disk = Disk(write_us=SECOND)
+        self.disk = slow_disk()
         self.locks = AppendLocks(self.host, self.disk)
         self.handled: list[tuple[float, str]] = []
         self.sent: list[tuple[float, str]] = []
@@ -52,10 +53,10 @@ class RequestThreads:
     def _handle(self, exchange: Exchange[Any]) -> Steps:
         """Append each batch, or change each partition, when its locks are free."""
         request, locks = exchange.request, self.locks
-        for partition in request.batches if request.api == "Produce" else ():
+        for partition, appended in request.batches.items() if request.api == "Produce" else ():
             self.disk.place(partition)
             yield from locks.begin_append(partition)
-            yield from locks.write(partition)
+            yield from locks.write(UnifiedLog(partition, self.disk, RELEASES["2.4"].behaviours), appended)
             locks.end_append(partition)
         for partition in request.partition_states if request.api == "LeaderAndIsr" else ():
             yield from locks.wait_for_appends(partition)

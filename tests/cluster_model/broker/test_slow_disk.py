@@ -8,6 +8,7 @@ import pytest
 from harrow.cluster_model import errors
 from harrow.cluster_model.broker.append_locks import AppendLocks, Steps
 from harrow.cluster_model.log.disk import Disk
+from harrow.cluster_model.log.unified_log import UnifiedLog
 from harrow.cluster_model.protocol import (
     LeaderAndIsr,
     LeaderAndIsrPartitionState,
@@ -17,9 +18,11 @@ from harrow.cluster_model.protocol import (
     StopReplicaRequest,
     UpdateMetadataRequest,
 )
+from harrow.cluster_model.release.profiles import RELEASES
+from harrow.cluster_model.settings import LONG_MAX, broker_config, topic_config
 from harrow.cluster_model.sim.connection import Connection
 from tests.cluster_model.broker.test_broker_life import BrokerHarness
-from tests.cluster_model.fakes import SECOND, FakeHost, batch
+from tests.cluster_model.fakes import SECOND, FakeHost, batch, slow_disk
 
 P, Q = "t-0", "t-1"
 
@@ -170,10 +173,26 @@ def locks_on(disk: Disk) -> tuple[AppendLocks, FakeHost]:
     return AppendLocks(host, disk), host
 
 
+def costly_disk(*, flush_us: int = 0, bytes_per_second: int | None = None, page_cache_bytes: int = 0) -> Disk:
+    disk = Disk()
+    disk.set_costs(flush_us, bytes_per_second, page_cache_bytes)
+    return disk
+
+
+def log_of(partition: str, flush_messages: int = LONG_MAX) -> UnifiedLog:
+    log = UnifiedLog(partition, Disk(), RELEASES["2.4"].behaviours)
+    log.configure(topic_config({"flush.messages": flush_messages}, broker_config("2.4", {})))
+    return log
+
+
+RECORD = batch("a", size=100)
+TO_P, TO_Q = (log_of(P), [RECORD]), (log_of(Q), [RECORD])
+
+
 def test_a_change_waits_for_fetched_appends_of_any_partition() -> None:
-    locks, host = locks_on(Disk(write_us=SECOND))
+    locks, host = locks_on(slow_disk())
     are_free = locks.are_free
-    assert locks.begin_fetched_appends([Q, Q]) == 2 * SECOND
+    assert locks.begin_fetched_appends([TO_Q, TO_Q]) == 2 * SECOND
     assert (are_free, locks.are_free) == (True, False)
     host.advance(SECOND)
     assert first_wait_of(locks.wait_for_fetchers()) == SECOND
@@ -181,8 +200,8 @@ def test_a_change_waits_for_fetched_appends_of_any_partition() -> None:
 
 
 def test_changes_of_partitions_run_one_at_a_time() -> None:
-    locks, _ = locks_on(Disk(write_us=SECOND))
-    locks.begin_fetched_appends([P])
+    locks, _ = locks_on(slow_disk())
+    locks.begin_fetched_appends([TO_P])
     assert first_wait_of(locks.begin_change()) == 0
     assert first_wait_of(locks.wait_for_fetchers()) == SECOND
     assert first_wait_of(locks.begin_change()) == SECOND
@@ -192,8 +211,57 @@ def test_changes_of_partitions_run_one_at_a_time() -> None:
 
 def test_nothing_waits_without_a_slow_disk() -> None:
     locks, _ = locks_on(Disk())
-    assert locks.begin_fetched_appends([P]) == 0
+    assert locks.begin_fetched_appends([TO_P]) == 0
     for _ in range(2):
-        assert [*locks.begin_append(P), *locks.write(P)] == []
+        assert [*locks.begin_append(P), *locks.write(log_of(P), RECORD)] == []
         locks.end_append(P)
     assert locks.are_free
+
+
+# What flushes and writes cost
+
+
+def test_only_an_append_that_reaches_flush_messages_waits_for_the_flush() -> None:
+    locks, _ = locks_on(costly_disk(flush_us=5_000))
+    log = log_of(P, flush_messages=2)
+    waits = []
+    for _ in range(4):
+        waits.append([*locks.write(log, RECORD)])
+        log.append_as_leader(RECORD, 0)
+        if waits[-1]:
+            log.flush()
+    assert waits == [[], [5_000], [], [5_000]]
+
+
+def test_flushes_by_several_threads_take_no_longer_than_one() -> None:
+    locks, _ = locks_on(costly_disk(flush_us=5_000))
+    assert first_wait_of(locks.write(log_of(P, flush_messages=1), RECORD)) == 5_000
+    assert first_wait_of(locks.write(log_of(Q, flush_messages=1), RECORD)) == 5_000
+
+
+def test_a_fetcher_flushes_one_log_after_the_other() -> None:
+    locks, _ = locks_on(costly_disk(flush_us=5_000))
+    appends = [(log_of(name, flush_messages=1), [RECORD, RECORD]) for name in (P, Q)]
+    assert locks.begin_fetched_appends(appends) == 10_000
+
+
+def test_a_flush_waits_until_everything_before_it_is_written() -> None:
+    locks, _ = locks_on(costly_disk(flush_us=5_000, bytes_per_second=100_000, page_cache_bytes=1_000))
+    assert [*locks.write(log_of(P), RECORD)] == []
+    assert [*locks.write(log_of(Q, flush_messages=1), RECORD)] == [7_000]
+
+
+def test_an_append_waits_for_the_disk_only_while_the_page_cache_is_full() -> None:
+    locks, host = locks_on(costly_disk(bytes_per_second=100_000, page_cache_bytes=200))
+    log = log_of(P)
+    assert [[*locks.write(log, RECORD)] for _ in range(4)] == [[], [], [1_000], [2_000]]
+    host.advance(4_000)
+    assert [*locks.write(log, RECORD)] == []
+
+
+def test_repair_ends_delays_of_faults_but_not_the_costs_of_the_disk() -> None:
+    disk = costly_disk(flush_us=5_000)
+    disk.slow_down(SECOND)
+    disk.repair()
+    locks, _ = locks_on(disk)
+    assert [*locks.write(log_of(P, flush_messages=1), RECORD)] == [5_000]

@@ -1,9 +1,14 @@
-"""Faults degrade links: latency, jitter, bandwidth, slow receivers and broken connections."""
+"""Faults degrade links: latency, jitter, bandwidth, slow receivers. Interfaces limit all links."""
 
 from dataclasses import dataclass
 from typing import ClassVar
 
-from harrow.cluster_model.sim.link_quality import MESSAGE_BYTES, LinkQualities, LinkQuality
+from harrow.cluster_model.sim.link_quality import (
+    MESSAGE_BYTES,
+    LinkQualities,
+    LinkQuality,
+    NetworkInterfaces,
+)
 from tests.cluster_model.sim.test_network import LATENCY_US, Body, NetworkHarness
 from tests.recorded_choices import RecordedStream
 
@@ -71,6 +76,34 @@ def test_bandwidth_is_shared_by_all_connections_of_a_link() -> None:
         net.network.send_request(connection, 0, Batch(1_000 - MESSAGE_BYTES))
     net.run()
     assert times(net) == [LATENCY_US + 1_000, LATENCY_US + 2_000]
+
+
+def test_an_interface_sends_to_all_receivers_one_message_after_the_other() -> None:
+    interfaces = NetworkInterfaces(1_000_000)
+    arrivals = [interfaces.arrival_us(("a", receiver), 0, 100, 1_000) for receiver in ("b", "c", "d")]
+    assert arrivals == [1_100, 2_100, 3_100]
+    assert interfaces.arrival_us(("a", "b"), 50_000, 50_100, 1_000) == 51_100
+
+
+def test_an_interface_receives_from_all_senders_one_message_after_the_other() -> None:
+    interfaces = NetworkInterfaces(1_000_000)
+    arrivals = [interfaces.arrival_us((sender, "d"), 0, 100, 1_000) for sender in ("a", "b", "c")]
+    assert arrivals == [1_100, 2_100, 3_100]
+
+
+def test_an_interface_sends_and_receives_at_the_same_time() -> None:
+    interfaces = NetworkInterfaces(1_000_000)
+    assert [interfaces.arrival_us(link, 0, 100, 1_000) for link in (LINK, LINK[::-1])] == [1_100, 1_100]
+
+
+def test_only_messages_with_records_take_time_on_an_interface() -> None:
+    net = NetworkHarness(bytes_per_second=1_000_000)
+    connection = net.connect()
+    net.network.send_request(connection, 0, Body("a"))
+    net.network.send_request(connection, 0, Batch(1_000 - MESSAGE_BYTES))
+    net.network.send_request(connection, 0, Body("b"))
+    net.run()
+    assert times(net) == [LATENCY_US, LATENCY_US + 1_000, LATENCY_US + 1_001]
 
 
 def test_a_slow_receiver_handles_a_connections_requests_one_at_a_time() -> None:

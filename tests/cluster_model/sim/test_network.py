@@ -45,11 +45,20 @@ class Other:
 class NetworkHarness:
     """A client and a server with a network between them whose latency is 100 us."""
 
-    def __init__(self, latency_max_us: int = LATENCY_US, seed: int | None = None) -> None:
+    def __init__(
+        self,
+        latency_max_us: int = LATENCY_US,
+        seed: int | None = None,
+        bytes_per_second: int | None = None,
+    ) -> None:
         self.simulator = Simulator()
         self.trace = Trace(self.simulator)
         choices = recorded_choices({}) if seed is None else Choices.from_seed(seed)
-        spec = NetworkSpec(latency_min_us=LATENCY_US, latency_max_us=latency_max_us)
+        spec = NetworkSpec(
+            latency_min_us=LATENCY_US,
+            latency_max_us=latency_max_us,
+            bytes_per_second=bytes_per_second,
+        )
         self.network = Network(self.simulator, choices, spec, self.trace)
         self.client_process, self.server_process = Process("client"), Process("server")
         self.client, self.server = FakeEndpoint(self.simulator), FakeServerEndpoint(self.simulator)
