@@ -1,4 +1,4 @@
-"""The confidence interval of a sampled rate: the score interval of Wilson (1927)."""
+"""Confidence in a sampled rate: the score interval of Wilson (1927), the bound without hits."""
 
 from math import sqrt
 from typing import Final
@@ -22,3 +22,12 @@ def wilson(hits: int, tries: int) -> tuple[float, float]:
     low = 0.0 if hits == 0 else max(0.0, middle - half)
     high = 1.0 if hits == tries else min(1.0, middle + half)
     return low, high
+
+
+def bound_without_hits(tries: int) -> float:
+    """Return the rate that is too high, with 95% confidence, if no try was a hit.
+
+    At that rate, or a higher one, as many tries would miss with a probability of at most 5%. That
+    is the exact one-sided bound; for many tries it is close to 3/tries ("rule of three").
+    """
+    return 1.0 - 0.05 ** (1 / tries) if tries else 1.0

@@ -1,0 +1,1 @@
+"""Searches for the cheapest settings of a cluster that survive chosen faults."""

@@ -1,0 +1,275 @@
+"""Advises on the settings of a cluster: the cheapest that survive, and why no cheaper ones do."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from harrow.campaigns.advise.axes import AXES
+from harrow.campaigns.advise.axis import Line
+from harrow.campaigns.advise.harm import Harm, Needs
+from harrow.campaigns.advise.lattice import Lattice, Point, lattice_of
+from harrow.campaigns.advise.search import CounterExample, Search
+from harrow.campaigns.advise.trial import Costs
+from harrow.campaigns.assess.fault_model import FaultModel
+from harrow.campaigns.language.library_index import resolve
+from harrow.campaigns.language.loader import load_campaign
+from harrow.campaigns.language.plan import Plan
+from harrow.campaigns.language.problem import CampaignError
+from harrow.campaigns.record.report import reproduce_command
+from harrow.campaigns.run.workers.workers import Workers
+from harrow.campaigns.sweep.confidence import bound_without_hits
+from harrow.campaigns.version import version
+from harrow.cluster_model.lazy_dataclass import dataclass
+
+SCHEMA: Final = "harrow.advice/1"
+SCREENING_RUNS: Final = 20
+"""How many runs of each fault model a point is tried with before its costs are compared."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refutation:
+    """A run that shows harm, and the command that repeats it."""
+
+    title: str
+    seed: int
+    harm: Harm
+    command: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """The trials of one fault model: ``counted`` of them showed something, and none showed harm."""
+
+    title: str
+    tried: int
+    counted: int
+    why_not: str
+
+    @property
+    def bound(self) -> float:
+        """The rate of runs with harm that these trials exclude, with 95% confidence."""
+        return bound_without_hits(self.counted)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """A point of the lattice in words, and what its trials showed.
+
+    ``lines`` are the changes to the user's files, ``options`` the same as arguments of ``--set``.
+    ``permitted_by`` is the setting that permits harm whatever happens.
+    """
+
+    values: tuple[tuple[str, str], ...]
+    lines: tuple[Line, ...]
+    options: tuple[str, ...]
+    costs: Costs
+    evidence: tuple[Evidence, ...]
+    refuted_by: Refutation | None = None
+    permitted_by: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cheaper:
+    """Settings that differ from the advised ones in one, which is cheaper."""
+
+    axis: str
+    value: str
+    settings: Settings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Advice:
+    """The answer for a cluster. Without ``advised`` settings nothing survives.
+
+    ``yours`` are the user's settings, and ``strongest`` the safest that were tried, if nothing
+    survives.
+    """
+
+    cluster: str
+    kafka: str
+    metadata: str
+    titles: tuple[str, ...]
+    needs: Needs
+    yours: Settings
+    advised: Settings | None
+    cheaper: tuple[Cheaper, ...]
+    strongest: Settings | None
+    axes: tuple[tuple[str, tuple[str, ...]], ...]
+    runs: int
+
+    def as_mapping(self) -> dict[str, Any]:
+        """Return the advice as JSON."""
+        return {
+            "schema": SCHEMA,
+            "version": version(),
+            "cluster": self.cluster,
+            "kafka": self.kafka,
+            "metadata": self.metadata,
+            "survive": list(self.titles),
+            "never": list(self.needs.never),
+            "outage": None
+            if self.needs.outage is None
+            else {"comparison": self.needs.outage[0], "us": self.needs.outage[1]},
+            "runs": self.runs,
+            "axes": {name: list(values) for name, values in self.axes},
+            "yours": _settings(self.yours),
+            "advised": None if self.advised is None else _settings(self.advised),
+            "cheaper": [
+                {"setting": each.axis, "value": each.value, **_settings(each.settings)}
+                for each in self.cheaper
+            ],
+            "strongest": None if self.strongest is None else _settings(self.strongest),
+        }
+
+
+def advise(
+    cluster: str,
+    models: Sequence[FaultModel],
+    needs: Needs,
+    *,
+    runs: int,
+    workers: Workers,
+    changeable: Sequence[str] = (),
+    on_run: Callable[[int], None] = lambda _runs: None,
+) -> Advice:
+    """Search for the cheapest settings with which a cluster survives these fault models.
+
+    Each model fits the cluster. Only settings in *changeable* are changed; by default all axes are.
+    """
+    plans = [model.plan for model in models if model.plan is not None]
+    assert len(plans) == len(models), "each fault model fits the cluster"
+    axes = [axis for axis in AXES.values() if not changeable or axis.name in changeable]
+    lattice = lattice_of(axes, plans, needs.kinds())
+    paths = [resolve(model.argument)[0] for model in models]
+
+    def plan_at(number: int, point: Point) -> Plan | None:
+        options = lattice.options(point, plans[number])
+        if not options:
+            return plans[number]
+        try:
+            return load_campaign(paths[number], (*models[number].overrides, *options)).plans[0]
+        except CampaignError:
+            return None
+
+    search = Search(
+        lattice,
+        len(models),
+        plan_at,
+        needs,
+        seeds=range(runs),
+        screening=range(min(runs, SCREENING_RUNS)),
+        workers=workers,
+        on_run=on_run,
+    )
+    return _Answer(cluster, models, plans, lattice, search).advice(search.run())
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """Puts the result of a search into words."""
+
+    cluster: str
+    models: Sequence[FaultModel]
+    plans: Sequence[Plan]
+    lattice: Lattice
+    search: Search
+
+    def advice(self, chosen: Point | None) -> Advice:
+        cheaper: tuple[Cheaper, ...] = ()
+        strongest = None
+        if chosen is None:
+            strongest = self._settings(self.search.strongest())
+        else:
+            cheaper = tuple(
+                Cheaper(
+                    axis=self.lattice.axes[axis].name,
+                    value=self.lattice.level(point, axis).text(),
+                    settings=self._settings(point),
+                )
+                for axis, point in self.search.steps_down(chosen)
+            )
+        return Advice(
+            cluster=self.cluster,
+            kafka=self.plans[0].kafka,
+            metadata=self.plans[0].metadata,
+            titles=tuple(model.title for model in self.models),
+            needs=self.search.needs,
+            yours=self._settings(self.lattice.own),
+            advised=None if chosen is None else self._settings(chosen),
+            cheaper=cheaper,
+            strongest=strongest,
+            axes=tuple(
+                (axis.name, tuple(level.text() for level in levels))
+                for axis, levels in zip(self.lattice.axes, self.lattice.levels, strict=True)
+            ),
+            runs=self.search.runs,
+        )
+
+    def _settings(self, point: Point) -> Settings:
+        plan, tally = self.plans[0], self.search.tally(point)
+        counter = self.search.refuted.get(point)
+        chosen = self.lattice.chosen(point)
+        return Settings(
+            values=tuple(
+                (axis.name, self.lattice.level(point, number).text())
+                for number, axis in enumerate(self.lattice.axes)
+            ),
+            lines=tuple(
+                line for n in self.lattice.changes(point) for line in self.lattice.axes[n].lines(plan, chosen)
+            ),
+            options=self.lattice.options(point, plan),
+            costs=self.search.costs(point),
+            evidence=tuple(
+                Evidence(
+                    title=model.title,
+                    tried=tally.tried(number),
+                    counted=tally.counted(number),
+                    why_not=tally.why_not(number),
+                )
+                for number, model in enumerate(self.models)
+            ),
+            refuted_by=None if counter is None else self._refutation(point, counter),
+            permitted_by=self.search.permitted_by(point),
+        )
+
+    def _refutation(self, point: Point, counter: CounterExample) -> Refutation:
+        model = self.models[counter.model]
+        options = (*model.overrides, *self.lattice.options(point, self.plans[counter.model]))
+        return Refutation(
+            title=model.title,
+            seed=counter.seed,
+            harm=counter.harm,
+            command=reproduce_command(model.argument, counter.seed, None, options),
+        )
+
+
+def _settings(settings: Settings) -> dict[str, Any]:
+    refuted = settings.refuted_by
+    return {
+        "values": dict(settings.values),
+        "options": list(settings.options),
+        "changes": [
+            {"place": line.place, "before": line.before or None, "line": line.text} for line in settings.lines
+        ],
+        "costs": {
+            "copies": None if settings.costs.copies is None else settings.costs.copies / 1_000,
+            "ack_p50_us": settings.costs.ack_p50_us,
+            "ack_p99_us": settings.costs.ack_p99_us,
+            "outage_us": settings.costs.outage_us,
+        },
+        "permitted_by": settings.permitted_by,
+        "trials": [
+            {"survive": each.title, "runs": each.tried, "counted": each.counted, "bound": each.bound}
+            for each in settings.evidence
+        ],
+        "refuted_by": None
+        if refuted is None
+        else {
+            "survive": refuted.title,
+            "seed": refuted.seed,
+            "harm": refuted.harm.kind,
+            "rule": refuted.harm.rule or None,
+            "permitted_by": refuted.harm.permitted_by,
+            "what": refuted.harm.sentence,
+            "reproduce": refuted.command,
+        },
+    }

@@ -1,0 +1,291 @@
+"""The axes of the lattice of settings that `harrow advise` searches, from cheap to dear values."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from harrow.campaigns.advise.axis import Axis, Chosen, Line, client_line, producer_axis, topic_axis, topics_of
+from harrow.campaigns.advise.harm import DUPLICATED, FAILED, LOST, OUTAGE, REORDERED, UNCOMMITTED
+from harrow.campaigns.language.plan import Plan
+from harrow.campaigns.run.remedies import option_text
+from harrow.cluster_model.registry import Registry
+from harrow.cluster_model.settings import (
+    CONSUMER,
+    IDEMPOTENCE,
+    IN_FLIGHT,
+    INT_MAX,
+    ISOLATION_LEVEL,
+    LONG_MAX,
+    MIN_ISR,
+    READ_COMMITTED,
+    READ_UNCOMMITTED,
+    Value,
+    consumer_config,
+)
+from harrow.cluster_model.sim.virtual_time import US_PER_MS
+from harrow.cluster_model.topology import (
+    AT_LEAST_ONCE,
+    AT_MOST_ONCE,
+    AUTO_COMMITTED,
+    EXACTLY_ONCE,
+    KRAFT,
+    ApplicationSpec,
+)
+
+ACKS: Final = "acks"
+REPLICATION_FACTOR: Final = "replication.factor"
+PLACEMENT: Final = "placement"
+RACK_AWARE: Final = "across racks"
+ASSIGNED: Final = "as assigned"
+_ELR: Final = "eligible.leader.replicas.version"
+_DELIVERY: Final = "delivery"
+_DELIVERIES: Final = (AT_MOST_ONCE, AUTO_COMMITTED, AT_LEAST_ONCE, EXACTLY_ONCE)
+_DELIVERY_WORDS: Final = {
+    AT_LEAST_ONCE: "commit the input after its output is acknowledged",
+    EXACTLY_ONCE: "commit input and output in one transaction (transactional.id, sendOffsetsToTransaction)",
+}
+_LONG_DELIVERY_MS: Final = 600_000
+
+
+def _replication_factors(plan: Plan) -> Sequence[int]:
+    return [
+        min(map(len, topic.assignment)) if topic.assignment else topic.replication_factor
+        for _, topic in topics_of(plan)
+    ]
+
+
+def _with_replication_factor(plan: Plan, chosen: Chosen) -> Sequence[str]:
+    """Return options that give each topic as many replicas."""
+    factor = int(chosen[REPLICATION_FACTOR])
+    brokers = [broker.id for broker in plan.cluster.initial_brokers()]
+    options = []
+    for number, topic in topics_of(plan):
+        place = f"cluster.topics.{number}"
+        if topic.assignment and PLACEMENT not in chosen:
+            lists = tuple(
+                (*replicas, *(broker for broker in brokers if broker not in replicas))[:factor]
+                for replicas in topic.assignment
+            )
+            options.append(f"{place}.assignment={option_text(lists)}")
+        elif not topic.assignment:
+            options.append(f"{place}.replication_factor={factor}")
+    return options
+
+
+def _replica_lines(plan: Plan, chosen: Chosen) -> Sequence[Line]:
+    factor = chosen[REPLICATION_FACTOR]
+    return [
+        Line(
+            place=f"topic {topic.name}",
+            text=f"replication factor {factor} (kafka-reassign-partitions)",
+            before=f"replication factor {own}",
+        )
+        for (_, topic), own in zip(topics_of(plan), _replication_factors(plan), strict=True)
+        if own != factor
+    ]
+
+
+def _placement_lines(plan: Plan, _: Chosen) -> Sequence[Line]:
+    return [
+        Line(
+            place=f"topic {topic.name}",
+            text="replicas of each partition in different racks (kafka-reassign-partitions --generate)",
+            before=f"replicas {option_text(topic.assignment)}",
+        )
+        for _, topic in topics_of(plan)
+        if topic.assignment
+    ]
+
+
+def _spread(plan: Plan, chosen: Chosen) -> Sequence[str]:
+    """Return options that let Kafka assign the replicas, which it spreads over the racks."""
+    options = []
+    for number, topic in topics_of(plan):
+        if topic.assignment:
+            factor = chosen.get(REPLICATION_FACTOR, len(topic.assignment[0]))
+            place = f"cluster.topics.{number}"
+            options += [
+                f"{place}.assignment=[]",
+                f"{place}.partitions={topic.partitions}",
+                f"{place}.replication_factor={factor}",
+            ]
+    return options
+
+
+def _has_racks(plan: Plan) -> bool:
+    return len({broker.rack for broker in plan.cluster.initial_brokers() if broker.rack is not None}) > 1
+
+
+def _brokers(plan: Plan) -> int:
+    return len(plan.cluster.initial_brokers())
+
+
+def _isolation_levels(plan: Plan) -> Sequence[Value]:
+    if not any(client.internal_topics() for client in plan.producers):
+        return []
+    return [consumer_config(plan.kafka, client.settings).isolation_level for client in plan.consumers]
+
+
+def _deliveries(plan: Plan) -> Sequence[Value]:
+    return [
+        client.delivery
+        for client in plan.applications
+        if isinstance(client, ApplicationSpec) and client.delivery in _DELIVERIES
+    ]
+
+
+def _with_delivery(plan: Plan, chosen: Chosen) -> Sequence[str]:
+    applications = [client for client in plan.applications if isinstance(client, ApplicationSpec)]
+    return [
+        f"workload.applications.{number}.delivery={chosen[_DELIVERY]}"
+        for number, client in enumerate(applications)
+        if client.delivery in _DELIVERIES
+    ]
+
+
+_AXES: Final = (
+    producer_axis(
+        ACKS,
+        "A producer waits for nothing, for the leader, or for every replica in the ISR.",
+        *("0", "1", "all"),
+        own=lambda config: "all" if config.acks < 0 else str(config.acks),
+        cost="latency",
+        protects=(LOST, REORDERED),
+        exposes=(OUTAGE, FAILED),
+    ),
+    producer_axis(
+        IDEMPOTENCE,
+        "Leaders recognise retries of a batch.",
+        *(False, True),
+        own=lambda config: config.idempotence,
+        cost="none",
+        protects=(REORDERED, DUPLICATED),
+        since="0.11",
+    ),
+    producer_axis(
+        IN_FLIGHT,
+        "Fewer requests in flight: a retry cannot overtake a later batch.",
+        *(5, 1),
+        own=lambda config: config.max_in_flight,
+        cost="latency",
+        protects=(REORDERED,),
+    ),
+    topic_axis(
+        MIN_ISR,
+        "acks=all is refused while fewer replicas are in sync.",
+        *(1, 2, 3),
+        own=lambda config: config.min_insync_replicas,
+        cost="outage",
+        protects=(LOST,),
+        exposes=(OUTAGE, FAILED),
+        most=_brokers,
+    ),
+    topic_axis(
+        "unclean.leader.election.enable",
+        "Only replicas in the ISR become leader, so a partition may have to wait for one.",
+        *(True, False),
+        own=lambda config: config.unclean_leader_election,
+        cost="outage",
+        protects=(LOST, REORDERED),
+        exposes=(OUTAGE, FAILED),
+    ),
+    Axis(
+        name=REPLICATION_FACTOR,
+        meaning="More brokers keep a copy of each record.",
+        values=(2, 3, 4),
+        cost="storage",
+        protects=(LOST, OUTAGE, FAILED),
+        own=_replication_factors,
+        options=_with_replication_factor,
+        lines=_replica_lines,
+        rank=int,
+        most=_brokers,
+    ),
+    Axis(
+        name=PLACEMENT,
+        meaning="The replicas of a partition are in different racks.",
+        values=(RACK_AWARE,),
+        cost="none",
+        protects=(LOST, OUTAGE, FAILED),
+        own=lambda plan: [ASSIGNED for _, topic in topics_of(plan) if topic.assignment],
+        options=_spread,
+        lines=_placement_lines,
+        rank=(ASSIGNED, RACK_AWARE).index,
+        applies=_has_racks,
+    ),
+    Axis(
+        name=_ELR,
+        meaning="A replica that stopped uncleanly is elected only if no other can lead (KIP-966).",
+        values=(1,),
+        cost="none",
+        protects=(LOST,),
+        since="4.0",
+        own=lambda plan: [int(plan.behaviour_switches().kraft.eligible_leader_replicas)],
+        options=lambda _, chosen: [f"behaviours.eligible_leader_replicas={option_text(bool(chosen[_ELR]))}"],
+        lines=lambda _, chosen: [
+            Line(place="cluster", text=f"kafka-features upgrade --feature {_ELR}={chosen[_ELR]}")
+        ],
+        rank=int,
+        applies=lambda plan: plan.metadata == KRAFT,
+    ),
+    topic_axis(
+        "log.flush.interval.messages",
+        "A broker flushes every record to its disk before it answers.",
+        *(LONG_MAX, 1),
+        own=lambda config: config.flush_messages,
+        cost="latency",
+        protects=(LOST, REORDERED),
+        topic_name="flush.messages",
+    ),
+    producer_axis(
+        "retries",
+        "A producer repeats a send after an error.",
+        INT_MAX,
+        own=lambda config: config.retries,
+        cost="none",
+        protects=(FAILED,),
+        exposes=(DUPLICATED, REORDERED),
+    ),
+    producer_axis(
+        "delivery.timeout.ms",
+        "A producer gives up later.",
+        _LONG_DELIVERY_MS,
+        own=lambda config: config.delivery_timeout_us // US_PER_MS,
+        cost="none",
+        protects=(FAILED,),
+        since="2.1",
+    ),
+    Axis(
+        name=ISOLATION_LEVEL,
+        meaning="Consumers receive only records of committed transactions.",
+        values=(READ_UNCOMMITTED, READ_COMMITTED),
+        cost="latency",
+        protects=(UNCOMMITTED,),
+        since="0.11",
+        own=_isolation_levels,
+        options=lambda _, chosen: [f"{ISOLATION_LEVEL}={chosen[ISOLATION_LEVEL]}"],
+        lines=lambda plan, chosen: [
+            client_line(
+                ISOLATION_LEVEL,
+                chosen[ISOLATION_LEVEL],
+                (client.settings for client in plan.consumers),
+                CONSUMER,
+            )
+        ],
+        rank=(READ_UNCOMMITTED, READ_COMMITTED).index,
+    ),
+    Axis(
+        name=_DELIVERY,
+        meaning="Applications commit their input after their output, or in one transaction with it.",
+        values=(AT_LEAST_ONCE, EXACTLY_ONCE),
+        cost="latency",
+        protects=(LOST, DUPLICATED),
+        since="0.11",
+        own=_deliveries,
+        options=_with_delivery,
+        lines=lambda _, chosen: [Line(place="applications", text=_DELIVERY_WORDS[str(chosen[_DELIVERY])])],
+        rank=_DELIVERIES.index,
+    ),
+)
+
+AXES: Final[Registry[str, Axis]] = Registry((axis.name, axis) for axis in _AXES)
+"""All axes, by name."""

@@ -1,0 +1,240 @@
+"""Defines the axes of the lattice of settings that `harrow advise` searches.
+
+An axis is a setting with values from cheap to dear. It declares what a dearer value costs, against
+which harm it protects, and to which it exposes: a higher ``min.insync.replicas`` loses less and is
+unavailable more often. An axis without effect on a harm is not searched for that harm's sake.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Literal
+
+from harrow.campaigns.language.literals import setting_text
+from harrow.campaigns.language.plan import Plan
+from harrow.campaigns.run.remedies import option_text
+from harrow.cluster_model.lazy_dataclass import dataclass
+from harrow.cluster_model.release.profiles import RELEASES
+from harrow.cluster_model.release.switch import version_of
+from harrow.cluster_model.settings import (
+    PRODUCER,
+    ProducerConfig,
+    TopicConfig,
+    Value,
+    broker_config,
+    producer_config,
+    topic_config,
+)
+from harrow.cluster_model.topology import INTERNAL_TOPICS, ApplicationSpec, ProducerSpec, TopicSpec
+
+Cost = Literal["latency", "outage", "storage", "none"]
+
+Chosen = Mapping[str, Value]
+"""The values of a point on the axes where it differs from the user's settings, by axis."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Level:
+    """A value of an axis. The user's ``own`` level has no options: it changes nothing.
+
+    ``values`` has several values if the user's topics or clients differ.
+    """
+
+    values: tuple[Value, ...]
+    own: bool = False
+
+    def text(self) -> str:
+        return ", ".join(map(option_text, self.values))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """A line to write in a file, or a command to type. ``place`` says where: ``server.properties``.
+
+    ``before`` is the user's line, empty if there is none.
+    """
+
+    place: str
+    text: str
+    before: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Axis:
+    """A setting that advice may change.
+
+    ``values`` are the values to try, cheap to dear, and ``rank`` orders all values like that.
+    ``own`` returns the values that a plan has now, ``options`` the options (``--set``) that give it
+    a point's value, and ``lines`` what a user of Kafka writes or types for that. ``most`` is the
+    dearest value that a cluster can have. ``since`` is the first release with the setting.
+    """
+
+    name: str
+    meaning: str
+    values: tuple[Value, ...]
+    cost: Cost
+    protects: tuple[str, ...] = ()
+    exposes: tuple[str, ...] = ()
+    since: str = "0.10.2"
+    own: Callable[[Plan], Sequence[Value]]
+    options: Callable[[Plan, Chosen], Sequence[str]]
+    lines: Callable[[Plan, Chosen], Sequence[Line]]
+    rank: Callable[[Value], int]
+    most: Callable[[Plan], Value | None] = lambda _: None
+    applies: Callable[[Plan], bool] = lambda _: True
+
+    def levels(self, plans: Sequence[Plan]) -> tuple[Level, ...]:
+        """Return the levels on the cluster of these plans, cheap to dear; none if it has none."""
+        plans = [plan for plan in plans if self._exists_in(plan)]
+        own = tuple(sorted({value for plan in plans for value in self.own(plan)}, key=self.rank))
+        if not own:
+            return ()
+        limits = [limit for plan in plans if (limit := self.most(plan)) is not None]
+        levels = [Level(values=own, own=True)]
+        levels += [
+            Level(values=(value,))
+            for value in self.values
+            if own != (value,) and all(self.rank(value) <= self.rank(limit) for limit in limits)
+        ]
+        return tuple(sorted(levels, key=lambda level: (self.rank(level.values[0]), len(level.values))))
+
+    def _exists_in(self, plan: Plan) -> bool:
+        return version_of(self.since) <= RELEASES[plan.kafka].version and self.applies(plan)
+
+
+def producer_configs(plan: Plan) -> Iterator[ProducerConfig]:
+    """Yield the configuration of each producer of a plan, also of those in applications."""
+    switches = plan.behaviour_switches()
+    for client in (*plan.producers, *plan.applications):
+        if isinstance(client, ProducerSpec):
+            yield producer_config(plan.kafka, client.settings, switches)
+        elif isinstance(client, ApplicationSpec):
+            yield producer_config(plan.kafka, client.producer_settings(), switches)
+
+
+def topics_of(plan: Plan) -> Iterator[tuple[int, TopicSpec]]:
+    """Yield the topics of a plan that are not internal, with their places in the campaign."""
+    yield from (
+        (n, topic) for n, topic in enumerate(plan.cluster.topics) if topic.name not in INTERNAL_TOPICS
+    )
+
+
+def topic_configs(plan: Plan) -> Iterator[TopicConfig]:
+    """Yield the configuration of each topic on each broker of a plan."""
+    for broker in plan.cluster.initial_brokers():
+        config = broker_config(plan.kafka, {**plan.cluster.settings, **broker.settings})
+        yield from (topic_config(topic.settings, config) for _, topic in topics_of(plan))
+
+
+def client_line(name: str, value: Value, settings: Iterable[Mapping[str, Value]], scope: str) -> Line:
+    """Return the line of a properties file of clients, which have these explicit *settings* now."""
+    before = {property_line(name, own[name]) for own in settings if name in own}
+    text = property_line(name, value)
+    return Line(place=f"{scope}.properties", text=text, before=before.pop() if len(before) == 1 else "")
+
+
+def property_line(name: str, value: Value) -> str:
+    return f"{name}={option_text(value)}"
+
+
+def _producer_settings(plan: Plan) -> Iterator[Mapping[str, Value]]:
+    yield from (client.settings for client in plan.producers)
+    yield from (client.producer for client in plan.applications if isinstance(client, ApplicationSpec))
+
+
+def _increasing(value: Value) -> int:
+    return int(value)
+
+
+def _decreasing(value: Value) -> int:
+    return -int(value)
+
+
+def producer_axis(
+    name: str,
+    meaning: str,
+    *values: Value,
+    own: Callable[[ProducerConfig], Value],
+    cost: Cost,
+    protects: tuple[str, ...],
+    exposes: tuple[str, ...] = (),
+    since: str = "0.10.2",
+) -> Axis:
+    """Return the axis of a setting of producers, with *values* from cheap to dear."""
+    return Axis(
+        name=name,
+        meaning=meaning,
+        values=values,
+        cost=cost,
+        protects=protects,
+        exposes=exposes,
+        since=since,
+        own=lambda plan: [own(config) for config in producer_configs(plan)],
+        options=lambda _, chosen: (f"{name}={setting_text(name, chosen[name])}",),
+        lines=lambda plan, chosen: [client_line(name, chosen[name], _producer_settings(plan), PRODUCER)],
+        rank=_ranked(values),
+    )
+
+
+def _ranked(values: Sequence[Value]) -> Callable[[Value], int]:
+    """Return the order of *values*, which are given from cheap to dear, and of other numbers."""
+    numbers = [value for value in values if isinstance(value, int) and not isinstance(value, bool)]
+    if len(numbers) == len(values) and len(values) > 1:
+        return _increasing if numbers[0] < numbers[-1] else _decreasing
+    return values.index
+
+
+def topic_axis(
+    name: str,
+    meaning: str,
+    *values: Value,
+    own: Callable[[TopicConfig], Value],
+    cost: Cost,
+    protects: tuple[str, ...],
+    exposes: tuple[str, ...] = (),
+    topic_name: str = "",
+    most: Callable[[Plan], Value | None] = lambda _: None,
+    applies: Callable[[Plan], bool] = lambda _: True,
+) -> Axis:
+    """Return the axis of a setting of brokers and topics. Topics may call it *topic_name*."""
+    key = topic_name or name
+
+    def differing(plan: Plan) -> list[tuple[int, TopicSpec]]:
+        return [(number, topic) for number, topic in topics_of(plan) if key in topic.settings]
+
+    def options(plan: Plan, chosen: Chosen) -> Iterator[str]:
+        yield f"{name}={option_text(chosen[name])}"
+        for number, _ in differing(plan) if topic_name else ():
+            yield f"cluster.topics.{number}.settings.{key}={option_text(chosen[name])}"
+
+    def lines(plan: Plan, chosen: Chosen) -> Iterator[Line]:
+        own = [broker.settings for broker in plan.cluster.brokers if name in broker.settings]
+        before = {
+            property_line(name, settings[name])
+            for settings in own or [plan.cluster.settings]
+            if name in settings
+        }
+        yield Line(
+            place="server.properties",
+            text=property_line(name, chosen[name]),
+            before=before.pop() if len(before) == 1 else "",
+        )
+        for _, topic in differing(plan):
+            yield Line(
+                place=f"topic {topic.name}",
+                text=property_line(key, chosen[name]),
+                before=property_line(key, topic.settings[key]),
+            )
+
+    return Axis(
+        name=name,
+        meaning=meaning,
+        values=values,
+        cost=cost,
+        protects=protects,
+        exposes=exposes,
+        own=lambda plan: [own(config) for config in topic_configs(plan)],
+        options=lambda plan, chosen: tuple(options(plan, chosen)),
+        lines=lambda plan, chosen: tuple(lines(plan, chosen)),
+        rank=_ranked(values),
+        most=most,
+        applies=applies,
+    )

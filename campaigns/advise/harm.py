@@ -1,0 +1,124 @@
+"""Defines what settings have to prevent: lost, reordered and duplicated records, outages."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+from harrow.campaigns.advise.axis import producer_configs, topic_configs
+from harrow.campaigns.clients.client_promises import producer_promises
+from harrow.campaigns.language.literals import duration_text
+from harrow.campaigns.language.plan import Plan
+from harrow.campaigns.language.spelling import counted
+from harrow.campaigns.record.report import anomalies
+from harrow.campaigns.run.run_result import RunResult
+from harrow.checks import promise
+from harrow.checks.rules.catalogue import RULES
+from harrow.checks.stated_settings import StatedSettings
+from harrow.cluster_model.lazy_dataclass import dataclass
+from harrow.cluster_model.settings import READ_COMMITTED, consumer_config
+
+LOST: Final = "lost"
+REORDERED: Final = "reordered"
+DUPLICATED: Final = "duplicated"
+UNCOMMITTED: Final = "uncommitted"
+FAILED: Final = "failed"
+OUTAGE: Final = "outage"
+KINDS: Final[Mapping[str, str]] = {
+    LOST: "An acknowledged record is gone, or a part of a committed transaction.",
+    REORDERED: "A record stands before one that its producer sent earlier.",
+    DUPLICATED: "A record, or the effect of one, is there twice.",
+    UNCOMMITTED: "A consumer receives a record of an open or aborted transaction.",
+    FAILED: "A send ends without an acknowledgement.",
+    OUTAGE: "A partition acknowledges nothing for too long while a producer sends to it.",
+}
+"""What each kind of harm is, worst first."""
+
+RULES_OF_HARM: Final[Mapping[str, tuple[str, ...]]] = {
+    LOST: (promise.LOST_WRITE, promise.LOST_EFFECT, promise.TORN_TRANSACTION),
+    REORDERED: (promise.NONMONOTONIC_SEND, promise.INT_NONMONOTONIC_SEND),
+    DUPLICATED: (promise.DUPLICATE, promise.DOUBLED_EFFECT),
+    UNCOMMITTED: (promise.G1A, promise.PRECOMMITTED_READ),
+    FAILED: (),
+}
+"""The harm that settings can be asked to prevent, each with the rules that find it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Harm:
+    """Harm that a run showed. ``permitted_by`` is None for a broken promise and for an outage."""
+
+    kind: str
+    sentence: str
+    rule: str = ""
+    permitted_by: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Needs:
+    """What settings have to do in every trial: show no harm of the kinds in ``never``.
+
+    ``outage`` bounds the longest time without an ack: a comparison (``<`` or ``<=``), microseconds.
+    """
+
+    never: tuple[str, ...] = (LOST, REORDERED)
+    outage: tuple[str, int] | None = None
+
+    def kinds(self) -> tuple[str, ...]:
+        return self.never if self.outage is None else (*self.never, OUTAGE)
+
+    def first_harm(self, harms: Sequence[Harm], outage_us: int) -> Harm | None:
+        """Return the worst harm of a run that the needs exclude, None if there is none."""
+        for harm in harms:
+            if harm.kind in self.never:
+                return harm
+        if self.outage is None:
+            return None
+        comparison, limit_us = self.outage
+        if outage_us < limit_us or (comparison == "<=" and outage_us == limit_us):
+            return None
+        return Harm(kind=OUTAGE, sentence=f"acked nothing for {duration_text(outage_us)}")
+
+    def permitted_by(self, plan: Plan) -> str | None:
+        """Return the setting of a plan that permits such harm whatever happens, if there is one.
+
+        What only some faults can do, such as a loss of power, is left to the trials.
+        """
+        for stated in _stated_settings(plan):
+            for rule in (rule for kind in self.never for rule in RULES_OF_HARM.get(kind, ())):
+                setting = RULES[rule].promise.permission(stated)
+                if setting is not None:
+                    return setting
+        return None
+
+
+def harms_of(result: RunResult) -> Iterator[Harm]:
+    """Yield the harm that a run shows, permitted or not, worst first."""
+    groups = anomalies(result)
+    for kind, rules in RULES_OF_HARM.items():
+        for group in groups:
+            if group.rule in rules:
+                yield Harm(
+                    kind=kind, rule=group.rule, permitted_by=group.permitted_by, sentence=group.sentence()
+                )
+    total = result.measured.total
+    if unacked := total.failed + total.unknown:
+        yield Harm(kind=FAILED, sentence=f"{counted(unacked, 'send')} without an ack")
+
+
+def _stated_settings(plan: Plan) -> Iterator[StatedSettings]:
+    """Yield for each producer the settings that permit harm without a particular fault."""
+    unclean = plan.behaviour_switches().allows_unclean_election(plan.metadata) and any(
+        config.unclean_leader_election for config in topic_configs(plan)
+    )
+    read_committed = all(
+        consumer_config(plan.kafka, client.settings).isolation_level == READ_COMMITTED
+        for client in plan.consumers
+    )
+    for config in producer_configs(plan):
+        settings = producer_promises("", config)
+        yield StatedSettings(
+            acks=settings.acks,
+            idempotence=settings.idempotence,
+            max_in_flight=settings.max_in_flight,
+            read_committed=read_committed or not config.transactional_id,
+            unclean_leader_election=unclean,
+        )

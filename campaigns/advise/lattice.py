@@ -1,0 +1,108 @@
+"""The lattice of settings: its points, their order by cost, and what a refuted point rules out."""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import product
+from typing import Final
+
+from harrow.campaigns.advise.axes import REPLICATION_FACTOR
+from harrow.campaigns.advise.axis import Axis, Level
+from harrow.campaigns.language.plan import Plan
+from harrow.cluster_model.lazy_dataclass import dataclass
+from harrow.cluster_model.settings import MIN_ISR, Value
+
+Point = tuple[int, ...]
+"""A point of the lattice: the place of its level on each axis, from cheap to dear."""
+
+POINTS_MAX: Final = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class Lattice:
+    """The axes on which advice may move, each with its levels from cheap to dear."""
+
+    axes: tuple[Axis, ...]
+    levels: tuple[tuple[Level, ...], ...]
+
+    @property
+    def own(self) -> Point:
+        """The user's own settings."""
+        return tuple(next(n for n, level in enumerate(levels) if level.own) for levels in self.levels)
+
+    def points(self) -> list[Point]:
+        """Return the points that make sense, each after those that are cheaper on every axis."""
+        points = product(*(range(len(levels)) for levels in self.levels))
+        return sorted(filter(self.makes_sense, points), key=lambda point: (sum(self._costs(point)), point))
+
+    def makes_sense(self, point: Point) -> bool:
+        """Return whether a topic has as many replicas as ``min.insync.replicas`` demands."""
+        level = {axis.name: levels[n] for axis, levels, n in zip(self.axes, self.levels, point, strict=True)}
+        if MIN_ISR not in level or REPLICATION_FACTOR not in level:
+            return True
+        return int(max(level[MIN_ISR].values)) <= int(min(level[REPLICATION_FACTOR].values))
+
+    def is_dearer(self, point: Point, other: Point) -> bool:
+        """Return whether a point costs at least as much as another one on every axis."""
+        return all(
+            mine >= theirs for mine, theirs in zip(self._costs(point), self._costs(other), strict=True)
+        )
+
+    def is_ruled_out(self, point: Point, refuted: Point, harm: str) -> bool:
+        """Return whether a point is on no axis safer from a harm than a refuted one."""
+        return all(
+            (place <= bad or harm not in axis.protects) and (place >= bad or harm not in axis.exposes)
+            for axis, place, bad in zip(self.axes, point, refuted, strict=True)
+        )
+
+    def safer(self, point: Point, number: int, harm: str) -> Iterator[Point]:
+        """Yield points that are safer from a harm on one axis, safest first."""
+        axis, place, last = self.axes[number], point[number], len(self.levels[number]) - 1
+        places: Sequence[int] = ()
+        if harm in axis.protects:
+            places = range(last, place, -1)
+        elif harm in axis.exposes:
+            places = range(place)
+        yield from (self.moved(point, number, other) for other in places)
+
+    def safest(self, harm: str) -> Point:
+        """Return the point that is safest from a harm, with the user's level on other axes."""
+        return tuple(
+            len(levels) - 1 if harm in axis.protects else 0 if harm in axis.exposes else own
+            for axis, levels, own in zip(self.axes, self.levels, self.own, strict=True)
+        )
+
+    def moved(self, point: Point, number: int, place: int) -> Point:
+        return (*point[:number], place, *point[number + 1 :])
+
+    def changes(self, point: Point) -> tuple[int, ...]:
+        """Return the axes on which a point differs from the user's settings."""
+        return tuple(n for n, (place, own) in enumerate(zip(point, self.own, strict=True)) if place != own)
+
+    def level(self, point: Point, number: int) -> Level:
+        return self.levels[number][point[number]]
+
+    def chosen(self, point: Point) -> Mapping[str, Value]:
+        """Return the values that a point changes, by axis."""
+        return {self.axes[n].name: self.level(point, n).values[0] for n in self.changes(point)}
+
+    def options(self, point: Point, plan: Plan) -> tuple[str, ...]:
+        """Return the options (``--set``) that take a plan from the user's settings to a point."""
+        chosen = self.chosen(point)
+        return tuple(option for n in self.changes(point) for option in self.axes[n].options(plan, chosen))
+
+    def _costs(self, point: Point) -> tuple[int, ...]:
+        """Return the cost on each axis. Where all levels cost the same, a change is a cost."""
+        return tuple(
+            place if axis.cost != "none" else int(place != own)
+            for axis, place, own in zip(self.axes, point, self.own, strict=True)
+        )
+
+
+def lattice_of(axes: Collection[Axis], plans: Sequence[Plan], harms: Collection[str]) -> Lattice:
+    """Return the lattice of the axes that matter for these harms on the plans' cluster."""
+    found = [
+        (axis, levels)
+        for axis in axes
+        if any(harm in (*axis.protects, *axis.exposes) for harm in harms)
+        and len(levels := axis.levels(plans)) > 1
+    ]
+    return Lattice(tuple(axis for axis, _ in found), tuple(levels for _, levels in found))

@@ -1,0 +1,273 @@
+"""Searches the lattice for the cheapest settings that survive fault models.
+
+A point is refuted by one trial that shows harm. The search goes from cheap points to dear ones, and
+avoids most trials:
+
+- The refuting run is the first that later points are tried with (counter-examples travel).
+- The same run is repeated on safer and safer points. The safest that it still refutes rules out all
+  points that no axis makes safer (`Lattice.is_ruled_out`). So a setting that permits a loss costs
+  one search, whatever the other settings are.
+- The promise table knows settings that permit harm whatever happens, such as ``acks=1``. They are
+  never advised, and tried only to show the harm.
+- A point that costs more on every axis than one that survives need not be tried.
+
+Of the points that survive, the measured costs choose one; among equal costs, the one that changes
+least. It is tried longer, and must then survive a last question: for each of its settings, does a
+cheaper value survive as well? What answers no is the evidence that the setting is needed.
+
+Other cores run the next trials meanwhile. The search uses them in order, so that its answer does
+not depend on the number of cores.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing
+from typing import Final
+
+from harrow.campaigns.advise.harm import Harm, Needs
+from harrow.campaigns.advise.lattice import Lattice, Point
+from harrow.campaigns.advise.trial import Costs, Tally, Trial, run_trial
+from harrow.campaigns.language.plan import Plan
+from harrow.campaigns.run.workers.workers import Run, RunOne, Workers
+from harrow.cluster_model.lazy_dataclass import dataclass
+
+_EQUAL: Final = 10
+"""Costs are equal if they differ by less than one part in ten."""
+
+PlanAt = Callable[[int, Point], Plan | None]
+"""Returns the plan of a fault model at a point; None if Kafka refuses the point's settings."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CounterExample:
+    """A run that refutes a point: the place of its fault model, and its seed."""
+
+    model: int
+    seed: int
+    harm: Harm
+
+
+class Search:
+    """A search for the cheapest of the points that survive. ``runs`` counts the trials so far.
+
+    Each point is tried with *screening* seeds of each of *models* fault models, the chosen one with
+    *seeds*.
+    """
+
+    def __init__(
+        self,
+        lattice: Lattice,
+        models: int,
+        plan_at: PlanAt,
+        needs: Needs,
+        *,
+        seeds: range,
+        screening: range,
+        workers: Workers,
+        run_one: RunOne[Trial] = run_trial,
+        on_run: Callable[[int], None] = lambda _runs: None,
+    ) -> None:
+        self.lattice = lattice
+        self.needs = needs
+        self.seeds = seeds
+        self.screening = screening
+        self.runs = 0
+        self.refuted: dict[Point, CounterExample] = {}
+        self.undecided: set[Point] = set()
+        self.tallies: dict[Point, Tally] = {}
+        self._models = range(models)
+        self._plan_at = plan_at
+        self._workers = workers
+        self._run_one = run_one
+        self._on_run = on_run
+        self._permissions: dict[Point, str | None] = {}
+        self._plans: dict[tuple[int, Point], Plan | None] = {}
+        self._points = lattice.points()
+        self._ruled_out: list[tuple[Point, str]] = []
+        self._travelling: list[tuple[int, int]] = []
+
+    def run(self) -> Point | None:
+        """Return the cheapest point that survives, None if none does."""
+        self._survives(self.lattice.own, self.screening)
+        survivors: list[Point] = []
+        while True:
+            survivors = [
+                point for point in survivors if point not in self.refuted and point not in self.undecided
+            ]
+            point = self._next_open(survivors)
+            if point is not None:
+                if self._survives(point, self.screening):
+                    survivors.append(point)
+                continue
+            if not survivors:
+                return None
+            chosen = self._with_fewer_changes(self._cheapest(survivors))
+            if chosen not in survivors:
+                survivors.append(chosen)
+            if not self._survives(chosen, self.seeds):
+                continue
+            cheaper = self._cheaper_survivor(chosen)
+            if cheaper is None or cheaper in survivors:
+                return chosen
+            survivors.append(cheaper)
+
+    def strongest(self) -> Point:
+        """Return the safest point that was tried, which did not survive."""
+        for kind in self.needs.kinds():
+            point = self.lattice.safest(kind)
+            if self.is_possible(point) and not self._survives(point, self.screening):
+                return point
+        return max({*self.refuted, *self.undecided}, key=lambda point: (sum(point), point))
+
+    def steps_down(self, point: Point) -> Iterator[tuple[int, Point]]:
+        """Yield the point with one setting cheaper, or as the user has it if that costs the same."""
+        for number, axis in enumerate(self.lattice.axes):
+            own, place = self.lattice.own[number], point[number]
+            down = place - 1 if axis.cost != "none" else own if place != own else -1
+            if down >= 0:
+                other = self.lattice.moved(point, number, down)
+                if self.is_possible(other):
+                    yield number, other
+
+    def costs(self, point: Point) -> Costs:
+        return self.tally(point).costs(self.screening)
+
+    def tally(self, point: Point) -> Tally:
+        return self.tallies.setdefault(point, Tally())
+
+    # Points
+
+    def permitted_by(self, point: Point) -> str | None:
+        """Return the setting of a point that permits harm whatever happens, if there is one."""
+        if point not in self._permissions:
+            plans = (self._plan(model, point) for model in self._models)
+            settings = (self.needs.permitted_by(plan) for plan in plans if plan is not None)
+            self._permissions[point] = next((setting for setting in settings if setting), None)
+        return self._permissions[point]
+
+    def is_possible(self, point: Point) -> bool:
+        """Return whether the point makes sense, and Kafka accepts its settings with every model."""
+        return self.lattice.makes_sense(point) and all(self._plan(n, point) is not None for n in self._models)
+
+    def _is_candidate(self, point: Point) -> bool:
+        return self.is_possible(point) and self.permitted_by(point) is None
+
+    def _next_open(self, survivors: Sequence[Point]) -> Point | None:
+        """Return the cheapest point that nothing has decided yet."""
+        for point in self._points:
+            if (
+                point not in self.refuted
+                and point not in self.undecided
+                and not any(self.lattice.is_dearer(point, other) for other in survivors)
+                and not any(self.lattice.is_ruled_out(point, *bad) for bad in self._ruled_out)
+                and self._is_candidate(point)
+            ):
+                return point
+        return None
+
+    def _cheapest(self, survivors: Sequence[Point]) -> Point:
+        """Return the survivor with the least cost, then the fewest changes."""
+        left = list(survivors)
+        costs = {point: self.costs(point).in_order() for point in left}
+        for number in range(len(next(iter(costs.values())))):
+            least = min(costs[point][number] for point in left)
+            left = [point for point in left if not _is_more(costs[point][number], least)]
+        return min(left, key=lambda point: (len(self.lattice.changes(point)), point))
+
+    def _with_fewer_changes(self, point: Point) -> Point:
+        """Return a point with fewer settings changed, if one survives and costs no more."""
+        for axis in self.lattice.changes(point):
+            other = self.lattice.moved(point, axis, self.lattice.own[axis])
+            if self._is_candidate(other) and self._survives(other, self.screening):
+                mine, theirs = self.costs(point).in_order(), self.costs(other).in_order()
+                if not any(_is_more(their, my) for my, their in zip(mine, theirs, strict=True)):
+                    return self._with_fewer_changes(other)
+        return point
+
+    def _cheaper_survivor(self, point: Point) -> Point | None:
+        """Return a cheaper neighbour that survives as many runs as the point, if there is one."""
+        for _, other in self.steps_down(point):
+            is_survivor = self._survives(other, self.screening) and self._survives(other, self.seeds)
+            if is_survivor and self.permitted_by(other) is None:
+                mine, theirs = self.costs(point).in_order(), self.costs(other).in_order()
+                for my, their in zip(mine, theirs, strict=True):
+                    if _is_more(my, their):
+                        return other
+                    if _is_more(their, my):
+                        break
+        return None
+
+    # Trials
+
+    def _survives(self, point: Point, seeds: range) -> bool:
+        """Return whether trials with these seeds show no harm, and most of them count."""
+        if point in self.refuted:
+            return False
+        counter = self._first_refuting(point, self._trials_of(point, seeds))
+        if counter is None:
+            tally = self.tally(point)
+            if all(2 * tally.counted(model) > tally.tried(model) for model in self._models):
+                return True
+            self.undecided.add(point)
+            return False
+        self.refuted[point] = counter
+        self._generalise(point, counter)
+        return False
+
+    def _trials_of(self, point: Point, seeds: range) -> Iterator[tuple[int, int]]:
+        """Yield the models and seeds that a point was not tried with yet, travellers first."""
+        done = self.tally(point).trials
+        seen: set[tuple[int, int]] = set()
+        for key in (*self._travelling, *((model, seed) for seed in seeds for model in self._models)):
+            if key not in done and key not in seen:
+                seen.add(key)
+                yield key
+
+    def _first_refuting(self, point: Point, keys: Iterable[tuple[int, int]]) -> CounterExample | None:
+        def run_of(key: tuple[int, int]) -> Run | None:
+            plan = self._plan(key[0], point)
+            return None if plan is None else (plan, key[1])
+
+        with closing(self._workers.ahead(self._run_one, keys, run_of)) as begun:
+            for key, run in begun:
+                assert run is not None, "the point is possible"
+                counter = self._judged(point, key, run.result())
+                if counter is not None:
+                    self._travelling = [key, *(other for other in self._travelling if other != key)]
+                    return counter
+        return None
+
+    def _judged(self, point: Point, key: tuple[int, int], trial: Trial) -> CounterExample | None:
+        """Note a trial, and return the counter-example that it is, None if it is none."""
+        self.runs += 1
+        self.tally(point).trials[key] = trial
+        self._on_run(self.runs)
+        harm = None if trial.why_not else self.needs.first_harm(trial.harms, trial.run.outage_us)
+        return None if harm is None else CounterExample(model=key[0], seed=key[1], harm=harm)
+
+    def _generalise(self, point: Point, counter: CounterExample) -> None:
+        """Find the safest point that the same run refutes, and rule out all that are no safer."""
+        key = counter.model, counter.seed
+        kind = counter.harm.kind
+        for number in range(len(self.lattice.axes)):
+            for safer in self.lattice.safer(point, number, kind):
+                if not self.is_possible(safer) or (
+                    safer not in self.refuted and key in self.tally(safer).trials
+                ):
+                    continue
+                again = self.refuted.get(safer) or self._first_refuting(safer, [key])
+                if again is not None:
+                    self.refuted[safer] = again
+                    if again.harm.kind == kind:
+                        point = safer
+                        break
+        self._ruled_out.append((point, kind))
+
+    def _plan(self, model: int, point: Point) -> Plan | None:
+        key = model, point
+        if key not in self._plans:
+            self._plans[key] = self._plan_at(model, point)
+        return self._plans[key]
+
+
+def _is_more(cost: int, other: int) -> bool:
+    return cost * _EQUAL >= other * (_EQUAL + 1) and cost > other

@@ -1,0 +1,107 @@
+"""`harrow advise`: finds the cheapest settings with which a cluster survives faults."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import typer
+
+from harrow.campaigns.advise.advice import advise
+from harrow.campaigns.advise.axes import AXES
+from harrow.campaigns.advise.harm import LOST, REORDERED, RULES_OF_HARM, Needs
+from harrow.campaigns.assess.fault_model import FaultModel, fault_models
+from harrow.campaigns.language.literals import LiteralError, bound_of, duration
+from harrow.campaigns.language.loader import check_cluster_file
+from harrow.campaigns.language.spelling import listed, quoted, suggestion
+from harrow.cli import exit_code
+from harrow.cli.console import message_console
+from harrow.cli.interrupts import Interrupts
+from harrow.cli.progress import ProgressLine
+from harrow.cli.render.advice import show_advice
+from harrow.cli.requests.advise import AdviseRequest
+from harrow.cli.session import JSON, Refusal, data, write_json
+from harrow.cli.worker_processes import workers_of
+
+
+def session(request: AdviseRequest) -> int:
+    check_cluster_file(request.cluster)
+    needs = _needs(request)
+    for name in request.changeable or ():
+        if name not in AXES:
+            raise typer.BadParameter(f"{name!r}{suggestion(name, AXES)}", param_hint="--change")
+    models = _models(request)
+    messages = message_console(no_color=request.no_color)
+    progress = ProgressLine(messages, total=None, enabled=not request.quiet)
+    with Interrupts() as interrupts, data(request) as console, workers_of(request) as workers:
+
+        def on_run(runs: int) -> None:
+            interrupts.check()
+            progress.update(runs, "runs")
+
+        try:
+            advice = advise(
+                str(request.cluster),
+                models,
+                needs,
+                runs=request.runs,
+                workers=workers,
+                changeable=request.changeable or (),
+                on_run=on_run,
+            )
+        finally:
+            progress.clear()
+        if request.output_format == JSON:
+            write_json(console, advice.as_mapping())
+        else:
+            show_advice(console, advice)
+    if advice.advised is not None:
+        return exit_code.OK
+    assert advice.strongest is not None
+    return exit_code.INCONCLUSIVE if advice.strongest.refuted_by is None else exit_code.BROKEN
+
+
+def _needs(request: AdviseRequest) -> Needs:
+    allowed = _kinds(request.allowed, "--allow")
+    kinds = dict.fromkeys((LOST, REORDERED, *_kinds(request.never, "--never")))
+    never = [kind for kind in kinds if kind not in allowed]
+    outage = None
+    if request.outage is not None:
+        try:
+            outage = bound_of(duration)(request.outage)
+        except LiteralError as error:
+            raise typer.BadParameter(str(error), param_hint="--outage") from None
+        if not outage[0].startswith("<"):
+            raise typer.BadParameter("an outage is bounded with `<` or `<=`", param_hint="--outage")
+    if not never and outage is None:
+        raise typer.BadParameter("nothing is left to survive", param_hint="--allow")
+    return Needs(never=tuple(never), outage=outage)
+
+
+def _kinds(names: Sequence[str] | None, option: str) -> Sequence[str]:
+    for name in names or ():
+        if name not in RULES_OF_HARM:
+            known = suggestion(name, RULES_OF_HARM)
+            raise typer.BadParameter(f"no harm is called {quoted(name)}{known}", param_hint=option)
+    return names or ()
+
+
+def _models(request: AdviseRequest) -> Sequence[FaultModel]:
+    """Return the fault models to survive. A model that the cluster does not fit is refused."""
+    files = request.fault_models or ()
+    models = fault_models(files, request.overrides or ())
+    wanted = [model for model in models if Path(model.argument) in files]
+    for name in request.survive or ():
+        found = next((model for model in models if name in (model.title, model.name)), None)
+        if found is None:
+            titles = [model.title for model in models]
+            raise typer.BadParameter(
+                f"no fault model is called {quoted(name)}{suggestion(name, titles)}", param_hint="--survive"
+            )
+        if found not in wanted:
+            wanted.append(found)
+    if not wanted:
+        known = listed([model.title for model in models])
+        raise typer.BadParameter(f"say what the cluster is to survive: {known}", param_hint="--survive")
+    for model in wanted:
+        if model.plan is None:
+            raise Refusal(f"{quoted(model.title)} cannot be tried on {request.cluster}: {model.unfit}")
+    return wanted
