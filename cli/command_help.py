@@ -8,6 +8,11 @@ EXAMPLES: Final = {
         ("harrow assess shop.yaml --set acks=1", "see what another setting would survive"),
         ("harrow assess shop.yaml --fault-model ours.yaml", "add a fault model of your own"),
     ),
+    "advise": (
+        ('harrow advise shop.yaml --survive "one broker"', "find the cheapest settings that survive"),
+        ('harrow advise shop.yaml --survive rack-power --outage "< 10s"', "and that are never down for long"),
+        ("harrow advise shop.yaml --survive all-power --change acks", "change no other setting"),
+    ),
     "run": (
         ("harrow run loss-by-hw-truncation --verbose", "run a library campaign, and print all details"),
         ("harrow run unclean-election --watch", "watch the cluster while the run is played back"),

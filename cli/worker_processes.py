@@ -7,13 +7,15 @@ from harrow.campaigns.run.workers.workers import Workers
 from harrow.cli.console import message_console, say
 
 if TYPE_CHECKING:
+    from harrow.cli.requests.advise import AdviseRequest
     from harrow.cli.requests.assess import AssessRequest
     from harrow.cli.requests.failures import RegressRequest, ShrinkRequest
     from harrow.cli.requests.run import RunRequest
 
 
 def workers_of(
-    request: "AssessRequest | RunRequest | RegressRequest | ShrinkRequest", end_s: float = float("inf")
+    request: "AdviseRequest | AssessRequest | RunRequest | RegressRequest | ShrinkRequest",
+    end_s: float = float("inf"),
 ) -> Workers:
     """Return as many workers as `--jobs` says; by default, one for each core."""
 

@@ -119,7 +119,7 @@ class Search:
         return max({*self.refuted, *self.undecided}, key=lambda point: (sum(point), point))
 
     def steps_down(self, point: Point) -> Iterator[tuple[int, Point]]:
-        """Yield the point with one setting cheaper, or as the user has it if that costs the same."""
+        """Yield the point with one setting cheaper or, among equals, as the user has it."""
         for number, axis in enumerate(self.lattice.axes):
             own, place = self.lattice.own[number], point[number]
             down = place - 1 if axis.cost != "none" else own if place != own else -1

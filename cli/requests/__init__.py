@@ -10,7 +10,7 @@ from typing import Final
 from harrow.cli.requests.request import CommandRequest
 
 GROUPS: Final = {
-    "Judge a cluster": ("assess",),
+    "Judge a cluster": ("assess", "advise"),
     "Run campaigns": ("run", "sweep", "regress", "replay"),
     "Understand results": ("diff", "trace", "shrink", "check"),
     "Write campaigns": ("new", "import", "validate", "schema"),
