@@ -45,7 +45,9 @@ class FinalLog:
 
     def values(self) -> list[str | None]:
         """Return the value at each offset from 0 on, None where the log has no readable record."""
-        values: list[str | None] = [None] * self.first_offset if self.batches else []
+        if not self.batches:
+            return []
+        values: list[str | None] = [None] * self.first_offset
         for batch in self.batches:
             if batch.base_offset > len(values):
                 values += (None,) * (batch.base_offset - len(values))

@@ -141,6 +141,7 @@ class Cluster:
         self.paces = {broker.id: RequestPace() for broker in spec.brokers}
         self.brokers: dict[int, Broker] = {}
         # Partitions that an administrator has requested for existing topics.
+        self._initial_partitions = spec.partition_names()
         self._added_partitions: dict[str, None] = {}
         # Brokers that are stopping, and whether they start again afterwards.
         self._stopping: dict[int, bool] = {}
@@ -192,7 +193,7 @@ class Cluster:
     def partition_names(self) -> tuple[str, ...]:
         """Return all partitions of clients: the initial ones of topics, and those added later."""
         created = (name for name in self._added_partitions if self.assignment(name) is not None)
-        return (*self.spec.partition_names(), *created)
+        return (*self._initial_partitions, *created)
 
     def topic_names(self) -> tuple[str, ...]:
         """Return the topics of clients."""

@@ -4,7 +4,7 @@
 """
 
 import gc
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -124,6 +124,10 @@ class collector_off:  # noqa: N801 - callers use it like a function
                 # A full collection has moved the objects of the run to the old generation.
                 gc.collect()
             gc.enable()
+
+
+def _differ(offsets: Mapping[int, int]) -> bool:
+    return len({*offsets.values()}) > 1
 
 
 def _full_collections() -> int:
@@ -362,12 +366,18 @@ class Run:
     def _high_watermarks_differ(self) -> bool:
         observer = self.target.observer
         for partition in self.target.partition_names():
-            replicas = observer.replicas_of(partition)
-            brokers = [broker for broker in replicas if not observer.is_stuck(partition, broker)]
-            views = [observer.replica(partition, broker) for broker in brokers]
-            if len({view.hw for view in views if view is not None}) > 1:
+            views = [
+                (broker, observer.replica(partition, broker)) for broker in observer.replicas_of(partition)
+            ]
+            offsets = {broker: view.hw for broker, view in views if view is not None}
+            if _differ(offsets) and _differ(self._without_stuck(partition, offsets)):
                 return True
         return False
+
+    def _without_stuck(self, partition: str, offsets: Mapping[int, int]) -> dict[int, int]:
+        """Return the offsets of replicas without those that damaged records hold up."""
+        is_stuck = self.target.observer.is_stuck
+        return {broker: offset for broker, offset in offsets.items() if not is_stuck(partition, broker)}
 
     def _missing_recovery(self) -> str | None:
         """Describe what has not recovered yet; None when everything has."""
@@ -383,14 +393,18 @@ class Run:
             state = observer.partition_state(partition)
             if state is None or state[0] < 0:
                 return f"{partition} had no leader"
-            views = [observer.replica(partition, broker) for broker in replicas]
-            if any(view is None for view in views):
-                return f"a replica of {partition} was not started"
-            stuck = [broker for broker in replicas if observer.is_stuck(partition, broker)]
-            if len({*state[2], *stuck}) < len(replicas):
+            ends: dict[int, int] = {}
+            for broker in replicas:
+                view = observer.replica(partition, broker)
+                if view is None:
+                    return f"a replica of {partition} was not started"
+                ends[broker] = view.leo
+            if len({*state[2]}) == len(replicas) and not _differ(ends):
+                continue
+            healthy = self._without_stuck(partition, ends)
+            if len({*state[2], *(ends.keys() - healthy)}) < len(replicas):
                 return f"the ISR of {partition} was {list(state[2])}"
-            healthy = [view for broker, view in zip(replicas, views, strict=True) if broker not in stuck]
-            if len({view.leo for view in healthy if view is not None}) > 1:
+            if _differ(healthy):
                 return f"the replicas of {partition} had not caught up"
         return None
 

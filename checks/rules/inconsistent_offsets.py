@@ -101,9 +101,11 @@ def _are_consistent(index: Index, partition: str, logs: Sequence[list[str | None
     result does not prove a conflict: retention, for example, removes records.
     """
     longest = max(logs, key=len, default=[])
-    history = index.history.partitions.get(partition)
-    if history is None or any(log != longest[: len(log)] for log in logs):
+    if any(log != longest[: len(log)] for log in logs):
         return False
+    history = index.history.partitions.get(partition)
+    if history is None:
+        return True
     records = index.history.records
     for rows, offsets_of in ((history.polled, records.polled_at), (history.acked, records.acked_at)):
         offsets = list(map(offsets_of.__getitem__, rows))

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from functools import cache
 
 from harrow.checks.evidence import PartitionSettings
 from harrow.cluster_model.settings import TopicConfig
@@ -31,14 +32,16 @@ def partition_settings(
             }
             for name, configs in by_topic.items()
         }
-    settings = {}
-    for partition in names:
-        configs, replicas = by_topic[partition.rpartition("-")[0]], replicas_of(partition)
-        settings[partition] = PartitionSettings(
+
+    @cache
+    def settings_of(topic: str, replicas: tuple[int, ...]) -> PartitionSettings:
+        configs = by_topic[topic]
+        return PartitionSettings(
             replicas=replicas,
             min_insync_replicas=min(configs[broker].min_insync_replicas for broker in replicas),
             unclean_leader_election=any(config.unclean_leader_election for config in configs.values()),
             flush_messages=max(configs[broker].flush_messages for broker in replicas),
             on_broker=configs,
         )
-    return settings
+
+    return {name: settings_of(name.rpartition("-")[0], replicas_of(name)) for name in names}

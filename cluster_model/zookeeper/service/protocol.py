@@ -2,6 +2,7 @@
 
 # Plain Python: other code reads `api` from classes, but only objects of compiled classes have it.
 
+from functools import cache
 from typing import Annotated, Any, ClassVar, Final
 
 from harrow.cluster_model.events import Event, FieldKind, Number, ProcessName, Text, notice
@@ -60,6 +61,7 @@ def topic_of(topic_path: str) -> str:
     return topic_path.rpartition("/")[2]
 
 
+@cache
 def state_path(partition: str) -> str:
     """Return the path of a partition's leader and ISR."""
     topic, number = partition.rsplit("-", 1)
