@@ -25,6 +25,9 @@ RunFormat = Literal["table", "json", "ndjson", "junit", "github"]
 ReportFormat = Literal["table", "json", "junit", "github"]
 """The output formats of commands that a CI job runs."""
 
+SweepFormat = Literal["table", "json", "junit", "github", "markdown", "html"]
+"""The output formats of `harrow sweep`."""
+
 TraceFormat = Literal["table", "json", "mermaid", "html"]
 """The output formats of a story."""
 

@@ -6,6 +6,8 @@ from harrow.cluster_model.sim.virtual_time import US_PER_MS, US_PER_SECOND
 
 _SECONDS_PER_MINUTE: Final = 60
 _MINUTES_PER_HOUR: Final = 60
+_SHOWN_AS_SECOND_US: Final = 999_500
+"""Three digits of a longer time round to a second."""
 
 
 def duration_text(us: int) -> str:
@@ -27,7 +29,7 @@ def milliseconds(time_us: int) -> int | float:
 def rough_duration_text(us: int) -> str:
     """Format a duration with at most two units, as in ``3 h 4 min``."""
     seconds = us / US_PER_SECOND
-    if seconds < 1:
+    if us < _SHOWN_AS_SECOND_US:
         return f"{us / US_PER_MS:.3g} ms"
     if seconds < _SECONDS_PER_MINUTE:
         return f"{seconds:.3g} s"

@@ -44,5 +44,10 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "\n".join("| " + " | ".join(map(_cell, line)) + " |" for line in lines)
 
 
+def folded(heading: str, markdown: str) -> str:
+    """Return Markdown that a reader opens by its heading."""
+    return f"<details><summary>{heading}</summary>\n\n{markdown}\n\n</details>"
+
+
 def _cell(markdown: str) -> str:
     return " ".join(markdown.split()).replace("|", r"\|")

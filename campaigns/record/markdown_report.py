@@ -8,7 +8,7 @@ from typing import Final
 
 from harrow.campaigns.language.spelling import run_name
 from harrow.campaigns.language.units import duration_text, fields_text
-from harrow.campaigns.record.markdown import code, console, document, table, text
+from harrow.campaigns.record.markdown import code, console, document, folded, table, text
 from harrow.campaigns.record.phrases import prevention_lines, timed_sentence
 from harrow.campaigns.record.report import (
     AS_EXPECTED,
@@ -147,7 +147,7 @@ def _replicas(result: RunResult) -> str:
 
 
 def _folded(heading: str, heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    return f"<details><summary>{heading}</summary>\n\n{table(heads, rows)}\n\n</details>"
+    return folded(heading, table(heads, rows))
 
 
 def epochs_text(log: FinalLog) -> str:

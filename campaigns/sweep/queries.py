@@ -78,6 +78,12 @@ FAILURES: Final = """
     ORDER BY failures DESC, campaign, signature
 """
 
+FAILURE_CELLS: Final = """
+    SELECT campaign, signature, cell, count(*) AS failures
+    FROM runs WHERE signature IS NOT NULL
+    GROUP BY campaign, signature, cell ORDER BY failures DESC, campaign, signature, cell
+"""
+
 RULES: Final = """
     SELECT campaign, cell, item.rule AS rule, item.status AS status, count(*) AS runs
     FROM (SELECT campaign, cell, {explode}(rules) AS item

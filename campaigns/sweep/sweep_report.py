@@ -7,7 +7,7 @@ number of kinds of failures, not on the number of runs.
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, field
 from math import exp
 from typing import Any, Final
 
@@ -24,6 +24,10 @@ from harrow.campaigns.sweep.sweep_folder import SweepFolderError
 from harrow.campaigns.version import version
 from harrow.checks.finding import HELD, INCONCLUSIVE, PERMITTED, VIOLATED, worst
 from harrow.cluster_model.lazy_dataclass import dataclass
+
+_STEPS_PER_BIN: Final = 25
+BIN_RATIO: Final = exp(_STEPS_PER_BIN / queries.STEPS_PER_E)
+"""How much longer each bin of times (`TimeBin`) is than the one before: 28%."""
 
 _FOLDER_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,200}")
 
@@ -51,7 +55,10 @@ class Example:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailureGroup:
-    """Failures of one kind, with the run of the smallest seed and that with the fewest events."""
+    """Failures of one kind, with the run of the smallest seed and that with the fewest events.
+
+    ``cells`` has the number of failures in each cell, the most first.
+    """
 
     campaign: str
     signature: str
@@ -61,6 +68,7 @@ class FailureGroup:
     failures: int
     earliest: Example
     shortest: Example
+    cells: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,12 +129,24 @@ class Quantiles:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TimeBin:
+    """The number of runs with a time of at least ``from_us`` and below ``to_us``.
+
+    Each bin is `BIN_RATIO` times as long as the one before. Bins without runs are left out.
+    """
+
+    from_us: float
+    to_us: float
+    runs: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CellService:
     """The service levels of the runs of a cell that sent records.
 
     ``outage`` has quantiles of the longest outage of each run: a time in which producers sent to a
     partition, but got no ack from it. ``ack_p99`` has quantiles of the 99th percentile of each
-    run's times to ack; None if nothing was acked.
+    run's times to ack; None if nothing was acked. ``outage_bins`` has the distribution of outages.
     """
 
     campaign: str
@@ -139,6 +159,7 @@ class CellService:
     outages: int
     outage: Quantiles
     ack_p99: Quantiles | None
+    outage_bins: tuple[TimeBin, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -229,7 +250,7 @@ def report_of(sql: Sql, definition: Definition, state: Mapping[str, Any]) -> Swe
         state=state,
         answered_by=sql.name,
         cells=cells,
-        failures=tuple(_failures(sql.ask(queries.FAILURES), definition)),
+        failures=tuple(_failures(sql.ask(queries.FAILURES), sql.ask(queries.FAILURE_CELLS), definition)),
         rates=tuple(_rates(sql.ask(queries.RULES), cells)),
         probes=tuple(sorted(counts, key=lambda count: (count.runs, count.probe))),
         never_reached=tuple(probe for probe in definition.probes() if probe not in runs),
@@ -263,8 +284,11 @@ def _cells(rows: Answer, definition: Definition) -> Iterator[CellCount]:
         )
 
 
-def _failures(rows: Answer, definition: Definition) -> Iterator[FailureGroup]:
+def _failures(rows: Answer, by_cell: Answer, definition: Definition) -> Iterator[FailureGroup]:
     cells = {(cell.campaign, cell.name): cell for cell in definition.cells}
+    failures_in: dict[tuple[str, str], dict[str, int]] = {}
+    for campaign, signature, cell, failures in by_cell:
+        failures_in.setdefault((campaign, signature), {})[cell] = failures
 
     def example(campaign: str, cell: str, seed: int, events: int | None = None) -> Example:
         if (campaign, cell) not in cells:
@@ -284,6 +308,7 @@ def _failures(rows: Answer, definition: Definition) -> Iterator[FailureGroup]:
             failures=failures,
             earliest=example(campaign, *examples[:2]),
             shortest=example(campaign, *examples[2:]),
+            cells=failures_in[campaign, signature],
         )
 
 
@@ -364,8 +389,17 @@ def _service(rows: Answer, times: Answer, cells: Sequence[CellCount]) -> Iterato
             unknown=int(unknown),
             outages=int(outages),
             outage=quantiles(*key, queries.OUTAGE, int(outage_us)),
+            outage_bins=tuple(_bins(steps[*key, queries.OUTAGE])),
             ack_p99=None if ack_p99_us is None else quantiles(*key, queries.ACK_P99, int(ack_p99_us)),
         )
+
+
+def _bins(steps: Iterable[tuple[int, int]]) -> Iterator[TimeBin]:
+    runs: Counter[int] = Counter()
+    for step, count in steps:
+        runs[step // _STEPS_PER_BIN] += count
+    for number in sorted(runs):
+        yield TimeBin(from_us=BIN_RATIO**number, to_us=BIN_RATIO ** (number + 1), runs=runs[number])
 
 
 def quantile_us(steps: Sequence[tuple[int, int]], share: float) -> float:

@@ -25,7 +25,7 @@ from harrow.cli.interrupts import Interrupts
 from harrow.cli.options import SweepEngine, need_terminal, parse_time_s, refuse
 from harrow.cli.progress import ProgressLine
 from harrow.cli.requests.sweep import SweepRequest
-from harrow.cli.session import Refusal, need_writable, note, publish
+from harrow.cli.session import Refusal, need_file_for_page, need_writable, note, publish
 
 if TYPE_CHECKING:
     from harrow.campaigns.sweep.sweep import Progress
@@ -54,6 +54,7 @@ def is_for_spark(state: Mapping[str, Any]) -> bool:
 
 
 def _check(request: SweepRequest) -> None:
+    need_file_for_page(request)
     spark = {"--master": request.master, "--remote": request.remote}
     if all(spark.values()):
         raise typer.BadParameter("give --master or --remote, not both", param_hint="--remote")
@@ -326,7 +327,7 @@ class _SweepSession:
         finally:
             interrupts.defer_to_the_end()
             line.clear()
-        self._publish(report, written)
+        self._publish(report, written, definition)
         self._note(f"the rows are in {path}")
         if self._interrupted:
             return exit_code.INTERRUPTED
@@ -334,12 +335,22 @@ class _SweepSession:
             return exit_code.INTERNAL
         return exit_code_of([exit_outcome(report), *([UNDECIDED] if self._spark_is_lost else [])])
 
-    def _publish(self, report: "SweepReport", written: list[Any]) -> None:
+    def _publish(self, report: "SweepReport", written: list[Any], definition: Definition) -> None:
         def show(console: Console) -> None:
-            from harrow.cli.render.sweep import show_report
+            from harrow.cli.render.sweep.report import show_report
 
             show_report(console, report, written, quiet=self._request.quiet, verbose=self._request.verbose)
             console.file.flush()
+
+        def page() -> str:
+            from harrow.cli.page.sweep_page import sweep_page
+
+            return sweep_page(report, written, definition.sources)
+
+        def markdown() -> str:
+            from harrow.cli.render.sweep.markdown import sweep_markdown
+
+            return sweep_markdown(report, written)
 
         from harrow.cli.ci.sweep_cases import sweep_suites
 
@@ -349,6 +360,7 @@ class _SweepSession:
             suites=lambda: sweep_suites(report),
             noun="cell",
             show=show,
+            texts={"html": page, "markdown": markdown},
         )
 
     def _end_without_report(self) -> int:

@@ -1,6 +1,6 @@
 """The pieces of a report as a page. They need no scripts: headings, tables, verdicts, commands."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from harrow.campaigns.version import version
 from harrow.cli.page.frame import page
@@ -8,15 +8,20 @@ from harrow.cli.page.markup import Markup, Piece, element, joined, text_lines
 from harrow.cli.render.layout import MARKS
 
 
-def report_page(title: str, *pieces: Markup) -> str:
-    """Return a page with a heading, which says what the report is about, and its sections."""
+def report_page(title: str, lead: Iterable[Markup], sections: Mapping[str, Sequence[Markup]]) -> str:
+    """Return a page: a heading, what matters most, and sections by their headings.
+
+    A section without pieces is left out. Links at the top lead to the sections.
+    """
+    shown = {f"section-{number}": each for number, each in enumerate(sections.items(), 1) if each[1]}
+    links = (element("a", heading, href=f"#{name}") for name, (heading, _) in shown.items())
+    body = (
+        element("section", element("h2", heading), *pieces, id=name)
+        for name, (heading, pieces) in shown.items()
+    )
+    main = element("main", element("h1", title), *lead, element("nav", *links, aria_label="sections"), *body)
     footer = element("footer", f"harrow {version()}. This page loads nothing and runs no scripts.")
-    return page(title, "report.css", joined(element("main", element("h1", title), *pieces), footer))
-
-
-def section(heading: str, *pieces: Markup) -> Markup:
-    """Return a section of a report; nothing if it has no pieces."""
-    return element("section", element("h2", heading), *pieces) if pieces else Markup("")
+    return page(title, "report.css", joined(main, footer))
 
 
 def verdict(status: str, text: str | None = None) -> Markup:
@@ -52,7 +57,7 @@ def table(
     """Return a table. It scrolls within the page if it is wider; *label* names that region."""
     whole = element(
         "table",
-        element("caption", caption),
+        element("caption", element("span", caption)),
         element("thead", *(element("tr", *line) for line in heads)),
         element("tbody", *(element("tr", *line) for line in rows)),
     )

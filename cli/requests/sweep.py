@@ -79,6 +79,6 @@ class SweepRequest(WrittenRequest, OnCluster):
             "and the rarest states. Standard error must be a terminal.",
         ),
     ] = False
-    output_format: Annotated[options.ReportFormat, options.FORMAT] = "table"
+    output_format: Annotated[options.SweepFormat, options.FORMAT] = "table"
     junit: options.Junit = None
     verbose: options.Verbose = False

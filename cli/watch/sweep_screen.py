@@ -15,7 +15,7 @@ from harrow.campaigns.sweep.sweep import Progress
 from harrow.checks.finding import STATUSES
 from harrow.cli.render.figures import grouped, percent
 from harrow.cli.render.layout import DIM, STYLES
-from harrow.cli.render.sweep import cell_labels
+from harrow.cli.render.sweep.columns import cell_labels
 from harrow.cli.sweep_progress import speed_text
 from harrow.cli.text import Text
 from harrow.cli.watch.canvas import BAD, HEADING, WARNED, Canvas, bar, fitted, shortened

@@ -3,7 +3,7 @@
 import pytest
 
 from harrow.cli.page.markup import Markup, element, joined, text_lines
-from harrow.cli.page.report_page import cell, command, head, report_page, row_head, section, table, verdict
+from harrow.cli.page.report_page import cell, command, head, report_page, row_head, table, verdict
 
 HOSTILE = "</style><script>alert(1)</script>\x1b[2J&amp;\n\"'"
 ESCAPED = "&lt;/style&gt;&lt;script&gt;alert(1)&lt;/script&gt;\\x1b[2J&amp;amp;\\n&quot;&#x27;"
@@ -33,10 +33,10 @@ def test_a_verdict_has_a_sign_beside_its_colour(status: str) -> None:
 
 def test_a_report_page_loads_nothing_and_runs_no_scripts() -> None:
     rows = [[row_head(HOSTILE), cell(HOSTILE, kind="number")]]
-    text = report_page(
-        HOSTILE, section(HOSTILE, command(HOSTILE)), table(HOSTILE, [[head(HOSTILE)]], rows, label=HOSTILE)
-    )
-    assert text.count(ESCAPED) == 9
+    whole = table(HOSTILE, [[head(HOSTILE)]], rows, label=HOSTILE)
+    text = report_page(HOSTILE, [command(HOSTILE)], {HOSTILE: [whole], "nothing": []})
+    assert text.count(ESCAPED) == 10
+    assert "nothing" not in text.replace("loads nothing", "")
     assert "<script" not in text
     assert "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'" in text
     assert "script-src" not in text

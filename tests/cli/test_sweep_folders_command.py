@@ -115,6 +115,23 @@ def test_a_report_needs_no_spark_and_keeps_shrunk_campaigns(harrow: Harrow, smal
     assert on_spark.returncode == 2
 
 
+def test_a_report_is_also_a_page_for_a_browser_and_markdown(
+    harrow: Harrow, on_terminal: Callable[..., tuple[int, str]], small: Path
+) -> None:
+    swept = ("sweep", "broken.yaml", "--seeds", "0..3", *BY_PROCESSES, "--format", "html")
+    code, shown = on_terminal(*swept)
+    assert code == 2
+    assert "-o page.html" in shown
+    assert not (small / "s").exists()
+    ended = harrow(*swept, "-o", "s.html")
+    assert (ended.returncode, ended.stdout) == (1, "")
+    again = harrow("sweep", "--report", "s", "--format", "html")
+    assert again.stdout == (small / "s.html").read_text(encoding="utf-8")
+    assert "harrow run broken.yaml --seed " in again.stdout
+    markdown = harrow("sweep", "--report", "s", "--format", "markdown")
+    assert markdown.stdout.startswith("### harrow: sweep\n\n3 runs: 3 violated; 3 not as expected")
+
+
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may write anywhere")
 def test_a_report_of_an_unwritable_folder_is_printed(harrow: Harrow, small: Path) -> None:
     assert harrow("sweep", "broken.yaml", "--seeds", "0..4", *BY_PROCESSES).returncode == 1

@@ -86,6 +86,7 @@ def test_a_report_has_failures_rates_and_missing_probes(tmp_path: Path) -> None:
     assert (group["failures"], group["signature"]) == (3, LOST["signature"])
     assert (group["earliest"]["seed"], group["shortest"]["seed"], group["shortest"]["events"]) == (2, 4, 50)
     assert group["earliest"]["reproduce"] == "harrow run small.yaml --seed 2 --set acks=1"
+    assert group["cells"] == {"base acks=1": 3}
     first, second = report["rates"]
     assert (first["cell"], first["status"], first["hits"], first["runs"]) == (
         "base acks=1",
@@ -107,6 +108,18 @@ def test_a_report_has_failures_rates_and_missing_probes(tmp_path: Path) -> None:
     assert "unclean-election" not in report["probes_never_reached"]
     assert (report["verdict"], report["exit"]) == ("error", UNEXPECTED)
     assert report["durations"][0]["median_us"] == pytest.approx(1_000, rel=0.01)
+
+
+def test_each_run_that_sent_records_is_in_one_bin_of_outages(tmp_path: Path) -> None:
+    sent = {"acked": 10, "ack_p99_us": 5, **dict.fromkeys(("failed", "unknown", "outages"), 0)}
+    times_us = (0, 1, 1_000_000, 1_000_001, 9_000_000)
+    rows = [row(seed, "held", sent=10, outage_us=time_us, **sent) for seed, time_us in enumerate(times_us)]
+    (service,) = report_of(tmp_path, *rows, row(7, "held", sent=0, outage_us=3))["service"]
+    counts = [
+        sum(each["from_us"] <= max(1, time_us) < each["to_us"] for time_us in times_us)
+        for each in service["outage_bins"]
+    ]
+    assert [each["runs"] for each in service["outage_bins"]] == counts == [2, 2, 1]
 
 
 def test_a_required_probe_that_no_run_reached_makes_the_sweep_inconclusive(tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ from harrow.campaigns.sweep.sweep_report import (
 )
 from harrow.campaigns.sweep.sweep_tally import FailureTally, SweepTally
 from harrow.cli.render.figures import grouped, percent
-from harrow.cli.render.sweep import show_report
+from harrow.cli.render.sweep.report import show_report
 from harrow.cli.sweep_progress import SweepProgress, progress_line
 
 STATE = {

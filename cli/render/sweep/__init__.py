@@ -1,0 +1,1 @@
+"""The report of a sweep, for people: on a terminal, and as Markdown."""
