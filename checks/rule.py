@@ -36,7 +36,8 @@ class Rule:
     happened at an offset. A rule that ``goes_by_order`` compares events with equal timestamps, so
     it needs a trace that lists them in the order in which they happened. ``fate`` is what the
     anomaly did to the records of the findings (`LOST` and so on), empty if the findings are not
-    about records.
+    about records. ``fate_for_readers`` is what it did to them for those who read them, if the logs
+    do not show that.
     """
 
     name: str
@@ -50,6 +51,7 @@ class Rule:
     seen_in: int = SEEN_BY_CLIENTS
     goes_by_order: bool = False
     fate: str = ""
+    fate_for_readers: str = ""
 
     @property
     def doc(self) -> str:

@@ -26,6 +26,12 @@ def campaigns(incomplete: str) -> list[str]:
     return _starting_with(incomplete, [*sorted(_library()), *_paths(incomplete)])
 
 
+def fault_models(incomplete: str) -> list[str]:
+    from harrow.campaigns.language.library_index import fault_model_names
+
+    return _starting_with(incomplete, fault_model_names())
+
+
 def variants(ctx: typer.Context, incomplete: str) -> list[str]:
     """Return the variants of the campaigns that the command line already names."""
     # The parser gives up on an option without a value, and leaves all words unparsed.

@@ -26,7 +26,7 @@ ReportFormat = Literal["table", "json", "junit", "github"]
 """The output formats of commands that a CI job runs."""
 
 SweepFormat = Literal["table", "json", "junit", "github", "markdown", "html"]
-"""The output formats of `harrow sweep`."""
+"""The output formats of `harrow sweep` and `harrow assess`."""
 
 TraceFormat = Literal["table", "json", "mermaid", "html"]
 """The output formats of a story."""

@@ -1,14 +1,18 @@
 """Reads fault models: campaigns with faults at random times, which run on any cluster."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Final
 
 from harrow.campaigns.language.library_index import fault_model_names, resolve
-from harrow.campaigns.language.loader import load_campaign
+from harrow.campaigns.language.loader import load_campaign, load_text
 from harrow.campaigns.language.plan import Plan
 from harrow.campaigns.language.problem import CampaignError, Problem
 from harrow.cluster_model.lazy_dataclass import dataclass
+
+_ANY: Final = "name: any\n"
+"""A campaign that suits every cluster, so that its only mistakes are those of options."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,9 +37,11 @@ def fault_models(files: Sequence[Path], overrides: Sequence[str]) -> tuple[Fault
     """Return the fault models that ship and those in *files*, with *overrides* applied.
 
     Raises:
-        CampaignError: A file has mistakes, is no fault model, or has the title of another.
+        CampaignError: A file or an option has mistakes. Or a file is no fault model, or has the
+            title of another.
 
     """
+    load_text(_ANY, "any.yaml", overrides)
     models: dict[str, FaultModel] = {}
     for argument in (*fault_model_names(), *map(str, files)):
         model = _fault_model(argument, tuple(overrides))
@@ -51,8 +57,8 @@ def _fault_model(argument: str, overrides: tuple[str, ...]) -> FaultModel:
     # what the cluster lacks.
     (path,) = resolve(argument)
     alone = load_campaign(path)
-    if problems := list(_problems(argument, alone.plans)):
-        raise CampaignError(problems)
+    if reasons := list(_reasons(alone.plans)):
+        raise CampaignError([Problem(argument, 0, 0, reason) for reason in reasons])
     model = FaultModel(
         argument=argument,
         name=alone.name,
@@ -67,12 +73,8 @@ def _fault_model(argument: str, overrides: tuple[str, ...]) -> FaultModel:
     return replace(model, plan=campaign.plans[0])
 
 
-def _problems(argument: str, plans: Sequence[Plan]) -> Iterable[Problem]:
-    """Yield why a campaign is no fault model."""
-    yield from (Problem(argument, 0, 0, message) for message in _reasons(plans))
-
-
 def _reasons(plans: Sequence[Plan]) -> Iterator[str]:
+    """Yield why a campaign is no fault model."""
     if len(plans) > 1:
         yield "a fault model has no variants: write a file for each"
     if not plans[0].faults and plans[0].swarm is None and not plans[0].script:

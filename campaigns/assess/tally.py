@@ -54,9 +54,11 @@ class ModelTally:
         """Why the cluster was not tried; empty if it was."""
         if self.model.plan is None:
             return self.model.unfit
-        if self.conclusive or not self.trials:
-            return ""
-        reasons = Counter(reason for trial in self.trials for reason in trial.reasons[:1])
+        return "" if self.conclusive or not self.trials else self.usual_reason()
+
+    def usual_reason(self) -> str:
+        """Return the most frequent reason why a trial is inconclusive."""
+        reasons = Counter(trial.reasons[0] for trial in self.trials if trial.reasons)
         return reasons.most_common(1)[0][0] if reasons else "no fault struck"
 
     def records_max(self, fate: str) -> int:

@@ -56,7 +56,7 @@ def tried(plan: Plan, seed: int, workers: Workers) -> FaultTrial:
 def trial_of(result: RunResult) -> FaultTrial:
     damage: dict[str, Counter[str | None]] = {}
     for name, judged in result.verdict.rules.items():
-        fate = RULES[name].fate
+        fate = RULES[name].fate or RULES[name].fate_for_readers
         for finding in judged.findings if fate else ():
             damage.setdefault(fate, Counter())[finding.permitted_by] += 1
     levels = result.measured

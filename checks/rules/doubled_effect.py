@@ -13,7 +13,7 @@ from harrow.checks.index import Index
 from harrow.checks.link import BY_SETTING, RecordValue, cause, claim
 from harrow.checks.permission import Permission, Promise
 from harrow.checks.prevention import TRANSACTIONS
-from harrow.checks.rule import Rule
+from harrow.checks.rule import DOUBLED, Rule
 from harrow.cluster_model.events import Number, Text
 from harrow.cluster_model.topology import (
     AT_LEAST_ONCE,
@@ -99,4 +99,5 @@ RULE: Final = Rule(
     ),
     find=find,
     verb="with several effects:",
+    fate_for_readers=DOUBLED,
 )

@@ -13,7 +13,7 @@ from harrow.checks.index import Index
 from harrow.checks.link import RecordValue, cause, claim
 from harrow.checks.permission import Permission, Promise
 from harrow.checks.prevention import TRANSACTIONS, WATERMARKS
-from harrow.checks.rule import Rule
+from harrow.checks.rule import LOST, Rule
 from harrow.cluster_model.events import ClientName, Text
 from harrow.cluster_model.topology import (
     AT_MOST_ONCE,
@@ -95,4 +95,5 @@ RULE: Final = Rule(
     ),
     find=find,
     verb="without effect:",
+    fate_for_readers=LOST,
 )

@@ -21,7 +21,7 @@ from harrow.checks.history.records import Value
 from harrow.checks.index import Index
 from harrow.checks.link import NOTHING_HAPPENED, RecordValue, cause, claim
 from harrow.checks.permission import Promise
-from harrow.checks.rule import Rule
+from harrow.checks.rule import LOST, Rule
 from harrow.cluster_model.clients.consumer import LATEST
 from harrow.cluster_model.events import Offset, OffsetReset, Text
 from harrow.cluster_model.settings import AUTO_OFFSET_RESET
@@ -223,4 +223,5 @@ RULE: Final = Rule(
     ),
     find=find,
     verb="passed over",
+    fate_for_readers=LOST,
 )

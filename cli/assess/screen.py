@@ -1,31 +1,56 @@
 """Renders the assessment of a cluster for a terminal."""
 
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+from collections.abc import Iterator
 from typing import Final
 
 from rich.console import Console, RenderableType
+from rich.table import Table
 
+from harrow.campaigns.assess.assessment import Assessment, runs_text
 from harrow.campaigns.assess.tally import FATES, ModelTally
 from harrow.campaigns.language.spelling import counted
 from harrow.campaigns.language.units import rough_duration_text
-from harrow.checks.finding import HELD, INCONCLUSIVE, SKIPPED
+from harrow.checks.finding import HELD, INCONCLUSIVE, PERMITTED, SKIPPED, VIOLATED
 from harrow.cli.console import show, unbroken
-from harrow.cli.render.layout import DIM, STYLES, columns, indented, marks
+from harrow.cli.render.layout import DIM, FAILED, STYLES, columns, indented, marks
 from harrow.cli.text import Text
 
 _NONE: Final = "-"
+_MODELS_SHOWN: Final = 3
 
 
-def show_assessment(console: Console, cluster: Path, tallies: Sequence[ModelTally]) -> None:
-    show(console, Text(str(cluster), "bold"), _table(console, tallies), *_below(console, tallies))
+def show_assessment(console: Console, assessment: Assessment) -> None:
+    """Print a row for each fault model, what permitted the damage, and what was not tried."""
+    show(console, Text(assessment.cluster, "bold"), _table(console, assessment))
+    if assessment.tried():
+        show(console, Text(), Text(_legend(console), DIM))
+    for part in (_damage(console, assessment), _broken(assessment), _undecided(console, assessment)):
+        lines = list(part)
+        if lines:
+            show(console, Text(), *lines)
+    exceeded = [f"{tally.model.title}: {message}" for tally, message in assessment.exceeded()]
+    if exceeded:
+        show(console, Text(), *(Text(f"not as expected: {line}", FAILED) for line in exceeded))
+    example = next((tally for tally in assessment.tried() if tally.status != HELD), None)
+    if example is not None:
+        words = f"--show {example.model.name}"
+        show(console, Text(), Text(f"{words} opens the worst run of a fault model", DIM))
 
 
-def _table(console: Console, tallies: Sequence[ModelTally]) -> RenderableType:
-    table = columns("", "fault model", *FATES, "outage p50", "worst", "runs")
-    for tally in tallies:
-        if tally.conclusive:
-            table.add_row(*_cells(console, tally))
+def _legend(console: Console) -> str:
+    signs = marks(console)
+    return (
+        f"Records of the worst run: {signs[PERMITTED]} your settings permit it, {signs[VIOLATED]} a promise is "
+        f"broken. Outage: the longest time without acks in a run, at the median and in the worst run."
+    )
+
+
+def _table(console: Console, assessment: Assessment) -> Table:
+    table = columns("", "what happens", *FATES, "outage", "worst", "runs")
+    for column in table.columns[2:]:
+        column.justify, column.no_wrap = "right", True
+    for tally in assessment.tried():
+        table.add_row(*_cells(console, tally))
     return table
 
 
@@ -38,24 +63,48 @@ def _cells(console: Console, tally: ModelTally) -> Iterator[Text]:
         yield Text(_NONE, DIM) if status == HELD else Text(f"{signs[status]} {records}", STYLES[status])
     for outage_us in (tally.outage_p50_us, tally.outage_max_us):
         yield Text(rough_duration_text(outage_us)) if outage_us else Text(_NONE, DIM)
-    yield Text(
-        f"{len(tally.conclusive)} +{tally.inconclusive}{signs[INCONCLUSIVE]}"
-        if tally.inconclusive
-        else str(len(tally.conclusive))
-    )
+    yield Text(str(len(tally.conclusive)))
 
 
-def _below(console: Console, tallies: Sequence[ModelTally]) -> Iterator[RenderableType]:
-    for tally in tallies:
-        for damage in tally.damage():
-            cause = "no setting permits this" if damage.setting is None else f"permitted by {damage.setting}"
+def _damage(console: Console, assessment: Assessment) -> Iterator[RenderableType]:
+    signs = marks(console)
+    for (fate, setting), cases in assessment.damage().items():
+        status = VIOLATED if setting is None else PERMITTED
+        cause = "although no setting permits it" if setting is None else f"permitted by {setting}"
+        yield Text.assemble((f"{signs[status]} {fate}", STYLES[status]), f", {cause}:")
+        worst_first = sorted(cases, key=lambda case: -case[1].records_max)
+        for tally, damage in worst_first[:_MODELS_SHOWN]:
+            yield indented(f"{tally.model.title}: {runs_text(damage, tally)}", 4)
+        rest = [tally.model.title for tally, _ in worst_first[_MODELS_SHOWN:]]
+        if rest:
+            yield indented(f"and {', '.join(rest)}", 4, DIM)
+
+
+def _broken(assessment: Assessment) -> Iterator[RenderableType]:
+    for tally in assessment.tried():
+        for rule, runs in tally.broken().items():
             yield Text(
-                f"{damage.fate} by {tally.model.title}: {cause}, in {damage.runs} of "
-                f"{counted(len(tally.conclusive), 'run')}, at most {counted(damage.records_max, 'record')}"
+                f"{tally.model.title}: broke {rule} in {runs} of {counted(len(tally.conclusive), 'run')}",
+                STYLES[VIOLATED],
             )
-            trial = tally.worst()
-            if trial is not None:
-                yield indented(unbroken(Text(tally.reproduce(trial), DIM)), 2)
-    for tally in tallies:
-        if tally.not_tried:
-            yield Text(f"{marks(console)[SKIPPED]} not tried: {tally.model.title}: {tally.not_tried}", DIM)
+
+
+def _undecided(console: Console, assessment: Assessment) -> Iterator[RenderableType]:
+    signs = marks(console)
+    for tally in assessment.tried():
+        if tally.inconclusive:
+            runs = f"{tally.inconclusive} of {counted(len(tally.trials), 'run')}"
+            yield Text.assemble(
+                (f"{signs[INCONCLUSIVE]} undecided", STYLES[INCONCLUSIVE]),
+                f", {tally.model.title}: {runs}: {tally.usual_reason()}",
+            )
+    for tally in assessment.not_tried():
+        status, word = (INCONCLUSIVE, "undecided") if tally.trials else (SKIPPED, "not tried")
+        yield Text.assemble(
+            (f"{signs[status]} {word}", STYLES[status]), f", {tally.model.title}: {tally.not_tried}"
+        )
+
+
+def show_command(console: Console, command: str) -> None:
+    """Print a command on a line of its own, so that a user can copy it."""
+    show(console, unbroken(Text(f"  {command}")))

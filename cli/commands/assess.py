@@ -1,46 +1,133 @@
 """`harrow assess`: tries every fault model on a cluster, and shows what each did."""
 
-from harrow.campaigns.assess.fault_model import fault_models
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+import typer
+from rich.console import Console
+
+from harrow.campaigns.assess.assessment import Assessment, Limit, parse_limit
+from harrow.campaigns.assess.fault_model import FaultModel, fault_models
 from harrow.campaigns.assess.tally import ModelTally
 from harrow.campaigns.assess.trials import FaultTrial, trials
-from harrow.campaigns.language.loader import check_cluster_file
-from harrow.checks.finding import INCONCLUSIVE, VIOLATED, worst
+from harrow.campaigns.language.literals import LiteralError
+from harrow.campaigns.language.spelling import CLUSTER_OPTION, quoted, suggestion
+from harrow.checks.finding import INCONCLUSIVE, VIOLATED
 from harrow.cli import exit_code
+from harrow.cli.assess.cluster_argument import cluster_file
 from harrow.cli.assess.screen import show_assessment
 from harrow.cli.console import message_console, say
 from harrow.cli.interrupts import Interrupts
+from harrow.cli.options import refuse
 from harrow.cli.progress import ProgressLine
 from harrow.cli.requests.assess import AssessRequest
-from harrow.cli.session import data
+from harrow.cli.session import CI_FORMATS, JSON, data, junit_file, write_json, write_suites
 from harrow.cli.worker_processes import workers_of
+
+if TYPE_CHECKING:
+    from harrow.cli.ci.suite import Suite
 
 
 def session(request: AssessRequest) -> int:
-    check_cluster_file(request.cluster)
-    models = fault_models(request.fault_models or (), request.overrides or ())
-    seeds = range(request.runs)
-    messages = message_console(no_color=request.no_color)
-    found: dict[str, list[FaultTrial]] = {model.title: [] for model in models}
-    fit = [model for model in models if model.plan is not None]
-    order = [model.title for model in fit for _ in seeds]
-    results = trials(models, seeds, workers_of(request))
-    progress = ProgressLine(messages, total=len(order), enabled=not request.quiet)
-    with Interrupts() as interrupts, data(request) as console:
-        interrupted = False
-        try:
-            for done, title in enumerate(order):
-                progress.update(done, title)
-                found[title].append(next(results))
-        except KeyboardInterrupt:
-            interrupted = True
-        finally:
-            interrupts.defer_to_the_end()
-            results.close()
-            progress.clear()
-        tallies = [ModelTally(model=model, trials=tuple(found[model.title])) for model in models]
-        show_assessment(console, request.cluster, tallies)
-    if interrupted:
-        say(messages, f"interrupted: {sum(map(len, found.values()))} of {len(order)} runs finished")
+    limits = _limits(request.limits or ())
+    cluster = cluster_file(request, request.sources, request.results)
+    overrides = (f"{CLUSTER_OPTION}={cluster}", *(request.overrides or ()))
+    models = fault_models(request.fault_models or (), overrides)
+    if request.shown is not None:
+        other = request.output_format if request.output_format != "table" else None
+        refuse({"--format": other, "--junit": request.junit}, "has no meaning with --show")
+        models = (_named(models, request.shown),)
+    with (
+        Interrupts() as interrupts,
+        data(request) as console,
+        junit_file(request) as write_junit,
+    ):
+        tallies = _tallies(request, models, interrupts)
+        is_complete = all(tally.model.plan is None or len(tally.trials) == request.runs for tally in tallies)
+        assessment = Assessment(cluster=str(cluster), tallies=tallies, limits=limits, is_complete=is_complete)
+        if request.shown is None:
+            _show(console, request, assessment)
+            write_junit(partial(_suites, assessment))
+        else:
+            from harrow.cli.assess.worst_run import show_worst_run
+
+            show_worst_run(console, request, tallies[0])
+    if not is_complete:
+        runs = sum(len(tally.trials) for tally in tallies)
+        messages = message_console(no_color=request.no_color)
+        say(messages, f"interrupted: {runs} of {_planned(request, models)} runs finished")
         return exit_code.INTERRUPTED
-    status = worst(tally.status for tally in tallies if tally.trials)
-    return {VIOLATED: exit_code.BROKEN, INCONCLUSIVE: exit_code.INCONCLUSIVE}.get(status, exit_code.OK)
+    return _exit_code(assessment)
+
+
+def _limits(texts: Sequence[str]) -> tuple[Limit, ...]:
+    try:
+        return tuple(map(parse_limit, texts))
+    except LiteralError as error:
+        raise typer.BadParameter(str(error), param_hint="--expect") from None
+
+
+def _named(models: Sequence[FaultModel], wanted: str) -> FaultModel:
+    """Return the fault model with a name or a title."""
+    for model in models:
+        if wanted in (model.name, model.title, model.argument):
+            return model
+    hint = suggestion(wanted, [model.name for model in models])
+    raise typer.BadParameter(f"no fault model is called {quoted(wanted)}{hint}", param_hint="--show")
+
+
+def _planned(request: AssessRequest, models: Sequence[FaultModel]) -> int:
+    return request.runs * sum(model.plan is not None for model in models)
+
+
+def _tallies(
+    request: AssessRequest, models: Sequence[FaultModel], interrupts: Interrupts
+) -> list[ModelTally]:
+    """Run all trials. An interrupt ends them, and those that have finished count."""
+    found: dict[str, list[FaultTrial]] = {model.title: [] for model in models}
+    order = [model.title for model in models if model.plan is not None for _ in range(request.runs)]
+    results = trials(models, range(request.runs), workers_of(request))
+    messages = message_console(no_color=request.no_color)
+    progress = ProgressLine(messages, total=len(order), enabled=not request.quiet)
+    try:
+        for done, title in enumerate(order):
+            progress.update(done, title)
+            found[title].append(next(results))
+            interrupts.check()
+    except KeyboardInterrupt:
+        pass
+    finally:
+        interrupts.defer_to_the_end()
+        results.close()
+        progress.clear()
+    return [ModelTally(model=model, trials=tuple(found[model.title])) for model in models]
+
+
+def _show(console: Console, request: AssessRequest, assessment: Assessment) -> None:
+    if request.output_format == JSON:
+        write_json(console, assessment.as_mapping())
+    elif request.output_format in CI_FORMATS:
+        write_suites(console, request, _suites(assessment), "fault model")
+    elif request.output_format == "markdown":
+        from harrow.cli.assess.markdown import assessment_markdown
+
+        console.file.write(assessment_markdown(assessment))
+    elif request.output_format == "html":
+        from harrow.cli.assess.page import assessment_page
+
+        console.file.write(assessment_page(assessment))
+    elif not request.quiet or _exit_code(assessment):
+        show_assessment(console, assessment)
+
+
+def _suites(assessment: Assessment) -> "list[Suite]":
+    from harrow.cli.assess.cases import assessment_suites
+
+    return assessment_suites(assessment)
+
+
+def _exit_code(assessment: Assessment) -> int:
+    if assessment.status == VIOLATED or any(assessment.exceeded()):
+        return exit_code.BROKEN
+    return exit_code.INCONCLUSIVE if assessment.status == INCONCLUSIVE else exit_code.OK

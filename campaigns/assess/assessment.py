@@ -1,0 +1,156 @@
+"""The assessment of a cluster: the tallies of all fault models, and the limits for them."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from harrow.campaigns.assess.tally import FATES, ModelTally, PermittedDamage
+from harrow.campaigns.language.literals import LiteralError, duration, duration_text, whole_number
+from harrow.campaigns.language.spelling import counted, quoted, suggestion
+from harrow.campaigns.language.units import milliseconds
+from harrow.campaigns.version import version
+from harrow.checks.finding import INCONCLUSIVE, worst
+from harrow.cluster_model.lazy_dataclass import dataclass
+
+SCHEMA: Final = "harrow.assess/1"
+OUTAGE: Final = "outage"
+_NUMBER_MAX: Final = 10**9
+
+
+def _records_max(fate: str) -> Callable[[ModelTally], int]:
+    return lambda tally: tally.records_max(fate)
+
+
+_MEASURES: Final[Mapping[str, Callable[[ModelTally], int]]] = {
+    **{fate: _records_max(fate) for fate in FATES},
+    OUTAGE: lambda tally: tally.outage_max_us,
+    "violated": lambda tally: sum(bool(trial.broken) for trial in tally.conclusive),
+    "inconclusive": lambda tally: tally.inconclusive,
+}
+"""What ``--expect`` can limit, by key: the value of the worst trial, or a number of trials."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limit:
+    """The most that an assessment may show, as in ``lost=0`` or ``outage=10s``."""
+
+    text: str
+    key: str
+    value_max: int
+
+    def excess(self, tally: ModelTally) -> str | None:
+        """Return how a fault model exceeds the limit; None if it keeps it, or was not tried."""
+        value = _MEASURES[self.key](tally)
+        if value <= self.value_max:
+            return None
+        return f"{self.key} {_value_text(self.key, value)}, expected at most {_value_text(self.key, self.value_max)}"
+
+
+def _value_text(key: str, value: int) -> str:
+    return duration_text(value) if key == OUTAGE else str(value)
+
+
+def parse_limit(text: str) -> Limit:
+    """Parse a limit.
+
+    Raises:
+        LiteralError: It is not one.
+
+    """
+    key, equals, value = (part.strip() for part in text.partition("="))
+    if not equals or key not in _MEASURES:
+        raise LiteralError(
+            f"{quoted(text)} is no limit: write for example lost=0 or outage=10s{suggestion(key, list(_MEASURES))}"
+        )
+    read = duration if key == OUTAGE else whole_number(0, _NUMBER_MAX)
+    try:
+        return Limit(text=text, key=key, value_max=read(value))
+    except LiteralError as error:
+        raise LiteralError(f"{key}: {error}") from None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assessment:
+    """What the fault models did to a cluster. ``cluster`` is the name of its file.
+
+    ``is_complete`` is false if not all trials took place.
+    """
+
+    cluster: str
+    tallies: Sequence[ModelTally]
+    limits: Sequence[Limit] = ()
+    is_complete: bool = True
+
+    @property
+    def status(self) -> str:
+        """The worst status of the fault models that were tried; inconclusive without any."""
+        return worst(tally.status for tally in self.tried())
+
+    def tried(self) -> list[ModelTally]:
+        """Return the fault models of which at least one trial decided something."""
+        return [tally for tally in self.tallies if tally.conclusive]
+
+    def not_tried(self) -> list[ModelTally]:
+        return [tally for tally in self.tallies if not tally.conclusive]
+
+    def exceeded(self) -> Iterator[tuple[ModelTally, str]]:
+        """Yield each fault model that exceeds a limit, and how."""
+        for tally in self.tallies:
+            for limit in self.limits:
+                excess = limit.excess(tally)
+                if excess is not None:
+                    yield tally, excess
+
+    def damage(self) -> dict[tuple[str, str | None], list[tuple[ModelTally, PermittedDamage]]]:
+        """Return what each setting permitted, by fate and setting, the worst fate first."""
+        found: dict[tuple[str, str | None], list[tuple[ModelTally, PermittedDamage]]] = {}
+        for tally in self.tried():
+            for damage in tally.damage():
+                found.setdefault((damage.fate, damage.setting), []).append((tally, damage))
+        # What no setting permits comes first.
+        order = sorted(found, key=lambda key: (FATES.index(key[0]), key[1] is not None, key[1] or ""))
+        return {key: found[key] for key in order}
+
+    def as_mapping(self) -> dict[str, Any]:
+        return {
+            "schema": SCHEMA,
+            "version": version(),
+            "cluster": self.cluster,
+            "verdict": self.status,
+            "complete": self.is_complete,
+            "exceeded": [{"model": tally.model.name, "message": text} for tally, text in self.exceeded()],
+            "models": [_model_as_mapping(tally) for tally in self.tallies],
+        }
+
+
+def runs_text(damage: PermittedDamage, tally: ModelTally) -> str:
+    """Return how often a damage occurred, as in ``in 3 of 20 runs, at most 7 records``."""
+    runs = counted(len(tally.conclusive), "run")
+    return f"in {damage.runs} of {runs}, at most {counted(damage.records_max, 'record')}"
+
+
+def _model_as_mapping(tally: ModelTally) -> dict[str, Any]:
+    worst_trial = tally.worst()
+    return {
+        "name": tally.model.name,
+        "title": tally.model.title,
+        "description": tally.model.description,
+        "not_tried": tally.not_tried or None,
+        "verdict": tally.status if tally.trials else INCONCLUSIVE,
+        "runs": len(tally.trials),
+        "conclusive": len(tally.conclusive),
+        "inconclusive": tally.inconclusive,
+        "records": {fate: tally.records_max(fate) for fate in FATES},
+        "damage": [
+            {
+                "what": damage.fate,
+                "permitted_by": damage.setting,
+                "runs": damage.runs,
+                "records_max": damage.records_max,
+            }
+            for damage in tally.damage()
+        ],
+        "broken": dict(tally.broken()),
+        "outage_ms": {"p50": milliseconds(tally.outage_p50_us), "max": milliseconds(tally.outage_max_us)},
+        "worst_seed": None if worst_trial is None else worst_trial.seed,
+        "reproduce": None if worst_trial is None else tally.reproduce(worst_trial),
+    }

@@ -1,0 +1,52 @@
+"""Finds the cluster file for the arguments of a command, and imports one if there is none."""
+
+import hashlib
+import re
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from harrow.campaigns.language.loader import check_cluster_file
+from harrow.campaigns.record.whole_file import whole_file
+from harrow.campaigns.sources.cluster_import import import_cluster
+from harrow.campaigns.sources.description import Fate
+from harrow.campaigns.sources.files import read_sources
+from harrow.campaigns.sources.kinds import description_of
+from harrow.campaigns.sources.source_text import file_text
+from harrow.cli.requests.request import CommandRequest
+from harrow.cli.session import note
+
+_FOLDER: Final = "clusters"
+_UNUSUAL: Final = re.compile(r"[^A-Za-z0-9._-]+")
+
+
+def cluster_file(request: CommandRequest, sources: Sequence[Path], results: Path) -> Path:
+    """Return the cluster file that *sources* are, or the one that is imported from them.
+
+    An imported cluster gets a file in *results*, so that users can run its trials again.
+
+    Raises:
+        CampaignError: A source is neither a cluster file nor anything that harrow can import.
+
+    """
+    if len(sources) == 1 and sources[0].is_file() and not _is_source(sources[0]):
+        check_cluster_file(sources[0])
+        return sources[0]
+    imported = import_cluster(read_sources(sources).descriptions)
+    digest = hashlib.sha256(imported.text.encode()).hexdigest()[:8]
+    stem = _UNUSUAL.sub("-", sources[0].stem).strip("-.") or "cluster"
+    path = results / _FOLDER / f"{stem}-{digest}.yaml"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with whole_file(path) as stream:
+        stream.write(imported.text)
+    missing = sum(line.fate == Fate.LACKING for line in imported.lines)
+    note(request, f"imported to {path}")
+    if missing:
+        names = shlex.join(map(str, sources))
+        note(request, f"the model lacks {missing} of its settings: `harrow import {names}` lists them")
+    return path
+
+
+def _is_source(path: Path) -> bool:
+    return description_of(str(path), file_text(path)) is not None

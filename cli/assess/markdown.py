@@ -1,0 +1,53 @@
+"""Writes the assessment of a cluster as Markdown, for a report or a pull request."""
+
+from collections.abc import Iterable, Iterator
+
+from harrow.campaigns.assess.assessment import Assessment, runs_text
+from harrow.campaigns.assess.tally import FATES, ModelTally
+from harrow.campaigns.language.units import rough_duration_text
+from harrow.campaigns.record import markdown
+from harrow.checks.finding import HELD
+
+
+def assessment_markdown(assessment: Assessment) -> str:
+    """Return a table of the fault models, and lists of what permitted the damage."""
+    heads = ("what happens", "verdict", *FATES, "outage p50", "worst outage", "runs", "worst run")
+    exceeded = [f"{tally.model.title}: {message}" for tally, message in assessment.exceeded()]
+    return markdown.document(
+        [
+            f"# What {markdown.code(assessment.cluster)} survives",
+            markdown.table(heads, [[*_row(tally)] for tally in assessment.tried()])
+            if assessment.tried()
+            else "",
+            *_list("Not as expected", exceeded),
+            *_list("What permits it", _damage(assessment)),
+            *_list("Not tried", (f"{each.model.title}: {each.not_tried}" for each in assessment.not_tried())),
+        ]
+    )
+
+
+def _row(tally: ModelTally) -> Iterator[str]:
+    yield markdown.text(tally.model.title)
+    yield tally.status
+    for fate in FATES:
+        status = tally.status_of(fate)
+        yield "0" if status == HELD else f"{tally.records_max(fate)} ({status})"
+    yield rough_duration_text(tally.outage_p50_us)
+    yield rough_duration_text(tally.outage_max_us)
+    yield str(len(tally.conclusive))
+    worst = tally.worst()
+    yield "" if worst is None else markdown.code(tally.reproduce(worst))
+
+
+def _damage(assessment: Assessment) -> Iterator[str]:
+    for (fate, setting), cases in assessment.damage().items():
+        cause = "no setting permits it" if setting is None else f"permitted by {setting}"
+        for tally, damage in cases:
+            yield f"{fate}, {cause}: {tally.model.title}, {runs_text(damage, tally)}"
+
+
+def _list(heading: str, lines: Iterable[str]) -> Iterator[str]:
+    items = [f"- {markdown.text(line)}" for line in lines]
+    if items:
+        yield f"## {heading}"
+        yield "\n".join(items)

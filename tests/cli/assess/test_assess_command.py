@@ -1,0 +1,64 @@
+"""`harrow assess` as a process."""
+
+import json
+from pathlib import Path
+
+from tests.cli.conftest import Harrow
+
+CLUSTER = """
+kafka: "3.9"
+settings: {acks: all, min.insync.replicas: 1}
+brokers: 2
+topics: [{name: orders, replication_factor: 1}]
+"""
+
+
+def test_show_opens_the_worst_run_and_prints_the_command_that_repeats_it(
+    harrow: Harrow, folder: Path
+) -> None:
+    (folder / "shop.yaml").write_text(CLUSTER, encoding="utf-8")
+    shown = harrow("assess", "shop.yaml", "--show", "disk-lost", "--runs", "2", "--expect", "lost=0")
+    assert shown.returncode == 1, shown.stderr
+    assert shown.stdout.startswith("one disk  ~ permitted\n")
+    (command,) = (line.split() for line in shown.stdout.splitlines() if line.startswith("  harrow run "))
+    assert command[:3] == ["harrow", "run", "disk-lost"]
+    repeated = harrow(*command[1:], "--format", "json", "--no-results")
+    (run,) = json.loads(repeated.stdout)["runs"]
+    assert run["rules"]["lost-write"]["status"] == "permitted"
+    assert run["trace_digest"] in shown.stdout
+    assert harrow("assess", "shop.yaml", "--show", "one disk", "--runs", "1", "-q").returncode == 0
+
+
+def test_mistakes_exit_with_2_and_one_line(harrow: Harrow, folder: Path) -> None:
+    (folder / "shop.yaml").write_text(CLUSTER, encoding="utf-8")
+    (folder / "notes.txt").write_text("hello", encoding="utf-8")
+    (folder / "wrong.yaml").write_text("brokers: x\nkafka: '3.9'\n", encoding="utf-8")
+    for arguments, message in (
+        (("missing.yaml",), "missing.yaml"),
+        (("notes.txt",), "notes.txt"),
+        (("wrong.yaml",), "wrong.yaml:1:10"),
+        (("shop.yaml", "--expect", "lots=0"), "did you mean `lost`"),
+        (("shop.yaml", "--show", "disk-last"), "did you mean `disk-lost`"),
+        (("shop.yaml", "--show", "rack-power"), "no broker has a rack"),
+        (("shop.yaml", "--fault-model", "shop.yaml"), "shop.yaml"),
+        (("shop.yaml", "--set", "acks=7"), "acks=7"),
+    ):
+        ended = harrow("assess", *arguments)
+        assert (ended.returncode, ended.stdout) == (2, ""), ended.stderr
+        assert message in ended.stderr
+        assert "Traceback" not in ended.stderr
+
+
+def test_what_import_reads_is_assessed_as_the_cluster_file_that_import_would_write(
+    harrow: Harrow, folder: Path
+) -> None:
+    (folder / "server.properties").write_text(
+        "broker.id=1\nzookeeper.connect=z:2181\nmin.insync.replicas=1\nunclean.leader.election.enable=true\n",
+        encoding="utf-8",
+    )
+    shown = harrow("assess", "server.properties", "--show", "controller-dies", "--runs", "1")
+    assert shown.returncode == 0, shown.stderr
+    (written,) = (folder / "results" / "clusters").iterdir()
+    assert f"imported to {written.relative_to(folder)}" in shown.stderr
+    assert f"--cluster {written.relative_to(folder)}" in shown.stdout
+    assert "unclean.leader.election.enable: true" in written.read_text(encoding="utf-8")
