@@ -66,12 +66,13 @@ site: $(DOCS_TOOLS)/installed ## build the site of docs/ into build/site; a brok
 snapshots: $(VENV)/installed-for-tests ## rewrite the outputs that tests compare with
 	HARROW_WRITE_SNAPSHOTS=1 $(PYTEST) -n auto -q -k snapshots tests/cli tests/scenarios
 
+# These need a commit, results of `harrow conform`, or a release of Kafka.
+NEED_ARGUMENTS := $(addprefix benchmarks/,compare.py conformity.py costs.py)
 bench: $(VENV)/installed-for-tests ## measure the speed
-	@for benchmark in $(filter-out benchmarks/compare.py,$(wildcard benchmarks/[a-z]*.py)); do \
+	@for benchmark in $(filter-out $(NEED_ARGUMENTS),$(wildcard benchmarks/[a-z]*.py)); do \
 		$(BIN)/python -m "benchmarks.$$(basename "$$benchmark" .py)" || exit 1; \
 	done
 
-# `make bench` leaves it out, because it needs a commit to compare with.
 COMMIT ?= HEAD
 compare: $(VENV)/installed-for-tests ## compare the cost of runs with a commit: COMMIT=HEAD~5
 	$(BIN)/python -m benchmarks.compare $(COMMIT)
