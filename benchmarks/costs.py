@@ -23,7 +23,8 @@ from pathlib import Path
 from typing import Final
 
 from confluent_kafka import Message, Producer
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
 
 from harrow.campaigns.language.loader import load_text
 from harrow.campaigns.record.markdown import table
