@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import fields
 from functools import cache, partial
-from typing import Annotated, Any, Final, NoReturn
+from typing import Annotated, Any, Final, Literal, NoReturn, get_args, get_origin
 
 import typer
 from typer.core import TyperArgument, TyperCommand, TyperGroup
@@ -149,7 +149,7 @@ def _command(name: str) -> TyperCommand:
 
 
 class _DeferredCoercion:
-    """Accepts defaults, ASCII words and plain numbers, and leaves other values to Typer.
+    """Accepts defaults, ASCII words, plain numbers and valid choices, and leaves the rest to Typer.
 
     Typer checks each value with pydantic, and importing pydantic takes a tenth of the start-up
     time.
@@ -160,6 +160,7 @@ class _DeferredCoercion:
         info = kind.parameter_info
         self._accepts_words = kind.annotation in (str, list[str]) and info.parser is None
         self._accepts_numbers = kind.annotation is int and info.parser is None
+        self._choices = get_args(kind.annotation) if get_origin(kind.annotation) is Literal else ()
         self._min = -math.inf if info.min is None else info.min
         self._max = math.inf if info.max is None else info.max
         self._typer_coercion = typer_coercion
@@ -172,6 +173,8 @@ class _DeferredCoercion:
         words = [value] if isinstance(value, str) else value
         # The arguments of a process may be invalid Unicode, which pydantic reports clearly.
         if self._accepts_words and all(map(str.isascii, words)):
+            return value
+        if value in self._choices:
             return value
         if self._accepts_numbers and _DIGITS.fullmatch(value) and self._min <= int(value) <= self._max:
             return int(value)

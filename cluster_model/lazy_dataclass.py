@@ -11,7 +11,7 @@ import dataclasses
 from collections.abc import Callable, Iterable
 from functools import partial
 from reprlib import recursive_repr
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     # mypy and mypyc understand `dataclasses.dataclass`. The function below takes its place at run
@@ -32,8 +32,9 @@ else:
 
         def process(kind: type) -> type:
             own_names = set(vars(kind))
-            _check_bases(kind, own_names, is_frozen=frozen)
-            kind = _collect_fields(kind, is_frozen=frozen, kw_only=kw_only, slots=slots)
+            bases = [base.__dataclass_params__ for base in kind.__mro__[1:] if _PARAMETERS in vars(base)]
+            _check_bases(kind, bases, own_names, is_frozen=frozen)
+            kind = _collect_fields(kind, bases, is_frozen=frozen, kw_only=kw_only, slots=slots)
             _check_fields(kind)
             is_hashable = unsafe_hash or (eq and frozen)
             options = {"__init__": True, "__repr__": repr, "__eq__": eq, "__hash__": is_hashable}
@@ -53,9 +54,14 @@ else:
 __all__ = ["dataclass"]
 
 
-def _collect_fields(kind: Any, *, is_frozen: bool, **options: bool) -> Any:
+_PARAMETERS: Final = "__dataclass_params__"
+_RESERVED_NAMES: Final = frozenset({"self", "DEFAULT", "set_field"})
+"""The names that `_initialiser` uses beside those of fields."""
+
+
+def _collect_fields(kind: Any, bases: Iterable[Any], *, is_frozen: bool, **options: bool) -> Any:
     """Make a class a dataclass without generated methods, so that Python compiles none of them."""
-    frozen_bases = [parameters for parameters in _parameters_of_bases(kind) if parameters.frozen]
+    frozen_bases = [parameters for parameters in bases if parameters.frozen]
     try:
         for parameters in frozen_bases:
             # With a frozen base, `dataclasses` would compile methods that freeze *kind*.
@@ -68,15 +74,11 @@ def _collect_fields(kind: Any, *, is_frozen: bool, **options: bool) -> Any:
     return kind
 
 
-def _parameters_of_bases(kind: type) -> list[Any]:
-    return [vars(base)["__dataclass_params__"] for base in kind.__mro__[1:] if dataclasses.is_dataclass(base)]
-
-
-def _check_bases(kind: Any, own_names: set[str], *, is_frozen: bool) -> None:
+def _check_bases(kind: Any, bases: Iterable[Any], own_names: set[str], *, is_frozen: bool) -> None:
     """Raise the same errors as `dataclasses` about frozen classes and their bases."""
     if is_frozen and not own_names.isdisjoint(("__setattr__", "__delattr__")):
         raise TypeError(f"Cannot overwrite attribute __setattr__ or __delattr__ in class {kind.__name__}")
-    if any(parameters.frozen is not is_frozen for parameters in _parameters_of_bases(kind)):
+    if any(parameters.frozen is not is_frozen for parameters in bases):
         this, other = ("frozen", "non-frozen") if is_frozen else ("non-frozen", "frozen")
         raise TypeError(f"cannot inherit {this} dataclass from a {other} one")
 
@@ -87,16 +89,23 @@ def _check_fields(kind: Any) -> None:
     Also reject, as `dataclasses` does, a field without a default that follows a field with a
     default.
     """
-    for field in kind.__dataclass_fields__.values():
-        if field.name in ("self", "DEFAULT", "set_field") or "InitVar" in str(field.type):
-            raise TypeError(f"{kind.__name__}.{field.name} is not supported here: use dataclasses.dataclass")
+    for name, annotation in kind.__annotations__.items():
+        is_init_var = "InitVar" in annotation if isinstance(annotation, str) else _is_init_var(annotation)
+        if is_init_var or name in _RESERVED_NAMES:
+            raise TypeError(f"{kind.__name__}.{name} is not supported here: use dataclasses.dataclass")
     default = None
     for field in dataclasses.fields(kind):
-        has_default = (field.default, field.default_factory) != (dataclasses.MISSING, dataclasses.MISSING)
+        has_default = (
+            field.default is not dataclasses.MISSING or field.default_factory is not dataclasses.MISSING
+        )
         if field.init and not field.kw_only:
             if default is not None and not has_default:
                 raise TypeError(f"non-default argument {field.name!r} follows default argument {default!r}")
             default = field.name if has_default else default
+
+
+def _is_init_var(annotation: Any) -> bool:
+    return annotation is dataclasses.InitVar or isinstance(annotation, dataclasses.InitVar)
 
 
 class _LazyMethod:

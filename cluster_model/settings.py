@@ -576,20 +576,25 @@ def _setting(name: str) -> Any:
     return field(metadata={_SETTING: name})
 
 
+@derived
+def _defaults(scope: str, release: str) -> Mapping[str, Value]:
+    """Return the defaults of all settings of a scope, by name."""
+    return {name: setting.default(release) for (of, name), setting in SETTINGS.items() if of == scope}
+
+
 class ResolvedSettings:
     """The settings of one process: explicit values, and the release's defaults for all others."""
 
-    __slots__ = ("_explicit", "_release", "_scope")
+    __slots__ = ("_explicit", "_release", "_scope", "_values")
 
     def __init__(self, scope: str, release: str, explicit: Mapping[str, Value]) -> None:
         self._scope = scope
         self._release = release
         self._explicit = explicit
+        self._values = {**_defaults(scope, release), **explicit}
 
     def get(self, name: str) -> Any:
-        if name in self._explicit:
-            return self._explicit[name]
-        return SETTINGS[self._scope, name].default(self._release)
+        return self._values[name]
 
     def us(self, name: str) -> int:
         """Return the value of a setting that is a time, in microseconds."""

@@ -7,7 +7,7 @@ from pathlib import Path
 from harrow.campaigns.language.loader import Campaign, CampaignError, load_campaign
 from harrow.campaigns.language.plan import Plan
 from harrow.campaigns.language.spelling import suggestion
-from harrow.campaigns.record.report import reproduce_command, run_as_mapping, variant_name
+from harrow.campaigns.record.report import reproduce_command, variant_name
 from harrow.campaigns.run.proof import proven
 from harrow.campaigns.run.run_result import RunResult
 from harrow.campaigns.run.runner import run_plan
@@ -63,7 +63,7 @@ class Source:
         result = proven(result)
         return FinishedRun(
             result=result,
-            mapping=run_as_mapping(result, self.reproduce(result.plan, result.seed)),
+            reproduce=self.reproduce(result.plan, result.seed),
             file=as_seen_from(here, self.campaign.path),
             folder=None,
         )

@@ -6,13 +6,14 @@ Two folders ship: the library, and the fault models by which `harrow assess` jud
 import atexit
 from contextlib import ExitStack
 from functools import cache
-from importlib.resources import files
-from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from harrow.campaigns.language.problem import CampaignError, Problem
 from harrow.campaigns.language.spelling import quoted, suggestion
+
+if TYPE_CHECKING:
+    from importlib.resources.abc import Traversable
 
 _SUFFIXES: Final = (".yaml", ".yml")
 
@@ -87,14 +88,18 @@ def _campaigns_in(name: str) -> dict[str, Path]:
 
     If harrow runs from a zip file, the folder is unpacked until the process exits.
     """
-    folder = files("harrow.campaigns") / name
+    folder = Path(__file__).parents[1] / name
     if not folder.is_dir():
-        return {}
-    root = folder if isinstance(folder, Path) else _unpacked(folder)
-    return {path.stem: path for path in root.iterdir() if _is_campaign(path)}
+        from importlib.resources import files  # noqa: PLC0415 - only archives need it
+
+        packed = files("harrow.campaigns") / name
+        if not packed.is_dir():
+            return {}
+        folder = _unpacked(packed)
+    return {path.stem: path for path in folder.iterdir() if _is_campaign(path)}
 
 
-def _unpacked(folder: Traversable) -> Path:
+def _unpacked(folder: "Traversable") -> Path:
     from harrow.campaigns.temporary_folder import temporary_folder  # noqa: PLC0415 - only archives need it
 
     until_exit = ExitStack()
@@ -104,7 +109,7 @@ def _unpacked(folder: Traversable) -> Path:
     return unpacked
 
 
-def _copy(folder: Traversable, into: Path) -> None:
+def _copy(folder: "Traversable", into: Path) -> None:
     for item in folder.iterdir():
         if item.is_dir():
             (into / item.name).mkdir()

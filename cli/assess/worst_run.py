@@ -41,17 +41,17 @@ def show_worst_run(console: Console, request: AssessRequest, tally: ModelTally) 
         result = timed_run(model.plan, trial.seed, workers)
     (path,) = resolve(model.argument)
     campaign = load_campaign(path, model.overrides)
-    mapping = run_as_mapping(result, tally.reproduce(trial))
+    reproduce = tally.reproduce(trial)
     text = campaign_copy(campaign, model.plan, trial.seed, model.overrides)
-    folder = write_run(request.results, result, mapping, text)
+    folder = write_run(request.results, result, run_as_mapping(result, reproduce), text)
     status = result.verdict.status
     heading = f"{marks(console)[status]} {status}"
     show(
         console,
         Text.assemble((model.title, "bold"), "  ", (heading, STYLES[status])),
         indented(model.description.strip(), 2, DIM),
-        unbroken(Text(f"  {tally.reproduce(trial)}")),
-        *whole_story(FinishedRun(result=result, mapping=mapping, file=path, folder=folder)),
+        unbroken(Text(f"  {reproduce}")),
+        *whole_story(FinishedRun(result=result, reproduce=reproduce, file=path, folder=folder)),
     )
     places = [finding.partition for rule in result.verdict.rules.values() for finding in rule.findings]
     partitions = list(dict.fromkeys(filter(None, places)))[:_PARTITIONS_SHOWN]

@@ -28,8 +28,8 @@ def cases_of(run: FinishedRun) -> Iterator[Case]:
     line = _expect_line(run.file, result.plan.variant)
     properties = (
         ("seed", str(result.seed)),
-        (REPRODUCE, str(run.mapping["reproduce"])),
-        ("run_id", str(run.mapping["run_id"])),
+        (REPRODUCE, run.reproduce),
+        ("run_id", report.run_id(run.result)),
         ("trace_digest", result.trace_digest),
     )
     undecided = result.verdict.status == INCONCLUSIVE and expect.verdict != INCONCLUSIVE

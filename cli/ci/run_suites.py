@@ -55,7 +55,7 @@ class _VariantRuns:
         status = Suite(name="", cases=tuple(cases)).status
         if not self._seeds or worst_status((status, self._status)) is not self._status:
             self._status, self._summary = status, summary_of(run)
-            self._reproduce = str(run.mapping["reproduce"])
+            self._reproduce = run.reproduce
         self._seeds.append(run.result.seed)
         self.by_status.setdefault(status, []).append(run.result.seed)
         self._wall_ms += run.result.wall_ms

@@ -215,13 +215,13 @@ class _RunSession:
             raise
         if not self._tally.several_seeds:
             result = with_difference(as_only_run(result), partial(run_plan, check=self._interrupts.check))
-        mapping = run_as_mapping(result, reproduce)
         with self._interrupts.shielded():
             folder = None
             if not self._request.no_results and result.verdict.status != SKIPPED:
                 text = campaign_copy(selection.campaign, result.open_plan or plan, seed, overrides)
+                mapping = run_as_mapping(result, reproduce)
                 folder = write_run(self._request.results, result, mapping, text)
-            run = FinishedRun(result=result, mapping=mapping, file=selection.campaign.path, folder=folder)
+            run = FinishedRun(result=result, reproduce=reproduce, file=selection.campaign.path, folder=folder)
             self._tally.add(run)
             self._progress.clear()
             if self._watch is not None:
@@ -281,7 +281,7 @@ class _JsonDocument(RunPrinter):
         self._runs: list[Mapping[str, Any]] = []
 
     def add(self, run: FinishedRun) -> None:
-        self._runs.append(run.mapping)
+        self._runs.append(run.as_mapping())
 
     def finish(self, tally: Tally) -> None:
         write_json(self._console, document(self._runs, tally.required.unreached()))
@@ -294,5 +294,5 @@ class _NdjsonStream(RunPrinter):
         self._console = console
 
     def add(self, run: FinishedRun) -> None:
-        self._console.file.write(json_line(run.mapping) + "\n")
+        self._console.file.write(json_line(run.as_mapping()) + "\n")
         self._console.file.flush()

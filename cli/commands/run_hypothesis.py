@@ -58,7 +58,7 @@ class _FinishedSearch:
             "examples": self.search.examples,
             "shrinks": self.search.shrinks,
             "outcomes": dict(sorted(self.search.outcomes.items())),
-            "found": None if self.run is None else self.run.mapping["run_id"],
+            "found": None if self.run is None else run_id(self.run.result),
         }
 
 
@@ -155,12 +155,14 @@ def _write_files(request: RunRequest, selection: Selection, failure: RunResult, 
         file = request.output
     elif results is not None:
         file = results / failure.plan.campaign / run_id(failure) / "campaign.yaml"
-    mapping = run_as_mapping(failure, reproduce_command(str(file), request.seed or 0, None))
-    folder = None if results is None else write_run(results, failure, mapping, text)
+    reproduce = reproduce_command(str(file), request.seed or 0, None)
+    folder = (
+        None if results is None else write_run(results, failure, run_as_mapping(failure, reproduce), text)
+    )
     if request.output is not None:
         with whole_file(request.output) as stream:
             stream.write(text)
-    return FinishedRun(result=failure, mapping=mapping, file=selection.campaign.path, folder=folder)
+    return FinishedRun(result=failure, reproduce=reproduce, file=selection.campaign.path, folder=folder)
 
 
 def _lines(
@@ -207,7 +209,9 @@ def _write(
     console: Console, finished: Sequence[_FinishedSearch], request: RunRequest, *, interrupted: bool
 ) -> None:
     """Write the document of a format. The table is printed earlier, as searches finish."""
-    runs = [finished_search.run.mapping for finished_search in finished if finished_search.run is not None]
+    runs = [
+        finished_search.run.as_mapping() for finished_search in finished if finished_search.run is not None
+    ]
     unreached = _unreached(finished)
     if request.output_format in CI_FORMATS:
         write_suites(console, request, _suites(finished, interrupted=interrupted), "search")

@@ -1,7 +1,7 @@
 """Counts the results of all runs of a command."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import field
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from harrow.campaigns.record.report import (
     UNDECIDED,
     UNEXPECTED,
     outcome,
+    run_as_mapping,
     variant_name,
 )
 from harrow.campaigns.run.required_probes import RequiredProbes
@@ -27,13 +28,13 @@ from harrow.cluster_model.lazy_dataclass import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FinishedRun:
-    """A finished run. ``mapping`` is its JSON, ``file`` its campaign file.
+    """A finished run. ``reproduce`` is the command that repeats it, ``file`` its campaign file.
 
     ``folder`` has its result files.
     """
 
     result: RunResult
-    mapping: Mapping[str, Any]
+    reproduce: str
     file: Path
     folder: Path | None
 
@@ -45,6 +46,10 @@ class FinishedRun:
     def variant(self) -> str:
         """The name that selects the variant with ``--variant``."""
         return variant_name(self.result.plan)
+
+    def as_mapping(self) -> dict[str, Any]:
+        """Return the JSON of the run, which contains its id: that needs a digest of all sources."""
+        return run_as_mapping(self.result, self.reproduce)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -75,7 +80,7 @@ class Tally:
             self.required.add(run.result)
         self.simulated_us += run.result.simulated_us
         if run.outcome == UNEXPECTED:
-            self.failed.append(str(run.mapping["reproduce"]))
+            self.failed.append(run.reproduce)
 
     @property
     def finished(self) -> int:

@@ -154,7 +154,7 @@ def _missed_and_undecided(run: FinishedRun, *, shown: str = "") -> Iterator[Rend
 def _commands_and_files(run: FinishedRun) -> Iterator[RenderableType]:
     # Lines to copy are not wrapped.
     margin = " " * INDENT
-    yield unbroken(Text.assemble(margin, ("reproduce ", DIM), str(run.mapping["reproduce"])))
+    yield unbroken(Text.assemble(margin, ("reproduce ", DIM), run.reproduce))
     if run.folder is not None:
         yield unbroken(Text.assemble(margin, ("files     ", DIM), str(run.folder)))
 

@@ -67,11 +67,14 @@ class Behaviours:
 
 
 @derived
-def _sections() -> dict[str, tuple[type[Any], list[Switch]]]:
+def _sections() -> dict[str, tuple[type[Any], tuple[Switch, ...]]]:
     """Return the class of each section of `Behaviours`, and the switches of that class."""
     defaults = {item.name: type(item.default) for item in fields(Behaviours)}
     classes = {section: EXTENSIONS.get(owner, owner) for section, owner in defaults.items()}
-    return {section: (owner, switches_in(owner, section)) for section, owner in classes.items()}
+    return {
+        section: (owner, switches_in(owner, section))  # type: ignore[arg-type]  # to mypy, `type[Any]` has no hash
+        for section, owner in classes.items()
+    }
 
 
 SWITCHES: Final = DerivedMapping[str, Switch](

@@ -195,6 +195,7 @@ def switch(
     return field(default=declaration.value_in(DEFAULT_RELEASE), metadata={_SWITCH: declaration})
 
 
-def switches_in(owner: type[Any], section: str) -> list[Switch]:
+@cache
+def switches_in(owner: type[Any], section: str) -> tuple[Switch, ...]:
     """Return the switches that are fields of a class, in the order of the fields."""
-    return [item.metadata[_SWITCH].completed(item.name, section) for item in fields(owner)]
+    return tuple(item.metadata[_SWITCH].completed(item.name, section) for item in fields(owner))

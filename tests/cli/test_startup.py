@@ -49,13 +49,13 @@ RENDERING = {"rich.console", "rich.table", "xml.etree.ElementTree"}
         ),
         (("run", "--help"), RUNS | LIBRARIES | RENDERING),
         # The list includes the reach of each target.
-        (("list", "faults"), {"pyspark", "hypothesis", "duckdb"}),
-        (("list", "settings"), RUNS | LIBRARIES),
+        (("list", "faults"), {"pyspark", "hypothesis", "duckdb", "pydantic"}),
+        (("list", "settings"), RUNS | LIBRARIES | {"pydantic"}),
         (("explain", "lost-write"), RUNS | LIBRARIES),
         (("clean",), RUNS | LIBRARIES),
         (("run", "ack-lost"), LIBRARIES | PROCESSES | OTHER_COMMANDS | {"pydantic"}),
         (("run", "ack-lost", "--seed", "3", "--jobs", "2"), LIBRARIES | {"pydantic"}),
-        (("validate", "calm.yaml"), LIBRARIES | {"xml.etree.ElementTree"}),
+        (("validate", "calm.yaml", "--format", "json"), LIBRARIES | {"xml.etree.ElementTree", "pydantic"}),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )

@@ -12,7 +12,6 @@ from harrow.campaigns.record.report import (
     UNEXPECTED,
     outcome,
     reproduce_command,
-    run_as_mapping,
 )
 from harrow.campaigns.run.required_probes import as_only_run
 from harrow.campaigns.run.run_result import RunResult
@@ -51,8 +50,8 @@ def test_a_suite_has_the_status_of_its_run_for_any_expectation(verdict: str, exp
 
 def check_suite(run: RunResult) -> None:
     result, plan = as_only_run(run), run.plan
-    mapping = run_as_mapping(result, reproduce_command(plan.campaign, 0, plan.variant))
-    finished = FinishedRun(result=result, mapping=mapping, file=Path("campaign.yaml"), folder=None)
+    reproduce = reproduce_command(plan.campaign, 0, plan.variant)
+    finished = FinishedRun(result=result, reproduce=reproduce, file=Path("campaign.yaml"), folder=None)
     cases = tuple(cases_of(finished))
     assert [case.name for case in cases] == [*result.verdict.rules, EXPECTATIONS]
     assert Suite(name="s", cases=cases).status is STATUS[outcome(result)]

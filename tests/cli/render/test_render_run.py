@@ -8,7 +8,7 @@ from rich.console import Console
 
 from harrow.campaigns.language.loader import Campaign
 from harrow.campaigns.language.plan import Expectation
-from harrow.campaigns.record.report import reproduce_command, run_as_mapping
+from harrow.campaigns.record.report import reproduce_command
 from harrow.campaigns.run.run_result import MissedExpectation, ReleaseDifference, RunResult
 from harrow.checks.finding import HELD, INCONCLUSIVE, PERMITTED, RuleResult, Verdict
 from harrow.cli.commands.run_selection import Selection
@@ -34,8 +34,8 @@ def rendered(
     table.begin(Selection(campaign=campaign, argument="loss", plans=plans))
     tally = Tally(planned=len(results))
     for result in results:
-        mapping = run_as_mapping(result, reproduce_command("loss", result.seed, result.plan.variant))
-        run = FinishedRun(result=result, mapping=mapping, file=campaign.path, folder=folder)
+        reproduce = reproduce_command("loss", result.seed, result.plan.variant)
+        run = FinishedRun(result=result, reproduce=reproduce, file=campaign.path, folder=folder)
         tally.add(run)
         table.add(run)
     table.end()
