@@ -16,6 +16,7 @@ from harrow.campaigns.language.spelling import listed, quoted
 from harrow.campaigns.language.writers.settings import settings_map
 from harrow.campaigns.language.yaml_text import Items, Rows, yaml_text
 from harrow.campaigns.sources.description import (
+    ClientSettings,
     Description,
     Entry,
     Fate,
@@ -23,7 +24,13 @@ from harrow.campaigns.sources.description import (
     Server,
     TopicDescription,
 )
-from harrow.campaigns.sources.setting_lines import SettingLines, exact_name, note_on_releases, number_text
+from harrow.campaigns.sources.setting_lines import (
+    SettingLines,
+    exact_name,
+    note_on_releases,
+    number_text,
+    only_for_one_client,
+)
 from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.release.profiles import NEWEST_RELEASE, RELEASES
 from harrow.cluster_model.settings import BROKER, CONSUMER, PRODUCER, TOPIC, Value, scopes_of
@@ -48,11 +55,16 @@ _GENERATED: Final = "-1"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Imported:
-    """A cluster file, and the fate of each line of its sources."""
+    """A cluster file, and the fate of each line of its sources.
+
+    ``clients`` has the settings of each client with its scope, also those that the file cannot have
+    because they would hold for other clients too.
+    """
 
     text: str
     release: str
     lines: tuple[ImportedLine, ...]
+    clients: tuple[tuple[str, Mapping[str, Value]], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,14 +131,20 @@ class _Import:
         }
         self._release = release or _release_of(descriptions, names, has_zookeeper=has_zookeeper)
         self._mode = _mode_of(names, self._release, has_zookeeper=has_zookeeper)
-        self._lines = SettingLines(self._release, [line for about in descriptions for line in about.lines])
+        self._lines = SettingLines(
+            self._release, self._mode, [line for about in descriptions for line in about.lines]
+        )
         self._is_for_all = False
         self._nodes = [self._with_changes(node) for node in self._complete(servers, count)]
 
     def run(self) -> Imported:
         self._note_release()
         nodes = [replace(node, settings=self._settings_of(node)) for node in self._nodes]
-        clients = self._settings_of_clients()
+        clients = [
+            (client, self._lines.settings(client.scope, client.entries))
+            for about in self._descriptions
+            for client in about.clients
+        ]
         topics = [
             (
                 topic,
@@ -137,9 +155,15 @@ class _Import:
         if self._lines.problems:
             raise CampaignError(dict.fromkeys(self._lines.problems))
         self._compare_controllers(nodes)
-        text = yaml_text(self._document(nodes, topics, clients), [self._comment()])
+        shared = self._shared_by_clients(clients)
+        text = yaml_text(self._document(nodes, topics, shared), [self._comment()])
         self._check(text)
-        return Imported(text=text, release=self._release, lines=tuple(self._lines.lines()))
+        return Imported(
+            text=text,
+            release=self._release,
+            lines=tuple(self._lines.lines()),
+            clients=tuple((client.scope, settings) for client, settings in clients),
+        )
 
     def _complete(self, nodes: Sequence[_Node], count: int | None) -> list[_Node]:
         """Return all servers: copies of a template, and brokers that are only mentioned."""
@@ -180,7 +204,7 @@ class _Import:
         return replace(
             node,
             entries=(*node.entries, *(entry for each in own for entry in each.entries)),
-            defaults=tuple(entry for each in own for entry in each.defaults),
+            defaults=(*node.server.defaults, *(entry for each in own for entry in each.defaults)),
         )
 
     def _note_release(self) -> None:
@@ -192,21 +216,23 @@ class _Import:
             else:
                 self._lines.note(stated.entry, Fate.LACKING, f"the model runs {self._release}")
 
-    def _settings_of_clients(self) -> dict[str, Value]:
+    def _shared_by_clients(
+        self, clients: Sequence[tuple[ClientSettings, Mapping[str, Value]]]
+    ) -> dict[str, Value]:
         """Return what all clients of a kind agree on, because a cluster file has one value."""
         shared: dict[str, Value] = {}
         for scope in (PRODUCER, CONSUMER):
-            of_scope = [each for about in self._descriptions for each in about.clients if each.scope == scope]
-            settings = [self._lines.settings(scope, client.entries) for client in of_scope]
-            names = dict.fromkeys(name for own in settings for name in own)
-            differing = {
-                name for name in names if any(own.get(name) != settings[0].get(name) for own in settings)
-            }
-            shared |= {name: settings[0][name] for name in names if name not in differing}
-            entries = {entry for client in of_scope for entry in client.entries if entry.name in differing}
-            self._lines.not_taken(
-                entries.__contains__, f"the {scope}s differ: write it in the campaign's own"
-            )
+            own = [settings for client, settings in clients if client.scope == scope]
+            entries = {entry for client, _ in clients if client.scope == scope for entry in client.entries}
+            reasons = {name: only_for_one_client(name) for settings in own for name in settings}
+            for name, reason in reasons.items():
+                if not reason and any(settings.get(name) != own[0].get(name) for settings in own):
+                    reasons[name] = f"the {scope}s differ: write it in the campaign's own"
+            for reason in filter(None, dict.fromkeys(reasons.values())):
+                self._lines.not_taken(
+                    {entry for entry in entries if reasons.get(entry.name) == reason}.__contains__, reason
+                )
+            shared |= {name: own[0][name] for name, reason in reasons.items() if not reason}
         return shared
 
     def _compare_controllers(self, nodes: Sequence[_Node]) -> None:
@@ -444,4 +470,5 @@ def described(line: ImportedLine) -> str:
     """Describe an imported line: its position, the setting, and the note."""
     note = f" ({line.note})" if line.note else ""
     file, number, name, value = line.entry
-    return f"{file}:{number} {quoted(f'{name}={value}')}{note}"
+    place = f"{file}:{number}" if number else file
+    return f"{place} {quoted(f'{name}={value}')}{note}"

@@ -46,11 +46,12 @@ class Server:
     """A broker, a controller, or both in one process.
 
     ``facts`` are settings that follow from the source without a line of their own, such as the
-    ``node.id`` of a numbered replica. They override the lines. A *template* may stand for any
-    number of brokers.
+    ``node.id`` of a numbered replica. They override the lines. ``defaults`` are the defaults of the
+    server's own release. A *template* may stand for any number of brokers.
     """
 
     entries: tuple[Entry, ...] = ()
+    defaults: tuple[Entry, ...] = ()
     facts: Mapping[str, str] = field(default_factory=dict)
     is_template: bool = False
 

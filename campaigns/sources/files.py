@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from harrow.campaigns.language.problem import CampaignError, Problem
-from harrow.campaigns.language.spelling import listed
-from harrow.campaigns.sources.description import Description
+from harrow.campaigns.sources.description import Description, Kind
 from harrow.campaigns.sources.kinds import KINDS, description_of
 from harrow.campaigns.sources.source_text import file_text, stream_text
 from harrow.cluster_model.lazy_dataclass import dataclass
@@ -25,7 +24,7 @@ class Sources:
     left_out: Sequence[str]
 
 
-def read_sources(paths: Sequence[Path]) -> Sources:
+def read_sources(paths: Sequence[Path], kinds: Sequence[Kind] = KINDS) -> Sources:
     """Read files, the files in folders (not in folders below), and standard input (``-``).
 
     Raises:
@@ -37,24 +36,19 @@ def read_sources(paths: Sequence[Path]) -> Sources:
     left_out: list[str] = []
     problems: list[Problem] = []
     for path in paths:
-        found = [_described(name, text) for name, text in _texts(path)]
+        found = [(name, description_of(name, text, kinds)) for name, text in _texts(path)]
         known = [(name, about) for name, about in found if about is not None]
         descriptions += known
         if path.is_dir() and known:
             left_out += [name for name, about in found if about is None]
         elif len(known) < len(found) or not found:
-            problems.append(Problem(_name(path), 0, 0, f"{_NOTHING} harrow reads {listed(_KINDS)}"))
+            known_kinds = "; ".join(kind.name for kind in kinds)
+            problems.append(
+                Problem(_name(path), 0, 0, f"it describes no cluster. harrow reads {known_kinds}")
+            )
     if problems:
         raise CampaignError(problems)
     return Sources(descriptions=descriptions, left_out=left_out)
-
-
-_NOTHING: Final = "it describes no cluster."
-_KINDS: Final = tuple(kind.name for kind in KINDS)
-
-
-def _described(name: str, text: str) -> tuple[str, Description | None]:
-    return name, description_of(name, text)
 
 
 def _texts(path: Path) -> Iterator[tuple[str, str]]:

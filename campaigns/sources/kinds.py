@@ -1,5 +1,6 @@
 """Recognises the kind of a source by its content, and reads it."""
 
+from collections.abc import Sequence
 from typing import Final
 
 from harrow.campaigns.sources.description import Description, Kind
@@ -19,11 +20,11 @@ KINDS: Final = (
 """Every kind of source. The first that recognises a text reads it."""
 
 
-def description_of(file: str, text: str) -> Description | None:
+def description_of(file: str, text: str, kinds: Sequence[Kind] = KINDS) -> Description | None:
     """Return what the text of a file describes; None if it is of no known kind.
 
     Raises:
         CampaignError: The text has mistakes.
 
     """
-    return next((about for kind in KINDS if (about := kind.read(file, text)) is not None), None)
+    return next((about for kind in kinds if (about := kind.read(file, text)) is not None), None)

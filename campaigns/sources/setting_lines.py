@@ -25,6 +25,7 @@ from harrow.cluster_model.settings import (
     Value,
     scopes_of,
 )
+from harrow.cluster_model.topology import CONTROL_PLANES
 
 OTHER_UNITS: Final = {
     "log.retention.minutes": ("log.retention.ms", 60_000),
@@ -43,9 +44,10 @@ _WORST_FIRST: Final = (Fate.LACKING, Fate.TAKEN, Fate.UNAFFECTED, Fate.UNKNOWN)
 class SettingLines:
     """Reads settings, and collects the fates of their lines, and the problems in them."""
 
-    def __init__(self, release: str, decided: Sequence[ImportedLine]) -> None:
+    def __init__(self, release: str, metadata: str | None, decided: Sequence[ImportedLine]) -> None:
         self.problems: list[Problem] = []
         self._release = release
+        self._metadata = metadata
         self._lines = list(decided)
 
     def lines(self) -> Iterator[ImportedLine]:
@@ -97,7 +99,8 @@ class SettingLines:
         different: dict[str, Value] = {}
         for entry in entries:
             setting = SETTINGS.get((scope, entry.name))
-            if setting is None or not setting.exists_in(self._release):
+            is_modelled = setting is not None and setting.exists_in(self._release)
+            if setting is None or not is_modelled or self._belongs_to_other_control_plane(setting):
                 self.note(entry, Fate.UNAFFECTED, "Kafka's default")
                 continue
             try:
@@ -124,11 +127,14 @@ class SettingLines:
                 self.note(entry, Fate.TAKEN, f"as {exact}")
         elif (scope, name) not in SETTINGS or not SETTINGS[scope, name].exists_in(self._release):
             self._note_unmodelled(scope, entry)
-        elif scope in (PRODUCER, CONSUMER) and (reason := _only_for_one_client(name)):
-            self.note(entry, Fate.LACKING, reason)
+        elif self._belongs_to_other_control_plane(SETTINGS[scope, name]):
+            self.note(entry, Fate.UNAFFECTED, f"the brokers use {CONTROL_PLANES[self._metadata or '']}")
         elif (value := self._parsed(scope, entry, name)) is not None:
             settings[name] = value
             self.note(entry, Fate.TAKEN)
+
+    def _belongs_to_other_control_plane(self, setting: Setting) -> bool:
+        return bool(self._metadata and setting.metadata) and setting.metadata != self._metadata
 
     def _is_in_other_unit(self, scope: str, name: str) -> bool:
         return scope == BROKER and name in OTHER_UNITS and kafka_has(scope, name, self._release)
@@ -188,7 +194,7 @@ def _finer(name: str) -> list[str]:
     return [exact, *finer]
 
 
-def _only_for_one_client(name: str) -> str:
+def only_for_one_client(name: str) -> str:
     """Return why a cluster file cannot have a client's setting; empty if it can."""
     if name in _SINGLE_CLIENT_SETTINGS:
         return "it would hold for every client: write it in the campaign's own"

@@ -11,15 +11,15 @@ from harrow.campaigns.language.spelling import printable
 from harrow.campaigns.record.redaction import HIDDEN, sounds_secret, without_secrets
 from harrow.campaigns.sources.cluster_import import Imported, described, import_cluster
 from harrow.campaigns.sources.description import Fate, ImportedLine
-from harrow.campaigns.sources.files import read_sources
 from harrow.cli import exit_code
+from harrow.cli.cluster_sources import sources_of_cluster
 from harrow.cli.console import data_console, message_console, say
 from harrow.cli.requests.authoring import ImportRequest
 from harrow.cli.session import JSON, write_json, write_new
 
 
 def session(request: ImportRequest) -> int:
-    sources = read_sources(request.sources)
+    sources = sources_of_cluster(request.sources)
     imported = import_cluster(sources.descriptions, release=request.kafka, brokers=request.brokers)
     imported = replace(imported, lines=tuple(map(_without_secret, imported.lines)))
     write_new(request.cluster, imported.text)

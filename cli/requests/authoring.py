@@ -14,12 +14,14 @@ class NewRequest(CommandRequest):
     """Write a commented campaign to start from.
 
     Writes NAME.yaml in the current folder, and never overwrites a file. With --from, the campaign
-    describes your own cluster: its brokers, racks, topics, replicas and settings.
+    describes your own cluster: its brokers, racks, topics, replicas and settings. The sources are
+    those of `harrow import`, or a target file, whose brokers harrow asks.
     """
 
     name: Annotated[str, argument("NAME", "The name of the campaign, or the file to write.")]
-    cluster: Annotated[
-        Path | None, option("--from", "FILE", "The file that describes your cluster.", dir_okay=False)
+    sources: Annotated[
+        list[Path] | None,
+        option("--from", "SOURCE", "A file that describes your cluster, or a folder; may be repeated."),
     ] = None
 
 
@@ -29,9 +31,9 @@ class ImportRequest(CommandRequest):
 
     A SOURCE is a `.properties` file of brokers, producers or consumers, resources of Strimzi, a
     docker-compose file, the output of `kafka-topics --describe` or `kafka-configs --describe`, a
-    folder with such files, or `-` for standard input. harrow recognises it by its content, and
-    prints what became of each line: taken over, without effect on the model, not in the model (and
-    what that can hide), or not a setting of the release.
+    target file, whose brokers harrow asks, a folder with such files, or `-` for standard input.
+    harrow recognises it by its content, and prints what became of each line: taken over, without
+    effect on the model, not in the model (and what that can hide), or not a setting of the release.
     """
 
     sources: Annotated[

@@ -19,7 +19,13 @@ from harrow.live_cluster.users.users_reach import (
     permissions_for,
 )
 from harrow.live_cluster.wire.connection import BrokerConnection, ConnectionLostError
-from harrow.live_cluster.wire.survey import Survey, broker_settings, survey_cluster, topic_settings
+from harrow.live_cluster.wire.survey import (
+    ReportedSetting,
+    Survey,
+    reported_settings,
+    survey_cluster,
+    topic_settings,
+)
 
 KIND: Final = "cluster"
 """The kind of target in the results of runs on a user's cluster."""
@@ -62,10 +68,18 @@ def _check_words(file: TargetFile, survey: Survey) -> None:
 
 def settings_of_brokers(file: TargetFile, survey: Survey) -> Settings:
     """Return the settings of each broker, from the broker itself."""
+    return {
+        broker: {name: setting.value for name, setting in settings.items()}
+        for broker, settings in reported_by_brokers(file, survey).items()
+    }
+
+
+def reported_by_brokers(file: TargetFile, survey: Survey) -> dict[int, dict[str, ReportedSetting]]:
+    """Return the settings of each broker, and which of them are defaults, from the broker."""
     settings = {}
     for node in survey.brokers:
         with _connect(file, (node.host, node.port)) as connection:
-            settings[node.id] = broker_settings(connection, node.id)
+            settings[node.id] = reported_settings(connection, node.id)
     return settings
 
 

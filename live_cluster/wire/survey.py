@@ -17,7 +17,8 @@ _CONFIGS: Final = (1, 2, 4)
 _TOPIC: Final = 2
 _BROKER: Final = 4
 _TOPIC_CONFIG_SOURCE: Final = 1
-"""The source of settings that were made for a topic itself
+_DEFAULT_CONFIG_SOURCE: Final = 5
+"""The sources of settings that were made for a topic itself, and of Kafka's defaults
 (``DescribeConfigsResponse.ConfigSource``)."""
 _METADATA_VERSION: Final = "metadata.version"
 _API_VERSIONS: Final = 3
@@ -58,6 +59,14 @@ class Survey:
     def controller_node(self) -> BrokerNode | None:
         """The controller and its address."""
         return next((node for node in self.brokers if node.id == self.controller), None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportedSetting:
+    """A setting as a broker describes it."""
+
+    value: str
+    is_default: bool
 
 
 def survey_cluster(connection: BrokerConnection, release: KafkaRelease | None = None) -> Survey:
@@ -115,25 +124,32 @@ def _metadata_level(connection: BrokerConnection, versions: Mapping[int, tuple[i
     return next((feature.max_version for feature in features if feature.name == _METADATA_VERSION), None)
 
 
-def broker_settings(connection: BrokerConnection, broker: int) -> dict[str, str]:
-    """Return a broker's settings with defaults and without secrets.
+def reported_settings(connection: BrokerConnection, broker: int) -> dict[str, ReportedSetting]:
+    """Return a broker's settings, and whether they are Kafka's defaults, without secrets.
 
     Raise `SurveyError` if the broker refuses.
     """
     settings = _settings(connection, _BROKER, [str(broker)])
     if str(broker) not in settings:
         raise SurveyError(f"broker {broker} does not describe its settings")
-    return settings[str(broker)]
+    return {
+        name: ReportedSetting(value=value, is_default=source == _DEFAULT_CONFIG_SOURCE)
+        for name, (value, source) in settings[str(broker)].items()
+    }
 
 
 def topic_settings(connection: BrokerConnection, topics: Iterable[str]) -> dict[str, dict[str, str]]:
     """Return the settings made for each topic itself; raise `SurveyError` if the broker refuses."""
-    return _settings(connection, _TOPIC, topics, only_own=True)
+    return {
+        topic: {name: value for name, (value, source) in settings.items() if source == _TOPIC_CONFIG_SOURCE}
+        for topic, settings in _settings(connection, _TOPIC, topics).items()
+    }
 
 
 def _settings(
-    connection: BrokerConnection, kind: int, names: Iterable[str], *, only_own: bool = False
-) -> dict[str, dict[str, str]]:
+    connection: BrokerConnection, kind: int, names: Iterable[str]
+) -> dict[str, dict[str, tuple[str, int]]]:
+    """Return the values of settings, and their sources, by the name of their owner."""
     resource: Any = DescribeConfigsRequest.DescribeConfigsResource
     version = connection.version_of(DescribeConfigsRequest, *_CONFIGS)
     request = DescribeConfigsRequest[version](
@@ -150,8 +166,8 @@ def _settings(
                 f"the cluster does not describe the settings of {result.resource_name}: {reason}"
             )
         settings[result.resource_name] = {
-            setting.name: setting.value
+            setting.name: (setting.value, setting.config_source)
             for setting in result.configs
-            if setting.value is not None and (not only_own or setting.config_source == _TOPIC_CONFIG_SOURCE)
+            if setting.value is not None
         }
     return settings

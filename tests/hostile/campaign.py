@@ -26,7 +26,7 @@ _WARM = (
         "harrow.campaigns.run.runner",
         "harrow.campaigns.language.loader",
     ),
-    *("harrow.live_cluster.users.users_brokers", "harrow.live_cluster.users.users_campaign"),
+    *("harrow.live_cluster.users.users_brokers", "harrow.live_cluster.users.surveyed_cluster"),
     *("harrow.campaigns.sweep.sweep", "harrow.campaigns.sweep.sweep_report", "harrow.cli.commands.sweep"),
 )
 

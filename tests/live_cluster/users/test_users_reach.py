@@ -7,14 +7,16 @@ import pytest
 
 from harrow.campaigns.language.loader import load_text
 from harrow.campaigns.language.plan import Plan
+from harrow.campaigns.sources.cluster_import import import_cluster
+from harrow.campaigns.sources.imported_campaign import imported_campaign
 from harrow.live_cluster.releases.kafka_release import KRAFT, ZOOKEEPER, KafkaRelease
 from harrow.live_cluster.users.journal import Journal
+from harrow.live_cluster.users.surveyed_cluster import surveyed_cluster
 from harrow.live_cluster.users.target_file import load_target_file
 from harrow.live_cluster.users.user_cluster import map_brokers, settings_of_topic
 from harrow.live_cluster.users.users_brokers import UserBrokers
-from harrow.live_cluster.users.users_campaign import users_campaign
 from harrow.live_cluster.users.users_reach import obstacles_on, permissions_for
-from harrow.live_cluster.wire.survey import BrokerNode, Survey
+from harrow.live_cluster.wire.survey import BrokerNode, ReportedSetting, Survey
 from tests.live_cluster.users.target_files import TEXT, write_target_file
 from tests.scenarios.library_plans import each_plan, library_plans
 
@@ -157,12 +159,17 @@ def test_brokers_are_mapped_by_equal_ids_or_in_order() -> None:
 
 @pytest.mark.parametrize("metadata", [ZOOKEEPER, KRAFT])
 def test_a_campaign_made_from_a_cluster_has_its_brokers_topics_and_settings(metadata: str) -> None:
+    own = {"min.insync.replicas": "2", "zookeeper.session.timeout.ms": "9000", "x": "y"}
     settings = {
-        broker: {**SETTINGS, "min.insync.replicas": "2", "zookeeper.session.timeout.ms": "9000", "x": "y"}
+        broker: {
+            name: ReportedSetting(value=value, is_default=name not in own)
+            for name, value in {"auto.leader.rebalance.enable": "true", **own}.items()
+        }
         for broker in (1, 2, 3)
     }
     topics = {"orders": {"unclean.leader.election.enable": "true", "retention.ms": "5"}}
-    text = users_campaign("ours", survey_of(metadata=metadata), settings, topics)
+    description = surveyed_cluster("target.yaml", survey_of("3.9.1", metadata), settings, topics)
+    text = imported_campaign("ours", import_cluster([("target.yaml", description)]), ["target.yaml"])
     loaded = load_text(text, "ours.yaml").plans[0]
     assert [(broker.id, broker.rack) for broker in loaded.cluster.brokers] == [
         (1, "b"),

@@ -35,7 +35,7 @@ ASKING: Final[dict[str, Callable[[BrokerConnection], Any]]] = {
     "eligible leaders": lambda connection: eligible_leaders(connection, ["t"], NAMES),
     "survey": survey.survey_cluster,
     "survey of a release": lambda connection: survey.survey_cluster(connection, KafkaRelease("3.9.2")),
-    "settings of a broker": lambda connection: survey.broker_settings(connection, 0),
+    "settings of a broker": lambda connection: survey.reported_settings(connection, 0),
     "settings of topics": lambda connection: survey.topic_settings(connection, ["t"]),
     "deletion of topics": lambda connection: administration.delete_topics(connection, ["t"]),
     "a new topic": lambda connection: administration.create_topic(connection, "t", [[0]], {}),

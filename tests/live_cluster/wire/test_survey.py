@@ -6,7 +6,7 @@ import pytest
 from kafka.protocol.admin import DescribeConfigsResponse
 
 from harrow.live_cluster.wire.connection import BrokerConnection
-from harrow.live_cluster.wire.survey import SurveyError, broker_settings, inferred_release
+from harrow.live_cluster.wire.survey import SurveyError, inferred_release, reported_settings
 
 LIST_OFFSETS, TXN_OFFSET_COMMIT, DESCRIBE_LOG_DIRS = 2, 28, 35
 
@@ -35,7 +35,7 @@ def test_settings_of_another_broker_are_a_clear_error() -> None:
             return DescribeConfigsResponse[1](throttle_time_ms=0, results=[other])
 
     with pytest.raises(SurveyError, match="broker 1 does not describe its settings"):
-        broker_settings(cast("BrokerConnection", Connection()), 1)
+        reported_settings(cast("BrokerConnection", Connection()), 1)
 
 
 @pytest.mark.parametrize(
