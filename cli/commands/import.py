@@ -30,7 +30,7 @@ def session(request: ImportRequest) -> int:
     messages = message_console()
     for file in sources.left_out:
         say(messages, f"left out, because it describes no cluster: {file}")
-    say(messages, f"run on it: harrow run standard --cluster {shlex.quote(str(request.cluster))}")
+    say(messages, f"see what it survives: harrow assess {shlex.quote(str(request.cluster))}")
     return exit_code.OK
 
 

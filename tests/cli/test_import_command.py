@@ -1,7 +1,9 @@
 """`harrow import` as a process."""
 
+import json
 from pathlib import Path
 
+from harrow.campaigns.language.loader import load_text
 from tests.cli.conftest import Harrow
 
 SERVER = "broker.id=1\nzookeeper.connect=z:2181\nmin.insync.replicas=2\nlog.dirs=/d\nnum.partitions=1\nfoo=\x1b[31m\n"
@@ -12,7 +14,7 @@ def test_import_prints_four_lists_and_writes_a_cluster_file(harrow: Harrow, fold
     ended = harrow("import", "server.properties", "-o", "mine.yaml", "--brokers", "2")
     assert (ended.returncode, ended.stderr) == (
         0,
-        "harrow: run on it: harrow run standard --cluster mine.yaml\n",
+        "harrow: see what it survives: harrow assess mine.yaml\n",
     )
     assert ended.stdout.splitlines() == [
         "Kafka 3.9; 6 lines",
@@ -66,3 +68,28 @@ def test_import_prints_no_secret(harrow: Harrow, folder: Path) -> None:
     assert ended.returncode == 0
     assert all(name in ended.stdout for name in secrets)
     assert "hunter2" not in ended.stdout + ended.stderr + (folder / "mine.yaml").read_text(encoding="utf-8")
+
+
+def test_the_lists_are_also_json(harrow: Harrow, folder: Path) -> None:
+    (folder / "server.properties").write_text("broker.id=1\nsome.password=hunter2hunter2\n", encoding="utf-8")
+    document = json.loads(harrow("import", "server.properties", "-o", "json.yaml", "--format", "json").stdout)
+    position = {"file": "server.properties", "line": 1, "name": "broker.id", "value": "1"}
+    assert document["lines"][0] == {**position, "fate": "taken", "note": ""}
+    assert (document["lines"][1]["value"], document["kafka"]) == ("...", "4.4")
+
+
+def test_a_new_campaign_has_the_settings_of_each_client(harrow: Harrow, folder: Path) -> None:
+    files = {
+        "server": "node.id=1\nmin.insync.replicas=2\n",
+        "producer": "linger.ms=5\nrequest.timeout.ms=1000\nkey.serializer=x\nbatch.size=100\n",
+        "consumer": "group.id=readers\nrequest.timeout.ms=9000\nkey.deserializer=x\n",
+    }
+    options = []
+    for name, text in files.items():
+        (folder / f"{name}.properties").write_text(text, encoding="utf-8")
+        options += ["--from", f"{name}.properties"]
+    assert harrow("new", "ours", *options).returncode == 0
+    (plan,) = load_text((folder / "ours.yaml").read_text(encoding="utf-8"), "ours.yaml").plans
+    assert plan.cluster.settings == {"min.insync.replicas": 2}
+    assert plan.producers[0].settings["request.timeout.ms"] == 1_000
+    assert plan.consumers[0].settings == {"group.id": "readers", "request.timeout.ms": 9_000}
