@@ -59,7 +59,9 @@ class ProbeMemory:
         # The last state that coordinators wrote, by transactional id and by producer id.
         self.transactions: dict[str, events.TransactionStateChanged] = {}
         self.producers: dict[int, events.TransactionStateChanged] = {}
-        # When a replica of __transaction_state last became leader.
+        # The last leader of each partition of __transaction_state, and when the last of them was
+        # elected.
+        self._coordinators: dict[str, int] = {}
         self.coordinators_elected_us = 0
         # Start time and first offset of open transactions, by partition and producer id.
         self.opened: dict[tuple[str, int], tuple[int, int]] = {}
@@ -113,11 +115,7 @@ class ProbeMemory:
 
     def coordinates(self, broker: int) -> bool:
         """Return whether a broker leads a partition of __transaction_state."""
-        return any(
-            leader == broker
-            for name, (leader, _) in self.last_leader.items()
-            if name.startswith(_TRANSACTIONS_PREFIX)
-        )
+        return broker in self._coordinators.values()
 
     def prepared(self, change: events.TransactionStateChanged) -> events.TransactionStateChanged | None:
         """Return the event that decided the end of the transaction that *change* completes."""
@@ -147,6 +145,8 @@ class ProbeMemory:
         self.last_leadership[replica] = (event.leader_epoch, self.incarnations.get(event.broker, 0))
         if not self.leads(event.broker, event.partition):
             self.last_leader[event.partition] = (event.broker, event.start_offset)
+            if event.partition.startswith(_TRANSACTIONS_PREFIX):
+                self._coordinators[event.partition] = event.broker
 
     def _forget_lost_transactions(self, partition: str, end_offset: int) -> None:
         """Forget the open transactions that a partition's new leader does not have."""

@@ -174,7 +174,7 @@ class HistoryIndex:
             return
         for process, type_, f, value, position in zip(processes, types, fs, values, positions, strict=True):
             if f in READING_OR_WRITING:
-                rebalanced = rebalances.get(position - begin, _NOTHING)
+                rebalanced = rebalances.get(position - begin, _NOTHING) if rebalances else _NOTHING
                 if len(value) != 1:
                     self.names_transactions_sends |= f == SEND
                     self._add_several(process, type_, value, position, rebalanced)
