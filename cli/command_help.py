@@ -41,6 +41,10 @@ EXAMPLES: Final = {
             "harrow sweep --report results/sweep-1f0c35ab-5d07c3e1 --shrink",
             "print a report, and shrink failures",
         ),
+        (
+            "harrow sweep --report results/sweep-1f0c35ab-5d07c3e1 --format html -o sweep.html",
+            "write the report as one page",
+        ),
     ),
     "shrink": (
         (

@@ -17,6 +17,7 @@ from harrow.campaigns.sweep import queries
 from harrow.campaigns.sweep.cell import Cell
 from harrow.campaigns.sweep.confidence import wilson
 from harrow.campaigns.sweep.definition import Definition
+from harrow.campaigns.sweep.grouping import Grouping
 from harrow.campaigns.sweep.queries import Answer, Sql
 from harrow.campaigns.sweep.row import ERROR, OUTCOMES
 from harrow.campaigns.sweep.row_table import SCHEMA_VERSION
@@ -168,6 +169,7 @@ class SweepReport:
 
     ``state`` comes from ``sweep.json``. The rest comes from queries, which the engine with the name
     ``answered_by`` has answered. ``required`` are reasons: a required probe was never reached.
+    With ``by``, cells that have equal values of these keys are reported as one.
     """
 
     state: Mapping[str, Any]
@@ -181,6 +183,7 @@ class SweepReport:
     durations: tuple[Duration, ...] = ()
     service: tuple[CellService, ...] = ()
     reasons: tuple[tuple[str, str, int], ...] = ()
+    by: tuple[str, ...] = ()
 
     @property
     def runs(self) -> int:
@@ -229,16 +232,34 @@ class SweepReport:
         }
 
 
-def report_of(sql: Sql, definition: Definition, state: Mapping[str, Any]) -> SweepReport:
+def report_of(
+    sql: Sql, definition: Definition, state: Mapping[str, Any], by: Sequence[str] = ()
+) -> SweepReport:
     """Return the report of a sweep that has rows.
+
+    With *by*, cells that have equal values of these keys are reported together.
 
     Raises:
         SweepFolderError: A row is not one that this sweep could have written.
+        VaryError: No cell has one of the keys in *by*.
 
     """
     for run in sql.ask(queries.IMPOSSIBLE):
         raise SweepFolderError(f"no sweep writes a row like that of {_run_text(*run)}")
-    cells = tuple(_cells(sql.ask(queries.VERDICTS), definition))
+    verdicts = sql.ask(queries.VERDICTS)
+    each_cell = cells = tuple(_cells(verdicts, [(cell.campaign, cell.name) for cell in definition.cells]))
+    failure_cells, rules = sql.ask(queries.FAILURE_CELLS), sql.ask(queries.RULES)
+    service, service_times = sql.ask(queries.SERVICE), sql.ask(queries.SERVICE_TIMES)
+    if by:
+        grouping = Grouping(definition.cells, by)
+        groups = grouping.as_cells()
+        state = {**state, "cells": groups}
+        cells = tuple(
+            _cells(grouping.merged(verdicts, 4), [(group["campaign"], group["cell"]) for group in groups])
+        )
+        failure_cells = grouping.merged(failure_cells, 3, cell=2)
+        rules, service_times = grouping.merged(rules, 4), grouping.merged(service_times, 4)
+        service = grouping.merged(service, 2, maxima=2)
     probes = sql.ask(queries.PROBES)
     runs: Counter[str] = Counter()
     times: Counter[str] = Counter()
@@ -249,14 +270,15 @@ def report_of(sql: Sql, definition: Definition, state: Mapping[str, Any]) -> Swe
     return SweepReport(
         state=state,
         answered_by=sql.name,
+        by=tuple(by),
         cells=cells,
-        failures=tuple(_failures(sql.ask(queries.FAILURES), sql.ask(queries.FAILURE_CELLS), definition)),
-        rates=tuple(_rates(sql.ask(queries.RULES), cells)),
+        failures=tuple(_failures(sql.ask(queries.FAILURES), failure_cells, definition)),
+        rates=tuple(_rates(rules, cells)),
         probes=tuple(sorted(counts, key=lambda count: (count.runs, count.probe))),
         never_reached=tuple(probe for probe in definition.probes() if probe not in runs),
-        required=tuple(_required(definition.cells, {row[:3] for row in probes}, cells)),
+        required=tuple(_required(definition.cells, {row[:3] for row in probes}, each_cell)),
         durations=tuple(_durations(sql.ask(queries.DURATIONS), sql.ask(queries.WALL_TIMES))),
-        service=tuple(_service(sql.ask(queries.SERVICE), sql.ask(queries.SERVICE_TIMES), cells)),
+        service=tuple(_service(service, service_times, cells)),
         reasons=tuple((campaign, reason, int(count)) for campaign, reason, count in sql.ask(queries.REASONS)),
     )
 
@@ -265,8 +287,8 @@ def _run_text(*parts: object) -> str:
     return quoted(", ".join(map(str, parts)))
 
 
-def _cells(rows: Answer, definition: Definition) -> Iterator[CellCount]:
-    order = {(cell.campaign, cell.name): place for place, cell in enumerate(definition.cells)}
+def _cells(rows: Answer, names: Iterable[tuple[str, str]]) -> Iterator[CellCount]:
+    order = {name: place for place, name in enumerate(names)}
     verdicts: dict[tuple[str, str], Counter[str]] = {}
     outcomes: dict[tuple[str, str], Counter[str]] = {}
     for campaign, cell, verdict, outcome, runs in rows:
@@ -287,7 +309,7 @@ def _cells(rows: Answer, definition: Definition) -> Iterator[CellCount]:
 def _failures(rows: Answer, by_cell: Answer, definition: Definition) -> Iterator[FailureGroup]:
     cells = {(cell.campaign, cell.name): cell for cell in definition.cells}
     failures_in: dict[tuple[str, str], dict[str, int]] = {}
-    for campaign, signature, cell, failures in by_cell:
+    for campaign, signature, cell, failures in sorted(by_cell, key=lambda row: -row[3]):
         failures_in.setdefault((campaign, signature), {})[cell] = failures
 
     def example(campaign: str, cell: str, seed: int, events: int | None = None) -> Example:

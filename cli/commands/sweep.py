@@ -80,6 +80,7 @@ class _SweepSession:
         self._request = request
         self._messages = message_console(no_color=request.no_color)
         self._shrink_s = parse_time_s(request.shrink_time) if request.shrink else None
+        self._by = [key.strip() for key in request.by.split(",")] if request.by else []
         self._wants_spark = request.engine == "spark" or bool(request.master or request.remote)
         self._spark: Any = None
         self._interrupted = False
@@ -94,6 +95,7 @@ class _SweepSession:
             from harrow.campaigns.sweep.sweep_folder import SweepFolder, read_definition
 
             definition, path = read_definition(request.report), request.report
+            self._check_keys(definition)
             SweepFolder(path, definition).check()  # The folder may come from another machine.
             with Interrupts() as interrupts, ExitStack() as stack:
                 # DuckDB finishes before Spark has started, so use Spark only on request.
@@ -102,6 +104,7 @@ class _SweepSession:
                     self._start_spark(stack, path)
                 return self._report(definition, path, interrupts)
         definition = self._define()
+        self._check_keys(definition)
         engine = self._engine()
         path = request.out or request.results / definition.name()
         need_writable(path)
@@ -145,6 +148,12 @@ class _SweepSession:
         if not definition.cells:
             raise Refusal("nothing to run")
         return definition
+
+    def _check_keys(self, definition: Definition) -> None:
+        """Refuse an unknown key of ``--by`` before anything runs."""
+        from harrow.campaigns.sweep.grouping import Grouping
+
+        Grouping(definition.cells, self._by)
 
     def _engine(self) -> SweepEngine:
         """Return an available engine. Refuse if an option asks for Spark, but Spark is missing."""
@@ -300,7 +309,7 @@ class _SweepSession:
         if not has_rows and request.output_format == "table":
             return self._end_without_report()
         report = (
-            report_of(self._sql(path, state), definition, state)
+            report_of(self._sql(path, state), definition, state, self._by)
             if has_rows
             else SweepReport(state=state, never_reached=definition.probes())
         )

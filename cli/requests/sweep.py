@@ -71,6 +71,14 @@ class SweepRequest(WrittenRequest, OnCluster):
         "60s"
     )
     report: Annotated[Path | None, folder("--report", "Run nothing; print the report of this sweep.")] = None
+    by: Annotated[
+        str | None,
+        option(
+            "--by",
+            "KEY,KEY",
+            "Report cells together that have equal values of these keys of the grid; `variant` and `campaign` are keys too.",
+        ),
+    ] = None
     watch: Annotated[
         bool,
         flag(

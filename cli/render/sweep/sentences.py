@@ -31,7 +31,8 @@ def runs_text(report: SweepReport) -> str:
     verdicts = ", ".join(f"{grouped(count)} {verdict}" for verdict, count in report.verdicts().items())
     failed = report.count(FAILED)
     outcome = f"{grouped(failed)} not as expected" if failed else "all as expected"
-    cells = f" in {len(report.cells)} cells" if len(report.cells) > 1 else ""
+    noun = f"groups by {', '.join(report.by)}" if report.by else "cells"
+    cells = f" in {len(report.cells)} {noun}" if len(report.cells) > 1 else ""
     if skipped := report.state.get("skipped"):
         cells += f" ({len(skipped)} more of the grid skipped)"
     return f"{_count(report.runs, 'run')}{cells}: {verdicts}; {outcome}"

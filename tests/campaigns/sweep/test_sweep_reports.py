@@ -10,6 +10,8 @@ import pyarrow as pa
 import pytest
 
 from harrow.campaigns.record.report import UNDECIDED, UNEXPECTED
+from harrow.campaigns.sweep.definition import Vary, VaryError
+from harrow.campaigns.sweep.grouping import Grouping
 from harrow.campaigns.sweep.row import Row, signature_columns
 from harrow.campaigns.sweep.row_table import as_batch
 from harrow.campaigns.sweep.sweep_folder import SweepFolder
@@ -17,6 +19,17 @@ from tests.campaigns.sweep.sweep_campaigns import TEXT, acks, definition
 
 REQUIRING = f"{TEXT}expect: {{probes: [unclean-election]}}\n"
 LOST = signature_columns("lost-write", "acks=all", "acked > lost")
+GROUPED = """
+import json, sys
+from pathlib import Path
+from harrow.campaigns.sweep.queries import duck_sql
+from harrow.campaigns.sweep.sweep_folder import read_definition, read_state
+from harrow.campaigns.sweep.sweep_report import report_of
+path = Path(sys.argv[1])
+sql, definition, state = duck_sql(path), read_definition(path), read_state(path)
+for by in ("acks", "linger.ms"), ("linger.ms",), ("campaign",):
+    print(json.dumps(report_of(sql, definition, state, by).as_mapping()))
+"""
 SCRIPT = """
 import json, sys
 from pathlib import Path
@@ -132,3 +145,51 @@ def test_unequal_repeats_are_an_error(tmp_path: Path) -> None:
     rows = (row(1, "held", **REACHED), row(1, "held", cell=1, **REACHED))
     assert report_of(tmp_path / "a", *rows)["verdict"] == "held"
     assert report_of(tmp_path / "b", *rows, unequal=[[0, 1]])["verdict"] == "error"
+
+
+def test_an_unknown_key_of_a_group_is_a_mistake() -> None:
+    with pytest.raises(VaryError, match=r"--by `ack`: no cell has this key; did you mean `acks`\?"):
+        Grouping(definition(2, varies=acks("1", "all")).cells, ["ack"])
+
+
+def test_cells_with_equal_values_of_some_keys_are_added_up(tmp_path: Path) -> None:
+    sweep = definition(20, varies=(*acks("1", "all"), Vary(key="linger.ms", values=("0ms", "5ms"))))
+    folder = SweepFolder(tmp_path, sweep)
+    folder.begin()
+    failed: dict[str, Any] = {"outcome": "unexpected", **LOST}
+    rows = [
+        {
+            **row(seed, "violated" if seed < number else "held", count=int(seed < number)),
+            **dict.fromkeys(("sent", "acked"), 10),
+            **dict.fromkeys(("failed", "unknown", "outages"), 0),
+            **(failed if seed < number else {}),
+            "cell": cell.name,
+            "events": seed,
+            "outage_us": 1_000_000 * (number + 1),
+            "ack_p99_us": None if number == 0 else number,
+        }
+        for number, cell in enumerate(sweep.cells)
+        for seed in range(10)
+    ]
+    folder.write("small", pa.Table.from_batches([as_batch(rows)]), [])
+    ended = subprocess.run(
+        [sys.executable, "-c", GROUPED, str(tmp_path)], stdout=subprocess.PIPE, text=True, check=True
+    )
+    alone, by_linger, whole = map(json.loads, ended.stdout.splitlines())
+    assert [each["runs"] for each in alone["cells"]] == [10] * 4
+    assert [each["cell"] for each in by_linger["cells"]] == ["linger.ms=0ms", "linger.ms=5ms"]
+    assert [each["verdicts"] for each in by_linger["cells"]] == [
+        {"held": 18, "violated": 2},
+        {"held": 16, "violated": 4},
+    ]
+    assert [(each["hits"], each["runs"]) for each in by_linger["rates"]] == [(2, 20), (4, 20)]
+    (group,) = by_linger["failures"]
+    assert group["cells"] == {"linger.ms=5ms": 4, "linger.ms=0ms": 2}
+    assert group["earliest"]["reproduce"].startswith("harrow run small.yaml --seed 0 --set acks=")
+    first, second = by_linger["service"]
+    assert (first["sent"], first["outage"]["max_us"], first["ack_p99"]["max_us"]) == (200, 3_000_000, 2)
+    assert (second["sent"], second["outage"]["max_us"], second["ack_p99"]["max_us"]) == (200, 4_000_000, 3)
+    assert second["outage"]["median_us"] == pytest.approx(2_000_000, rel=0.01)
+    assert sum(each["runs"] for each in second["outage_bins"]) == 20
+    (group,) = whole["cells"]
+    assert (group["cell"], group["runs"]) == ("all", 40)
