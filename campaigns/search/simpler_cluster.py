@@ -10,7 +10,6 @@ from harrow.cluster_model import fields as kinds
 from harrow.cluster_model.fields import DeclaredField, fields_of, with_fields
 from harrow.cluster_model.settings import SETTINGS, Value, conflicts
 from harrow.cluster_model.sim.virtual_time import US_PER_MS
-from harrow.cluster_model.topology import NetworkSpec
 
 S = TypeVar("S")
 
@@ -35,7 +34,7 @@ def with_fixed_latency(plan: Plan) -> Iterator[Plan]:
     if low_us != high_us:
         options_us += [high_us, (low_us + high_us) // 2 // US_PER_MS * US_PER_MS, low_us]
     for latency_us in options_us:
-        fixed = NetworkSpec(latency_min_us=latency_us, latency_max_us=latency_us)
+        fixed = replace(network, latency_min_us=latency_us, latency_max_us=latency_us)
         if latency_us and fixed != network:
             yield _with_cluster(plan, network=fixed)
 

@@ -16,6 +16,7 @@ from harrow.campaigns.search.fewer_records import with_few_records
 from harrow.campaigns.search.simpler_cluster import (
     with_fewer_replicas,
     with_fewer_settings,
+    with_fixed_latency,
     with_one_partition,
 )
 from harrow.campaigns.search.simpler_schedule import HEALED, with_crashes, with_end_in_script
@@ -55,6 +56,14 @@ def sent_at(plan: Plan) -> list[int]:
 def fixed_networks(plans: list[Plan]) -> set[int]:
     networks = [plan.cluster.network for plan in plans]
     return {n.latency_min_us for n in networks if n.latency_min_us == n.latency_max_us}
+
+
+def test_a_fixed_latency_leaves_the_rest_of_the_network_as_it_is() -> None:
+    text = "cluster: {network: {latency: 1ms..5ms, bandwidth: 1MB/s}}"
+    (plan,) = load_text(text, "narrow.yaml").plans
+    networks = [simpler.cluster.network for simpler in with_fixed_latency(plan)]
+    assert [network.latency_max_us for network in networks] == [1_000, 5_000, 3_000, 1_000]
+    assert {network.bytes_per_second for network in networks} == {1_000_000}
 
 
 def test_a_few_records_are_sent_between_events_or_just_before_a_fault() -> None:
