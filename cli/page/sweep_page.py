@@ -49,6 +49,7 @@ _HALVES_RATIO_MAX: Final = 300
 """If a scale is longer than this, it has ticks only for whole decades."""
 
 _CELLS_NAMED: Final = 3
+_FILE_BYTES_MAX: Final = 1_000_000
 
 
 def sweep_page(report: SweepReport, written: Sequence[WrittenFailure], sources: Sequence[SweepSource]) -> str:
@@ -113,8 +114,17 @@ def _cells_text(report: SweepReport, group: FailureGroup) -> str:
 
 
 def _file_text(written: WrittenFailure) -> str:
+    """Return the text of a failure's file; nothing if the page cannot have it.
+
+    A folder may come from anywhere, and the page goes to other people. So a link must not put a
+    file from elsewhere on this machine into it.
+    """
+    folder = written.path.parents[2]  # the sweep's own, above failures/SIGNATURE/
     try:
-        return regular_text(written.path)
+        file = written.path.resolve(strict=True)
+        if not file.is_relative_to(folder.resolve()) or file.stat().st_size > _FILE_BYTES_MAX:
+            return ""
+        return regular_text(file)
     except (OSError, ValueError):
         return ""  # The page names the file, and the report is valid without its text.
 
@@ -325,10 +335,7 @@ def _definition(report: SweepReport, sources: Sequence[SweepSource]) -> Iterator
     first, end = report.state.get("seeds", (0, 0))
     pairs: list[tuple[str, Piece]] = [
         ("seeds", f"{first}..{end}"),
-        (
-            "cells",
-            f"{len(report.state.get('cells', ()))}: each is a variant of a campaign with settings of the grid",
-        ),
+        ("cells", f"{len(report.state.get('cells', ()))}, for each variant and combination of settings"),
         ("written by", f"harrow {report.state.get('version', '')}"),
     ]
     pairs += [

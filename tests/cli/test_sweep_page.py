@@ -89,7 +89,8 @@ def test_longer_outages_lie_further_right_on_a_scale_that_all_cells_share() -> N
 
 
 def test_a_failure_has_its_chain_its_commands_and_the_campaign_that_reproduces_it(tmp_path: Path) -> None:
-    file = tmp_path / "campaign.yaml"
+    file = tmp_path / "failures" / "x" / "campaign.yaml"
+    file.parent.mkdir(parents=True)
     file.write_text("# Shrunk by harrow\nname: c\ndescription: <i>\n", encoding="utf-8")
     whole = sweep()
     written = WrittenFailure(group=whole.failures[0], path=file, shrunk=True)
@@ -100,14 +101,27 @@ def test_a_failure_has_its_chain_its_commands_and_the_campaign_that_reproduces_i
     assert "4 of 4 cells, most often" in text
 
 
-@pytest.mark.parametrize("is_there", [True, False])
-def test_a_campaign_file_that_cannot_be_read_costs_only_its_text(tmp_path: Path, *, is_there: bool) -> None:
-    file = tmp_path / "campaign.yaml"
-    if is_there:
-        file.write_bytes(b"\xff")
+@pytest.mark.parametrize("kind", ["missing", "damaged", "huge", "link", "link of a folder"])
+def test_a_campaign_file_that_cannot_be_shown_costs_only_its_text(tmp_path: Path, kind: str) -> None:
+    folder = tmp_path / "s" / "failures" / "x"
+    file = folder / "campaign.yaml"
+    elsewhere = tmp_path / "elsewhere" / "campaign.yaml"
+    elsewhere.parent.mkdir()
+    elsewhere.write_text("private", encoding="utf-8")
+    (folder if kind != "link of a folder" else folder.parent).mkdir(parents=True)
+    match kind:
+        case "damaged":
+            file.write_bytes(b"\xff")
+        case "huge":
+            file.write_bytes(b"#" * 1_000_001)
+        case "link":
+            file.symlink_to(elsewhere)
+        case "link of a folder":
+            folder.symlink_to(elsewhere.parent)
     whole = sweep()
     text = sweep_page(whole, [WrittenFailure(group=whole.failures[0], path=file, shrunk=False)], [])
     assert escape(str(file)) in text
+    assert "private" not in text
     assert "<details>" not in text
 
 
