@@ -34,6 +34,9 @@ HOME: Final = "https://github.com/kafka-harrow/harrow"
 SCHEMA_URL: Final = f"{HOME}/releases/download/v{RELEASE}/campaign.schema.json"
 """The JSON Schema of campaigns as the last release published it; editors download it."""
 
+CLUSTER_SCHEMA_URL: Final = f"{HOME}/releases/download/v{RELEASE}/cluster.schema.json"
+"""The same for cluster files."""
+
 BUILT: Final = "built.json"
 
 ARCHIVAL: Final = ".git_archival.txt"

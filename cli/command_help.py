@@ -108,7 +108,10 @@ EXAMPLES: Final = {
         ("harrow new my-first", "write my-first.yaml"),
         ("harrow new ours --from cluster.yaml", "describe your cluster, to run it on the model"),
     ),
-    "schema": (("harrow schema > campaign.schema.json", "for the YAML support of an editor"),),
+    "schema": (
+        ("harrow schema > campaign.schema.json", "for the YAML support of an editor"),
+        ("harrow schema cluster > cluster.schema.json", "the same for cluster files"),
+    ),
     "conform": (
         ("harrow conform ack-lost --target kafka:2.4.1", "check that real brokers do what the model allows"),
         ("harrow conform mine.yaml --target kafka:4.3.1 --times 5", "run five times on brokers"),

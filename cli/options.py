@@ -40,6 +40,9 @@ RunEngine = Literal["seeds", "hypothesis"]
 SweepEngine = Literal["auto", "spark", "process"]
 """What executes a sweep."""
 
+SchemaKind = Literal["campaign", "cluster"]
+"""The kinds of files with a JSON Schema."""
+
 Kind = Literal[
     "faults",
     "actions",

@@ -15,6 +15,8 @@ from harrow.cluster_model.release.profiles import RELEASES
 from harrow.cluster_model.release.switch import version_of
 from harrow.cluster_model.settings import SCOPES
 
+LISTENER_PREFIX: Final = "listener.name."
+"""How settings of a single listener begin, which no ConfigDef has."""
 _UNAFFECTED: Final = (
     *("ssl.*", "sasl.*", "security.*", "zookeeper.ssl.*", "password.encoder.*", "principal.builder.class"),
     *("listeners", "advertised.*", "listener.*", "inter.broker.listener.name", "controller.listener.names"),

@@ -211,9 +211,16 @@ def json_schema() -> dict[str, Any]:
     """Return the JSON Schema (draft 2020-12) of campaign files."""
     from harrow.campaigns.version import SCHEMA_URL  # noqa: PLC0415 - runs read this module, but not the version
 
-    return {
-        "$schema": SCHEMA_DIALECT,
-        "$id": SCHEMA_URL,
-        **schema_of(file_section()),
-        "title": "harrow campaign",
-    }
+    return _document(file_section(), SCHEMA_URL, "harrow campaign")
+
+
+@derived
+def cluster_json_schema() -> dict[str, Any]:
+    """Return the JSON Schema (draft 2020-12) of cluster files."""
+    from harrow.campaigns.version import CLUSTER_SCHEMA_URL  # noqa: PLC0415 - as above
+
+    return _document(cluster_file_section(), CLUSTER_SCHEMA_URL, "harrow cluster")
+
+
+def _document(section: SectionShape, url: str, title: str) -> dict[str, Any]:
+    return {"$schema": SCHEMA_DIALECT, "$id": url, **schema_of(section), "title": title}

@@ -31,6 +31,7 @@ from harrow.campaigns.sources.setting_lines import (
     number_text,
     only_for_one_client,
 )
+from harrow.campaigns.version import CLUSTER_SCHEMA_URL
 from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.release.profiles import NEWEST_RELEASE, RELEASES
 from harrow.cluster_model.settings import BROKER, CONSUMER, PRODUCER, TOPIC, Value, scopes_of
@@ -129,8 +130,9 @@ class _Import:
         names |= {
             entry.name for about in descriptions for each in about.broker_settings for entry in each.entries
         }
-        self._release = release or _release_of(descriptions, names, has_zookeeper=has_zookeeper)
-        self._mode = _mode_of(names, self._release, has_zookeeper=has_zookeeper)
+        control_plane = _control_plane_of(names, has_zookeeper=has_zookeeper)
+        self._release = release or _release_of(descriptions, control_plane)
+        self._mode = control_plane if control_plane in RELEASES[self._release].modes else None
         self._lines = SettingLines(
             self._release, self._mode, [line for about in descriptions for line in about.lines]
         )
@@ -157,6 +159,7 @@ class _Import:
         self._compare_controllers(nodes)
         shared = self._shared_by_clients(clients)
         text = yaml_text(self._document(nodes, topics, shared), [self._comment()])
+        text = f"# yaml-language-server: $schema={CLUSTER_SCHEMA_URL}\n{text}"
         self._check(text)
         return Imported(
             text=text,
@@ -209,7 +212,7 @@ class _Import:
 
     def _note_release(self) -> None:
         for stated in [stated for about in self._descriptions for stated in about.releases]:
-            if modelled_release(stated.version) == self._release:
+            if _modelled_release(stated.version, self._mode) == self._release:
                 is_same = f"{stated.version}.".startswith(f"{self._release}.")
                 note = "" if is_same else f"Kafka {stated.version}, as {self._release}"
                 self._lines.note(stated.entry, Fate.TAKEN, note)
@@ -399,34 +402,30 @@ def _numbered(node: _Node, number: int) -> _Node:
     return replace(node, server=replace(node.server, facts={**node.server.facts, _NODE_ID: str(number)}))
 
 
-def _release_of(descriptions: Sequence[Description], names: Collection[str], *, has_zookeeper: bool) -> str:
+def _release_of(descriptions: Sequence[Description], control_plane: str | None) -> str:
     """Return the release that a source states, or the newest with the sources' control plane."""
     stated = next((stated for about in descriptions for stated in about.releases), None)
     if stated is not None:
-        return modelled_release(stated.version)
-    needs_zookeeper = has_zookeeper or (_ENSEMBLE in names and _ROLES not in names)
-    return _NEWEST_WITH_ZOOKEEPER if needs_zookeeper else NEWEST_RELEASE
+        return _modelled_release(stated.version, control_plane)
+    return _NEWEST_WITH_ZOOKEEPER if control_plane == ZOOKEEPER else NEWEST_RELEASE
 
 
-def modelled_release(version: str) -> str:
-    """Return the newest release of the model that is not newer than a version of Kafka."""
+def _modelled_release(version: str, control_plane: str | None) -> str:
+    """Return the newest release of the model that is not newer than a version of Kafka.
+
+    If it lacks the control plane, return the nearest release that has it.
+    """
     numbers = tuple(int(part) for part in version.split(".")[:3] if part.isdecimal())
-    return next(
-        (name for name in reversed(RELEASES) if RELEASES[name].version <= numbers), next(iter(RELEASES))
-    )
+    suitable = [name for name in RELEASES if control_plane is None or control_plane in RELEASES[name].modes]
+    older = [name for name in suitable if RELEASES[name].version <= numbers]
+    return older[-1] if older else suitable[0]
 
 
-def _mode_of(names: Collection[str], release: str, *, has_zookeeper: bool) -> str | None:
-    """Return where the brokers keep metadata, or None if the sources or the model do not say."""
+def _control_plane_of(names: Collection[str], *, has_zookeeper: bool) -> str | None:
+    """Return where the brokers keep metadata, or None if the sources do not say."""
     if has_zookeeper:
-        mode = ZOOKEEPER
-    elif _ROLES in names:
-        mode = KRAFT
-    elif _ENSEMBLE in names:
-        mode = ZOOKEEPER
-    else:
-        return None
-    return mode if mode in RELEASES[release].modes else None
+        return ZOOKEEPER
+    return KRAFT if _ROLES in names else ZOOKEEPER if _ENSEMBLE in names else None
 
 
 def _is_shared(name: str) -> bool:

@@ -10,13 +10,21 @@ from pathlib import Path
 from typing import Final
 
 from harrow.campaigns.language import yaml_positions as nodes
+from harrow.campaigns.language.kafka_settings import LISTENER_PREFIX, is_without_effect, releases_with
 from harrow.campaigns.language.problem import CampaignError, Problem
 from harrow.campaigns.language.spelling import quoted
-from harrow.campaigns.sources.description import Description, Entry, Fate, Server, StatedRelease
+from harrow.campaigns.sources.description import (
+    Description,
+    Entry,
+    Fate,
+    Server,
+    StatedRelease,
+    TopicDescription,
+)
 from harrow.campaigns.sources.source_text import file_text
 from harrow.campaigns.sources.yaml_source import YamlSource, scalars, section, shown
 from harrow.cluster_model.lazy_dataclass import dataclass
-from harrow.cluster_model.release.profiles import NEWEST_RELEASE
+from harrow.cluster_model.settings import BROKER
 from harrow.cluster_model.topology import BROKERS_MAX
 
 _LOOKS_LIKE_COMPOSE: Final = re.compile(r"^services\s*:", re.MULTILINE)
@@ -27,17 +35,21 @@ class Image:
     """A family of images: which variables are settings, and how their names change.
 
     An underscore stands for a dot, and ``marks`` for other characters. ``not_settings`` are
-    variables with the prefix that configure something else, such as the Java machine.
+    variables with the prefix that configure something else, such as the Java machine. ``others``
+    are settings by variables without the prefix.
     """
 
     names: tuple[str, ...]
     prefix: str
     marks: Mapping[str, str] = field(default_factory=dict)
     not_settings: tuple[str, ...] = ()
+    others: Mapping[str, str] = field(default_factory=dict)
     version: Callable[[str], str] = str
 
     def setting(self, variable: str) -> str | None:
         """Return the setting that a variable sets; None if it sets none."""
+        if variable in self.others:
+            return self.others[variable]
         if not variable.startswith(self.prefix) or variable in self.not_settings:
             return None
         name = variable.removeprefix(self.prefix).lower()
@@ -70,6 +82,11 @@ _OLDER_CONFLUENT: Final = {
     "6.2": "2.8",
 }
 _MARKS: Final = {"___": "-", "__": "_"}
+_CREATE_TOPICS: Final = "KAFKA_CREATE_TOPICS"
+"""Topics that the image of wurstmeister creates: name, partitions, replicas, and a policy."""
+_CREATED_TOPIC: Final = re.compile(
+    r"(?P<name>[^:]+):(?P<partitions>[0-9]{1,5}):(?P<replicas>[0-9]{1,3})(?::(?P<policy>[a-z]+))?"
+)
 _JAVA: Final = (
     *(
         "KAFKA_VERSION",
@@ -80,7 +97,7 @@ _JAVA: Final = (
         "KAFKA_JMX_HOSTNAME",
     ),
     *("KAFKA_JVM_PERFORMANCE_OPTS", "KAFKA_GC_LOG_OPTS", "KAFKA_LOG4J_OPTS", "KAFKA_LOG4J_LOGGERS"),
-    *("KAFKA_LOG4J_ROOT_LOGLEVEL", "KAFKA_TOOLS_LOG4J_LOGLEVEL", "KAFKA_HOME", "KAFKA_CREATE_TOPICS"),
+    *("KAFKA_LOG4J_ROOT_LOGLEVEL", "KAFKA_TOOLS_LOG4J_LOGLEVEL", "KAFKA_HOME", _CREATE_TOPICS),
 )
 APACHE: Final = Image(
     names=("apache/kafka", "apache/kafka-native"), prefix="KAFKA_", marks=_MARKS, not_settings=_JAVA
@@ -95,7 +112,11 @@ IMAGES: Final = (
         not_settings=_JAVA,
         version=_kafka_of_confluent,
     ),
-    Image(names=("bitnami/kafka", "bitnamilegacy/kafka", "bitnamisecure/kafka"), prefix="KAFKA_CFG_"),
+    Image(
+        names=("bitnami/kafka", "bitnamilegacy/kafka", "bitnamisecure/kafka"),
+        prefix="KAFKA_CFG_",
+        others={"KAFKA_ZOOKEEPER_CONNECT": "zookeeper.connect", "KAFKA_BROKER_ID": "broker.id"},
+    ),
     Image(
         names=("wurstmeister/kafka",),
         prefix="KAFKA_",
@@ -137,6 +158,7 @@ class _Compose:
         self._folder = Path(file).parent
         self._variables = {entry.name: entry.value for entry in self._env_file(".env", is_optional=True)}
         self._releases: list[StatedRelease] = []
+        self._topics: list[TopicDescription] = []
 
     def description(self) -> Description:
         """Return what all services describe."""
@@ -158,7 +180,10 @@ class _Compose:
             message = "no service in it has an image of Kafka, or the variables of a broker"
             raise CampaignError([Problem(self._source.file, 0, 0, message)])
         return Description(
-            servers=tuple(servers), releases=tuple(self._releases), lines=tuple(self._source.lines)
+            servers=tuple(servers),
+            topics=tuple(self._topics),
+            releases=tuple(self._releases),
+            lines=tuple(self._source.lines),
         )
 
     def _image_of(self, service: nodes.MapNode, variables: Collection[str]) -> Image | None:
@@ -185,7 +210,7 @@ class _Compose:
                 self._source.decide("image", found, Fate.UNAFFECTED, "the image names no version of Kafka")
             return image
         assert found is not None, "its name is that of a known image"
-        version = NEWEST_RELEASE if tag == "latest" else image.version(tag)
+        version = image.version(tag)
         if re.match(r"[0-9]{1,4}\.[0-9]{1,4}", version):
             self._releases.append(StatedRelease(entry=self._source.entry("image", found), version=version))
         else:
@@ -199,16 +224,43 @@ class _Compose:
         entries = []
         for entry, problem in environment:
             setting = image.setting(entry.name)
-            if setting is None:
+            if entry.name == _CREATE_TOPICS:
+                self._create_topics(entry)
+            elif setting is None:
                 foreign = entry.name.startswith("KAFKA_") and image.prefix != "KAFKA_"
                 note = f"this image passes on only {image.prefix} variables" if foreign else ""
                 self._source.decide_entry(entry, Fate.UNAFFECTED, note)
             elif problem:
-                self._source.decide_entry(entry._replace(name=setting), Fate.LACKING, problem)
+                self._source.decide_entry(entry._replace(name=setting), _fate_without_value(setting), problem)
             else:
                 entries.append(entry._replace(name=setting))
         for _ in range(self._copies(name, service)):
             yield Server(entries=tuple(entries))
+
+    def _create_topics(self, entry: Entry) -> None:
+        topics = []
+        for text in filter(None, map(str.strip, entry.value.split(","))):
+            match = _CREATED_TOPIC.fullmatch(text)
+            if match is None:
+                self._source.decide_entry(
+                    entry, Fate.LACKING, f"{quoted(text)} is no topic with partitions and replicas"
+                )
+                return
+            policy = (
+                ()
+                if match["policy"] is None
+                else (entry._replace(name="cleanup.policy", value=match["policy"]),)
+            )
+            topics.append(
+                TopicDescription(
+                    name=match["name"],
+                    partitions=int(match["partitions"]),
+                    replication_factor=int(match["replicas"]),
+                    entries=policy,
+                )
+            )
+        self._source.decide_entry(entry, Fate.TAKEN)
+        self._topics += topics
 
     def _copies(self, name: str, service: nodes.MapNode) -> int:
         deploy = section(service, "deploy")
@@ -273,6 +325,12 @@ class _Compose:
         for number, line in enumerate(text.splitlines(), 1):
             if (match := _ENV_LINE.fullmatch(line)) is not None and not line.lstrip().startswith("#"):
                 yield Entry(str(path), number, match["name"], _without_quotes(match["value"]))
+
+
+def _fate_without_value(setting: str) -> Fate:
+    if setting.startswith(LISTENER_PREFIX) or is_without_effect(setting):
+        return Fate.UNAFFECTED
+    return Fate.LACKING if releases_with(setting, (BROKER,)) else Fate.UNKNOWN
 
 
 def _env_files(node: nodes.Node) -> Iterator[tuple[str, bool]]:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Final
 
 from harrow.campaigns.language.kafka_settings import (
+    LISTENER_PREFIX,
     hidden_without,
     is_without_effect,
     kafka_has,
@@ -153,7 +154,7 @@ class SettingLines:
                 self.note(entry, Fate.UNAFFECTED)
             else:
                 self.note(entry, Fate.LACKING, hidden_without(name))
-        elif name.startswith("listener.name."):
+        elif name.startswith(LISTENER_PREFIX):
             self.note(entry, Fate.UNAFFECTED)
         else:
             marked = "Kafka reads the byte order mark as part of the name" if name[:1] == "\ufeff" else ""

@@ -74,13 +74,17 @@ class ValidateRequest(OnCluster):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchemaRequest(CommandRequest):
-    """Print the JSON Schema of campaign files, for editors.
+    """Print the JSON Schema of campaign files or cluster files, for editors.
 
-    The first line of a campaign that `harrow new` writes links to the schema of the latest harrow
-    release. The YAML language server of an editor downloads it from there. Without a network, run
-    `harrow schema > campaign.schema.json` and begin a campaign with `# yaml-language-server:
-    $schema=campaign.schema.json`.
+    The first line of a file that `harrow new` or `harrow import` writes links to the schema of the
+    latest harrow release. The YAML language server of an editor downloads it from there. Without a
+    network, run `harrow schema > campaign.schema.json` and begin a campaign with
+    `# yaml-language-server: $schema=campaign.schema.json`.
     """
+
+    kind: Annotated[options.SchemaKind, argument("[KIND]", "The kind of file: campaign or cluster.")] = (
+        "campaign"
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,7 +15,7 @@ from harrow.campaigns.language.catalogue_shapes import (
 )
 from harrow.campaigns.language.library_index import library_names, resolve
 from harrow.campaigns.language.loader import load_text
-from harrow.campaigns.language.schema import json_schema
+from harrow.campaigns.language.schema import cluster_json_schema, json_schema
 from harrow.campaigns.language.shapes import SectionShape
 from harrow.campaigns.language.template import new_campaign
 from harrow.campaigns.version import SCHEMA_URL
@@ -54,6 +54,12 @@ def test_the_schema_is_a_valid_json_schema() -> None:
 def test_the_schema_accepts_the_reference_and_the_template() -> None:
     assert errors(reference_example()) == []
     assert errors(new_campaign("first")) == []
+
+
+def test_the_schema_of_cluster_files_accepts_what_the_loader_accepts_and_no_key_of_a_campaign() -> None:
+    validator = Draft202012Validator(cluster_json_schema())
+    assert not list(validator.iter_errors({"kafka": "3.9", "settings": {"acks": "all"}, "brokers": 3}))
+    assert list(validator.iter_errors({"brokers": 3, "workload": {}}))
 
 
 @pytest.mark.parametrize("name", library_names())

@@ -98,3 +98,27 @@ def test_a_service_with_replicas_stands_for_as_many_brokers() -> None:
 def test_a_file_without_kafka_is_refused() -> None:
     with pytest.raises(CampaignError, match="no service in it has an image of Kafka"):
         import_texts([("c.yml", "services: {page: {image: nginx}}\n")])
+
+
+def test_the_image_of_wurstmeister_creates_topics() -> None:
+    text = """\
+services:
+  kafka:
+    build: .
+    environment: {KAFKA_ZOOKEEPER_CONNECT: "z:1", KAFKA_CREATE_TOPICS: "a:2:1, b:1:1:compact"}
+"""
+    imported = import_texts([("c.yml", text)])
+    topics = plan_on(imported).cluster.topics
+    assert [(topic.name, topic.partitions, dict(topic.settings)) for topic in topics] == [
+        ("a", 2, {}),
+        ("b", 1, {"cleanup.policy": "compact"}),
+    ]
+    assert "KAFKA_CREATE_TOPICS" in names_with(imported, Fate.TAKEN)
+
+
+def test_older_images_of_bitnami_take_the_ensemble_without_their_prefix() -> None:
+    text = (
+        "services:\n  k:\n    image: bitnami/kafka:latest\n    environment: [KAFKA_ZOOKEEPER_CONNECT=z:1]\n"
+    )
+    cluster = plan_on(import_texts([("c.yml", text)])).cluster
+    assert (len(cluster.brokers), cluster.metadata) == (1, "zookeeper")
