@@ -168,8 +168,7 @@ class DelayedProduce(DelayedOperation):
                 else:
                     is_complete = False
         if is_complete:
-            self.completed = True
-            self.complete(self.context, self.acks)
+            self._answer()
         return is_complete
 
     def expire(self) -> None:
@@ -177,8 +176,13 @@ class DelayedProduce(DelayedOperation):
         for ack in self.acks.values():
             if ack.pending:
                 ack.error = errors.REQUEST_TIMED_OUT
-        self.completed = True
-        self.complete(self.context, self.acks)
+        self._answer()
+
+    def _answer(self) -> None:
+        """Answer, and let go of the request: a timer keeps this operation until its deadline."""
+        context, acks = self.context, self.acks
+        self.completed, self.context, self.acks = True, None, {}
+        self.complete(context, acks)
 
 
 @final

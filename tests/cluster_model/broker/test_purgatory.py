@@ -521,6 +521,16 @@ def test_a_delayed_produce_settles_each_partition_once() -> None:
     assert (acks[P].error, acks[Q].error) == (errors.REQUEST_TIMED_OUT, errors.NOT_ENOUGH_REPLICAS)
 
 
+def test_an_answered_produce_keeps_nothing_of_its_request() -> None:
+    answered: list[tuple[object, dict[str, PendingAck]]] = []
+    acks = {P: PendingAck(Replicas().hosted(P), errors.NOT_LEADER_FOR_PARTITION, -1, -1)}
+    delayed = DelayedProduce("request", 100, acks, lambda context, a: answered.append((context, a)))
+    assert delayed.try_complete()
+    assert answered == [("request", acks)]
+    assert delayed.context is None
+    assert not delayed.acks
+
+
 @pytest.mark.parametrize(("epoch", "completes"), [(-1, False), (1, False), (0, True), (2, True)])
 def test_a_delayed_fetch_of_another_leader_epoch_is_completed(epoch: int, completes: bool) -> None:
     replicas = Replicas()
