@@ -89,23 +89,23 @@ def _check_fields(kind: Any) -> None:
     Also reject, as `dataclasses` does, a field without a default that follows a field with a
     default.
     """
+    missing = dataclasses.MISSING
     for name, annotation in kind.__annotations__.items():
-        is_init_var = "InitVar" in annotation if isinstance(annotation, str) else _is_init_var(annotation)
-        if is_init_var or name in _RESERVED_NAMES:
+        if name in _RESERVED_NAMES or _is_init_var(annotation):
             raise TypeError(f"{kind.__name__}.{name} is not supported here: use dataclasses.dataclass")
     default = None
     for field in dataclasses.fields(kind):
-        has_default = (
-            field.default is not dataclasses.MISSING or field.default_factory is not dataclasses.MISSING
-        )
         if field.init and not field.kw_only:
+            has_default = field.default is not missing or field.default_factory is not missing
             if default is not None and not has_default:
                 raise TypeError(f"non-default argument {field.name!r} follows default argument {default!r}")
             default = field.name if has_default else default
 
 
 def _is_init_var(annotation: Any) -> bool:
-    return annotation is dataclasses.InitVar or isinstance(annotation, dataclasses.InitVar)
+    if type(annotation) is str:
+        return "InitVar" in annotation
+    return annotation is dataclasses.InitVar or type(annotation) is dataclasses.InitVar
 
 
 class _LazyMethod:

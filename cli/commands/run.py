@@ -15,10 +15,8 @@ from rich.console import Console
 from harrow.campaigns.language.plan import Plan
 from harrow.campaigns.language.plan_file import WrittenPlan
 from harrow.campaigns.language.writers.section import UnwritablePlanError
-from harrow.campaigns.record.campaign_copy import campaign_copy
 from harrow.campaigns.record.json_text import json_line
-from harrow.campaigns.record.report import document, reproduce_command, run_as_mapping
-from harrow.campaigns.record.results_folder import write_run
+from harrow.campaigns.record.report import document, reproduce_command
 from harrow.campaigns.run.release_difference import with_difference
 from harrow.campaigns.run.required_probes import as_only_run
 from harrow.campaigns.run.run_result import RunResult
@@ -216,12 +214,9 @@ class _RunSession:
         if not self._tally.several_seeds:
             result = with_difference(as_only_run(result), partial(run_plan, check=self._interrupts.check))
         with self._interrupts.shielded():
-            folder = None
+            run = FinishedRun(result=result, reproduce=reproduce, file=selection.campaign.path, folder=None)
             if not self._request.no_results and result.verdict.status != SKIPPED:
-                text = campaign_copy(selection.campaign, result.open_plan or plan, seed, overrides)
-                mapping = run_as_mapping(result, reproduce)
-                folder = write_run(self._request.results, result, mapping, text)
-            run = FinishedRun(result=result, reproduce=reproduce, file=selection.campaign.path, folder=folder)
+                run = self._written(run, selection, result.open_plan or plan)
             self._tally.add(run)
             self._progress.clear()
             if self._watch is not None:
@@ -229,6 +224,16 @@ class _RunSession:
                 with suppress(KeyboardInterrupt):
                     self._watch.play(result)
             self._printer.add(run)
+
+    def _written(self, run: FinishedRun, selection: Selection, plan: Plan) -> FinishedRun:
+        """Write the files of a run of a *plan*, and return the run with their folder."""
+        from harrow.campaigns.record.campaign_copy import campaign_copy
+        from harrow.campaigns.record.results_folder import write_run
+
+        overrides = self._request.overrides or ()
+        text = campaign_copy(selection.campaign, plan, run.result.seed, overrides)
+        folder = write_run(self._request.results, run.result, run.as_mapping(), text)
+        return replace(run, folder=folder)
 
 
 def _on_brokers(
