@@ -129,7 +129,7 @@ def test_a_report_is_also_a_page_for_a_browser_and_markdown(
     assert again.stdout == (small / "s.html").read_text(encoding="utf-8")
     assert "harrow run broken.yaml --seed " in again.stdout
     markdown = harrow("sweep", "--report", "s", "--format", "markdown")
-    assert markdown.stdout.startswith("### harrow: sweep\n\n3 runs: 3 violated; 3 not as expected")
+    assert markdown.stdout.startswith("### harrow: sweep of broken\n\n3 runs: 3 violated; 3 not as expected")
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may write anywhere")

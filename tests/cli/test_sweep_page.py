@@ -37,6 +37,7 @@ def sweep(*, cells: int = 4, text: str = "1") -> SweepReport:
         cells=grid,
         matrix_cells=names,
         service=tuple(served(name, 40, 50 + number % 20) for number, name in enumerate(names)),
+        campaigns=[{"campaign": "c", "argument": "c.yaml"}],
         seeds=[0, 20_000],
         skipped=[{"campaign": "c", "settings": {"acks": text}, "reason": text}],
     )
@@ -150,6 +151,7 @@ def test_the_markdown_of_a_large_sweep_fits_into_a_comment() -> None:
 
 def test_the_markdown_of_a_sweep_has_failures_and_a_row_for_each_cell() -> None:
     lines = sweep_markdown(sweep(), []).splitlines()
+    assert lines[0] == "### harrow: sweep of c"
     assert "- ✗ **lost-write** in c, 3 times, despite 1" in lines
     assert "  - earliest: `harrow run c.yaml --seed 7 --set acks=1`" in lines
     assert "| linger.ms | lost-write, violated |" in lines

@@ -21,6 +21,7 @@ from harrow.cli.render.sweep.sentences import (
 )
 
 _KINDS_MAX: Final = 20
+_CAMPAIGNS_MAX: Final = 3
 _ROWS_MAX: Final = 100
 _LINES_MAX: Final = 10
 """GitHub refuses a comment with more than 65 536 characters."""
@@ -29,10 +30,11 @@ _LINES_MAX: Final = 10
 def sweep_markdown(report: SweepReport, written: Sequence[WrittenFailure]) -> str:
     """Return the report: failures first, then tables with a row for each cell."""
     columns = sweep_columns(report)
+    campaigns = [entry["campaign"] for entry in report.state.get("campaigns", ())]
     sentences = [text(runs_text(report)), *(text(sentence.text) for sentence in reliability(report))]
     return document(
         [
-            "### harrow: sweep",
+            f"### harrow: sweep of {text(shortlist(campaigns, _CAMPAIGNS_MAX))}",
             "\n".join(f"{sentence}  " for sentence in sentences),
             "\n".join(_failures(report, written)),
             _matrix("Verdicts and service by settings", columns, (*columns.verdicts, *columns.service)),
@@ -73,7 +75,8 @@ def _matrix(heading: str, columns: SweepColumns, groups: Sequence[ColumnGroup]) 
         rows.append(cells)
     more = len(columns.rows) - len(rows)
     below = f"\n\nand {counted(more, 'more cell')}" if more else ""
-    return folded(heading, f"{table(heads, rows)}{below}")
+    meaning = "Each verdict or anomaly has its rate, the 95% interval of the rate, and the number of runs."
+    return folded(heading, f"{meaning}\n\n{table(heads, rows)}{below}")
 
 
 def _unknown(report: SweepReport) -> Iterator[str]:
