@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from harrow.campaigns.language import yaml_positions as nodes
-from harrow.campaigns.language.kafka_settings import LISTENER_PREFIX, is_without_effect, releases_with
+from harrow.campaigns.language.kafka_settings import is_without_effect, kafka_has
 from harrow.campaigns.language.problem import CampaignError, Problem
 from harrow.campaigns.language.spelling import quoted
 from harrow.campaigns.sources.description import (
@@ -24,6 +24,7 @@ from harrow.campaigns.sources.description import (
 from harrow.campaigns.sources.source_text import file_text
 from harrow.campaigns.sources.yaml_source import YamlSource, scalars, section, shown
 from harrow.cluster_model.lazy_dataclass import dataclass
+from harrow.cluster_model.release.profiles import RELEASES
 from harrow.cluster_model.settings import BROKER
 from harrow.cluster_model.topology import BROKERS_MAX
 
@@ -328,9 +329,9 @@ class _Compose:
 
 
 def _fate_without_value(setting: str) -> Fate:
-    if setting.startswith(LISTENER_PREFIX) or is_without_effect(setting):
-        return Fate.UNAFFECTED
-    return Fate.LACKING if releases_with(setting, (BROKER,)) else Fate.UNKNOWN
+    if not any(kafka_has(BROKER, setting, release) for release in RELEASES):
+        return Fate.UNKNOWN
+    return Fate.UNAFFECTED if is_without_effect(setting) else Fate.LACKING
 
 
 def _env_files(node: nodes.Node) -> Iterator[tuple[str, bool]]:

@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import Final
 
 from harrow.campaigns.language.kafka_settings import (
-    LISTENER_PREFIX,
     hidden_without,
     is_without_effect,
     kafka_has,
@@ -35,6 +34,7 @@ OTHER_UNITS: Final = {
 }
 """Settings in other units, each with the setting in milliseconds that overrides it in Kafka, and
 the number of milliseconds of its unit."""
+_RETENTION: Final = "log.retention.ms"
 _TIME_UNITS: Final = ("ms", "seconds")
 _SINGLE_CLIENT_SETTINGS: Final = ("transactional.id", "group.id", "group.instance.id", "client.rack")
 """Settings that tell one client from another."""
@@ -154,8 +154,6 @@ class SettingLines:
                 self.note(entry, Fate.UNAFFECTED)
             else:
                 self.note(entry, Fate.LACKING, hidden_without(name))
-        elif name.startswith(LISTENER_PREFIX):
-            self.note(entry, Fate.UNAFFECTED)
         else:
             marked = "Kafka reads the byte order mark as part of the name" if name[:1] == "\ufeff" else ""
             self.note(entry, Fate.UNKNOWN, marked or note_on_releases(name, scope))
@@ -163,8 +161,10 @@ class SettingLines:
 
 def _value(setting: Setting, entry: Entry) -> Value:
     text = number_text(entry.value)
+    if exact_name(entry.name) == _RETENTION and text == "0":
+        raise LiteralError("Kafka refuses 0: at least 1, or -1 for no limit")
     if entry.name in OTHER_UNITS:
-        return whole_number(-1, INT_MAX)(text)
+        return whole_number(setting.minimum, INT_MAX)(text)
     if setting.kind in _TIME_UNITS:
         return whole_number(setting.minimum, setting.maximum)(text)
     return setting_value(setting, text)

@@ -2,10 +2,17 @@
 
 import pytest
 
-from harrow.campaigns.language.kafka_settings import kafka_has, releases_with
+from harrow.campaigns.language.kafka_settings import (
+    hidden_without,
+    is_without_effect,
+    kafka_has,
+    releases_with,
+    setting_names,
+)
 from harrow.campaigns.language.loader import CampaignError, load_text
 from harrow.campaigns.sources.description import Fate
 from harrow.campaigns.sources.kinds import description_of
+from harrow.campaigns.sources.setting_lines import OTHER_UNITS
 from harrow.cluster_model.release.profiles import RELEASES
 from harrow.cluster_model.settings import SETTINGS
 from tests.campaigns.sources.texts import fates, import_texts, plan_on
@@ -129,6 +136,9 @@ def test_a_wrong_value_has_its_place() -> None:
         f"log.retention.hours={'9' * 5000}",
         "log.retention.hours=2147483648",
         "log.retention.hours=10s",
+        "log.retention.minutes=0",
+        "log.retention.ms=0",
+        "log.roll.hours=0",
         "replica.lag.time.max.ms=30s",
         "unclean.leader.election.enable=perhaps",
     ],
@@ -197,6 +207,17 @@ def test_the_model_has_each_setting_only_in_releases_in_which_kafka_has_it() -> 
     assert extra == set()
 
 
+def test_every_setting_that_the_model_lacks_says_what_that_can_hide_or_that_it_hides_nothing() -> None:
+    silent = {
+        name
+        for scope, name in setting_names()
+        if (scope, name) not in SETTINGS and not is_without_effect(name) and not hidden_without(name)
+    }
+    # These decide which brokers there are, or another unit of a setting that the model has.
+    topology = {"broker.id", "node.id", "broker.rack", "process.roles", "zookeeper.connect"}
+    assert silent == {*topology, *OTHER_UNITS}
+
+
 def test_only_settings_without_a_config_definition_are_unknown_to_the_table_of_kafkas_settings() -> None:
     unknown = {name for scope, name in SETTINGS if not releases_with(name, (scope,))}
     # Kafka sets the rates only at run time, and 0.8 is older than the table.
@@ -227,6 +248,6 @@ settings:
         f"unknown setting `compression.type`{hidden} the bytes that compression saves on disks and links",
         "unknown setting `ssl.protocol`; Kafka has it and the model is not affected: leave it out",
         f"unknown setting `background.threads`{hidden} how long work waits for a thread",
-        "unknown setting `zookeeper.set.acl`; Kafka has it and the model lacks it",
+        "unknown setting `zookeeper.set.acl`; Kafka has it and the model is not affected: leave it out",
         "unknown setting `acsk`; did you mean `acks`?",
     ]
