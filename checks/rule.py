@@ -53,17 +53,6 @@ class Rule:
     fate: str = ""
     fate_for_readers: str = ""
 
-    @property
-    def doc(self) -> str:
-        """The explanation of the rule: definition, promise, permissions, releases, source."""
-        promise = self.promise
-        lines = [self.definition, "", f"Promised by: {'; '.join(promise.promised_by) or 'nothing'}."]
-        if promise.permitted_by:
-            lines.append(f"Permitted by: {'; '.join(promise.permitted_by)}.")
-        if promise.releases:
-            lines.append(f"Releases: {promise.releases}.")
-        return "\n".join([*lines, f"Source: {self.source}"])
-
     def judge(self, index: Index) -> RuleResult:
         """Judge a run by the rule. In the result, findings that break a promise come first."""
         judged = [

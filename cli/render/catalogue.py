@@ -1,7 +1,7 @@
 """The catalogues of `harrow list` and `harrow explain`, read from the declarations in the code."""
 
 import inspect
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, field, replace
 from itertools import chain, count, pairwise
 from typing import Any, Final
@@ -13,6 +13,7 @@ from harrow.campaigns.language.literals import LATEST_RELEASE, field_text
 from harrow.campaigns.language.tickets import campaigns_about, tickets
 from harrow.campaigns.language.units import value_text
 from harrow.campaigns.probes.probes import PROBES
+from harrow.checks.rule import Rule
 from harrow.checks.rules.catalogue import RULE_OF_INVARIANT, RULES
 from harrow.cli.extras import advice_on
 from harrow.cli.options import Kind
@@ -244,7 +245,25 @@ def _example(item: kinds.DeclaredField, ids: Iterator[int]) -> str:
 def _rules() -> Iterator[CatalogueEntry]:
     for rule in RULES.values():
         example = {"expect": f"{{rules: {{{rule.name}: violated}}}}", "demand": f"[{rule.name}]"}
-        yield _entry("rule", rule.name, rule.doc, {_CAMPAIGN_EXAMPLE: example})
+        yield _entry(
+            "rule", rule.name, rule.definition, {"promise": _promise(rule), _CAMPAIGN_EXAMPLE: example}
+        )
+
+
+def _promise(rule: Rule) -> dict[str, str]:
+    """Return what promises a rule and what permits an anomaly. Several conditions are a list."""
+    promise = rule.promise
+    facts = {
+        "promised by": _listed(promise.promised_by) or "nothing",
+        "permitted by": _listed(promise.permitted_by),
+        "releases": promise.releases,
+        "source": rule.source,
+    }
+    return {fact: text for fact, text in facts.items() if text}
+
+
+def _listed(texts: Sequence[str]) -> str:
+    return "\n".join(f"- {text}" for text in texts) if len(texts) > 1 else "".join(texts)
 
 
 def _probes() -> Iterator[CatalogueEntry]:
@@ -397,7 +416,13 @@ def _settings() -> Iterator[CatalogueEntry]:
         examples = {key: _setting_example(setting) for key, setting in {name: first, **others}.items()}
         shown = ", ".join(f"{key}: {value}" for key, value in examples.items())
         sections = {
-            **{setting.scope: _facts(setting) for setting in by_scope},
+            **{
+                # The entry begins with the meaning of the first.
+                setting.scope: _facts(setting)
+                if setting is first
+                else {"meaning": setting.doc, **_facts(setting)}
+                for setting in by_scope
+            },
             _CAMPAIGN_EXAMPLE: {"settings": f"{{{shown}}}"},
             **_try_section("swarm", *_prerequisite(first), *chain.from_iterable(examples.items())),
         }
@@ -409,7 +434,7 @@ def _settings() -> Iterator[CatalogueEntry]:
 
 
 def _facts(setting: settings.Setting) -> dict[str, str]:
-    facts = {"meaning": setting.doc, "default": _defaults(setting), "values": _setting_values(setting)}
+    facts = {"default": _defaults(setting), "values": _setting_values(setting)}
     if setting.since != _FIRST_RELEASE:
         facts["since"] = setting.since
     if setting.until:

@@ -1,4 +1,4 @@
-"""The catalogue of rules and the documentation that `explain` prints."""
+"""The catalogue of rules."""
 
 from importlib import import_module
 
@@ -74,15 +74,6 @@ FAMILIES = {rule.name for rule in (*HISTORY_RULES, *INVARIANT_RULES)}
 @pytest.mark.parametrize("name", [name for name in RULES if name not in FAMILIES])
 def test_each_rule_outside_a_family_has_its_own_file(name: str) -> None:
     assert import_module(f"harrow.checks.rules.{name.replace('-', '_')}").RULE is RULES[name]
-
-
-@pytest.mark.parametrize("name", RULES)
-def test_the_doc_of_a_rule_names_its_promise_and_its_source(name: str) -> None:
-    rule = RULES[name]
-    assert rule.doc.startswith(rule.definition)
-    for setting in (*rule.promise.promised_by, *rule.promise.permitted_by):
-        assert setting in rule.doc
-    assert rule.doc.endswith(f"Source: {rule.source}")
 
 
 def test_every_anomaly_of_histories_is_a_rule_of_runs() -> None:
