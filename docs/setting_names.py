@@ -1,19 +1,25 @@
-"""Writes the names of Kafka's settings: ``python -m docs.setting_names``.
+"""Writes the names of Kafka's settings, and the values that the newest release accepts.
+
+``python -m docs.setting_names`` writes both tables.
 
 A small Java program reads the names in Kafka's ConfigDefs, from the jars that ``harrow kafka get``
 keeps. It needs a JDK. The table keeps what it has about releases that are not in the cache.
 """
 
+import re
 import subprocess
 import tempfile
 from collections import defaultdict
 from pathlib import Path
 from typing import Final
 
-from harrow.campaigns.language.kafka_settings import TABLE, setting_names
+from harrow.campaigns.language.kafka_settings import TABLE, VALUES, setting_names
 from harrow.cluster_model.release.profiles import RELEASES
+from harrow.cluster_model.release.switch import version_of
 from harrow.live_cluster.releases.kafka_cache import default_cache
 
+_RANGE: Final = re.compile(r"\[(?:(?P<low>-?[0-9.E]+),)?\.\.\.(?:,(?P<high>-?[0-9.E]+))?\]")
+"""How Kafka prints a range of numbers (``ConfigDef.Range``)."""
 _PROGRAM: Final = """\
 import java.lang.reflect.*;
 import java.util.*;
@@ -40,9 +46,19 @@ public class Names {
             done.add(place[0]);
             Field keys = Class.forName("org.apache.kafka.common.config.ConfigDef").getDeclaredField("configKeys");
             keys.setAccessible(true);
-            for (Object name : ((Map<?, ?>) keys.get(definition)).keySet()) System.out.println(place[0] + "\\t" + name);
+            for (Object key : ((Map<?, ?>) keys.get(definition)).values()) {
+                Object validator = member(key, "validator");
+                System.out.println(String.join("\\t", place[0], (String) member(key, "name"), member(key, "type").toString(),
+                    validator == null ? "" : validator.getClass().getSimpleName(), String.valueOf(validator).replaceAll("\\s+", " ")));
+            }
         }
         if (done.size() != 4) throw new IllegalStateException("only " + done);
+    }
+
+    static Object member(Object of, String name) throws Exception {
+        Field field = of.getClass().getDeclaredField(name);
+        field.setAccessible(true);
+        return field.get(of);
     }
 
     static Object member(String in, String name) throws Exception {
@@ -70,13 +86,17 @@ def main() -> None:
     for key, present in (setting_names() if TABLE.exists() else {}).items():
         releases[key] |= present
     cache = default_cache()
+    accepted: dict[tuple[str, str], str] = {}
+    newest = max((cached.model_release for cached in cache.releases()), key=version_of, default="")
     for cached in cache.releases():
         release, folder = cached.model_release, cache.folder_of(cached)
         for releases_of_setting in releases.values():
             releases_of_setting.discard(release)
         for line in _names(folder).splitlines():
-            scope, name = line.split("\t")
+            scope, name, kind, validator, values = line.split("\t")
             releases[scope, name].add(release)
+            if release == newest:
+                accepted[scope, name] = f"{kind.lower()} {_accepted(validator, values)}".strip()
     order = list(RELEASES)
     lines = [
         f"{scope} {name} {' '.join(sorted(present, key=order.index))}\n"
@@ -84,6 +104,17 @@ def main() -> None:
         if present
     ]
     TABLE.write_text("".join(lines), encoding="utf-8")
+    rows = [f"{scope} {name} {text}\n" for (scope, name), text in sorted(accepted.items())]
+    VALUES.write_text("".join([f"# {newest}\n", *rows]), encoding="utf-8")
+
+
+def _accepted(validator: str, values: str) -> str:
+    """Return the range (``0..``) or the words (``a|b``) that a validator accepts, if it has any."""
+    if validator == "Range" and (match := _RANGE.fullmatch(values)):
+        return f"{match['low'] or ''}..{match['high'] or ''}"
+    if validator == "ValidString":
+        return values.strip("[]").replace(", ", "|")
+    return ""
 
 
 def _names(jars: Path) -> str:

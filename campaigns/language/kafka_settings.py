@@ -5,6 +5,7 @@ scope, the name, and the releases whose ConfigDef has the setting. ``python -m d
 wrote the file. ``lacking_settings.txt`` says what a run can hide because the model lacks a setting.
 """
 
+import re
 from collections.abc import Iterator, Mapping
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -17,7 +18,11 @@ from harrow.cluster_model.settings import BROKER, SCOPES
 
 _UNDEFINED: Final = ("listener.name.", "super.users")
 """How settings begin that brokers or their plug-ins read although no ConfigDef has them."""
+_NUMBER: Final = re.compile(r"[+-]?[0-9]{1,19}(\.[0-9]{1,19})?([eE][+-]?[0-9]{1,2})?")
 TABLE: Final = Path(__file__).with_name("kafka_settings.txt")
+VALUES: Final = Path(__file__).with_name("kafka_values.txt")
+"""The types of settings and the values that their validators accept, in the release that the first
+line names: ``broker log.cleaner.threads int 0..``."""
 _LACKING: Final = Path(__file__).with_name("lacking_settings.txt")
 
 
@@ -76,6 +81,36 @@ def is_without_effect(name: str) -> bool:
 def hidden_without(name: str) -> str:
     """Return what the model can hide because it lacks a setting; empty if that is unknown."""
     return _hidden(name) or ""
+
+
+@derived
+def _accepted_values() -> tuple[str, Mapping[tuple[str, str], list[str]]]:
+    head, *lines = VALUES.read_text(encoding="utf-8").splitlines()
+    rows = (line.split() for line in lines)
+    return head.removeprefix("# "), {(scope, name): words for scope, name, *words in rows}
+
+
+def refusal(scope: str, name: str, text: str) -> str:
+    """Return why Kafka refuses a value; empty if it accepts it, or the table does not say."""
+    release, accepted = _accepted_values()
+    kind, *values = accepted.get((scope, name), [""])
+    if kind == "boolean":
+        problem = "" if text.lower() in ("true", "false") else "expected true or false"
+    elif kind in ("short", "int", "long", "double"):
+        problem = _out_of_range(text, *(values[0] if values else "..").split("..", 1))
+    elif kind == "string" and values and text not in values[0].split("|"):
+        problem = f"expected one of {', '.join(values[0].split('|'))}"
+    else:
+        problem = ""
+    return problem and f"Kafka {release} refuses the value: {problem}"
+
+
+def _out_of_range(text: str, low: str, high: str) -> str:
+    if not _NUMBER.fullmatch(text):
+        return "expected a number"
+    if low and float(text) < float(low):
+        return f"at least {low}"
+    return f"at most {high}" if high and float(text) > float(high) else ""
 
 
 def unmodelled_hint(name: str) -> str | None:

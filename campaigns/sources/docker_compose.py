@@ -22,7 +22,7 @@ from harrow.campaigns.sources.description import (
     TopicDescription,
 )
 from harrow.campaigns.sources.source_text import file_text
-from harrow.campaigns.sources.yaml_source import YamlSource, scalars, section, shown
+from harrow.campaigns.sources.yaml_source import YamlSource, given, scalars, section, shown
 from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.release.profiles import RELEASES
 from harrow.cluster_model.settings import BROKER
@@ -266,7 +266,7 @@ class _Compose:
     def _copies(self, name: str, service: nodes.MapNode) -> int:
         deploy = section(service, "deploy")
         self._source.leave(deploy, f"services.{name}.deploy.", ("replicas",))
-        found = deploy.entries.get("replicas") or service.entries.get("scale")
+        found = given(deploy, "replicas") or given(service, "scale")
         if found is None:
             return 1
         self._source.decide("replicas", found, Fate.TAKEN)

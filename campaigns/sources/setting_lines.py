@@ -9,6 +9,7 @@ from harrow.campaigns.language.kafka_settings import (
     hidden_without,
     is_without_effect,
     kafka_has,
+    refusal,
     releases_with,
 )
 from harrow.campaigns.language.literals import LiteralError, setting_value, whole_number
@@ -150,10 +151,8 @@ class SettingLines:
     def _note_unmodelled(self, scope: str, entry: Entry) -> None:
         name = entry.name
         if kafka_has(scope, name, self._release):
-            if is_without_effect(name):
-                self.note(entry, Fate.UNAFFECTED)
-            else:
-                self.note(entry, Fate.LACKING, hidden_without(name))
+            fate = Fate.UNAFFECTED if is_without_effect(name) else Fate.LACKING
+            self.note(entry, fate, refusal(scope, name, entry.value) or hidden_without(name))
         else:
             marked = "Kafka reads the byte order mark as part of the name" if name[:1] == "\ufeff" else ""
             self.note(entry, Fate.UNKNOWN, marked or note_on_releases(name, scope))

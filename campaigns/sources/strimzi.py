@@ -19,7 +19,7 @@ from harrow.campaigns.sources.description import (
     StatedRelease,
     TopicDescription,
 )
-from harrow.campaigns.sources.yaml_source import YamlSource, section, shown, words
+from harrow.campaigns.sources.yaml_source import YamlSource, given, section, shown, words
 from harrow.cluster_model.topology import BROKERS_MAX, PARTITIONS_MAX, ZOOKEEPER_SERVERS_MAX
 
 _API: Final = "kafka.strimzi.io/"
@@ -137,7 +137,7 @@ class _Resources:
 
     def _zookeeper(self, zookeeper: nodes.MapNode) -> None:
         self._source.leave(zookeeper, "spec.zookeeper.", ("replicas",))
-        if (replicas := zookeeper.entries.get("replicas")) is not None:
+        if (replicas := given(zookeeper, "replicas")) is not None:
             self._zookeeper_servers = self._source.number(replicas, 1, ZOOKEEPER_SERVERS_MAX)
             self._source.decide("spec.zookeeper.replicas", replicas, Fate.TAKEN)
 
@@ -167,7 +167,7 @@ class _Resources:
 
     def _replicas(self, resource: nodes.MapNode, kafka: nodes.MapNode) -> None:
         """Add the brokers of a cluster without pools."""
-        replicas, storage = kafka.entries.get("replicas"), kafka.entries.get("storage")
+        replicas, storage = given(kafka, "replicas"), given(kafka, "storage")
         if _is_enabled(resource, _POOLS) or replicas is None:
             for key, found in (("replicas", replicas), ("storage", storage)):
                 if found is not None:
@@ -188,7 +188,7 @@ class _Resources:
             facts["process.roles"] = ",".join(sorted(words(roles.value)))
             names = Entry(self._source.file, roles.key_mark.line, "spec.roles", facts["process.roles"])
             self._source.decide_entry(names, Fate.TAKEN)
-        if (replicas := spec.entries.get("replicas")) is None:
+        if (replicas := given(spec, "replicas")) is None:
             return
         count = self._source.number(replicas, 0, _SERVERS_MAX)
         self._source.decide("spec.replicas", replicas, Fate.TAKEN)
@@ -233,7 +233,7 @@ class _Resources:
         self._source.leave(spec, "spec.", ("topicName", "partitions", "replicas", "config"))
         numbers: dict[str, int | None] = {}
         for key, maximum in (("partitions", PARTITIONS_MAX), ("replicas", BROKERS_MAX)):
-            found = spec.entries.get(key)
+            found = given(spec, key)
             numbers[key] = None if found is None else self._source.number(found, 1, maximum)
             if found is not None:
                 self._source.decide(f"spec.{key}", found, Fate.TAKEN)

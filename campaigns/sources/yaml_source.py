@@ -57,6 +57,13 @@ class YamlSource:
             raise CampaignError([Problem(self.file, mark.line, mark.column, str(error))]) from None
 
 
+def given(parent: nodes.MapNode, key: str) -> nodes.MapEntry | None:
+    """Return a key of a mapping; None if it is missing or null."""
+    found = parent.entries.get(key)
+    is_null = found is not None and isinstance(found.value, nodes.Scalar) and found.value.is_null()
+    return None if is_null else found
+
+
 def section(parent: nodes.Node, *path: str) -> nodes.MapNode:
     """Return the mapping at a path; an empty one if there is none."""
     for key in path:

@@ -151,6 +151,16 @@ def test_a_value_that_kafka_or_the_model_refuses_has_its_file_and_line(line: str
     assert len(str(problem)) < 250
 
 
+def test_a_value_that_kafka_refuses_is_said_so_even_if_the_model_lacks_the_setting() -> None:
+    text = "node.id=1\nnum.partitions=0\nnum.recovery.threads.per.data.dir=x\ndelete.topic.enable=yes\nsecurity.inter.broker.protocol=NONE\nmax.connections=1\n"
+    notes = {line.entry.name: line.note for line in import_texts([("s", text)]).lines}
+    assert notes["num.partitions"] == "Kafka 4.3 refuses the value: at least 1"
+    assert notes["num.recovery.threads.per.data.dir"] == "Kafka 4.3 refuses the value: expected a number"
+    assert notes["delete.topic.enable"] == "Kafka 4.3 refuses the value: expected true or false"
+    assert "expected one of PLAINTEXT" in notes["security.inter.broker.protocol"]
+    assert notes["max.connections"] == "connections that a broker refuses"
+
+
 def test_numbers_are_read_as_java_reads_them() -> None:
     imported = import_texts([("s", "node.id=007\nmin.insync.replicas=+2\nlog.retention.hours=-1\n")])
     plan = plan_on(imported)
