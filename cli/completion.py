@@ -22,14 +22,12 @@ _FILE_MAX_BYTES: Final = 1_000_000
 
 
 def campaigns(incomplete: str) -> list[str]:
-    """Return the names of library campaigns, and the paths of campaign files and folders."""
-    return _starting_with(incomplete, [*sorted(_library()), *_paths(incomplete)])
+    """Return the names of campaigns that ship, and the paths of campaign files and folders."""
+    return _starting_with(incomplete, [*sorted(_shipped()), *_paths(incomplete)])
 
 
 def fault_models(incomplete: str) -> list[str]:
-    from harrow.campaigns.language.library_index import fault_model_names
-
-    return _starting_with(incomplete, fault_model_names())
+    return _starting_with(incomplete, sorted(_campaigns_in("fault_models")))
 
 
 def variants(ctx: typer.Context, incomplete: str) -> list[str]:
@@ -39,10 +37,10 @@ def variants(ctx: typer.Context, incomplete: str) -> list[str]:
     for parameter in ("campaigns", "campaign", "added"):
         value = ctx.params.get(parameter) or ()
         words += [value] if isinstance(value, str) else value
-    library = _library()
+    shipped = _shipped()
     names = [_BASE]
     for word in words:
-        names += _variants_of(library.get(word, Path(word)))
+        names += _variants_of(shipped.get(word, Path(word)))
     return _starting_with(incomplete, dict.fromkeys(names))
 
 
@@ -78,7 +76,7 @@ def names(incomplete: str) -> list[str]:
         *(RELEASES, [LATEST_RELEASE], SWITCHES, MUTANTS, setting_names(), TERMS, tickets()),
     )
     everything = [name for catalogue in catalogues for name in catalogue]
-    return _starting_with(incomplete, dict.fromkeys([*everything, *sorted(_library())]))
+    return _starting_with(incomplete, dict.fromkeys([*everything, *sorted(_shipped())]))
 
 
 def runs(ctx: typer.Context, incomplete: str) -> list[str]:
@@ -93,10 +91,15 @@ def _starting_with(incomplete: str, candidates: Iterable[str]) -> list[str]:
     return [name for name in candidates if name.startswith(incomplete)]
 
 
-def _library() -> dict[str, Path]:
+def _shipped() -> dict[str, Path]:
+    """Return the campaigns of the library and the fault models, by name."""
+    return {**_campaigns_in("library"), **_campaigns_in("fault_models")}
+
+
+def _campaigns_in(name: str) -> dict[str, Path]:
     import harrow.campaigns as room
 
-    folder = Path(str(room.__file__)).parent / "library"
+    folder = Path(str(room.__file__)).parent / name
     return {path.stem: path for path in _entries(folder) if path.suffix in SUFFIXES}
 
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 from docs.event_tables import event_table
 from docs.fault_tables import fault_tables, target_table
 from docs.glossary_tables import term_table, ticket_table
-from docs.library_tables import library_table
+from docs.library_tables import fault_model_table, library_table
 from docs.promise_tables import anomaly_table, no_remedy_table, promise_table
 from docs.schema_tables import key_tables
 from docs.source_tables import behaviour_table, source_table
@@ -57,6 +57,7 @@ TABLES = {
     "events": event_table,
     "faults": fault_tables,
     "fault_targets": target_table,
+    "fault_models": fault_model_table,
     "keys": key_tables,
     "library": library_table,
     "mutants": mutant_table,

@@ -5,7 +5,7 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from typing import Final
 
-from harrow.campaigns.language.library_index import library_names, resolve
+from harrow.campaigns.language.library_index import fault_model_names, library_names, resolve
 from harrow.campaigns.language.loader import load_campaign
 from harrow.campaigns.language.plan import Plan
 from harrow.campaigns.run.runner import run_plan
@@ -97,6 +97,15 @@ WHY: Final[dict[str, str]] = {
     ),
 }
 """Why a campaign ends differently from its expectation on one of the releases."""
+
+
+def fault_model_table() -> str:
+    """Return the fault models: the name of each, its title, and what happens."""
+    rows = ["| fault model | title | what happens |", "|---|---|---|"]
+    for name in fault_model_names():
+        plan = load_campaign(resolve(name)[0]).plans[0]
+        rows.append(f"| `{name}` | {plan.title} | {' '.join(plan.description.split())} |")
+    return "\n".join(rows)
 
 
 def library_table() -> str:

@@ -3,7 +3,8 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from harrow.campaigns.assess.tally import FATES, ModelTally, PermittedDamage
+from harrow.campaigns.assess.tally import ModelTally, PermittedDamage
+from harrow.campaigns.assess.trials import FATES
 from harrow.campaigns.language.literals import LiteralError, duration, duration_text, whole_number
 from harrow.campaigns.language.spelling import counted, quoted, suggestion
 from harrow.campaigns.language.units import milliseconds

@@ -4,15 +4,11 @@ from collections import Counter
 from functools import cached_property
 
 from harrow.campaigns.assess.fault_model import FaultModel
-from harrow.campaigns.assess.trials import FaultTrial
+from harrow.campaigns.assess.trials import FATES, FaultTrial
 from harrow.campaigns.record.report import reproduce_command
 from harrow.checks.finding import HELD, INCONCLUSIVE, PERMITTED, VIOLATED, worst
-from harrow.checks.rule import DOUBLED, LOST, REORDERED
 from harrow.checks.service.levels import percentile
 from harrow.cluster_model.lazy_dataclass import dataclass
-
-FATES = (LOST, DOUBLED, REORDERED)
-"""What can happen to a record, the worst first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +50,9 @@ class ModelTally:
         """Why the cluster was not tried; empty if it was."""
         if self.model.plan is None:
             return self.model.unfit
-        return "" if self.conclusive or not self.trials else self.usual_reason()
+        if not self.trials:
+            return "no run finished"
+        return "" if self.conclusive else self.usual_reason()
 
     def usual_reason(self) -> str:
         """Return the most frequent reason why a trial is inconclusive."""

@@ -2,19 +2,29 @@
 
 from collections import Counter
 from collections.abc import Generator, Iterable, Iterator, Mapping
+from typing import Final
 
 from harrow.campaigns.assess.fault_model import FaultModel
 from harrow.campaigns.language.plan import Plan
 from harrow.campaigns.run.run_result import RunResult
-from harrow.campaigns.run.runner import run_plan
+from harrow.campaigns.run.runner import collector_off, run_plan
 from harrow.campaigns.run.workers.parallel_runs import each_by
 from harrow.campaigns.run.workers.workers import Run, Workers
 from harrow.checks.finding import INCONCLUSIVE
+from harrow.checks.rule import DOUBLED, LOST, REORDERED
 from harrow.checks.rules.catalogue import RULES
 from harrow.cluster_model.lazy_dataclass import dataclass
 
+FATES: Final = (LOST, DOUBLED, REORDERED)
+"""What can happen to a record, the worst first."""
+
 Damage = Mapping[str, Mapping[str | None, int]]
 """How many records were lost, for example, by the setting that permits it; None if none does."""
+
+DAMAGING: Final = {
+    name: fate for name, rule in RULES.items() if (fate := rule.fate or rule.fate_for_readers) in FATES
+}
+"""The rules whose findings are about damaged records, each with the fate of these records."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,14 +60,15 @@ class FaultTrial:
 
 def tried(plan: Plan, seed: int, workers: Workers) -> FaultTrial:
     """Run a fault model once."""
-    return trial_of(run_plan(plan, seed, check=workers.check))
+    with collector_off():
+        return trial_of(run_plan(plan, seed, check=workers.check, measured=True))
 
 
 def trial_of(result: RunResult) -> FaultTrial:
     damage: dict[str, Counter[str | None]] = {}
-    for name, judged in result.verdict.rules.items():
-        fate = RULES[name].fate or RULES[name].fate_for_readers
-        for finding in judged.findings if fate else ():
+    for name, fate in DAMAGING.items():
+        judged = result.verdict.rules.get(name)
+        for finding in () if judged is None else judged.findings:
             damage.setdefault(fate, Counter())[finding.permitted_by] += 1
     levels = result.measured
     latency = levels.total.ack_latency

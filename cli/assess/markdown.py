@@ -3,7 +3,8 @@
 from collections.abc import Iterable, Iterator
 
 from harrow.campaigns.assess.assessment import Assessment, runs_text
-from harrow.campaigns.assess.tally import FATES, ModelTally
+from harrow.campaigns.assess.tally import ModelTally
+from harrow.campaigns.assess.trials import FATES
 from harrow.campaigns.language.units import rough_duration_text
 from harrow.campaigns.record import markdown
 from harrow.checks.finding import HELD

@@ -7,7 +7,8 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 
 from harrow.campaigns.assess.assessment import Assessment, runs_text
-from harrow.campaigns.assess.tally import FATES, ModelTally
+from harrow.campaigns.assess.tally import ModelTally
+from harrow.campaigns.assess.trials import FATES
 from harrow.campaigns.language.spelling import counted
 from harrow.campaigns.language.units import rough_duration_text
 from harrow.checks.finding import HELD, INCONCLUSIVE, PERMITTED, SKIPPED, VIOLATED

@@ -1,11 +1,11 @@
 """Opens the worst run of a fault model: its story, and the replicas at its end."""
 
 import shlex
-from typing import Final
 
 from rich.console import Console
 
 from harrow.campaigns.assess.tally import ModelTally
+from harrow.campaigns.assess.trials import DAMAGING
 from harrow.campaigns.language.library_index import resolve
 from harrow.campaigns.language.loader import load_campaign
 from harrow.campaigns.record.campaign_copy import campaign_copy
@@ -18,13 +18,11 @@ from harrow.cli.commands.run_tally import FinishedRun
 from harrow.cli.console import show, unbroken
 from harrow.cli.render.diff import show_run_diff
 from harrow.cli.render.layout import DIM, STYLES, indented, marks
-from harrow.cli.render.story import whole_story
+from harrow.cli.render.story import chosen_story, whole_story
 from harrow.cli.requests.assess import AssessRequest
 from harrow.cli.session import Refusal
 from harrow.cli.text import Text
 from harrow.cli.worker_processes import workers_of
-
-_PARTITIONS_SHOWN: Final = 3
 
 
 def show_worst_run(console: Console, request: AssessRequest, tally: ModelTally) -> None:
@@ -44,6 +42,7 @@ def show_worst_run(console: Console, request: AssessRequest, tally: ModelTally) 
     reproduce = tally.reproduce(trial)
     text = campaign_copy(campaign, model.plan, trial.seed, model.overrides)
     folder = write_run(request.results, result, run_as_mapping(result, reproduce), text)
+    run = FinishedRun(result=result, reproduce=reproduce, file=path, folder=folder)
     status = result.verdict.status
     heading = f"{marks(console)[status]} {status}"
     show(
@@ -51,15 +50,16 @@ def show_worst_run(console: Console, request: AssessRequest, tally: ModelTally) 
         Text.assemble((model.title, "bold"), "  ", (heading, STYLES[status])),
         indented(model.description.strip(), 2, DIM),
         unbroken(Text(f"  {reproduce}")),
-        *whole_story(FinishedRun(result=result, reproduce=reproduce, file=path, folder=folder)),
+        *(whole_story(run) if request.verbose else chosen_story(run, DAMAGING)),
     )
-    places = [finding.partition for rule in result.verdict.rules.values() for finding in rule.findings]
-    partitions = list(dict.fromkeys(filter(None, places)))[:_PARTITIONS_SHOWN]
+    places = [finding.partition for name in DAMAGING for finding in result.verdict.rules[name].findings]
+    partitions = list(dict.fromkeys(filter(None, places)))
     if partitions:
+        # One partition fills a screen. `harrow diff` shows the others.
         show(console, Text())
         show_run_diff(
             console,
-            diff_run(read_run(folder), DiffMoment(), partitions),
+            diff_run(read_run(folder), DiffMoment(), partitions[:1]),
             shlex.quote(str(folder)),
             only_different=True,
         )

@@ -9,6 +9,7 @@ from rich.console import Console
 
 from harrow.campaigns.assess.assessment import Assessment, Limit, parse_limit
 from harrow.campaigns.assess.fault_model import FaultModel, fault_models
+from harrow.campaigns.assess.few_topics import few_topics
 from harrow.campaigns.assess.tally import ModelTally
 from harrow.campaigns.assess.trials import FaultTrial, trials
 from harrow.campaigns.language.literals import LiteralError
@@ -22,7 +23,7 @@ from harrow.cli.interrupts import Interrupts
 from harrow.cli.options import refuse
 from harrow.cli.progress import ProgressLine
 from harrow.cli.requests.assess import AssessRequest
-from harrow.cli.session import CI_FORMATS, JSON, data, junit_file, write_json, write_suites
+from harrow.cli.session import CI_FORMATS, JSON, data, junit_file, note, write_json, write_suites
 from harrow.cli.worker_processes import workers_of
 
 if TYPE_CHECKING:
@@ -33,6 +34,10 @@ def session(request: AssessRequest) -> int:
     limits = _limits(request.limits or ())
     cluster = cluster_file(request, request.sources, request.results)
     overrides = (f"{CLUSTER_OPTION}={cluster}", *(request.overrides or ()))
+    few = few_topics(overrides)
+    if few is not None:
+        note(request, str(few))
+        overrides = (*overrides, few.option)
     models = fault_models(request.fault_models or (), overrides)
     if request.shown is not None:
         other = request.output_format if request.output_format != "table" else None

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from harrow.campaigns.clients.clients import CLIENTS
 from harrow.campaigns.language.glossary import TERMS, term_of
-from harrow.campaigns.language.library_index import library_names, resolve
+from harrow.campaigns.language.library_index import library_names, resolve, shipped_names
 from harrow.campaigns.language.literals import LATEST_RELEASE, field_text
 from harrow.campaigns.language.tickets import campaigns_about, tickets
 from harrow.campaigns.language.units import value_text
@@ -130,7 +130,7 @@ def explain(name: str) -> list[CatalogueEntry]:
     extended = {_BEHAVIOUR: _with_advised_run, _TICKET: _with_campaigns}
     matches = [extended[entry.kind](entry) if entry.kind in extended else entry for entry in matches]
     matches.sort(key=lambda entry: entry.kind != _TERM)
-    return [*matches, *_campaigns(name for name in library_names() if name.lower() == wanted)]
+    return [*matches, *_campaigns(name for name in shipped_names() if name.lower() == wanted)]
 
 
 def _with_advised_run(behaviour: CatalogueEntry) -> CatalogueEntry:
@@ -141,7 +141,7 @@ def _with_advised_run(behaviour: CatalogueEntry) -> CatalogueEntry:
 
 def all_names() -> list[str]:
     names = [entry.name for entry in _entries_without_files()]
-    return list(dict.fromkeys((*names, *INVARIANTS, LATEST_RELEASE, *library_names())))
+    return list(dict.fromkeys((*names, *INVARIANTS, LATEST_RELEASE, *shipped_names())))
 
 
 def _entries_without_files() -> Iterator[CatalogueEntry]:

@@ -1,6 +1,6 @@
 """Renders the story of one run for people: findings with causes, and missed expectations."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from itertools import groupby
 from typing import Final
 
@@ -48,6 +48,18 @@ def short_story(run: FinishedRun) -> Iterator[RenderableType]:
     if run.result.drawn:
         drawn = ", ".join(f"{name}={value}" for name, value in run.result.drawn)
         yield indented(Text.assemble(("drawn     ", DIM), drawn))
+    yield from _commands_and_files(run)
+
+
+def chosen_story(run: FinishedRun, rules: Collection[str]) -> Iterator[RenderableType]:
+    """Yield a story for each broken promise and each anomaly of *rules*, and the service levels."""
+    for anomaly in anomalies(run.result):
+        if anomaly.permitted_by is None or anomaly.rule in rules:
+            yield from _findings(anomaly, shown_max=1, everything=False)
+    yield from _missed_and_undecided(run)
+    for part in service_lines(run.result.service):
+        yield indented(part)
+    yield Text()
     yield from _commands_and_files(run)
 
 

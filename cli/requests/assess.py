@@ -53,3 +53,4 @@ class AssessRequest(WrittenRequest):
     ] = options.DEFAULT_RESULTS
     output_format: Annotated[options.SweepFormat, options.FORMAT] = "table"
     junit: options.Junit = None
+    verbose: options.Verbose = False

@@ -2,9 +2,13 @@
 
 from pathlib import Path
 
+import pytest
+
 from harrow.campaigns.assess.fault_model import FaultModel, fault_models
 from harrow.campaigns.assess.tally import ModelTally
-from harrow.campaigns.assess.trials import trials
+from harrow.campaigns.assess.trials import trials, tried
+from harrow.campaigns.language.library_index import fault_model_names, resolve
+from harrow.campaigns.language.loader import load_campaign
 from harrow.campaigns.run.workers.workers import Workers
 from harrow.checks.finding import HELD, PERMITTED
 from harrow.checks.promise import DISK_FAILURE
@@ -47,3 +51,11 @@ def test_a_trial_without_a_strike_proves_nothing(tmp_path: Path) -> None:
     tally = tally_of(model, 2, Workers())
     assert (tally.conclusive, tally.inconclusive) == ((), 2)
     assert "did not strike" in tally.not_tried
+
+
+@pytest.mark.parametrize("name", fault_model_names())
+def test_every_fault_model_strikes_a_cluster_that_has_what_it_needs(name: str) -> None:
+    plan = load_campaign(resolve(name)[0]).plans[0]
+    trial = tried(plan, 0, Workers())
+    assert trial.is_conclusive, trial.reasons
+    assert trial.acked > 0

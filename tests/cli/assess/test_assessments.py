@@ -1,6 +1,7 @@
 """An assessment reads the same on a terminal, in Markdown, on a page, and for CI systems."""
 
 import json
+import re
 from io import StringIO
 
 import pytest
@@ -9,7 +10,9 @@ from harrow.campaigns.assess.assessment import Assessment, parse_limit
 from harrow.campaigns.assess.fault_model import FaultModel
 from harrow.campaigns.assess.tally import ModelTally
 from harrow.campaigns.assess.trials import Damage, FaultTrial
+from harrow.campaigns.language.library_index import fault_model_names, resolve
 from harrow.campaigns.language.literals import LiteralError
+from harrow.campaigns.language.loader import load_campaign
 from harrow.campaigns.language.plan import Plan
 from harrow.checks.finding import HELD, INCONCLUSIVE, PERMITTED, VIOLATED
 from harrow.checks.rule import DOUBLED, LOST
@@ -20,6 +23,7 @@ from harrow.cli.assess.screen import show_assessment
 from harrow.cli.ci.suite import Status
 from harrow.cli.console import data_console, plain_text
 from harrow.cluster_model.topology import BrokerSpec, ClusterSpec
+from tests.plain_environment import ROOT
 
 PLAN = Plan(campaign="any", cluster=ClusterSpec(brokers=(BrokerSpec(id=0),), topics=()))
 SECOND = 1_000_000
@@ -197,3 +201,11 @@ def test_a_hostile_title_or_setting_stays_text_in_every_format() -> None:
     assert "\x1b" not in plain_text(
         *(case.message for suite in assessment_suites(assessment) for case in suite.cases)
     )
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/how-to/what-do-my-settings-survive.md"])
+def test_the_table_on_a_page_has_a_row_for_each_fault_model(page: str) -> None:
+    titles = {load_campaign(resolve(name)[0]).plans[0].title for name in fault_model_names()}
+    rows = re.findall(r"^[✓~✗]  (\S(?:\S| (?! ))*)", (ROOT / page).read_text(encoding="utf-8"), re.MULTILINE)
+    assert set(rows) == titles
+    assert f"{len(titles)}" == "16", "the pages say sixteen fault models"
