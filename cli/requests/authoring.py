@@ -74,7 +74,7 @@ class ValidateRequest(OnCluster):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchemaRequest(CommandRequest):
-    """Print the JSON Schema of campaign files or cluster files, for editors.
+    """Print the JSON Schema of campaigns or clusters, for editors.
 
     The first line of a file that `harrow new` or `harrow import` writes links to the schema of the
     latest harrow release. The YAML language server of an editor downloads it from there. Without a
