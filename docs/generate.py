@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from docs.axis_tables import axis_table, harm_table
 from docs.event_tables import event_table
 from docs.fault_tables import fault_tables, target_table
 from docs.glossary_tables import term_table, ticket_table
@@ -52,12 +53,14 @@ def _type_text(kind: pa.DataType) -> str:
 
 TABLES = {
     "anomalies": anomaly_table,
+    "axes": axis_table,
     "behaviours": behaviour_table,
     "columns": column_table,
     "events": event_table,
     "faults": fault_tables,
     "fault_targets": target_table,
     "fault_models": fault_model_table,
+    "harms": harm_table,
     "keys": key_tables,
     "library": library_table,
     "mutants": mutant_table,

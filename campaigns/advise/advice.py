@@ -55,13 +55,14 @@ class Settings:
     """A point of the lattice in words, and what its trials showed.
 
     ``lines`` are the changes to the user's files, ``options`` the same as arguments of ``--set``.
-    ``permitted_by`` is the setting that permits harm whatever happens.
+    ``permitted_by`` is the setting that permits harm whatever happens. ``costs`` is None if they
+    were not compared.
     """
 
     values: tuple[tuple[str, str], ...]
     lines: tuple[Line, ...]
     options: tuple[str, ...]
-    costs: Costs
+    costs: Costs | None
     evidence: tuple[Evidence, ...]
     refuted_by: Refutation | None = None
     permitted_by: str | None = None
@@ -176,14 +177,15 @@ class _Answer:
     def advice(self, chosen: Point | None) -> Advice:
         cheaper: tuple[Cheaper, ...] = ()
         strongest = None
+        self.search.measure(self.lattice.own)
         if chosen is None:
-            strongest = self._settings(self.search.strongest())
+            strongest = self._settings(self.search.strongest(), compared=False)
         else:
             cheaper = tuple(
                 Cheaper(
                     axis=self.lattice.axes[axis].name,
                     value=self.lattice.level(point, axis).text(),
-                    settings=self._settings(point),
+                    settings=self._settings(point, compared=point not in self.search.refuted),
                 )
                 for axis, point in self.search.steps_down(chosen)
             )
@@ -204,7 +206,7 @@ class _Answer:
             runs=self.search.runs,
         )
 
-    def _settings(self, point: Point) -> Settings:
+    def _settings(self, point: Point, *, compared: bool = True) -> Settings:
         plan, tally = self.plans[0], self.search.tally(point)
         counter = self.search.refuted.get(point)
         chosen = self.lattice.chosen(point)
@@ -217,7 +219,7 @@ class _Answer:
                 line for n in self.lattice.changes(point) for line in self.lattice.axes[n].lines(plan, chosen)
             ),
             options=self.lattice.options(point, plan),
-            costs=self.search.costs(point),
+            costs=self.search.costs(point) if compared else None,
             evidence=tuple(
                 Evidence(
                     title=model.title,
@@ -250,12 +252,7 @@ def _settings(settings: Settings) -> dict[str, Any]:
         "changes": [
             {"place": line.place, "before": line.before or None, "line": line.text} for line in settings.lines
         ],
-        "costs": {
-            "copies": None if settings.costs.copies is None else settings.costs.copies / 1_000,
-            "ack_p50_us": settings.costs.ack_p50_us,
-            "ack_p99_us": settings.costs.ack_p99_us,
-            "outage_us": settings.costs.outage_us,
-        },
+        "costs": None if settings.costs is None else _costs(settings.costs),
         "permitted_by": settings.permitted_by,
         "trials": [
             {"survive": each.title, "runs": each.tried, "counted": each.counted, "bound": each.bound}
@@ -272,4 +269,13 @@ def _settings(settings: Settings) -> dict[str, Any]:
             "what": refuted.harm.sentence,
             "reproduce": refuted.command,
         },
+    }
+
+
+def _costs(costs: Costs) -> dict[str, Any]:
+    return {
+        "copies": None if costs.copies is None else costs.copies / 1_000,
+        "ack_p50_us": costs.ack_p50_us,
+        "ack_p99_us": costs.ack_p99_us,
+        "outage_us": costs.outage_us,
     }

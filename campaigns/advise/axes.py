@@ -1,12 +1,14 @@
 """The axes of the lattice of settings that `harrow advise` searches, from cheap to dear values."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 from harrow.campaigns.advise.axis import Axis, Chosen, Line, client_line, producer_axis, topic_axis, topics_of
 from harrow.campaigns.advise.harm import DUPLICATED, FAILED, LOST, OUTAGE, REORDERED, UNCOMMITTED
 from harrow.campaigns.language.plan import Plan
 from harrow.campaigns.run.remedies import option_text
+from harrow.cluster_model.controller.assignment import topic_assignments
 from harrow.cluster_model.registry import Registry
 from harrow.cluster_model.settings import (
     CONSUMER,
@@ -29,6 +31,7 @@ from harrow.cluster_model.topology import (
     EXACTLY_ONCE,
     KRAFT,
     ApplicationSpec,
+    TopicSpec,
 )
 
 ACKS: Final = "acks"
@@ -84,11 +87,11 @@ def _replica_lines(plan: Plan, chosen: Chosen) -> Sequence[Line]:
     ]
 
 
-def _placement_lines(plan: Plan, _: Chosen) -> Sequence[Line]:
+def _placement_lines(plan: Plan, chosen: Chosen) -> Sequence[Line]:
     return [
         Line(
             place=f"topic {topic.name}",
-            text="replicas of each partition in different racks (kafka-reassign-partitions --generate)",
+            text=f"replicas {option_text(_rack_aware(plan, topic, chosen))} (kafka-reassign-partitions)",
             before=f"replicas {option_text(topic.assignment)}",
         )
         for _, topic in topics_of(plan)
@@ -97,18 +100,18 @@ def _placement_lines(plan: Plan, _: Chosen) -> Sequence[Line]:
 
 
 def _spread(plan: Plan, chosen: Chosen) -> Sequence[str]:
-    """Return options that let Kafka assign the replicas, which it spreads over the racks."""
-    options = []
-    for number, topic in topics_of(plan):
-        if topic.assignment:
-            factor = chosen.get(REPLICATION_FACTOR, len(topic.assignment[0]))
-            place = f"cluster.topics.{number}"
-            options += [
-                f"{place}.assignment=[]",
-                f"{place}.partitions={topic.partitions}",
-                f"{place}.replication_factor={factor}",
-            ]
-    return options
+    """Return options that assign replicas as Kafka does by itself, spread over the racks."""
+    return [
+        f"cluster.topics.{number}.assignment={option_text(_rack_aware(plan, topic, chosen))}"
+        for number, topic in topics_of(plan)
+        if topic.assignment
+    ]
+
+
+def _rack_aware(plan: Plan, topic: TopicSpec, chosen: Chosen) -> tuple[tuple[int, ...], ...]:
+    factor = int(chosen.get(REPLICATION_FACTOR, len(topic.assignment[0])))
+    spread = replace(topic, assignment=(), replication_factor=factor)
+    return topic_assignments(replace(plan.cluster, topics=(spread,)))[topic.name]
 
 
 def _has_racks(plan: Plan) -> bool:
@@ -188,8 +191,10 @@ _AXES: Final = (
         protects=(LOST, REORDERED),
         exposes=(OUTAGE, FAILED),
     ),
+    # Replicas also protect against faults that the user does not name, so none are taken away.
     Axis(
         name=REPLICATION_FACTOR,
+        only_dearer=True,
         meaning="More brokers keep a copy of each record.",
         values=(2, 3, 4),
         cost="storage",

@@ -64,7 +64,8 @@ class Axis:
     ``values`` are the values to try, cheap to dear, and ``rank`` orders all values like that.
     ``own`` returns the values that a plan has now, ``options`` the options (``--set``) that give it
     a point's value, and ``lines`` what a user of Kafka writes or types for that. ``most`` is the
-    dearest value that a cluster can have. ``since`` is the first release with the setting.
+    dearest value that a cluster can have. If an axis is ``only_dearer``, no value below the user's
+    is tried. ``since`` is the first release with the setting.
     """
 
     name: str
@@ -80,6 +81,7 @@ class Axis:
     rank: Callable[[Value], int]
     most: Callable[[Plan], Value | None] = lambda _: None
     applies: Callable[[Plan], bool] = lambda _: True
+    only_dearer: bool = False
 
     def levels(self, plans: Sequence[Plan]) -> tuple[Level, ...]:
         """Return the levels on the cluster of these plans, cheap to dear; none if it has none."""
@@ -92,7 +94,9 @@ class Axis:
         levels += [
             Level(values=(value,))
             for value in self.values
-            if own != (value,) and all(self.rank(value) <= self.rank(limit) for limit in limits)
+            if own != (value,)
+            and all(self.rank(value) <= self.rank(limit) for limit in limits)
+            and not (self.only_dearer and self.rank(value) < self.rank(own[-1]))
         ]
         return tuple(sorted(levels, key=lambda level: (self.rank(level.values[0]), len(level.values))))
 
@@ -177,8 +181,8 @@ def producer_axis(
 def _ranked(values: Sequence[Value]) -> Callable[[Value], int]:
     """Return the order of *values*, which are given from cheap to dear, and of other numbers."""
     numbers = [value for value in values if isinstance(value, int) and not isinstance(value, bool)]
-    if len(numbers) == len(values) and len(values) > 1:
-        return _increasing if numbers[0] < numbers[-1] else _decreasing
+    if len(numbers) == len(values):
+        return _increasing if numbers[0] <= numbers[-1] else _decreasing
     return values.index
 
 

@@ -10,7 +10,7 @@ from harrow.campaigns.language.plan import Plan
 from harrow.campaigns.language.spelling import counted
 from harrow.campaigns.record.report import anomalies
 from harrow.campaigns.run.run_result import RunResult
-from harrow.checks import promise
+from harrow.checks import promise, rule
 from harrow.checks.rules.catalogue import RULES
 from harrow.checks.stated_settings import StatedSettings
 from harrow.cluster_model.lazy_dataclass import dataclass
@@ -23,20 +23,23 @@ UNCOMMITTED: Final = "uncommitted"
 FAILED: Final = "failed"
 OUTAGE: Final = "outage"
 KINDS: Final[Mapping[str, str]] = {
-    LOST: "An acknowledged record is gone, or a part of a committed transaction.",
+    LOST: "An acknowledged record, or the effect of one, is gone.",
     REORDERED: "A record stands before one that its producer sent earlier.",
     DUPLICATED: "A record, or the effect of one, is there twice.",
-    UNCOMMITTED: "A consumer receives a record of an open or aborted transaction.",
+    UNCOMMITTED: "A consumer receives a record of an open or aborted transaction, or only a part of a committed one.",
     FAILED: "A send ends without an acknowledgement.",
     OUTAGE: "A partition acknowledges nothing for too long while a producer sends to it.",
 }
 """What each kind of harm is, worst first."""
 
+_FATES: Final[Mapping[str, str]] = {LOST: rule.LOST, REORDERED: rule.REORDERED, DUPLICATED: rule.DOUBLED}
+
 RULES_OF_HARM: Final[Mapping[str, tuple[str, ...]]] = {
-    LOST: (promise.LOST_WRITE, promise.LOST_EFFECT, promise.TORN_TRANSACTION),
-    REORDERED: (promise.NONMONOTONIC_SEND, promise.INT_NONMONOTONIC_SEND),
-    DUPLICATED: (promise.DUPLICATE, promise.DOUBLED_EFFECT),
-    UNCOMMITTED: (promise.G1A, promise.PRECOMMITTED_READ),
+    **{
+        kind: tuple(name for name, each in RULES.items() if fate in (each.fate, each.fate_for_readers))
+        for kind, fate in _FATES.items()
+    },
+    UNCOMMITTED: (promise.G1A, promise.PRECOMMITTED_READ, promise.TORN_TRANSACTION),
     FAILED: (),
 }
 """The harm that settings can be asked to prevent, each with the rules that find it."""
@@ -83,8 +86,8 @@ class Needs:
         What only some faults can do, such as a loss of power, is left to the trials.
         """
         for stated in _stated_settings(plan):
-            for rule in (rule for kind in self.never for rule in RULES_OF_HARM.get(kind, ())):
-                setting = RULES[rule].promise.permission(stated)
+            for name in (name for kind in self.never for name in RULES_OF_HARM.get(kind, ())):
+                setting = RULES[name].promise.permission(stated)
                 if setting is not None:
                     return setting
         return None

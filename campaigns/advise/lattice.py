@@ -77,6 +77,19 @@ class Lattice:
         """Return the axes on which a point differs from the user's settings."""
         return tuple(n for n, (place, own) in enumerate(zip(point, self.own, strict=True)) if place != own)
 
+    def change(self, point: Point) -> tuple[int, int, int, Point]:
+        """Return the size of a point's change: settings, those that cost something, steps."""
+        changed = self.changes(point)
+        priced = sum(self.axes[n].cost != "none" and point[n] > self.own[n] for n in changed)
+        return len(changed), priced, sum(abs(point[n] - self.own[n]) for n in changed), point
+
+    def nearer(self, point: Point) -> Iterator[Point]:
+        """Yield points that on one axis are nearer to the user's settings, nearest first."""
+        for number in self.changes(point):
+            own, place = self.own[number], point[number]
+            for other in range(own, place, 1 if place > own else -1):
+                yield self.moved(point, number, other)
+
     def level(self, point: Point, number: int) -> Level:
         return self.levels[number][point[number]]
 

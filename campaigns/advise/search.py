@@ -19,19 +19,25 @@ Other cores run the next trials meanwhile. The search uses them in order, so tha
 not depend on the number of cores.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from typing import Final
 
 from harrow.campaigns.advise.harm import Harm, Needs
 from harrow.campaigns.advise.lattice import Lattice, Point
-from harrow.campaigns.advise.trial import Costs, Tally, Trial, run_trial
+from harrow.campaigns.advise.trial import Costs, Tally, Trial, run_trial, without_faults
 from harrow.campaigns.language.plan import Plan
 from harrow.campaigns.run.workers.workers import Run, RunOne, Workers
 from harrow.cluster_model.lazy_dataclass import dataclass
 
 _EQUAL: Final = 10
 """Costs are equal if they differ by less than one part in ten."""
+
+_CALM_SEEDS: Final = range(2)
+"""The seeds of the runs without faults, which measure what acks cost."""
+
+_Key = tuple[int, int]
+"""The place of a fault model, and a seed."""
 
 PlanAt = Callable[[int, Point], Plan | None]
 """Returns the plan of a fault model at a point; None if Kafka refuses the point's settings."""
@@ -83,7 +89,7 @@ class Search:
         self._plans: dict[tuple[int, Point], Plan | None] = {}
         self._points = lattice.points()
         self._ruled_out: list[tuple[Point, str]] = []
-        self._travelling: list[tuple[int, int]] = []
+        self._travelling: list[_Key] = []
 
     def run(self) -> Point | None:
         """Return the cheapest point that survives, None if none does."""
@@ -100,7 +106,7 @@ class Search:
                 continue
             if not survivors:
                 return None
-            chosen = self._with_fewer_changes(self._cheapest(survivors))
+            chosen = self._with_smaller_change(self._cheapest(survivors))
             if chosen not in survivors:
                 survivors.append(chosen)
             if not self._survives(chosen, self.seeds):
@@ -129,7 +135,17 @@ class Search:
                     yield number, other
 
     def costs(self, point: Point) -> Costs:
-        return self.tally(point).costs(self.screening)
+        """Return the costs of a point, after a few runs without faults."""
+        tally = self.tally(point)
+        if not tally.calm:
+            tally.calm = [self._run(run) for run in self._calm_runs(point)]
+        return tally.costs(self.screening)
+
+    def measure(self, point: Point) -> None:
+        """Try a point as often as others before their costs are compared, even if it is refuted."""
+        keys = [key for key in self._trials_of(point, self.screening) if key[1] in self.screening]
+        for key, trial in self._tried(point, keys):
+            self._note(point, key, trial)
 
     def tally(self, point: Point) -> Tally:
         return self.tallies.setdefault(point, Tally())
@@ -171,16 +187,15 @@ class Search:
         for number in range(len(next(iter(costs.values())))):
             least = min(costs[point][number] for point in left)
             left = [point for point in left if not _is_more(costs[point][number], least)]
-        return min(left, key=lambda point: (len(self.lattice.changes(point)), point))
+        return min(left, key=self.lattice.change)
 
-    def _with_fewer_changes(self, point: Point) -> Point:
-        """Return a point with fewer settings changed, if one survives and costs no more."""
-        for axis in self.lattice.changes(point):
-            other = self.lattice.moved(point, axis, self.lattice.own[axis])
+    def _with_smaller_change(self, point: Point) -> Point:
+        """Return a point that changes less, if one survives and costs no more."""
+        for other in self.lattice.nearer(point):
             if self._is_candidate(other) and self._survives(other, self.screening):
                 mine, theirs = self.costs(point).in_order(), self.costs(other).in_order()
                 if not any(_is_more(their, my) for my, their in zip(mine, theirs, strict=True)):
-                    return self._with_fewer_changes(other)
+                    return self._with_smaller_change(other)
         return point
 
     def _cheaper_survivor(self, point: Point) -> Point | None:
@@ -213,36 +228,49 @@ class Search:
         self._generalise(point, counter)
         return False
 
-    def _trials_of(self, point: Point, seeds: range) -> Iterator[tuple[int, int]]:
+    def _trials_of(self, point: Point, seeds: range) -> Iterator[_Key]:
         """Yield the models and seeds that a point was not tried with yet, travellers first."""
         done = self.tally(point).trials
-        seen: set[tuple[int, int]] = set()
+        seen: set[_Key] = set()
         for key in (*self._travelling, *((model, seed) for seed in seeds for model in self._models)):
             if key not in done and key not in seen:
                 seen.add(key)
                 yield key
 
-    def _first_refuting(self, point: Point, keys: Iterable[tuple[int, int]]) -> CounterExample | None:
-        def run_of(key: tuple[int, int]) -> Run | None:
+    def _first_refuting(self, point: Point, keys: Iterable[_Key]) -> CounterExample | None:
+        with closing(self._tried(point, keys)) as tried:
+            for key, trial in tried:
+                self._note(point, key, trial)
+                harm = None if trial.why_not else self.needs.first_harm(trial.harms, trial.run.outage_us)
+                if harm is not None:
+                    self._travelling = [key, *(other for other in self._travelling if other != key)]
+                    return CounterExample(model=key[0], seed=key[1], harm=harm)
+        return None
+
+    def _tried(self, point: Point, keys: Iterable[_Key]) -> Generator[tuple[_Key, Trial]]:
+        def run_of(key: _Key) -> Run | None:
             plan = self._plan(key[0], point)
             return None if plan is None else (plan, key[1])
 
         with closing(self._workers.ahead(self._run_one, keys, run_of)) as begun:
             for key, run in begun:
                 assert run is not None, "the point is possible"
-                counter = self._judged(point, key, run.result())
-                if counter is not None:
-                    self._travelling = [key, *(other for other in self._travelling if other != key)]
-                    return counter
-        return None
+                yield key, run.result()
 
-    def _judged(self, point: Point, key: tuple[int, int], trial: Trial) -> CounterExample | None:
-        """Note a trial, and return the counter-example that it is, None if it is none."""
+    def _calm_runs(self, point: Point) -> Iterator[Run]:
+        plans = [self._plan(model, point) for model in self._models]
+        for plan in (without_faults(plan) for plan in plans if plan is not None):
+            yield from ((plan, seed) for seed in _CALM_SEEDS)
+
+    def _run(self, run: Run) -> Trial:
+        self.runs += 1
+        self._on_run(self.runs)
+        return self._run_one(*run, self._workers)
+
+    def _note(self, point: Point, key: _Key, trial: Trial) -> None:
         self.runs += 1
         self.tally(point).trials[key] = trial
         self._on_run(self.runs)
-        harm = None if trial.why_not else self.needs.first_harm(trial.harms, trial.run.outage_us)
-        return None if harm is None else CounterExample(model=key[0], seed=key[1], harm=harm)
 
     def _generalise(self, point: Point, counter: CounterExample) -> None:
         """Find the safest point that the same run refutes, and rule out all that are no safer."""

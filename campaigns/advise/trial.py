@@ -1,6 +1,7 @@
 """Runs fault models at points of the lattice, and sums up what the runs showed."""
 
-from dataclasses import field
+from collections.abc import Iterable
+from dataclasses import field, replace
 from statistics import median_low
 
 from harrow.campaigns.advise.harm import Harm, harms_of
@@ -47,9 +48,9 @@ def _copies(result: RunResult) -> int | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Costs:
-    """What a point costs, in its trials: the medians of its runs, and the longest outage of all.
+    """What a point costs: copies of a record, time to an ack without faults, the longest outage.
 
-    A cost is None if no trial could measure it.
+    Copies and times are medians of runs without faults. A cost is None if no run could measure it.
     """
 
     copies: int | None
@@ -62,11 +63,17 @@ class Costs:
         return tuple(cost or 0 for cost in (self.copies, self.ack_p50_us, self.ack_p99_us, self.outage_us))
 
 
+def without_faults(plan: Plan) -> Plan:
+    """Return a plan with the same work in which nothing breaks."""
+    return replace(plan, faults=(), script=())
+
+
 @dataclass(slots=True)
 class Tally:
-    """The trials of a point, by fault model and seed."""
+    """The trials of a point, by fault model and seed; ``calm`` are runs without faults."""
 
     trials: dict[tuple[int, int], Trial] = field(default_factory=dict)
+    calm: list[Trial] = field(default_factory=list)
 
     def tried(self, model: int) -> int:
         return sum(of == model for of, _ in self.trials)
@@ -81,15 +88,20 @@ class Tally:
         return max(reasons, key=reasons.count, default="")
 
     def costs(self, seeds: range) -> Costs:
-        """Return the costs in the trials of these seeds. Points are compared on the same ones."""
-        trials = [trial for (_, seed), trial in self.trials.items() if seed in seeds and not trial.why_not]
-
-        def middle(values: list[int | None]) -> int | None:
-            return median_low([value for value in values if value is not None] or [0]) or None
-
+        """Return the costs. Outages count in trials with these seeds, the same for all points."""
+        outages = [
+            trial.run.outage_us
+            for (_, seed), trial in self.trials.items()
+            if seed in seeds and not trial.why_not
+        ]
         return Costs(
-            copies=middle([trial.copies for trial in trials]),
-            ack_p50_us=middle([trial.run.ack_p50_us for trial in trials]),
-            ack_p99_us=middle([trial.run.ack_p99_us for trial in trials]),
-            outage_us=max((trial.run.outage_us for trial in trials), default=0),
+            copies=_middle(trial.copies for trial in self.calm),
+            ack_p50_us=_middle(trial.run.ack_p50_us for trial in self.calm),
+            ack_p99_us=_middle(trial.run.ack_p99_us for trial in self.calm),
+            outage_us=max(outages, default=0),
         )
+
+
+def _middle(values: Iterable[int | None]) -> int | None:
+    known = [value for value in values if value is not None]
+    return median_low(known) if known else None

@@ -10,9 +10,9 @@ from harrow.campaigns.advise.axes import AXES
 from harrow.campaigns.advise.harm import LOST, REORDERED, RULES_OF_HARM, Needs
 from harrow.campaigns.assess.fault_model import FaultModel, fault_models
 from harrow.campaigns.language.literals import LiteralError, bound_of, duration
-from harrow.campaigns.language.loader import check_cluster_file
-from harrow.campaigns.language.spelling import listed, quoted, suggestion
+from harrow.campaigns.language.spelling import CLUSTER_OPTION, listed, quoted, suggestion
 from harrow.cli import exit_code
+from harrow.cli.assess.cluster_argument import cluster_file
 from harrow.cli.console import message_console
 from harrow.cli.interrupts import Interrupts
 from harrow.cli.progress import ProgressLine
@@ -23,12 +23,12 @@ from harrow.cli.worker_processes import workers_of
 
 
 def session(request: AdviseRequest) -> int:
-    check_cluster_file(request.cluster)
     needs = _needs(request)
     for name in request.changeable or ():
         if name not in AXES:
             raise typer.BadParameter(f"{name!r}{suggestion(name, AXES)}", param_hint="--change")
-    models = _models(request)
+    cluster = cluster_file(request, request.sources, request.results)
+    models = _models(request, cluster)
     messages = message_console(no_color=request.no_color)
     progress = ProgressLine(messages, total=None, enabled=not request.quiet)
     with Interrupts() as interrupts, data(request) as console, workers_of(request) as workers:
@@ -39,7 +39,7 @@ def session(request: AdviseRequest) -> int:
 
         try:
             advice = advise(
-                str(request.cluster),
+                str(cluster),
                 models,
                 needs,
                 runs=request.runs,
@@ -84,13 +84,13 @@ def _kinds(names: Sequence[str] | None, option: str) -> Sequence[str]:
     return names or ()
 
 
-def _models(request: AdviseRequest) -> Sequence[FaultModel]:
+def _models(request: AdviseRequest, cluster: Path) -> Sequence[FaultModel]:
     """Return the fault models to survive. A model that the cluster does not fit is refused."""
     files = request.fault_models or ()
-    models = fault_models(files, request.overrides or ())
+    models = fault_models(files, (f"{CLUSTER_OPTION}={cluster}", *(request.overrides or ())))
     wanted = [model for model in models if Path(model.argument) in files]
     for name in request.survive or ():
-        found = next((model for model in models if name in (model.title, model.name)), None)
+        found = next((model for model in models if name in (model.title, model.name, model.argument)), None)
         if found is None:
             titles = [model.title for model in models]
             raise typer.BadParameter(
@@ -103,5 +103,5 @@ def _models(request: AdviseRequest) -> Sequence[FaultModel]:
         raise typer.BadParameter(f"say what the cluster is to survive: {known}", param_hint="--survive")
     for model in wanted:
         if model.plan is None:
-            raise Refusal(f"{quoted(model.title)} cannot be tried on {request.cluster}: {model.unfit}")
+            raise Refusal(f"{quoted(model.title)} cannot be tried on {cluster}: {model.unfit}")
     return wanted

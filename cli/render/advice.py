@@ -79,11 +79,12 @@ def _advised(console: Console, advice: Advice, advised: Settings) -> Iterator[Re
 
 def _costs(yours: Settings, advised: Settings) -> RenderableType:
     table = columns("measured", "yours", *(["advised"] if advised.options else []))
-    both = [yours.costs, advised.costs] if advised.options else [yours.costs]
-    table.add_row("copies of a record", *(_copies(costs.copies) for costs in both))
-    table.add_row("ack latency p50", *(_time(costs.ack_p50_us) for costs in both))
-    table.add_row("ack latency p99", *(_time(costs.ack_p99_us) for costs in both))
-    table.add_row("longest outage", *(_time(costs.outage_us) for costs in both))
+    both = [each.costs for each in (yours, advised) if each.costs is not None]
+    shown = both if advised.options else both[:1]
+    table.add_row("copies of a record", *(_copies(costs.copies) for costs in shown))
+    table.add_row("ack latency p50", *(_time(costs.ack_p50_us) for costs in shown))
+    table.add_row("ack latency p99", *(_time(costs.ack_p99_us) for costs in shown))
+    table.add_row("longest outage", *(_time(costs.outage_us) for costs in shown))
     return table
 
 

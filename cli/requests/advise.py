@@ -3,14 +3,14 @@
 from pathlib import Path
 from typing import Annotated
 
-from harrow.cli import options
+from harrow.cli import completion, options
 from harrow.cli.options import argument, option, repeatable_option
-from harrow.cli.requests.request import OnCluster, WrittenRequest
+from harrow.cli.requests.request import WrittenRequest
 from harrow.cluster_model.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AdviseRequest(WrittenRequest, OnCluster):
+class AdviseRequest(WrittenRequest):
     """Find the cheapest settings with which a cluster survives faults.
 
     harrow tries settings of brokers, topics and clients, with each fault model again and again at
@@ -19,13 +19,16 @@ class AdviseRequest(WrittenRequest, OnCluster):
     acknowledged record may be lost or reordered in any run. Exits with 1 if no settings survive.
     """
 
-    cluster: Annotated[
-        Path, argument("CLUSTER", "A cluster file, as `harrow import` writes it.", dir_okay=False)
+    sources: Annotated[
+        list[Path], argument("CLUSTER", "A cluster file, or files that describe a cluster (`harrow import`).")
     ]
     survive: Annotated[
         list[str] | None,
         repeatable_option(
-            "--survive", "FAULTS", "The fault model to survive, such as `power of one rack` or rack-power."
+            "--survive",
+            "FAULTS",
+            "The fault model to survive, such as `power of one rack` or rack-power.",
+            autocompletion=completion.fault_models,
         ),
     ] = None
     fault_models: Annotated[
@@ -60,4 +63,7 @@ class AdviseRequest(WrittenRequest, OnCluster):
     ] = 300
     overrides: options.Overrides = None
     jobs: options.Jobs = None
+    results: Annotated[Path, options.folder("--results", "The folder for an imported cluster.")] = (
+        options.DEFAULT_RESULTS
+    )
     output_format: Annotated[options.ListFormat, options.FORMAT] = "table"

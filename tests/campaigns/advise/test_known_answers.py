@@ -1,0 +1,53 @@
+"""The cheapest settings that survive are those that follow from Kafka's promises."""
+
+from pathlib import Path
+
+import pytest
+
+from harrow.campaigns.advise.advice import Advice, advise
+from harrow.campaigns.advise.harm import Needs
+from harrow.campaigns.assess.fault_model import fault_models
+from harrow.campaigns.run.workers.workers import Workers
+from tests.campaigns.advise.known_answers import CASES, Case
+
+RUNS = 8
+
+
+def advice_of(case: Case, folder: Path, runs: int = RUNS, workers: Workers | None = None) -> Advice:
+    model_file, cluster_file = folder / "model.yaml", folder / "cluster.yaml"
+    model_file.write_text(case.model_text(), encoding="utf-8")
+    cluster_file.write_text(case.cluster_text(), encoding="utf-8")
+    models = fault_models([model_file], [f"--cluster={cluster_file}"])
+    return advise(
+        str(cluster_file),
+        [model for model in models if model.title == case.name],
+        Needs(never=case.never, outage=case.outage),
+        runs=runs,
+        workers=workers or Workers(),
+        changeable=case.changeable,
+    )
+
+
+def changed(advice: Advice) -> dict[str, str] | None:
+    """Return the advised values that differ from the user's, None if nothing survives."""
+    if advice.advised is None:
+        return None
+    yours = dict(advice.yours.values)
+    return {name: value for name, value in advice.advised.values if yours[name] != value}
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_the_cheapest_settings_that_survive_are_the_known_ones(case: Case, tmp_path: Path) -> None:
+    assert changed(advice_of(case, tmp_path)) == case.answer, case.why
+
+
+@pytest.mark.soak(size=1, rounds_in_test=0, rounds_in_soak=len(CASES))
+def test_more_runs_do_not_change_the_answer(numbers: range, tmp_path: Path) -> None:
+    case = CASES[numbers.start]
+    assert changed(advice_of(case, tmp_path, runs=100)) == case.answer, case.why
+
+
+def test_the_advice_is_the_same_for_every_number_of_processes(tmp_path: Path) -> None:
+    case = CASES[0]
+    with Workers(2) as workers:
+        assert advice_of(case, tmp_path, workers=workers) == advice_of(case, tmp_path)

@@ -1,0 +1,84 @@
+"""`harrow advise` as a process."""
+
+import json
+import shlex
+from pathlib import Path
+
+from tests.cli.conftest import Harrow
+
+CLUSTER = """
+kafka: "2.4"
+settings: {acks: all, min.insync.replicas: 1}
+disk: {writeback: never}
+brokers: [{id: 0, rack: a}, {id: 1, rack: b}]
+topics: [{name: orders, replication_factor: 2}]
+"""
+POWER = """
+title: "power \\e[31mcut"
+cluster: shop.yaml
+workload: {duration: 4s, producers: [{rate: 40/s}], consumers: [{}]}
+faults: [{at: 1s..3s, do: {broker_crash: {broker: all, kind: power_loss, restart_after: 2s}}}]
+"""
+
+
+def written(folder: Path) -> None:
+    (folder / "shop.yaml").write_text(CLUSTER, encoding="utf-8")
+    (folder / "power.yaml").write_text(POWER, encoding="utf-8")
+
+
+def test_advice_is_a_change_to_the_files_of_the_user_and_runs_that_repeat(
+    harrow: Harrow, folder: Path
+) -> None:
+    written(folder)
+    shown = harrow(
+        "advise", "shop.yaml", "--fault-model", "power.yaml", "--runs", "4", "--allow", "reordered"
+    )
+    assert shown.returncode == 0, shown.stderr
+    assert "\x1b" not in shown.stdout
+    assert "  server.properties\n    + log.flush.interval.messages=1\n" in shown.stdout
+    assert "not refuted in 4 runs: below 52.7% of runs, with 95% confidence" in shown.stdout
+    first, *_ = (line.strip() for line in shown.stdout.splitlines() if line.startswith("    harrow run "))
+    repeated = harrow(*shlex.split(first)[1:], "--format", "json", "--no-results")
+    (run,) = json.loads(repeated.stdout)["runs"]
+    assert run["rules"]["lost-write"]["status"] == "permitted"
+
+
+def test_json_has_the_options_that_apply_the_advice(harrow: Harrow, folder: Path) -> None:
+    written(folder)
+    options = ("--runs", "2", "--change", "log.flush.interval.messages", "--allow", "reordered")
+    shown = harrow("advise", "shop.yaml", "--fault-model", "power.yaml", *options, "--format", "json")
+    advice = json.loads(shown.stdout)
+    assert advice["schema"] == "harrow.advice/1"
+    assert advice["advised"]["options"] == ["log.flush.interval.messages=1"]
+    assert advice["yours"]["refuted_by"]["harm"] == "lost"
+    (cheaper,) = advice["cheaper"]
+    assert cheaper["refuted_by"]["reproduce"].startswith("harrow run power.yaml --seed ")
+
+
+def test_if_nothing_survives_the_exit_code_is_1_and_a_run_refutes_the_strongest_settings(
+    harrow: Harrow, folder: Path
+) -> None:
+    written(folder)
+    options = ("--runs", "2", "--change", "min.insync.replicas", "--allow", "reordered")
+    shown = harrow("advise", "shop.yaml", "--fault-model", "power.yaml", *options)
+    assert shown.returncode == 1, shown.stderr
+    assert "Nothing survives, not even the strongest settings\n  min.insync.replicas=2\n" in shown.stdout
+    assert "--set min.insync.replicas=2" in shown.stdout
+
+
+def test_mistakes_exit_with_2_and_one_line(harrow: Harrow, folder: Path) -> None:
+    written(folder)
+    for arguments, message in (
+        (("missing.yaml", "--survive", "one broker"), "missing.yaml"),
+        (("shop.yaml",), "say what the cluster is to survive"),
+        (("shop.yaml", "--survive", "one brokr"), "did you mean `one broker`"),
+        (("shop.yaml", "--survive", "one broker", "--outage", "10s"), "is not a bound"),
+        (("shop.yaml", "--survive", "one broker", "--outage", "> 10s"), "bounded with `<`"),
+        (("shop.yaml", "--survive", "one broker", "--never", "doubled"), "no harm is called"),
+        (("shop.yaml", "--survive", "one broker", "--change", "akcs"), "did you mean `acks`"),
+        (("shop.yaml", "--survive", "one broker", "--set", "acks=7"), "acks=7"),
+    ):
+        ended = harrow("advise", *arguments)
+        assert (ended.returncode, ended.stdout) == (2, ""), ended.stderr
+        assert message in ended.stderr
+        assert "Traceback" not in ended.stderr
