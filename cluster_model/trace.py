@@ -6,7 +6,19 @@ tuples of these, so that the digest of a trace is the same in every process.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Concatenate, Generic, NamedTuple, ParamSpec, Protocol, TypeVar, cast, overload
+from typing import (
+    Any,
+    Concatenate,
+    Generic,
+    NamedTuple,
+    ParamSpec,
+    Protocol,
+    TypeVar,
+    TypeVarTuple,
+    cast,
+    final,
+    overload,
+)
 
 from harrow.cluster_model.compiling import mypyc_attr
 from harrow.cluster_model.events import EVENTS, HISTORY_EVENTS, Event, event_fields
@@ -15,6 +27,7 @@ from harrow.cluster_model.packed_log import PackedLog
 TraceEvent = tuple[Any, ...]
 
 P = ParamSpec("P")
+Ts = TypeVarTuple("Ts")
 E = TypeVar("E", bound=Event)
 F = TypeVar("F", bound=Event)
 G = TypeVar("G", bound=Event)
@@ -32,12 +45,10 @@ class TraceLine(NamedTuple, Generic[E_co]):
 
 
 class Emit(Protocol):
-    """The type of ``emit`` and ``publish``: ``emit(HighWatermarkSet, broker, partition, hw)``."""
+    """The type of `Trace.emit`, for code that gets nothing else of the trace."""
 
-    def __call__(
-        self, kind: Callable[Concatenate[int, P], Event], /, *fields: P.args, **named: P.kwargs
-    ) -> None:
-        """Emit or publish an event of the current time, given the event's *fields* in order."""
+    def __call__(self, kind: Callable[[int, *Ts], Event], /, *fields: *Ts) -> None:
+        """Emit an event of the current time, given the event's *fields* in order."""
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -52,47 +63,61 @@ class Clock:
     now_us: int
 
 
-class _Kinds(dict[type[Event], tuple[str, list[Callable[..., None]]]]):
-    """The name and the subscribers of each kind of event."""
+@final
+class _Kind:
+    """The name and the subscribers of a kind of event."""
 
-    def __missing__(self, kind: type[Event]) -> tuple[str, list[Callable[..., None]]]:
-        entry = self[kind] = (kind.name, [])
-        return entry
+    __slots__ = ("handlers", "name")
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.handlers: list[Callable[..., None]] = []
 
 
 class Trace:
     """The events of a run, in order.
 
-    ``emit`` adds an event to the trace and calls its subscribers. ``publish`` only calls
-    subscribers, and adds nothing to the trace. Both are functions, not methods, because a run calls
-    them thousands of times. In a long run, regular calls of ``pack`` save memory.
+    In a long run, regular calls of ``pack`` save memory.
     """
 
-    __slots__ = ("_kinds", "emit", "events", "pack", "publish")
+    __slots__ = ("_clock", "_kinds", "_newest", "events", "pack")
 
     def __init__(self, clock: Clock) -> None:
-        events: PackedLog[TraceEvent] = PackedLog()
-        append = events.newest.append
-        kinds = _Kinds()
+        self.events: PackedLog[TraceEvent] = PackedLog()
+        self._newest = self.events.newest
+        self.pack = self.events.pack
+        self._clock = clock
+        self._kinds: dict[object, _Kind] = {}
 
-        def emit(kind: type[Event], *fields: Any) -> None:
-            name, handlers = kinds[kind]
-            now_us = clock.now_us
-            append((now_us, name) + fields)  # noqa: RUF005 - unpacking makes a list first, for each event
-            if handlers:
-                arguments = (now_us,) + fields  # noqa: RUF005 - unpacking makes a list first here, too
-                for handler in handlers:
-                    handler(*arguments)
+    def emit(self, kind: Callable[[int, *Ts], Event], /, *fields: *Ts) -> None:
+        """Add an event of the current time to the trace, and call its subscribers.
 
-        def publish(kind: type[Event], *fields: Any) -> None:
-            for handler in kinds[kind][1]:
-                handler(clock.now_us, *fields)
+        The type of *kind* makes mypy check the event's *fields*, which must be in order.
+        """
+        self.record(kind, fields)
 
-        self.events = events
-        self.pack = events.pack
-        self._kinds = kinds
-        self.emit = cast("Emit", emit)
-        self.publish = cast("Emit", publish)
+    def record(self, kind: object, fields: tuple[Any, ...]) -> None:
+        """Emit an event of the fields in a tuple.
+
+        Compiled code passes a tuple on faster than a variable number of arguments.
+        """
+        subscribed = self._kinds.get(kind)
+        if subscribed is None:
+            subscribed = self._kind(kind)
+        now_us = self._clock.now_us
+        self._newest.append((now_us, subscribed.name) + fields)  # noqa: RUF005 - unpacking makes a list first
+        if subscribed.handlers:
+            _notify(subscribed.handlers, now_us, fields)
+
+    def publish(self, kind: Callable[[int, *Ts], Event], /, *fields: *Ts) -> None:
+        """Call the subscribers of an event of the current time. Add nothing to the trace."""
+        self.announce(kind, fields)
+
+    def announce(self, kind: object, fields: tuple[Any, ...]) -> None:
+        """Publish an event of the fields in a tuple (see `record`)."""
+        subscribed = self._kinds.get(kind)
+        if subscribed is not None:
+            _notify(subscribed.handlers, self._clock.now_us, fields)
 
     def subscribe(
         self, kind: Callable[Concatenate[int, P], E], handler: Callable[Concatenate[int, P], None]
@@ -101,7 +126,13 @@ class Trace:
 
         Handlers run in the order of subscription.
         """
-        self._kinds[cast("type[Event]", kind)][1].append(handler)
+        self._kind(kind).handlers.append(handler)
+
+    def _kind(self, kind: object) -> _Kind:
+        entry = self._kinds.get(kind)
+        if entry is None:
+            entry = self._kinds[kind] = _Kind(cast("type[Event]", kind).name)
+        return entry
 
     def events_since(self, position: int) -> Sequence[TraceEvent]:
         return self.events[position:]
@@ -109,6 +140,12 @@ class Trace:
     def digest(self) -> str:
         """Return the digest of the whole trace: 16 hex digits of its SHA-256."""
         return self.events.digest()
+
+
+def _notify(handlers: list[Callable[..., None]], now_us: int, fields: tuple[Any, ...]) -> None:
+    arguments = (now_us,) + fields  # noqa: RUF005 - unpacking makes a list first
+    for handler in handlers:
+        handler(*arguments)
 
 
 def as_mapping(event: TraceEvent) -> dict[str, Any]:

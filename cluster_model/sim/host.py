@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from harrow.cluster_model.compiling import mypyc_attr
+from harrow.cluster_model.events import Event
 from harrow.cluster_model.sim.choices import Choices
 from harrow.cluster_model.sim.connection import ClientEndpoint, Connection
 from harrow.cluster_model.sim.idle_fetch import IdleFetch, RepeatableFetch
@@ -16,18 +17,17 @@ from harrow.cluster_model.sim.message import Body
 from harrow.cluster_model.sim.network import Network
 from harrow.cluster_model.sim.process import Process
 from harrow.cluster_model.sim.simulator import Simulator
-from harrow.cluster_model.trace import Clock, Emit, Trace
+from harrow.cluster_model.trace import Clock, Trace, Ts
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Host:
     """A machine with a process on it."""
 
-    __slots__ = ("choices", "clock", "emit", "name", "publish", "skew_us")
+    __slots__ = ("choices", "clock", "name", "skew_us", "trace")
 
     clock: Clock
-    emit: Emit
-    publish: Emit
+    trace: Trace
     choices: Choices
     name: str
     skew_us: int
@@ -35,6 +35,14 @@ class Host:
 
     Timers ignore it; record timestamps and retention use it.
     """
+
+    def emit(self, kind: Callable[[int, *Ts], Event], /, *fields: *Ts) -> None:
+        """Add an event to the trace."""
+        self.trace.record(kind, fields)
+
+    def publish(self, kind: Callable[[int, *Ts], Event], /, *fields: *Ts) -> None:
+        """Tell the subscribers of the trace about an event, but do not add it to the trace."""
+        self.trace.announce(kind, fields)
 
     def set_timer(self, delay_us: int, callback: Callable[[Any], None], argument: Any = None) -> None:
         """Call ``callback(argument)`` after *delay_us*, unless the process has died by then."""
@@ -98,8 +106,7 @@ class SimulatedHost(Host):
         self._network = network
         self.clock = simulator
         self.choices = choices
-        self.emit = trace.emit
-        self.publish = trace.publish
+        self.trace = trace
         self.name = process.name
         self.skew_us = process.skew_us
 

@@ -68,8 +68,7 @@ class FakeHost(Host):
         self.clock = FakeClock()
         trace = Trace(self.clock)
         self.events: Sequence[TraceEvent] = trace.events
-        self.emit = trace.emit
-        self.publish = trace.publish
+        self.trace = trace
         self.subscribe = trace.subscribe
         self.choices = choices or recorded_choices(dict(SMALLEST_CHOICES))
         self.name = name

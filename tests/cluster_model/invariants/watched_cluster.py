@@ -49,6 +49,7 @@ class WatchedCluster:
         self.logs: dict[int, UnifiedLog] = {}
         self.leaders: dict[int, Leader] = {}
         trace = Trace(FakeClock())
+        self.trace = trace
         self.emit = trace.emit
         trace.subscribe(InvariantBroken, self.note)
         InvariantMonitor(tuple(names), trace, self.disks, self)
