@@ -1569,6 +1569,33 @@ class LastKnownLeaderElected(Event):
     leader_epoch: Epoch
 
 
+@notice("znode_created")
+class ZnodeCreated(Event):
+    """A client of ZooKeeper has created a znode."""
+
+    client: ProcessName
+    path: Text
+    czxid: Number
+
+
+@notice("znode_deleted")
+class ZnodeDeleted(Event):
+    """A znode is gone."""
+
+    path: Text
+
+
+@notice("znode_written")
+class ZnodeWritten(Event):
+    """A client of ZooKeeper, or an administrator without a name, has set a znode's data."""
+
+    client: ProcessName
+    path: Text
+    before: Annotated[object, FieldKind.OBJECT]
+    data: Annotated[object, FieldKind.OBJECT]
+    version: Number
+
+
 @notice("partition_state_written")
 class PartitionStateWritten(Event):
     """A broker, as leader or as controller, has written a partition's state.

@@ -10,7 +10,6 @@ from harrow.cluster_model.protocol import ReplicaAssignment
 from harrow.cluster_model.trace import Trace
 from harrow.cluster_model.zookeeper.quorum.ensemble import ZooKeeperEnsemble
 from harrow.cluster_model.zookeeper.service import protocol as zk
-from harrow.cluster_model.zookeeper.service.protocol import ZnodeCreated, ZnodeDeleted, ZnodeWritten
 
 
 class StateChanges:
@@ -24,9 +23,9 @@ class StateChanges:
         self._zookeeper = zookeeper
         self._decisions: dict[tuple[int, str, int], tuple[bool, str]] = {}
         trace.subscribe(events.ElectionDecided, self._record_decision)
-        trace.subscribe(ZnodeCreated, self._on_created)
-        trace.subscribe(ZnodeWritten, self._on_znode_written)
-        trace.subscribe(ZnodeDeleted, self._on_deleted)
+        trace.subscribe(events.ZnodeCreated, self._on_created)
+        trace.subscribe(events.ZnodeWritten, self._on_znode_written)
+        trace.subscribe(events.ZnodeDeleted, self._on_deleted)
 
     def _record_decision(
         self, _: int, controller: int, partition: str, leader_epoch: int, unclean: bool, reason: str

@@ -5,7 +5,13 @@ from typing import Any
 
 import pytest
 
-from harrow.cluster_model.events import EnsembleLeaderElected, EnsembleServerSuspended, SessionExpired
+from harrow.cluster_model.events import (
+    EnsembleLeaderElected,
+    EnsembleServerSuspended,
+    SessionExpired,
+    ZnodeCreated,
+    ZnodeWritten,
+)
 from harrow.cluster_model.sim.choices import Choices, between, pick
 from harrow.cluster_model.sim.host import SimulatedHost
 from harrow.cluster_model.sim.network import Network
@@ -123,8 +129,8 @@ class World:
         self.created: dict[str, int] = {}
         self.shared_writes = 0
         self.is_over = False
-        self.trace.subscribe(zk.ZnodeCreated, self.note_created)
-        self.trace.subscribe(zk.ZnodeWritten, self.note_written)
+        self.trace.subscribe(ZnodeCreated, self.note_created)
+        self.trace.subscribe(ZnodeWritten, self.note_written)
         self.ensemble.start()
         self.ensemble.write(zk.Create(SHARED))
         self.run(2 * SECOND)

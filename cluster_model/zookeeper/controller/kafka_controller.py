@@ -8,7 +8,6 @@ a newer controller or an expired session can interrupt it in the same places.
 
 from collections import deque
 from collections.abc import Callable, Collection, Generator, Iterable
-from dataclasses import replace
 from typing import Final
 
 from harrow.cluster_model import errors
@@ -586,7 +585,7 @@ class KafkaController:
         yield from self._partitions.read_states(refused)
         for partition in refused:
             actual, state = self._context.leadership[partition], wanted[partition]
-            if replace(actual, partition_epoch=state.partition_epoch) == state:
+            if actual.in_partition_epoch(state.partition_epoch) == state:
                 written.append(partition)
         return written, [partition for partition in refused if partition not in written]
 

@@ -264,7 +264,7 @@ class PartitionStateMachine:
         for (partition, state), result in zip(states.items(), response.results, strict=True):
             if result.error == zk.OK:
                 written.append(partition)
-                self._context.leadership[partition] = replace(state, partition_epoch=result.version)
+                self._context.leadership[partition] = state.in_partition_epoch(result.version)
             elif result.error == zk.BAD_VERSION:
                 changed_by_others.append(partition)
         return written, changed_by_others

@@ -1,11 +1,8 @@
 """Defines the messages between brokers and ZooKeeper, and the paths that Kafka uses."""
 
-# Plain Python: other code reads `api` from classes, but only objects of compiled classes have it.
-
 from functools import cache
-from typing import Annotated, Any, ClassVar, Final
+from typing import Any, ClassVar, Final
 
-from harrow.cluster_model.events import Event, FieldKind, Number, ProcessName, Text, notice
 from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.protocol import LeaderAndIsr
 from harrow.cluster_model.sim.message import Request
@@ -98,34 +95,8 @@ class TopicPartitionState:
         return LeaderAndIsr(self.leader, self.leader_epoch, self.isr, version)
 
 
-@notice("znode_created")
-class ZnodeCreated(Event):
-    """A client of ZooKeeper has created a znode."""
-
-    client: ProcessName
-    path: Text
-    czxid: Number
-
-
-@notice("znode_deleted")
-class ZnodeDeleted(Event):
-    """A znode is gone."""
-
-    path: Text
-
-
-@notice("znode_written")
-class ZnodeWritten(Event):
-    """A client of ZooKeeper has set a znode's data; `NO_CLIENT` stands for an administrator."""
-
-    client: ProcessName
-    path: Text
-    before: Annotated[object, FieldKind.OBJECT]
-    data: Annotated[object, FieldKind.OBJECT]
-    version: Number
-
-
 NO_CLIENT: Final = ""
+"""Stands for an administrator instead of a client of ZooKeeper."""
 
 
 @dataclass(slots=True, frozen=True)

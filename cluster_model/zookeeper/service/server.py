@@ -11,7 +11,13 @@ from dataclasses import field
 from functools import partial
 from typing import Final, Protocol
 
-from harrow.cluster_model.events import SessionClosed, SessionExpired
+from harrow.cluster_model.events import (
+    SessionClosed,
+    SessionExpired,
+    ZnodeCreated,
+    ZnodeDeleted,
+    ZnodeWritten,
+)
 from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.sim.connection import PUSHED, Connection, Exchange, ServerEndpoint
 from harrow.cluster_model.sim.host import Host
@@ -149,18 +155,18 @@ class ZooKeeperServer(ServerEndpoint):
 
     def on_created(self, client: str | None, path: str, czxid: int) -> None:
         if self._is_first and client is not None:
-            self._host.publish(zk.ZnodeCreated, client, path, czxid)
+            self._host.publish(ZnodeCreated, client, path, czxid)
         self._fire(self._data_watches, path, children=False)
         self._fire(self._child_watches, zk.parent_of(path), children=True)
 
     def on_written(self, client: str | None, path: str, before: object, data: object, version: int) -> None:
         if self._is_first:
-            self._host.publish(zk.ZnodeWritten, client or zk.NO_CLIENT, path, before, data, version)
+            self._host.publish(ZnodeWritten, client or zk.NO_CLIENT, path, before, data, version)
         self._fire(self._data_watches, path, children=False)
 
     def on_deleted(self, path: str) -> None:
         if self._is_first:
-            self._host.publish(zk.ZnodeDeleted, path)
+            self._host.publish(ZnodeDeleted, path)
         self._fire(self._data_watches, path, children=False)
         self._fire(self._child_watches, zk.parent_of(path), children=True)
 
