@@ -138,7 +138,9 @@ def compile_core(optimisation: str) -> None:
         entries.write_text(_ENTRY + names, encoding="utf-8")
         library.sources.append(str(entries))
         # Many Pythons ask for -Wall, which would take four fifths of gcc's time for code like this.
-        library.extra_compile_args.append("-Wno-all")
+        # Hidden symbols let gcc inline functions of a module, and call those of other modules
+        # directly. Only the initialisers of modules are looked up from outside.
+        library.extra_compile_args += ["-Wno-all", "-fvisibility=hidden", "-fno-plt"]
         builder: Any = Distribution({"ext_modules": [library]}).get_command_obj("build_ext")
         builder.build_lib = builder.build_temp = folder
         builder.ensure_finalized()
