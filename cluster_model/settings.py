@@ -604,13 +604,14 @@ class ResolvedSettings:
 
     def configure(self, config: type[C], **computed: Any) -> C:
         """Return a configuration with *computed* fields, and all other fields from settings."""
-        values = dict(computed)
-        for item in fields(config):  # type: ignore[arg-type]  # every configuration is a dataclass
-            name = item.metadata.get(_SETTING)
-            if name is not None:
-                is_time = SETTINGS[self._scope, name].kind in ("ms", "seconds")
-                values[item.name] = self.us(name) if is_time else self.get(name)
-        return config(**values)
+        values = dict(_default_fields(config, self._scope, self._release))
+        names = _fields_by_setting(config)
+        values |= {names[name]: self.field_value(name) for name in self._explicit if name in names}
+        return config(**{**values, **computed})
+
+    def field_value(self, name: str) -> Any:
+        """Return the value of a setting; if it is a time, in microseconds."""
+        return self.us(name) if SETTINGS[self._scope, name].kind in ("ms", "seconds") else self.get(name)
 
     def reconnect_backoff_max_us(self) -> int:
         """Return the maximum of the reconnect backoff.
@@ -630,6 +631,19 @@ class ResolvedSettings:
         name = "retry.backoff.max.ms"
         has_maximum = SETTINGS[self._scope, name].exists_in(self._release)
         return self.us(name if has_maximum else "retry.backoff.ms")
+
+
+@derived
+def _default_fields(config: type[Any], scope: str, release: str) -> Mapping[str, Any]:
+    """Return the fields of a configuration with the defaults of a release."""
+    resolved = ResolvedSettings(scope, release, {})
+    return {item: resolved.field_value(name) for name, item in _fields_by_setting(config).items()}
+
+
+@derived
+def _fields_by_setting(config: type[Any]) -> Mapping[str, str]:
+    """Return the names of a configuration's fields, by the settings that they come from."""
+    return {item.metadata[_SETTING]: item.name for item in fields(config) if _SETTING in item.metadata}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
