@@ -81,11 +81,12 @@ class _Counter:
 
     def _take(self, kind: _EventKind, row: TraceEvent) -> None:
         """Count the probes that an event reaches, and then remember the event."""
-        memory, remember = self._memory, kind.remember
+        memory, remember, fields = self._memory, kind.remember, row[2:]
         for lookup in kind.by_values:
-            _count(lookup, row[2:], self.counts)
+            _count(lookup, fields, self.counts)
         for probe, decide, pick in kind.by_fields:
-            hits = decide(memory, *pick(row))
+            arguments = (memory,) + pick(row)  # noqa: RUF005 - unpacking makes a list first, for each event
+            hits = decide(*arguments)
             if hits:
                 self._hit(probe, hits)
         if kind.needs_object:
@@ -97,7 +98,8 @@ class _Counter:
             if remember is None:
                 memory.take(event)
         if remember is not None:
-            remember(memory, *row[2:])
+            arguments = (memory,) + fields  # noqa: RUF005 - see above
+            remember(*arguments)
 
     def end(self, at_us: int) -> None:
         """Count probes that every event of a kind reaches, and states that last until the end."""
