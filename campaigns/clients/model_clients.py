@@ -10,10 +10,24 @@ from typing import Any, ClassVar, Final
 from harrow.campaigns.clients.client import Reader, Sender
 from harrow.campaigns.clients.client_promises import consumer_promises, producer_promises
 from harrow.checks.evidence import ConsumerSettings, ProducerSettings
-from harrow.cluster_model.clients import programs
 from harrow.cluster_model.clients.consumer import Consumer
 from harrow.cluster_model.clients.group_consumer import GroupConsumer
 from harrow.cluster_model.clients.producer import Producer
+from harrow.cluster_model.clients.programs import (
+    AbortOpenTransaction,
+    CommitOpenTransaction,
+    InitTransactions,
+    IsTransactionOpen,
+    MustAbort,
+    OpenTransaction,
+    Program,
+    ProgramStep,
+    SendNextRecord,
+    WaitForRecord,
+    generate_records,
+    generate_transactions,
+    transactions_to_abort,
+)
 from harrow.cluster_model.clients.transaction_manager import (
     ABORTABLE_ERROR,
     IN_TRANSACTION,
@@ -44,7 +58,7 @@ class ProducerClient(Sender):
         self._sessions: list[_ProducerSession] = []
         self._generated = 0
         self._skew_us = 0
-        self.aborts = programs.transactions_to_abort(spec.transaction_abort_every)
+        self.aborts = transactions_to_abort(spec.transaction_abort_every)
 
     def start(self) -> None:
         session = self._begin_session()
@@ -216,8 +230,8 @@ class _ProducerSession:
     # The driver of the application's program (`harrow.cluster_model.clients.programs`). The program
     # yields steps, and the driver performs each with the producer and sends the answer back.
 
-    def _make_program(self) -> programs.Program:
-        return programs.generate_records()
+    def _make_program(self) -> Program:
+        return generate_records()
 
     def _report_due(self, *, is_due: bool) -> None:
         if self._awaits_record:
@@ -231,16 +245,16 @@ class _ProducerSession:
                 step = self._program.send(answer)
             except StopIteration:
                 return
-            if isinstance(step, programs.WaitForRecord):
+            if isinstance(step, WaitForRecord):
                 self._awaits_record = True
                 return
             answer = self._perform(step)
             if answer is _LATER:
                 return
 
-    def _perform(self, step: programs.ProgramStep) -> Any:
+    def _perform(self, step: ProgramStep) -> Any:
         """Perform a step, and return the answer to it, or `_LATER`."""
-        assert isinstance(step, programs.SendNextRecord), step
+        assert isinstance(step, SendNextRecord), step
         self._send_next()
         return None
 
@@ -317,29 +331,29 @@ class TransactionalSession(_ProducerSession):
 
     # The driver of the application's program
 
-    def _make_program(self) -> programs.Program:
-        return programs.generate_transactions(self._client.spec.transaction_records, self._client.aborts)
+    def _make_program(self) -> Program:
+        return generate_transactions(self._client.spec.transaction_records, self._client.aborts)
 
     def _report_due(self, *, is_due: bool) -> None:
         if not self._is_waiting:
             super()._report_due(is_due=is_due)
 
-    def _perform(self, step: programs.ProgramStep) -> Any:
+    def _perform(self, step: ProgramStep) -> Any:
         transactional = self._transactional
-        if isinstance(step, programs.MustAbort):
+        if isinstance(step, MustAbort):
             return transactional.transactions.state == ABORTABLE_ERROR
-        if isinstance(step, programs.IsTransactionOpen):
+        if isinstance(step, IsTransactionOpen):
             return transactional.transactions.state == IN_TRANSACTION
-        if isinstance(step, programs.OpenTransaction):
+        if isinstance(step, OpenTransaction):
             return transactional.begin_transaction()
-        if isinstance(step, programs.SendNextRecord):
+        if isinstance(step, SendNextRecord):
             return super()._perform(step)
-        if isinstance(step, programs.InitTransactions):
+        if isinstance(step, InitTransactions):
             self._wait_for(transactional.init_transactions, self._advance)
-        elif isinstance(step, programs.CommitOpenTransaction):
+        elif isinstance(step, CommitOpenTransaction):
             self._wait_for(transactional.commit_transaction, self._advance)
         else:
-            assert isinstance(step, programs.AbortOpenTransaction), step
+            assert isinstance(step, AbortOpenTransaction), step
             self._wait_for(transactional.abort_transaction, self._advance)
         return _LATER
 

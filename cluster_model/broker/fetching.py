@@ -6,7 +6,7 @@ Modelled on ``ReplicaManager.fetchMessages`` and ``readFromLog``, ``FetchSession
 
 from typing import Final
 
-from harrow.cluster_model import errors, events, protocol
+from harrow.cluster_model import errors, protocol
 from harrow.cluster_model.broker.client_quota_manager import ClientQuotaManager
 from harrow.cluster_model.broker.delayed_requests import DelayedFetch
 from harrow.cluster_model.broker.fetch_session import CachedPartition, FetchSession, FetchSessionCache
@@ -15,6 +15,16 @@ from harrow.cluster_model.broker.partition import Partition
 from harrow.cluster_model.broker.rate import NO_LIMIT
 from harrow.cluster_model.broker.replica_selector import may_have_read_replica, preferred_read_replica
 from harrow.cluster_model.broker.replication_quota_manager import ReplicationQuotaManager
+from harrow.cluster_model.events import (
+    EpochEndAnswered,
+    FetchDelayed,
+    FetchExpired,
+    FetchFenced,
+    FollowerFetched,
+    ReadReplicaPreferred,
+    RecordsServed,
+    ReplicaThrottled,
+)
 from harrow.cluster_model.log.unified_log import UnifiedLog
 from harrow.cluster_model.release.replication import LEADER_EPOCH, WITH_SELECTOR
 from harrow.cluster_model.release.switch import ALWAYS
@@ -39,10 +49,14 @@ class Fetching:
         *("_leader_quota", "_leader_throttled_rate", "_metadata", "_partitions", "_respond"),
         *(
             "_ignores_previous_incarnation",
+            "_keeps_diverging_leo",
+            "_on_complete",
+            "_on_wait",
             "_selects_read_replica",
             "_sessions",
             "_sessions_keep_epoch",
             "_switches",
+            "_withholds",
             "hw_completes_fetches",
             "repeats_idle_fetches",
         ),
@@ -87,6 +101,11 @@ class Fetching:
         )
         self._sessions_keep_epoch = behaviours.replication.fetch_sessions_keep_epoch
         self._ignores_previous_incarnation = behaviours.replication.previous_incarnation_fetch_ignored
+        self._keeps_diverging_leo = behaviours.replication.diverging_fetch_keeps_follower_leo
+        # These are bound once, so that not every waiting fetch has bound methods of its own.
+        self._on_complete = self._complete_fetch
+        self._on_wait = self._watch_fetch
+        self._withholds = self._is_withheld
         self.repeats_idle_fetches = True
         """Whether waiting fetches may repeat themselves: not while requests wait for threads."""
 
@@ -140,9 +159,9 @@ class Fetching:
             exchange,
             self._host.clock.now_us,
             session,
-            self._complete_fetch,
-            self._watch_fetch,
-            None if self._leader_quota is None else self._is_withheld,
+            self._on_complete,
+            self._on_wait,
+            None if self._leader_quota is None else self._withholds,
         )
         if request.rack and self._selects_read_replica:
             delayed.redirected = self._partitions_to_redirect(session, request.rack)
@@ -154,7 +173,7 @@ class Fetching:
         self._watch_settled(session, request)
         session.delayed = delayed
         if session.idle is None or session.idle.is_traced:
-            self._host.emit(events.FetchDelayed, self._broker, request.replica_id)
+            self._host.emit(FetchDelayed, self._broker, request.replica_id)
         session.watch()
         if (
             self.repeats_idle_fetches
@@ -271,7 +290,7 @@ class Fetching:
     ) -> None:
         name, client = cached.hosted.name, exchange.connection.client.name
         self._host.emit(
-            events.RecordsServed,
+            RecordsServed,
             self._broker,
             name,
             client,
@@ -297,7 +316,7 @@ class Fetching:
     def _report_if_withheld(self, partition: Partition, follower: int, offset: int) -> bool:
         if not self._is_withheld(partition, follower):
             return False
-        self._host.emit(events.ReplicaThrottled, self._broker, partition.name, follower, offset)
+        self._host.emit(ReplicaThrottled, self._broker, partition.name, follower, offset)
         return True
 
     def throttle(self, rate: int | None) -> None:
@@ -390,7 +409,7 @@ class Fetching:
         self._hosted.reject("Fetch", name, sender, error)
         if partition is not None and error in _EPOCH_ERRORS:
             self._host.emit(
-                events.FetchFenced,
+                FetchFenced,
                 *(self._broker, name, sender, cached.offset, partition.leader_epoch, cached.leader_epoch),
             )
         return protocol.FetchedPartition(error, -1, current_leader=self._hosted.current_leader(name, error))
@@ -424,7 +443,7 @@ class Fetching:
         if replica is None:
             return None
         log, client = partition.log, exchange.connection.client.name
-        self._host.emit(events.ReadReplicaPreferred, self._broker, partition.name, client, replica)
+        self._host.emit(ReadReplicaPreferred, self._broker, partition.name, client, replica)
         return protocol.FetchedPartition(
             errors.NONE,
             log.high_watermark,
@@ -448,7 +467,7 @@ class Fetching:
             leader_leo = partition.log.log_end_offset
             if error == errors.NONE and cached.last_epoch != protocol.NO_EPOCH:
                 error, diverging = partition.divergence(cached.offset, cached.last_epoch)
-                if diverging is not None and self._switches.diverging_fetch_keeps_follower_leo:
+                if diverging is not None and self._keeps_diverging_leo:
                     # The follower's log end means nothing while the logs differ.
                     self._hosted.suspect_isr(partition)
                     continue
@@ -457,9 +476,7 @@ class Fetching:
                 continue
             if cached.offset < leader_leo:
                 self._hosted.suspect_isr(partition)
-            self._host.emit(
-                events.FollowerFetched, self._broker, hosted.name, session.replica_id, cached.offset
-            )
+            self._host.emit(FollowerFetched, self._broker, hosted.name, session.replica_id, cached.offset)
             partition.mark_news_in_other_session(replica, session)
             log_start = request.log_starts.get(hosted.name, 0) if hosted.name in request.partitions else None
             if partition.update_follower(
@@ -507,7 +524,7 @@ class Fetching:
     def _complete_fetch(self, delayed: DelayedFetch, expired: bool) -> None:
         session = delayed.session
         if expired and (session.idle is None or session.idle.is_traced):
-            self._host.emit(events.FetchExpired, self._broker, session.replica_id)
+            self._host.emit(FetchExpired, self._broker, session.replica_id)
         answer = self._read(delayed.exchange, session)
         if not session.is_cached:
             session.unwatch()
@@ -551,9 +568,7 @@ class Fetching:
     def _emit_epoch_end(
         self, name: str, replica: int, requested_epoch: int, epoch: int, end_offset: int
     ) -> None:
-        self._host.emit(
-            events.EpochEndAnswered, self._broker, name, replica, requested_epoch, epoch, end_offset
-        )
+        self._host.emit(EpochEndAnswered, self._broker, name, replica, requested_epoch, epoch, end_offset)
 
     def handle_list_offsets(self, exchange: Exchange[protocol.ListOffsetsRequest]) -> None:
         """Return the starts of partitions, or their ends as far as the requester may read."""

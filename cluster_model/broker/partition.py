@@ -7,9 +7,25 @@ from collections.abc import Callable
 from dataclasses import field
 from typing import Final
 
-from harrow.cluster_model import errors, events, protocol
+from harrow.cluster_model import errors, protocol
 from harrow.cluster_model.broker.replica import CountedSession, Replica
 from harrow.cluster_model.controller.control_plane import INELIGIBLE, OUTDATED, AlterPartitionManager
+from harrow.cluster_model.events import (
+    BatchAppended,
+    BatchReplicated,
+    BecameFollower,
+    BecameLeader,
+    DeleteRecordsObeyed,
+    HighWatermarkSet,
+    HoleReplicated,
+    IsrChanged,
+    IsrForgotten,
+    IsrPending,
+    IsrRefused,
+    LeaderEpochTaken,
+    TransactionBegun,
+    TransactionMarkerWritten,
+)
 from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.log.leader_epoch_cache import UNDEFINED_EPOCH_OFFSET
 from harrow.cluster_model.log.log_manager import LogManager
@@ -54,6 +70,9 @@ class Partition:
     checks_min_isr: bool = field(init=False)
     waits_for_min_isr: bool = field(init=False)
     counts_whole_isr: bool = field(init=False)
+    limits_min_isr: bool = field(init=False)
+    acks_wait_for_hw: bool = field(init=False)
+    adopts_log_start: bool = field(init=False)
     hw_never_falls: bool = field(init=False)
     limits_consumers: bool = field(init=False)
     limits_consumers_as_follower: bool = field(init=False)
@@ -89,6 +108,9 @@ class Partition:
         self.checks_min_isr = switches.min_isr_checked
         self.waits_for_min_isr = switches.hw_waits_for_min_isr
         self.counts_whole_isr = switches.hw_waits_for_whole_isr
+        self.limits_min_isr = switches.min_isr_limited_to_replica_count
+        self.acks_wait_for_hw = switches.ack_waits_for_hw
+        self.adopts_log_start = switches.log_start_follows_leader
         self.hw_never_falls = switches.hw_never_falls
         self.limits_consumers = switches.consumer_reads_below_hw
         self.limits_consumers_as_follower = switches.follower_serves_below_hw
@@ -144,7 +166,7 @@ class Partition:
             )
         self.leader = self.broker
         self.host.emit(
-            events.BecameLeader, self.broker, self.name, self.leader_epoch, self.leader_epoch_start, self.isr
+            BecameLeader, self.broker, self.name, self.leader_epoch, self.leader_epoch_start, self.isr
         )
         return self.maybe_increment_hw()
 
@@ -166,15 +188,13 @@ class Partition:
         if is_unchanged and self.switches.isr_change_survives_repeated_state:
             return self.maybe_increment_hw()
         if is_unchanged and self.pending_isr is not None:
-            self.host.emit(
-                events.IsrForgotten, self.broker, self.name, self.leader_epoch, state.leader_and_isr.isr
-            )
+            self.host.emit(IsrForgotten, self.broker, self.name, self.leader_epoch, state.leader_and_isr.isr)
         self.pending_isr = None
         self.isr = self.maximal_isr = state.leader_and_isr.isr
         self.partition_epoch = state.leader_and_isr.partition_epoch
         if set(self.isr) != set(previous_isr):
             change = EXPAND if len(self.isr) > len(previous_isr) else SHRINK
-            self.host.emit(events.IsrChanged, self.broker, self.name, self.leader_epoch, self.isr, change)
+            self.host.emit(IsrChanged, self.broker, self.name, self.leader_epoch, self.isr, change)
         return self.maybe_increment_hw()
 
     def make_follower(self, state: protocol.LeaderAndIsrPartitionState) -> bool:
@@ -188,14 +208,14 @@ class Partition:
         self.leader = state.leader_and_isr.leader
         if (self.leader, self.leader_epoch) == (old_leader, old_epoch):
             return False
-        self.host.emit(events.BecameFollower, self.broker, self.name, self.leader_epoch, self.leader)
+        self.host.emit(BecameFollower, self.broker, self.name, self.leader_epoch, self.leader)
         return self.leader != old_leader or self.switches.fetch_leader_epoch_fencing
 
     def _update_state(self, state: protocol.LeaderAndIsrPartitionState) -> None:
         self.pending_isr = None
         self.controller_epoch = state.controller_epoch
         self.leader_epoch = state.leader_and_isr.leader_epoch
-        self.host.publish(events.LeaderEpochTaken, self.broker, self.name, self.leader_epoch)
+        self.host.publish(LeaderEpochTaken, self.broker, self.name, self.leader_epoch)
         self.partition_epoch = state.leader_and_isr.partition_epoch
         self._update_replicas(state.replicas)
 
@@ -236,7 +256,7 @@ class Partition:
         opened_at = self.log.open_transaction(batch) if batch.is_transactional else NO_OFFSET
         result = self.log.append_validated(batch, self.leader_epoch)
         self.host.emit(
-            events.BatchAppended,
+            BatchAppended,
             self.broker,
             self.name,
             result.base_offset,
@@ -301,7 +321,7 @@ class Partition:
     def _update_hw(self, high_watermark: int) -> bool:
         if not self.log.update_high_watermark(high_watermark):
             return False
-        self.host.emit(events.HighWatermarkSet, self.broker, self.name, self.log.high_watermark)
+        self.host.emit(HighWatermarkSet, self.broker, self.name, self.log.high_watermark)
         return True
 
     def _may_fall_to(self, high_watermark: int) -> bool:
@@ -315,7 +335,7 @@ class Partition:
         if self.leader != self.broker:
             is_failed = self.switches.deposed_leader_fails_pending_produces
             return True, self._not_leader() if is_failed else errors.NONE
-        if self.log.high_watermark < required_offset and self.switches.ack_waits_for_hw:
+        if self.log.high_watermark < required_offset and self.acks_wait_for_hw:
             return False, errors.NONE
         if self.checks_min_isr and self._is_under_min_isr(self.maximal_isr):
             return True, errors.NOT_ENOUGH_REPLICAS_AFTER_APPEND
@@ -323,7 +343,7 @@ class Partition:
 
     def _is_under_min_isr(self, isr: tuple[int, ...]) -> bool:
         min_isr = self.min_insync_replicas
-        if self.switches.min_isr_limited_to_replica_count:
+        if self.limits_min_isr:
             min_isr = min(min_isr, len(self.replicas))
         return len(isr) < min_isr
 
@@ -340,7 +360,7 @@ class Partition:
             offset = self.log.high_watermark
         if not 0 <= offset <= self.log.high_watermark:
             return errors.OFFSET_OUT_OF_RANGE, offset
-        self.host.emit(events.DeleteRecordsObeyed, self.broker, self.name, offset)
+        self.host.emit(DeleteRecordsObeyed, self.broker, self.name, offset)
         log_start = offset
         if not self.switches.delete_records_stops_at_offset:
             log_start = min(self.log.next_batch_offset(offset), self.log.high_watermark)
@@ -380,7 +400,7 @@ class Partition:
                 self._report_compacted_batch(batch)
             else:
                 self.host.emit(
-                    events.BatchReplicated,
+                    BatchReplicated,
                     self.broker,
                     self.name,
                     batch.base_offset,
@@ -394,7 +414,7 @@ class Partition:
         if batches:
             self.logs.on_append(self.log)
         hw_moved = self._update_hw(leader_hw)
-        if leader_log_start and self.switches.log_start_follows_leader:
+        if leader_log_start and self.adopts_log_start:
             self.logs.increment_log_start(self.name, leader_log_start)
         if hw_moved or not batches:
             return hw_moved
@@ -406,10 +426,10 @@ class Partition:
         if isinstance(stored, ControlBatch):
             is_committed, epoch = stored.control_type == COMMIT, stored.coordinator_epoch
             self.host.emit(
-                events.TransactionMarkerWritten, *about, opened_at, stored.base_offset, is_committed, epoch
+                TransactionMarkerWritten, *about, opened_at, stored.base_offset, is_committed, epoch
             )
         elif opened_at == NO_OFFSET:
-            self.host.emit(events.TransactionBegun, *about, stored.base_offset)
+            self.host.emit(TransactionBegun, *about, stored.base_offset)
 
     def _has_to_restart_at(self, batch: RecordBatch) -> bool:
         """Return whether an empty log has to restart at the beginning of a batch (KAFKA-6975).
@@ -433,12 +453,12 @@ class Partition:
             if sequence != NO_SEQUENCE:
                 sequence += offset - batch.base_offset
             self.host.emit(
-                events.BatchReplicated,
+                BatchReplicated,
                 *(self.broker, self.name, offset, batch.leader_epoch),
                 *(batch.producer_id, sequence, values),
             )
         if end < batch.next_offset:
-            self.host.emit(events.HoleReplicated, self.broker, self.name, batch.next_offset)
+            self.host.emit(HoleReplicated, self.broker, self.name, batch.next_offset)
 
     def truncate_to(self, offset: int, reason: str) -> None:
         """Remove the records from *offset* on."""
@@ -588,7 +608,7 @@ class Partition:
             self.isr_writes[self.name] = None
         elif change == EXPAND and self.switches.maximal_isr:
             self.maximal_isr = tuple(dict.fromkeys((*self.maximal_isr, *new_isr)))
-            self.host.emit(events.IsrPending, self.broker, self.name, self.leader_epoch, self.maximal_isr)
+            self.host.emit(IsrPending, self.broker, self.name, self.leader_epoch, self.maximal_isr)
         state = protocol.LeaderAndIsr(self.broker, self.leader_epoch, new_isr, self.partition_epoch)
 
         def apply_answer(partition_epoch: int | None) -> None:
@@ -618,15 +638,15 @@ class Partition:
         """
         self.isr_writes.pop(self.name, None)
         if partition_epoch == OUTDATED:
-            self.host.emit(events.IsrRefused, self.broker, self.name, self.leader_epoch, new_isr, change)
+            self.host.emit(IsrRefused, self.broker, self.name, self.leader_epoch, new_isr, change)
             return False
         self.pending_isr = None
         if partition_epoch == INELIGIBLE:
-            self.host.emit(events.IsrRefused, self.broker, self.name, self.leader_epoch, new_isr, change)
+            self.host.emit(IsrRefused, self.broker, self.name, self.leader_epoch, new_isr, change)
             self.maximal_isr = self.isr
             return False
         if partition_epoch is None:
-            self.host.emit(events.IsrRefused, self.broker, self.name, self.leader_epoch, new_isr, change)
+            self.host.emit(IsrRefused, self.broker, self.name, self.leader_epoch, new_isr, change)
             if not self.switches.leader_discards_refused_isr:
                 self.isr = self.maximal_isr = new_isr
             elif change == EXPAND and self.switches.maximal_isr:
@@ -635,7 +655,7 @@ class Partition:
         else:
             self.isr = self.maximal_isr = new_isr
             self.partition_epoch = partition_epoch
-            self.host.emit(events.IsrChanged, self.broker, self.name, self.leader_epoch, new_isr, change)
+            self.host.emit(IsrChanged, self.broker, self.name, self.leader_epoch, new_isr, change)
         return self.maybe_increment_hw()
 
     # Reading

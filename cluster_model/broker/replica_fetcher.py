@@ -109,6 +109,7 @@ class ReplicaFetcher:
         self._session = FetchSessionHandler()
         # Whether a request is in flight, or its answer is still being handled.
         self._is_busy = False
+        self._on_fetch_response = self._handle_fetch_response  # Bound once, not for each request.
         # The response whose records are being written to a slow disk.
         self._response_being_written: protocol.FetchResponse | None = None
         self._wake_at_us: int | None = None
@@ -197,7 +198,7 @@ class ReplicaFetcher:
             has_all = not self._truncating_states and not self._delayed_states and not self._throttled_states
             self._client.send(
                 fetch,
-                self._handle_fetch_response,
+                self._on_fetch_response,
                 None,
                 self._session.next_request(fetch) if has_all else None,
             )

@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from typing import Final
 
-from harrow.cluster_model import errors, events, protocol
+from harrow.cluster_model import errors, protocol
 from harrow.cluster_model.broker.append_locks import AppendLocks, Steps
 from harrow.cluster_model.broker.client_quota_manager import ClientQuotaManager
 from harrow.cluster_model.broker.delayed_requests import (
@@ -22,6 +22,12 @@ from harrow.cluster_model.broker.replica import CountedSession
 from harrow.cluster_model.broker.replica_fetcher import ReplicaFetcherManager
 from harrow.cluster_model.broker.transaction_verification import TransactionVerification, VerificationCallback
 from harrow.cluster_model.controller.control_plane import AlterPartitionManager
+from harrow.cluster_model.events import (
+    BatchAcknowledged,
+    BatchDeduplicated,
+    ControlRequestObeyed,
+    LogDirFailed,
+)
 from harrow.cluster_model.log.disk import Disk
 from harrow.cluster_model.log.log_manager import LogManager
 from harrow.cluster_model.log.producer_state import ProducerStates
@@ -72,6 +78,7 @@ class ReplicaManager:
         "_may_join_isr",
         "_metadata",
         "_on_isr_altered",
+        "_on_produce_complete",
         "_respond",
         "_switches",
         "_topic_config",
@@ -132,9 +139,10 @@ class ReplicaManager:
         self._fetchers = ReplicaFetcherManager(
             broker, host, config, behaviours.replication, self.append_locks, hosted.hosted
         )
-        # These are bound once, so that not every partition has bound methods of its own.
+        # These are bound once, so that not every partition or request has bound methods of its own.
         self._may_join_isr = metadata.may_join_isr
         self._on_isr_altered = self._handle_isr_written
+        self._on_produce_complete = self._complete_produce
         self._is_shutting_down = False
         self.logs.on_dir_failure = self.handle_log_dir_failure
         self.logs.on_log_start = self._on_log_start_raised
@@ -194,7 +202,7 @@ class ReplicaManager:
     def handle_produce(self, exchange: Exchange[protocol.ProduceRequest]) -> None:
         """Append the batches of a produce, and answer according to its acks."""
         request = exchange.request
-        if self._hosted.hold_back(request.batches, self.handle_produce, exchange):
+        if self._isr_writes and self._hosted.hold_back(request.batches, self.handle_produce, exchange):
             return
         if request.transactional_id:
             if not self._check_verified(exchange):
@@ -241,7 +249,7 @@ class ReplicaManager:
         request = exchange.request
         if request.acks == -1 and any(ack.pending for ack in acks.values()):
             deadline_us = self._host.clock.now_us + request.timeout_us
-            delayed = DelayedProduce(exchange, deadline_us, acks, self._complete_produce)
+            delayed = DelayedProduce(exchange, deadline_us, acks, self._on_produce_complete)
             if not delayed.try_complete():
                 _watch(delayed, acks)
                 self._hosted.watch_deadline(exchange.connection, delayed)
@@ -414,8 +422,10 @@ class ReplicaManager:
             OperationTimer(self._host).watch(delayed)
 
     def _append_all(self, batches: dict[str, RecordBatch], acks: int) -> dict[str, PendingAck]:
-        hosted_partition = self._hosted.hosted.hosted_partition
-        return {name: self._append(hosted_partition(name), batch, acks) for name, batch in batches.items()}
+        hosted = self._hosted.hosted
+        return {
+            name: self._append(hosted.hosted_partition(name), batch, acks) for name, batch in batches.items()
+        }
 
     def _append(self, hosted: HostedPartition, batch: RecordBatch, acks: int) -> PendingAck:
         partition = hosted.partition
@@ -424,7 +434,7 @@ class ReplicaManager:
         result, hw_rose = partition.append_as_leader(batch, acks)
         if result.duplicate:
             self._host.emit(
-                events.BatchDeduplicated,
+                BatchDeduplicated,
                 self._broker,
                 hosted.name,
                 batch.producer_id,
@@ -449,9 +459,7 @@ class ReplicaManager:
                 self._hosted.reject("Produce", name, exchange.connection.client.name, ack.error)
             elif request.acks != 0:
                 values = request.batches[name].values
-                self._host.emit(
-                    events.BatchAcknowledged, self._broker, name, ack.base_offset, request.acks, values
-                )
+                self._host.emit(BatchAcknowledged, self._broker, name, ack.base_offset, request.acks, values)
         if request.acks != 0:
             answer = protocol.ProduceResponse({n: (a.error, a.base_offset) for n, a in acks.items()})
             for name, ack in acks.items():
@@ -534,7 +542,7 @@ class ReplicaManager:
         controller, which in ZooKeeper mode asks which replicas are offline.
         """
         names = self.logs.close_dir(log_dir)
-        self._host.emit(events.LogDirFailed, self._broker, log_dir, names)
+        self._host.emit(LogDirFailed, self._broker, log_dir, names)
         if self.logs.is_halting:
             self._host.halt()
             return
@@ -595,7 +603,7 @@ class ReplicaManager:
             return
         if self._hosted.hold_back(request.partition_states, self.handle_leader_and_isr, exchange):
             return
-        self._host.publish(events.ControlRequestObeyed, self._broker, request.api, request.controller_epoch)
+        self._host.publish(ControlRequestObeyed, self._broker, request.api, request.controller_epoch)
         self.controller_epoch = request.controller_epoch
         changed = []
         offline = tuple(name for name in request.partition_states if self.logs.is_offline(name))

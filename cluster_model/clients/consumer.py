@@ -98,6 +98,7 @@ class Consumer:
             protocol.READ_COMMITTED if config.isolation_level == READ_COMMITTED else protocol.READ_UNCOMMITTED
         )
         self._topics = frozenset(topics)
+        self._on_fetch_response = self._handle_fetch_response  # Bound once, not for each request.
         # Without a rack the requests carry None, so that only leaders serve the consumer.
         self._rack = config.client_rack or None
         self._fetch_error_clears_read_replica = fetch_error_clears_read_replica
@@ -188,7 +189,7 @@ class Consumer:
                 self._isolation_level,
             )
             request.rack = self._rack
-            connection.send(request, self._handle_fetch_response, broker, session.next_request(request))
+            connection.send(request, self._on_fetch_response, broker, session.next_request(request))
         if waits:
             self._fetch_later()
         if waits or self._changed_partitions:

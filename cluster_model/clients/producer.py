@@ -105,6 +105,9 @@ class Producer:
         self._sequences = sequences(
             keeps_abandoned_sequence=behaviours.clients.abandoned_batch_keeps_sequence
         )
+        # These are bound once, not for each request.
+        self._outstanding = self._outstanding_batches
+        self._on_response = self._handle_response
         # The kind of operation in the history to which a send belongs: a send or a transaction.
         self._operation = SEND
         # Whether batches are sent without lingering.
@@ -232,7 +235,7 @@ class Producer:
     def _run_once(self) -> None:
         now_us = self._host.clock.now_us
         if self._is_idempotent:
-            self._sequences.settle(self._outstanding_batches)
+            self._sequences.settle(self._outstanding)
             if self._sequences.producer_id == NO_PRODUCER_ID:
                 self._request_producer_id()
                 return
@@ -323,7 +326,7 @@ class Producer:
             return
         partition.in_flight.append(batch)
         self._requests_in_flight[leader] += 1
-        connection.send(request, self._handle_response, (leader, batch))
+        connection.send(request, self._on_response, (leader, batch))
 
     # Answers
 

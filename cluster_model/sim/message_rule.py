@@ -52,15 +52,19 @@ class MessageRule:
 
     def matches(self, body: Body, kind: str, sender: str, receiver: str, listener: str) -> bool:
         """Return whether a message matches."""
-        return self.is_about_api(body.api, kind, sender, receiver, listener) and (
-            self.znode is None or (isinstance(body, ZnodeMessage) and self._is_about(body.znodes))
+        return (
+            self._is_about_link(kind, sender, receiver, listener)
+            and (self.api is None or self.api == body.api)
+            and (self.znode is None or (isinstance(body, ZnodeMessage) and self._is_about(body.znodes)))
         )
 
     def is_about_api(self, api: str, kind: str, sender: str, receiver: str, listener: str) -> bool:
         """Return whether a message of an API may match, depending on its body."""
+        return (self.api is None or self.api == api) and self._is_about_link(kind, sender, receiver, listener)
+
+    def _is_about_link(self, kind: str, sender: str, receiver: str, listener: str) -> bool:
         return (
-            (self.api is None or self.api == api)
-            and (self.kind is None or self.kind == kind)
+            (self.kind is None or self.kind == kind)
             and (self.listener is None or self.listener == listener)
             and (self.senders is None or sender in self.senders)
             and (self.receivers is None or receiver in self.receivers)
