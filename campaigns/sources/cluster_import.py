@@ -18,10 +18,10 @@ from harrow.campaigns.language.yaml_text import Items, Rows, yaml_text
 from harrow.campaigns.sources.description import (
     ClientSettings,
     Description,
-    Entry,
     Fate,
     ImportedLine,
     Server,
+    SourceLine,
     TopicDescription,
 )
 from harrow.campaigns.sources.setting_lines import (
@@ -73,8 +73,8 @@ class _Node:
     """A server, its lines together with later changes, and its settings for the cluster file."""
 
     server: Server
-    entries: tuple[Entry, ...] = ()
-    defaults: tuple[Entry, ...] = ()
+    entries: tuple[SourceLine, ...] = ()
+    defaults: tuple[SourceLine, ...] = ()
     settings: Mapping[str, Value] = field(default_factory=dict)
 
     def value(self, *names: str) -> str | None:
@@ -329,7 +329,7 @@ class _Import:
             **self._lines.settings(BROKER, node.entries, lambda entry: self._is_topology(node, entry)),
         }
 
-    def _is_topology(self, node: _Node, entry: Entry) -> bool:
+    def _is_topology(self, node: _Node, entry: SourceLine) -> bool:
         """Note the fate of a line that decides which servers and disks the cluster has."""
         if entry.name in _TOPOLOGY_SETTINGS:
             self._note_topology(node, entry)
@@ -353,7 +353,7 @@ class _Import:
             )
         return True
 
-    def _note_topology(self, node: _Node, entry: Entry) -> None:
+    def _note_topology(self, node: _Node, entry: SourceLine) -> None:
         name = entry.name
         if not kafka_has(BROKER, name, self._release):
             self._lines.note(entry, Fate.UNKNOWN, note_on_releases(name, BROKER))
@@ -372,7 +372,7 @@ class _Import:
         else:
             self._lines.note(entry, Fate.TAKEN)
 
-    def _note_id(self, node: _Node, entry: Entry) -> None:
+    def _note_id(self, node: _Node, entry: SourceLine) -> None:
         text = number_text(entry.value)
         if not node.is_broker():
             self._lines.note(entry, Fate.UNAFFECTED, "the model numbers its controllers")

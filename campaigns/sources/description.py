@@ -23,7 +23,7 @@ class Fate(StrEnum):
     UNKNOWN = "no such setting in this release"
 
 
-class Entry(NamedTuple):
+class SourceLine(NamedTuple):
     """A setting in a source, or another line of it, and its position."""
 
     file: str
@@ -36,7 +36,7 @@ class Entry(NamedTuple):
 class ImportedLine:
     """A line of a source, and what became of it."""
 
-    entry: Entry
+    entry: SourceLine
     fate: Fate
     note: str = ""
 
@@ -50,8 +50,8 @@ class Server:
     server's own release. A *template* may stand for any number of brokers.
     """
 
-    entries: tuple[Entry, ...] = ()
-    defaults: tuple[Entry, ...] = ()
+    entries: tuple[SourceLine, ...] = ()
+    defaults: tuple[SourceLine, ...] = ()
     facts: Mapping[str, str] = field(default_factory=dict)
     is_template: bool = False
 
@@ -63,8 +63,8 @@ class BrokerSettings:
     They override those of the servers. ``defaults`` are defaults of the broker's own release.
     """
 
-    entries: tuple[Entry, ...]
-    defaults: tuple[Entry, ...] = ()
+    entries: tuple[SourceLine, ...]
+    defaults: tuple[SourceLine, ...] = ()
     id: int | None = None
 
 
@@ -79,8 +79,8 @@ class TopicDescription:
     partitions: int | None = None
     replication_factor: int | None = None
     assignment: tuple[tuple[int, ...], ...] = ()
-    entries: tuple[Entry, ...] = ()
-    defaults: tuple[Entry, ...] = ()
+    entries: tuple[SourceLine, ...] = ()
+    defaults: tuple[SourceLine, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,14 +88,14 @@ class ClientSettings:
     """The settings of a producer or a consumer (``scope``)."""
 
     scope: str
-    entries: tuple[Entry, ...]
+    entries: tuple[SourceLine, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatedRelease:
     """A line that names a version of Kafka, or of an image with Kafka, and that of Kafka."""
 
-    entry: Entry
+    entry: SourceLine
     version: str
 
 

@@ -15,9 +15,9 @@ from harrow.campaigns.language.problem import CampaignError, Problem
 from harrow.campaigns.language.spelling import quoted
 from harrow.campaigns.sources.description import (
     Description,
-    Entry,
     Fate,
     Server,
+    SourceLine,
     StatedRelease,
     TopicDescription,
 )
@@ -32,7 +32,7 @@ _LOOKS_LIKE_COMPOSE: Final = re.compile(r"^services\s*:", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Image:
+class ImageFamily:
     """A family of images: which variables are settings, and how their names change.
 
     An underscore stands for a dot, and ``marks`` for other characters. ``not_settings`` are
@@ -100,25 +100,25 @@ _JAVA: Final = (
     *("KAFKA_JVM_PERFORMANCE_OPTS", "KAFKA_GC_LOG_OPTS", "KAFKA_LOG4J_OPTS", "KAFKA_LOG4J_LOGGERS"),
     *("KAFKA_LOG4J_ROOT_LOGLEVEL", "KAFKA_TOOLS_LOG4J_LOGLEVEL", "KAFKA_HOME", _CREATE_TOPICS),
 )
-APACHE: Final = Image(
+APACHE: Final = ImageFamily(
     names=("apache/kafka", "apache/kafka-native"), prefix="KAFKA_", marks=_MARKS, not_settings=_JAVA
 )
 """The rule of Apache's image (``KafkaDockerWrapper``)."""
 IMAGES: Final = (
     APACHE,
-    Image(
+    ImageFamily(
         names=("confluentinc/cp-kafka", "confluentinc/cp-server", "confluentinc/confluent-local"),
         prefix="KAFKA_",
         marks=_MARKS,
         not_settings=_JAVA,
         version=_kafka_of_confluent,
     ),
-    Image(
+    ImageFamily(
         names=("bitnami/kafka", "bitnamilegacy/kafka", "bitnamisecure/kafka"),
         prefix="KAFKA_CFG_",
         others={"KAFKA_ZOOKEEPER_CONNECT": "zookeeper.connect", "KAFKA_BROKER_ID": "broker.id"},
     ),
-    Image(
+    ImageFamily(
         names=("wurstmeister/kafka",),
         prefix="KAFKA_",
         not_settings=_JAVA,
@@ -187,7 +187,7 @@ class _Compose:
             lines=tuple(self._source.lines),
         )
 
-    def _image_of(self, service: nodes.MapNode, variables: Collection[str]) -> Image | None:
+    def _image_of(self, service: nodes.MapNode, variables: Collection[str]) -> ImageFamily | None:
         """Return the family of a service's image, and state the version in its tag."""
         found = service.entries.get("image")
         text, missing = ("", ()) if found is None else self._interpolated(shown(found.value))
@@ -219,7 +219,7 @@ class _Compose:
         return image
 
     def _servers(
-        self, name: str, service: nodes.MapNode, image: Image, environment: list[tuple[Entry, str]]
+        self, name: str, service: nodes.MapNode, image: ImageFamily, environment: list[tuple[SourceLine, str]]
     ) -> Iterator[Server]:
         self._source.leave(service, f"services.{name}.", _SERVICE_KEYS)
         entries = []
@@ -238,7 +238,7 @@ class _Compose:
         for _ in range(self._copies(name, service)):
             yield Server(entries=tuple(entries))
 
-    def _create_topics(self, entry: Entry) -> None:
+    def _create_topics(self, entry: SourceLine) -> None:
         topics = []
         for text in filter(None, map(str.strip, entry.value.split(","))):
             match = _CREATED_TOPIC.fullmatch(text)
@@ -272,9 +272,9 @@ class _Compose:
         self._source.decide("replicas", found, Fate.TAKEN)
         return self._source.number(found, 0, BROKERS_MAX)
 
-    def _environment(self, service: nodes.MapNode) -> Iterator[tuple[Entry, str]]:
+    def _environment(self, service: nodes.MapNode) -> Iterator[tuple[SourceLine, str]]:
         """Yield each variable of a service, and the reason why its value is unknown."""
-        entries: dict[str, tuple[Entry, str]] = {}
+        entries: dict[str, tuple[SourceLine, str]] = {}
         files = service.entries.get("env_file")
         for name, is_optional in _env_files(files.value) if files is not None else ():
             for entry in self._env_file(self._interpolated(name)[0], is_optional=is_optional):
@@ -287,11 +287,11 @@ class _Compose:
         elif environment is not None:
             for item in scalars(environment.value):
                 name, equals, value = item.text.partition("=")
-                entry = Entry(self._source.file, item.mark.line, name, value)
+                entry = SourceLine(self._source.file, item.mark.line, name, value)
                 entries[name] = self._variable(entry, is_set=bool(equals))
         yield from entries.values()
 
-    def _variable(self, entry: Entry, *, is_set: bool) -> tuple[Entry, str]:
+    def _variable(self, entry: SourceLine, *, is_set: bool) -> tuple[SourceLine, str]:
         if not is_set:
             return entry, "its value comes from the shell"
         value, missing = self._interpolated(entry.value)
@@ -318,14 +318,14 @@ class _Compose:
 
         return _REFERENCE.sub(value, text), tuple(missing)
 
-    def _env_file(self, name: str, *, is_optional: bool) -> Iterator[Entry]:
+    def _env_file(self, name: str, *, is_optional: bool) -> Iterator[SourceLine]:
         path = self._folder / name
         if is_optional and not path.exists():
             return
         text = file_text(path)
         for number, line in enumerate(text.splitlines(), 1):
             if (match := _ENV_LINE.fullmatch(line)) is not None and not line.lstrip().startswith("#"):
-                yield Entry(str(path), number, match["name"], _without_quotes(match["value"]))
+                yield SourceLine(str(path), number, match["name"], _without_quotes(match["value"]))
 
 
 def _fate_without_value(setting: str) -> Fate:

@@ -7,9 +7,9 @@ from typing import Final
 from harrow.campaigns.sources.description import (
     BrokerSettings,
     Description,
-    Entry,
     Fate,
     ImportedLine,
+    SourceLine,
     TopicDescription,
 )
 from harrow.cluster_model.topology import BROKER_ID_MAX
@@ -40,7 +40,7 @@ class _PrintedConfigs:
     def __init__(self, file: str) -> None:
         self._file = file
         self._lines: list[ImportedLine] = []
-        self._owners: dict[tuple[str, str], tuple[list[Entry], list[Entry]]] = {}
+        self._owners: dict[tuple[str, str], tuple[list[SourceLine], list[SourceLine]]] = {}
         self._owner: tuple[str, str] | None = None
 
     def description(self, lines: list[str]) -> Description:
@@ -82,7 +82,7 @@ class _PrintedConfigs:
             for pair in _NEXT_SETTING.split(head["rest"]):
                 if "=" in pair:
                     setting, _, value = pair.partition("=")
-                    own.append(Entry(self._file, number, setting, value))
+                    own.append(SourceLine(self._file, number, setting, value))
         else:
             self._owner = None
             self._note(number, kind, name, Fate.UNAFFECTED, "neither a broker nor a topic of yours")
@@ -93,7 +93,7 @@ class _PrintedConfigs:
             self._note(number, "text", line.strip(), Fate.UNAFFECTED, "no setting of a broker or a topic")
             return
         groups = match.groupdict()
-        entry = Entry(self._file, number, match["name"], match["value"])
+        entry = SourceLine(self._file, number, match["name"], match["value"])
         own, defaults = self._owners[self._owner]
         if groups.get("sensitive") == "true" or entry.value == _NULL:
             note = "Kafka does not print the value" if groups.get("sensitive") == "true" else "not set"
@@ -104,7 +104,9 @@ class _PrintedConfigs:
             own.append(entry)
 
     def _note(self, number: int, name: str, value: str, fate: Fate, note: str = "") -> None:
-        self._lines.append(ImportedLine(entry=Entry(self._file, number, name, value), fate=fate, note=note))
+        self._lines.append(
+            ImportedLine(entry=SourceLine(self._file, number, name, value), fate=fate, note=note)
+        )
 
 
 def _is_default(synonyms: str) -> bool:

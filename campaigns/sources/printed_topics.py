@@ -8,9 +8,9 @@ from harrow.campaigns.language.problem import CampaignError, Problem
 from harrow.campaigns.language.spelling import quoted
 from harrow.campaigns.sources.description import (
     Description,
-    Entry,
     Fate,
     ImportedLine,
+    SourceLine,
     TopicDescription,
 )
 from harrow.cluster_model.topology import BROKER_ID_MAX, PARTITIONS_MAX
@@ -81,11 +81,11 @@ class _PrintedTopics:
             entries=tuple(self._settings(number, match["configs"] or "")),
         )
 
-    def _settings(self, number: int, text: str) -> Iterator[Entry]:
+    def _settings(self, number: int, text: str) -> Iterator[SourceLine]:
         for pair in _NEXT_SETTING.split(text) if text else ():
             name, equals, value = pair.partition("=")
             if equals:
-                yield Entry(self._file, number, name, value)
+                yield SourceLine(self._file, number, name, value)
 
     def _read_partition(self, number: int, match: re.Match[str]) -> None:
         name = match["name"] or self._name
@@ -114,7 +114,9 @@ class _PrintedTopics:
         )
 
     def _note(self, number: int, name: str, value: str, fate: Fate, note: str = "") -> None:
-        self._lines.append(ImportedLine(entry=Entry(self._file, number, name, value), fate=fate, note=note))
+        self._lines.append(
+            ImportedLine(entry=SourceLine(self._file, number, name, value), fate=fate, note=note)
+        )
 
     def _problem(self, number: int, message: str) -> CampaignError:
         return CampaignError([Problem(self._file, number, 1, message)])

@@ -3,7 +3,7 @@
 from typing import Final
 
 from harrow.campaigns.language.kafka_settings import releases_with
-from harrow.campaigns.sources.description import ClientSettings, Description, Entry, Server
+from harrow.campaigns.sources.description import ClientSettings, Description, Server, SourceLine
 from harrow.campaigns.sources.java_properties import properties_of
 from harrow.cluster_model.settings import BROKER, CONSUMER, PRODUCER
 
@@ -17,7 +17,7 @@ def read_properties(file: str, text: str) -> Description | None:
         CampaignError: Java refuses the file.
 
     """
-    entries = tuple(Entry(file, *prop) for prop in properties_of(text, file))
+    entries = tuple(SourceLine(file, *prop) for prop in properties_of(text, file))
     names = {entry.name for entry in entries}
     known = {scope: sum(bool(releases_with(name, (scope,))) for name in names) for scope in _SCOPES}
     scope = max(known, key=lambda each: known[each])

@@ -15,7 +15,7 @@ from harrow.campaigns.language.kafka_settings import (
 from harrow.campaigns.language.literals import LiteralError, setting_value, whole_number
 from harrow.campaigns.language.problem import Problem
 from harrow.campaigns.language.spelling import listed
-from harrow.campaigns.sources.description import Entry, Fate, ImportedLine
+from harrow.campaigns.sources.description import Fate, ImportedLine, SourceLine
 from harrow.cluster_model.settings import (
     BROKER,
     CONSUMER,
@@ -54,7 +54,7 @@ class SettingLines:
 
     def lines(self) -> Iterator[ImportedLine]:
         """Yield each line once, in the order of its file, even if several brokers have it."""
-        fates: dict[Entry, ImportedLine] = {}
+        fates: dict[SourceLine, ImportedLine] = {}
         for line in self._lines:
             known = fates.setdefault(line.entry, line)
             if _WORST_FIRST.index(line.fate) < _WORST_FIRST.index(known.fate):
@@ -62,15 +62,15 @@ class SettingLines:
         files = {file: number for number, file in enumerate(dict.fromkeys(entry.file for entry in fates))}
         yield from sorted(fates.values(), key=lambda line: (files[line.entry.file], line.entry.line))
 
-    def note(self, entry: Entry, fate: Fate, note: str = "") -> None:
+    def note(self, entry: SourceLine, fate: Fate, note: str = "") -> None:
         """Note what became of a line."""
         self._lines.append(ImportedLine(entry=entry, fate=fate, note=note))
 
-    def refuse(self, entry: Entry, message: object) -> None:
+    def refuse(self, entry: SourceLine, message: object) -> None:
         """Report a wrong value."""
         self.problems.append(Problem(entry.file, entry.line, 1, f"{entry.name}: {message}"))
 
-    def not_taken(self, is_meant: Callable[[Entry], bool], note: str) -> None:
+    def not_taken(self, is_meant: Callable[[SourceLine], bool], note: str) -> None:
         """Correct the fate of lines that were to be taken over."""
         self._lines = [
             replace(line, fate=Fate.LACKING, note=note)
@@ -80,7 +80,10 @@ class SettingLines:
         ]
 
     def settings(
-        self, scope: str, entries: Sequence[Entry], is_special: Callable[[Entry], bool] = lambda _: False
+        self,
+        scope: str,
+        entries: Sequence[SourceLine],
+        is_special: Callable[[SourceLine], bool] = lambda _: False,
     ) -> dict[str, Value]:
         """Return the settings of a broker, a topic or a client for the cluster file.
 
@@ -96,7 +99,7 @@ class SettingLines:
                 self._import(scope, entry, last, settings)
         return settings
 
-    def defaults(self, scope: str, entries: Sequence[Entry]) -> dict[str, Value]:
+    def defaults(self, scope: str, entries: Sequence[SourceLine]) -> dict[str, Value]:
         """Return the defaults of a real cluster that the model's release does not have."""
         different: dict[str, Value] = {}
         for entry in entries:
@@ -116,7 +119,7 @@ class SettingLines:
         return different
 
     def _import(
-        self, scope: str, entry: Entry, given: Mapping[str, Entry], settings: dict[str, Value]
+        self, scope: str, entry: SourceLine, given: Mapping[str, SourceLine], settings: dict[str, Value]
     ) -> None:
         name = entry.name
         if self._is_in_other_unit(scope, name):
@@ -141,14 +144,14 @@ class SettingLines:
     def _is_in_other_unit(self, scope: str, name: str) -> bool:
         return scope == BROKER and name in OTHER_UNITS and kafka_has(scope, name, self._release)
 
-    def _parsed(self, scope: str, entry: Entry, name: str) -> Value | None:
+    def _parsed(self, scope: str, entry: SourceLine, name: str) -> Value | None:
         try:
             return _value(SETTINGS[scope, name], entry)
         except LiteralError as error:
             self.refuse(entry, error)
             return None
 
-    def _note_unmodelled(self, scope: str, entry: Entry) -> None:
+    def _note_unmodelled(self, scope: str, entry: SourceLine) -> None:
         name = entry.name
         if kafka_has(scope, name, self._release):
             fate = Fate.UNAFFECTED if is_without_effect(name) else Fate.LACKING
@@ -158,7 +161,7 @@ class SettingLines:
             self.note(entry, Fate.UNKNOWN, marked or note_on_releases(name, scope))
 
 
-def _value(setting: Setting, entry: Entry) -> Value:
+def _value(setting: Setting, entry: SourceLine) -> Value:
     text = number_text(entry.value)
     if exact_name(entry.name) == _RETENTION and text == "0":
         raise LiteralError("Kafka refuses 0: at least 1, or -1 for no limit")

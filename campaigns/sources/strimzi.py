@@ -13,9 +13,9 @@ from harrow.campaigns.language.kafka_settings import hidden_without
 from harrow.campaigns.sources.description import (
     BrokerSettings,
     Description,
-    Entry,
     Fate,
     Server,
+    SourceLine,
     StatedRelease,
     TopicDescription,
 )
@@ -186,7 +186,7 @@ class _Resources:
         facts = self._disks("spec.storage", spec.entries.get("storage"))
         if (roles := spec.entries.get("roles")) is not None:
             facts["process.roles"] = ",".join(sorted(words(roles.value)))
-            names = Entry(self._source.file, roles.key_mark.line, "spec.roles", facts["process.roles"])
+            names = SourceLine(self._source.file, roles.key_mark.line, "spec.roles", facts["process.roles"])
             self._source.decide_entry(names, Fate.TAKEN)
         if (replicas := given(spec, "replicas")) is None:
             return

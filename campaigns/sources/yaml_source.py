@@ -6,7 +6,7 @@ from typing import Final
 from harrow.campaigns.language import yaml_positions as nodes
 from harrow.campaigns.language.literals import LiteralError, whole_number
 from harrow.campaigns.language.problem import CampaignError, Problem
-from harrow.campaigns.sources.description import Entry, Fate, ImportedLine
+from harrow.campaigns.sources.description import Fate, ImportedLine, SourceLine
 
 _NOTHING: Final = nodes.MapNode({}, nodes.Mark(1, 1))
 
@@ -25,15 +25,15 @@ class YamlSource:
             ) from None
         self.documents = tuple(root for root in roots if isinstance(root, nodes.MapNode))
 
-    def entry(self, name: str, found: nodes.MapEntry) -> Entry:
+    def entry(self, name: str, found: nodes.MapEntry) -> SourceLine:
         """Return the line of a key."""
-        return Entry(self.file, found.key_mark.line, name, shown(found.value))
+        return SourceLine(self.file, found.key_mark.line, name, shown(found.value))
 
     def decide(self, name: str, found: nodes.MapEntry, fate: Fate, note: str = "") -> None:
         """Note what becomes of the line of a key, and of everything below the key."""
         self.decide_entry(self.entry(name, found), fate, note)
 
-    def decide_entry(self, entry: Entry, fate: Fate, note: str = "") -> None:
+    def decide_entry(self, entry: SourceLine, fate: Fate, note: str = "") -> None:
         """Note what becomes of a line."""
         self.lines.append(ImportedLine(entry=entry, fate=fate, note=note))
 

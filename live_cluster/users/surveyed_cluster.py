@@ -6,8 +6,8 @@ from typing import Final
 
 from harrow.campaigns.sources.description import (
     Description,
-    Entry,
     Server,
+    SourceLine,
     StatedRelease,
     TopicDescription,
 )
@@ -52,7 +52,7 @@ def surveyed_cluster(
             facts[_ROLES] = "broker"
         own, defaults = (
             tuple(
-                Entry(file, _LINE, name, setting.value)
+                SourceLine(file, _LINE, name, setting.value)
                 for name, setting in reported.items()
                 if setting.is_default == is_default
             )
@@ -66,7 +66,7 @@ def surveyed_cluster(
                 name=topic,
                 assignment=assignment,
                 entries=tuple(
-                    Entry(file, _LINE, name, value) for name, value in topics.get(topic, {}).items()
+                    SourceLine(file, _LINE, name, value) for name, value in topics.get(topic, {}).items()
                 ),
             )
             for topic, assignment in sorted(survey.assignments.items())
@@ -74,7 +74,7 @@ def surveyed_cluster(
         ),
         releases=(
             StatedRelease(
-                entry=Entry(file, _LINE, "release", survey.release.name), version=survey.release.name
+                entry=SourceLine(file, _LINE, "release", survey.release.name), version=survey.release.name
             ),
         ),
         zookeeper_servers=None if survey.metadata == KRAFT else 1,
