@@ -39,6 +39,10 @@ SMALLER: Final = (
     ("--seeds 0..200", "--seeds 0..10"),
     ("--harrow-seeds 0..200 --harrow-set acks=1 -n auto", "--harrow-seeds 0..2 --harrow-set acks=1"),
     ("--max-examples 500", "--max-examples 5"),
+    (
+        '--survive "one broker" --survive "power of one rack"',
+        '--survive "one broker" --change unclean.leader.election.enable --runs 1',
+    ),
 )
 """Parts of commands with their smaller replacements; fewer seeds test the page as well."""
 

@@ -106,7 +106,6 @@ _THREE_IN_ONE_RACK: Final = (
 
 
 def _cases() -> tuple[Case, ...]:
-    acks_1 = "acks: 1"
     return (
         *(
             Case(
@@ -114,15 +113,15 @@ def _cases() -> tuple[Case, ...]:
                 why="acks=1 promises nothing until the record is committed (ProducerConfig, acks)",
                 kafka=kafka,
                 faults=LEADER,
-                settings=acks_1,
+                settings=settings,
                 cluster=_TWO_REPLICAS,
                 answer=answer,
             )
-            for kafka, answer in (
-                ("0.11", {ACKS: "all", IDEMPOTENCE: "true"}),
-                ("2.4", {ACKS: "all", IDEMPOTENCE: "true"}),
-                ("3.9", {ACKS: "all"}),
-                ("4.3", {ACKS: "all"}),
+            for kafka, settings, answer in (
+                ("0.11", "acks: 1, retries: 1000", {ACKS: "all", IDEMPOTENCE: "true"}),
+                ("2.4", "acks: 1", {ACKS: "all", IDEMPOTENCE: "true"}),
+                ("3.9", "acks: 1", {ACKS: "all"}),
+                ("4.3", "acks: 1", {ACKS: "all"}),
             )
         ),
         Case(
@@ -130,7 +129,7 @@ def _cases() -> tuple[Case, ...]:
             why="0.10.2 has no idempotence (KIP-98): one request in flight keeps the order; unclean elections are on (KIP-106)",
             kafka="0.10.2",
             faults=LEADER,
-            settings=acks_1,
+            settings="acks: 1",
             cluster=_TWO_REPLICAS,
             answer={ACKS: "all", IN_FLIGHT: "1", UNCLEAN: "false"},
         ),
