@@ -25,10 +25,6 @@ _TRANSACTIONS: Final = (
     "workload: {duration: 8s, consumers: [{}], producers: [{rate: 40/s, settings: {transactional.id: shop}, "
     "transaction: {records: 4, abort_every: 3}}]}\n"
 )
-_APPLICATION: Final = (
-    "workload: {duration: 20s, producers: [{rate: 10/s, partitions: [orders-0]}],"
-    " applications: [{name: billing, from: orders, to: invoices, delivery: at_least_once}]}\n"
-)
 _THREE_RACKS: Final = "brokers: [{id: 0, rack: a}, {id: 1, rack: b}, {id: 2, rack: c}]\n"
 _TOPIC: Final = "topics: [{name: t, replication_factor: 3}]\n"
 _UNFLUSHED: Final = "disk: {writeback: never}\n"
@@ -63,9 +59,6 @@ LAST_REPLICA_STANDING: Final = (
 )
 BROKER_STAYS_DOWN: Final = (
     "faults: [{at: 2s, do: {broker_crash: {broker: follower of t-0, restart_after: 60s}}}]\n"
-)
-APPLICATION_DIES: Final = (
-    "faults: [{every: 3s, do: {application_crash: {client: billing, restart_after: 1s}}}]\n"
 )
 
 
@@ -274,21 +267,6 @@ def _cases() -> tuple[Case, ...]:
             never=(LOST, REORDERED, UNCOMMITTED),
             cluster=_TWO_REPLICAS,
             answer={"isolation.level": "read_committed"},
-        ),
-        *(
-            Case(
-                name=f"an application dies, {kafka}",
-                why="input and output in one transaction: each input has its effect once (KIP-98, KIP-447)",
-                kafka=kafka,
-                faults=APPLICATION_DIES,
-                settings="acks: all, enable.idempotence: true, offsets.topic.replication.factor: 2, transaction.state.log.replication.factor: 2",
-                workload=_APPLICATION,
-                never=(LOST, REORDERED, DUPLICATED),
-                cluster=_THREE_RACKS
-                + "topics: [{name: orders, replication_factor: 2}, {name: invoices, replication_factor: 2}]\n",
-                answer={"delivery": "exactly_once"},
-            )
-            for kafka in ("2.8", "4.3")
         ),
         Case(
             name="failed sends without retries",
