@@ -11,6 +11,7 @@ from typing import Final
 from harrow.campaigns.clients.client import Reader
 from harrow.campaigns.language.plan import Expectation, Plan
 from harrow.campaigns.language.plan_cost import refusal
+from harrow.campaigns.language.spelling import counted
 from harrow.campaigns.probes.probe_counter import NoticeCounter, count_probes
 from harrow.campaigns.probes.probes import never_reached
 from harrow.campaigns.run.awaited import awaited_events
@@ -383,7 +384,8 @@ class Run:
         """Describe what has not recovered yet; None when everything has."""
         observer, unfinished = self.target.observer, self.target.clients.unfinished()
         if unfinished:
-            return f"{unfinished} records were still under way"
+            verb = "was" if unfinished == 1 else "were"
+            return f"{counted(unfinished, 'record')} {verb} still under way"
         environment = self.target.environment
         stopping = [broker for broker in environment.broker_ids() if environment.is_stopping(broker)]
         if stopping:

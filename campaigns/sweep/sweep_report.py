@@ -11,7 +11,7 @@ from dataclasses import asdict, field
 from math import exp
 from typing import Any, Final
 
-from harrow.campaigns.language.spelling import listed, quoted
+from harrow.campaigns.language.spelling import counted, listed, quoted
 from harrow.campaigns.record.report import AS_EXPECTED, UNDECIDED, UNEXPECTED
 from harrow.campaigns.sweep import queries
 from harrow.campaigns.sweep.cell import Cell
@@ -367,7 +367,7 @@ def _required(
     for cell in cells:
         missed = [p for p in cell.plan.expect.probes if (cell.campaign, cell.name, p) not in reached]
         if missed and (count := runs.get((cell.campaign, cell.name))):
-            yield f"{cell.campaign}, {cell.name}: never reached: {listed(missed)} (in {count} runs)"
+            yield f"{cell.campaign}, {cell.name}: never reached: {listed(missed)} (in {counted(count, 'run')})"
 
 
 def _durations(rows: Answer, wall_times: Answer) -> Iterator[Duration]:

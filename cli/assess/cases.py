@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from harrow.campaigns.assess.assessment import Assessment, Limit, runs_text
 from harrow.campaigns.assess.tally import ModelTally
+from harrow.campaigns.language.spelling import counted
 from harrow.checks.finding import INCONCLUSIVE, VIOLATED
 from harrow.cli.ci.suite import REPRODUCE, Case, Status, Suite, note_suite
 
@@ -40,7 +41,7 @@ def _cases(tally: ModelTally, limits: Sequence[Limit], reproduce: str) -> Iterat
         f"{runs_text(damage, tally)}"
         for damage in tally.damage()
     )
-    broken = ", ".join(f"{rule} in {runs} runs" for rule, runs in tally.broken().items())
+    broken = ", ".join(f"{rule} in {counted(runs, 'run')}" for rule, runs in tally.broken().items())
     status = {VIOLATED: Status.FAILED, INCONCLUSIVE: Status.SKIPPED}.get(tally.status, Status.PASSED)
     message = f"broken: {broken}" if broken else tally.status
     yield Case(name="promises", status=status, message=message, details=details, properties=properties)

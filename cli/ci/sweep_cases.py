@@ -8,7 +8,7 @@ from harrow.campaigns.sweep.row import ERROR, EXPECTATION, OUTCOMES
 from harrow.campaigns.sweep.sweep_report import CellCount, FailureGroup, FailureRate, SweepReport
 from harrow.checks.finding import VIOLATED
 from harrow.cli.ci.suite import EXPECTATIONS, REPRODUCE, Case, Status, Suite, note_suite
-from harrow.cli.render.figures import grouped, interval, percent
+from harrow.cli.render.figures import grouped, interval, percent, times
 
 
 def sweep_suites(report: SweepReport) -> list[Suite]:
@@ -97,8 +97,7 @@ def _details(groups: Sequence[FailureGroup]) -> tuple[str, ...]:
 
 
 def _kind(group: FailureGroup) -> Iterator[str]:
-    times = "once" if group.failures == 1 else f"{grouped(group.failures)} times"
-    yield f"{group.rule}, {times} in all cells{f', despite {group.promise}' if group.promise else ''}"
+    yield f"{group.rule}, {times(group.failures)} in all cells{f', despite {group.promise}' if group.promise else ''}"
     if group.chain:
         yield f"  {group.chain}"
     yield f"  {group.earliest.reproduce}"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import typer
 
-from harrow.campaigns.language.spelling import printable
+from harrow.campaigns.language.spelling import counted, printable
 from harrow.campaigns.record.redaction import HIDDEN, sounds_secret, without_secrets
 from harrow.campaigns.sources.cluster_import import Imported, described, import_cluster
 from harrow.campaigns.sources.description import Fate, ImportedLine
@@ -35,7 +35,7 @@ def session(request: ImportRequest) -> int:
 
 
 def _print_lists(imported: Imported) -> None:
-    typer.echo(f"Kafka {imported.release}; {len(imported.lines)} lines")
+    typer.echo(f"Kafka {imported.release}; {counted(len(imported.lines), 'line')}")
     for fate in Fate:
         lines = [line for line in imported.lines if line.fate == fate]
         typer.echo(f"{fate}: {len(lines)}")

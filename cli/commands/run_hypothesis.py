@@ -180,7 +180,7 @@ def _lines(
     status = result.verdict.status
     yield Text(name, "bold")
     yield Text.assemble((f"  {marks(console)[status]} {status}", FAILED), f"  {in_short(result)}")
-    size = f"{counted(len(result.plan.faults), 'fault')} on {len(result.plan.cluster.brokers)} brokers"
+    size = f"{counted(len(result.plan.faults), 'fault')} on {counted(len(result.plan.cluster.brokers), 'broker')}"
     yield indented(
         f"example {search_result.examples} failed; after {search_result.shrinks} shrinks it has {size}"
     )

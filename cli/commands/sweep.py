@@ -272,14 +272,14 @@ class _SweepSession:
 
     def _print_ending(self, progress: "Progress") -> None:
         from harrow.campaigns.record.redaction import without_secrets
+        from harrow.cli.render.figures import times
         from harrow.cli.sweep_progress import progress_line
 
         has_runs = bool(progress.already + progress.done)
         if has_runs:
             self._note(progress_line(progress))
         for reason, count in progress.lost.most_common():
-            times = "once" if count == 1 else f"{count} times"
-            say(self._messages, f"lost runs and repeated them, {times}: {reason}")
+            say(self._messages, f"lost runs and repeated them, {times(count)}: {reason}")
         if progress.engine_lost is not None:
             say(self._messages, f"lost Spark: {progress.engine_lost}", style="red")
         if progress.is_complete():

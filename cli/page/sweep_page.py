@@ -24,7 +24,7 @@ from harrow.cli.page.report_page import (
     table,
     verdict,
 )
-from harrow.cli.render.figures import grouped
+from harrow.cli.render.figures import grouped, times
 from harrow.cli.render.sweep.columns import Column, ColumnGroup, SweepColumns, cell_labels, sweep_columns
 from harrow.cli.render.sweep.sentences import (
     durations,
@@ -33,7 +33,6 @@ from harrow.cli.render.sweep.sentences import (
     reliability,
     runs_text,
     skipped,
-    times_text,
     undecided,
 )
 from harrow.cluster_model.lazy_dataclass import dataclass
@@ -94,7 +93,7 @@ def _failure(report: SweepReport, group: FailureGroup, written: WrittenFailure |
     for label, text in failure_terms(group, written):
         is_command = text.startswith("harrow ")
         pairs.append((label, command(text) if is_command else element("code", text)))
-    heading = element("h3", verdict(VIOLATED, group.rule), f" in {group.campaign}, {times_text(group)}")
+    heading = element("h3", verdict(VIOLATED, group.rule), f" in {group.campaign}, {times(group.failures)}")
     text = "" if written is None else _file_text(written)
     is_shrunk = written is not None and written.shrunk
     noun = "the shrunk campaign" if is_shrunk else "the campaign of the earliest run"

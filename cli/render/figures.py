@@ -20,3 +20,8 @@ def percent(rate: float) -> str:
 def grouped(number: int) -> str:
     """Return a number with its thousands separated by blanks."""
     return f"{number:,}".replace(",", " ")
+
+
+def times(number: int) -> str:
+    """Return ``once``, or a number as in ``2 times``."""
+    return "once" if number == 1 else f"{grouped(number)} times"

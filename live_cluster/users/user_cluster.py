@@ -7,6 +7,7 @@ from types import TracebackType
 from typing import Final, Self
 
 from harrow.campaigns.language.plan import Plan
+from harrow.campaigns.language.spelling import counted
 from harrow.cluster_model.controller.assignment import topic_assignments
 from harrow.cluster_model.settings import Value, broker_config, topic_config
 from harrow.cluster_model.topology import ClusterSpec, TopicSpec
@@ -114,7 +115,7 @@ class UserCluster:
         brokers = map_brokers(plan, present)
         if brokers is None:
             raise NotReadyError(
-                f"the campaign has {len(plan.cluster.brokers)} brokers, and may use {len(present)} of the cluster's"
+                f"the campaign has {counted(len(plan.cluster.brokers), 'broker')}, and may use {len(present)} of the cluster's"
             )
         run_id = secrets.token_hex(4)
         topics = [topic.name for topic in plan.cluster.topics]

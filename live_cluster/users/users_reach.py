@@ -5,7 +5,7 @@ from functools import partial
 from typing import Final
 
 from harrow.campaigns.language.plan import Plan
-from harrow.campaigns.language.spelling import listed
+from harrow.campaigns.language.spelling import counted, listed
 from harrow.cluster_model.events import Sight
 from harrow.cluster_model.release.switch import version_of
 from harrow.cluster_model.settings import Value
@@ -88,7 +88,7 @@ def obstacles_on(plan: Plan, file: TargetFile, survey: Survey, settings: Setting
     present = [node.id for node in survey.brokers if file.has_broker(node.id)]
     brokers = map_brokers(plan, present)
     if brokers is None:
-        yield f"the campaign has {len(plan.cluster.brokers)} brokers, and may use {len(present)} of the cluster's"
+        yield f"the campaign has {counted(len(plan.cluster.brokers), 'broker')}, and may use {len(present)} of the cluster's"
         return
     reach = Reach(
         release=release,

@@ -6,7 +6,7 @@ from typing import Final
 from harrow.campaigns.language.part import Part
 from harrow.campaigns.language.plan import Plan, Step
 from harrow.campaigns.language.readers.draft import Draft
-from harrow.campaigns.language.spelling import quoted
+from harrow.campaigns.language.spelling import counted, quoted
 from harrow.cluster_model.settings import BROKER, SETTINGS, TRANSACTIONAL_ID, Setting
 from harrow.cluster_model.topology import CONSUMER_OFFSETS, TRANSACTION_STATE, Coordinated, ProducerSpec
 from harrow.faults.action import Action
@@ -38,7 +38,7 @@ def check_internal_topics(draft: Draft, plan: Plan) -> None:
             setting = _REPLICATION_FACTOR_SETTINGS[topic]
             factor = plan.cluster.settings.get(setting.name, setting.default(plan.kafka))
             if topic not in topics and int(factor) > brokers:
-                problem = f"{brokers} brokers cannot create {topic} with {factor} replicas"
+                problem = f"{counted(brokers, 'broker')} cannot create {topic} with {factor} replicas"
                 draft.problem(part, f"{problem}: set {setting.name} to at most {brokers}")
                 return
 

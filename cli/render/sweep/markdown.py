@@ -9,6 +9,7 @@ from harrow.campaigns.record.markdown import code, document, folded, table, text
 from harrow.campaigns.sweep.failures import WrittenFailure
 from harrow.campaigns.sweep.sweep_report import SweepReport
 from harrow.checks.finding import VIOLATED
+from harrow.cli.render.figures import times
 from harrow.cli.render.layout import MARKS
 from harrow.cli.render.sweep.columns import ColumnGroup, SweepColumns, sweep_columns
 from harrow.cli.render.sweep.sentences import (
@@ -16,7 +17,6 @@ from harrow.cli.render.sweep.sentences import (
     reliability,
     runs_text,
     skipped,
-    times_text,
     undecided,
 )
 
@@ -48,7 +48,7 @@ def _failures(report: SweepReport, written: Sequence[WrittenFailure]) -> Iterato
     files = {(each.group.campaign, each.group.signature): each for each in written}
     for group in report.failures[:_KINDS_MAX]:
         promise = f", despite {text(group.promise)}" if group.promise else ""
-        yield f"- {MARKS[VIOLATED]} **{text(group.rule)}** in {text(group.campaign)}, {times_text(group)}{promise}"
+        yield f"- {MARKS[VIOLATED]} **{text(group.rule)}** in {text(group.campaign)}, {times(group.failures)}{promise}"
         if group.chain:
             yield f"  - chain: {text(group.chain)}"
         for label, line in failure_terms(group, files.get((group.campaign, group.signature))):

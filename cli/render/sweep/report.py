@@ -10,6 +10,7 @@ from harrow.campaigns.sweep.failures import WrittenFailure
 from harrow.campaigns.sweep.sweep_report import FailureGroup, SweepReport
 from harrow.checks.finding import INCONCLUSIVE, VIOLATED
 from harrow.cli.console import show, unbroken
+from harrow.cli.render.figures import times
 from harrow.cli.render.layout import DIM, FAILED, STYLES, indented, unreached_states
 from harrow.cli.render.sweep.matrix import Matrix
 from harrow.cli.render.sweep.sentences import (
@@ -20,7 +21,6 @@ from harrow.cli.render.sweep.sentences import (
     reliability,
     runs_text,
     skipped,
-    times_text,
     undecided,
 )
 from harrow.cli.text import Text
@@ -49,7 +49,7 @@ def show_report(
 
 
 def _failure(group: FailureGroup, written: WrittenFailure | None) -> Iterator[RenderableType]:
-    yield Text.assemble((f"{group.rule}", FAILED), f"  {group.campaign}, {times_text(group)}")
+    yield Text.assemble((f"{group.rule}", FAILED), f"  {group.campaign}, {times(group.failures)}")
     if group.promise:
         yield indented(Text.assemble(("promised  ", DIM), group.promise), 2)
     if group.chain:

@@ -8,7 +8,7 @@ from harrow.campaigns.sweep.failures import WrittenFailure
 from harrow.campaigns.sweep.row import ERROR, FAILED
 from harrow.campaigns.sweep.sweep_report import FailureGroup, SweepReport
 from harrow.checks.finding import INCONCLUSIVE, VIOLATED
-from harrow.cli.render.figures import grouped
+from harrow.cli.render.figures import grouped, times
 from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
 
@@ -80,10 +80,6 @@ def failure_terms(group: FailureGroup, written: WrittenFailure | None) -> Iterat
         yield ("shrunk" if written.shrunk else "campaign"), str(written.path)
 
 
-def times_text(group: FailureGroup) -> str:
-    return "once" if group.failures == 1 else f"{grouped(group.failures)} times"
-
-
 def skipped(report: SweepReport) -> Iterator[str]:
     """Yield the combinations of settings that were not tried, and why."""
     for entry in report.state.get("skipped", ()):
@@ -94,7 +90,7 @@ def skipped(report: SweepReport) -> Iterator[str]:
 def undecided(report: SweepReport, shown_max: int | None = None) -> Iterator[str]:
     """Yield why runs were inconclusive. The most frequent reasons come first."""
     for campaign, reason, runs in report.reasons[:shown_max]:
-        yield f"{campaign}: {reason} ({grouped(runs)} times)"
+        yield f"{campaign}: {reason} ({times(runs)})"
     yield from report.required
 
 

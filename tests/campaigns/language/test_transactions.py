@@ -71,6 +71,10 @@ def test_transactions_are_written_as_they_were_read() -> None:
             f"a.yaml:6:7: 2 brokers cannot create __transaction_state with 3 replicas: set {FACTOR} to at most 2",
         ),
         (
+            text(brokers=1),
+            f"a.yaml:6:7: 1 broker cannot create __transaction_state with 3 replicas: set {FACTOR} to at most 1",
+        ),
+        (
             text("{send: m0}"),
             f"a.yaml:8:5: app has a transactional.id and sends `m0` outside a transaction, {REFUSED}",
         ),
