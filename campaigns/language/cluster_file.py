@@ -228,6 +228,8 @@ def _unknown_key(key: str, root: nodes.MapNode) -> str:
     if key in _TARGET_FILE_KEYS and key in root.entries:
         return f"`{key}` belongs to a target file, which says how to reach real brokers (--target)"
     if key == CLUSTER:
+        if isinstance(root.entries[key].value, nodes.MapNode):
+            return "the keys of a cluster file have no section: remove `cluster:` and write its keys at the top level"
         return "a cluster file names no other file: its keys are those of `cluster`"
     if key in file_section().keys:
         return f"`{printable(key)}` belongs to a campaign, not to a cluster file"
