@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator, Mapping
 from fnmatch import fnmatchcase
 from pathlib import Path
+from pkgutil import get_data
 from typing import Final
 
 from harrow.cluster_model.registry import derived
@@ -26,10 +27,17 @@ line names: ``broker log.cleaner.threads int 0..``."""
 _LACKING: Final = Path(__file__).with_name("lacking_settings.txt")
 
 
+def _lines(table: Path) -> list[str]:
+    """Return the lines of a table, which may lie in an archive with the code."""
+    content = get_data(__name__, table.name)
+    assert content is not None, f"{table.name} is missing"
+    return content.decode("utf-8").splitlines()
+
+
 @derived
 def setting_names() -> Mapping[tuple[str, str], frozenset[str]]:
     """Return the releases that have each setting, by scope and name."""
-    rows = (line.split() for line in TABLE.read_text(encoding="utf-8").splitlines())
+    rows = (line.split() for line in _lines(TABLE))
     return {(scope, name): frozenset(releases) for scope, name, *releases in rows}
 
 
@@ -61,7 +69,7 @@ def releases_with(name: str, scopes: tuple[str, ...] = SCOPES) -> tuple[str, ...
 @derived
 def _hidden_by_pattern() -> Mapping[str, str]:
     """Return what the model can hide by the patterns of settings; empty if nothing."""
-    lines = _LACKING.read_text(encoding="utf-8").splitlines()
+    lines = _lines(_LACKING)
     rows = (line.partition(":") for line in lines if line and not line.startswith("#"))
     return {pattern: hides.strip() for pattern, _, hides in rows}
 
@@ -85,7 +93,7 @@ def hidden_without(name: str) -> str:
 
 @derived
 def _accepted_values() -> tuple[str, Mapping[tuple[str, str], list[str]]]:
-    head, *lines = VALUES.read_text(encoding="utf-8").splitlines()
+    head, *lines = _lines(VALUES)
     rows = (line.split() for line in lines)
     return head.removeprefix("# "), {(scope, name): words for scope, name, *words in rows}
 

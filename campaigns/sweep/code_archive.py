@@ -13,6 +13,8 @@ from harrow.campaigns.record.json_text import json_document
 from harrow.campaigns.version import BUILT, identity
 
 ROOMS: Final = ("cluster_model", "faults", "checks", "campaigns")
+_SUFFIXES: Final = (".py", ".txt")
+"""Files of code, and tables that the code reads. Executors get plans, so they need no campaigns."""
 
 _EPOCH: Final = (1980, 1, 1, 0, 0, 0)
 """The oldest time that a zip can hold. With it, the same code makes the same archive."""
@@ -32,7 +34,7 @@ def write_code_archive(path: Path) -> Path:
         files = [
             home / "__init__.py",
             home / "compilation.py",
-            *(file for room in ROOMS for file in (home / room).rglob("*.py")),
+            *(file for room in ROOMS for file in (home / room).rglob("*") if file.suffix in _SUFFIXES),
         ]
         # Only the driver can tell which version and which sources the code comes from.
         _add(archive, f"campaigns/{BUILT}", json_document(identity()).encode())

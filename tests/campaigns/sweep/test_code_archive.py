@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from harrow import compilation
+from harrow.campaigns.language import kafka_settings
 from harrow.campaigns.sweep import code_archive
 from harrow.campaigns.sweep.code_archive import library, write_code_archive
 from tests.patience import PATIENCE_S
@@ -25,9 +26,18 @@ needs_library = pytest.mark.skipif(
 )
 
 
-def executor(*path: Path) -> str:
+READER = """
+import sys
+sys.path[:0] = sys.argv[1:]
+from harrow.campaigns.language import kafka_settings
+assert "code.zip" in kafka_settings.__spec__.origin
+print(kafka_settings.unmodelled_hint("log.cleaner.threads"), kafka_settings.refusal("broker", "log.cleaner.threads", "x"))
+"""
+
+
+def executor(*path: Path, program: str = EXECUTOR) -> str:
     """Return what a Python prints that has only these places on its path."""
-    words = [sys.executable, "-I", "-S", "-c", EXECUTOR, *map(str, path)]
+    words = [sys.executable, "-I", "-S", "-c", program, *map(str, path)]
     completed = subprocess.run(words, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
     assert completed.returncode == 0, completed.stderr
     return completed.stdout.strip()
@@ -68,3 +78,12 @@ def test_plain_python_ships_no_library(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr(compilation, "compilation", lambda: (compilation.PURE, frozenset()))
     assert library() is None
     assert executor(write_code_archive(tmp_path / "code.zip")) == f"{compilation.PURE} zipimporter"
+
+
+def test_an_executor_knows_the_settings_that_the_model_lacks(tmp_path: Path) -> None:
+    archive = write_code_archive(tmp_path / "code.zip")
+    hint = kafka_settings.unmodelled_hint("log.cleaner.threads")
+    refusal = kafka_settings.refusal("broker", "log.cleaner.threads", "x")
+    assert hint
+    assert refusal
+    assert executor(archive, program=READER) == f"{hint} {refusal}"
