@@ -50,6 +50,7 @@ Kind = Literal[
     "clients",
     "rules",
     "campaigns",
+    "fault-models",
     "probes",
     "releases",
     "behaviours",

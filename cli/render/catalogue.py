@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from harrow.campaigns.clients.clients import CLIENTS
 from harrow.campaigns.language.glossary import TERMS, term_of
-from harrow.campaigns.language.library_index import library_names, resolve, shipped_names
+from harrow.campaigns.language.library_index import fault_model_names, library_names, resolve, shipped_names
 from harrow.campaigns.language.literals import LATEST_RELEASE, field_text
 from harrow.campaigns.language.tickets import campaigns_about, tickets
 from harrow.campaigns.language.units import value_text
@@ -130,7 +130,7 @@ def explain(name: str) -> list[CatalogueEntry]:
     extended = {_BEHAVIOUR: _with_advised_run, _TICKET: _with_campaigns}
     matches = [extended[entry.kind](entry) if entry.kind in extended else entry for entry in matches]
     matches.sort(key=lambda entry: entry.kind != _TERM)
-    return [*matches, *_campaigns(name for name in shipped_names() if name.lower() == wanted)]
+    return [*matches, *(_campaign(name) for name in shipped_names() if name.lower() == wanted)]
 
 
 def _with_advised_run(behaviour: CatalogueEntry) -> CatalogueEntry:
@@ -147,7 +147,7 @@ def all_names() -> list[str]:
 def _entries_without_files() -> Iterator[CatalogueEntry]:
     """Yield the entries of all catalogues that need no campaign file."""
     for kind in _CATALOGUES:
-        if kind != "campaigns":
+        if kind not in _KINDS_OF_FILES:
             yield from entries(kind)
 
 
@@ -280,22 +280,28 @@ def _probes() -> Iterator[CatalogueEntry]:
         )
 
 
-def _campaigns(names: Iterable[str] | None = None) -> Iterator[CatalogueEntry]:
-    for name in library_names() if names is None else names:
-        # Only this catalogue needs YAML.
-        from harrow.campaigns.language.loader import load_campaign
-        from harrow.campaigns.record.report import variant_name
+def _campaigns() -> Iterator[CatalogueEntry]:
+    return map(_campaign, library_names())
 
-        path = resolve(name)[0]
-        campaign = load_campaign(path)
-        runs = {variant_name(plan): _expectation(plan) for plan in campaign.plans}
-        yield _entry(
-            "campaign",
-            name,
-            campaign.description,
-            {"runs": runs, TRY: {"run": f"harrow run {name}", "file": str(path)}},
-            {"variants": ", ".join(runs) if len(runs) > 1 else ""},
-        )
+
+def _fault_models() -> Iterator[CatalogueEntry]:
+    return map(_campaign, fault_model_names())
+
+
+def _campaign(name: str) -> CatalogueEntry:
+    """Return the entry of a campaign of the library, or of a fault model."""
+    # Only these two catalogues need YAML.
+    from harrow.campaigns.language.loader import load_campaign
+    from harrow.campaigns.record.report import variant_name
+
+    path = resolve(name)[0]
+    campaign = load_campaign(path)
+    runs = {variant_name(plan): _expectation(plan) for plan in campaign.plans}
+    sections = {"runs": runs, TRY: {"run": f"harrow run {name}", "file": str(path)}}
+    if name in fault_model_names():
+        return _entry("fault model", name, campaign.description, sections, {"title": campaign.plans[0].title})
+    variants = {"variants": ", ".join(runs) if len(runs) > 1 else ""}
+    return _entry("campaign", name, campaign.description, sections, variants)
 
 
 def _expectation(plan: Any) -> str:
@@ -546,6 +552,7 @@ _CATALOGUES: Final[Mapping[Kind, Callable[[], Iterable[CatalogueEntry]]]] = {
     "clients": _clients,
     "rules": _rules,
     "campaigns": _campaigns,
+    "fault-models": _fault_models,
     "probes": _probes,
     "releases": _releases,
     "behaviours": _behaviours,
@@ -554,3 +561,4 @@ _CATALOGUES: Final[Mapping[Kind, Callable[[], Iterable[CatalogueEntry]]]] = {
     "terms": _terms,
     "tickets": _tickets,
 }
+_KINDS_OF_FILES: Final[tuple[Kind, ...]] = ("campaigns", "fault-models")
