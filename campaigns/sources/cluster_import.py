@@ -102,9 +102,11 @@ def import_cluster(
     If a template is the only broker, it stands for *brokers* brokers.
 
     Raises:
-        CampaignError: A value is wrong, or the settings do not fit together.
+        CampaignError: A value is wrong, the settings do not fit together, or the sources describe
+            two clusters.
 
     """
+    _check_one_cluster([named for _, about in descriptions for named in about.clusters])
     files = [file for file, _ in descriptions]
     return _Import([about for _, about in descriptions], files, release, brokers).run()
 
@@ -396,6 +398,14 @@ class _Import:
         except CampaignError as error:
             files = listed(self._files)
             raise CampaignError(Problem(files, 0, 0, each.message) for each in error.problems) from None
+
+
+def _check_one_cluster(clusters: Sequence[SourceLine]) -> None:
+    if len(clusters) > 1:
+        first, second = clusters[:2]
+        place = f"{first.file}:{first.line}"
+        message = f"a second cluster, {quoted(second.value)}; the first is {quoted(first.value)} ({place}): import one at a time"
+        raise CampaignError([Problem(second.file, second.line, 1, message)])
 
 
 def _numbered(node: _Node, number: int) -> _Node:

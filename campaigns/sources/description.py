@@ -104,7 +104,7 @@ class Description:
     """A cluster, or the part of it that a source describes.
 
     ``broker_ids`` are brokers that the source only mentions, for example as replicas. ``lines`` are
-    lines that set nothing, with what became of them.
+    lines that set nothing, with what became of them. ``clusters`` are lines that name a cluster.
     """
 
     servers: tuple[Server, ...] = ()
@@ -115,6 +115,7 @@ class Description:
     lines: tuple[ImportedLine, ...] = ()
     releases: tuple[StatedRelease, ...] = ()
     zookeeper_servers: int | None = None
+    clusters: tuple[SourceLine, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

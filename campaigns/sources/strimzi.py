@@ -95,6 +95,7 @@ class _Resources:
         self._topics: list[TopicDescription] = []
         self._releases: list[StatedRelease] = []
         self._zookeeper_servers: int | None = None
+        self._clusters: list[SourceLine] = []
 
     def description(self, resources: Sequence[nodes.MapNode]) -> Description:
         """Return what all resources of a file describe."""
@@ -112,10 +113,13 @@ class _Resources:
             topics=tuple(self._topics),
             releases=tuple(self._releases),
             zookeeper_servers=self._zookeeper_servers,
+            clusters=tuple(self._clusters),
             lines=tuple(self._source.lines),
         )
 
     def _cluster(self, resource: nodes.MapNode) -> None:
+        named = section(resource, "metadata").entries.get("name")
+        self._clusters.append(self._source.entry("Kafka", named or resource.entries["kind"]))
         spec = section(resource, "spec")
         kafka = section(spec, "kafka")
         self._source.leave(spec, "spec.", ("kafka", "zookeeper"))

@@ -87,6 +87,18 @@ spec:
     assert (len(cluster.brokers), cluster.metadata, cluster.zookeeper_servers) == (2, "zookeeper", 3)
 
 
+def test_two_clusters_are_refused_with_the_places_of_both() -> None:
+    other = CLUSTER.replace("shop", "bank")
+    message = "a second cluster, `bank`; the first is `shop`"
+    for files, places in (
+        ([("a.yaml", CLUSTER), ("b.yaml", other)], ("b.yaml:3:1", "a.yaml:3")),
+        ([("a.yaml", f"{CLUSTER}---\n{other}")], ("a.yaml:18:1", "a.yaml:3")),
+    ):
+        with pytest.raises(CampaignError) as refused:
+            import_texts(files)
+        assert str(refused.value) == f"{places[0]}: {message} ({places[1]}): import one at a time"
+
+
 def test_a_list_as_kubectl_prints_it_is_read_item_by_item() -> None:
     item = "\n".join(f"  {line}" for line in CLUSTER.splitlines())
     imported = import_texts([("k.yaml", f"kind: List\nitems:\n- {item.lstrip()}\n")])
