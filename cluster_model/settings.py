@@ -61,9 +61,11 @@ class Setting:
     Such settings belong to releases that are older than every profile. ``metadata`` is the control
     plane if only one of the two reads the setting. ``safe`` are the values, safest first, with
     which the setting permits no anomaly. ``guards`` names what else these values may prevent: kinds
-    of causes, permissions, and rules (`harrow.campaigns.run.remedies`). ``former`` are the
-    setting's names in older releases or in Kafka's own messages. A producer refuses the setting
-    unless the settings in ``beside`` are set too.
+    of causes, permissions, and rules (`harrow.campaigns.run.remedies`). If the safe values only
+    prevent one event, ``prevents`` is its name: in a run without that event they would help by
+    chance, because they change the latencies. ``former`` are the setting's names in older releases
+    or in Kafka's own messages. A producer refuses the setting unless the settings in ``beside`` are
+    set too.
     """
 
     name: str
@@ -81,6 +83,7 @@ class Setting:
     instead: tuple[str, ...] = ()
     safe: tuple[Value, ...] = ()
     guards: tuple[str, ...] = ()
+    prevents: str = ""
     former: tuple[str, ...] = ()
     beside: tuple[str, ...] = ()
 
@@ -189,7 +192,7 @@ _CATALOGUE: Final = (
             "How often a broker writes high watermarks to replication-offset-checkpoint.", minimum=1),
     Setting("log.flush.interval.messages", BROKER, "int", _always(LONG_MAX),
             "After how many records a log is flushed to disk.", minimum=1, safe=(1,), guards=_LOSS_RULES,
-            former=("log.flush.interval",)),
+            prevents="unflushed_lost", former=("log.flush.interval",)),
     Setting("log.flush.interval.ms", BROKER, "ms", _always(LONG_MAX),
             "How long a log may stay unflushed at the time of a check; by default log.flush.scheduler.interval.ms.",
             former=("log.default.flush.interval.ms",)),

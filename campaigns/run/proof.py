@@ -69,6 +69,7 @@ class _Search:
     def __init__(self, result: RunResult, trials: Trials) -> None:
         self._result = result
         self._trials = trials
+        self._occurred = frozenset(event[1] for event in result.evidence.trace)
 
     def proven(self, name: str, rule: RuleResult) -> RuleResult:
         by_cause: dict[Cause, list[Finding]] = {}
@@ -119,7 +120,7 @@ class _Search:
             causes = [cause.kind.name for cause in findings[0].causes]
             switches += by_switches(evidence, rule, causes)
             switches += other_switches(evidence, switches)
-        return self._possible_remedies((*guarding(plan, kinds, proposed), *switches))
+        return self._possible_remedies((*guarding(plan, kinds, proposed, self._occurred), *switches))
 
     def _possible_remedies(
         self, preventions: Collection[Prevention] | Iterator[Prevention]

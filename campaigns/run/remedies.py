@@ -6,7 +6,7 @@ guard against. A kind is the name of a cause, of a permission or, for a broken p
 So, for example, fencing of transactions is not tried against a lost disk.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any, Final
 
 from harrow.campaigns.language.plan import Plan
@@ -44,15 +44,20 @@ def kinds_of(rule: str, finding: Finding) -> frozenset[str]:
     return frozenset({finding.permitted_by, finding.permitted_by.partition("=")[0], *causes})
 
 
-def guarding(plan: Plan, kinds: frozenset[str], proposed: Sequence[Prevention]) -> Iterator[Prevention]:
+def guarding(
+    plan: Plan, kinds: frozenset[str], proposed: Sequence[Prevention], occurred: Collection[str]
+) -> Iterator[Prevention]:
     """Yield each setting, then each field, that guards against these kinds, with its safe values.
 
-    Settings that a rule has *proposed* are tried in any case.
+    Settings that a rule has *proposed* are tried in any case. *occurred* names the events of the
+    run. A setting that only prevents another event is not tried.
     """
     proposed_names = {name for prevention in proposed for name, _ in prevention.remedy.settings}
     for setting in _settings():
         is_candidate = (
-            setting.name in kinds or setting.name in proposed_names or not kinds.isdisjoint(setting.guards)
+            setting.name in kinds
+            or setting.name in proposed_names
+            or (not kinds.isdisjoint(setting.guards) and setting.prevents in {"", *occurred})
         )
         for value in setting.safe if is_candidate else ():
             if setting.name != TRANSACTIONAL_ID or len(plan.producers) == 1:

@@ -7,6 +7,7 @@ import pytest
 from harrow.checks.link import KINDS
 from harrow.checks.promise import BY_LOSS
 from harrow.checks.rules.catalogue import RULES
+from harrow.cluster_model.events import EVENTS
 from harrow.cluster_model.fields import fields_of
 from harrow.cluster_model.release.profiles import MUTANTS, SWITCHES
 from harrow.cluster_model.release.switch import Mutant
@@ -44,6 +45,12 @@ def test_every_guard_names_findings_that_exist() -> None:
         if set(names) - finding_names()
     }
     assert unknown == {}
+
+
+def test_every_event_that_a_setting_prevents_exists() -> None:
+    prevented = {setting.prevents for setting in SETTINGS.values() if setting.prevents}
+    assert prevented
+    assert prevented <= set(EVENTS)
 
 
 @pytest.mark.parametrize("mutant", MUTANTS.values(), ids=lambda mutant: mutant.name)

@@ -255,7 +255,7 @@ def test_a_remedy_includes_the_settings_that_kafka_requires_with_it(
 ) -> None:
     before = plan(kafka=release, producers=(ProducerSpec(name="p", settings=own),))
     way = next(
-        way for way in guarding(before, frozenset(), [IDEMPOTENCE]) if way.name == "enable.idempotence"
+        way for way in guarding(before, frozenset(), [IDEMPOTENCE], ()) if way.name == "enable.idempotence"
     )
     assert {**own, **dict(way.remedy.settings)} == settings
 
@@ -300,3 +300,12 @@ def test_remedies_against_elections_are_not_tried_against_power_loss() -> None:
     )
     proven_finding, _ = finding_and_trials(run_result(finding), lambda _: run_result(finding))
     assert "unclean.leader.election.enable" not in {way.name for way in proven_finding.prevented_by}
+
+
+def test_flushing_is_only_tried_in_a_run_that_lost_unflushed_records() -> None:
+    loss = frozenset({"lost-write"})
+    flushing = [
+        {way.name for way in guarding(plan(), loss, [], occurred)} & {"log.flush.interval.messages"}
+        for occurred in ((), ("appended",), ("unflushed_lost",))
+    ]
+    assert flushing == [set(), set(), {"log.flush.interval.messages"}]
