@@ -7,6 +7,7 @@ sees one tree, and each node knows the file that it is from.
 """
 
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
@@ -66,6 +67,15 @@ def is_cluster_file(root: nodes.Node) -> bool:
         campaign_keys - cluster_keys
     )
     return has_cluster_keys and len(keys & cluster_keys) > len(keys - cluster_keys)
+
+
+def has_cluster_keys(text: str) -> bool:
+    """Return whether a key of cluster files begins a line, also where the YAML has mistakes.
+
+    Kafka's settings have other names, so such a text is no ``.properties`` file.
+    """
+    words = (re.match(r"[\"']?([a-z_]+)[\"']?\s*:", line) for line in text.splitlines())
+    return any(word is not None and word[1] in cluster_file_section().keys for word in words)
 
 
 class ClusterFileError(Exception):

@@ -50,6 +50,22 @@ def test_mistakes_exit_with_2_and_one_line(harrow: Harrow, folder: Path) -> None
         assert "Traceback" not in ended.stderr
 
 
+def test_a_cluster_file_with_settings_in_block_form_is_assessed_as_it_stands(
+    harrow: Harrow, folder: Path
+) -> None:
+    (folder / "server.properties").write_text(
+        "broker.id=1\nzookeeper.connect=z:2181\nmin.insync.replicas=1\n", encoding="utf-8"
+    )
+    assert harrow("import", "server.properties", "-o", "mine.yaml", "--brokers", "2").returncode == 0
+    assert "\n  min.insync.replicas: 1\n" in (folder / "mine.yaml").read_text(encoding="utf-8")
+    assessed = harrow("assess", "mine.yaml", "--runs", "1", "--show", "broker-dies")
+    assert "imported" not in assessed.stderr
+    (folder / "mine.yaml").write_text("brokers: 2\n\tsettings:\n  acks: 1\n", encoding="utf-8")
+    ended = harrow("assess", "mine.yaml")
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert "mine.yaml:2:" in ended.stderr
+
+
 def test_what_import_reads_is_assessed_as_the_cluster_file_that_import_would_write(
     harrow: Harrow, folder: Path
 ) -> None:
