@@ -51,7 +51,7 @@ _CLOSE_FACTOR: Final = 2.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Case:
+class MeasuredCase:
     """Settings whose ack latency is compared with that of another case, *beside*."""
 
     name: str
@@ -71,21 +71,21 @@ class Case:
 
 
 CASES: Final = (
-    Case(name="acks=0", beside="acks=1", acks="0"),
-    Case(name="acks=1", beside="acks=1", acks="1"),
-    Case(name="acks=all", beside="acks=1"),
-    Case(name="acks=all, 2 replicas", beside="acks=1", replicas=2),
-    Case(name="acks=all, 1 replica", beside="acks=1", replicas=1),
-    Case(name="acks=1, flush.messages=1", beside="acks=1", acks="1", flush=1),
-    Case(name="acks=all, flush.messages=1", beside="acks=all", flush=1),
-    Case(name="acks=all, flush.messages=10", beside="acks=all", flush=10),
-    Case(name="acks=all, linger.ms=5", beside="acks=all", linger_ms=5),
-    Case(name="acks=all, linger.ms=50", beside="acks=all", linger_ms=50),
+    MeasuredCase(name="acks=0", beside="acks=1", acks="0"),
+    MeasuredCase(name="acks=1", beside="acks=1", acks="1"),
+    MeasuredCase(name="acks=all", beside="acks=1"),
+    MeasuredCase(name="acks=all, 2 replicas", beside="acks=1", replicas=2),
+    MeasuredCase(name="acks=all, 1 replica", beside="acks=1", replicas=1),
+    MeasuredCase(name="acks=1, flush.messages=1", beside="acks=1", acks="1", flush=1),
+    MeasuredCase(name="acks=all, flush.messages=1", beside="acks=all", flush=1),
+    MeasuredCase(name="acks=all, flush.messages=10", beside="acks=all", flush=10),
+    MeasuredCase(name="acks=all, linger.ms=5", beside="acks=all", linger_ms=5),
+    MeasuredCase(name="acks=all, linger.ms=50", beside="acks=all", linger_ms=50),
 )
 
 
 @dataclass(frozen=True, slots=True)
-class Latency:
+class MeasuredLatency:
     """The median and the 99th percentile of ack latencies, in microseconds."""
 
     p50: float
@@ -155,19 +155,19 @@ def brokers(release_name: str, folder: Path) -> Iterator[str]:
         yield ",".join(f"127.0.0.1:{port}" for port in client_ports)
 
 
-def measure(servers: str, folder: Path, rounds: int) -> tuple[Mapping[str, Latency], int]:
+def measure(servers: str, folder: Path, rounds: int) -> tuple[Mapping[str, MeasuredLatency], int]:
     """Measure all cases in turn, several times; return medians, and how long a flush takes."""
     create_topics(servers)
     for case in CASES:
         ack_latencies(servers, case, WARM_UP_S / len(CASES))
-    samples: dict[str, list[Latency]] = {case.name: [] for case in CASES}
+    samples: dict[str, list[MeasuredLatency]] = {case.name: [] for case in CASES}
     flushes: list[float] = []
     for _ in range(rounds):
         flushes += flush_times(folder / "flushed")
         for case in CASES:
             samples[case.name].append(latency_of(ack_latencies(servers, case, CASE_S)))
     medians = {
-        name: Latency(
+        name: MeasuredLatency(
             statistics.median(latency.p50 for latency in latencies),
             statistics.median(latency.p99 for latency in latencies),
         )
@@ -185,7 +185,7 @@ def create_topics(servers: str) -> None:
         created.result()
 
 
-def ack_latencies(servers: str, case: Case, duration_s: float) -> list[float]:
+def ack_latencies(servers: str, case: MeasuredCase, duration_s: float) -> list[float]:
     """Send records at a fixed rate; return how long each waited for its ack, in microseconds."""
     producer = Producer(
         {
@@ -243,15 +243,15 @@ def flush_times(folder: Path) -> Iterator[float]:
     shutil.rmtree(folder)
 
 
-def latency_of(latencies: list[float]) -> Latency:
+def latency_of(latencies: list[float]) -> MeasuredLatency:
     ordered = sorted(latencies)
-    return Latency(statistics.median(ordered), ordered[len(ordered) * 99 // 100])
+    return MeasuredLatency(statistics.median(ordered), ordered[len(ordered) * 99 // 100])
 
 
 # The model
 
 
-def predict(case: Case, release: str, flush_us: int, latency_us: int) -> Latency:
+def predict(case: MeasuredCase, release: str, flush_us: int, latency_us: int) -> MeasuredLatency:
     """Return the latencies of the model with a measured flush and a measured network latency.
 
     The latency of a message varies as it does by default.
@@ -271,13 +271,13 @@ def predict(case: Case, release: str, flush_us: int, latency_us: int) -> Latency
     (plan,) = load_text(text, "costs.yaml").plans
     latency = run_plan(plan, 1).service.total.ack_latency
     assert latency is not None
-    return Latency(latency.p50_us, latency.p99_us)
+    return MeasuredLatency(latency.p50_us, latency.p99_us)
 
 
 # The table
 
 
-def cost_table(measured: Mapping[str, Latency], predicted: Mapping[str, Latency]) -> str:
+def cost_table(measured: Mapping[str, MeasuredLatency], predicted: Mapping[str, MeasuredLatency]) -> str:
     """Return the table: latencies, and each median as a multiple of the median it is beside."""
     rows = []
     for case in CASES:

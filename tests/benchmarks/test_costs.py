@@ -2,20 +2,20 @@
 
 from pathlib import Path
 
-from benchmarks.costs import CASES, Case, Latency, cost_table, flush_times, predict
+from benchmarks.costs import CASES, MeasuredCase, MeasuredLatency, cost_table, flush_times, predict
 
 
 def test_the_model_predicts_a_flush_per_replica_from_one_measured_flush() -> None:
     free, flushed = (
-        predict(Case(name="x", beside="x", flush=flush), "4.3.1", flush_us=5_000, latency_us=500)
+        predict(MeasuredCase(name="x", beside="x", flush=flush), "4.3.1", flush_us=5_000, latency_us=500)
         for flush in (0, 1)
     )
     assert 9_000 < flushed.p50 - free.p50 < 12_000
 
 
 def test_a_ratio_is_close_within_a_factor_of_two() -> None:
-    measured = {case.name: Latency(1_000, 2_000) for case in CASES}
-    predicted = {**measured, "acks=all": Latency(2_000, 4_000), "acks=0": Latency(0, 0)}
+    measured = {case.name: MeasuredLatency(1_000, 2_000) for case in CASES}
+    predicted = {**measured, "acks=all": MeasuredLatency(2_000, 4_000), "acks=0": MeasuredLatency(0, 0)}
     rows = {row.split(" | ")[0].strip("| "): row for row in cost_table(measured, predicted).splitlines()}
     assert rows["acks=all"].endswith("| acks=1 | 1.00 | 2.00 | yes |")
     assert rows["acks=all, linger.ms=5"].endswith("| acks=all | 1.00 | 0.50 | yes |")
