@@ -7,8 +7,8 @@ from harrow.campaigns.advise.axes import AXES
 from harrow.campaigns.advise.axis import Line
 from harrow.campaigns.advise.harm import Harm, Needs
 from harrow.campaigns.advise.lattice import Lattice, Point, lattice_of
-from harrow.campaigns.advise.search import CounterExample, Search
-from harrow.campaigns.advise.trial import Costs
+from harrow.campaigns.advise.search import CounterExample, LatticeSearch
+from harrow.campaigns.advise.trial import PointCosts
 from harrow.campaigns.assess.fault_model import FaultModel
 from harrow.campaigns.language.library_index import resolve
 from harrow.campaigns.language.loader import load_campaign
@@ -26,7 +26,7 @@ SCREENING_RUNS: Final = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Refutation:
+class RefutingRun:
     """A run that shows harm, and the command that repeats it."""
 
     title: str
@@ -36,7 +36,7 @@ class Refutation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Evidence:
+class ModelEvidence:
     """The trials of one fault model: ``counted`` of them showed something, and none showed harm."""
 
     title: str
@@ -62,9 +62,9 @@ class Settings:
     values: tuple[tuple[str, str], ...]
     lines: tuple[Line, ...]
     options: tuple[str, ...]
-    costs: Costs | None
-    evidence: tuple[Evidence, ...]
-    refuted_by: Refutation | None = None
+    costs: PointCosts | None
+    evidence: tuple[ModelEvidence, ...]
+    refuted_by: RefutingRun | None = None
     permitted_by: str | None = None
 
 
@@ -151,7 +151,7 @@ def advise(
         except CampaignError:
             return None
 
-    search = Search(
+    search = LatticeSearch(
         lattice,
         len(models),
         plan_at,
@@ -172,7 +172,7 @@ class _Answer:
     models: Sequence[FaultModel]
     plans: Sequence[Plan]
     lattice: Lattice
-    search: Search
+    search: LatticeSearch
 
     def advice(self, chosen: Point | None) -> Advice:
         cheaper: tuple[Cheaper, ...] = ()
@@ -221,7 +221,7 @@ class _Answer:
             options=self.lattice.options(point, plan),
             costs=self.search.costs(point) if compared else None,
             evidence=tuple(
-                Evidence(
+                ModelEvidence(
                     title=model.title,
                     tried=tally.tried(number),
                     counted=tally.counted(number),
@@ -233,10 +233,10 @@ class _Answer:
             permitted_by=self.search.permitted_by(point),
         )
 
-    def _refutation(self, point: Point, counter: CounterExample) -> Refutation:
+    def _refutation(self, point: Point, counter: CounterExample) -> RefutingRun:
         model = self.models[counter.model]
         options = (*model.overrides, *self.lattice.options(point, self.plans[counter.model]))
-        return Refutation(
+        return RefutingRun(
             title=model.title,
             seed=counter.seed,
             harm=counter.harm,
@@ -272,7 +272,7 @@ def _settings(settings: Settings) -> dict[str, Any]:
     }
 
 
-def _costs(costs: Costs) -> dict[str, Any]:
+def _costs(costs: PointCosts) -> dict[str, Any]:
     return {
         "copies": None if costs.copies is None else costs.copies / 1_000,
         "ack_p50_us": costs.ack_p50_us,

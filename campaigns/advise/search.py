@@ -25,7 +25,7 @@ from typing import Final
 
 from harrow.campaigns.advise.harm import Harm, Needs
 from harrow.campaigns.advise.lattice import Lattice, Point
-from harrow.campaigns.advise.trial import Costs, Tally, Trial, run_trial, without_faults
+from harrow.campaigns.advise.trial import PointCosts, PointTally, PointTrial, run_trial, without_faults
 from harrow.campaigns.language.plan import Plan
 from harrow.campaigns.run.workers.workers import Run, RunOne, Workers
 from harrow.cluster_model.lazy_dataclass import dataclass
@@ -52,7 +52,7 @@ class CounterExample:
     harm: Harm
 
 
-class Search:
+class LatticeSearch:
     """A search for the cheapest of the points that survive. ``runs`` counts the trials so far.
 
     Each point is tried with *screening* seeds of each of *models* fault models, the chosen one with
@@ -69,7 +69,7 @@ class Search:
         seeds: range,
         screening: range,
         workers: Workers,
-        run_one: RunOne[Trial] = run_trial,
+        run_one: RunOne[PointTrial] = run_trial,
         on_run: Callable[[int], None] = lambda _runs: None,
     ) -> None:
         self.lattice = lattice
@@ -79,7 +79,7 @@ class Search:
         self.runs = 0
         self.refuted: dict[Point, CounterExample] = {}
         self.undecided: set[Point] = set()
-        self.tallies: dict[Point, Tally] = {}
+        self.tallies: dict[Point, PointTally] = {}
         self._models = range(models)
         self._plan_at = plan_at
         self._workers = workers
@@ -134,7 +134,7 @@ class Search:
                 if self.is_possible(other):
                     yield number, other
 
-    def costs(self, point: Point) -> Costs:
+    def costs(self, point: Point) -> PointCosts:
         """Return the costs of a point, after a few runs without faults."""
         tally = self.tally(point)
         if not tally.calm:
@@ -147,8 +147,8 @@ class Search:
         for key, trial in self._tried(point, keys):
             self._note(point, key, trial)
 
-    def tally(self, point: Point) -> Tally:
-        return self.tallies.setdefault(point, Tally())
+    def tally(self, point: Point) -> PointTally:
+        return self.tallies.setdefault(point, PointTally())
 
     # Points
 
@@ -247,7 +247,7 @@ class Search:
                     return CounterExample(model=key[0], seed=key[1], harm=harm)
         return None
 
-    def _tried(self, point: Point, keys: Iterable[_Key]) -> Generator[tuple[_Key, Trial]]:
+    def _tried(self, point: Point, keys: Iterable[_Key]) -> Generator[tuple[_Key, PointTrial]]:
         def run_of(key: _Key) -> Run | None:
             plan = self._plan(key[0], point)
             return None if plan is None else (plan, key[1])
@@ -262,12 +262,12 @@ class Search:
         for plan in (without_faults(plan) for plan in plans if plan is not None):
             yield from ((plan, seed) for seed in _CALM_SEEDS)
 
-    def _run(self, run: Run) -> Trial:
+    def _run(self, run: Run) -> PointTrial:
         self.runs += 1
         self._on_run(self.runs)
         return self._run_one(*run, self._workers)
 
-    def _note(self, point: Point, key: _Key, trial: Trial) -> None:
+    def _note(self, point: Point, key: _Key, trial: PointTrial) -> None:
         self.runs += 1
         self.tally(point).trials[key] = trial
         self._on_run(self.runs)

@@ -14,7 +14,7 @@ from harrow.cluster_model.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Trial:
+class PointTrial:
     """What one run showed: its harm, worst first, and its service.
 
     ``copies`` is how many replicas have a record at the end, on average, times a thousand.
@@ -32,10 +32,10 @@ class Trial:
         return "; ".join(self.run.reasons) or "no fault struck"
 
 
-def run_trial(plan: Plan, seed: int, workers: Workers) -> Trial:
+def run_trial(plan: Plan, seed: int, workers: Workers) -> PointTrial:
     with collector_off():
         result = run_plan(plan, seed, check=workers.check, measured=True)
-        return Trial(harms=tuple(harms_of(result)), run=trial_of(result), copies=_copies(result))
+        return PointTrial(harms=tuple(harms_of(result)), run=trial_of(result), copies=_copies(result))
 
 
 def _copies(result: RunResult) -> int | None:
@@ -47,7 +47,7 @@ def _copies(result: RunResult) -> int | None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Costs:
+class PointCosts:
     """What a point costs: copies of a record, time to an ack without faults, the longest outage.
 
     Copies and times are medians of runs without faults. A cost is None if no run could measure it.
@@ -69,11 +69,11 @@ def without_faults(plan: Plan) -> Plan:
 
 
 @dataclass(slots=True)
-class Tally:
+class PointTally:
     """The trials of a point, by fault model and seed; ``calm`` are runs without faults."""
 
-    trials: dict[tuple[int, int], Trial] = field(default_factory=dict)
-    calm: list[Trial] = field(default_factory=list)
+    trials: dict[tuple[int, int], PointTrial] = field(default_factory=dict)
+    calm: list[PointTrial] = field(default_factory=list)
 
     def tried(self, model: int) -> int:
         return sum(of == model for of, _ in self.trials)
@@ -87,14 +87,14 @@ class Tally:
         reasons = [trial.why_not for (of, _), trial in self.trials.items() if of == model and trial.why_not]
         return max(reasons, key=reasons.count, default="")
 
-    def costs(self, seeds: range) -> Costs:
+    def costs(self, seeds: range) -> PointCosts:
         """Return the costs. Outages count in trials with these seeds, the same for all points."""
         outages = [
             trial.run.outage_us
             for (_, seed), trial in self.trials.items()
             if seed in seeds and not trial.why_not
         ]
-        return Costs(
+        return PointCosts(
             copies=_middle(trial.copies for trial in self.calm),
             ack_p50_us=_middle(trial.run.ack_p50_us for trial in self.calm),
             ack_p99_us=_middle(trial.run.ack_p99_us for trial in self.calm),

@@ -5,7 +5,7 @@ from typing import Final
 
 from rich.console import Console, RenderableType
 
-from harrow.campaigns.advise.advice import Advice, Cheaper, Evidence, Refutation, Settings
+from harrow.campaigns.advise.advice import Advice, Cheaper, ModelEvidence, RefutingRun, Settings
 from harrow.campaigns.language.literals import duration_text
 from harrow.campaigns.language.spelling import counted, listed, printable
 from harrow.campaigns.language.units import rough_duration_text
@@ -134,7 +134,7 @@ def _headline(console: Console, status: str, text: str) -> RenderableType:
     return terms([(Text(marks(console)[status], STYLES[status]), Text(printable(text), _BOLD))], gap=1)
 
 
-def _refutation(refuted: Refutation) -> Iterator[RenderableType]:
+def _refutation(refuted: RefutingRun) -> Iterator[RenderableType]:
     yield indented(Text(f"{printable(refuted.title)}: {printable(refuted.harm.sentence)}", FAILED), 2)
     # Users copy this line, so it is neither wrapped nor cut off.
     yield unbroken(Text(f"    {printable(refuted.command)}", DIM))
@@ -148,7 +148,7 @@ def _evidence(settings: Settings, outcome: str) -> Iterator[RenderableType]:
             yield indented(Text(f"{printable(each.title)}: {outcome} in {runs}: {bound}{_left_out(each)}"), 2)
 
 
-def _left_out(each: Evidence) -> str:
+def _left_out(each: ModelEvidence) -> str:
     count = each.tried - each.counted
     return f" ({counted(count, 'more run')} decided nothing: {printable(each.why_not)})" if count else ""
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from harrow.campaigns.advise.axis import Axis, Level
 from harrow.campaigns.advise.harm import LOST, OUTAGE, Harm, Needs
 from harrow.campaigns.advise.lattice import Lattice, Point
-from harrow.campaigns.advise.search import Search
-from harrow.campaigns.advise.trial import Trial
+from harrow.campaigns.advise.search import LatticeSearch
+from harrow.campaigns.advise.trial import PointTrial
 from harrow.campaigns.assess.trials import FaultTrial
 from harrow.campaigns.language.loader import load_text
 from harrow.campaigns.language.plan import Plan
@@ -48,7 +48,7 @@ def lattice(sizes: Sequence[int], own: Point, axes: Sequence[Axis] = ()) -> Latt
     return Lattice(tuple(axes) or tuple(axis(f"axis {n}") for n in range(len(sizes))), levels)
 
 
-def shown(point: Point, harm: str | None, *, status: str = HELD) -> Trial:
+def shown(point: Point, harm: str | None, *, status: str = HELD) -> PointTrial:
     run = FaultTrial(
         seed=0,
         status=status,
@@ -63,7 +63,7 @@ def shown(point: Point, harm: str | None, *, status: str = HELD) -> Trial:
         ack_p99_us=1_000 * (1 + sum(point)),
     )
     harms = (Harm(kind=harm, sentence=""),) if harm not in (None, OUTAGE) else ()
-    return Trial(harms=harms, run=run, copies=3_000)
+    return PointTrial(harms=harms, run=run, copies=3_000)
 
 
 class Tries:
@@ -78,14 +78,14 @@ class Tries:
     def plan_at(self, model: int, point: Point) -> Plan:
         return replace(PLAN, description=f"{model}:{','.join(map(str, point))}")
 
-    def run_one(self, plan: Plan, seed: int, _: Workers) -> Trial:
+    def run_one(self, plan: Plan, seed: int, _: Workers) -> PointTrial:
         model, places = plan.description.split(":")
         point = tuple(int(place) for place in places.split(",") if place)
         self.tried.append((point, int(model), seed))
         return shown(point, self.harms(point, int(model), seed), status=self.status)
 
-    def search(self, of: Lattice, needs: Needs | None = None) -> Search:
-        return Search(
+    def search(self, of: Lattice, needs: Needs | None = None) -> LatticeSearch:
+        return LatticeSearch(
             of,
             self.models,
             self.plan_at,
