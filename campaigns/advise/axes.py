@@ -1,14 +1,13 @@
 """The axes of the lattice of settings that `harrow advise` searches, from cheap to dear values."""
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from harrow.campaigns.advise.axis import Axis, Chosen, Line, client_line, producer_axis, topic_axis, topics_of
 from harrow.campaigns.advise.harm import DUPLICATED, FAILED, LOST, OUTAGE, REORDERED, UNCOMMITTED
+from harrow.campaigns.advise.placement import Assignment, has_racks, is_across_racks, reassigned
 from harrow.campaigns.language.plan import Plan
 from harrow.campaigns.run.remedies import option_text
-from harrow.cluster_model.controller.assignment import topic_assignments
 from harrow.cluster_model.registry import Registry
 from harrow.cluster_model.settings import (
     CONSUMER,
@@ -31,10 +30,8 @@ from harrow.cluster_model.topology import (
     EXACTLY_ONCE,
     KRAFT,
     ApplicationSpec,
-    TopicSpec,
 )
 
-ACKS: Final = "acks"
 REPLICATION_FACTOR: Final = "replication.factor"
 PLACEMENT: Final = "placement"
 RACK_AWARE: Final = "across racks"
@@ -59,19 +56,24 @@ def _replication_factors(plan: Plan) -> Sequence[int]:
 def _with_replication_factor(plan: Plan, chosen: Chosen) -> Sequence[str]:
     """Return options that give each topic as many replicas."""
     factor = int(chosen[REPLICATION_FACTOR])
-    brokers = [broker.id for broker in plan.cluster.initial_brokers()]
-    options = []
-    for number, topic in topics_of(plan):
-        place = f"cluster.topics.{number}"
-        if topic.assignment and PLACEMENT not in chosen:
-            lists = tuple(
-                (*replicas, *(broker for broker in brokers if broker not in replicas))[:factor]
-                for replicas in topic.assignment
-            )
-            options.append(f"{place}.assignment={option_text(lists)}")
-        elif not topic.assignment:
-            options.append(f"{place}.replication_factor={factor}")
-    return options
+    options = [
+        f"cluster.topics.{number}.replication_factor={factor}"
+        for number, topic in topics_of(plan)
+        if not topic.assignment
+    ]
+    return options if PLACEMENT in chosen else [*options, *_with_assignments(plan, chosen)]
+
+
+def _with_assignments(plan: Plan, chosen: Chosen) -> Sequence[str]:
+    return [
+        f"cluster.topics.{number}.assignment={option_text(assignment)}"
+        for number, assignment in _reassigned(plan, chosen).items()
+    ]
+
+
+def _reassigned(plan: Plan, chosen: Chosen) -> Mapping[int, Assignment]:
+    factor = int(chosen.get(REPLICATION_FACTOR, 0))
+    return reassigned(plan, factor=factor, across_racks=PLACEMENT in chosen)
 
 
 def _replica_lines(plan: Plan, chosen: Chosen) -> Sequence[Line]:
@@ -88,34 +90,21 @@ def _replica_lines(plan: Plan, chosen: Chosen) -> Sequence[Line]:
 
 
 def _placement_lines(plan: Plan, chosen: Chosen) -> Sequence[Line]:
+    topics = plan.cluster.topics
     return [
         Line(
-            place=f"topic {topic.name}",
-            text=f"replicas {option_text(_rack_aware(plan, topic, chosen))} (kafka-reassign-partitions)",
-            before=f"replicas {option_text(topic.assignment)}",
+            place=f"topic {topics[number].name}",
+            text=f"replicas {option_text(assignment)} (kafka-reassign-partitions)",
+            before=f"replicas {option_text(topics[number].assignment)}",
         )
-        for _, topic in topics_of(plan)
-        if topic.assignment
+        for number, assignment in _reassigned(plan, chosen).items()
     ]
 
 
-def _spread(plan: Plan, chosen: Chosen) -> Sequence[str]:
-    """Return options that assign replicas as Kafka does by itself, spread over the racks."""
-    return [
-        f"cluster.topics.{number}.assignment={option_text(_rack_aware(plan, topic, chosen))}"
-        for number, topic in topics_of(plan)
-        if topic.assignment
-    ]
-
-
-def _rack_aware(plan: Plan, topic: TopicSpec, chosen: Chosen) -> tuple[tuple[int, ...], ...]:
-    factor = int(chosen.get(REPLICATION_FACTOR, len(topic.assignment[0])))
-    spread = replace(topic, assignment=(), replication_factor=factor)
-    return topic_assignments(replace(plan.cluster, topics=(spread,)))[topic.name]
-
-
-def _has_racks(plan: Plan) -> bool:
-    return len({broker.rack for broker in plan.cluster.initial_brokers() if broker.rack is not None}) > 1
+def _placements(plan: Plan) -> Sequence[Value]:
+    """Return whether all assigned topics are spread over the racks; nothing if none is assigned."""
+    spread = [is_across_racks(plan, topic.assignment) for _, topic in topics_of(plan) if topic.assignment]
+    return [RACK_AWARE if all(spread) else ASSIGNED] if spread else []
 
 
 def _brokers(plan: Plan) -> int:
@@ -147,7 +136,7 @@ def _with_delivery(plan: Plan, chosen: Chosen) -> Sequence[str]:
 
 _AXES: Final = (
     producer_axis(
-        ACKS,
+        "acks",
         "A producer waits for nothing, for the leader, or for every replica in the ISR.",
         *("0", "1", "all"),
         own=lambda config: "all" if config.acks < 0 else str(config.acks),
@@ -211,11 +200,11 @@ _AXES: Final = (
         values=(RACK_AWARE,),
         cost="none",
         protects=(LOST, OUTAGE, FAILED),
-        own=lambda plan: [ASSIGNED for _, topic in topics_of(plan) if topic.assignment],
-        options=_spread,
+        own=_placements,
+        options=_with_assignments,
         lines=_placement_lines,
         rank=(ASSIGNED, RACK_AWARE).index,
-        applies=_has_racks,
+        applies=has_racks,
     ),
     Axis(
         name=_ELR,
