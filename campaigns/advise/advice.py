@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from harrow.campaigns.advise.axes import AXES
-from harrow.campaigns.advise.axis import Line
+from harrow.campaigns.advise.axis import Axis, Line
 from harrow.campaigns.advise.harm import Harm, Needs
 from harrow.campaigns.advise.lattice import Lattice, Point, lattice_of
 from harrow.campaigns.advise.search import CounterExample, LatticeSearch
@@ -82,7 +82,7 @@ class Advice:
     """The answer for a cluster. Without ``advised`` settings nothing survives.
 
     ``yours`` are the user's settings, and ``strongest`` the safest that were tried, if nothing
-    survives.
+    survives. ``changeable`` are the only settings that may change, empty if all may.
     """
 
     cluster: str
@@ -90,6 +90,7 @@ class Advice:
     metadata: str
     titles: tuple[str, ...]
     needs: Needs
+    changeable: tuple[str, ...]
     yours: Settings
     advised: Settings | None
     cheaper: tuple[Cheaper, ...]
@@ -161,7 +162,7 @@ def advise(
         workers=workers,
         on_run=on_run,
     )
-    return _Answer(cluster, models, plans, lattice, search).advice(search.run())
+    return _Answer(cluster, models, plans, tuple(changeable), lattice, search).advice(search.run())
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,6 +172,7 @@ class _Answer:
     cluster: str
     models: Sequence[FaultModel]
     plans: Sequence[Plan]
+    changeable: tuple[str, ...]
     lattice: Lattice
     search: LatticeSearch
 
@@ -184,7 +186,7 @@ class _Answer:
             cheaper = tuple(
                 Cheaper(
                     axis=self.lattice.axes[axis].name,
-                    value=self.lattice.level(point, axis).text(),
+                    value=self._value(point, self.lattice.axes[axis]),
                     settings=self._settings(point, compared=point not in self.search.refuted),
                 )
                 for axis, point in self.search.steps_down(chosen)
@@ -195,6 +197,7 @@ class _Answer:
             metadata=self.plans[0].metadata,
             titles=tuple(model.title for model in self.models),
             needs=self.search.needs,
+            changeable=self.changeable,
             yours=self._settings(self.lattice.own),
             advised=None if chosen is None else self._settings(chosen),
             cheaper=cheaper,
@@ -211,10 +214,7 @@ class _Answer:
         counter = self.search.refuted.get(point)
         chosen = self.lattice.chosen(point)
         return Settings(
-            values=tuple(
-                (axis.name, self.lattice.level(point, number).text())
-                for number, axis in enumerate(self.lattice.axes)
-            ),
+            values=tuple((axis.name, self._value(point, axis)) for axis in self.lattice.axes),
             lines=tuple(
                 line for n in self.lattice.changes(point) for line in self.lattice.axes[n].lines(plan, chosen)
             ),
@@ -232,6 +232,11 @@ class _Answer:
             refuted_by=None if counter is None else self._refutation(point, counter),
             permitted_by=self.search.permitted_by(point),
         )
+
+    def _value(self, point: Point, axis: Axis) -> str:
+        """Return the value of a setting at a point. Its default may depend on other settings."""
+        plans = (self.search.plan(number, point) for number in range(len(self.models)))
+        return axis.own_level([plan for plan in plans if plan is not None]).text()
 
     def _refutation(self, point: Point, counter: CounterExample) -> RefutingRun:
         model = self.models[counter.model]

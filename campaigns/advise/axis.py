@@ -85,12 +85,12 @@ class Axis:
 
     def levels(self, plans: Sequence[Plan]) -> tuple[Level, ...]:
         """Return the levels on the cluster of these plans, cheap to dear; none if it has none."""
-        plans = [plan for plan in plans if self._exists_in(plan)]
-        own = tuple(sorted({value for plan in plans for value in self.own(plan)}, key=self.rank))
+        yours = self.own_level(plans)
+        own = yours.values
         if not own:
             return ()
-        limits = [limit for plan in plans if (limit := self.most(plan)) is not None]
-        levels = [Level(values=own, own=True)]
+        limits = [limit for plan in plans if self._exists_in(plan) and (limit := self.most(plan)) is not None]
+        levels = [yours]
         levels += [
             Level(values=(value,))
             for value in self.values
@@ -99,6 +99,11 @@ class Axis:
             and not (self.only_dearer and self.rank(value) < self.rank(own[-1]))
         ]
         return tuple(sorted(levels, key=lambda level: (self.rank(level.values[0]), len(level.values))))
+
+    def own_level(self, plans: Sequence[Plan]) -> Level:
+        """Return the values that these plans have now."""
+        values = {value for plan in plans if self._exists_in(plan) for value in self.own(plan)}
+        return Level(values=tuple(sorted(values, key=self.rank)), own=True)
 
     def _exists_in(self, plan: Plan) -> bool:
         return version_of(self.since) <= RELEASES[plan.kafka].version and self.applies(plan)

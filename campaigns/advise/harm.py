@@ -86,6 +86,9 @@ class Needs:
         What only some faults can do, such as a loss of power, is left to the trials.
         """
         for stated in _stated_settings(plan):
+            # Without acks, runs show neither outages nor failed sends.
+            if stated.acks == "0" and (self.outage is not None or FAILED in self.never):
+                return promise.ACKS_0
             for name in (name for kind in self.never for name in RULES_OF_HARM.get(kind, ())):
                 setting = RULES[name].promise.permission(stated)
                 if setting is not None:
@@ -105,6 +108,11 @@ def harms_of(result: RunResult) -> Iterator[Harm]:
     total = result.measured.total
     if unacked := total.failed + total.unknown:
         yield Harm(kind=FAILED, sentence=f"{counted(unacked, 'send')} without an ack")
+
+
+def has_transactions(plan: Plan) -> bool:
+    """Return whether a run can show records of open and aborted transactions."""
+    return any(config.transactional_id for config in producer_configs(plan))
 
 
 def _stated_settings(plan: Plan) -> Iterator[StatedSettings]:

@@ -7,6 +7,7 @@ from typing import Final
 from harrow.campaigns.advise.axes import REPLICATION_FACTOR
 from harrow.campaigns.advise.axis import Axis, Level
 from harrow.campaigns.language.plan import Plan
+from harrow.campaigns.language.spelling import listed
 from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.settings import MIN_ISR, Value
 
@@ -110,12 +111,14 @@ class Lattice:
         )
 
 
+def obstacle(axis: Axis, plans: Sequence[Plan], harms: Collection[str]) -> str:
+    """Return why advice cannot change a setting of the plans' cluster; empty if it can."""
+    if not any(harm in (*axis.protects, *axis.exposes) for harm in harms):
+        return f"has no effect on this harm: {listed(harms)}"
+    return "" if len(axis.levels(plans)) > 1 else "has no other value on this cluster"
+
+
 def lattice_of(axes: Collection[Axis], plans: Sequence[Plan], harms: Collection[str]) -> Lattice:
     """Return the lattice of the axes that matter for these harms on the plans' cluster."""
-    found = [
-        (axis, levels)
-        for axis in axes
-        if any(harm in (*axis.protects, *axis.exposes) for harm in harms)
-        and len(levels := axis.levels(plans)) > 1
-    ]
-    return Lattice(tuple(axis for axis, _ in found), tuple(levels for _, levels in found))
+    found = tuple(axis for axis in axes if not obstacle(axis, plans, harms))
+    return Lattice(found, tuple(axis.levels(plans) for axis in found))

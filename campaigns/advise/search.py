@@ -155,14 +155,14 @@ class LatticeSearch:
     def permitted_by(self, point: Point) -> str | None:
         """Return the setting of a point that permits harm whatever happens, if there is one."""
         if point not in self._permissions:
-            plans = (self._plan(model, point) for model in self._models)
+            plans = (self.plan(model, point) for model in self._models)
             settings = (self.needs.permitted_by(plan) for plan in plans if plan is not None)
             self._permissions[point] = next((setting for setting in settings if setting), None)
         return self._permissions[point]
 
     def is_possible(self, point: Point) -> bool:
         """Return whether the point makes sense, and Kafka accepts its settings with every model."""
-        return self.lattice.makes_sense(point) and all(self._plan(n, point) is not None for n in self._models)
+        return self.lattice.makes_sense(point) and all(self.plan(n, point) is not None for n in self._models)
 
     def _is_candidate(self, point: Point) -> bool:
         return self.is_possible(point) and self.permitted_by(point) is None
@@ -249,7 +249,7 @@ class LatticeSearch:
 
     def _tried(self, point: Point, keys: Iterable[_Key]) -> Generator[tuple[_Key, PointTrial]]:
         def run_of(key: _Key) -> Run | None:
-            plan = self._plan(key[0], point)
+            plan = self.plan(key[0], point)
             return None if plan is None else (plan, key[1])
 
         with closing(self._workers.ahead(self._run_one, keys, run_of)) as begun:
@@ -258,7 +258,7 @@ class LatticeSearch:
                 yield key, run.result()
 
     def _calm_runs(self, point: Point) -> Iterator[Run]:
-        plans = [self._plan(model, point) for model in self._models]
+        plans = [self.plan(model, point) for model in self._models]
         for plan in (without_faults(plan) for plan in plans if plan is not None):
             yield from ((plan, seed) for seed in _CALM_SEEDS)
 
@@ -290,7 +290,8 @@ class LatticeSearch:
                         break
         self._ruled_out.append((point, kind))
 
-    def _plan(self, model: int, point: Point) -> Plan | None:
+    def plan(self, model: int, point: Point) -> Plan | None:
+        """Return the plan of a fault model at a point; None if Kafka refuses the settings."""
         key = model, point
         if key not in self._plans:
             self._plans[key] = self._plan_at(model, point)

@@ -7,7 +7,8 @@ import typer
 
 from harrow.campaigns.advise.advice import advise
 from harrow.campaigns.advise.axes import AXES
-from harrow.campaigns.advise.harm import LOST, REORDERED, RULES_OF_HARM, Needs
+from harrow.campaigns.advise.harm import RULES_OF_HARM, UNCOMMITTED, Needs, has_transactions
+from harrow.campaigns.advise.lattice import obstacle
 from harrow.campaigns.assess.fault_model import FaultModel, fault_models
 from harrow.campaigns.language.literals import LiteralError, bound_of, duration
 from harrow.campaigns.language.spelling import CLUSTER_OPTION, listed, quoted, suggestion
@@ -26,9 +27,13 @@ def session(request: AdviseRequest) -> int:
     needs = _needs(request)
     for name in request.changeable or ():
         if name not in AXES:
-            raise typer.BadParameter(f"{name!r}{suggestion(name, AXES)}", param_hint="--change")
+            raise typer.BadParameter(
+                f"no setting called {quoted(name)} can be changed{suggestion(name, AXES)}",
+                param_hint="--change",
+            )
     cluster = cluster_file(request, request.sources, request.results)
     models = _models(request, cluster)
+    _check_trials(models, needs, request.changeable or ())
     messages = message_console(no_color=request.no_color)
     progress = ProgressLine(messages, total=None, enabled=not request.quiet)
     with Interrupts() as interrupts, data(request) as console, workers_of(request) as workers:
@@ -60,8 +65,15 @@ def session(request: AdviseRequest) -> int:
 
 
 def _needs(request: AdviseRequest) -> Needs:
-    allowed = _kinds(request.allowed, "--allow")
-    kinds = dict.fromkeys((LOST, REORDERED, *_kinds(request.never, "--never")))
+    allowed, forbidden = _kinds(request.allowed, "--allow"), _kinds(request.never, "--never")
+    for kind in allowed:
+        if kind in forbidden:
+            raise typer.BadParameter(f"{quoted(kind)} is forbidden by --never as well", param_hint="--allow")
+        if kind not in Needs().never:
+            raise typer.BadParameter(
+                f"{quoted(kind)} is allowed unless --never forbids it", param_hint="--allow"
+            )
+    kinds = dict.fromkeys((*Needs().never, *forbidden))
     never = [kind for kind in kinds if kind not in allowed]
     outage = None
     if request.outage is not None:
@@ -82,6 +94,20 @@ def _kinds(names: Sequence[str] | None, option: str) -> Sequence[str]:
             known = suggestion(name, RULES_OF_HARM)
             raise typer.BadParameter(f"no harm is called {quoted(name)}{known}", param_hint=option)
     return names or ()
+
+
+def _check_trials(models: Sequence[FaultModel], needs: Needs, changeable: Sequence[str]) -> None:
+    """Refuse harm that no run can show, and settings that cannot change anything."""
+    plans = [model.plan for model in models if model.plan is not None]
+    if UNCOMMITTED in needs.never and not any(map(has_transactions, plans)):
+        titles = listed([model.title for model in models])
+        raise typer.BadParameter(
+            f"no producer of {titles} uses transactions, so no run can show {quoted(UNCOMMITTED)} records",
+            param_hint="--never",
+        )
+    for name in changeable:
+        if reason := obstacle(AXES[name], plans, needs.kinds()):
+            raise typer.BadParameter(f"{quoted(name)} {reason}", param_hint="--change")
 
 
 def _models(request: AdviseRequest, cluster: Path) -> Sequence[FaultModel]:

@@ -1,6 +1,6 @@
 """Renders advice on the settings of a cluster for a terminal."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from rich.console import Console, RenderableType
@@ -30,7 +30,7 @@ def show_advice(console: Console, advice: Advice) -> None:
             show(console, Text(), Text("Cheaper settings", _BOLD))
             for each in advice.cheaper:
                 show(console, *_cheaper(console, each))
-    show(console, Text(), Text(f"{grouped(advice.runs)} runs; changed: {_tried(advice)}", DIM))
+    show(console, Text(), Text(f"{grouped(advice.runs)} runs; tried: {_tried(advice)}", DIM))
 
 
 def _question(advice: Advice) -> Iterator[RenderableType]:
@@ -120,9 +120,17 @@ def _nothing_survives(console: Console, advice: Advice) -> Iterator[RenderableTy
         yield _headline(console, INCONCLUSIVE, "No settings were shown to survive")
         yield from _undecided(strongest)
         return
-    yield _headline(console, VIOLATED, "Nothing survives, not even the strongest settings")
+    yield _headline(console, VIOLATED, _no_survivor(advice.changeable))
     yield indented(Text(", ".join(f"{name}={value}" for name, value in strongest.values)), 2)
     yield from _refutation(strongest.refuted_by)
+
+
+def _no_survivor(changeable: Sequence[str]) -> str:
+    if not changeable:
+        return "Nothing survives, not even the strongest settings"
+    if len(changeable) == 1:
+        return f"No value of {listed(changeable)} survives"
+    return f"No values of {listed(changeable)} survive"
 
 
 def _unpromised(console: Console, name: str, setting: str) -> RenderableType:

@@ -51,3 +51,12 @@ def test_the_advice_is_the_same_for_every_number_of_processes(tmp_path: Path) ->
     case = CASES[0]
     with Workers(2) as workers:
         assert advice_of(case, tmp_path, workers=workers) == advice_of(case, tmp_path)
+
+
+def test_values_are_those_that_kafka_has_with_the_other_settings(tmp_path: Path) -> None:
+    (case,) = (case for case in CASES if case.name == "one broker, acks=1, 3.9")
+    advice = advice_of(case, tmp_path)
+    assert advice.advised is not None
+    assert dict(advice.yours.values)["enable.idempotence"] == "false"
+    assert dict(advice.advised.values)["enable.idempotence"] == "true"
+    assert [line.text for line in advice.advised.lines] == ["acks=all"]

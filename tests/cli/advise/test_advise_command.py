@@ -55,14 +55,14 @@ def test_json_has_the_options_that_apply_the_advice(harrow: Harrow, folder: Path
     assert cheaper["refuted_by"]["reproduce"].startswith("harrow run power.yaml --seed ")
 
 
-def test_if_nothing_survives_the_exit_code_is_1_and_a_run_refutes_the_strongest_settings(
+def test_if_no_value_survives_the_exit_code_is_1_and_a_run_refutes_the_strongest_settings(
     harrow: Harrow, folder: Path
 ) -> None:
     written(folder)
     options = ("--runs", "2", "--change", "min.insync.replicas", "--allow", "reordered")
     shown = harrow("advise", "shop.yaml", "--fault-model", "power.yaml", *options)
     assert shown.returncode == 1, shown.stderr
-    assert "Nothing survives, not even the strongest settings\n  min.insync.replicas=2\n" in shown.stdout
+    assert "No value of min.insync.replicas survives\n  min.insync.replicas=2\n" in shown.stdout
     assert "--set min.insync.replicas=2" in shown.stdout
 
 
@@ -76,6 +76,21 @@ def test_mistakes_exit_with_2_and_one_line(harrow: Harrow, folder: Path) -> None
         (("shop.yaml", "--survive", "one broker", "--outage", "> 10s"), "bounded with `<`"),
         (("shop.yaml", "--survive", "one broker", "--never", "doubled"), "no harm is called"),
         (("shop.yaml", "--survive", "one broker", "--change", "akcs"), "did you mean `acks`"),
+        (
+            ("shop.yaml", "--survive", "one broker", "--change", "foo"),
+            "no setting called `foo` can be changed",
+        ),
+        (
+            ("shop.yaml", "--survive", "one broker", "--change", "delivery.timeout.ms"),
+            "no effect on this harm: lost, reordered",
+        ),
+        (("shop.yaml", "--survive", "one broker", "--change", "placement"), "no other value on this cluster"),
+        (("shop.yaml", "--survive", "one broker", "--allow", "duplicated"), "allowed unless --never"),
+        (
+            ("shop.yaml", "--survive", "one broker", "--allow", "lost", "--never", "lost"),
+            "forbidden by --never",
+        ),
+        (("shop.yaml", "--survive", "one broker", "--never", "uncommitted"), "uses transactions"),
         (("shop.yaml", "--survive", "one broker", "--set", "acks=7"), "acks=7"),
     ):
         ended = harrow("advise", *arguments)
