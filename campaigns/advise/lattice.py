@@ -64,10 +64,15 @@ class Lattice:
             places = range(place)
         yield from (self.moved(point, number, other) for other in places)
 
-    def safest(self, harm: str) -> Point:
-        """Return the point that is safest from a harm, with the user's level on other axes."""
+    def safest(self, harms: Sequence[str]) -> Point:
+        """Return the point that is safest from the first harm, then from the next, and so on."""
+
+        def place(axis: Axis, last: int, own: int) -> int:
+            harm = next((harm for harm in harms if harm in (*axis.protects, *axis.exposes)), None)
+            return own if harm is None else last if harm in axis.protects else 0
+
         return tuple(
-            len(levels) - 1 if harm in axis.protects else 0 if harm in axis.exposes else own
+            place(axis, len(levels) - 1, own)
             for axis, levels, own in zip(self.axes, self.levels, self.own, strict=True)
         )
 

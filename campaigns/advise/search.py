@@ -117,11 +117,20 @@ class LatticeSearch:
             survivors.append(cheaper)
 
     def strongest(self) -> Point:
-        """Return the safest point that was tried, which did not survive."""
-        for kind in self.needs.kinds():
-            point = self.lattice.safest(kind)
+        """Return the safest point that did not survive.
+
+        Best is one that shows the very harm from which no other point is safer.
+        """
+        kinds = self.needs.kinds()
+        refuted = []
+        for kind in kinds:
+            point = self.lattice.safest((kind, *(other for other in kinds if other != kind)))
             if self.is_possible(point) and not self._survives(point, self.screening):
-                return point
+                if point in self.refuted and self.refuted[point].harm.kind == kind:
+                    return point
+                refuted.append(point)
+        if refuted:
+            return refuted[0]
         return max({*self.refuted, *self.undecided}, key=lambda point: (sum(point), point))
 
     def steps_down(self, point: Point) -> Iterator[tuple[int, Point]]:

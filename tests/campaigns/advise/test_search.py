@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harrow.campaigns.advise.axis import Axis, Level
-from harrow.campaigns.advise.harm import LOST, OUTAGE, Harm, Needs
+from harrow.campaigns.advise.harm import FAILED, LOST, OUTAGE, Harm, Needs
 from harrow.campaigns.advise.lattice import Lattice, Point
 from harrow.campaigns.advise.search import LatticeSearch
 from harrow.campaigns.advise.trial import PointTrial
@@ -95,6 +95,20 @@ class Tries:
             workers=Workers(),
             run_one=self.run_one,
         )
+
+
+def test_the_strongest_settings_show_the_harm_that_no_setting_prevents() -> None:
+    axes = [axis("acks", exposes=(FAILED,)), axis("delivery timeout", protects=(FAILED,))]
+    search = Tries(lambda _point, _model, _seed: FAILED).search(
+        lattice((3, 2), (2, 0), axes), Needs(never=(LOST, FAILED))
+    )
+    assert search.run() is None
+    assert search.strongest() == (0, 1)
+    exposed = Tries(lambda point, _model, _seed: FAILED if point[0] else LOST).search(
+        lattice((3, 2), (2, 0), axes), Needs(never=(LOST, FAILED))
+    )
+    assert exposed.run() is None
+    assert exposed.strongest() == (2, 1)
 
 
 @given(st.data())
