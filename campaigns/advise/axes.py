@@ -111,6 +111,15 @@ def _brokers(plan: Plan) -> int:
     return len(plan.cluster.initial_brokers())
 
 
+def _has_elr(plan: Plan, chosen: Chosen) -> bool:
+    """Return whether the cluster has eligible leader replicas, with the chosen feature level.
+
+    It then has a dynamic default of ``min.insync.replicas``, and ignores ``server.properties``.
+    """
+    is_on = plan.metadata == KRAFT and plan.behaviour_switches().kraft.eligible_leader_replicas
+    return bool(chosen.get(_ELR, is_on))
+
+
 def _isolation_levels(plan: Plan) -> Sequence[Value]:
     if not any(client.internal_topics() for client in plan.producers):
         return []
@@ -170,6 +179,7 @@ _AXES: Final = (
         protects=(LOST,),
         exposes=(OUTAGE, FAILED),
         most=_brokers,
+        is_dynamic=_has_elr,
     ),
     topic_axis(
         "unclean.leader.election.enable",

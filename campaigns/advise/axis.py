@@ -6,7 +6,7 @@ unavailable more often. An axis without effect on a harm is not searched for tha
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Literal
+from typing import Final, Literal
 
 from harrow.campaigns.language.literals import setting_text
 from harrow.campaigns.language.plan import Plan
@@ -24,6 +24,8 @@ from harrow.cluster_model.settings import (
     topic_config,
 )
 from harrow.cluster_model.topology import INTERNAL_TOPICS, ApplicationSpec, ProducerSpec, TopicSpec
+
+_DYNAMIC_DEFAULT: Final = "kafka-configs --entity-type brokers --entity-default --alter --add-config"
 
 Cost = Literal["latency", "outage", "storage", "none"]
 
@@ -201,9 +203,12 @@ def topic_axis(
     exposes: tuple[str, ...] = (),
     topic_name: str = "",
     most: Callable[[Plan], Value | None] = lambda _: None,
-    applies: Callable[[Plan], bool] = lambda _: True,
+    is_dynamic: Callable[[Plan, Chosen], bool] = lambda _plan, _chosen: False,
 ) -> Axis:
-    """Return the axis of a setting of brokers and topics. Topics may call it *topic_name*."""
+    """Return the axis of a setting of brokers and topics. Topics may call it *topic_name*.
+
+    If it *is_dynamic*, a dynamic default of the cluster overrides ``server.properties``.
+    """
     key = topic_name or name
 
     def differing(plan: Plan) -> list[tuple[int, TopicSpec]]:
@@ -221,11 +226,11 @@ def topic_axis(
             for settings in own or [plan.cluster.settings]
             if name in settings
         }
-        yield Line(
-            place="server.properties",
-            text=property_line(name, chosen[name]),
-            before=before.pop() if len(before) == 1 else "",
-        )
+        text = property_line(name, chosen[name])
+        if is_dynamic(plan, chosen):
+            yield Line(place="cluster", text=f"{_DYNAMIC_DEFAULT} {text}")
+        else:
+            yield Line(place="server.properties", text=text, before=before.pop() if len(before) == 1 else "")
         for _, topic in differing(plan):
             yield Line(
                 place=f"topic {topic.name}",
@@ -245,5 +250,4 @@ def topic_axis(
         lines=lambda plan, chosen: tuple(lines(plan, chosen)),
         rank=_ranked(values),
         most=most,
-        applies=applies,
     )

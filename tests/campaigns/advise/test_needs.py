@@ -7,6 +7,7 @@ from harrow.campaigns.advise.harm import FAILED, LOST, Needs, has_transactions
 from harrow.campaigns.advise.lattice import obstacle
 from harrow.campaigns.language.loader import load_text
 from harrow.campaigns.language.plan import Plan
+from tests.campaigns.advise.known_answers import ELR, MIN_ISR
 
 
 def plan_of(text: str) -> Plan:
@@ -43,3 +44,21 @@ def test_advice_says_why_it_cannot_change_a_setting(name: str, reason: str) -> N
     found = obstacle(AXES[name], [plan_of("settings: {acks: all}")], (LOST,))
     assert reason in found
     assert bool(found) == bool(reason)
+
+
+@pytest.mark.parametrize(
+    ("kafka", "chosen", "place"),
+    [
+        ("4.0", {}, "server.properties"),
+        ("4.0", {ELR: 1}, "cluster"),
+        ("4.3", {}, "cluster"),
+        ("3.9", {}, "server.properties"),
+    ],
+)
+def test_with_eligible_leader_replicas_the_cluster_has_a_dynamic_min_isr(
+    kafka: str, chosen: dict[str, int], place: str
+) -> None:
+    (line,) = AXES[MIN_ISR].lines(plan_of(f'kafka: "{kafka}"'), {MIN_ISR: 2, **chosen})
+    assert line.place == place
+    assert line.text.endswith("min.insync.replicas=2")
+    assert line.text.startswith("kafka-configs ") == (place == "cluster")
