@@ -118,9 +118,9 @@ def _models(request: AdviseRequest, cluster: Path) -> Sequence[FaultModel]:
     for name in request.survive or ():
         found = next((model for model in models if name in (model.title, model.name, model.argument)), None)
         if found is None:
-            titles = [model.title for model in models]
+            names = [name for model in models for name in (model.title, model.name)]
             raise typer.BadParameter(
-                f"no fault model is called {quoted(name)}{suggestion(name, titles)}", param_hint="--survive"
+                f"no fault model is called {quoted(name)}{suggestion(name, names)}", param_hint="--survive"
             )
         if found not in wanted:
             wanted.append(found)

@@ -27,7 +27,7 @@ def show_advice(console: Console, advice: Advice) -> None:
     else:
         show(console, *_advised(console, advice, advice.advised))
         if advice.cheaper:
-            show(console, Text(), Text("Cheaper settings", _BOLD))
+            show(console, Text(), Text("With one setting changed", _BOLD))
             for each in advice.cheaper:
                 show(console, *_cheaper(console, each))
     show(console, Text(), Text(f"{grouped(advice.runs)} runs; tried: {_tried(advice)}", DIM))
@@ -72,7 +72,7 @@ def _advised(console: Console, advice: Advice, advised: Settings) -> Iterator[Re
                     yield indented(Text(f"- {printable(line.before)}", "red"), 4)
                 yield indented(Text(f"+ {printable(line.text)}", "green"), 4)
     else:
-        yield _headline(console, HELD, "No cheaper settings survive: keep yours")
+        yield _headline(console, HELD, "No settings that cost less survive: keep yours")
     yield from _evidence(advised, "not refuted")
     yield indented(_costs(advice.yours, advised), 2)
 

@@ -111,7 +111,12 @@ def _cases() -> tuple[Case, ...]:
                 answer=answer,
             )
             for kafka, settings, answer in (
-                ("0.11", "acks: 1, retries: 1000", {ACKS: "all", IDEMPOTENCE: "true"}),
+                # In 0.11 idempotence allows only one request in flight (KAFKA-5494).
+                (
+                    "0.11",
+                    "acks: 1, retries: 1000",
+                    {ACKS: "all", IDEMPOTENCE: "true", IN_FLIGHT: "1"},
+                ),
                 ("2.4", "acks: 1", {ACKS: "all", IDEMPOTENCE: "true"}),
                 # Since 3.0 idempotence is on unless another setting turns it off (KIP-679).
                 ("3.9", "acks: 1", {ACKS: "all", IDEMPOTENCE: "true"}),

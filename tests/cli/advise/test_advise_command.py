@@ -72,6 +72,7 @@ def test_mistakes_exit_with_2_and_one_line(harrow: Harrow, folder: Path) -> None
         (("missing.yaml", "--survive", "one broker"), "missing.yaml"),
         (("shop.yaml",), "say what the cluster is to survive"),
         (("shop.yaml", "--survive", "one brokr"), "did you mean `one broker`"),
+        (("shop.yaml", "--survive", "rack-powr"), "did you mean `rack-power`"),
         (("shop.yaml", "--survive", "one broker", "--outage", "10s"), "is not a bound"),
         (("shop.yaml", "--survive", "one broker", "--outage", "> 10s"), "bounded with `<`"),
         (("shop.yaml", "--survive", "one broker", "--never", "doubled"), "no harm is called"),
