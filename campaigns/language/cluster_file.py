@@ -2,8 +2,9 @@
 
 If a campaign names a cluster file (``cluster: shop.yaml``), the other keys of the campaign are
 merged over the file. If an option names a cluster file (``--cluster shop.yaml`` or
-``--set cluster=shop.yaml``), the file replaces the cluster of the campaign. Either way the loader
-sees one tree, and each node knows the file that it is from.
+``--set cluster=shop.yaml``), the file replaces the cluster of the campaign, and the campaign's own
+cluster file as a whole. Either way the loader sees one tree, and each node knows the file that it
+is from.
 """
 
 import os
@@ -107,6 +108,7 @@ class ClusterFiles:
         self._folder = folder
         self._stored = texts
         self._files: dict[str, _ClusterFile] = {}
+        self._is_replaced = False
 
     def with_file(self, root: nodes.MapNode) -> nodes.MapNode:
         """Return a campaign merged over the cluster file that it names, if it names one.
@@ -125,16 +127,32 @@ class ClusterFiles:
         above = nodes.without(root, [_FILE])
         return merge_variant(nodes.MapNode(below, root.mark), above)
 
+    def for_options(self, root: nodes.MapNode) -> nodes.MapNode:
+        """Return the campaign that the options change: without its own file if they name another.
+
+        Nothing of the campaign's own file is left then, so that whatever the other file does not
+        set has Kafka's default.
+
+        Raises:
+            ClusterFileError: The file cannot be used.
+
+        """
+        if self._is_replaced and names_file(root):
+            return nodes.without(root, [_FILE])
+        return self.with_file(root)
+
     def as_options(self, option: Override) -> Iterator[Override]:
         """Yield options that give a campaign the cluster of the file that *option* names.
 
-        If the file has no topics, the campaign keeps its own.
+        They are for a campaign without its own file (`for_options`). If the option's file has no
+        topics, the campaign keeps those that it has itself.
 
         Raises:
             ClusterFileError: The file cannot be used.
 
         """
         assert isinstance(option.value, nodes.Scalar), "the option names a file"
+        self._is_replaced = True
         file = self._read(option.value)
         for name, entry in file.top.entries.items():
             if name != _SETTINGS:

@@ -213,7 +213,7 @@ def _load(
     except ClusterFileError as error:
         _note(error.mistakes, report)
         return None
-    root = _apply_options(complete, options, None, report)
+    root = _apply_options(files.for_options(written), options, None, report)
     name = _name(root, path, report)
     base = _without_names(root)
     if _has_too_many_nodes(base, variants, report):
@@ -319,7 +319,7 @@ class _Plans:
         tree = (
             self.base
             if overlay is None
-            else _apply_options(self._with_variant(self.base, overlay), self.options, variant, attempt)
+            else _apply_options(self._with_variant(overlay), self.options, variant, attempt)
         )
         read = self._read_for_brokers(tree, variant)
         plan, attempt = read or (read_plan(Draft(tree, variant, attempt), self.name, self.names), attempt)
@@ -370,23 +370,21 @@ class _Plans:
     def _with_other_options(self, overlay: nodes.MapNode | None) -> nodes.MapNode:
         """Return the campaign or a variant with all options except those that name a release."""
         others = [option for option in self.options if not names_release(option)]
-        base = _without_names(_apply_options(self.complete, others, None, Report()))
-        return (
-            base
-            if overlay is None
-            else _apply_options(self._with_variant(base, overlay), others, BASE, Report())
+        tree = (
+            self.complete if overlay is None else self.files.with_file(merge_variant(self.written, overlay))
         )
+        return _without_names(_apply_options(tree, others, None, Report()))
 
-    def _with_variant(self, base: nodes.MapNode, overlay: nodes.MapNode) -> nodes.MapNode:
-        """Merge a variant over a campaign. Its cluster file, if any, replaces the campaign's."""
+    def _with_variant(self, overlay: nodes.MapNode) -> nodes.MapNode:
+        """Merge a variant over the campaign. Its cluster file, if any, replaces the campaign's."""
         if not names_file(overlay):
-            return merge_variant(base, overlay)
-        return self.files.with_file(merge_variant(self.written, overlay))
+            return merge_variant(self.base, overlay)
+        return self.files.for_options(merge_variant(self.written, overlay))
 
     def _is_of_another_release(self, name: str, overlay: nodes.MapNode) -> bool:
         if not self._release_options() or name in self.selected or release_mark(overlay) is None:
             return False
-        now = _apply_options(self._with_variant(self.base, overlay), self.options, name, Report())
+        now = _apply_options(self._with_variant(overlay), self.options, name, Report())
         return written_release(self._with_other_options(overlay)).differs_from(written_release(now))
 
     def _is_counterpart(self, overlay: nodes.MapNode) -> bool:

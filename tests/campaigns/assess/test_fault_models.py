@@ -1,5 +1,6 @@
 """Fault models run on the cluster that they are given, or say what it lacks."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ from harrow.campaigns.assess.fault_model import FaultModel, fault_models
 from harrow.campaigns.language.library_index import fault_model_names, library_names, resolve
 from harrow.campaigns.language.loader import load_campaign
 from harrow.campaigns.language.problem import CampaignError
+from harrow.campaigns.run.runner import run_plan
 
 ONE_RACK = "brokers: [{id: 4, rack: a}, {id: 5, rack: a}]\n"
 TWO_RACKS = "brokers: [{id: 4, rack: a}, {id: 5, rack: b}]\n"
@@ -57,6 +59,35 @@ def test_a_fault_model_runs_on_the_brokers_topics_and_settings_of_the_cluster(tm
     assert len(plan.cluster.brokers) == 2
     assert [topic.name for topic in plan.cluster.topics] == ["orders"]
     assert {producer.settings["acks"] for producer in plan.producers} == {"0"}
+
+
+@pytest.mark.parametrize(
+    ("kafka", "acks", "idempotence"), [("0.10.2", "1", ""), ("2.4", "1", "false"), ("3.9", "all", "true")]
+)
+def test_what_a_cluster_file_does_not_set_has_kafkas_default(
+    tmp_path: Path, kafka: str, acks: str, idempotence: str
+) -> None:
+    bare = f'kafka: "{kafka}"\nbrokers: [{{id: 1, rack: a}}, {{id: 2, rack: b}}, {{id: 3, rack: c}}]\n'
+    settings = {"acks": acks, "min.insync.replicas": "1"}
+    settings |= {"enable.idempotence": idempotence} if idempotence else {}
+    written = f"{bare}settings: {json.dumps(settings)}\n"
+    explicit = models_on(tmp_path, written)
+    for name, model in models_on(tmp_path, bare).items():
+        other = explicit[name]
+        assert model.unfit == other.unfit
+        if model.plan is None or other.plan is None:
+            continue
+        same, judged = run_plan(model.plan, 0), run_plan(other.plan, 0)
+        assert same.trace_digest == judged.trace_digest, name
+        assert same.verdict.status == judged.verdict.status, name
+
+
+@pytest.mark.parametrize("name", fault_model_names())
+def test_a_fault_model_strikes_a_cluster_without_settings(tmp_path: Path, name: str) -> None:
+    plan = models_on(tmp_path, "brokers: [{id: 1, rack: a}, {id: 2, rack: b}, {id: 3, rack: c}]\n")[name].plan
+    assert plan is not None
+    assert not plan.cluster.settings
+    assert any(run_plan(plan, seed).faults for seed in range(3))
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from harrow.campaigns.language.plan_file import campaign_text
 from harrow.campaigns.language.yaml_positions import MAX_BYTES
 from harrow.campaigns.record.campaign_copy import campaign_copy
 from harrow.campaigns.sweep.definition import Vary, define, load_cell_plans
+from harrow.cluster_model.release.switch import DEFAULT_RELEASE
 from harrow.cluster_model.topology import PARTITIONS_MAX
 
 SHOP = """\
@@ -113,6 +114,29 @@ def test_topics_stay_those_of_the_campaign_if_the_cluster_file_has_none(
     (plan,) = load(text, f"cluster={tmp_path / 'bare.yaml'}").plans
     assert (len(plan.cluster.brokers), plan.cluster.controller) == (4, None)
     assert plan.cluster.partition_names() == ("mine-0",)
+
+
+def test_an_option_leaves_nothing_of_the_cluster_file_that_a_campaign_or_a_variant_names(
+    tmp_path: Path, load: Callable[..., Campaign]
+) -> None:
+    put(tmp_path / "bare.yaml", "brokers: 4\n")
+    text = CAMPAIGN.replace("shop.yaml", "{file: shop.yaml, controller: 2}\nsettings: {retries: 3}")
+    text += "variants: {again: {cluster: shop.yaml, settings: {linger.ms: 5}}}\n"
+    base, again = load(text, f"cluster={tmp_path / 'bare.yaml'}").plans
+    for plan, own in ((base, {"retries": 3}), (again, {"retries": 3, "linger.ms": 5})):
+        assert (plan.kafka, len(plan.cluster.brokers)) == (DEFAULT_RELEASE, 4)
+        assert plan.cluster.settings == {}
+        # What the campaign itself sets stays.
+        assert plan.producers[0].settings == own
+        assert "orders" not in {topic.name for topic in plan.cluster.topics}
+
+
+def test_expectations_are_about_the_release_of_the_cluster_file_that_an_option_replaces(
+    tmp_path: Path, load: Callable[..., Campaign]
+) -> None:
+    put(tmp_path / "old.yaml", 'kafka: "2.4"\nbrokers: 3\n')
+    (plan,) = load(CAMPAIGN, f"cluster={tmp_path / 'old.yaml'}").plans
+    assert (plan.kafka, plan.written_for) == ("2.4", "Kafka 3.9")
 
 
 def test_other_options_change_the_cluster_file_in_any_order(
