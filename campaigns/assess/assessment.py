@@ -59,9 +59,8 @@ def parse_limit(text: str) -> Limit:
     """
     key, equals, value = (part.strip() for part in text.partition("="))
     if not equals or key not in _MEASURES:
-        raise LiteralError(
-            f"{quoted(text)} is no limit: write for example lost=0 or outage=10s{suggestion(key, list(_MEASURES))}"
-        )
+        hint = "" if key in _MEASURES else suggestion(key, list(_MEASURES))
+        raise LiteralError(f"{quoted(text)} is no limit: write for example lost=0 or outage=10s{hint}")
     read = duration if key == OUTAGE else whole_number(0, _NUMBER_MAX)
     try:
         return Limit(text=text, key=key, value_max=read(value))

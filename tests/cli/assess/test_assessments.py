@@ -165,6 +165,12 @@ def test_a_wrong_limit_is_refused(text: str) -> None:
         parse_limit(text)
 
 
+def test_a_limit_without_a_number_does_not_suggest_its_own_key() -> None:
+    with pytest.raises(LiteralError) as refused:
+        parse_limit("lost")
+    assert str(refused.value) == "`lost` is no limit: write for example lost=0 or outage=10s"
+
+
 def test_every_format_has_the_same_figures() -> None:
     document = json.loads(json.dumps(ALL.as_mapping()))
     by_name = {entry["name"]: entry for entry in document["models"]}
