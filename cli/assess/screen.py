@@ -29,13 +29,18 @@ def show_assessment(console: Console, assessment: Assessment) -> None:
         lines = list(part)
         if lines:
             show(console, Text(), *lines)
-    exceeded = [f"{tally.model.title}: {message}" for tally, message in assessment.exceeded()]
-    if exceeded:
-        show(console, Text(), *(Text(f"not as expected: {line}", FAILED) for line in exceeded))
+    show_exceeded(console, assessment)
     example = next((tally for tally in assessment.tried() if tally.status != HELD), None)
     if example is not None:
         words = f"--show {example.model.name}"
         show(console, Text(), Text(f"{words} opens the worst run of a fault model", DIM))
+
+
+def show_exceeded(console: Console, assessment: Assessment) -> None:
+    """Print which limits the fault models exceed."""
+    exceeded = [f"{tally.model.title}: {message}" for tally, message in assessment.exceeded()]
+    if exceeded:
+        show(console, Text(), *(Text(f"not as expected: {line}", FAILED) for line in exceeded))
 
 
 def _legend(console: Console) -> str:

@@ -20,6 +20,7 @@ def test_show_opens_the_worst_run_and_prints_the_command_that_repeats_it(
     shown = harrow("assess", "shop.yaml", "--show", "disk-lost", "--runs", "2", "--expect", "lost=0")
     assert shown.returncode == 1, shown.stderr
     assert shown.stdout.startswith("one disk  ~ permitted\n")
+    assert "\nnot as expected: one disk: lost " in shown.stdout
     (command,) = (line.split() for line in shown.stdout.splitlines() if line.startswith("  harrow run "))
     assert command[:3] == ["harrow", "run", "disk-lost"]
     repeated = harrow(*command[1:], "--format", "json", "--no-results")
