@@ -79,6 +79,16 @@ def has_cluster_keys(text: str) -> bool:
     return any(word is not None and word[1] in cluster_file_section().keys for word in words)
 
 
+def is_text_of_cluster_file(text: str) -> bool:
+    """Return whether a text is meant as a cluster file."""
+    if len(text) > nodes.MAX_BYTES:
+        return False
+    try:
+        return is_cluster_file(nodes.compose(text).root)
+    except nodes.YamlError:
+        return False
+
+
 class ClusterFileError(Exception):
     """A cluster file cannot be used. ``mistakes`` are its mistakes."""
 

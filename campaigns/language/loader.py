@@ -52,6 +52,8 @@ _NODES_MAX: Final = 500_000
 
 VARIANTS_MAX: Final = 100
 
+_TOO_LARGE: Final = "the file is larger than 1 MiB"
+
 _AIMS: Final[nodes.Path] = ("swarm", "aims")
 
 _EDITOR_LINE: Final = "yaml-language-server:"
@@ -147,8 +149,11 @@ def check_cluster_file(path: Path) -> None:
         CampaignError: The file cannot be used.
 
     """
+    content = read_file(path)
+    if _is_too_large(content):
+        raise CampaignError([Problem(str(path), 1, 1, _TOO_LARGE)])
     text = f"name: any\ncluster: {json.dumps(path.name)}\n"
-    load_text(text, str(path.parent / "any.yaml"))
+    load_text(text, str(path.parent / "any.yaml"), cluster_files={path.name: content})
 
 
 def read_file(path: Path) -> str:
@@ -448,10 +453,14 @@ def _without_names(root: nodes.MapNode) -> nodes.MapNode:
     return nodes.without(root, [("name",), ("variants",)])
 
 
+def _is_too_large(text: str) -> bool:
+    return len(text) > nodes.MAX_BYTES or len(text.encode("utf-8", errors="replace")) > nodes.MAX_BYTES
+
+
 def _root(text: str, report: Report) -> nodes.MapNode | None:
     """Return the document's mapping; None if the text is not a mapping."""
-    if len(text) > nodes.MAX_BYTES or len(text.encode("utf-8", errors="replace")) > nodes.MAX_BYTES:
-        report.add(nodes.Mark(1, 1), "the file is larger than 1 MiB", None)
+    if _is_too_large(text):
+        report.add(nodes.Mark(1, 1), _TOO_LARGE, None)
         return None
     try:
         document = nodes.compose(text)

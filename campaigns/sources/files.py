@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
+from harrow.campaigns.language.cluster_file import is_text_of_cluster_file
 from harrow.campaigns.language.problem import CampaignError, Problem
 from harrow.campaigns.sources.description import Description, Kind
 from harrow.campaigns.sources.kinds import KINDS, description_of
@@ -36,16 +37,20 @@ def read_sources(paths: Sequence[Path], kinds: Sequence[Kind] = KINDS) -> Source
     left_out: list[str] = []
     problems: list[Problem] = []
     for path in paths:
-        found = [(name, description_of(name, text, kinds)) for name, text in _texts(path)]
+        texts = dict(_texts(path))
+        found = [(name, description_of(name, text, kinds)) for name, text in texts.items()]
         known = [(name, about) for name, about in found if about is not None]
         descriptions += known
         if path.is_dir() and known:
             left_out += [name for name, about in found if about is None]
         elif len(known) < len(found) or not found:
             known_kinds = "; ".join(kind.name for kind in kinds)
-            problems.append(
-                Problem(_name(path), 0, 0, f"it describes no cluster. harrow reads {known_kinds}")
+            message = (
+                "it is a cluster file: it cannot be imported, and stands alone"
+                if not path.is_dir() and any(map(is_text_of_cluster_file, texts.values()))
+                else f"it describes no cluster. harrow reads {known_kinds}"
             )
+            problems.append(Problem(_name(path), 0, 0, message))
     if problems:
         raise CampaignError(problems)
     return Sources(descriptions=descriptions, left_out=left_out)

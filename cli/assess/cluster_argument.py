@@ -7,7 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
+from harrow.campaigns.assess.few_topics import few_topics
 from harrow.campaigns.language.loader import check_cluster_file
+from harrow.campaigns.language.spelling import CLUSTER_OPTION
 from harrow.campaigns.record.whole_file import whole_file
 from harrow.campaigns.sources.cluster_import import import_cluster
 from harrow.campaigns.sources.description import Fate
@@ -46,6 +48,21 @@ def cluster_file(request: CommandRequest, sources: Sequence[Path], results: Path
         names = shlex.join(map(str, sources))
         note(request, f"the model lacks {missing} of its settings: `harrow import {names}` lists them")
     return path
+
+
+def overrides_of(request: CommandRequest, cluster: Path, overrides: Sequence[str]) -> tuple[str, ...]:
+    """Return the options that put a fault model on a cluster, with a few topics if it has many.
+
+    Raises:
+        CampaignError: An option has mistakes.
+
+    """
+    options = (f"{CLUSTER_OPTION}={cluster}", *overrides)
+    few = few_topics(options)
+    if few is None:
+        return options
+    note(request, str(few))
+    return (*options, few.option)
 
 
 def _is_source(path: Path) -> bool:

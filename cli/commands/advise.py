@@ -11,9 +11,9 @@ from harrow.campaigns.advise.harm import RULES_OF_HARM, UNCOMMITTED, Needs, has_
 from harrow.campaigns.advise.lattice import obstacle
 from harrow.campaigns.assess.fault_model import FaultModel, fault_models
 from harrow.campaigns.language.literals import LiteralError, bound_of, duration
-from harrow.campaigns.language.spelling import CLUSTER_OPTION, listed, quoted, suggestion
+from harrow.campaigns.language.spelling import listed, quoted, suggestion
 from harrow.cli import exit_code
-from harrow.cli.assess.cluster_argument import cluster_file
+from harrow.cli.assess.cluster_argument import cluster_file, overrides_of
 from harrow.cli.console import message_console
 from harrow.cli.interrupts import Interrupts
 from harrow.cli.progress import ProgressLine
@@ -113,7 +113,7 @@ def _check_trials(models: Sequence[FaultModel], needs: Needs, changeable: Sequen
 def _models(request: AdviseRequest, cluster: Path) -> Sequence[FaultModel]:
     """Return the fault models to survive. A model that the cluster does not fit is refused."""
     files = request.fault_models or ()
-    models = fault_models(files, (f"{CLUSTER_OPTION}={cluster}", *(request.overrides or ())))
+    models = fault_models(files, overrides_of(request, cluster, request.overrides or ()))
     wanted = [model for model in models if Path(model.argument) in files]
     for name in request.survive or ():
         found = next((model for model in models if name in (model.title, model.name, model.argument)), None)

@@ -9,21 +9,20 @@ from rich.console import Console
 
 from harrow.campaigns.assess.assessment import Assessment, Limit, parse_limit
 from harrow.campaigns.assess.fault_model import FaultModel, fault_models
-from harrow.campaigns.assess.few_topics import few_topics
 from harrow.campaigns.assess.tally import ModelTally
 from harrow.campaigns.assess.trials import FaultTrial, trials
 from harrow.campaigns.language.literals import LiteralError
-from harrow.campaigns.language.spelling import CLUSTER_OPTION, quoted, suggestion
+from harrow.campaigns.language.spelling import quoted, suggestion
 from harrow.checks.finding import INCONCLUSIVE, VIOLATED
 from harrow.cli import exit_code
-from harrow.cli.assess.cluster_argument import cluster_file
-from harrow.cli.assess.screen import show_assessment
+from harrow.cli.assess.cluster_argument import cluster_file, overrides_of
+from harrow.cli.assess.screen import show_assessment, show_exceeded
 from harrow.cli.console import message_console, say
 from harrow.cli.interrupts import Interrupts
 from harrow.cli.options import refuse
 from harrow.cli.progress import ProgressLine
 from harrow.cli.requests.assess import AssessRequest
-from harrow.cli.session import CI_FORMATS, JSON, data, junit_file, note, write_json, write_suites
+from harrow.cli.session import CI_FORMATS, JSON, data, junit_file, write_json, write_suites
 from harrow.cli.worker_processes import workers_of
 
 if TYPE_CHECKING:
@@ -33,12 +32,7 @@ if TYPE_CHECKING:
 def session(request: AssessRequest) -> int:
     limits = _limits(request.limits or ())
     cluster = cluster_file(request, request.sources, request.results)
-    overrides = (f"{CLUSTER_OPTION}={cluster}", *(request.overrides or ()))
-    few = few_topics(overrides)
-    if few is not None:
-        note(request, str(few))
-        overrides = (*overrides, few.option)
-    models = fault_models(request.fault_models or (), overrides)
+    models = fault_models(request.fault_models or (), overrides_of(request, cluster, request.overrides or ()))
     if request.shown is not None:
         other = request.output_format if request.output_format != "table" else None
         refuse({"--format": other, "--junit": request.junit}, "has no meaning with --show")
@@ -58,6 +52,7 @@ def session(request: AssessRequest) -> int:
             from harrow.cli.assess.worst_run import show_worst_run
 
             show_worst_run(console, request, tallies[0])
+            show_exceeded(console, assessment)
     if not is_complete:
         runs = sum(len(tally.trials) for tally in tallies)
         messages = message_console(no_color=request.no_color)

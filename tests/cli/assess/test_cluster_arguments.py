@@ -1,0 +1,83 @@
+"""The cluster that users name is tried as it is, or the mistake has one line."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Harrow
+
+BLOCK = """\
+# A cluster of mine.
+kafka: "2.4"
+
+settings:
+  # of all producers
+  acks: 1
+brokers:
+- {id: 7, rack: a}
+- {id: 8, rack: b}
+topics:
+- {name: pay, replication_factor: 2}
+"""
+SERVER = "broker.id=1\nzookeeper.connect=z:2181\nmin.insync.replicas=1\n"
+
+
+def test_a_cluster_file_in_block_form_is_tried_as_it_is(harrow: Harrow, folder: Path) -> None:
+    (folder / "shop.yaml").write_text(BLOCK, encoding="utf-8")
+    shown = harrow("assess", "shop.yaml", "--show", "controller-dies", "--runs", "1")
+    assert (shown.returncode, shown.stderr) == (0, "")
+    assert "--cluster shop.yaml" in shown.stdout
+
+
+def test_an_imported_cluster_is_tried_as_it_is(harrow: Harrow, folder: Path) -> None:
+    (folder / "server.properties").write_text(SERVER, encoding="utf-8")
+    assert harrow("import", "server.properties", "-o", "mine.yaml", "--brokers", "2").returncode == 0
+    shown = harrow("assess", "mine.yaml", "--show", "controller-dies", "--runs", "1")
+    assert (shown.returncode, shown.stderr) == (0, "")
+    assert "--cluster mine.yaml" in shown.stdout
+
+
+@pytest.mark.parametrize("section", ["settings:\n  acks: 1\n", "settings: # all\n\n  acks: 1\nbrokers: [\n"])
+def test_a_section_with_settings_is_no_properties_file(harrow: Harrow, folder: Path, section: str) -> None:
+    (folder / "shop.yaml").write_text(section, encoding="utf-8")
+    ended = harrow("import", "shop.yaml")
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert "it describes no cluster" in ended.stderr
+
+
+def test_a_cluster_file_is_not_imported_and_stands_alone(harrow: Harrow, folder: Path) -> None:
+    (folder / "shop.yaml").write_text(BLOCK, encoding="utf-8")
+    (folder / "server.properties").write_text(SERVER, encoding="utf-8")
+    for arguments in (
+        ("import", "shop.yaml"),
+        ("assess", "shop.yaml", "server.properties"),
+        ("advise", "server.properties", "shop.yaml", "--survive", "one broker"),
+    ):
+        ended = harrow(*arguments)
+        assert (ended.returncode, ended.stdout) == (2, "")
+        assert "shop.yaml: it is a cluster file: it cannot be imported, and stands alone" in ended.stderr
+
+
+def test_a_file_that_is_no_cluster_is_named_itself(harrow: Harrow, folder: Path) -> None:
+    (folder / "tool").write_bytes(b"\x7fELF\x02\xf0\x80")
+    (folder / "large.yaml").write_text("brokers: 3\n" + "#" * (1 << 20), encoding="utf-8")
+    for name, message in (
+        ("tool", "tool:1:6: not UTF-8: the byte 0xf0"),
+        ("large.yaml", "large.yaml:1:1: the file is larger than 1 MiB"),
+        ("missing.yaml", "missing.yaml: cannot be read: No such file or directory"),
+    ):
+        ended = harrow("assess", name)
+        assert (ended.returncode, ended.stdout) == (2, "")
+        assert message in ended.stderr
+
+
+def test_advise_tries_one_topic_of_each_kind_like_assess(harrow: Harrow, folder: Path) -> None:
+    topics = "".join(f"- {{name: t-{number}, partitions: 5, replication_factor: 2}}\n" for number in range(9))
+    text = BLOCK[: BLOCK.index("- {name: pay")] + topics
+    (folder / "many.yaml").write_text(text, encoding="utf-8")
+    ended = harrow(
+        *("advise", "many.yaml", "--survive", "one broker", "--change", "acks", "--runs", "1"),
+        *("--format", "json", "--set", "acks=1"),
+    )
+    assert "5 of 45 partitions are tried, in 1 of 9 topics" in ended.stderr
+    assert "cluster.topics=" in ended.stdout
