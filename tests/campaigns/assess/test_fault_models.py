@@ -10,6 +10,7 @@ from harrow.campaigns.language.library_index import fault_model_names, library_n
 from harrow.campaigns.language.loader import load_campaign
 from harrow.campaigns.language.problem import CampaignError
 from harrow.campaigns.run.runner import run_plan
+from harrow.faults.injection import At, Rate
 
 ONE_RACK = "brokers: [{id: 4, rack: a}, {id: 5, rack: a}]\n"
 TWO_RACKS = "brokers: [{id: 4, rack: a}, {id: 5, rack: b}]\n"
@@ -30,6 +31,24 @@ def test_a_fault_model_has_a_title_and_runs_by_its_name_on_a_cluster_of_its_own(
     assert plan.title
     assert plan.description
     assert plan.faults
+
+
+@pytest.mark.parametrize("name", fault_model_names())
+def test_the_last_fault_strikes_while_a_burst_of_records_is_on_its_way(name: str) -> None:
+    plan = load_campaign(resolve(name)[0]).plans[0]
+    (burst,) = (producer for producer in plan.producers if producer.name == "burst")
+    assert burst.stop_us is not None
+    timing = plan.faults[-1].timing
+    if isinstance(timing, At):
+        first_us, last_us = timing.at_us
+        assert burst.stop_us - burst.start_us == 200_000
+        assert last_us == burst.stop_us
+        assert burst.start_us - first_us <= 100_000
+    else:
+        assert isinstance(timing, Rate)
+        assert timing.stop_us is not None
+        assert burst.stop_us - burst.start_us == 10_000_000
+        assert timing.start_us < burst.start_us < burst.stop_us < timing.stop_us
 
 
 def test_a_fault_model_and_a_campaign_of_the_library_never_share_a_name() -> None:
