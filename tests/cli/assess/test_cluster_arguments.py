@@ -29,14 +29,6 @@ def test_a_cluster_file_in_block_form_is_tried_as_it_is(harrow: Harrow, folder: 
     assert "--cluster shop.yaml" in shown.stdout
 
 
-def test_an_imported_cluster_is_tried_as_it_is(harrow: Harrow, folder: Path) -> None:
-    (folder / "server.properties").write_text(SERVER, encoding="utf-8")
-    assert harrow("import", "server.properties", "-o", "mine.yaml", "--brokers", "2").returncode == 0
-    shown = harrow("assess", "mine.yaml", "--show", "controller-dies", "--runs", "1")
-    assert (shown.returncode, shown.stderr) == (0, "")
-    assert "--cluster mine.yaml" in shown.stdout
-
-
 @pytest.mark.parametrize("section", ["settings:\n  acks: 1\n", "settings: # all\n\n  acks: 1\nbrokers: [\n"])
 def test_a_section_with_settings_is_no_properties_file(harrow: Harrow, folder: Path, section: str) -> None:
     (folder / "shop.yaml").write_text(section, encoding="utf-8")
