@@ -80,7 +80,7 @@ def _tasks_of_chunk(workers: int, rows_per_task: int) -> int:
 
 
 @dataclass(slots=True)
-class Costs:
+class RunCosts:
     """Measures the time of a run in seconds, by cell, as results come in."""
 
     first_guess_s: float = 1.0
@@ -112,7 +112,7 @@ class Planner:
 
     cells: Sequence[Cell]
     workers: int
-    costs: Costs
+    costs: RunCosts
     missing: list[tuple[int, range]]
 
     def left_s(self) -> float:

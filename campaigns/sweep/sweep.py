@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 
 from harrow.campaigns.language.regular_file import open_regular
 from harrow.campaigns.probes.probes import PROBES
-from harrow.campaigns.sweep.chunk import Chunk, Costs, Planner, chunks_in_flight, halves
+from harrow.campaigns.sweep.chunk import Chunk, Planner, RunCosts, chunks_in_flight, halves
 from harrow.campaigns.sweep.definition import Definition
 from harrow.campaigns.sweep.engine import ChunkLostError, Engine, EngineLostError
 from harrow.campaigns.sweep.repeats import Repeats
@@ -126,7 +126,7 @@ class Sweep:
         self.progress.probes |= self._folder.probes
         self._queue_earlier_samples()
         cells = self._definition.cells
-        costs = Costs(self._first_guess_s(missing))
+        costs = RunCosts(self._first_guess_s(missing))
         planner = Planner(cells, self._engine.workers, costs, missing)
         with ThreadPoolExecutor(
             chunks_in_flight(self._engine.workers), thread_name_prefix="chunk"

@@ -8,8 +8,8 @@ import pytest
 
 from harrow.campaigns.sweep.chunk import (
     Chunk,
-    Costs,
     Planner,
+    RunCosts,
     Task,
     chunks_in_flight,
     halves,
@@ -22,7 +22,7 @@ from tests.campaigns.sweep.sweep_campaigns import acks, campaign, definition
 
 def planner(seeds: int, run_s: float, *, workers: int = 2, is_measured: bool = True) -> Planner:
     cells = definition(1, varies=acks("1", "all")).cells
-    costs = Costs(run_s)
+    costs = RunCosts(run_s)
     if is_measured:
         for cell in range(len(cells)):
             costs.measure(cell, run_s)
@@ -77,7 +77,7 @@ def test_a_chunk_keeps_every_worker_busy_and_has_a_bounded_number_of_rows() -> N
 def test_a_chunk_belongs_to_one_campaign() -> None:
     other = campaign("name: other\ncluster: {brokers: 1, topics: [{name: t}]}")
     cells = define([(campaign(), "small.yaml"), (other, "other.yaml")], range(3)).cells
-    sweep = Planner(cells, 2, Costs(0.01), [(0, range(3)), (1, range(3))])
+    sweep = Planner(cells, 2, RunCosts(0.01), [(0, range(3)), (1, range(3))])
     assert [chunk.campaign for chunk in all_chunks(sweep)] == ["small", "other"]
 
 
