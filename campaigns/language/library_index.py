@@ -15,6 +15,7 @@ from harrow.campaigns.language.spelling import quoted, suggestion
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
 
+_HOME: Final = Path(__file__).parents[1]
 _SUFFIXES: Final = (".yaml", ".yml")
 
 
@@ -88,7 +89,7 @@ def _campaigns_in(name: str) -> dict[str, Path]:
 
     If harrow runs from a zip file, the folder is unpacked until the process exits.
     """
-    folder = Path(__file__).parents[1] / name
+    folder = _HOME / name
     if not folder.is_dir():
         from importlib.resources import files  # noqa: PLC0415 - only archives need it
 

@@ -128,6 +128,8 @@ WORKS = (
     "explain broker_crash",
     "new mine",
     "import server.properties -o imported.yaml",
+    "assess server.properties --show broker-dies --runs 1",
+    "advise server.properties --survive broker-dies --runs 1 --change acks",
     "schema",
     "kafka list",
     "clean --keep 1",

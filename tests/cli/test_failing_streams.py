@@ -134,11 +134,12 @@ def test_an_error_after_an_upgrade_of_harrow_mentions_the_upgrade(
 ) -> None:
     """Later imports would come from other sources than earlier ones."""
     script = (
-        "import harrow.cli.commands.list as command, sys, types\n"
+        "import harrow.cli.commands.list as command, sys, time, types\n"
         "from pathlib import Path\n"
         "old = sys.modules['harrow.old'] = types.ModuleType('harrow.old')\n"
         "old.__file__ = 'old.py'\n"
         "def session(request):\n"
+        "    time.sleep(0.05)  # the clock of file systems has coarse ticks\n"
         "    if 'releases' in sys.argv: Path('old.py').touch()\n"
         "    raise AttributeError('no such thing')\n"
         "command.session = session\n"

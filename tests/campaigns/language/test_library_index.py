@@ -1,5 +1,6 @@
 """Campaigns are selected by path, by folder and by name."""
 
+import importlib.resources
 import zipfile
 from pathlib import Path
 
@@ -17,13 +18,14 @@ def library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     package = tmp_path / "package"
     folder = package / "library"
     folder.mkdir(parents=True)
+    (package / "fault_models").mkdir()
     for name in ("slow-follower", "acks-0"):
         (folder / f"{name}.yaml").write_text("kafka: '2.4'\n", encoding="utf-8")
     (folder / "README.md").touch()
     working_folder = tmp_path / "here"
     working_folder.mkdir()
     monkeypatch.chdir(working_folder)
-    monkeypatch.setattr(library_index, "files", lambda _: package)
+    monkeypatch.setattr(library_index, "_HOME", package)
     library_index._campaigns_in.cache_clear()
     return folder
 
@@ -92,7 +94,8 @@ def test_the_library_can_be_in_a_zip_file(tmp_path: Path, monkeypatch: pytest.Mo
     archive = tmp_path / "wheel.zip"
     with zipfile.ZipFile(archive, "w") as wheel:
         wheel.writestr("campaigns/library/zipped.yaml", "kafka: '2.0'\n")
-    monkeypatch.setattr(library_index, "files", lambda _: zipfile.Path(archive, "campaigns/"))
+    monkeypatch.setattr(library_index, "_HOME", archive)
+    monkeypatch.setattr(importlib.resources, "files", lambda _: zipfile.Path(archive, "campaigns/"))
     library_index._campaigns_in.cache_clear()
     assert library_names() == ["zipped"]
     (path,) = resolve("zipped")
