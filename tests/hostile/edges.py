@@ -43,7 +43,7 @@ SAMPLES: Final = {
     **dict.fromkeys(("CAMPAIGN", "PATH"), "calm.yaml"),
     "RUN": "run",
     "DIR": "corpus",
-    "SOURCE": "server.properties",
+    **dict.fromkeys(("SOURCE", "CLUSTER"), "server.properties"),
     "HISTORY": "run/history.jsonl",
     "FILE": "cluster.yaml",
     "KIND": "faults",
@@ -53,7 +53,14 @@ SAMPLES: Final = {
     "N": "0",
 }
 """A valid value for each kind of argument, by its placeholder in the help."""
-QUICK: Final = {"--seeds": "0..2", "--max-time": "5s", "--jobs": "1", "--workers": "1"}
+QUICK: Final = {
+    "--seeds": "0..2",
+    "--max-time": "5s",
+    "--jobs": "1",
+    "--workers": "1",
+    "--runs": "1",
+    "--survive": "broker-dies",
+}
 """Options that let commands end soon."""
 
 
