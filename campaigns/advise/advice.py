@@ -133,7 +133,7 @@ def advise(
     changeable: Sequence[str] = (),
     on_run: Callable[[int], None] = lambda _runs: None,
 ) -> Advice:
-    """Search for the cheapest settings with which a cluster survives these fault models.
+    """Search for the cheapest settings that let a cluster survive these fault models.
 
     Each model fits the cluster. Only settings in *changeable* are changed; by default all axes are.
     """

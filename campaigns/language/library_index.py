@@ -1,6 +1,6 @@
 """Finds campaign files by their path, by their folder, or by the name under which they ship.
 
-Two folders ship: the library, and the fault models by which `harrow assess` judges a cluster.
+Two folders ship: the library, and the fault models of `harrow assess`.
 """
 
 import atexit

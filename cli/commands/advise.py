@@ -1,4 +1,4 @@
-"""`harrow advise`: finds the cheapest settings with which a cluster survives faults."""
+"""`harrow advise`: finds the cheapest settings that survive faults."""
 
 from collections.abc import Sequence
 from pathlib import Path

@@ -157,11 +157,11 @@ def test_one_refutation_rules_out_all_settings_that_are_no_safer() -> None:
 
 def test_a_setting_that_guards_against_loss_can_cost_too_long_an_outage() -> None:
     axes = [axis("min.isr", exposes=(OUTAGE,))]
-    harms = lambda point, _model, _seed: LOST if point[0] == 0 else OUTAGE if point[0] == 2 else None  # noqa: E731
     bounded = Needs(never=(LOST,), outage=("<", 5_000_000))
-    assert Tries(harms).search(lattice((3,), (2,), axes), bounded).run() == (1,)
-    both = lambda point, _model, _seed: LOST if point[0] < 2 else OUTAGE  # noqa: E731
-    search = Tries(both).search(lattice((3,), (2,), axes), bounded)
+    tries = Tries(lambda point, _model, _seed: (LOST, None, OUTAGE)[point[0]])
+    assert tries.search(lattice((3,), (2,), axes), bounded).run() == (1,)
+    tries = Tries(lambda point, _model, _seed: (LOST, LOST, OUTAGE)[point[0]])
+    search = tries.search(lattice((3,), (2,), axes), bounded)
     assert search.run() is None
     assert search.strongest() == (2,)
     assert search.refuted[2,].harm.kind == OUTAGE
@@ -179,8 +179,8 @@ def test_every_fault_model_has_to_be_survived() -> None:
 
 
 def test_the_answer_survives_more_runs_than_the_screening() -> None:
-    rare = lambda point, _model, seed: LOST if point[0] == 0 and seed == 17 else None  # noqa: E731
-    assert Tries(rare).search(lattice((2,), (0,))).run() == (1,)
+    tries = Tries(lambda point, _model, seed: LOST if point[0] == 0 and seed == 17 else None)
+    assert tries.search(lattice((2,), (0,))).run() == (1,)
 
 
 @pytest.mark.parametrize("own", [0, 1])
