@@ -107,10 +107,9 @@ class Workers:
                 yield begun.popleft()
         finally:
             if self._pool is not None:
+                # The futures of these runs are not cancelled: a pool that breaks later would fail on them,
+                # because `terminate_broken` of `concurrent.futures.process` expects none that is cancelled.
                 self._dropped[search % _SEARCHES] = search
-                for _, run_ahead in begun:
-                    if run_ahead is not None:
-                        run_ahead.cancel()
 
     def continue_alone(self) -> None:
         """Continue without workers after one has died."""
@@ -182,10 +181,6 @@ class RunAhead(Generic[T]):
                 self._workers.continue_alone()
                 return result
         return self._run_one(self.plan, self.seed, self._workers)
-
-    def cancel(self) -> None:
-        if self._future is not None:
-            self._future.cancel()
 
 
 def _module(run_one: Callable[..., Any]) -> str:

@@ -1,8 +1,10 @@
 """Code that uses results one by one gets the same with any number of processes."""
 
+import multiprocessing
 import pickle
 import threading
 from contextlib import closing
+from itertools import islice
 
 import pytest
 
@@ -55,6 +57,29 @@ def test_an_error_is_raised_in_its_place_and_not_if_its_run_is_dropped() -> None
     assert [place for place, text in enumerate(alone) if text == "this run fails"] == [FAILS]
     assert digests(3, last=7) == alone
     assert digests(3, last=FAILS - 1) == alone[:FAILS]
+
+
+def wait_if_later(plan: Plan, seed: int, processes: Workers) -> int:
+    if seed > 1:
+        threading.Event().wait()
+    return seed
+
+
+@pytest.mark.parametrize("attempt", range(3), ids="attempt {}".format)
+def test_workers_that_die_after_runs_were_dropped_leave_no_thread(attempt: int) -> None:
+    # It depends on the moment whether a mistake shows, so there are several attempts.
+    others, before = set(multiprocessing.active_children()), set(threading.enumerate())
+    with Workers(2) as processes:
+        with closing(processes.ahead(wait_if_later, range(20), lambda seed: (PLAN, seed))) as runs:
+            for _, run in islice(runs, 2):
+                assert run is not None
+                run.result()
+        for worker in set(multiprocessing.active_children()) - others:
+            worker.kill()
+        for thread in set(threading.enumerate()) - before:
+            if not thread.daemon:  # the thread that manages the workers
+                thread.join()
+    assert set(threading.enumerate()) == before
 
 
 def test_only_the_next_run_is_taken_before_processes_may_start(monkeypatch: pytest.MonkeyPatch) -> None:
