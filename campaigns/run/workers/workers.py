@@ -107,8 +107,8 @@ class Workers:
                 yield begun.popleft()
         finally:
             if self._pool is not None:
-                # The futures of these runs are not cancelled: a pool that breaks later would fail on them,
-                # because `terminate_broken` of `concurrent.futures.process` expects none that is cancelled.
+                # No future is cancelled: if the pool broke later, `terminate_broken` of
+                # `concurrent.futures.process` would fail on a cancelled one.
                 self._dropped[search % _SEARCHES] = search
 
     def continue_alone(self) -> None:
