@@ -3,14 +3,32 @@
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from harrow.campaigns.advise.axis import Axis, Chosen, Line, client_line, producer_axis, topic_axis, topics_of
-from harrow.campaigns.advise.harm import DUPLICATED, FAILED, LOST, OUTAGE, REORDERED, UNCOMMITTED
+from harrow.campaigns.advise.axis import (
+    Axis,
+    Chosen,
+    Line,
+    application_axis,
+    consumer_axis,
+    consumer_configs,
+    producer_axis,
+    topic_axis,
+    topics_of,
+)
+from harrow.campaigns.advise.harm import (
+    DUPLICATED,
+    FAILED,
+    LOST,
+    OUTAGE,
+    REORDERED,
+    UNCOMMITTED,
+    has_transactions,
+)
 from harrow.campaigns.advise.placement import Assignment, has_racks, is_across_racks, reassigned
 from harrow.campaigns.language.plan import Plan
 from harrow.campaigns.run.remedies import option_text
 from harrow.cluster_model.registry import Registry
 from harrow.cluster_model.settings import (
-    CONSUMER,
+    AUTO_OFFSET_RESET,
     IDEMPOTENCE,
     IN_FLIGHT,
     INT_MAX,
@@ -20,7 +38,6 @@ from harrow.cluster_model.settings import (
     READ_COMMITTED,
     READ_UNCOMMITTED,
     Value,
-    consumer_config,
 )
 from harrow.cluster_model.sim.virtual_time import US_PER_MS
 from harrow.cluster_model.topology import (
@@ -29,7 +46,6 @@ from harrow.cluster_model.topology import (
     AUTO_COMMITTED,
     EXACTLY_ONCE,
     KRAFT,
-    ApplicationSpec,
 )
 
 REPLICATION_FACTOR: Final = "replication.factor"
@@ -37,12 +53,6 @@ PLACEMENT: Final = "placement"
 RACK_AWARE: Final = "across racks"
 ASSIGNED: Final = "as assigned"
 _ELR: Final = "eligible.leader.replicas.version"
-_DELIVERY: Final = "delivery"
-_DELIVERIES: Final = (AT_MOST_ONCE, AUTO_COMMITTED, AT_LEAST_ONCE, EXACTLY_ONCE)
-_DELIVERY_WORDS: Final = {
-    AT_LEAST_ONCE: "commit the input after its output is acknowledged",
-    EXACTLY_ONCE: "commit input and output in one transaction (transactional.id, sendOffsetsToTransaction)",
-}
 _LONG_DELIVERY_MS: Final = 600_000
 
 
@@ -121,26 +131,13 @@ def _has_elr(plan: Plan, chosen: Chosen) -> bool:
 
 
 def _isolation_levels(plan: Plan) -> Sequence[Value]:
-    if not any(client.internal_topics() for client in plan.producers):
-        return []
-    return [consumer_config(plan.kafka, client.settings).isolation_level for client in plan.consumers]
+    return [config.isolation_level for config in consumer_configs(plan)] if has_transactions(plan) else []
 
 
-def _deliveries(plan: Plan) -> Sequence[Value]:
-    return [
-        client.delivery
-        for client in plan.applications
-        if isinstance(client, ApplicationSpec) and client.delivery in _DELIVERIES
-    ]
-
-
-def _with_delivery(plan: Plan, chosen: Chosen) -> Sequence[str]:
-    applications = [client for client in plan.applications if isinstance(client, ApplicationSpec)]
-    return [
-        f"workload.applications.{number}.delivery={chosen[_DELIVERY]}"
-        for number, client in enumerate(applications)
-        if client.delivery in _DELIVERIES
-    ]
+def _offset_resets(plan: Plan) -> Sequence[Value]:
+    """Return what groups do without an offset; nothing if one of them wants an error then."""
+    resets = [config.auto_offset_reset for config in consumer_configs(plan, in_groups=True)]
+    return resets if "none" not in resets else []
 
 
 _AXES: Final = (
@@ -258,36 +255,46 @@ _AXES: Final = (
         protects=(FAILED,),
         since="2.1",
     ),
-    Axis(
-        name=ISOLATION_LEVEL,
-        meaning="Consumers receive only records of committed transactions.",
-        values=(READ_UNCOMMITTED, READ_COMMITTED),
+    consumer_axis(
+        ISOLATION_LEVEL,
+        "Consumers receive only records of committed transactions.",
+        *(READ_UNCOMMITTED, READ_COMMITTED),
+        own=_isolation_levels,
         cost="latency",
         protects=(UNCOMMITTED,),
         since="0.11",
-        own=_isolation_levels,
-        options=lambda _, chosen: [f"{ISOLATION_LEVEL}={chosen[ISOLATION_LEVEL]}"],
-        lines=lambda plan, chosen: [
-            client_line(
-                ISOLATION_LEVEL,
-                chosen[ISOLATION_LEVEL],
-                (client.settings for client in plan.consumers),
-                CONSUMER,
-            )
-        ],
-        rank=(READ_UNCOMMITTED, READ_COMMITTED).index,
     ),
-    Axis(
-        name=_DELIVERY,
-        meaning="Applications commit their input after their output, or in one transaction with it.",
-        values=(AT_LEAST_ONCE, EXACTLY_ONCE),
+    consumer_axis(
+        AUTO_OFFSET_RESET,
+        "Where nothing is committed, a group begins with the oldest record, not behind the newest.",
+        *("latest", "earliest"),
+        own=_offset_resets,
+        cost="none",
+        protects=(LOST,),
+        exposes=(DUPLICATED,),
+    ),
+    application_axis(
+        "delivery",
+        "Applications commit their input after their output, or in one transaction with it.",
+        *(AT_MOST_ONCE, AUTO_COMMITTED, AT_LEAST_ONCE, EXACTLY_ONCE),
+        own=lambda client: client.delivery,
+        words={
+            AT_LEAST_ONCE: "commit the input after its output is acknowledged",
+            EXACTLY_ONCE: "commit input and output in one transaction (transactional.id, sendOffsetsToTransaction)",
+        },
         cost="latency",
         protects=(LOST, DUPLICATED),
         since="0.11",
-        own=_deliveries,
-        options=_with_delivery,
-        lines=lambda _, chosen: [Line(place="applications", text=_DELIVERY_WORDS[str(chosen[_DELIVERY])])],
-        rank=_DELIVERIES.index,
+    ),
+    application_axis(
+        "group_metadata",
+        "Transactions name the member and the generation for which they commit offsets (KIP-447).",
+        *(False, True),
+        own=lambda client: client.group_metadata,
+        words={True: "give consumer.groupMetadata() to sendOffsetsToTransaction"},
+        cost="none",
+        protects=(DUPLICATED,),
+        since="2.5",
     ),
 )
 

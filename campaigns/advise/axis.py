@@ -6,7 +6,7 @@ unavailable more often. An axis without effect on a harm is not searched for tha
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Final, Literal
+from typing import Final, Literal, Required, TypedDict, Unpack
 
 from harrow.campaigns.language.literals import setting_text
 from harrow.campaigns.language.plan import Plan
@@ -15,15 +15,24 @@ from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.release.profiles import RELEASES
 from harrow.cluster_model.release.switch import version_of
 from harrow.cluster_model.settings import (
+    CONSUMER,
     PRODUCER,
+    ConsumerConfig,
     ProducerConfig,
     TopicConfig,
     Value,
     broker_config,
+    consumer_config,
     producer_config,
     topic_config,
 )
-from harrow.cluster_model.topology import INTERNAL_TOPICS, ApplicationSpec, ProducerSpec, TopicSpec
+from harrow.cluster_model.topology import (
+    INTERNAL_TOPICS,
+    ApplicationSpec,
+    ConsumerSpec,
+    ProducerSpec,
+    TopicSpec,
+)
 
 _DYNAMIC_DEFAULT: Final = "kafka-configs --entity-type brokers --entity-default --alter --add-config"
 
@@ -121,6 +130,18 @@ def producer_configs(plan: Plan) -> Iterator[ProducerConfig]:
             yield producer_config(plan.kafka, client.producer_settings(), switches)
 
 
+def consumer_configs(plan: Plan, *, in_groups: bool = False) -> Iterator[ConsumerConfig]:
+    """Yield the configuration of each consumer of a plan, also of those in applications.
+
+    With *in_groups*, leave out consumers that begin without a committed offset each time.
+    """
+    for client in (*plan.consumers, *plan.applications):
+        if isinstance(client, ConsumerSpec) and (client.internal_topics() or not in_groups):
+            yield consumer_config(plan.kafka, client.settings)
+        elif isinstance(client, ApplicationSpec):
+            yield consumer_config(plan.kafka, client.consumer_settings())
+
+
 def topics_of(plan: Plan) -> Iterator[tuple[int, TopicSpec]]:
     """Yield the topics of a plan that are not internal, with their places in the campaign."""
     yield from (
@@ -151,6 +172,11 @@ def _producer_settings(plan: Plan) -> Iterator[Mapping[str, Value]]:
     yield from (client.producer for client in plan.applications if isinstance(client, ApplicationSpec))
 
 
+def _consumer_settings(plan: Plan) -> Iterator[Mapping[str, Value]]:
+    yield from (client.settings for client in plan.consumers)
+    yield from (client.consumer for client in plan.applications if isinstance(client, ApplicationSpec))
+
+
 def _increasing(value: Value) -> int:
     return int(value)
 
@@ -159,29 +185,93 @@ def _decreasing(value: Value) -> int:
     return -int(value)
 
 
+class Effects(TypedDict, total=False):
+    """What an `Axis` says about costs, harm and releases."""
+
+    cost: Required[Cost]
+    protects: Required[tuple[str, ...]]
+    exposes: tuple[str, ...]
+    since: str
+
+
 def producer_axis(
     name: str,
     meaning: str,
     *values: Value,
     own: Callable[[ProducerConfig], Value],
-    cost: Cost,
-    protects: tuple[str, ...],
-    exposes: tuple[str, ...] = (),
-    since: str = "0.10.2",
+    **effects: Unpack[Effects],
 ) -> Axis:
     """Return the axis of a setting of producers, with *values* from cheap to dear."""
+
+    def own_values(plan: Plan) -> Sequence[Value]:
+        return [own(config) for config in producer_configs(plan)]
+
+    return _client_axis(name, meaning, values, own_values, _producer_settings, PRODUCER, **effects)
+
+
+def consumer_axis(
+    name: str,
+    meaning: str,
+    *values: Value,
+    own: Callable[[Plan], Sequence[Value]],
+    **effects: Unpack[Effects],
+) -> Axis:
+    """Return the axis of a setting of consumers, with *values* from cheap to dear."""
+    return _client_axis(name, meaning, values, own, _consumer_settings, CONSUMER, **effects)
+
+
+def _client_axis(
+    name: str,
+    meaning: str,
+    values: tuple[Value, ...],
+    own: Callable[[Plan], Sequence[Value]],
+    settings: Callable[[Plan], Iterable[Mapping[str, Value]]],
+    scope: str,
+    **effects: Unpack[Effects],
+) -> Axis:
     return Axis(
         name=name,
         meaning=meaning,
         values=values,
-        cost=cost,
-        protects=protects,
-        exposes=exposes,
-        since=since,
-        own=lambda plan: [own(config) for config in producer_configs(plan)],
+        own=own,
         options=lambda _, chosen: (f"{name}={setting_text(name, chosen[name])}",),
-        lines=lambda plan, chosen: [client_line(name, chosen[name], _producer_settings(plan), PRODUCER)],
+        lines=lambda plan, chosen: [client_line(name, chosen[name], settings(plan), scope)],
         rank=_ranked(values),
+        **effects,
+    )
+
+
+def application_axis(
+    name: str,
+    meaning: str,
+    *order: Value,
+    own: Callable[[ApplicationSpec], Value],
+    words: Mapping[Value, str],
+    **effects: Unpack[Effects],
+) -> Axis:
+    """Return the axis of a key of applications, with the values that have *words* to try.
+
+    *words* say what to change in an application. *order* has all values from cheap to dear, and
+    applications with other values are left alone.
+    """
+
+    def applications(plan: Plan) -> Iterator[tuple[int, Value]]:
+        for number, client in enumerate(plan.applications):
+            if isinstance(client, ApplicationSpec) and own(client) in order:
+                yield number, own(client)
+
+    return Axis(
+        name=name,
+        meaning=meaning,
+        values=tuple(words),
+        own=lambda plan: [value for _, value in applications(plan)],
+        options=lambda plan, chosen: [
+            f"workload.applications.{number}.{name}={option_text(chosen[name])}"
+            for number, _ in applications(plan)
+        ],
+        lines=lambda _, chosen: [Line(place="applications", text=words[chosen[name]])],
+        rank=_ranked(order),
+        **effects,
     )
 
 
@@ -198,12 +288,10 @@ def topic_axis(
     meaning: str,
     *values: Value,
     own: Callable[[TopicConfig], Value],
-    cost: Cost,
-    protects: tuple[str, ...],
-    exposes: tuple[str, ...] = (),
     topic_name: str = "",
     most: Callable[[Plan], Value | None] = lambda _: None,
     is_dynamic: Callable[[Plan, Chosen], bool] = lambda _plan, _chosen: False,
+    **effects: Unpack[Effects],
 ) -> Axis:
     """Return the axis of a setting of brokers and topics. Topics may call it *topic_name*.
 
@@ -242,12 +330,10 @@ def topic_axis(
         name=name,
         meaning=meaning,
         values=values,
-        cost=cost,
-        protects=protects,
-        exposes=exposes,
         own=lambda plan: [own(config) for config in topic_configs(plan)],
         options=lambda plan, chosen: tuple(options(plan, chosen)),
         lines=lambda plan, chosen: tuple(lines(plan, chosen)),
         rank=_ranked(values),
         most=most,
+        **effects,
     )

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from harrow.campaigns.advise.axis import producer_configs, topic_configs
+from harrow.campaigns.advise.axis import consumer_configs, producer_configs, topic_configs
 from harrow.campaigns.clients.client_promises import producer_promises
 from harrow.campaigns.language.literals import duration_text
 from harrow.campaigns.language.plan import Plan
@@ -14,7 +14,7 @@ from harrow.checks import promise, rule
 from harrow.checks.rules.catalogue import RULES
 from harrow.checks.stated_settings import StatedSettings
 from harrow.cluster_model.lazy_dataclass import dataclass
-from harrow.cluster_model.settings import READ_COMMITTED, consumer_config
+from harrow.cluster_model.settings import READ_COMMITTED
 
 LOST: Final = "lost"
 REORDERED: Final = "reordered"
@@ -120,10 +120,7 @@ def _stated_settings(plan: Plan) -> Iterator[StatedSettings]:
     unclean = plan.behaviour_switches().allows_unclean_election(plan.metadata) and any(
         config.unclean_leader_election for config in topic_configs(plan)
     )
-    read_committed = all(
-        consumer_config(plan.kafka, client.settings).isolation_level == READ_COMMITTED
-        for client in plan.consumers
-    )
+    read_committed = all(config.isolation_level == READ_COMMITTED for config in consumer_configs(plan))
     for config in producer_configs(plan):
         settings = producer_promises("", config)
         yield StatedSettings(

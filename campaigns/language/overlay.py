@@ -1,6 +1,6 @@
 """Merges variants and the options ``--set key=value`` into a campaign."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from harrow.campaigns.language import yaml_positions as nodes
@@ -12,16 +12,17 @@ from harrow.campaigns.language.schema import file_section
 from harrow.campaigns.language.spelling import CLUSTER_OPTION, option_words, quoted, suggestion
 from harrow.campaigns.language.switch_names import BEHAVIOURS, current_switch, with_current_switches
 from harrow.cluster_model.lazy_dataclass import dataclass
-from harrow.cluster_model.settings import scopes_of, setting_names
+from harrow.cluster_model.settings import CONSUMER, PRODUCER, scopes_of, setting_names
 
 _SETTINGS: Final = "settings"
-_OWNER_LISTS: Final[tuple[nodes.Path, ...]] = (
-    ("cluster", "brokers"),
-    ("cluster", "topics"),
-    ("workload", "producers"),
-    ("workload", "consumers"),
-)
-"""The lists whose items can have settings of their own."""
+_OWNER_LISTS: Final[Mapping[nodes.Path, tuple[str, ...]]] = {
+    ("cluster", "brokers"): (_SETTINGS,),
+    ("cluster", "topics"): (_SETTINGS,),
+    ("workload", "producers"): (_SETTINGS,),
+    ("workload", "consumers"): (_SETTINGS,),
+    ("workload", "applications"): (CONSUMER, PRODUCER),
+}
+"""The lists whose items can have settings of their own, and the keys of these settings."""
 
 
 def merge_variant(base: nodes.MapNode, variant: nodes.MapNode) -> nodes.MapNode:
@@ -209,8 +210,8 @@ def _set_in_list(node: nodes.ListNode, parts: Sequence[str], override: Override)
 def _without_setting(root: nodes.MapNode, name: str) -> nodes.MapNode:
     """Remove a setting from the brokers, topics and clients that have their own value of it."""
     paths: list[nodes.Path] = []
-    for place in _OWNER_LISTS:
+    for place, keys in _OWNER_LISTS.items():
         owners = nodes.lookup(root, place)[2]
         if isinstance(owners, nodes.ListNode):
-            paths += [(*place, index, _SETTINGS, name) for index in range(len(owners.items))]
+            paths += [(*place, index, key, name) for index in range(len(owners.items)) for key in keys]
     return nodes.without(root, paths)

@@ -25,6 +25,10 @@ _TRANSACTIONS: Final = (
     "workload: {duration: 8s, consumers: [{}], producers: [{rate: 40/s, settings: {transactional.id: shop}, "
     "transaction: {records: 4, abort_every: 3}}]}\n"
 )
+_SHOP: Final = "rate: 20/s"
+_ABORTING_SHOP: Final = (
+    "rate: 20/s, settings: {transactional.id: shop}, transaction: {records: 4, abort_every: 3}"
+)
 _THREE_RACKS: Final = "brokers: [{id: 0, rack: a}, {id: 1, rack: b}, {id: 2, rack: c}]\n"
 _TOPIC: Final = "topics: [{name: t, replication_factor: 3}]\n"
 _UNFLUSHED: Final = "disk: {writeback: never}\n"
@@ -60,6 +64,26 @@ LAST_REPLICA_STANDING: Final = (
 BROKER_STAYS_DOWN: Final = (
     "faults: [{at: 2s, do: {broker_crash: {broker: follower of t-0, restart_after: 60s}}}]\n"
 )
+ZOMBIE: Final = "faults: [{at: 10s..14s, do: {application_pause: {client: billing, step: send_offsets, duration: 20s}}}]\n"
+"""The group takes the application for dead while it is about to commit."""
+
+_UNNAMED_MEMBERS: Final = (
+    ", group_metadata: false}, {name: other, from: orders, to: invoices, group_metadata: false, "
+    "consumer: {group.id: billing}"
+)
+
+
+def _billing(delivery: str, *, shop: str = _SHOP, duration: str = "14s", more: str = "") -> str:
+    """Return the work of an application that writes an invoice for each order."""
+    return (
+        f"workload: {{duration: {duration}, producers: [{{{shop}, partitions: [orders-0]}}], consumers: [{{}}], "
+        f"applications: [{{name: billing, from: orders, to: invoices, delivery: {delivery}{more}}}]}}\n"
+    )
+
+
+def _billing_dies(step: str) -> str:
+    crash = f"application_crash: {{client: billing, step: {step}, restart_after: 1s}}"
+    return f"faults: [{{at: 3s..9s, do: {{{crash}}}}}]\n"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,6 +119,11 @@ _ONE_RACK: Final = (
 _THREE_IN_ONE_RACK: Final = (
     "brokers: [{id: 0, rack: a}, {id: 1, rack: a}, {id: 2, rack: a}, {id: 3, rack: b}, {id: 4, rack: c}]\n"
     "topics: [{name: t, assignment: [[0, 1, 2]]}]\n" + _UNFLUSHED
+)
+_ORDERS: Final = (
+    _THREE_RACKS
+    + "topics: [{name: orders, replication_factor: 3}, {name: invoices, replication_factor: 3}]\n"
+    + _UNFLUSHED
 )
 
 
@@ -273,6 +302,62 @@ def _cases() -> tuple[Case, ...]:
             never=(LOST, REORDERED, UNCOMMITTED),
             cluster=_TWO_REPLICAS,
             answer={"isolation.level": "read_committed"},
+        ),
+        *(
+            Case(
+                name=f"an application that dies before its commit, {kafka}",
+                why="only a transaction with output and offsets gives each order one invoice (KIP-98)",
+                kafka=kafka,
+                faults=_billing_dies("commit"),
+                settings=f"{_SAFE}, auto.offset.reset: earliest",
+                workload=_billing("at_least_once"),
+                never=(LOST, REORDERED, DUPLICATED),
+                cluster=_ORDERS,
+                answer={"delivery": "exactly_once"},
+            )
+            for kafka in ("2.4", "4.3")
+        ),
+        Case(
+            name="an application that commits before it writes",
+            why="a commit after the output has been acked loses no order, and a transaction costs more (KafkaConsumer)",
+            kafka="3.9",
+            faults=_billing_dies("send"),
+            settings=f"{_SAFE}, auto.offset.reset: earliest",
+            workload=_billing("at_most_once"),
+            cluster=_ORDERS,
+            answer={"delivery": "at_least_once"},
+        ),
+        Case(
+            name="an application that starts after the first orders",
+            why="without a committed offset, auto.offset.reset=latest skips what is there (ConsumerConfig)",
+            kafka="3.9",
+            faults=_billing_dies("commit"),
+            settings=_SAFE,
+            workload=_billing("at_least_once", more=", start: 3s"),
+            cluster=_ORDERS,
+            answer={"auto.offset.reset": "earliest"},
+        ),
+        Case(
+            name="an application that reads aborted orders",
+            why="isolation.level=read_committed hides aborted records (KIP-98)",
+            kafka="4.3",
+            faults=_billing_dies("commit"),
+            settings=f"{_SAFE}, auto.offset.reset: earliest",
+            workload=_billing("exactly_once", shop=_ABORTING_SHOP),
+            never=(LOST, REORDERED, DUPLICATED, UNCOMMITTED),
+            cluster=_ORDERS,
+            answer={"isolation.level": "read_committed"},
+        ),
+        Case(
+            name="an application that its group takes for dead",
+            why="only group metadata in the transaction fences a member that was removed (KIP-447)",
+            kafka="3.9",
+            faults=ZOMBIE,
+            settings=f"{_SAFE}, auto.offset.reset: earliest, session.timeout.ms: 8s",
+            workload=_billing("exactly_once", duration="20s", more=_UNNAMED_MEMBERS),
+            never=(LOST, REORDERED, DUPLICATED),
+            cluster=_ORDERS,
+            answer={"group_metadata": "true"},
         ),
         Case(
             name="failed sends without retries",

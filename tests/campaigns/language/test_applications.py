@@ -36,6 +36,16 @@ def test_the_group_and_the_transactional_id_of_an_application_default_to_its_nam
     assert application.internal_topics() == ("__consumer_offsets", "__transaction_state")
 
 
+def test_an_option_replaces_the_own_settings_of_an_application_too() -> None:
+    own = (
+        "{from: in, to: out, delivery: at_least_once, producer: {acks: all}, consumer: {max.poll.records: 5}}"
+    )
+    text = TEXT.format(application=own, settings="", kafka="3.9")
+    (read,) = load_text(text, "a.yaml", ["acks=1", "max.poll.records=7"]).plans[0].applications
+    assert read.producer_settings()["acks"] == "1"
+    assert read.consumer_settings()["max.poll.records"] == 7
+
+
 def test_settings_of_the_campaign_reach_the_clients_of_an_application() -> None:
     application = spec(
         "{from: in, to: out, consumer: {max.poll.records: 5}, producer: {linger.ms: 10ms}}",
