@@ -1,10 +1,13 @@
 """Advises on the settings of a cluster: the cheapest that survive, and why no cheaper ones do."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import field
+from functools import partial
 from typing import Any, Final
 
 from harrow.campaigns.advise.axes import AXES
 from harrow.campaigns.advise.axis import Axis, Line
+from harrow.campaigns.advise.counter_example import Shrinking, ShrunkRun, write_shrunk
 from harrow.campaigns.advise.harm import Harm, Needs
 from harrow.campaigns.advise.lattice import Lattice, Point, lattice_of
 from harrow.campaigns.advise.search import CounterExample, LatticeSearch
@@ -27,12 +30,13 @@ SCREENING_RUNS: Final = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RefutingRun:
-    """A run that shows harm, and the command that repeats it."""
+    """A run that shows harm, the command that repeats it, and what is left of it when shrunk."""
 
     title: str
     seed: int
     harm: Harm
     command: str
+    shrunk: ShrunkRun | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,11 +135,13 @@ def advise(
     runs: int,
     workers: Workers,
     changeable: Sequence[str] = (),
+    shrinking: Shrinking | None = None,
     on_run: Callable[[int], None] = lambda _runs: None,
 ) -> Advice:
     """Search for the cheapest settings that let a cluster survive these fault models.
 
     Each model fits the cluster. Only settings in *changeable* are changed; by default all axes are.
+    With *shrinking*, the runs that refute settings are shrunk.
     """
     plans = [model.plan for model in models if model.plan is not None]
     assert len(plans) == len(models), "each fault model fits the cluster"
@@ -162,7 +168,15 @@ def advise(
         workers=workers,
         on_run=on_run,
     )
-    return _Answer(cluster, models, plans, tuple(changeable), lattice, search).advice(search.run())
+    chosen = search.run()
+    shrink = (
+        None
+        if shrinking is None
+        else partial(
+            write_shrunk, shrinking=shrinking, workers=workers, on_run=lambda runs: on_run(search.runs + runs)
+        )
+    )
+    return _Answer(cluster, models, plans, tuple(changeable), lattice, search, shrink).advice(chosen)
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,6 +189,8 @@ class _Answer:
     changeable: tuple[str, ...]
     lattice: Lattice
     search: LatticeSearch
+    shrink: Callable[[Plan, int, str, str], ShrunkRun | None] | None
+    refuting: dict[Point, RefutingRun] = field(default_factory=dict)
 
     def advice(self, chosen: Point | None) -> Advice:
         cheaper: tuple[Cheaper, ...] = ()
@@ -229,7 +245,7 @@ class _Answer:
                 )
                 for number, model in enumerate(self.models)
             ),
-            refuted_by=None if counter is None else self._refutation(point, counter),
+            refuted_by=None if counter is None else self._refuting_run(point, counter),
             permitted_by=self.search.permitted_by(point),
         )
 
@@ -238,15 +254,23 @@ class _Answer:
         plans = (self.search.plan(number, point) for number in range(len(self.models)))
         return axis.own_level([plan for plan in plans if plan is not None]).text()
 
-    def _refutation(self, point: Point, counter: CounterExample) -> RefutingRun:
-        model = self.models[counter.model]
-        options = (*model.overrides, *self.lattice.options(point, self.plans[counter.model]))
-        return RefutingRun(
-            title=model.title,
-            seed=counter.seed,
-            harm=counter.harm,
-            command=reproduce_command(model.argument, counter.seed, None, options),
-        )
+    def _refuting_run(self, point: Point, counter: CounterExample) -> RefutingRun:
+        if point not in self.refuting:
+            model, harm = self.models[counter.model], counter.harm
+            options = (
+                *model.overrides,
+                *self.lattice.options(point, self.plans[counter.model]),
+                *self.search.needs.expectations(harm),
+            )
+            command = reproduce_command(model.argument, counter.seed, None, options)
+            plan = self.search.plan(counter.model, point)
+            shrunk = None
+            if self.shrink is not None and plan is not None and harm.rule:
+                shrunk = self.shrink(plan, counter.seed, harm.rule, command)
+            self.refuting[point] = RefutingRun(
+                title=model.title, seed=counter.seed, harm=harm, command=command, shrunk=shrunk
+            )
+        return self.refuting[point]
 
 
 def _settings(settings: Settings) -> dict[str, Any]:
@@ -273,6 +297,13 @@ def _settings(settings: Settings) -> dict[str, Any]:
             "permitted_by": refuted.harm.permitted_by,
             "what": refuted.harm.sentence,
             "reproduce": refuted.command,
+            "shrunk": None
+            if refuted.shrunk is None
+            else {
+                "faults": refuted.shrunk.faults,
+                "records": refuted.shrunk.records,
+                "reproduce": refuted.shrunk.command,
+            },
         },
     }
 

@@ -80,6 +80,15 @@ class Needs:
             return None
         return Harm(kind=OUTAGE, sentence=f"acked nothing for {duration_text(outage_us)}")
 
+    def expectations(self, harm: Harm) -> tuple[str, ...]:
+        """Return options with which a run of a campaign shows harm that no rule finds."""
+        if harm.kind == FAILED:
+            return ("expect.service.failed=0", "expect.service.unknown=0")
+        if harm.kind == OUTAGE and self.outage is not None:
+            comparison, limit_us = self.outage
+            return (f"expect.service.outage={comparison} {duration_text(limit_us)}",)
+        return ()
+
     def permitted_by(self, plan: Plan) -> str | None:
         """Return the setting of a plan that permits such harm whatever happens, if there is one.
 

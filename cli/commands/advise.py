@@ -2,11 +2,13 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Final
 
 import typer
 
 from harrow.campaigns.advise.advice import advise
 from harrow.campaigns.advise.axes import AXES
+from harrow.campaigns.advise.counter_example import Shrinking
 from harrow.campaigns.advise.harm import RULES_OF_HARM, UNCOMMITTED, Needs, has_transactions
 from harrow.campaigns.advise.lattice import obstacle
 from harrow.campaigns.assess.fault_model import FaultModel, fault_models
@@ -19,8 +21,11 @@ from harrow.cli.interrupts import Interrupts
 from harrow.cli.progress import ProgressLine
 from harrow.cli.render.advice import show_advice
 from harrow.cli.requests.advise import AdviseRequest
-from harrow.cli.session import JSON, Refusal, data, write_json
+from harrow.cli.session import JSON, Refusal, data, reason_of, write_json
 from harrow.cli.worker_processes import workers_of
+
+_FOLDER: Final = "advice"
+"""The folder in ``results/`` for shrunk counter-examples."""
 
 
 def session(request: AdviseRequest) -> int:
@@ -34,6 +39,9 @@ def session(request: AdviseRequest) -> int:
     cluster = cluster_file(request, request.sources, request.results)
     models = _models(request, cluster)
     _check_trials(models, needs, request.changeable or ())
+    shrinking = None
+    if request.shrink_runs:
+        shrinking = Shrinking(folder=request.results / _FOLDER, runs=request.shrink_runs)
     messages = message_console(no_color=request.no_color)
     progress = ProgressLine(messages, total=None, enabled=not request.quiet)
     with Interrupts() as interrupts, data(request) as console, workers_of(request) as workers:
@@ -50,8 +58,11 @@ def session(request: AdviseRequest) -> int:
                 runs=request.runs,
                 workers=workers,
                 changeable=request.changeable or (),
+                shrinking=shrinking,
                 on_run=on_run,
             )
+        except OSError as error:
+            raise Refusal(f"cannot write: {reason_of(error)}") from None
         finally:
             progress.clear()
         if request.output_format == JSON:

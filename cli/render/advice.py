@@ -146,6 +146,11 @@ def _refutation(refuted: RefutingRun) -> Iterator[RenderableType]:
     yield indented(Text(f"{printable(refuted.title)}: {printable(refuted.harm.sentence)}", FAILED), 2)
     # Users copy this line, so it is neither wrapped nor cut off.
     yield unbroken(Text(f"    {printable(refuted.command)}", DIM))
+    if refuted.shrunk is not None:
+        shrunk = refuted.shrunk
+        size = f"{counted(shrunk.faults, 'fault')} and {counted(shrunk.records, 'record')}"
+        yield indented(Text(f"shrunk to {size}:"), 2)
+        yield unbroken(Text(f"    {printable(shrunk.command)}", DIM))
 
 
 def _evidence(settings: Settings, outcome: str) -> Iterator[RenderableType]:

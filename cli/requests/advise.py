@@ -61,9 +61,13 @@ class AdviseRequest(WrittenRequest):
     runs: Annotated[
         int, option("--runs", "N", "How many runs of each fault model the advised settings survive.", min=1)
     ] = 300
+    shrink_runs: Annotated[
+        int,
+        option("--shrink-runs", "N", "How many runs may shrink each counter-example; with 0 none is.", min=0),
+    ] = 150
     overrides: options.Overrides = None
     jobs: options.Jobs = None
-    results: Annotated[Path, options.folder("--results", "The folder for an imported cluster.")] = (
-        options.DEFAULT_RESULTS
-    )
+    results: Annotated[
+        Path, options.folder("--results", "The folder for shrunk runs and an imported cluster.")
+    ] = options.DEFAULT_RESULTS
     output_format: Annotated[options.ListFormat, options.FORMAT] = "table"

@@ -2,7 +2,11 @@
 
 import json
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from tests.cli.conftest import Harrow
 
@@ -18,6 +22,11 @@ title: "power \\e[31mcut"
 cluster: shop.yaml
 workload: {duration: 4s, producers: [{rate: 40/s}], consumers: [{}]}
 faults: [{at: 1s..3s, do: {broker_crash: {broker: all, kind: power_loss, restart_after: 2s}}}]
+"""
+LONG_DOWN = """
+cluster: shop.yaml
+workload: {duration: 40s, producers: [{rate: 5/s}]}
+faults: [{at: 2s, do: {broker_crash: {broker: follower of orders-0, restart_after: 60s}}}]
 """
 
 
@@ -37,10 +46,45 @@ def test_advice_is_a_change_to_the_files_of_the_user_and_runs_that_repeat(
     assert "\x1b" not in shown.stdout
     assert "  server.properties\n    + log.flush.interval.messages=1\n" in shown.stdout
     assert "not refuted in 4 runs: below 52.7% of runs, with 95% confidence" in shown.stdout
-    first, *_ = (line.strip() for line in shown.stdout.splitlines() if line.startswith("    harrow run "))
-    repeated = harrow(*shlex.split(first)[1:], "--format", "json", "--no-results")
+    assert "  shrunk to 1 fault and " in shown.stdout
+    for command in printed_runs(shown.stdout):
+        assert run_of(harrow, command)["rules"]["lost-write"]["status"] == "permitted"
+
+
+@pytest.mark.parametrize(
+    ("options", "shown_as"),
+    [
+        (("--outage", "< 20s", "--change", "min.insync.replicas"), "service.outage"),
+        (("--never", "failed", "--change", "min.insync.replicas"), "service.unknown"),
+    ],
+    ids=["outage", "failed sends"],
+)
+def test_the_run_that_refutes_settings_misses_the_bound_that_they_have_to_keep(
+    harrow: Harrow, folder: Path, options: Sequence[str], shown_as: str
+) -> None:
+    written(folder)
+    cluster = CLUSTER.replace("replicas: 1", "replicas: 2, delivery.timeout.ms: 10s, request.timeout.ms: 5s")
+    (folder / "shop.yaml").write_text(cluster, encoding="utf-8")
+    (folder / "power.yaml").write_text(LONG_DOWN, encoding="utf-8")
+    allowed = ("--allow", "lost", "--allow", "reordered")
+    shown = harrow("advise", "shop.yaml", "--fault-model", "power.yaml", "--runs", "2", *allowed, *options)
+    assert shown.returncode == 0, shown.stderr
+    command, *_ = printed_runs(shown.stdout)
+    run = run_of(harrow, command)
+    assert run["expected"] is False
+    assert any(shown_as in missed["message"] for missed in run["missed"])
+
+
+def printed_runs(text: str) -> list[str]:
+    runs = dict.fromkeys(line.strip() for line in text.splitlines() if line.startswith("    harrow run "))
+    assert runs
+    return list(runs)
+
+
+def run_of(harrow: Harrow, command: str) -> dict[str, Any]:
+    repeated = harrow(*shlex.split(command)[1:], "--format", "json", "--no-results")
     (run,) = json.loads(repeated.stdout)["runs"]
-    assert run["rules"]["lost-write"]["status"] == "permitted"
+    return dict(run)
 
 
 def test_json_has_the_options_that_apply_the_advice(harrow: Harrow, folder: Path) -> None:
