@@ -83,7 +83,7 @@ class Needs:
     def expectations(self, harm: Harm) -> tuple[str, ...]:
         """Return options with which a run of a campaign shows harm that no rule finds."""
         if harm.kind == FAILED:
-            return ("expect.service.failed=0", "expect.service.unknown=0")
+            return ("expect.service.failed=<= 0", "expect.service.unknown=<= 0")
         if harm.kind == OUTAGE and self.outage is not None:
             comparison, limit_us = self.outage
             return (f"expect.service.outage={comparison} {duration_text(limit_us)}",)
