@@ -14,6 +14,7 @@ from harrow.checks.finding import INCONCLUSIVE
 from harrow.checks.rule import DOUBLED, LOST, REORDERED
 from harrow.checks.rules.catalogue import RULES
 from harrow.cluster_model.lazy_dataclass import dataclass
+from harrow.faults.injection import At
 
 FATES: Final = (LOST, DOUBLED, REORDERED)
 """What can happen to a record, the worst first."""
@@ -39,7 +40,7 @@ class FaultTrial:
     seed: int
     status: str
     reasons: tuple[str, ...]
-    strikes: int
+    is_struck: bool
     damage: Damage
     broken: tuple[str, ...]
     outage_us: int
@@ -50,8 +51,8 @@ class FaultTrial:
 
     @property
     def is_conclusive(self) -> bool:
-        """Whether a fault struck, and the run could be judged."""
-        return self.strikes > 0 and self.status != INCONCLUSIVE
+        """Whether the fault model struck, and the run could be judged."""
+        return self.is_struck and self.status != INCONCLUSIVE
 
     def count(self, fate: str) -> int:
         """Return how many records had a fate."""
@@ -76,7 +77,7 @@ def trial_of(result: RunResult) -> FaultTrial:
         seed=result.seed,
         status=result.verdict.status,
         reasons=result.verdict.reasons,
-        strikes=len(result.faults),
+        is_struck=_is_struck(result),
         damage={fate: dict(counts) for fate, counts in damage.items()},
         broken=tuple(name for name, judged in result.verdict.rules.items() if judged.broken),
         outage_us=max((outage.length_us for outage in levels.outages), default=0),
@@ -85,6 +86,16 @@ def trial_of(result: RunResult) -> FaultTrial:
         ack_p50_us=None if latency is None else latency.p50_us,
         ack_p99_us=None if latency is None else latency.p99_us,
     )
+
+
+def _is_struck(result: RunResult) -> bool:
+    """Return whether faults struck, among them one of each entry that strikes once.
+
+    A fault has no effect if it finds no victim, such as the leader of a partition without one.
+    """
+    struck = {fault.origin for fault in result.faults}
+    once = (injection for injection in result.plan.faults if isinstance(injection.timing, At))
+    return bool(struck) and all(not struck.isdisjoint(injection.faults) for injection in once)
 
 
 def trials(models: Iterable[FaultModel], seeds: range, workers: Workers) -> Generator[FaultTrial]:

@@ -53,7 +53,7 @@ def shown(point: Point, harm: str | None, *, status: str = HELD) -> PointTrial:
         seed=0,
         status=status,
         reasons=(),
-        strikes=1,
+        is_struck=True,
         damage={},
         broken=(),
         outage_us=10_000_000 if harm == OUTAGE else 0,

@@ -53,6 +53,31 @@ def test_a_trial_without_a_strike_proves_nothing(tmp_path: Path) -> None:
     assert "did not strike" in tally.not_tried
 
 
+def test_a_trial_in_which_one_of_two_faults_never_struck_proves_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "half.yaml"
+    path.write_text(
+        "title: half\nworkload: {duration: 3s, producers: [{rate: 5/s}]}\n"
+        "faults:\n  - {at: 1s, do: {broker_slow: {broker: any, duration: 1s}}}\n"
+        "  - {at: 2s, do: {broker_resume: {broker: 0}}}\n",
+        encoding="utf-8",
+    )
+    model = next(model for model in fault_models([path], []) if model.title == "half")
+    assert not tally_of(model, 2, Workers()).conclusive
+
+
+# The default of linger.ms is 0 before 4.0 and 5 since then (KIP-1030).
+@pytest.mark.parametrize("kafka", ["2.4", "3.9", "4.3"])
+@pytest.mark.parametrize("name", ["broker-dies", "disk-lost", "log-dir-fails"])
+def test_a_leader_that_fails_under_load_takes_records_with_it_unless_acks_is_all(
+    tmp_path: Path, kafka: str, name: str
+) -> None:
+    cluster = 'kafka: "{}"\nbrokers: 3\nsettings: {{acks: {}, min.insync.replicas: 2}}\n'
+    assert tally_of(model_on(tmp_path, name, cluster.format(kafka, 1)), 5, Workers()).records_max(LOST)
+    assert not tally_of(model_on(tmp_path, name, cluster.format(kafka, "all")), 5, Workers()).records_max(
+        LOST
+    )
+
+
 @pytest.mark.parametrize("name", fault_model_names())
 def test_every_fault_model_strikes_a_cluster_that_has_what_it_needs(name: str) -> None:
     plan = load_campaign(resolve(name)[0]).plans[0]

@@ -46,7 +46,7 @@ def trial(
     status: str = HELD,
     damage: Damage | None = None,
     *,
-    strikes: int = 1,
+    is_struck: bool = True,
     outage_s: int = 0,
     reasons: tuple[str, ...] = (),
     broken: tuple[str, ...] = (),
@@ -55,7 +55,7 @@ def trial(
         seed=seed,
         status=status,
         reasons=reasons,
-        strikes=strikes,
+        is_struck=is_struck,
         damage=damage or {},
         broken=broken,
         outage_us=outage_s * SECOND,
@@ -79,7 +79,9 @@ BROKEN = ModelTally(
     model=model("a full disk"),
     trials=(trial(0), trial(5, VIOLATED, {DOUBLED: {None: 1}}, broken=("duplicate",))),
 )
-NEVER = ModelTally(model=model("a slow disk"), trials=(trial(0, strikes=0, reasons=("it did not strike",)),))
+NEVER = ModelTally(
+    model=model("a slow disk"), trials=(trial(0, is_struck=False, reasons=("it did not strike",)),)
+)
 UNFIT = ModelTally(model=model("power of one rack", unfit="no broker has a rack"))
 ALL = Assessment(cluster="shop.yaml", tallies=(CALM, LOSSY, BROKEN, NEVER, UNFIT))
 
