@@ -111,7 +111,7 @@ Pairs = Annotated[tuple[tuple[str, Any], ...], FieldKind.PAIRS]
 """Names with their values."""
 
 
-@dataclass(slots=True, eq=False, repr=False)
+@dataclass(eq=False, repr=False)
 class Event:  # noqa: PLW1641 - like any dataclass that can change it has no hash
     """An event at a virtual time, ``at_us``.
 
@@ -123,7 +123,8 @@ class Event:  # noqa: PLW1641 - like any dataclass that can change it has no has
     explains more than the first event.
 
     Equality and ``repr`` are defined here once. Otherwise, each import would compile them for each
-    of the dozens of classes.
+    of the dozens of classes. Events have no slots, for which `dataclass` would make each class
+    again.
     """
 
     name: ClassVar[str]
@@ -184,7 +185,7 @@ def _declare(
     is_milestone: bool = False,
 ) -> Callable[[type[E]], type[E]]:
     def declare(kind: type[E]) -> type[E]:
-        event_class = dataclass(slots=True, eq=False, repr=False)(kind)
+        event_class = dataclass(eq=False, repr=False)(kind)
         event_class.name, event_class.seen_by, event_class.subsystem = name, seen_by, subsystem
         event_class.is_milestone = is_milestone
         catalogue[name] = event_class

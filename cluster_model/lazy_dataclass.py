@@ -146,33 +146,41 @@ def _values(object_name: str, fields: Iterable[dataclasses.Field[Any]]) -> str:
 
 
 def _initialiser(kind: Any, fields: Iterable[dataclasses.Field[Any]], *, is_frozen: bool) -> Any:
+    """Generate ``__init__``.
+
+    Its defaults are set afterwards, because Python takes longer to compile than to set them.
+    """
+    missing = dataclasses.MISSING
     positional, keyword_only, lines = ["self"], ["*"], []
+    defaults: dict[str, Any] = {}
     names: dict[str, Any] = {
         "__name__": kind.__module__,
-        "DEFAULT": dataclasses.MISSING,
+        "DEFAULT": missing,
         "set_field": object.__setattr__,
     }
     for field in fields:
-        name, value = field.name, field.name
-        factory_name, default_name = f"factory_{name}", f"default_{name}"
-        has_factory = field.default_factory is not dataclasses.MISSING
-        has_default = field.default is not dataclasses.MISSING
-        names |= {factory_name: field.default_factory} if has_factory else {default_name: field.default}
+        name = value = field.name
+        has_factory, has_default = field.default_factory is not missing, field.default is not missing
         if field.init:
-            parameter = (
-                f"{name}=DEFAULT" if has_factory else f"{name}={default_name}" if has_default else name
-            )
-            (keyword_only if field.kw_only else positional).append(parameter)
-            value = f"{factory_name}() if {name} is DEFAULT else {name}" if has_factory else name
-        elif has_factory or has_default:
-            value = f"{factory_name}()" if has_factory else default_name
-        else:
+            (keyword_only if field.kw_only else positional).append(name)
+            if has_factory or has_default:
+                defaults[name] = field.default
+        elif not (has_factory or has_default):
             continue  # `__post_init__` sets this field.
+        if has_factory:
+            names[f"factory_{name}"] = field.default_factory
+            value = (
+                f"factory_{name}() if {name} is DEFAULT else {name}" if field.init else f"factory_{name}()"
+            )
+        elif not field.init:
+            names[name] = field.default
         lines.append(f"set_field(self, {name!r}, {value})" if is_frozen else f"self.{name} = {value}")
     if hasattr(kind, "__post_init__"):
         lines.append("self.__post_init__()")
     parameters = ", ".join(positional + (keyword_only if len(keyword_only) > 1 else []))
     method = _function(f"__init__({parameters})", *(lines or ["pass"]), **names)
+    method.__defaults__ = tuple(defaults[name] for name in positional if name in defaults)
+    method.__kwdefaults__ = {name: defaults[name] for name in keyword_only if name in defaults}
     method.__annotations__ = {field.name: field.type for field in fields if field.init} | {"return": None}
     return method
 

@@ -9,7 +9,7 @@ from typing import Final
 from harrow.campaigns.language.spelling import run_name
 from harrow.campaigns.language.units import duration_text, fields_text
 from harrow.campaigns.record.markdown import code, console, document, folded, table, text
-from harrow.campaigns.record.phrases import prevention_lines, timed_sentence
+from harrow.campaigns.record.phrases import epochs_text, prevention_lines, timed_sentence, values_text
 from harrow.campaigns.record.report import (
     AS_EXPECTED,
     anomalies,
@@ -28,10 +28,8 @@ from harrow.campaigns.record.service_report import (
     sends_text,
 )
 from harrow.campaigns.run.run_result import RunResult
-from harrow.checks.evidence import FinalLog
 from harrow.checks.finding import HELD, worst_first
 
-_VALUES_MAX: Final = 12
 _OUTAGES_MAX: Final = 50
 _FINDINGS_MAX: Final = 50
 """How many findings of one rule the report shows. ``run.json`` has all of them."""
@@ -148,23 +146,3 @@ def _replicas(result: RunResult) -> str:
 
 def _folded(heading: str, heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return folded(heading, table(heads, rows))
-
-
-def epochs_text(log: FinalLog) -> str:
-    """Return a replica's leader epochs with their start offsets: ``0@0 2@17``."""
-    return " ".join(f"{epoch}@{start}" for epoch, start in log.epochs)
-
-
-def values_text(log: FinalLog, shown_max: int = _VALUES_MAX) -> str:
-    """Return the records of a log. If there are many, return the first two and the last one."""
-    values = [
-        f"(damaged {value})" if batch.base_offset in log.damaged else value
-        for batch in log.batches
-        for value in batch.values or (("(marker)",) if batch.is_control else ())
-    ]
-    del values[: log.log_start - log.first_offset]
-    if log.log_start:
-        values.insert(0, f"(deleted up to {log.log_start - 1})")
-    if len(values) <= shown_max:
-        return " ".join(values)
-    return f"{values[0]} {values[1]} ... {values[-1]}"

@@ -1,4 +1,4 @@
-"""Writes the sentences about the links of findings, and about what prevents findings.
+"""Writes the sentences about links and remedies of findings, and the texts about replicas' logs.
 
 Rules report data, and this module turns the data into words. No module parses these words.
 """
@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 
 from harrow.campaigns.language.spelling import listed, printable
 from harrow.checks.causes.story import folded, seconds
+from harrow.checks.evidence import FinalLog
 from harrow.checks.finding import Finding
 from harrow.checks.link import Actor, Link
 from harrow.checks.prevention import RELEASE, Prevention, Trial
@@ -144,3 +145,26 @@ def _command(trial: Trial) -> str:
     """Return the options that repeat a trial. They are empty for older runs, which lack them."""
     option = "--then" if trial.is_drawn else "--set"
     return " ".join(f"{option} {shlex.quote(value)}" for value in trial.options)
+
+
+_VALUES_MAX: Final = 12
+
+
+def epochs_text(log: FinalLog) -> str:
+    """Return a replica's leader epochs with their start offsets: ``0@0 2@17``."""
+    return " ".join(f"{epoch}@{start}" for epoch, start in log.epochs)
+
+
+def values_text(log: FinalLog, shown_max: int = _VALUES_MAX) -> str:
+    """Return the records of a log. If there are many, return the first two and the last one."""
+    values = [
+        f"(damaged {value})" if batch.base_offset in log.damaged else value
+        for batch in log.batches
+        for value in batch.values or (("(marker)",) if batch.is_control else ())
+    ]
+    del values[: log.log_start - log.first_offset]
+    if log.log_start:
+        values.insert(0, f"(deleted up to {log.log_start - 1})")
+    if len(values) <= shown_max:
+        return " ".join(values)
+    return f"{values[0]} {values[1]} ... {values[-1]}"

@@ -9,8 +9,7 @@ from rich.table import Table
 
 from harrow.campaigns.language.units import duration_text, fields_text
 from harrow.campaigns.record.campaign_copy import expect_line
-from harrow.campaigns.record.markdown_report import epochs_text, values_text
-from harrow.campaigns.record.phrases import prevention_lines, sentence, shortened
+from harrow.campaigns.record.phrases import epochs_text, prevention_lines, sentence, shortened, values_text
 from harrow.campaigns.record.report import (
     OTHERWISE,
     UNEXPECTED,
