@@ -1,14 +1,8 @@
 """Writes the settings that `harrow advise` may change as Markdown, from their declarations."""
 
-from typing import Final
-
 from harrow.campaigns.advise.axes import AXES
-from harrow.campaigns.advise.axis import Axis
+from harrow.campaigns.advise.axis import Axis, value_words
 from harrow.campaigns.advise.harm import KINDS
-from harrow.campaigns.run.remedies import option_text
-from harrow.cluster_model.settings import INT_MAX, LONG_MAX
-
-_NEVER: Final = {LONG_MAX: "never", INT_MAX: "unlimited"}
 
 
 def axis_table() -> str:
@@ -36,7 +30,5 @@ def harm_table() -> str:
 
 
 def _values(axis: Axis) -> str:
-    values = [
-        _NEVER.get(value, option_text(value)) if isinstance(value, int) else value for value in axis.values
-    ]
+    values = [value_words(value) for value in axis.values]
     return ", ".join(["yours", *values] if axis.only_dearer or len(values) == 1 else values)

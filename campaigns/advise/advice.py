@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any, Final
 
 from harrow.campaigns.advise.axes import AXES
-from harrow.campaigns.advise.axis import Axis, Line
+from harrow.campaigns.advise.axis import Axis, Level, Line
 from harrow.campaigns.advise.counter_example import Shrinking, ShrunkRun, write_shrunk
 from harrow.campaigns.advise.harm import Harm, Needs
 from harrow.campaigns.advise.lattice import Lattice, Point, lattice_of
@@ -63,7 +63,7 @@ class Settings:
     were not compared.
     """
 
-    values: tuple[tuple[str, str], ...]
+    values: tuple[tuple[str, Level], ...]
     lines: tuple[Line, ...]
     options: tuple[str, ...]
     costs: PointCosts | None
@@ -77,7 +77,7 @@ class Cheaper:
     """Settings that differ from the advised ones in one, which is cheaper."""
 
     axis: str
-    value: str
+    value: Level
     settings: Settings
 
 
@@ -120,7 +120,7 @@ class Advice:
             "yours": _settings(self.yours),
             "advised": None if self.advised is None else _settings(self.advised),
             "cheaper": [
-                {"setting": each.axis, "value": each.value, **_settings(each.settings)}
+                {"setting": each.axis, "value": each.value.text(), **_settings(each.settings)}
                 for each in self.cheaper
             ],
             "strongest": None if self.strongest is None else _settings(self.strongest),
@@ -249,10 +249,10 @@ class _Answer:
             permitted_by=self.search.permitted_by(point),
         )
 
-    def _value(self, point: Point, axis: Axis) -> str:
+    def _value(self, point: Point, axis: Axis) -> Level:
         """Return the value of a setting at a point. Its default may depend on other settings."""
         plans = (self.search.plan(number, point) for number in range(len(self.models)))
-        return axis.own_level([plan for plan in plans if plan is not None]).text()
+        return axis.own_level([plan for plan in plans if plan is not None])
 
     def _refuting_run(self, point: Point, counter: CounterExample) -> RefutingRun:
         if point not in self.refuting:
@@ -276,7 +276,7 @@ class _Answer:
 def _settings(settings: Settings) -> dict[str, Any]:
     refuted = settings.refuted_by
     return {
-        "values": dict(settings.values),
+        "values": {name: level.text() for name, level in settings.values},
         "options": list(settings.options),
         "changes": [
             {"place": line.place, "before": line.before or None, "line": line.text} for line in settings.lines

@@ -16,6 +16,8 @@ from harrow.cluster_model.release.profiles import RELEASES
 from harrow.cluster_model.release.switch import version_of
 from harrow.cluster_model.settings import (
     CONSUMER,
+    INT_MAX,
+    LONG_MAX,
     PRODUCER,
     ConsumerConfig,
     ProducerConfig,
@@ -36,6 +38,8 @@ from harrow.cluster_model.topology import (
 
 _DYNAMIC_DEFAULT: Final = "kafka-configs --entity-type brokers --entity-default --alter --add-config"
 
+_LARGEST_WORDS: Final[Mapping[Value, str]] = {LONG_MAX: "never (Kafka's default)", INT_MAX: "unlimited"}
+
 Cost = Literal["latency", "outage", "storage", "none"]
 
 Chosen = Mapping[str, Value]
@@ -53,7 +57,17 @@ class Level:
     own: bool = False
 
     def text(self) -> str:
+        """Return the values as users write them after ``--set``."""
         return ", ".join(map(option_text, self.values))
+
+    def words(self) -> str:
+        """Return the values for readers."""
+        return ", ".join(map(value_words, self.values))
+
+
+def value_words(value: Value) -> str:
+    """Return a value for readers, to whom Kafka's largest numbers mean nothing."""
+    return _LARGEST_WORDS.get(value) or option_text(value)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

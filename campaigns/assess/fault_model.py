@@ -3,16 +3,12 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Final
 
 from harrow.campaigns.language.library_index import fault_model_names, resolve
-from harrow.campaigns.language.loader import load_campaign, load_text
+from harrow.campaigns.language.loader import load_campaign, plan_without_work
 from harrow.campaigns.language.plan import Plan
 from harrow.campaigns.language.problem import CampaignError, Problem
 from harrow.cluster_model.lazy_dataclass import dataclass
-
-_ANY: Final = "name: any\n"
-"""A campaign that suits every cluster, so that its only mistakes are those of options."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +37,7 @@ def fault_models(files: Sequence[Path], overrides: Sequence[str]) -> tuple[Fault
             title of another.
 
     """
-    load_text(_ANY, "any.yaml", overrides)
+    plan_without_work(overrides)
     models: dict[str, FaultModel] = {}
     for argument in (*fault_model_names(), *map(str, files)):
         model = _fault_model(argument, tuple(overrides))

@@ -6,14 +6,13 @@ Topics of one kind fare alike: they have the same settings, as many replicas, an
 import json
 from collections.abc import Iterator, Sequence
 
-from harrow.campaigns.language.loader import load_text
+from harrow.campaigns.language.loader import plan_without_work
 from harrow.campaigns.language.writers.settings import settings_map
 from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.topology import INTERNAL_TOPICS, ClusterSpec, TopicSpec
 
 PARTITIONS_MAX = 24
 """How many partitions are tried at most, unless there are more kinds of topics than that."""
-_ANY = "name: any\n"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +40,7 @@ def few_topics(overrides: Sequence[str]) -> FewTopics | None:
         CampaignError: An option has mistakes.
 
     """
-    cluster = load_text(_ANY, "any.yaml", overrides).plans[0].cluster
+    cluster = plan_without_work(overrides).cluster
     total = sum(topic.partitions for topic in cluster.topics)
     if total <= PARTITIONS_MAX:
         return None

@@ -53,6 +53,7 @@ _NODES_MAX: Final = 500_000
 VARIANTS_MAX: Final = 100
 
 _TOO_LARGE: Final = "the file is larger than 1 MiB"
+_ANY: Final = "name: any\n"
 
 _AIMS: Final[nodes.Path] = ("swarm", "aims")
 
@@ -142,6 +143,16 @@ def load_text(
     )
 
 
+def plan_without_work(overrides: Sequence[str]) -> Plan:
+    """Return the plan of a campaign that suits every cluster, so that only options can be wrong.
+
+    Raises:
+        CampaignError: An option has mistakes.
+
+    """
+    return load_text(_ANY, "any.yaml", overrides).plans[0]
+
+
 def check_cluster_file(path: Path) -> None:
     """Check a cluster file by loading a campaign that names it.
 
@@ -152,8 +163,18 @@ def check_cluster_file(path: Path) -> None:
     content = read_file(path)
     if _is_too_large(content):
         raise CampaignError([Problem(str(path), 1, 1, _TOO_LARGE)])
-    text = f"name: any\ncluster: {json.dumps(path.name)}\n"
-    load_text(text, str(path.parent / "any.yaml"), cluster_files={path.name: content})
+    check_cluster_text(path, content)
+
+
+def check_cluster_text(path: Path, text: str) -> None:
+    """Check the text of a cluster file, which messages call *path*.
+
+    Raises:
+        CampaignError: The text has mistakes.
+
+    """
+    campaign = f"{_ANY}cluster: {json.dumps(path.name)}\n"
+    load_text(campaign, str(path.parent / "any.yaml"), cluster_files={path.name: text})
 
 
 def read_file(path: Path) -> str:

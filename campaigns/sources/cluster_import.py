@@ -6,11 +6,12 @@ A line counts as *taken over* only if the cluster file has its value.
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import field, replace
+from pathlib import Path
 from typing import Final
 
 from harrow.campaigns.language.kafka_settings import kafka_has
 from harrow.campaigns.language.literals import LiteralError, broker_id
-from harrow.campaigns.language.loader import load_text
+from harrow.campaigns.language.loader import check_cluster_text
 from harrow.campaigns.language.problem import CampaignError, Problem
 from harrow.campaigns.language.spelling import listed, quoted
 from harrow.campaigns.language.writers.settings import settings_map
@@ -392,9 +393,8 @@ class _Import:
                 self._lines.note(entry, Fate.LACKING, "other sources name other brokers")
 
     def _check(self, text: str) -> None:
-        name = "imported.yaml"
         try:
-            load_text(f"name: any\ncluster: {name}\n", "any.yaml", cluster_files={name: text})
+            check_cluster_text(Path("imported.yaml"), text)
         except CampaignError as error:
             files = listed(self._files)
             raise CampaignError(Problem(files, 0, 0, each.message) for each in error.problems) from None

@@ -98,7 +98,7 @@ def _time(us: int | None) -> str:
 
 def _cheaper(console: Console, each: Cheaper) -> Iterator[RenderableType]:
     settings = each.settings
-    name = f"{each.axis}={each.value}"
+    name = f"{each.axis}={each.value.words()}"
     if settings.refuted_by is not None:
         yield _headline(console, VIOLATED, f"{name} does not survive")
         yield from _refutation(settings.refuted_by)
@@ -121,7 +121,7 @@ def _nothing_survives(console: Console, advice: Advice) -> Iterator[RenderableTy
         yield from _undecided(strongest)
         return
     yield _headline(console, VIOLATED, _no_survivor(advice.changeable))
-    yield indented(Text(", ".join(f"{name}={value}" for name, value in strongest.values)), 2)
+    yield indented(Text(", ".join(f"{name}={value.words()}" for name, value in strongest.values)), 2)
     yield from _refutation(strongest.refuted_by)
 
 

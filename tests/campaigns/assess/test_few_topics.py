@@ -4,7 +4,7 @@ from pathlib import Path
 
 from harrow.campaigns.assess.fault_model import fault_models
 from harrow.campaigns.assess.few_topics import PARTITIONS_MAX, few_topics
-from harrow.campaigns.language.loader import load_text
+from harrow.campaigns.language.loader import plan_without_work
 
 BROKERS = "brokers: [{id: 1, rack: a}, {id: 2, rack: a}, {id: 3, rack: b}, {id: 4, rack: b}]\n"
 
@@ -29,7 +29,7 @@ def test_one_topic_of_each_kind_is_tried(tmp_path: Path) -> None:
     option = cluster_option(tmp_path, f"topics: [{', '.join(topics)}]\n")
     few = few_topics([option])
     assert few is not None
-    plan = load_text("name: any\n", "any.yaml", [option, few.option]).plans[0]
+    plan = plan_without_work([option, few.option])
     assert [topic.name for topic in plan.cluster.topics] == ["same-0", "safe", "one-rack", "two-racks"]
     assert sum(topic.partitions for topic in plan.cluster.topics) == few.partitions <= PARTITIONS_MAX
     assert plan.cluster.topics[1].settings == {"min.insync.replicas": 2, "cleanup.policy": "compact,delete"}

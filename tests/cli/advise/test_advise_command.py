@@ -46,6 +46,7 @@ def test_advice_is_a_change_to_the_files_of_the_user_and_runs_that_repeat(
     assert "\x1b" not in shown.stdout
     assert "  server.properties\n    + log.flush.interval.messages=1\n" in shown.stdout
     assert "not refuted in 4 runs: below 52.7% of runs, with 95% confidence" in shown.stdout
+    assert "log.flush.interval.messages=never (Kafka's default) does not survive\n" in shown.stdout
     assert "  shrunk to 1 fault and " in shown.stdout
     for command in printed_runs(shown.stdout):
         assert run_of(harrow, command)["rules"]["lost-write"]["status"] == "permitted"
