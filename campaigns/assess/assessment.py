@@ -72,13 +72,13 @@ def parse_limit(text: str) -> Limit:
 class Assessment:
     """What the fault models did to a cluster. ``cluster`` is the name of its file.
 
-    ``is_complete`` is false if not all trials took place.
+    ``stopped`` says why not all trials took place; it is empty if they did.
     """
 
     cluster: str
     tallies: Sequence[ModelTally]
     limits: Sequence[Limit] = ()
-    is_complete: bool = True
+    stopped: str = ""
 
     @property
     def status(self) -> str:
@@ -100,6 +100,21 @@ class Assessment:
                 if excess is not None:
                     yield tally, excess
 
+    def broken(self) -> Iterator[tuple[ModelTally, str]]:
+        """Yield each rule whose promise a fault model broke, with the number of runs."""
+        for tally in self.tried():
+            total = counted(len(tally.conclusive), "run")
+            yield from (
+                (tally, f"broke {rule} in {runs} of {total}") for rule, runs in tally.broken().items()
+            )
+
+    def undecided(self) -> Iterator[tuple[ModelTally, str]]:
+        """Yield the fault models that were tried and have undecided runs, with the usual reason."""
+        for tally in self.tried():
+            if tally.inconclusive:
+                runs = f"{tally.inconclusive} of {counted(len(tally.trials), 'run')}"
+                yield tally, f"{runs}: {tally.usual_reason()}"
+
     def damage(self) -> dict[tuple[str, str | None], list[tuple[ModelTally, PermittedDamage]]]:
         """Return what each setting permitted, by fate and setting, the worst fate first."""
         found: dict[tuple[str, str | None], list[tuple[ModelTally, PermittedDamage]]] = {}
@@ -116,7 +131,7 @@ class Assessment:
             "version": version(),
             "cluster": self.cluster,
             "verdict": self.status,
-            "complete": self.is_complete,
+            "complete": not self.stopped,
             "exceeded": [{"model": tally.model.name, "message": text} for tally, text in self.exceeded()],
             "models": [_model_as_mapping(tally) for tally in self.tallies],
         }

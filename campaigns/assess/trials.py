@@ -99,14 +99,15 @@ def _is_struck(result: RunResult) -> bool:
 
 
 def trials(models: Iterable[FaultModel], seeds: range, workers: Workers) -> Generator[FaultTrial]:
-    """Yield the trials of each fault model that fits the cluster: all seeds of one, then the next.
+    """Yield the trials of the fault models that fit the cluster: all with one seed, then the next.
 
-    Closing the generator stops the workers.
+    So all fault models have as many trials if time runs out. Closing the generator stops the
+    workers.
     """
     return each_by(tried, _runs(models, seeds), workers)
 
 
 def _runs(models: Iterable[FaultModel], seeds: range) -> Iterator[Run]:
-    for model in models:
-        if model.plan is not None:
-            yield from ((model.plan, seed) for seed in seeds)
+    plans = [model.plan for model in models if model.plan is not None]
+    for seed in seeds:
+        yield from ((plan, seed) for plan in plans)

@@ -12,8 +12,8 @@ from harrow.cli.ci.suite import REPRODUCE, Case, Status, Suite, note_suite
 def assessment_suites(assessment: Assessment) -> list[Suite]:
     """Return a suite for each fault model: a case for its promises, and one for each limit."""
     suites = [_suite(assessment, tally) for tally in assessment.tallies]
-    if not assessment.is_complete:
-        suites.append(note_suite("complete", "interrupted: not all runs finished"))
+    if assessment.stopped:
+        suites.append(note_suite("complete", f"{assessment.stopped}: not all runs finished"))
     return suites
 
 

@@ -13,15 +13,16 @@ from harrow.checks.finding import HELD
 def assessment_markdown(assessment: Assessment) -> str:
     """Return a table of the fault models, and lists of what permitted the damage."""
     heads = ("what happens", "verdict", *FATES, "outage p50", "worst outage", "runs", "worst run")
-    exceeded = [f"{tally.model.title}: {message}" for tally, message in assessment.exceeded()]
     return markdown.document(
         [
             f"# What {markdown.code(assessment.cluster)} survives",
             markdown.table(heads, [[*_row(tally)] for tally in assessment.tried()])
             if assessment.tried()
             else "",
-            *_list("Not as expected", exceeded),
+            *_list("Not as expected", _each(assessment.exceeded())),
+            *_list("Broken promises", _each(assessment.broken())),
             *_list("What permits it", _damage(assessment)),
+            *_list("Undecided", _each(assessment.undecided())),
             *_list("Not tried", (f"{each.model.title}: {each.not_tried}" for each in assessment.not_tried())),
         ]
     )
@@ -45,6 +46,10 @@ def _damage(assessment: Assessment) -> Iterator[str]:
         cause = "no setting permits it" if setting is None else f"permitted by {setting}"
         for tally, damage in cases:
             yield f"{fate}, {cause}: {tally.model.title}, {runs_text(damage, tally)}"
+
+
+def _each(texts: Iterable[tuple[ModelTally, str]]) -> Iterator[str]:
+    return (f"{tally.model.title}: {text}" for tally, text in texts)
 
 
 def _list(heading: str, lines: Iterable[str]) -> Iterator[str]:

@@ -1,6 +1,6 @@
 """Writes the assessment of a cluster as one HTML page."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from harrow.campaigns.assess.assessment import Assessment, runs_text
 from harrow.campaigns.assess.tally import ModelTally
@@ -30,14 +30,15 @@ def assessment_page(assessment: Assessment) -> str:
     tried = assessment.tried()
     heads = [head("what happens"), *(head(fate, kind="number") for fate in FATES)]
     heads += [head(text, kind="number") for text in ("outage p50", "worst outage", "runs")]
-    exceeded = [(tally.model.title, message) for tally, message in assessment.exceeded()]
-    not_tried = [(tally.model.title, tally.not_tried) for tally in assessment.not_tried()]
+    not_tried = ((tally, tally.not_tried) for tally in assessment.not_tried())
     lead = [table(_CAPTION, [heads], map(_row, tried), label="fault models")] if tried else []
     sections = {
-        "Not as expected": [definitions(exceeded)] if exceeded else [],
+        "Not as expected": _each(assessment.exceeded()),
+        "Broken promises": _each(assessment.broken()),
         "What permits it": list(_damage(assessment)),
         "The worst runs": list(map(_worst, tried)),
-        "Not tried": [definitions(not_tried)] if not_tried else [],
+        "Undecided": _each(assessment.undecided()),
+        "Not tried": _each(not_tried),
     }
     return report_page(f"What {assessment.cluster} survives", lead, sections)
 
@@ -59,6 +60,11 @@ def _damage(assessment: Assessment) -> Iterator[Markup]:
         cause = "no setting permits it" if setting is None else f"permitted by {setting}"
         lines = [element("li", f"{tally.model.title}: {runs_text(damage, tally)}") for tally, damage in cases]
         yield joined(element("h3", verdict(status, fate), f", {cause}"), element("ul", *lines))
+
+
+def _each(texts: Iterable[tuple[ModelTally, str]]) -> list[Markup]:
+    items = [(tally.model.title, text) for tally, text in texts]
+    return [definitions(items)] if items else []
 
 
 def _worst(tally: ModelTally) -> Markup:

@@ -9,7 +9,6 @@ from rich.table import Table
 from harrow.campaigns.assess.assessment import Assessment, runs_text
 from harrow.campaigns.assess.tally import ModelTally
 from harrow.campaigns.assess.trials import FATES
-from harrow.campaigns.language.spelling import counted
 from harrow.campaigns.language.units import rough_duration_text
 from harrow.checks.finding import HELD, INCONCLUSIVE, PERMITTED, SKIPPED, VIOLATED
 from harrow.cli.console import show, unbroken
@@ -87,23 +86,16 @@ def _damage(console: Console, assessment: Assessment) -> Iterator[RenderableType
 
 
 def _broken(assessment: Assessment) -> Iterator[RenderableType]:
-    for tally in assessment.tried():
-        for rule, runs in tally.broken().items():
-            yield Text(
-                f"{tally.model.title}: broke {rule} in {runs} of {counted(len(tally.conclusive), 'run')}",
-                STYLES[VIOLATED],
-            )
+    for tally, text in assessment.broken():
+        yield Text(f"{tally.model.title}: {text}", STYLES[VIOLATED])
 
 
 def _undecided(console: Console, assessment: Assessment) -> Iterator[RenderableType]:
     signs = marks(console)
-    for tally in assessment.tried():
-        if tally.inconclusive:
-            runs = f"{tally.inconclusive} of {counted(len(tally.trials), 'run')}"
-            yield Text.assemble(
-                (f"{signs[INCONCLUSIVE]} undecided", STYLES[INCONCLUSIVE]),
-                f", {tally.model.title}: {runs}: {tally.usual_reason()}",
-            )
+    for tally, text in assessment.undecided():
+        yield Text.assemble(
+            (f"{signs[INCONCLUSIVE]} undecided", STYLES[INCONCLUSIVE]), f", {tally.model.title}: {text}"
+        )
     for tally in assessment.not_tried():
         status, word = (INCONCLUSIVE, "undecided") if tally.trials else (SKIPPED, "not tried")
         yield Text.assemble(

@@ -1,8 +1,9 @@
 """`harrow assess`: tries every fault model on a cluster, and shows what each did."""
 
+import time
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import typer
 from rich.console import Console
@@ -28,6 +29,8 @@ from harrow.cli.worker_processes import workers_of
 if TYPE_CHECKING:
     from harrow.cli.ci.suite import Suite
 
+_INTERRUPTED: Final = "interrupted"
+
 
 def session(request: AssessRequest) -> int:
     limits = _limits(request.limits or ())
@@ -42,9 +45,8 @@ def session(request: AssessRequest) -> int:
         data(request) as console,
         junit_file(request) as write_junit,
     ):
-        tallies = _tallies(request, models, interrupts)
-        is_complete = all(tally.model.plan is None or len(tally.trials) == request.runs for tally in tallies)
-        assessment = Assessment(cluster=str(cluster), tallies=tallies, limits=limits, is_complete=is_complete)
+        tallies, stopped = _tallies(request, models, interrupts)
+        assessment = Assessment(cluster=str(cluster), tallies=tallies, limits=limits, stopped=stopped)
         if request.shown is None:
             _show(console, request, assessment)
             write_junit(partial(_suites, assessment))
@@ -53,12 +55,11 @@ def session(request: AssessRequest) -> int:
 
             show_worst_run(console, request, tallies[0])
             show_exceeded(console, assessment)
-    if not is_complete:
+    if stopped:
         runs = sum(len(tally.trials) for tally in tallies)
         messages = message_console(no_color=request.no_color)
-        say(messages, f"interrupted: {runs} of {_planned(request, models)} runs finished")
-        return exit_code.INTERRUPTED
-    return _exit_code(assessment)
+        say(messages, f"{stopped}: {runs} of {_planned(request, models)} runs finished")
+    return exit_code.INTERRUPTED if stopped == _INTERRUPTED else _exit_code(assessment)
 
 
 def _limits(texts: Sequence[str]) -> tuple[Limit, ...]:
@@ -83,25 +84,29 @@ def _planned(request: AssessRequest, models: Sequence[FaultModel]) -> int:
 
 def _tallies(
     request: AssessRequest, models: Sequence[FaultModel], interrupts: Interrupts
-) -> list[ModelTally]:
-    """Run all trials. An interrupt ends them, and those that have finished count."""
+) -> tuple[list[ModelTally], str]:
+    """Run the trials. Also return why they ended early: time ran out, or a user interrupted."""
+    started_s, stopped = time.monotonic(), ""
     found: dict[str, list[FaultTrial]] = {model.title: [] for model in models}
-    order = [model.title for model in models if model.plan is not None for _ in range(request.runs)]
+    order = [model.title for model in models if model.plan is not None] * request.runs
     results = trials(models, range(request.runs), workers_of(request))
     messages = message_console(no_color=request.no_color)
     progress = ProgressLine(messages, total=len(order), enabled=not request.quiet)
     try:
         for done, title in enumerate(order):
+            if request.time_max_s is not None and time.monotonic() - started_s >= request.time_max_s:
+                stopped = "--max-time reached"
+                break
             progress.update(done, title)
             found[title].append(next(results))
             interrupts.check()
     except KeyboardInterrupt:
-        pass
+        stopped = _INTERRUPTED
     finally:
         interrupts.defer_to_the_end()
         results.close()
         progress.clear()
-    return [ModelTally(model=model, trials=tuple(found[model.title])) for model in models]
+    return [ModelTally(model=model, trials=tuple(found[model.title])) for model in models], stopped
 
 
 def _show(console: Console, request: AssessRequest, assessment: Assessment) -> None:

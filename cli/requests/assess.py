@@ -46,6 +46,7 @@ class AssessRequest(WrittenRequest):
         repeatable_option("--fault-model", "FILE", "Also try the fault model in this file.", dir_okay=False),
     ] = None
     runs: Annotated[int, option("--runs", "N", "How many runs of each fault model.", min=1)] = 20
+    time_max_s: options.TimeMax = None
     overrides: options.Overrides = None
     jobs: options.Jobs = None
     results: Annotated[

@@ -31,6 +31,21 @@ def test_show_opens_the_worst_run_and_prints_the_command_that_repeats_it(
     assert harrow("assess", "shop.yaml", "--show", "one disk", "--runs", "1", "-q").returncode == 0
 
 
+def test_the_time_that_an_assessment_may_take_ends_it_with_as_many_runs_of_each_fault_model(
+    harrow: Harrow, folder: Path
+) -> None:
+    (folder / "shop.yaml").write_text(CLUSTER, encoding="utf-8")
+    ended = harrow(
+        "assess", "shop.yaml", "--runs", "100000", "--max-time", "3s", "--format", "json", "-j", "1"
+    )
+    assert ended.returncode in {0, 3}, ended.stderr
+    assert "--max-time reached: " in ended.stderr
+    document = json.loads(ended.stdout)
+    assert document["complete"] is False
+    runs = [model["runs"] for model in document["models"] if model["runs"]]
+    assert max(runs, default=0) - min(runs, default=0) <= 1
+
+
 def test_mistakes_exit_with_2_and_one_line(harrow: Harrow, folder: Path) -> None:
     (folder / "shop.yaml").write_text(CLUSTER, encoding="utf-8")
     (folder / "notes.txt").write_text("hello", encoding="utf-8")

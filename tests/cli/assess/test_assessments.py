@@ -184,6 +184,8 @@ def test_every_format_has_the_same_figures() -> None:
     for text in (markdown, page):
         assert "harrow run power-of-all-brokers --seed 1 --cluster shop.yaml" in text
         assert "no broker has a rack" in text
+        assert "broke duplicate in 1 of 2 runs" in text
+        assert "1 of 3 runs: t-0 had no leader at the end" in text
 
 
 def test_a_hostile_title_or_setting_stays_text_in_every_format() -> None:
