@@ -14,18 +14,11 @@ from harrow.campaigns.advise.axis import (
     topic_axis,
     topics_of,
 )
-from harrow.campaigns.advise.harm import (
-    DUPLICATED,
-    FAILED,
-    LOST,
-    OUTAGE,
-    REORDERED,
-    UNCOMMITTED,
-    has_transactions,
-)
+from harrow.campaigns.advise.harm import FAILED, OUTAGE, UNCOMMITTED, has_transactions
 from harrow.campaigns.advise.placement import Assignment, has_racks, is_across_racks, reassigned
 from harrow.campaigns.language.plan import Plan
 from harrow.campaigns.run.remedies import option_text
+from harrow.checks.rule import DOUBLED, LOST, REORDERED
 from harrow.cluster_model.registry import Registry
 from harrow.cluster_model.settings import (
     AUTO_OFFSET_RESET,
@@ -156,7 +149,7 @@ _AXES: Final = (
         *(False, True),
         own=lambda config: config.idempotence,
         cost="none",
-        protects=(REORDERED, DUPLICATED),
+        protects=(REORDERED, DOUBLED),
         since="0.11",
     ),
     producer_axis(
@@ -244,7 +237,7 @@ _AXES: Final = (
         own=lambda config: config.retries,
         cost="none",
         protects=(FAILED,),
-        exposes=(DUPLICATED, REORDERED),
+        exposes=(DOUBLED, REORDERED),
     ),
     producer_axis(
         "delivery.timeout.ms",
@@ -271,7 +264,7 @@ _AXES: Final = (
         own=_offset_resets,
         cost="none",
         protects=(LOST,),
-        exposes=(DUPLICATED,),
+        exposes=(DOUBLED,),
     ),
     application_axis(
         "delivery",
@@ -283,7 +276,7 @@ _AXES: Final = (
             EXACTLY_ONCE: "commit input and output in one transaction (transactional.id, sendOffsetsToTransaction)",
         },
         cost="latency",
-        protects=(LOST, DUPLICATED),
+        protects=(LOST, DOUBLED),
         since="0.11",
     ),
     application_axis(
@@ -293,7 +286,7 @@ _AXES: Final = (
         own=lambda client: client.group_metadata,
         words={True: "give consumer.groupMetadata() to sendOffsetsToTransaction"},
         cost="none",
-        protects=(DUPLICATED,),
+        protects=(DOUBLED,),
         since="2.5",
     ),
 )

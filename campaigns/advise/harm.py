@@ -1,4 +1,4 @@
-"""Defines what settings have to prevent: lost, reordered and duplicated records, outages."""
+"""Defines what settings have to prevent: lost, reordered and doubled records, outages."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
@@ -10,34 +10,30 @@ from harrow.campaigns.language.plan import Plan
 from harrow.campaigns.language.spelling import counted
 from harrow.campaigns.record.report import anomalies
 from harrow.campaigns.run.run_result import RunResult
-from harrow.checks import promise, rule
+from harrow.checks import promise
+from harrow.checks.rule import DOUBLED, LOST, REORDERED
 from harrow.checks.rules.catalogue import RULES
 from harrow.checks.stated_settings import StatedSettings
 from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.settings import READ_COMMITTED
 
-LOST: Final = "lost"
-REORDERED: Final = "reordered"
-DUPLICATED: Final = "duplicated"
 UNCOMMITTED: Final = "uncommitted"
 FAILED: Final = "failed"
 OUTAGE: Final = "outage"
 KINDS: Final[Mapping[str, str]] = {
     LOST: "An acknowledged record, or the effect of one, is gone.",
     REORDERED: "A record stands before one that its producer sent earlier.",
-    DUPLICATED: "A record, or the effect of one, is there twice.",
+    DOUBLED: "A record, or the effect of one, is there twice.",
     UNCOMMITTED: "A consumer receives a record of an open or aborted transaction, or only a part of a committed one.",
     FAILED: "A send ends without an acknowledgement.",
     OUTAGE: "A partition acknowledges nothing for too long while a producer sends to it.",
 }
 """What each kind of harm is, worst first."""
 
-_FATES: Final[Mapping[str, str]] = {LOST: rule.LOST, REORDERED: rule.REORDERED, DUPLICATED: rule.DOUBLED}
-
 RULES_OF_HARM: Final[Mapping[str, tuple[str, ...]]] = {
     **{
-        kind: tuple(name for name, each in RULES.items() if fate in (each.fate, each.fate_for_readers))
-        for kind, fate in _FATES.items()
+        kind: tuple(name for name, each in RULES.items() if kind in (each.fate, each.fate_for_readers))
+        for kind in (LOST, REORDERED, DOUBLED)
     },
     UNCOMMITTED: (promise.G1A, promise.PRECOMMITTED_READ, promise.TORN_TRANSACTION),
     FAILED: (),

@@ -14,6 +14,7 @@ from harrow.campaigns.advise.lattice import obstacle
 from harrow.campaigns.assess.fault_model import FaultModel, fault_models
 from harrow.campaigns.language.literals import LiteralError, bound_of, duration
 from harrow.campaigns.language.spelling import listed, quoted, suggestion
+from harrow.checks.rule import DOUBLED
 from harrow.cli import exit_code
 from harrow.cli.assess.cluster_argument import cluster_file, overrides_of
 from harrow.cli.console import message_console
@@ -26,6 +27,9 @@ from harrow.cli.worker_processes import workers_of
 
 _FOLDER: Final = "advice"
 """The folder in ``results/`` for shrunk counter-examples."""
+
+_SYNONYMS: Final = {"duplicated": DOUBLED}
+"""Kafka's word for what harrow's reports call doubled."""
 
 
 def session(request: AdviseRequest) -> int:
@@ -100,11 +104,12 @@ def _needs(request: AdviseRequest) -> Needs:
 
 
 def _kinds(names: Sequence[str] | None, option: str) -> Sequence[str]:
-    for name in names or ():
+    kinds = [_SYNONYMS.get(name, name) for name in names or ()]
+    for name in kinds:
         if name not in RULES_OF_HARM:
             known = suggestion(name, RULES_OF_HARM)
             raise typer.BadParameter(f"no harm is called {quoted(name)}{known}", param_hint=option)
-    return names or ()
+    return kinds
 
 
 def _check_trials(models: Sequence[FaultModel], needs: Needs, changeable: Sequence[str]) -> None:

@@ -46,7 +46,7 @@ class AdviseRequest(WrittenRequest):
         repeatable_option(
             "--never",
             "HARM",
-            "Also survive without this harm: `duplicated` records, `uncommitted` records that a consumer "
+            "Also survive without this harm: `doubled` records, `uncommitted` records that a consumer "
             "receives, or `failed` sends.",
         ),
     ] = None

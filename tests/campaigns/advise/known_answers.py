@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from harrow.campaigns.advise.harm import DUPLICATED, FAILED, LOST, REORDERED, UNCOMMITTED
+from harrow.campaigns.advise.harm import FAILED, UNCOMMITTED
+from harrow.checks.rule import DOUBLED, LOST, REORDERED
 
 ACKS: Final = "acks"
 IDEMPOTENCE: Final = "enable.idempotence"
@@ -273,7 +274,7 @@ def _cases() -> tuple[Case, ...]:
                 kafka=kafka,
                 faults=LOST_ANSWERS,
                 settings=settings,
-                never=(LOST, REORDERED, DUPLICATED),
+                never=(LOST, REORDERED, DOUBLED),
                 cluster=_TWO_REPLICAS,
                 answer=answer,
             )
@@ -311,7 +312,7 @@ def _cases() -> tuple[Case, ...]:
                 faults=_billing_dies("commit"),
                 settings=f"{_SAFE}, auto.offset.reset: earliest",
                 workload=_billing("at_least_once"),
-                never=(LOST, REORDERED, DUPLICATED),
+                never=(LOST, REORDERED, DOUBLED),
                 cluster=_ORDERS,
                 answer={"delivery": "exactly_once"},
             )
@@ -344,7 +345,7 @@ def _cases() -> tuple[Case, ...]:
             faults=_billing_dies("commit"),
             settings=f"{_SAFE}, auto.offset.reset: earliest",
             workload=_billing("exactly_once", shop=_ABORTING_SHOP),
-            never=(LOST, REORDERED, DUPLICATED, UNCOMMITTED),
+            never=(LOST, REORDERED, DOUBLED, UNCOMMITTED),
             cluster=_ORDERS,
             answer={"isolation.level": "read_committed"},
         ),
@@ -355,7 +356,7 @@ def _cases() -> tuple[Case, ...]:
             faults=ZOMBIE,
             settings=f"{_SAFE}, auto.offset.reset: earliest, session.timeout.ms: 8s",
             workload=_billing("exactly_once", duration="20s", more=_UNNAMED_MEMBERS),
-            never=(LOST, REORDERED, DUPLICATED),
+            never=(LOST, REORDERED, DOUBLED),
             cluster=_ORDERS,
             answer={"group_metadata": "true"},
         ),

@@ -3,10 +3,11 @@
 import pytest
 
 from harrow.campaigns.advise.axes import AXES
-from harrow.campaigns.advise.harm import FAILED, LOST, Needs, has_transactions
+from harrow.campaigns.advise.harm import FAILED, Needs, has_transactions
 from harrow.campaigns.advise.lattice import obstacle
 from harrow.campaigns.language.loader import load_text
 from harrow.campaigns.language.plan import Plan
+from harrow.checks.rule import LOST
 from tests.campaigns.advise.known_answers import ELR, MIN_ISR
 
 

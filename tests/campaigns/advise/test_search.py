@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harrow.campaigns.advise.axis import Axis, Level
-from harrow.campaigns.advise.harm import FAILED, LOST, OUTAGE, Harm, Needs
+from harrow.campaigns.advise.harm import FAILED, OUTAGE, Harm, Needs
 from harrow.campaigns.advise.lattice import Lattice, Point
 from harrow.campaigns.advise.search import LatticeSearch
 from harrow.campaigns.advise.trial import PointTrial
@@ -18,6 +18,7 @@ from harrow.campaigns.language.loader import load_text
 from harrow.campaigns.language.plan import Plan
 from harrow.campaigns.run.workers.workers import Workers
 from harrow.checks.finding import HELD, INCONCLUSIVE
+from harrow.checks.rule import LOST
 
 PLAN = load_text("name: any\nsettings: {acks: all, enable.idempotence: true}\n", "any.yaml").plans[0]
 

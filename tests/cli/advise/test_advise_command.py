@@ -120,7 +120,7 @@ def test_mistakes_exit_with_2_and_one_line(harrow: Harrow, folder: Path) -> None
         (("shop.yaml", "--survive", "rack-powr"), "did you mean `rack-power`"),
         (("shop.yaml", "--survive", "one broker", "--outage", "10s"), "is not a bound"),
         (("shop.yaml", "--survive", "one broker", "--outage", "> 10s"), "bounded with `<`"),
-        (("shop.yaml", "--survive", "one broker", "--never", "doubled"), "no harm is called"),
+        (("shop.yaml", "--survive", "one broker", "--never", "gone"), "no harm is called"),
         (("shop.yaml", "--survive", "one broker", "--change", "akcs"), "did you mean `acks`"),
         (
             ("shop.yaml", "--survive", "one broker", "--change", "foo"),
@@ -131,7 +131,10 @@ def test_mistakes_exit_with_2_and_one_line(harrow: Harrow, folder: Path) -> None
             "no effect on this harm: lost, reordered",
         ),
         (("shop.yaml", "--survive", "one broker", "--change", "placement"), "no other value on this cluster"),
-        (("shop.yaml", "--survive", "one broker", "--allow", "duplicated"), "allowed unless --never"),
+        (
+            ("shop.yaml", "--survive", "one broker", "--allow", "duplicated"),
+            "`doubled` is allowed unless --never",
+        ),
         (
             ("shop.yaml", "--survive", "one broker", "--allow", "lost", "--never", "lost"),
             "forbidden by --never",
