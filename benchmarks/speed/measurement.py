@@ -15,6 +15,8 @@ from tempfile import TemporaryDirectory
 from typing import Final
 
 from benchmarks.speed.clusters import TABLE, MeasuredCluster
+from harrow.cluster_model.release.former_names import FORMER_NAMES
+from harrow.compilation import PURE
 
 WORK_TREE: Final = Path(__file__).parents[2]
 _RUN_ONCE: Final = Path(__file__).with_name("run_once.py")
@@ -124,6 +126,8 @@ def instructions(root: Path, cluster: MeasuredCluster, *, compiled: bool = False
 
 def how_it_runs(root: Path, *, compiled: bool) -> str:
     """Return whether the core below *root* runs compiled; some commits have no such core."""
+    if not _below_harrow(root):
+        return PURE  # An installed harrow may be found, which says nothing about the commit.
     script = "from harrow.compilation import compilation; print(compilation()[0])"
     completed = subprocess.run(  # noqa: S603 - our own script
         [sys.executable, "-P", "-c", script],
@@ -132,7 +136,7 @@ def how_it_runs(root: Path, *, compiled: bool) -> str:
         text=True,
         check=False,
     )
-    return completed.stdout.strip() or "pure Python"
+    return completed.stdout.strip() or PURE
 
 
 def compile_core(root: Path) -> None:
@@ -148,8 +152,13 @@ def compile_core(root: Path) -> None:
         )
 
 
+def _below_harrow(root: Path) -> bool:
+    """Return whether a commit has its code in the package `harrow`; early ones have not."""
+    return (root / "src" / "harrow").is_dir()
+
+
 def _environment(root: Path, *, compiled: bool) -> dict[str, str]:
-    source = root / "src" if (root / "src" / "harrow").is_dir() else root
+    source = root / "src" if _below_harrow(root) else root
     # Each round starts a process, which would compile harrow if it could not write bytecode.
     python = {"PYTHONPATH": str(source), "PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": ""}
     return {**os.environ, **python, "HARROW_PURE": "" if compiled else "1"}
@@ -168,6 +177,7 @@ def _run_once(
         "root": str(root),
         "campaign": cluster.text(),
         "warm_up": _WARM_UP.text(),
+        "former_names": FORMER_NAMES,
         "seeds": seeds,
         "limit_s": limit_s,
     }

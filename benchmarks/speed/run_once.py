@@ -10,11 +10,12 @@ import gc
 import heapq
 import importlib
 import json
+import re
 import resource
 import signal
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
@@ -22,9 +23,6 @@ from typing import Any, Final, NoReturn
 
 _LOADERS: Final = ("harrow.campaigns.language.loader", "campaigns.loader")
 _RUNNERS: Final = ("harrow.campaigns.run.runner", "campaigns.runner")
-
-_FORMER_NAMES: Final = {"truncation_drops_empty_last_epoch": "epoch_cache_cut_at_log_end"}
-"""The names that switches had at earlier commits, by the names that they have now."""
 
 _BARE_EVENTS: Final = 100_000
 _BARE_QUEUE: Final = 100
@@ -66,14 +64,17 @@ def _first(names: tuple[str, ...], root: Path) -> ModuleType:
     raise ModuleNotFoundError(f"none of {', '.join(names)} is in {root}")
 
 
-def with_names_of(root: Path, campaign: str) -> str:
-    """Return a campaign in which each switch has the name that the commit in *root* knows."""
+def with_names_of(root: Path, campaign: str, former_names: Mapping[str, str]) -> str:
+    """Return a campaign in which each switch has the name that the commit in *root* knows.
+
+    *former_names* are the present names of switches by their former names.
+    """
     model = root / "cluster_model"
     files = (*model.glob("release.py"), *(model / "release").glob("*.py"))
     declared = "".join(file.read_text(encoding="utf-8") for file in files)
-    for name, former_name in _FORMER_NAMES.items():
-        if name not in declared:
-            campaign = campaign.replace(name, former_name)
+    for former_name, name in former_names.items():
+        if not re.search(rf"\b{name}\b", declared):
+            campaign = re.sub(rf"\b{name}\b", former_name, campaign)
     return campaign
 
 
@@ -107,7 +108,9 @@ def main() -> None:
     root = Path(request["root"]).resolve()
     load_text: Callable[..., Any] = _first(_LOADERS, root).load_text
     runner = _first(_RUNNERS, root)
-    warm_up, campaign = (with_names_of(root, request[key]) for key in ("warm_up", "campaign"))
+    warm_up, campaign = (
+        with_names_of(root, request[key], request["former_names"]) for key in ("warm_up", "campaign")
+    )
     _lift_partition_limit()
     judge_s = 0.0
     judge: Callable[..., Any] = runner.__dict__["judge"]

@@ -20,12 +20,15 @@ from benchmarks.speed.measurement import (
     CommitError,
     Cost,
     checked_out,
+    how_it_runs,
     instructions,
     measure,
     resolved,
 )
 from benchmarks.speed.run_once import with_names_of
 from harrow.campaigns.language.loader import load_text
+from harrow.cluster_model.release.former_names import FORMER_NAMES
+from harrow.compilation import PURE
 from tests.patience import PATIENCE_S
 
 TINY = MeasuredCluster(name="tiny", duration_s=1)
@@ -237,4 +240,8 @@ def test_a_commit_gets_a_campaign_with_the_names_of_its_switches(
     declaration = tmp_path / "cluster_model" / file
     declaration.parent.mkdir(parents=True)
     declaration.write_text(f"{expected}: bool = switch()\n", encoding="utf-8")
-    assert f"  {expected}: true\n" in with_names_of(tmp_path, TINY.text())
+    assert f"  {expected}: true\n" in with_names_of(tmp_path, TINY.text(), FORMER_NAMES)
+
+
+def test_a_commit_without_the_package_harrow_runs_in_pure_python(tmp_path: Path) -> None:
+    assert how_it_runs(tmp_path, compiled=True) == PURE
