@@ -7,7 +7,8 @@ from typing import Final
 
 from harrow.campaigns.sources.description import Description, Kind
 from harrow.campaigns.sources.files import Sources, read_sources
-from harrow.campaigns.sources.kinds import KINDS
+from harrow.campaigns.sources.kinds import KINDS, description_of
+from harrow.campaigns.sources.source_text import file_text
 from harrow.cli.extras import need
 from harrow.cli.session import Refusal
 
@@ -23,6 +24,17 @@ def sources_of_cluster(paths: Sequence[Path]) -> Sources:
 
     """
     return read_sources(paths, (_TARGET_FILE, *KINDS))
+
+
+def is_source(path: Path) -> bool:
+    """Return whether a file is a source, without asking the brokers of a target file.
+
+    Raises:
+        CampaignError: The file cannot be read, or has mistakes.
+
+    """
+    text = file_text(path)
+    return bool(_BOOTSTRAP.search(text)) or description_of(str(path), text) is not None
 
 
 def _describe_live(file: str, text: str) -> Description | None:

@@ -31,6 +31,9 @@ _SETTINGS: Final = "settings"
 _TOPICS: Final = "topics"
 _TARGET_FILE_KEYS: Final = ("bootstrap", "commands", "security", "allow")
 """Keys of a target file, which says how to reach and break real brokers."""
+_SOURCE_KEYS: Final = ("apiVersion", "services")
+"""Keys of files that can be imported: Strimzi's resources, and docker-compose files."""
+_IMPORT_HINT: Final = "`harrow import` makes one from Kafka's own files"
 
 
 _FILE: Final[nodes.Path] = (CLUSTER, CLUSTER_FILE_KEY)
@@ -242,8 +245,10 @@ def _parsed(text: str, file: str, option: str | None) -> _ClusterFile:
         raise ClusterFileError(mistakes(error.mistakes)) from None
     root = document.root
     if not isinstance(root, nodes.MapNode):
-        wrong = [*document.mistakes, nodes.Mistake(root.mark, "a cluster file is a mapping (`key: value`)")]
-        raise ClusterFileError(mistakes(wrong))
+        message = f"a cluster file is a mapping (`key: value`); {_IMPORT_HINT}"
+        raise ClusterFileError(mistakes([*document.mistakes, nodes.Mistake(root.mark, message)]))
+    if any(key in root.entries for key in _SOURCE_KEYS):
+        raise ClusterFileError(mistakes([nodes.Mistake(root.mark, f"it is no cluster file; {_IMPORT_HINT}")]))
     known = cluster_file_section().keys
     unknown = [
         nodes.Mistake(entry.key_mark, _unknown_key(key, root))

@@ -6,7 +6,7 @@ wrote the file. ``lacking_settings.txt`` says what a run can hide because the mo
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 from pkgutil import get_data
@@ -53,8 +53,14 @@ def kafka_has(scope: str, name: str, release: str) -> bool:
     return any(near in present for near in _nearest(release))
 
 
+@derived
+def _covered_releases() -> Sequence[str]:
+    """Return the releases that the table covers, oldest first."""
+    return sorted(frozenset().union(*setting_names().values()), key=version_of)
+
+
 def _nearest(release: str) -> Iterator[str]:
-    covered = sorted(frozenset().union(*setting_names().values()), key=version_of)
+    covered = _covered_releases()
     version = RELEASES[release].version
     yield from [name for name in covered if version_of(name) <= version][-1:]
     yield from [name for name in covered if version_of(name) >= version][:1]

@@ -490,7 +490,7 @@ def _root(text: str, report: Report) -> nodes.MapNode | None:
         return None
     _note(document.mistakes, report)
     if not isinstance(document.root, nodes.MapNode):
-        message = "a campaign is a mapping (`key: value`); `harrow new NAME` writes one to start from"
+        message = "a campaign is a mapping (`key: value`); `harrow import` reads Kafka's own files"
         report.add(document.root.mark, message, None)
         return None
     return document.root

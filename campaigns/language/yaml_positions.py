@@ -299,7 +299,7 @@ class _Composer:
         """Return the root of the only document."""
         self._parser.get_event()
         if self._parser.check_event(yaml.StreamEndEvent):
-            raise _fatal(Mark(1, 1), "the file is empty; `harrow new NAME` writes one to start from")
+            raise _fatal(Mark(1, 1), "the file is empty")
         self._parser.get_event()
         root = self._node(self._parser.get_event(), 0)
         self._parser.get_event()

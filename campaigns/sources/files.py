@@ -15,6 +15,8 @@ from harrow.cluster_model.lazy_dataclass import dataclass
 STANDARD_INPUT: Final = "-"
 _STANDARD_INPUT_NAME: Final = "<stdin>"
 _FILES_MAX: Final = 1_000
+_UTF16_MARKS: Final = ("\xff\xfe", "\xfe\xff")
+"""How UTF-16 begins where it is read as Latin-1."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,16 +46,22 @@ def read_sources(paths: Sequence[Path], kinds: Sequence[Kind] = KINDS) -> Source
         if path.is_dir() and known:
             left_out += [name for name, about in found if about is None]
         elif len(known) < len(found) or not found:
+            reason = "" if path.is_dir() else _reason(next(iter(texts.values())))
             known_kinds = "; ".join(kind.name for kind in kinds)
-            message = (
-                "it is a cluster file: it cannot be imported, and stands alone"
-                if not path.is_dir() and any(map(is_text_of_cluster_file, texts.values()))
-                else f"it describes no cluster. harrow reads {known_kinds}"
-            )
+            message = reason or f"it describes no cluster. harrow reads {known_kinds}"
             problems.append(Problem(_name(path), 0, 0, message))
     if problems:
         raise CampaignError(problems)
     return Sources(descriptions=descriptions, left_out=left_out)
+
+
+def _reason(text: str) -> str:
+    """Return why a text describes no cluster; empty if it is just something else."""
+    if text.startswith(_UTF16_MARKS):
+        return "it is UTF-16, as PowerShell writes it: save it as UTF-8"
+    if is_text_of_cluster_file(text):
+        return "it is a cluster file: it cannot be imported, and stands alone"
+    return ""
 
 
 def _texts(path: Path) -> Iterator[tuple[str, str]]:

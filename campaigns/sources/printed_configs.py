@@ -30,7 +30,7 @@ _INTERNAL: Final = "__"
 
 def read_printed_configs(file: str, text: str) -> Description | None:
     """Return the settings that a text describes, of brokers and of topics."""
-    lines = text.splitlines()
+    lines = text.removeprefix("\ufeff").splitlines()
     if not any(map(_HEAD.fullmatch, lines)):
         return None
     return _PrintedConfigs(file).description(lines)

@@ -35,7 +35,7 @@ def read_printed_topics(file: str, text: str) -> Description | None:
         CampaignError: The lines of a topic do not fit together.
 
     """
-    lines = text.splitlines()
+    lines = text.removeprefix("\ufeff").splitlines()
     if not any(map(_TOPIC.fullmatch, lines)):
         return None
     return _PrintedTopics(file).description(lines)

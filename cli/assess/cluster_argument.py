@@ -13,9 +13,7 @@ from harrow.campaigns.language.spelling import CLUSTER_OPTION
 from harrow.campaigns.record.whole_file import whole_file
 from harrow.campaigns.sources.cluster_import import import_cluster
 from harrow.campaigns.sources.description import Fate
-from harrow.campaigns.sources.files import read_sources
-from harrow.campaigns.sources.kinds import description_of
-from harrow.campaigns.sources.source_text import file_text
+from harrow.cli.cluster_sources import is_source, sources_of_cluster
 from harrow.cli.requests.request import CommandRequest
 from harrow.cli.session import note
 
@@ -32,10 +30,10 @@ def cluster_file(request: CommandRequest, sources: Sequence[Path], results: Path
         CampaignError: A source is neither a cluster file nor anything that harrow can import.
 
     """
-    if len(sources) == 1 and sources[0].is_file() and not _is_source(sources[0]):
+    if len(sources) == 1 and sources[0].is_file() and not is_source(sources[0]):
         check_cluster_file(sources[0])
         return sources[0]
-    imported = import_cluster(read_sources(sources).descriptions)
+    imported = import_cluster(sources_of_cluster(sources).descriptions)
     digest = hashlib.sha256(imported.text.encode()).hexdigest()[:8]
     stem = _UNUSUAL.sub("-", sources[0].stem).strip("-.") or "cluster"
     path = results / _FOLDER / f"{stem}-{digest}.yaml"
@@ -63,7 +61,3 @@ def overrides_of(request: CommandRequest, cluster: Path, overrides: Sequence[str
         return options
     note(request, str(few))
     return (*options, few.option)
-
-
-def _is_source(path: Path) -> bool:
-    return description_of(str(path), file_text(path)) is not None

@@ -119,8 +119,9 @@ def started_brokers(request: RunRequest | ConformRequest) -> "StartedBrokers":
     """Return brokers that are not started yet. Without Java or Kafka, their start fails."""
     target, kafka_home = request.target, request.kafka_home
     if not target.startswith(_KAFKA):
+        model = "model, " if isinstance(request, RunRequest) else ""
         raise typer.BadParameter(
-            f"{target!r} is not a target: give model, a release such as kafka:2.4.1, or a target file",
+            f"{target!r} is not a target: give {model}a release such as kafka:2.4.1, or a target file",
             param_hint="--target",
         )
     need("live")

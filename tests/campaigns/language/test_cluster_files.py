@@ -205,6 +205,12 @@ faults:
             "cluster: {brokers: 3}\n",
             "shop.yaml:1:1: the keys of a cluster file have no section: remove `cluster:` and write its keys at the top",
         ),
+        (
+            "broker.id=1\n",
+            "shop.yaml:1:1: a cluster file is a mapping (`key: value`); `harrow import` makes one",
+        ),
+        ("apiVersion: v1\nkind: Kafka\n", "shop.yaml:1:1: it is no cluster file; `harrow import` makes one"),
+        ("services: {}\nbrokers: 3\n", "shop.yaml:1:1: it is no cluster file; `harrow import` makes one"),
         ("brokers: 3\nworkload: {}\n", "shop.yaml:2:1: `workload` belongs to a campaign"),
         ("brokers: 3\nbootstrap: b:9092\n", "shop.yaml:2:1: `bootstrap` belongs to a target file"),
         ("brokers: 3\ntopic: []\n", "shop.yaml:2:1: unknown key `topic`; did you mean `topics`?"),
@@ -219,7 +225,7 @@ faults:
         ),
         ("\xe9", "restart.yaml:2:10: cluster: `shop.yaml` cannot be read: it is not UTF-8: the byte 0xe9"),
     ],
-    ids=range(12),
+    ids=range(15),
 )
 def test_a_file_that_describes_no_cluster_gives_one_line(
     tmp_path: Path, load: Callable[..., Campaign], content: str, message: str

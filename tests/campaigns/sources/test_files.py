@@ -37,6 +37,14 @@ def test_what_is_no_source_is_refused_in_one_line(tmp_path: Path, name: str) -> 
     assert problem.file == str(tmp_path / name)
 
 
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+def test_a_file_in_utf_16_is_named_as_such(tmp_path: Path, encoding: str) -> None:
+    file = tmp_path / "topics.txt"
+    file.write_bytes(f"\ufeff{SERVER}".encode(encoding))
+    with pytest.raises(CampaignError, match="it is UTF-16"):
+        read_sources([file])
+
+
 def test_a_pipe_that_a_process_writes_to_is_read_to_its_end(tmp_path: Path) -> None:
     reader, writer = os.pipe()
     os.write(writer, SERVER.encode())

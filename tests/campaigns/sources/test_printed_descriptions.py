@@ -38,6 +38,14 @@ def test_topics_have_their_replicas_and_brokers_that_are_only_mentioned() -> Non
     assert fates(imported)[4, "topic"] == Fate.UNAFFECTED
 
 
+def test_a_byte_order_mark_before_printed_text_changes_nothing() -> None:
+    plain, marked = (
+        import_texts([("topics.txt", f"{mark}{TOPICS}"), ("configs.txt", f"{mark}{CONFIGS}")])
+        for mark in ("", "\ufeff")
+    )
+    assert (marked.text, marked.lines) == (plain.text, plain.lines)
+
+
 def test_a_file_for_all_brokers_takes_their_numbers_from_the_topics() -> None:
     server = "node.id=7\nprocess.roles=broker\nmin.insync.replicas=2\n"
     imported = import_texts([("server.properties", server), ("topics.txt", TOPICS)])

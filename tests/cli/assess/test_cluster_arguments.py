@@ -50,6 +50,14 @@ def test_a_cluster_file_is_not_imported_and_stands_alone(harrow: Harrow, folder:
         assert "shop.yaml: it is a cluster file: it cannot be imported, and stands alone" in ended.stderr
 
 
+def test_a_live_cluster_is_read_as_import_reads_it(harrow: Harrow, folder: Path) -> None:
+    (folder / "live.yaml").write_text("bootstrap: localhost:1\n", encoding="utf-8")
+    (expected,) = harrow("import", "live.yaml").stderr.splitlines()
+    for arguments in (("assess", "live.yaml"), ("advise", "live.yaml", "--survive", "one broker")):
+        ended = harrow(*arguments)
+        assert (ended.returncode, ended.stdout, ended.stderr) == (2, "", f"{expected}\n")
+
+
 def test_a_file_that_is_no_cluster_is_named_itself(harrow: Harrow, folder: Path) -> None:
     (folder / "tool").write_bytes(b"\x7fELF\x02\xf0\x80")
     (folder / "large.yaml").write_text("brokers: 3\n" + "#" * (1 << 20), encoding="utf-8")
