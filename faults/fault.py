@@ -131,6 +131,8 @@ class Fault(Action):
     is_recorded: ClassVar[bool] = True
     parts_control_plane: ClassVar[bool] = False
     """Whether the end ``zookeeper`` stands for each server of the control plane, one by one."""
+    is_load: ClassVar[bool] = False
+    """Whether the fault only slows a broker, as a high load does."""
 
     def take(self, operator: Operator) -> list[str]:
         """Inject the fault. A script expects that the fault finds something to act on."""

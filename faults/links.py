@@ -97,6 +97,7 @@ class SlowFollower(MessageFault):
     """
 
     name: ClassVar[str] = "slow_follower"
+    is_load: ClassVar[bool] = True
 
     broker: Broker = described("Which follower.")
     mode: Literal["stuck", "slow"] = described(

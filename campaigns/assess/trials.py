@@ -14,7 +14,6 @@ from harrow.checks.finding import INCONCLUSIVE
 from harrow.checks.rule import DOUBLED, LOST, REORDERED
 from harrow.checks.rules.catalogue import RULES
 from harrow.cluster_model.lazy_dataclass import dataclass
-from harrow.faults.injection import At
 
 FATES: Final = (LOST, DOUBLED, REORDERED)
 """What can happen to a record, the worst first."""
@@ -89,13 +88,13 @@ def trial_of(result: RunResult) -> FaultTrial:
 
 
 def _is_struck(result: RunResult) -> bool:
-    """Return whether faults struck, among them one of each entry that strikes once.
+    """Return whether a fault struck that is more than the load under which the others strike.
 
     A fault has no effect if it finds no victim, such as the leader of a partition without one.
     """
-    struck = {fault.origin for fault in result.faults}
-    once = (injection for injection in result.plan.faults if isinstance(injection.timing, At))
-    return bool(struck) and all(not struck.isdisjoint(injection.faults) for injection in once)
+    faults = (fault for injection in result.plan.faults for fault in injection.faults)
+    is_load_only = all(fault.is_load for fault in faults)
+    return any(is_load_only or struck.origin is None or not struck.origin.is_load for struck in result.faults)
 
 
 def trials(models: Iterable[FaultModel], seeds: range, workers: Workers) -> Generator[FaultTrial]:

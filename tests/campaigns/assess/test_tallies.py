@@ -53,11 +53,11 @@ def test_a_trial_without_a_strike_proves_nothing(tmp_path: Path) -> None:
     assert "did not strike" in tally.not_tried
 
 
-def test_a_trial_in_which_one_of_two_faults_never_struck_proves_nothing(tmp_path: Path) -> None:
+def test_a_trial_in_which_only_the_load_of_a_fault_model_struck_proves_nothing(tmp_path: Path) -> None:
     path = tmp_path / "half.yaml"
     path.write_text(
         "title: half\nworkload: {duration: 3s, producers: [{rate: 5/s}]}\n"
-        "faults:\n  - {at: 1s, do: {broker_slow: {broker: any, duration: 1s}}}\n"
+        "faults:\n  - {at: 1s, do: {slow_follower: {broker: all, duration: 1s}}}\n"
         "  - {at: 2s, do: {broker_resume: {broker: 0}}}\n",
         encoding="utf-8",
     )
