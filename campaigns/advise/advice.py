@@ -9,9 +9,10 @@ from harrow.campaigns.advise.axes import AXES
 from harrow.campaigns.advise.axis import Axis, Level, Line
 from harrow.campaigns.advise.counter_example import Shrinking, ShrunkRun, write_shrunk
 from harrow.campaigns.advise.harm import Harm, Needs
+from harrow.campaigns.advise.later_release import LaterRelease, later_release
 from harrow.campaigns.advise.lattice import Lattice, Point, lattice_of
 from harrow.campaigns.advise.search import CounterExample, LatticeSearch
-from harrow.campaigns.advise.trial import PointCosts
+from harrow.campaigns.advise.trial import PointCosts, PointTally
 from harrow.campaigns.assess.fault_model import FaultModel
 from harrow.campaigns.language.library_index import resolve
 from harrow.campaigns.language.loader import load_campaign
@@ -82,11 +83,26 @@ class Cheaper:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ReleaseTrial:
+    """What the user's settings did on a later release.
+
+    ``refuted_by`` is None if they survived. Then ``command`` shows that: it repeats on that release
+    the run that refutes them on the user's.
+    """
+
+    kafka: str
+    evidence: tuple[ModelEvidence, ...]
+    refuted_by: RefutingRun | None
+    command: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Advice:
     """The answer for a cluster. Without ``advised`` settings nothing survives.
 
     ``yours`` are the user's settings, and ``strongest`` the safest that were tried, if nothing
-    survives. ``changeable`` are the only settings that may change, empty if all may.
+    survives. ``changeable`` are the only settings that may change, empty if all may. If the user's
+    settings do not survive, ``on_release`` says whether they would on a later release.
     """
 
     cluster: str
@@ -99,6 +115,7 @@ class Advice:
     advised: Settings | None
     cheaper: tuple[Cheaper, ...]
     strongest: Settings | None
+    on_release: ReleaseTrial | None
     axes: tuple[tuple[str, tuple[str, ...]], ...]
     runs: int
 
@@ -124,6 +141,7 @@ class Advice:
                 for each in self.cheaper
             ],
             "strongest": None if self.strongest is None else _settings(self.strongest),
+            "later_release": None if self.on_release is None else _release(self.on_release),
         }
 
 
@@ -149,8 +167,7 @@ def advise(
     lattice = lattice_of(axes, plans, needs.kinds())
     paths = [resolve(model.argument)[0] for model in models]
 
-    def plan_at(number: int, point: Point) -> Plan | None:
-        options = lattice.options(point, plans[number])
+    def plan_with(number: int, options: Sequence[str]) -> Plan | None:
         if not options:
             return plans[number]
         try:
@@ -158,17 +175,35 @@ def advise(
         except CampaignError:
             return None
 
+    def plan_at(number: int, point: Point) -> Plan | None:
+        return plan_with(number, lattice.options(point, plans[number]))
+
+    screening = range(min(runs, SCREENING_RUNS))
+
     search = LatticeSearch(
         lattice,
         len(models),
         plan_at,
         needs,
         seeds=range(runs),
-        screening=range(min(runs, SCREENING_RUNS)),
+        screening=screening,
         workers=workers,
         on_run=on_run,
     )
     chosen = search.run()
+    counter = search.refuted.get(lattice.own)
+    on_release = None
+    if counter is not None and search.permitted_by(lattice.own) is None:
+        on_release = later_release(
+            plans[0].kafka,
+            lambda number, kafka: plan_with(number, [f"kafka={kafka}"]),
+            len(models),
+            counter,
+            needs,
+            screening,
+            workers,
+            lambda runs: on_run(search.runs + runs),
+        )
     shrink = (
         None
         if shrinking is None
@@ -176,7 +211,9 @@ def advise(
             write_shrunk, shrinking=shrinking, workers=workers, on_run=lambda runs: on_run(search.runs + runs)
         )
     )
-    return _Answer(cluster, models, plans, tuple(changeable), lattice, search, shrink).advice(chosen)
+    return _Answer(cluster, models, plans, tuple(changeable), lattice, search, shrink).advice(
+        chosen, on_release
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +229,7 @@ class _Answer:
     shrink: Callable[[Plan, int, str, str], ShrunkRun | None] | None
     refuting: dict[Point, RefutingRun] = field(default_factory=dict)
 
-    def advice(self, chosen: Point | None) -> Advice:
+    def advice(self, chosen: Point | None, on_release: LaterRelease | None) -> Advice:
         cheaper: tuple[Cheaper, ...] = ()
         strongest = None
         self.search.measure(self.lattice.own)
@@ -218,6 +255,7 @@ class _Answer:
             advised=None if chosen is None else self._settings(chosen),
             cheaper=cheaper,
             strongest=strongest,
+            on_release=None if on_release is None else self._release_trial(on_release),
             axes=tuple(
                 (axis.name, tuple(level.text() for level in levels))
                 for axis, levels in zip(self.lattice.axes, self.lattice.levels, strict=True)
@@ -225,8 +263,21 @@ class _Answer:
             runs=self.search.runs,
         )
 
+    def _release_trial(self, tried: LaterRelease) -> ReleaseTrial:
+        release = (f"kafka={tried.kafka}",)
+        refuting = None
+        if tried.refuted_by is not None:
+            command = self._command(tried.refuted_by, release)
+            refuting = self._run_of(tried.refuted_by, command)
+        return ReleaseTrial(
+            kafka=tried.kafka,
+            evidence=self._evidence(tried.search.tally(())),
+            refuted_by=refuting,
+            command=self._command(self.search.refuted[self.lattice.own], release),
+        )
+
     def _settings(self, point: Point, *, compared: bool = True) -> Settings:
-        plan, tally = self.plans[0], self.search.tally(point)
+        plan = self.plans[0]
         counter = self.search.refuted.get(point)
         chosen = self.lattice.chosen(point)
         return Settings(
@@ -236,15 +287,7 @@ class _Answer:
             ),
             options=self.lattice.options(point, plan),
             costs=self.search.costs(point) if compared else None,
-            evidence=tuple(
-                ModelEvidence(
-                    title=model.title,
-                    tried=tally.tried(number),
-                    counted=tally.counted(number),
-                    why_not=tally.why_not(number),
-                )
-                for number, model in enumerate(self.models)
-            ),
+            evidence=self._evidence(self.search.tally(point)),
             refuted_by=None if counter is None else self._refuting_run(point, counter),
             permitted_by=self.search.permitted_by(point),
         )
@@ -254,23 +297,52 @@ class _Answer:
         plans = (self.search.plan(number, point) for number in range(len(self.models)))
         return axis.own_level([plan for plan in plans if plan is not None])
 
+    def _evidence(self, tally: PointTally) -> tuple[ModelEvidence, ...]:
+        return tuple(
+            ModelEvidence(
+                title=model.title,
+                tried=tally.tried(number),
+                counted=tally.counted(number),
+                why_not=tally.why_not(number),
+            )
+            for number, model in enumerate(self.models)
+        )
+
     def _refuting_run(self, point: Point, counter: CounterExample) -> RefutingRun:
         if point not in self.refuting:
-            model, harm = self.models[counter.model], counter.harm
-            options = (
-                *model.overrides,
-                *self.lattice.options(point, self.plans[counter.model]),
-                *self.search.needs.expectations(harm),
-            )
-            command = reproduce_command(model.argument, counter.seed, None, options)
+            command = self._command(counter, self.lattice.options(point, self.plans[counter.model]))
             plan = self.search.plan(counter.model, point)
             shrunk = None
-            if self.shrink is not None and plan is not None and harm.rule:
-                shrunk = self.shrink(plan, counter.seed, harm.rule, command)
-            self.refuting[point] = RefutingRun(
-                title=model.title, seed=counter.seed, harm=harm, command=command, shrunk=shrunk
-            )
+            if self.shrink is not None and plan is not None and counter.harm.rule:
+                shrunk = self.shrink(plan, counter.seed, counter.harm.rule, command)
+            self.refuting[point] = self._run_of(counter, command, shrunk)
         return self.refuting[point]
+
+    def _command(self, counter: CounterExample, options: Sequence[str]) -> str:
+        """Return the command that repeats a run with other settings, and shows its kind of harm."""
+        model = self.models[counter.model]
+        shown = self.search.needs.expectations(counter.harm)
+        return reproduce_command(model.argument, counter.seed, None, (*model.overrides, *options, *shown))
+
+    def _run_of(self, counter: CounterExample, command: str, shrunk: ShrunkRun | None = None) -> RefutingRun:
+        title = self.models[counter.model].title
+        return RefutingRun(title=title, seed=counter.seed, harm=counter.harm, command=command, shrunk=shrunk)
+
+
+def _release(tried: ReleaseTrial) -> dict[str, Any]:
+    return {
+        "kafka": tried.kafka,
+        "survives": tried.refuted_by is None,
+        "trials": _trials(tried.evidence),
+        "reproduce": (tried.refuted_by or tried).command,
+    }
+
+
+def _trials(evidence: Sequence[ModelEvidence]) -> list[dict[str, Any]]:
+    return [
+        {"survive": each.title, "runs": each.tried, "counted": each.counted, "bound": each.bound}
+        for each in evidence
+    ]
 
 
 def _settings(settings: Settings) -> dict[str, Any]:
@@ -283,10 +355,7 @@ def _settings(settings: Settings) -> dict[str, Any]:
         ],
         "costs": None if settings.costs is None else _costs(settings.costs),
         "permitted_by": settings.permitted_by,
-        "trials": [
-            {"survive": each.title, "runs": each.tried, "counted": each.counted, "bound": each.bound}
-            for each in settings.evidence
-        ],
+        "trials": _trials(settings.evidence),
         "refuted_by": None
         if refuted is None
         else {

@@ -56,7 +56,7 @@ class LatticeSearch:
     """A search for the cheapest of the points that survive. ``runs`` counts the trials so far.
 
     Each point is tried with *screening* seeds of each of *models* fault models, the chosen one with
-    *seeds*.
+    *seeds*. *travelling* are runs with which each point is tried first.
     """
 
     def __init__(
@@ -70,6 +70,7 @@ class LatticeSearch:
         screening: range,
         workers: Workers,
         run_one: RunOne[PointTrial] = run_trial,
+        travelling: Sequence[_Key] = (),
         on_run: Callable[[int], None] = lambda _runs: None,
     ) -> None:
         self.lattice = lattice
@@ -89,7 +90,7 @@ class LatticeSearch:
         self._plans: dict[tuple[int, Point], Plan | None] = {}
         self._points = lattice.points()
         self._ruled_out: list[tuple[Point, str]] = []
-        self._travelling: list[_Key] = []
+        self._travelling = list(travelling)
 
     def run(self) -> Point | None:
         """Return the cheapest point that survives, None if none does."""
@@ -173,7 +174,8 @@ class LatticeSearch:
         """Return whether the point makes sense, and Kafka accepts its settings with every model."""
         return self.lattice.makes_sense(point) and all(self.plan(n, point) is not None for n in self._models)
 
-    def _is_candidate(self, point: Point) -> bool:
+    def is_candidate(self, point: Point) -> bool:
+        """Return whether the point is possible, and no setting of it permits harm in any case."""
         return self.is_possible(point) and self.permitted_by(point) is None
 
     def _next_open(self, survivors: Sequence[Point]) -> Point | None:
@@ -184,7 +186,7 @@ class LatticeSearch:
                 and point not in self.undecided
                 and not any(self.lattice.is_dearer(point, other) for other in survivors)
                 and not any(self.lattice.is_ruled_out(point, *bad) for bad in self._ruled_out)
-                and self._is_candidate(point)
+                and self.is_candidate(point)
             ):
                 return point
         return None
@@ -201,7 +203,7 @@ class LatticeSearch:
     def _with_smaller_change(self, point: Point) -> Point:
         """Return a point that changes less, if one survives and costs no more."""
         for other in self.lattice.nearer(point):
-            if self._is_candidate(other) and self._survives(other, self.screening):
+            if self.is_candidate(other) and self._survives(other, self.screening):
                 mine, theirs = self.costs(point).in_order(), self.costs(other).in_order()
                 if not any(_is_more(their, my) for my, their in zip(mine, theirs, strict=True)):
                     return self._with_smaller_change(other)

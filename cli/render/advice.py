@@ -5,7 +5,7 @@ from typing import Final
 
 from rich.console import Console, RenderableType
 
-from harrow.campaigns.advise.advice import Advice, Cheaper, ModelEvidence, RefutingRun, Settings
+from harrow.campaigns.advise.advice import Advice, Cheaper, ModelEvidence, RefutingRun, ReleaseTrial, Settings
 from harrow.campaigns.language.literals import duration_text
 from harrow.campaigns.language.spelling import counted, listed, printable
 from harrow.campaigns.language.units import rough_duration_text
@@ -30,6 +30,8 @@ def show_advice(console: Console, advice: Advice) -> None:
             show(console, Text(), Text("With one setting changed", _BOLD))
             for each in advice.cheaper:
                 show(console, *_cheaper(console, each))
+    if advice.on_release is not None:
+        show(console, Text(), *_release(console, advice.on_release))
     show(console, Text(), Text(f"{grouped(advice.runs)} runs; tried: {_tried(advice)}", DIM))
 
 
@@ -52,14 +54,14 @@ def _yours(console: Console, advice: Advice) -> Iterator[RenderableType]:
         yield from _refutation(yours.refuted_by)
     elif yours.permitted_by is not None:
         yield _unpromised(console, "Your settings", yours.permitted_by)
-        yield from _evidence(yours, "not refuted")
+        yield from _evidence(yours.evidence)
     elif not _is_decided(yours):
         yield _headline(console, INCONCLUSIVE, "Your settings were not decided")
         yield from _undecided(yours)
     else:
         yield _headline(console, HELD, "Your settings survive")
         if yours != advice.advised:
-            yield from _evidence(yours, "not refuted")
+            yield from _evidence(yours.evidence)
 
 
 def _advised(console: Console, advice: Advice, advised: Settings) -> Iterator[RenderableType]:
@@ -73,7 +75,7 @@ def _advised(console: Console, advice: Advice, advised: Settings) -> Iterator[Re
                 yield indented(Text(f"+ {printable(line.text)}", "green"), 4)
     else:
         yield _headline(console, HELD, "No settings that cost less survive: keep yours")
-    yield from _evidence(advised, "not refuted")
+    yield from _evidence(advised.evidence)
     yield indented(_costs(advice.yours, advised), 2)
 
 
@@ -104,13 +106,23 @@ def _cheaper(console: Console, each: Cheaper) -> Iterator[RenderableType]:
         yield from _refutation(settings.refuted_by)
     elif settings.permitted_by is not None:
         yield _unpromised(console, name, settings.permitted_by)
-        yield from _evidence(settings, "not refuted")
+        yield from _evidence(settings.evidence)
     elif not _is_decided(settings):
         yield _headline(console, INCONCLUSIVE, f"{name} was not decided")
         yield from _undecided(settings)
     else:
         yield _headline(console, HELD, f"{name} survives as well, and measured costs are no lower")
-        yield from _evidence(settings, "not refuted")
+        yield from _evidence(settings.evidence)
+
+
+def _release(console: Console, tried: ReleaseTrial) -> Iterator[RenderableType]:
+    if tried.refuted_by is not None:
+        yield _headline(console, VIOLATED, f"Your settings do not survive on Kafka {tried.kafka} either")
+        yield from _refutation(tried.refuted_by)
+    else:
+        yield _headline(console, HELD, f"Your settings survive on Kafka {tried.kafka}")
+        yield from _evidence(tried.evidence)
+        yield unbroken(Text(f"    {printable(tried.command)}", DIM))
 
 
 def _nothing_survives(console: Console, advice: Advice) -> Iterator[RenderableType]:
@@ -153,12 +165,14 @@ def _refutation(refuted: RefutingRun) -> Iterator[RenderableType]:
         yield unbroken(Text(f"    {printable(shrunk.command)}", DIM))
 
 
-def _evidence(settings: Settings, outcome: str) -> Iterator[RenderableType]:
-    for each in settings.evidence:
+def _evidence(evidence: Sequence[ModelEvidence]) -> Iterator[RenderableType]:
+    for each in evidence:
         if each.counted:
             runs = f"{grouped(each.counted)} {'run' if each.counted == 1 else 'runs'}"
             bound = f"below {percent(each.bound)} of runs, with 95% confidence"
-            yield indented(Text(f"{printable(each.title)}: {outcome} in {runs}: {bound}{_left_out(each)}"), 2)
+            yield indented(
+                Text(f"{printable(each.title)}: not refuted in {runs}: {bound}{_left_out(each)}"), 2
+            )
 
 
 def _left_out(each: ModelEvidence) -> str:

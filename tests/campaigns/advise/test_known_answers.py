@@ -53,6 +53,24 @@ def test_the_advice_is_the_same_for_every_number_of_processes(tmp_path: Path) ->
         assert advice_of(case, tmp_path, workers=workers) == advice_of(case, tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("name", "survives_on"),
+    [
+        # The first release of the model whose new clusters have eligible leader replicas (KIP-966)
+        ("the last replica standing loses power, 3.9", "4.3"),
+        ("power of all, 3.9", None),
+    ],
+)
+def test_settings_that_do_not_survive_are_tried_on_later_releases(
+    name: str, survives_on: str | None, tmp_path: Path
+) -> None:
+    (case,) = (case for case in CASES if case.name == name)
+    tried = advice_of(case, tmp_path).on_release
+    assert tried is not None
+    assert survives_on == (tried.kafka if tried.refuted_by is None else None)
+    assert f"--set kafka={tried.kafka}" in tried.command
+
+
 def test_values_are_those_that_kafka_has_with_the_other_settings(tmp_path: Path) -> None:
     (case,) = (case for case in CASES if case.name == "one broker, acks=1, 3.9")
     advice = advice_of(case, tmp_path)
