@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any, Final
 
 from harrow.campaigns.language.loader import Campaign, load_text
-from harrow.campaigns.language.plan import Plan
 from harrow.campaigns.language.plan_reach import reach_of_all
 from harrow.campaigns.language.problem import CampaignError, Problem
 from harrow.campaigns.language.spelling import quoted
@@ -266,16 +265,16 @@ def _cells(
     return cells
 
 
-def load_cell_plans(
+def load_stored_cell(
     source: SweepSource, path: str, settings: Iterable[tuple[str, str]], variants: Collection[str] = ()
-) -> tuple[Plan, ...]:
-    """Return the plans of a stored campaign, the base first, with settings of the grid.
+) -> Campaign:
+    """Return a stored campaign with the options of its sweep and with settings of the grid.
 
     Raises:
         CampaignError: The settings do not fit.
 
     """
-    return _load_cell(source, path, settings, variants, is_stored=True).plans
+    return _load_cell(source, path, settings, variants, is_stored=True)
 
 
 def _load_cell(

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
-from harrow.campaigns.language.loader import load_text
 from harrow.campaigns.language.regular_file import regular_text
 from harrow.campaigns.record.campaign_copy import campaign_copy
 from harrow.campaigns.record.whole_file import whole_file
@@ -13,7 +12,7 @@ from harrow.campaigns.search.shrink import NothingToShrinkError, Shrinker
 from harrow.campaigns.search.shrunk_campaign import SHRUNK_BY, prevention_comments, shrunk_text
 from harrow.campaigns.search.signature import signatures
 from harrow.campaigns.sweep.cell import Cell
-from harrow.campaigns.sweep.definition import Definition, overrides_of
+from harrow.campaigns.sweep.definition import Definition, load_stored_cell, overrides_of
 from harrow.campaigns.sweep.row import ERROR, EXPECTATION
 from harrow.campaigns.sweep.sweep_folder import FAILURES
 from harrow.campaigns.sweep.sweep_report import Example, FailureGroup
@@ -88,7 +87,7 @@ def _original_text(definition: Definition, group: FailureGroup, workers: Workers
     example = group.earliest
     cell = _cell(definition, group.campaign, example)
     source = definition.source_of(group.campaign)
-    campaign = load_text(source.text, f"{source.campaign}.yaml", cluster_files=source.cluster_files)
+    campaign = load_stored_cell(source, f"{source.campaign}.yaml", cell.settings, (cell.variant,))
     notes: list[str] = []
     if group.rule not in _CANNOT_BE_SHRUNK:
         result = run_plan(cell.plan, example.seed)

@@ -27,7 +27,7 @@ from harrow.campaigns.record.json_text import json_document, json_line
 from harrow.campaigns.record.whole_file import whole_file, whole_path
 from harrow.campaigns.sweep.cell import cell_of
 from harrow.campaigns.sweep.chunk import uncovered_ranges
-from harrow.campaigns.sweep.definition import Definition, SkippedCells, SweepSource, load_cell_plans
+from harrow.campaigns.sweep.definition import Definition, SkippedCells, SweepSource, load_stored_cell
 from harrow.campaigns.sweep.row_table import FILE_SCHEMA, PARTITION, SCHEMA_VERSION
 from harrow.campaigns.sweep.sweep_state import PROBES, SEED_RANGES, probes_of, problem_of, seed_ranges_of
 from harrow.cluster_model.lazy_dataclass import dataclass
@@ -300,7 +300,7 @@ def read_definition(path: Path) -> Definition:
             raise SweepFolderError(f"{path / SWEEP}: has a cell of {entry['campaign']} but no such campaign")
         settings = tuple(entry["settings"].items())
         file = str(path / CAMPAIGNS / f"{source.campaign}.yaml")
-        plans = load_cell_plans(source, file, settings, (entry["variant"],))
+        plans = load_stored_cell(source, file, settings, (entry["variant"],)).plans
         matches = [cell for cell in (cell_of(plan, settings) for plan in plans) if cell.name == entry["cell"]]
         if not matches:
             raise SweepFolderError(f"{file}: no longer has a cell {quoted(entry['cell'])}")

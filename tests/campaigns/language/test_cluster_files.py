@@ -10,7 +10,7 @@ from harrow.campaigns.language.loader import Campaign, CampaignError, load_campa
 from harrow.campaigns.language.plan_file import campaign_text
 from harrow.campaigns.language.yaml_positions import MAX_BYTES
 from harrow.campaigns.record.campaign_copy import campaign_copy
-from harrow.campaigns.sweep.definition import Vary, define, load_cell_plans
+from harrow.campaigns.sweep.definition import Vary, define, load_stored_cell
 from harrow.cluster_model.release.switch import DEFAULT_RELEASE
 from harrow.cluster_model.topology import PARTITIONS_MAX
 
@@ -291,10 +291,10 @@ def test_a_sweep_keeps_the_cluster_files_of_its_campaign_and_its_grid(
     for cell in sweep.cells:
         # The files may have changed since.
         put(small, "brokers: [")
-        (plan,) = load_cell_plans(source, "elsewhere/x.yaml", cell.settings)
+        (plan,) = load_stored_cell(source, "elsewhere/x.yaml", cell.settings).plans
         assert plan.digest() == cell.digest
     with pytest.raises(CampaignError, match="is not stored with this campaign"):
-        load_cell_plans(source, "elsewhere/x.yaml", [("cluster", "/etc/hostname")])
+        load_stored_cell(source, "elsewhere/x.yaml", [("cluster", "/etc/hostname")])
     assert f"--set cluster={small}" in sweep.reproduce(sweep.cells[1], 0)
 
 
