@@ -37,7 +37,7 @@ CORE: Final = (
         "checks/history/*.py",
     ),
     *("checks/judge.py", "checks/replay/*.py", "checks/rules/*.py", "checks/service/*.py"),
-    *("checks/last_logs.py", "checks/transaction_fates.py"),
+    *("checks/last_logs.py", "checks/trace_index.py", "checks/transaction_fates.py"),
     "campaigns/run/injection/fault_injector.py",
     *(
         "campaigns/clients/model_clients.py",

@@ -45,16 +45,16 @@ class FinalLog:
 
     def values(self) -> list[str | None]:
         """Return the value at each offset from 0 on, None where the log has no readable record."""
-        if not self.batches:
-            return []
-        values: list[str | None] = [None] * self.first_offset
+        values: list[str | None] = []
+        damaged = self.damaged
         for batch in self.batches:
-            if batch.base_offset > len(values):
-                values += (None,) * (batch.base_offset - len(values))
-            if batch.base_offset in self.damaged:
-                values += (None,) * (batch.next_offset - batch.base_offset)
+            begin = batch.base_offset
+            if begin != len(values):
+                values += (None,) * (begin - len(values))
+            if begin in damaged:
+                values += (None,) * (batch.next_offset - begin)
             elif batch.keyed is not None and batch.is_compacted:
-                values += (None,) * (batch.next_offset - batch.base_offset)
+                values += (None,) * (batch.next_offset - begin)
                 for offset, value in batch.records():
                     values[offset] = value
             else:

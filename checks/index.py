@@ -4,13 +4,10 @@ The history and the trace are each read once, however many rules there are. Inde
 findings need, such as the replayed cluster, are built on first use.
 """
 
-from array import array
-from bisect import bisect_left, bisect_right
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cached_property, partial
-from itertools import chain, pairwise
-from operator import attrgetter, itemgetter
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from itertools import chain
+from operator import attrgetter
 from typing import Any, Final, TypeVar
 
 from harrow.checks.causes.resumed_epoch import Loss, resumed_epochs
@@ -27,15 +24,15 @@ from harrow.checks.promise import BY_FORGOTTEN_EPOCH, BY_RESUMED_EPOCH
 from harrow.checks.replay.cluster_state import ClusterState
 from harrow.checks.replay.log_ends import FOLLOWED, LogEnds
 from harrow.checks.replay.partition_state import LogEntry, PartitionState
+from harrow.checks.trace_index import TraceIndex
 from harrow.checks.transaction_fates import TransactionPart
 from harrow.cluster_model import events
 from harrow.cluster_model.coordinators.groups.group_records import offsets_in
 from harrow.cluster_model.events import Event
 from harrow.cluster_model.history import OK, POLL, columns_of
 from harrow.cluster_model.log.old_checkpoints import LEADER_EPOCH_CHECKPOINT
-from harrow.cluster_model.packed_log import block_of, blocks_of, rows_at
 from harrow.cluster_model.release.profiles import Behaviours
-from harrow.cluster_model.trace import TraceEvent, TraceLine, decode
+from harrow.cluster_model.trace import TraceLine, decode
 
 _REPLAYED_AT_ONCE: Final = 1_000_000
 """Traces of up to so many events are replayed for all partitions at once, which takes about 300
@@ -43,23 +40,6 @@ MiB."""
 _REPLAYS_MAX: Final = 5
 
 E = TypeVar("E", bound=Event)
-
-
-_Numbers = dict[str, "array[int]"]
-"""Ascending line numbers of the trace, grouped by a name."""
-
-
-def _numbers(trace: Sequence[TraceEvent]) -> tuple[_Numbers, "array[int]", "array[int]"]:
-    """Return the lines of each kind of event, and the first line and time of each block."""
-    numbers: defaultdict[str, array[int]] = defaultdict(partial(array, "I"))
-    begins, times_us = array("I", (1,)), array("q")
-    for rows in blocks_of(trace):
-        begin = begins[-1]
-        for number, name in enumerate(map(itemgetter(1), rows), begin):
-            numbers[name].append(number)
-        times_us.append(rows[0][0])
-        begins.append(begin + len(rows))
-    return dict(numbers), begins, times_us
 
 
 def _was_power_loss(event: events.BecameLeader | Loss) -> bool | None:
@@ -105,8 +85,13 @@ class Index:
         self._strikes: dict[tuple[int, int | str | None], int | None] = {}
         self._events: dict[tuple[tuple[type[Event], ...], str | None], Sequence[TraceLine[Any]]] = {}
         self._by_partition: dict[tuple[type[Event], ...], dict[str, list[TraceLine[Any]]]] = {}
-        self._numbers_by_partition: dict[type[Event], _Numbers] = {}
-        self._numbers, self._begins, self._times_us = _numbers(evidence.trace)
+        trace_index = TraceIndex(evidence.trace)
+        self.has = trace_index.has
+        self.raw_events = trace_index.raw_events
+        self.last_us = trace_index.last_us
+        self.during = trace_index.during
+        self.position_at = trace_index.position_at
+        self._blocks = trace_index.blocks
         history = self.history = HistoryIndex(evidence.operations)
         self.orders = VersionOrders(history)
         self.sessions = [
@@ -157,59 +142,6 @@ class Index:
                 by_partition.setdefault(name, []).append(line)
         return by_partition.get(partition, ())
 
-    def has(self, *kinds: type[Event]) -> bool:
-        """Return whether an event of one of these kinds happened, which is cheap to ask."""
-        return any(kind.name in self._numbers for kind in kinds)
-
-    def raw_events(self, *kinds: type[Event]) -> Iterator[tuple[int, TraceEvent]]:
-        """Yield the events of some kinds as the tuples that the trace stores, each with its line.
-
-        For kinds with very many events this is much cheaper than objects.
-        """
-        lines = [self._numbers[kind.name] for kind in kinds if kind.name in self._numbers]
-        return chain.from_iterable(self._merged(lines))
-
-    def _merged(self, lines: Sequence["array[int]"]) -> Iterator[Iterable[tuple[int, TraceEvent]]]:
-        """Yield the events at the lines of several kinds, block by block: there may be millions."""
-        for begin, end in pairwise(self._begins):
-            parts = [each[bisect_left(each, begin) : bisect_left(each, end)] for each in lines]
-            numbers = parts[0] if len(parts) == 1 else sorted(chain.from_iterable(parts))
-            if numbers:
-                first, rows = block_of(self.evidence.trace, begin - 1)
-                positions = [number - 1 - first for number in numbers]
-                yield zip(numbers, map(rows.__getitem__, positions), strict=True)
-
-    def last_us(self, *kinds: type[Event]) -> int | None:
-        """Return when the last event of some kinds happened, None if none did."""
-        lines = [self._numbers[kind.name][-1] for kind in kinds if kind.name in self._numbers]
-        at_us: int | None = self.evidence.trace[max(lines) - 1][0] if lines else None
-        return at_us
-
-    def during(self, start_us: int, end_us: int, kind: type[E], partition: str) -> Sequence[E]:
-        """Return the events of one kind and partition within a time span, including its ends.
-
-        This reads only these events, so it suits kinds with very many events.
-        """
-        by_partition = self._numbers_by_partition.get(kind)
-        if by_partition is None:
-            place = [*events.event_fields(kind.name)].index("partition") + 2
-            by_partition = self._numbers_by_partition[kind] = {}
-            for number, event in self.raw_events(kind):
-                by_partition.setdefault(event[place], array("I")).append(number)
-        numbers = by_partition.get(partition, array("I"))
-        # Times are indexed by block only.
-        first = max(0, bisect_left(self._times_us, start_us) - 1)
-        end = bisect_right(self._times_us, end_us)
-        within = numbers[bisect_left(numbers, self._begins[first]) : bisect_left(numbers, self._begins[end])]
-        lines = rows_at(self.evidence.trace, within, first=1)
-        return [kind(event[0], *event[2:]) for _, event in lines if start_us <= event[0] <= end_us]
-
-    def position_at(self, at_us: int) -> int:
-        """Return how many events precede an instant."""
-        block = max(0, bisect_left(self._times_us, at_us) - 1)
-        low, high = self._begins[block] - 1, self._begins[min(block + 1, len(self._times_us))] - 1
-        return bisect_left(self.evidence.trace, at_us, low, high, key=itemgetter(0))
-
     def partition(self, name: str) -> PartitionState:
         """Return the state of a partition, with every record that was ever in its logs.
 
@@ -224,7 +156,7 @@ class Index:
             alone = len(self.evidence.trace) > _REPLAYED_AT_ONCE and self._replays < _REPLAYS_MAX - 1
             self._replays = self._replays + 1 if alone else _REPLAYS_MAX
             cluster = ClusterState({})
-            for begin, rows in zip(self._begins, blocks_of(self.evidence.trace), strict=False):
+            for begin, rows in self._blocks():
                 for number, event in enumerate(rows, begin):
                     if not alone or cluster.concerns(event, name):
                         cluster.advance(event, number)

@@ -17,6 +17,23 @@ from harrow.checks.transaction_fates import (
 NO_LEADER: Final = -1
 
 
+def _values_of_replicas(replicas: Mapping[int, FinalLog]) -> dict[int, list[str | None]]:
+    values: dict[int, list[str | None]] = {}
+    previous: FinalLog | None = None
+    same: list[str | None] = []
+    for broker, log in replicas.items():
+        # Most replicas have the same batches as their leader.
+        if (
+            previous is None
+            or log.batches != previous.batches
+            or (log.damaged, log.begins_at) != (previous.damaged, previous.begins_at)
+        ):
+            same = log.values()
+        values[broker] = same
+        previous = log
+    return values
+
+
 class LastLogs:
     """The final logs of the last leaders of partitions.
 
@@ -28,8 +45,7 @@ class LastLogs:
         self._evidence = evidence
         self._leaders = leaders
         self.values: dict[str, dict[int, list[str | None]]] = {
-            partition: {broker: log.values() for broker, log in replicas.items()}
-            for partition, replicas in evidence.replicas.items()
+            partition: _values_of_replicas(replicas) for partition, replicas in evidence.replicas.items()
         }
         self.has_transactions = any(producer.transactional_id for producer in evidence.producers.values())
         self._fates: dict[str, Mapping[int, TransactionFate]] = {}

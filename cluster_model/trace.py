@@ -107,7 +107,9 @@ class Trace:
         now_us = self._clock.now_us
         self._newest.append((now_us, subscribed.name) + fields)  # noqa: RUF005 - unpacking makes a list first
         if subscribed.handlers:
-            _notify(subscribed.handlers, now_us, fields)
+            arguments = (now_us,) + fields  # noqa: RUF005 - see above
+            for handler in subscribed.handlers:
+                handler(*arguments)
 
     def publish(self, kind: Callable[[int, *Ts], Event], /, *fields: *Ts) -> None:
         """Call the subscribers of an event of the current time. Add nothing to the trace."""
@@ -117,7 +119,8 @@ class Trace:
         """Publish an event of the fields in a tuple (see `record`)."""
         subscribed = self._kinds.get(kind)
         if subscribed is not None:
-            _notify(subscribed.handlers, self._clock.now_us, fields)
+            for handler in subscribed.handlers:
+                handler(self._clock.now_us, *fields)
 
     def subscribe(
         self, kind: Callable[Concatenate[int, P], E], handler: Callable[Concatenate[int, P], None]
@@ -140,12 +143,6 @@ class Trace:
     def digest(self) -> str:
         """Return the digest of the whole trace: 16 hex digits of its SHA-256."""
         return self.events.digest()
-
-
-def _notify(handlers: list[Callable[..., None]], now_us: int, fields: tuple[Any, ...]) -> None:
-    arguments = (now_us,) + fields  # noqa: RUF005 - unpacking makes a list first
-    for handler in handlers:
-        handler(*arguments)
 
 
 def as_mapping(event: TraceEvent) -> dict[str, Any]:

@@ -72,8 +72,9 @@ class _Counter:
         """Count the probes that events reach."""
         kinds = self._kinds
         for row in rows:
-            kind = kinds.get(row[1])
-            if kind is None:
+            try:
+                kind = kinds[row[1]]
+            except KeyError:
                 kind = kinds[row[1]] = _EventKind(row[1])
             kind.count += 1
             if kind.is_relevant:

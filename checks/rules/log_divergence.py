@@ -35,7 +35,9 @@ def find(index: Index) -> Iterator[Finding]:
     for partition, logs in index.evidence.replicas.items():
         # A replica outside the ISR has not healed yet, which makes the run inconclusive.
         replicas = {broker: log for broker, log in logs.items() if log.in_sync}
-        if len(replicas) < 2 or not any(log.batches for log in replicas.values()):
+        # Replicas share the batches that a follower copied from its leader.
+        stored = [log.batches for log in replicas.values()]
+        if all(batches == stored[0] for batches in stored):
             continue
         end = min(min(log.hw, log.leo) for log in replicas.values())
         start = max(log.log_start for log in replicas.values())

@@ -1,7 +1,8 @@
 """nonmonotonic-send: a log has a producer's records in a different order than they were sent."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import pairwise
+from itertools import islice, pairwise
+from operator import itemgetter, lt
 from typing import Any, Final
 
 from harrow.checks import prevention
@@ -60,6 +61,9 @@ def _steps_back(index: Index, session: SessionSends, first: Mapping[Value, int])
         if records.outcomes[row] == ACKED and (value := records.values[row]) in first
         if value not in sent_again
     ]
+    offsets = list(map(itemgetter(0), standing))
+    if all(map(lt, offsets, islice(offsets, 1, None))):
+        return
     for (earlier, one), (later, other) in pairwise(standing):
         if later <= earlier:
             yield _finding(index, (earlier, sends[one]), (later, sends[other]))

@@ -14,6 +14,9 @@ from harrow.checks.promise import HIGH_WATERMARK, READ_ABOVE_HW
 from harrow.checks.rule import Rule
 from harrow.cluster_model import events
 
+_RAISED: Final = events.HighWatermarkSet.name
+_SERVED: Final = events.RecordsServed.name
+
 
 @link("read", events.ClientPolled, events.RecordsServed, needs_nothing_because=FORBIDDEN)
 def read(
@@ -46,9 +49,9 @@ def find(index: Index) -> Iterator[Finding]:
         events.HighWatermarkSet, events.LogOpened, events.LogTruncated, events.RecordsServed
     ):
         name, replica = event[1], event[2:4]
-        if name == events.HighWatermarkSet.name:
+        if name == _RAISED:
             high_watermarks[replica] = event[4]
-        elif name == events.RecordsServed.name:
+        elif name == _SERVED:
             hw = high_watermarks.get(replica, 0)
             if event[6] > hw:
                 yield _finding(index, number, events.RecordsServed(event[0], *event[2:]), hw)

@@ -67,8 +67,7 @@ class SeededStream(Stream):
             return _product(halves.pop(), halves.pop(), bound)
         low: i64 = halves.pop()
         high: i64 = halves.pop()
-        factor: i64 = bound
-        return (high * factor + (low * factor >> _HALF)) >> _HALF
+        return (high * bound + (low * bound >> _HALF)) >> _HALF
 
 
 def _product(low: Any, high: Any, bound: int) -> int:

@@ -1,6 +1,8 @@
 """Makes the model of a cluster a target, on which plans can run."""
 
+from bisect import bisect_right
 from collections.abc import Collection
+from operator import attrgetter
 
 from harrow.campaigns.clients.clients import CORE_READER, MODEL, READER, Clients
 from harrow.campaigns.language.plan import Plan
@@ -128,7 +130,9 @@ class ModelTarget:
                 hw=0 if live is None else live.hw,
                 flushed=file.flushed_offset,
                 epochs=tuple(self.cluster.disks[broker].epoch_checkpoint(partition)),
-                batches=tuple(batch for batch in file.batches if batch.next_offset > begin),
+                batches=tuple(
+                    file.batches[bisect_right(file.batches, begin, key=attrgetter("next_offset")) :]
+                ),
                 damaged=frozenset(file.damaged),
                 begins_at=begin,
                 in_sync=state is not None and broker in state.isr,

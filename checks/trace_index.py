@@ -1,0 +1,105 @@
+"""Finds events of a trace by kind, partition and time, without searching the whole trace."""
+
+from array import array
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, pairwise
+from operator import itemgetter
+from typing import Any, TypeVar
+
+from harrow.cluster_model import events
+from harrow.cluster_model.events import Event
+from harrow.cluster_model.packed_log import block_of, blocks_of, rows_at
+from harrow.cluster_model.trace import TraceEvent
+
+E = TypeVar("E", bound=Event)
+
+_Lines = dict[str, "array[int]"]
+"""Ascending line numbers of the trace, grouped by a name."""
+
+
+class TraceIndex:
+    """The lines of each kind of event in a trace.
+
+    A trace may have millions of events, so only their line numbers are stored, and times are
+    indexed by block only.
+    """
+
+    def __init__(self, trace: Sequence[TraceEvent]) -> None:
+        self._trace = trace
+        self._lines: _Lines = {}
+        self._lines_by_partition: dict[str, _Lines] = {}
+        # The first line of each block and of a block after the last; the first time of each block.
+        self._begins, self._times_us = array("I", (1,)), array("q")
+        for rows in blocks_of(trace):
+            self._add(rows)
+
+    def _add(self, rows: Sequence[TraceEvent]) -> None:
+        lines, begin = self._lines, self._begins[-1]
+        for number, row in enumerate(rows, begin):
+            try:
+                lines[row[1]].append(number)
+            except KeyError:
+                lines[row[1]] = array("I", (number,))
+        self._times_us.append(rows[0][0])
+        self._begins.append(begin + len(rows))
+
+    def has(self, *kinds: type[Event]) -> bool:
+        """Return whether an event of one of these kinds happened, which is cheap to ask."""
+        return any(kind.name in self._lines for kind in kinds)
+
+    def raw_events(self, *kinds: type[Event]) -> Iterator[tuple[int, TraceEvent]]:
+        """Yield the events of some kinds as the tuples that the trace stores, each with its line.
+
+        For kinds with very many events this is much cheaper than objects.
+        """
+        lines = [self._lines[kind.name] for kind in kinds if kind.name in self._lines]
+        return chain.from_iterable(self._merged(lines) if lines else ())
+
+    def _merged(self, lines: Sequence["array[int]"]) -> Iterator[Iterable[tuple[int, TraceEvent]]]:
+        """Yield the events at the lines of several kinds, block by block: there may be millions."""
+        for begin, end in pairwise(self._begins):
+            parts = [each[bisect_left(each, begin) : bisect_left(each, end)] for each in lines]
+            numbers = parts[0] if len(parts) == 1 else sorted(chain.from_iterable(parts))
+            if numbers:
+                position, rows = block_of(self._trace, begin - 1)
+                first = position + 1
+                yield [(number, rows[number - first]) for number in numbers]
+
+    def last_us(self, *kinds: type[Event]) -> int | None:
+        """Return when the last event of some kinds happened, None if none did."""
+        lines = [self._lines[kind.name][-1] for kind in kinds if kind.name in self._lines]
+        at_us: int | None = self._trace[max(lines) - 1][0] if lines else None
+        return at_us
+
+    def during(self, start_us: int, end_us: int, kind: type[E], partition: str) -> Sequence[E]:
+        """Return the events of one kind and partition within a time span, including its ends.
+
+        This reads only these events, so it suits kinds with very many events.
+        """
+        by_partition = self._lines_by_partition.get(kind.name)
+        if by_partition is None:
+            place = [*events.event_fields(kind.name)].index("partition") + 2
+            by_partition = self._lines_by_partition[kind.name] = {}
+            for number, event in self.raw_events(kind):
+                by_partition.setdefault(event[place], array("I")).append(number)
+        numbers = by_partition.get(partition, array("I"))
+        first = max(0, bisect_left(self._times_us, start_us) - 1)
+        end = bisect_right(self._times_us, end_us)
+        within = numbers[bisect_left(numbers, self._begins[first]) : bisect_left(numbers, self._begins[end])]
+        make: Any = kind
+        return [
+            make(event[0], *event[2:])
+            for _, event in rows_at(self._trace, within, first=1)
+            if start_us <= event[0] <= end_us
+        ]
+
+    def position_at(self, at_us: int) -> int:
+        """Return how many events precede an instant."""
+        block = max(0, bisect_left(self._times_us, at_us) - 1)
+        low, high = self._begins[block] - 1, self._begins[min(block + 1, len(self._times_us))] - 1
+        return bisect_left(self._trace, at_us, low, high, key=itemgetter(0))
+
+    def blocks(self) -> Iterator[tuple[int, Sequence[TraceEvent]]]:
+        """Yield the blocks of the trace, each after the line of its first event."""
+        return zip(self._begins, blocks_of(self._trace), strict=False)
