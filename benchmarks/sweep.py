@@ -1,7 +1,8 @@
 """What a sweep costs: one process, a pool of them, and Spark, over the same runs.
 
-``python -m benchmarks.sweep [RUNS] [--rounds N]`` measures throughput without the start of workers,
-and checks that all engines write the same rows. ``python -m benchmarks.sweep --rows 10000 100000``
+``python -m benchmarks.sweep [RUNS] [--rounds N] [--campaign NAME]`` measures throughput without the
+start of workers, and checks that all engines write the same rows. The campaign is one of the
+library, and otherwise a small one. ``python -m benchmarks.sweep --rows 10000 100000``
 measures the driver: the rows that it receives and writes a second, and its memory, with runs that
 cost next to nothing.
 """
@@ -9,16 +10,20 @@ cost next to nothing.
 import argparse
 import hashlib
 import multiprocessing
+import os
 import resource
 import shutil
 import subprocess
 import sys
 import tempfile
 import time
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import duckdb
 
+from harrow.campaigns.language.library_index import resolve
 from harrow.campaigns.language.loader import load_text
 from harrow.campaigns.run.runner import run_plan
 from harrow.campaigns.run.workers.available_workers import available_workers
@@ -42,29 +47,55 @@ faults:
   - rate: 30/m
     do: {broker_crash: {broker: leader of t-0, restart_after: 500ms}}
 """
-SCALE_RUNS = 2_000
-"""How many runs each process does to measure how much more all cores do than one core."""
-
 TINY = "name: tiny\ncluster: {brokers: 1, topics: [{name: t}]}\n"
 
 
 def definition(text: str, runs: int) -> Definition:
-    """Return the sweep of one campaign."""
-    return define([(load_text(text, "benchmark.yaml"), "benchmark.yaml")], range(runs))
+    """Return the sweep of the first plan of a campaign."""
+    campaign = load_text(text, "benchmark.yaml")
+    return define([(replace(campaign, plans=campaign.plans[:1]), "benchmark.yaml")], range(runs))
 
 
-def measured(sweep_definition: Definition, engine: Engine, path: Path) -> float:
-    """Run a sweep, and return its runs a second."""
+@dataclass(frozen=True)
+class Rate:
+    """How fast a sweep was: runs a second, and runs for each second of processor time.
+
+    The processor time is that of this process and of all its descendants. Other work on the
+    machine hardly changes it.
+    """
+
+    runs_per_s: float
+    runs_per_cpu_s: float
+
+
+def cpu_s() -> float:
+    """Return the processor time of this process and of all its descendants (Linux)."""
+    ticks: dict[int, float] = {}
+    parents: dict[int, int] = {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):  # the process has ended
+            fields = stat.read_text().rpartition(")")[2].split()
+            parents[int(stat.parent.name)] = int(fields[1])
+            # The time of children counts if they have ended and have been waited for.
+            ticks[int(stat.parent.name)] = sum(map(int, fields[11:15]))
+    family = {os.getpid()}
+    while more := {pid for pid, parent in parents.items() if parent in family} - family:
+        family |= more
+    return sum(ticks[pid] for pid in family) / os.sysconf("SC_CLK_TCK")
+
+
+def measured(sweep_definition: Definition, engine: Engine, path: Path) -> Rate:
+    """Run a sweep, and return how fast it was."""
     folder = SweepFolder(path, sweep_definition)
     folder.begin()
     # Workers start with their first task. Run such tasks before the measurement.
     warm_up = Task(cell=0, seeds=range(1))
     engine.run(Chunk(tasks=(warm_up,) * 2 * engine.workers, campaign=sweep_definition.cells[0].campaign))
-    start_s = time.perf_counter()
+    start_s, start_cpu_s = time.perf_counter(), cpu_s()
     progress = Sweep(sweep_definition, folder, engine).run()
-    elapsed_s = time.perf_counter() - start_s
+    elapsed_s, used_s = time.perf_counter() - start_s, cpu_s() - start_cpu_s
     assert progress.is_complete(), progress
-    return sweep_definition.runs() / elapsed_s
+    return Rate(sweep_definition.runs() / elapsed_s, sweep_definition.runs() / used_s)
 
 
 def rows_digest(path: Path) -> str:
@@ -75,12 +106,12 @@ def rows_digest(path: Path) -> str:
     return hashlib.sha256(repr(found).encode()).hexdigest()[:16]
 
 
-def throughput(runs: int, rounds: int) -> None:
+def throughput(text: str, runs: int, rounds: int) -> None:
     """Print the runs a second of each engine in each round, and the ratios of the best rounds.
 
-    Other work on the machine can only slow an engine down, so the best round says most about it.
+    Other work on the machine can only slow an engine down, so the best round tells the most.
     """
-    sweep_definition = definition(SMALL, runs)
+    sweep_definition = definition(text, runs)
     digests: set[str] = set()
     scales: list[float] = []
     with tempfile.TemporaryDirectory() as folder:
@@ -89,9 +120,9 @@ def throughput(runs: int, rounds: int) -> None:
             "processes": ProcessEngine(sweep_definition.cells),
             "Spark": SparkEngine(start_session(log=Path(folder) / "spark.log"), sweep_definition.cells),
         }
-        rates: dict[str, list[float]] = {name: [] for name in engines}
+        rates: dict[str, list[Rate]] = {name: [] for name in engines}
         for number in range(rounds):
-            scales.append(scale(sweep_definition))
+            scales.append(scale(sweep_definition, runs // available_workers()))
             print(
                 f"round {number}: {sweep_definition.runs()} runs; the cores are worth {scales[-1]:.2f} of one alone"
             )
@@ -99,34 +130,42 @@ def throughput(runs: int, rounds: int) -> None:
                 path = Path(folder) / f"{number}-{name.replace(' ', '-')}"
                 rates[name].append(measured(sweep_definition, engine, path))
                 digests.add(rows_digest(path))
-                print(f"  {name:<10} {engine.workers} workers  {rates[name][-1]:8.1f} runs/s", flush=True)
+                rate = rates[name][-1]
+                print(
+                    f"  {name:<10} {engine.workers} workers  {rate.runs_per_s:8.1f} runs/s"
+                    f"  {rate.runs_per_cpu_s:8.1f} runs per CPU second",
+                    flush=True,
+                )
         for engine in engines.values():
             engine.close()
-    best = {name: max(found) for name, found in rates.items()}
-    print(f"Spark / processes {best['Spark'] / best['processes']:.2f}")
+    best = {name: max(rate.runs_per_s for rate in found) for name, found in rates.items()}
+    per_cpu = {name: max(rate.runs_per_cpu_s for rate in found) for name, found in rates.items()}
+    print(
+        f"Spark / processes {best['Spark'] / best['processes']:.2f}, by CPU {per_cpu['Spark'] / per_cpu['processes']:.2f}"
+    )
     print(f"Spark / 1 process {best['Spark'] / best['1 process']:.2f}, of {max(scales):.2f} that there are")
     print(f"rows are {'the same' if len(digests) == 1 else 'DIFFERENT'}")
 
 
-def scale(sweep_definition: Definition) -> float:
+def scale(sweep_definition: Definition, runs: int) -> float:
     """Return how many times as many runs all cores do together as one core does alone.
 
-    Each core runs a process of its own, and the processes share nothing.
+    Each core does *runs* runs in a process of its own, and the processes share nothing.
     """
     context = multiprocessing.get_context("spawn")
     with context.Pool(available_workers()) as pool:
-        together = sum(pool.map(_alone, [sweep_definition] * available_workers(), chunksize=1))
+        together = sum(pool.starmap(_alone, [(sweep_definition, runs)] * available_workers(), chunksize=1))
     with context.Pool(1) as pool:
-        return together / pool.apply(_alone, (sweep_definition,))
+        return together / pool.apply(_alone, (sweep_definition, runs))
 
 
-def _alone(sweep_definition: Definition) -> float:
+def _alone(sweep_definition: Definition, runs: int) -> float:
     """Return the runs a second of this process."""
     plan = sweep_definition.cells[0].plan
     start_s = time.perf_counter()
-    for seed in range(SCALE_RUNS):
+    for seed in range(runs):
         run_plan(plan, seed)
-    return SCALE_RUNS / (time.perf_counter() - start_s)
+    return runs / (time.perf_counter() - start_s)
 
 
 def driver(runs: int) -> None:
@@ -135,7 +174,7 @@ def driver(runs: int) -> None:
     path = Path(tempfile.mkdtemp())
     try:
         engine = ProcessEngine(sweep_definition.cells)
-        rate = measured(sweep_definition, engine, path / "sweep")
+        rate = measured(sweep_definition, engine, path / "sweep").runs_per_s
         engine.close()
         peak_mib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
         start_s = time.perf_counter()
@@ -156,6 +195,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("runs", nargs="?", type=int, default=2_000)
     parser.add_argument("--rounds", type=int, default=1)
+    parser.add_argument("--campaign")
     parser.add_argument("--rows", nargs="+", type=int, default=[])
     parser.add_argument("--driver", type=int, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
@@ -163,7 +203,8 @@ def main() -> None:
         driver(arguments.driver)
         return
     if not arguments.rows:
-        throughput(arguments.runs, arguments.rounds)
+        text = resolve(arguments.campaign)[0].read_text(encoding="utf-8") if arguments.campaign else SMALL
+        throughput(text, arguments.runs, arguments.rounds)
     for rows in arguments.rows:  # a process each: memory only grows
         subprocess.run([sys.executable, "-m", "benchmarks.sweep", "--driver", str(rows)], check=True)  # noqa: S603 - this very file
 
