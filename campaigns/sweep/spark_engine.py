@@ -6,6 +6,7 @@ travels as one zip, with the library of the compiled core beside it. Spark retur
 each partition, however often it retried the partition.
 """
 
+import gc
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, suppress
@@ -95,6 +96,9 @@ def _on_executor(
 
     def run_numbers(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         cells, tasks = pickle.loads(shipped)  # noqa: S301 - the driver's own plans
+        if not gc.get_freeze_count():
+            # PySpark collects garbage after each task. For modules that takes as long as a run.
+            gc.freeze()
         for batch in batches:
             for number in batch.column(0).to_pylist()[: len(tasks)]:
                 yield as_batch(run_task(cells, tasks[number]))

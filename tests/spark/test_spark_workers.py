@@ -1,0 +1,30 @@
+"""What a Python worker of Spark does besides running seeds."""
+
+import gc
+from collections.abc import Iterator
+
+import pyarrow as pa
+import pytest
+
+from harrow.campaigns.language.loader import load_text
+from harrow.campaigns.sweep.chunk import Task
+from harrow.campaigns.sweep.definition import define
+from harrow.campaigns.sweep.spark_engine import _on_executor
+
+TINY = "name: tiny\ncluster: {brokers: 1, topics: [{name: t}]}\n"
+
+
+@pytest.fixture(autouse=True)
+def _unfreeze_afterwards() -> Iterator[None]:
+    gc.unfreeze()
+    yield
+    gc.unfreeze()
+
+
+def test_a_worker_keeps_its_modules_from_the_garbage_collector() -> None:
+    cells = define([(load_text(TINY, "tiny.yaml"), "tiny.yaml")], range(2)).cells
+    run_numbers = _on_executor(cells, [Task(cell=0, seeds=range(2))])
+    (rows,) = run_numbers([pa.RecordBatch.from_pydict({"id": [0]})])
+    assert rows.num_rows == 2
+    # PySpark collects garbage after each task, and cannot be told not to.
+    assert len(gc.get_objects()) < gc.get_freeze_count()
