@@ -11,8 +11,10 @@ from harrow.cluster_model import settings as catalogue
 from harrow.cluster_model.release.profiles import RELEASES, Behaviours
 from harrow.cluster_model.release.switch import DEFAULT_RELEASE
 from harrow.cluster_model.settings import (
+    AUTO_COMMIT,
     BROKER,
     CONSUMER,
+    GROUP_ID,
     IDEMPOTENCE,
     MIN_ISR,
     PRODUCER,
@@ -75,7 +77,8 @@ class EffectiveSettings:
         self, scope: str, section: Part, implied: Mapping[str, Value] = MappingProxyType({})
     ) -> SourcedSettings:
         """Return the settings of a client. *implied* has settings that follow from other keys."""
-        settings = {**self._shared_with(scope), **self._read(section, (scope,))}
+        own = self._read(section, (scope,))
+        settings = {**self._shared_with(scope), **own}
         settings |= {
             name: SourcedValue(value, section) for name, value in implied.items() if name not in settings
         }
@@ -83,7 +86,12 @@ class EffectiveSettings:
             self._check(settings)
         elif scope == CONSUMER and self._checks_release:
             for conflict in catalogue.consumer_conflicts(self.release, plain(settings)):
-                self._draft.problem(settings[conflict.setting].part, conflict.needed)
+                if conflict.setting == AUTO_COMMIT and AUTO_COMMIT not in own:
+                    # What all clients share is meant for the members of groups.
+                    shared = settings.pop(AUTO_COMMIT)
+                    self._draft.note(shared.part, f"{AUTO_COMMIT} holds only for consumers with a {GROUP_ID}")
+                else:
+                    self._draft.problem(settings[conflict.setting].part, conflict.needed)
         return settings
 
     def _shared_with(self, scope: str) -> dict[str, SourcedValue]:

@@ -4,6 +4,7 @@ import pytest
 
 from harrow.campaigns.language.library_index import library_names, resolve
 from harrow.campaigns.language.loader import load_campaign
+from harrow.campaigns.language.plan_file import campaign_text
 from harrow.campaigns.language.problem import UnsuitedError
 from harrow.cluster_model.topology import node_id, quorum_counterpart
 from tests.campaigns.language.campaign_texts import load
@@ -34,6 +35,20 @@ def test_keys_about_zookeeper_are_ignored_in_kraft() -> None:
         (4, f"cluster.zookeeper is ignored: {why}"),
         (6, "there is no ZooKeeper: zookeeper-2 stands for controller-3001 of the quorum"),
     ]
+
+
+def test_automatic_commits_that_all_share_hold_only_for_members_of_groups() -> None:
+    text = """
+kafka: "3.9"
+settings: {enable.auto.commit: true}
+workload: {duration: 5s, consumers: [{name: plain}, {name: member, settings: {group.id: g}}]}
+"""
+    assert notes(text) == [(3, "enable.auto.commit holds only for consumers with a group.id")]
+    (plan,) = load(text).plans
+    settings = {consumer.name: consumer.settings for consumer in plan.consumers}
+    assert settings == {"plain": {}, "member": {"enable.auto.commit": True, "group.id": "g"}}
+    (again,) = load(campaign_text(plan)).plans
+    assert again.digest() == plan.digest()
 
 
 def test_a_setting_of_a_removed_control_plane_is_ignored() -> None:
