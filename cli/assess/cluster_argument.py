@@ -1,4 +1,4 @@
-"""Finds the cluster file for the arguments of a command, and imports one if there is none."""
+"""Finds the cluster file and the fault models that the arguments of a command mean."""
 
 import hashlib
 import re
@@ -7,9 +7,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
+import typer
+
+from harrow.campaigns.assess.fault_model import FaultModel
 from harrow.campaigns.assess.few_topics import few_topics
 from harrow.campaigns.language.loader import check_cluster_file
-from harrow.campaigns.language.spelling import CLUSTER_OPTION
+from harrow.campaigns.language.spelling import CLUSTER_OPTION, quoted, suggestion
 from harrow.campaigns.record.whole_file import whole_file
 from harrow.campaigns.sources.cluster_import import import_cluster
 from harrow.campaigns.sources.description import Fate
@@ -61,3 +64,17 @@ def overrides_of(request: CommandRequest, cluster: Path, overrides: Sequence[str
         return options
     note(request, str(few))
     return (*options, few.option)
+
+
+def fault_model_named(name: str, models: Sequence[FaultModel], option: str) -> FaultModel:
+    """Return the fault model that a value of an option means: its title, name or file.
+
+    Raises:
+        typer.BadParameter: There is none.
+
+    """
+    for model in models:
+        if name in (model.title, model.name, model.argument):
+            return model
+    hint = suggestion(name, [each for model in models for each in (model.title, model.name)])
+    raise typer.BadParameter(f"no fault model is called {quoted(name)}{hint}", param_hint=option)

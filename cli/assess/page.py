@@ -47,11 +47,15 @@ def _row(tally: ModelTally) -> list[Markup]:
     cells = [row_head(verdict(tally.status, tally.model.title))]
     for fate in FATES:
         status, records = tally.status_of(fate), str(tally.records_max(fate))
-        shown = element("span", "0", class_="faint") if status == HELD else verdict(status, records)
+        shown = _zero() if status == HELD else verdict(status, records)
         cells.append(cell(shown, kind="number"))
-    for text in (rough_duration_text(tally.outage_p50_us), rough_duration_text(tally.outage_max_us)):
-        cells.append(cell(text, kind="number"))
+    for outage_us in (tally.outage_p50_us, tally.outage_max_us):
+        cells.append(cell(rough_duration_text(outage_us) if outage_us else _zero(), kind="number"))
     return [*cells, cell(str(len(tally.conclusive)), kind="number")]
+
+
+def _zero() -> Markup:
+    return element("span", "0", class_="faint")
 
 
 def _damage(assessment: Assessment) -> Iterator[Markup]:

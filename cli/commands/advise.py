@@ -16,7 +16,7 @@ from harrow.campaigns.language.literals import LiteralError, bound_of, duration
 from harrow.campaigns.language.spelling import listed, quoted, suggestion
 from harrow.checks.rule import DOUBLED
 from harrow.cli import exit_code
-from harrow.cli.assess.cluster_argument import cluster_file, overrides_of
+from harrow.cli.assess.cluster_argument import cluster_file, fault_model_named, overrides_of
 from harrow.cli.console import message_console
 from harrow.cli.interrupts import Interrupts
 from harrow.cli.progress import ProgressLine
@@ -132,12 +132,7 @@ def _models(request: AdviseRequest, cluster: Path) -> Sequence[FaultModel]:
     models = fault_models(files, overrides_of(request, cluster, request.overrides or ()))
     wanted = [model for model in models if Path(model.argument) in files]
     for name in request.survive or ():
-        found = next((model for model in models if name in (model.title, model.name, model.argument)), None)
-        if found is None:
-            names = [name for model in models for name in (model.title, model.name)]
-            raise typer.BadParameter(
-                f"no fault model is called {quoted(name)}{suggestion(name, names)}", param_hint="--survive"
-            )
+        found = fault_model_named(name, models, "--survive")
         if found not in wanted:
             wanted.append(found)
     if not wanted:

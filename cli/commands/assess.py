@@ -13,10 +13,9 @@ from harrow.campaigns.assess.fault_model import FaultModel, fault_models
 from harrow.campaigns.assess.tally import ModelTally
 from harrow.campaigns.assess.trials import FaultTrial, trials
 from harrow.campaigns.language.literals import LiteralError
-from harrow.campaigns.language.spelling import quoted, suggestion
 from harrow.checks.finding import INCONCLUSIVE, VIOLATED
 from harrow.cli import exit_code
-from harrow.cli.assess.cluster_argument import cluster_file, overrides_of
+from harrow.cli.assess.cluster_argument import cluster_file, fault_model_named, overrides_of
 from harrow.cli.assess.screen import show_assessment, show_exceeded
 from harrow.cli.console import message_console, say
 from harrow.cli.interrupts import Interrupts
@@ -39,7 +38,7 @@ def session(request: AssessRequest) -> int:
     if request.shown is not None:
         other = request.output_format if request.output_format != "table" else None
         refuse({"--format": other, "--junit": request.junit}, "has no meaning with --show")
-        models = (_named(models, request.shown),)
+        models = (fault_model_named(request.shown, models, "--show"),)
     with (
         Interrupts() as interrupts,
         data(request) as console,
@@ -67,15 +66,6 @@ def _limits(texts: Sequence[str]) -> tuple[Limit, ...]:
         return tuple(map(parse_limit, texts))
     except LiteralError as error:
         raise typer.BadParameter(str(error), param_hint="--expect") from None
-
-
-def _named(models: Sequence[FaultModel], wanted: str) -> FaultModel:
-    """Return the fault model with a name or a title."""
-    for model in models:
-        if wanted in (model.name, model.title, model.argument):
-            return model
-    hint = suggestion(wanted, [model.name for model in models])
-    raise typer.BadParameter(f"no fault model is called {quoted(wanted)}{hint}", param_hint="--show")
 
 
 def _planned(request: AssessRequest, models: Sequence[FaultModel]) -> int:
