@@ -6,11 +6,16 @@ from benchmarks.costs import CASES, MeasuredCase, MeasuredLatency, cost_table, f
 
 
 def test_the_model_predicts_a_flush_per_replica_from_one_measured_flush() -> None:
+    times = {"flush_us": 5_000, "latency_us": 500, "client_us": 200}
     free, flushed = (
-        predict(MeasuredCase(name="x", beside="x", flush=flush), "4.3.1", flush_us=5_000, latency_us=500)
-        for flush in (0, 1)
+        predict(MeasuredCase(name="x", beside="x", flush=flush), "4.3.1", **times) for flush in (0, 1)
     )
     assert 9_000 < flushed.p50 - free.p50 < 12_000
+
+
+def test_the_time_of_the_client_is_added_to_what_the_model_predicts() -> None:
+    case = MeasuredCase(name="acks=0", beside="acks=0", acks="0")
+    assert predict(case, "4.3.1", flush_us=400, latency_us=500, client_us=200) == MeasuredLatency(200, 200)
 
 
 def test_a_ratio_is_close_within_a_factor_of_two() -> None:
