@@ -17,6 +17,7 @@ from harrow.campaigns.language.problem import Problem
 from harrow.campaigns.language.spelling import listed
 from harrow.campaigns.sources.description import Fate, ImportedLine, SourceLine
 from harrow.cluster_model.settings import (
+    ASSIGNMENT_STRATEGY,
     BROKER,
     CONSUMER,
     INT_MAX,
@@ -39,6 +40,16 @@ _RETENTION: Final = "log.retention.ms"
 _TIME_UNITS: Final = ("ms", "seconds")
 _SINGLE_CLIENT_SETTINGS: Final = ("transactional.id", "group.id", "group.instance.id", "client.rack")
 """Settings that tell one client from another."""
+_ASSIGNORS: Final = {
+    f"org.apache.kafka.clients.consumer.{name}Assignor": word
+    for name, word in (
+        ("Range", "range"),
+        ("RoundRobin", "roundrobin"),
+        ("Sticky", "sticky"),
+        ("CooperativeSticky", "cooperative-sticky"),
+    )
+}
+"""Kafka's classes of assignors, and the names by which each of them calls itself."""
 _WORST_FIRST: Final = (Fate.LACKING, Fate.TAKEN, Fate.UNAFFECTED, Fate.UNKNOWN)
 """Which fate counts if a line holds for several brokers, and they differ."""
 
@@ -169,6 +180,8 @@ def _value(setting: Setting, entry: SourceLine) -> Value:
         return whole_number(setting.minimum, INT_MAX)(text)
     if setting.kind in _TIME_UNITS:
         return whole_number(setting.minimum, setting.maximum)(text)
+    if entry.name == ASSIGNMENT_STRATEGY:
+        text = ",".join(_ASSIGNORS.get(name, name) for name in map(str.strip, text.split(",")))
     return setting_value(setting, text)
 
 

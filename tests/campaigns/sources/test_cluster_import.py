@@ -85,6 +85,22 @@ def test_several_files_are_a_broker_each_with_what_differs() -> None:
     assert {line.fate for line in imported.lines} == {Fate.TAKEN}
 
 
+@pytest.mark.parametrize(
+    ("classes", "words"),
+    [
+        (("CooperativeSticky",), "cooperative-sticky"),
+        (("RoundRobin",), "roundrobin"),
+        (("Range", "CooperativeSticky"), "range,cooperative-sticky"),
+    ],
+)
+def test_assignors_are_imported_by_the_names_of_their_classes(classes: tuple[str, ...], words: str) -> None:
+    value = ", ".join(f"org.apache.kafka.clients.consumer.{name}Assignor" for name in classes)
+    consumer = f"group.id=g\npartition.assignment.strategy={value}\n"
+    imported = import_texts([("server.properties", SERVER), ("consumer.properties", consumer)])
+    assert f"partition.assignment.strategy: {words}" in imported.text
+    assert fates(imported)[2, "partition.assignment.strategy"] == Fate.TAKEN
+
+
 def test_the_settings_of_clients_are_taken_over_unless_they_would_reach_others() -> None:
     producer = (
         "bootstrap.servers=b:9092\nacks=all\nlinger.ms=20\nrequest.timeout.ms=1000\ntransactional.id=t\n"
