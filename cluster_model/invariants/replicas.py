@@ -1,6 +1,6 @@
 """Checks the invariants that compare several replicas or several controllers."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from harrow.cluster_model.events import ControllerElected
@@ -10,6 +10,7 @@ from harrow.cluster_model.invariants.watched_replica import (
     Leader,
     WatchedPartition,
     WatchedReplica,
+    are_equal,
     first_difference,
 )
 from harrow.cluster_model.lazy_dataclass import dataclass
@@ -57,14 +58,14 @@ class IsrHoldsCommitted:
         # The current leader need not have records that a deposed leader still commits.
         if leader.leader_epoch >= partition.leader_epoch:
             committed = self._committed[partition.name]
-            committed.file = file
+            _follow(committed, replica)
             committed.end = max(committed.end, high_watermark)
 
     def _isr_changed(self, partition: WatchedPartition, joined: list[WatchedReplica]) -> None:
         committed = self._committed.get(partition.name)
         if committed is not None:
             for member in joined:
-                missing = _first_missing(member.file, committed.file, partition.deleted_below, committed.end)
+                missing = _first_lost(member, committed)
                 if missing is not None:
                     self._report(member, missing, committed.end)
 
@@ -73,21 +74,25 @@ class IsrHoldsCommitted:
         if leader.leader_epoch < partition.leader_epoch:
             return
         committed = self._committed.setdefault(partition.name, _Committed(replica.file))
-        missing = _first_missing(replica.file, committed.file, partition.deleted_below, committed.end)
+        missing = _first_lost(replica, committed)
         if missing is not None:
             self._report(replica, missing, committed.end)
             committed.end = missing
-        committed.file = replica.file
+        _follow(committed, replica)
 
     def _log_may_be_shorter(self, replica: WatchedReplica) -> None:
         partition = replica.partition
         committed = self._committed.get(partition.name)
+        if committed is None:
+            return
+        is_reference = replica.file is committed.file
+        _compare_again(partition.replicas.values() if is_reference else (replica,), _stored_end(replica.file))
         leo = replica.file.log_end_offset
-        if committed is None or leo >= committed.end:
+        if leo >= committed.end:
             return
         if replica.broker in partition.isr:
             self._report(replica, leo, committed.end)
-        if replica.file is committed.file:
+        if is_reference:
             committed.end = leo  # Later appends put other records at these offsets.
 
     def _report(self, member: WatchedReplica, missing: int, committed: int) -> None:
@@ -95,6 +100,37 @@ class IsrHoldsCommitted:
             f"it is in the ISR and lacks offset {missing}, although everything below {committed} is committed"
         )
         self._report_breach(catalogue.ISR_HOLDS_COMMITTED, member, missing, details)
+
+
+def _stored_end(file: LogFile) -> int:
+    """Return the end of the last batch. A log that was truncated within a batch ends later."""
+    return file.batches[-1].next_offset if file.batches else 0
+
+
+def _compare_again(replicas: Iterable[WatchedReplica], end: int) -> None:
+    """Compare the records of *replicas* at or above *end* again."""
+    for replica in replicas:
+        replica.compared_end = min(replica.compared_end, end)
+
+
+def _follow(committed: _Committed, leader: WatchedReplica) -> None:
+    """Let the log of *leader* be the one with the committed records."""
+    if committed.file is not leader.file:
+        _compare_again(leader.partition.replicas.values(), leader.compared_end)
+        committed.file = leader.file
+
+
+def _first_lost(member: WatchedReplica, committed: _Committed) -> int | None:
+    """Return the first committed offset that a replica lacks.
+
+    Batches that were compared before are not compared again. Otherwise each election would compare
+    a long log from its beginning.
+    """
+    deleted_below = member.partition.deleted_below
+    if are_equal(committed.file, member.file, max(member.compared_end, deleted_below), committed.end):
+        member.compared_end = committed.end
+        return None
+    return _first_missing(member.file, committed.file, deleted_below, committed.end)
 
 
 def _first_missing(file: LogFile, committed: LogFile, start: int, end: int) -> int | None:

@@ -41,6 +41,8 @@ class WatchedReplica:
     hw: int = 0
     checked_entries: list[tuple[int, int]] = field(default_factory=list)
     last_batches: dict[int, int] = field(default_factory=dict)
+    compared_end: int = 0
+    """The offset below which the log is known to equal the log with the committed records."""
     unrecorded_end: int = -1
     """The end of a log that was truncated to an offset above its last batch; otherwise -1.
 
@@ -82,6 +84,20 @@ class WatchedPartition:
             disk = self.disks[broker]
             replica = self.replicas[broker] = WatchedReplica(self, broker, disk, disk.log_file(self.name))
         return replica
+
+
+def are_equal(one: LogFile, other: LogFile, start: int, end: int) -> bool:
+    """Return whether two logs have the same batches from *start* to below *end*, and reach *end*.
+
+    The result may be False for equal logs that are compacted or begin after *start*.
+    """
+    if one.compacts or max(one.segments[0].base_offset, other.segments[0].base_offset) > start:
+        return False
+    if min(one.log_end_offset, other.log_end_offset) < end:
+        return False
+    ours, theirs = one.base_offsets, other.base_offsets
+    batches = one.batches[_place(ours, start) : _place(ours, end)]
+    return batches == other.batches[_place(theirs, start) : _place(theirs, end)]
 
 
 def first_difference(one: LogFile, other: LogFile, start: int, end: int) -> int | None:

@@ -1,5 +1,7 @@
 """The invariants between replicas or controllers: each reports its breaches, and nothing else."""
 
+from random import Random
+
 import pytest
 
 from harrow.cluster_model.events import ControllerElected, LogStartRaised
@@ -126,6 +128,58 @@ class TestIsrHoldsCommitted:
         past.isr = (0, 1)
         watched.change_isr(past)
         assert watched.broken == []
+
+    def test_a_replica_is_compared_again_with_a_leader_that_has_replaced_its_records(
+        self, watched: WatchedCluster
+    ) -> None:
+        leader = watched.lead(0, 1, (0, 1))
+        watched.append(0, "a", epoch=1)
+        watched.fetch(0, 1, 2)
+        watched.set_hw(1, 0)
+        for leader.isr in ((0, 1, 2), (0, 1)):
+            watched.change_isr(leader)
+        watched.truncate(0, 0)
+        watched.truncate(1, 0)
+        watched.append(0, "b", epoch=1)
+        watched.fetch(0, 1)
+        watched.set_hw(1, 0)
+        leader.isr = (0, 1, 2)
+        watched.change_isr(leader)
+        assert watched.broken[-1] == ("isr-holds-committed", 2, PARTITION, 1, 0)
+
+    @pytest.mark.parametrize("seed", range(120))
+    def test_the_same_breaches_are_reported_if_every_log_is_compared_from_its_beginning(
+        self, seed: int
+    ) -> None:
+        watched, forgetful = WatchedCluster(["isr-holds-committed"]), WatchedCluster(["isr-holds-committed"])
+        for step in range(1, 120):
+            for cluster in (watched, forgetful):
+                take_random_step(cluster, step, Random(f"{seed} {step}"))
+            for replica in forgetful.monitor._partitions[PARTITION].replicas.values():
+                replica.compared_end = 0
+            assert watched.broken == forgetful.broken
+
+
+def take_random_step(watched: WatchedCluster, step: int, random: Random) -> None:
+    """Let something happen to some replica that may or may not keep it in step with the others."""
+    broker, other = random.sample(range(3), 2)
+    log, isr = watched.logs[broker], tuple(sorted({broker, other}))
+    match random.choice(("append", "append", "fetch", "fetch", "commit", "lead", "join", "truncate", "lose")):
+        case "append":
+            watched.append(broker, *"ab"[: random.randint(1, 2)], epoch=step)
+        case "fetch":
+            watched.fetch(broker, other)
+        case "commit":
+            watched.set_hw(log.log_end_offset, broker)
+        case "lead":
+            watched.lead(broker, step, isr)
+        case "join":
+            watched.change_isr(Leader(PARTITION, broker, step, random.choice(((broker,), isr, (0, 1, 2)))))
+        case "truncate":
+            watched.truncate(broker, random.randint(max(log.log_end_offset - 3, 0), log.log_end_offset))
+        case "lose":
+            watched.disks[broker].log_file(PARTITION).flushed_offset = log.log_end_offset // 2
+            watched.restart(broker, power_loss=True)
 
 
 class TestOneControllerPerEpoch:

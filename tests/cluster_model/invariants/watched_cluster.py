@@ -52,7 +52,7 @@ class WatchedCluster:
         self.trace = trace
         self.emit = trace.emit
         trace.subscribe(InvariantBroken, self.note)
-        InvariantMonitor(tuple(names), trace, self.disks, self)
+        self.monitor = InvariantMonitor(tuple(names), trace, self.disks, self)
         for broker in self.disks:
             self.open(broker)
         self.lead(0, 0, (0, 1, 2))
