@@ -350,10 +350,10 @@ class ReplicaFetcher:
         if state is None or state.needs_truncation:
             return None
         requested = self._session.requested.get(name)
-        if requested is None or requested[0] != state.fetch_offset:
+        if requested is None or requested.offset != state.fetch_offset:
             return None
         # The same leader may lead again in a later epoch (KAFKA-18991).
-        is_outdated = requested[1] != state.leader_epoch
+        is_outdated = requested.leader_epoch != state.leader_epoch
         return None if is_outdated and self._switches.stale_fetch_response_ignored else state
 
     def _process_written(self, response: protocol.FetchResponse) -> None:
@@ -385,11 +385,16 @@ class ReplicaFetcher:
     def _apply(self, name: str, fetched: protocol.FetchedPartition) -> FetchState | None:
         """Apply the answer for a partition; return its state if its end for readers has moved."""
         state, requested = self._states.get(name), self._session.requested.get(name)
-        if state is None or requested is None or state.needs_truncation or requested[0] != state.fetch_offset:
+        if (
+            state is None
+            or requested is None
+            or state.needs_truncation
+            or requested.offset != state.fetch_offset
+        ):
             return None
-        if requested[1] != state.leader_epoch:
+        if requested.leader_epoch != state.leader_epoch:
             if fetched.error == errors.NONE:
-                self._report_outdated(state, requested[1])
+                self._report_outdated(state, requested.leader_epoch)
             if self._switches.stale_fetch_response_ignored:
                 return None
         if fetched.diverging is not None:
@@ -471,7 +476,7 @@ class ReplicaFetcher:
     def _handle_error(self, state: FetchState, error: str) -> None:
         if (
             error == errors.FENCED_LEADER_EPOCH
-            and self._session.requested[state.partition.name][1] == state.leader_epoch
+            and self._session.requested[state.partition.name].leader_epoch == state.leader_epoch
         ):
             # The LeaderAndIsr of the new epoch will start the fetch again.
             self._drop(state.partition.name)

@@ -269,8 +269,8 @@ class Consumer:
             self._handle_lost_fetch(session)
         elif session.handle_response(response):
             for partition, fetched in response.partitions.items():
-                fetch_position = session.requested.get(partition)
-                if fetch_position is None or self.position.get(partition) != fetch_position[0]:
+                requested = session.requested.get(partition)
+                if requested is None or self.position.get(partition) != requested.offset:
                     continue
                 if fetched.error != errors.NONE:
                     self._handle_fetch_error(broker, partition, fetched)

@@ -9,44 +9,62 @@ partition changes nothing. The differences that matter are in
 """
 
 from collections.abc import Callable
+from typing import final
 
 from harrow.cluster_model import errors, protocol
+
+
+@final
+class PartitionData:
+    """What a fetch states about a partition (``FetchRequest.PartitionData``)."""
+
+    __slots__ = ("last_epoch", "leader_epoch", "log_start", "offset")
+
+    def __init__(self, offset: int, leader_epoch: int, last_epoch: int, log_start: int) -> None:
+        self.offset = offset
+        self.leader_epoch = leader_epoch
+        self.last_epoch = last_epoch
+        self.log_start = log_start
+
+    def differs_from(self, other: "PartitionData") -> bool:
+        """Return whether the broker must learn about this after *other*."""
+        return (
+            self.offset != other.offset
+            or self.leader_epoch != other.leader_epoch
+            or self.last_epoch != other.last_epoch
+            or self.log_start != other.log_start
+        )
 
 
 class FetchSessionHandler:
     """The partitions to fetch from one broker, and the partitions in the session with that broker.
 
-    ``requested`` has the offset and leader epoch of each partition that the last request fetched:
-    the partitions that the request named, and those that the session already had. Only the next
-    request changes ``requested``.
+    ``requested`` has the data of each partition that the last request fetched: the partitions that
+    the request named, and those that the session already had. Only the next request changes
+    ``requested``.
     """
 
     __slots__ = (
         "_changed_partitions",
-        "_last_epochs",
-        "_log_starts",
-        "_partitions_to_name",
-        "_positions",
+        "_partitions",
+        "_removed_partitions",
         "_session_epoch",
         "_session_id",
         "requested",
     )
 
     def __init__(self) -> None:
-        self._positions: dict[str, tuple[int, int]] = {}
+        self._partitions: dict[str, PartitionData] = {}
+        # Since the last request. A removed partition may have been added again.
         self._changed_partitions: dict[str, None] = {}
-        # Changed partitions that the next request names even if their offset and leader epoch are
-        # the same.
-        self._partitions_to_name: dict[str, None] = {}
-        self._last_epochs: dict[str, int] = {}
-        self._log_starts: dict[str, int] = {}
+        self._removed_partitions: dict[str, None] = {}
         self._session_id = protocol.NO_SESSION
         self._session_epoch = protocol.INITIAL_SESSION_EPOCH
-        self.requested: dict[str, tuple[int, int]] = {}
+        self.requested: dict[str, PartitionData] = {}
 
     def has_partitions(self) -> bool:
         """Return whether there are partitions to fetch."""
-        return bool(self._positions)
+        return bool(self._partitions)
 
     def set_position(
         self,
@@ -60,22 +78,16 @@ class FetchSessionHandler:
 
         The replica's record before *offset* has the leader epoch *last_epoch* (KIP-595).
         """
-        self._positions[partition] = (offset, leader_epoch)
+        self._partitions[partition] = PartitionData(offset, leader_epoch, last_epoch, log_start)
         self._changed_partitions[partition] = None
-        if last_epoch != self._last_epochs.get(partition, protocol.NO_EPOCH):
-            self._last_epochs[partition] = last_epoch
-            self._partitions_to_name[partition] = None
-        if log_start != self._log_starts.get(partition, 0):
-            self._log_starts[partition] = log_start
-            self._partitions_to_name[partition] = None
 
     def remove(self, partition: str) -> None:
         """Stop fetching a partition.
 
         If the partition is added again, the next request names it, even at the same offset.
         """
-        if self._positions.pop(partition, None) is not None:
-            self._changed_partitions[partition] = self._partitions_to_name[partition] = None
+        if self._partitions.pop(partition, None) is not None:
+            self._changed_partitions[partition] = self._removed_partitions[partition] = None
 
     def request(
         self,
@@ -85,23 +97,31 @@ class FetchSessionHandler:
         isolation_level: int = protocol.READ_UNCOMMITTED,
     ) -> protocol.FetchRequest:
         """Return the next request."""
+        partitions: dict[str, tuple[int, int]] = {}
         forgotten: list[str] = []
+        last_epochs: dict[str, int] = {}
+        log_starts: dict[str, int] = {}
         if self._session_epoch == protocol.INITIAL_SESSION_EPOCH:
-            partitions = self._positions.copy()
-            self.requested = self._positions.copy()
-        else:
-            partitions = {}
-            for name in self._changed_partitions:
-                position = self._positions.get(name)
-                if position is None:
-                    if self.requested.pop(name, None) is not None:
-                        forgotten.append(name)
-                elif name in self._partitions_to_name or self.requested.get(name) != position:
-                    self.requested[name] = partitions[name] = position
+            self.requested = {}
+            self._changed_partitions = dict.fromkeys(self._partitions)
+        requested = self.requested
+        for name in self._changed_partitions:
+            data = self._partitions.get(name)
+            previous = requested.get(name)
+            if data is None:
+                if previous is not None:
+                    del requested[name]
+                    forgotten.append(name)
+            elif previous is None or previous.differs_from(data) or name in self._removed_partitions:
+                requested[name] = data
+                partitions[name] = (data.offset, data.leader_epoch)
+                if data.last_epoch != protocol.NO_EPOCH:
+                    last_epochs[name] = data.last_epoch
+                if data.log_start:
+                    log_starts[name] = data.log_start
         self._changed_partitions.clear()
-        self._partitions_to_name.clear()
-        epochs, starts = self._last_epochs, self._log_starts
-        last_epochs = {name: epochs[name] for name in partitions if name in epochs} if epochs else {}
+        if self._removed_partitions:
+            self._removed_partitions.clear()
         return protocol.FetchRequest(
             replica_id,
             max_wait_us,
@@ -112,7 +132,7 @@ class FetchSessionHandler:
             self._session_epoch,
             tuple(forgotten),
             last_epochs,
-            log_starts={name: starts[name] for name in partitions if name in starts} if starts else {},
+            log_starts=log_starts,
         )
 
     def has_changed(self) -> bool:

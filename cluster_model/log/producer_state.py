@@ -4,7 +4,6 @@ Modelled on ``ProducerStateManager.scala`` and ``ProducerAppendInfo``.
 """
 
 from bisect import bisect_left
-from collections import deque
 from collections.abc import Sequence
 from operator import attrgetter
 from typing import Final, NamedTuple
@@ -41,25 +40,34 @@ class AbortedTransaction(NamedTuple):
 class ProducerStateEntry:
     """The epoch and the last batches of a producer.
 
-    ``batches`` has (first sequence number, last sequence number, base offset).
+    ``batches`` has (first sequence number, last sequence number, base offset), of the last
+    ``batches_retained`` batches.
     ``coordinator_epoch`` comes from the last marker: a coordinator with an older epoch can no
     longer end transactions of this producer.
     """
 
-    __slots__ = ("batches", "coordinator_epoch", "last_sequence", "producer_epoch")
+    __slots__ = ("batches", "batches_retained", "coordinator_epoch", "last_sequence", "producer_epoch")
 
     def __init__(self, producer_epoch: int, batches_retained: int) -> None:
         self.producer_epoch = producer_epoch
-        self.batches: deque[tuple[int, int, int]] = deque(maxlen=batches_retained)
+        self.batches_retained = batches_retained
+        self.batches: list[tuple[int, int, int]] = []
         self.last_sequence = NO_SEQUENCE
         self.coordinator_epoch = NO_COORDINATOR_EPOCH
 
     def copy(self) -> "ProducerStateEntry":
-        copy = ProducerStateEntry(self.producer_epoch, self.batches.maxlen or 0)
-        copy.batches.extend(self.batches)
+        copy = ProducerStateEntry(self.producer_epoch, self.batches_retained)
+        copy.batches = self.batches.copy()
         copy.last_sequence = self.last_sequence
         copy.coordinator_epoch = self.coordinator_epoch
         return copy
+
+    def add(self, batch: RecordBatch) -> None:
+        """Remember a batch (``ProducerStateEntry.addBatch``)."""
+        if len(self.batches) == self.batches_retained:
+            self.batches.pop(0)
+        self.batches.append((batch.base_sequence, batch.last_sequence, batch.base_offset))
+        self.last_sequence = batch.last_sequence
 
 
 @dataclass(slots=True)
@@ -246,8 +254,7 @@ class ProducerStates:
             self._track_transaction(batch, entry)
         if batch.base_sequence == NO_SEQUENCE:
             return  # This is a marker, or a batch that a coordinator wrote.
-        entry.last_sequence = batch.last_sequence
-        entry.batches.append((batch.base_sequence, batch.last_sequence, batch.base_offset))
+        entry.add(batch)
 
     def is_in_transaction(self, producer_id: int, producer_epoch: int) -> bool:
         """Return whether the log has an open transaction of a producer.

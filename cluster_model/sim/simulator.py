@@ -9,6 +9,7 @@ from bisect import bisect_left
 from collections.abc import Callable
 from typing import Any, Final, final
 
+from harrow.cluster_model.compiling import i64
 from harrow.cluster_model.sim.process import Process, ScheduledEvent
 from harrow.cluster_model.trace import Clock
 
@@ -77,11 +78,21 @@ class Simulator(Clock):
     @staticmethod
     def _place(ranks: list[float], rank: float) -> int:
         """Return how many of the ascending *ranks* are below *rank*."""
-        place = len(ranks)
-        scanned = place - _SCANNED if place > _SCANNED else 0
+        # A call of `bisect_left` would cost more than the comparisons, as it compares objects.
+        place: i64 = len(ranks)
+        scanned: i64 = place - _SCANNED if place > _SCANNED else 0
         while place > scanned and ranks[place - 1] >= rank:
             place -= 1
-        return place if place > scanned or not place else bisect_left(ranks, rank, 0, place)
+        if place > scanned:
+            return place
+        low: i64 = 0
+        while low < place:
+            middle: i64 = (low + place) >> 1
+            if ranks[middle] < rank:
+                low = middle + 1
+            else:
+                place = middle
+        return low
 
     def run_until(self, end_us: int) -> None:
         """Handle every event up to and including *end_us*, and set the clock to *end_us*."""

@@ -655,7 +655,7 @@ def test_since_kip_595_an_empty_log_is_fetched_without_an_epoch() -> None:
         (1, 3, "abc", ({P: (3, 5)}, {P: 1})),
         (0, 2, "ab", ({P: (2, 5)}, {P: 0})),
         (0, 1, "a", ({P: (1, 5)}, {P: 0})),
-        (0, 0, "", ({P: (0, 5)}, {P: -1})),
+        (0, 0, "", ({P: (0, 5)}, {})),
     ],
 )
 def test_a_follower_truncates_at_the_divergence_and_ignores_data_and_hw(
