@@ -35,7 +35,7 @@ from harrow.campaigns.sources.setting_lines import (
 from harrow.campaigns.version import CLUSTER_SCHEMA_URL
 from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.release.profiles import NEWEST_RELEASE, RELEASES
-from harrow.cluster_model.settings import BROKER, CONSUMER, PRODUCER, TOPIC, Value, scopes_of
+from harrow.cluster_model.settings import BROKER, CONSUMER, PRODUCER, TOPIC, Value, conflicts, scopes_of
 from harrow.cluster_model.topology import CONTROL_PLANES, KRAFT, LOG_DIRS_MAX, ZOOKEEPER
 
 BROKERS_DEFAULT: Final = 3
@@ -234,12 +234,23 @@ class _Import:
             for name, reason in reasons.items():
                 if not reason and any(settings.get(name) != own[0].get(name) for settings in own):
                     reasons[name] = f"the {scope}s differ: write it in the campaign's own"
+            if scope == PRODUCER and own:
+                left = {name: own[0][name] for name, reason in reasons.items() if not reason}
+                for name in self._refused(left) - self._refused(own[0]):
+                    reasons[name] = (
+                        "it needs a setting that is not taken over: write both in the campaign's own"
+                    )
             for reason in filter(None, dict.fromkeys(reasons.values())):
                 self._lines.not_taken(
                     {entry for entry in entries if reasons.get(entry.name) == reason}.__contains__, reason
                 )
             shared |= {name: own[0][name] for name, reason in reasons.items() if not reason}
         return shared
+
+    def _refused(self, producer: Mapping[str, Value]) -> set[str]:
+        """Return the settings that a producer refuses because of others, or of their defaults."""
+        behaviours = RELEASES[self._release].behaviours
+        return {conflict.setting for conflict in conflicts(self._release, producer, behaviours)}
 
     def _compare_controllers(self, nodes: Sequence[_Node]) -> None:
         """Correct the fate of settings in which a controller differs from the brokers.

@@ -85,6 +85,15 @@ def test_several_files_are_a_broker_each_with_what_differs() -> None:
     assert {line.fate for line in imported.lines} == {Fate.TAKEN}
 
 
+def test_a_setting_that_needs_one_that_is_not_taken_over_stays_out_of_the_file_too() -> None:
+    """The default of request.timeout.ms is longer than this delivery.timeout.ms."""
+    producer = "acks=all\nrequest.timeout.ms=10000\ndelivery.timeout.ms=20000\n"
+    imported = import_texts([("server.properties", SERVER), ("producer.properties", producer)], release="3.9")
+    assert fates(imported)[2, "request.timeout.ms"] == Fate.LACKING
+    assert fates(imported)[3, "delivery.timeout.ms"] == Fate.LACKING
+    assert plan_on(imported).producers[0].settings == {"acks": "all"}
+
+
 @pytest.mark.parametrize(
     ("classes", "words"),
     [
