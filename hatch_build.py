@@ -32,6 +32,7 @@ ROOMS: Final = ("cluster_model", "faults", "checks", "campaigns")
 CORE: Final = (
     *(
         "cluster_model/**/*.py",
+        "checks/causes/fates.py",
         "checks/causes/resumed_epoch.py",
         "checks/group_work.py",
         "checks/history/*.py",
@@ -60,34 +61,28 @@ In an ``__init__.py`` it marks the folder.
 
 
 def stays_plain(path: Path) -> bool:
-    """Return whether a file of the core stays plain: it is marked, or it defines kinds of links.
-
-    harrow reads the operands of a link from the annotations of its function, and compiled functions
-    have none.
-    """
-    source = path.read_text(encoding="utf-8")
+    """Return whether a file of the core stays plain, because it or its folder is marked."""
     folder = path.with_name("__init__.py")
-    return (
-        path == folder
-        or any(_PLAIN.search(text) for text in (source, folder.read_text(encoding="utf-8")))
-        or _defines_links(ast.parse(source))
-    )
+    return path == folder or any(_PLAIN.search(text.read_text(encoding="utf-8")) for text in (path, folder))
 
 
-def _defines_links(module: ast.Module) -> bool:
-    """Return whether a function has a decorator of `harrow.checks.link`, under any name."""
+def _phrases_of_links(module: ast.Module) -> list[ast.FunctionDef]:
+    """Return the functions with a decorator of `harrow.checks.link`, under any name."""
     decorators = {
         alias.asname or alias.name
         for node in module.body
         if isinstance(node, ast.ImportFrom) and node.module == "harrow.checks.link"
         for alias in node.names
     }
-    return any(
-        isinstance(decorator, ast.Call) and ast.unparse(decorator.func) in decorators
+    return [
+        node
         for node in module.body
         if isinstance(node, ast.FunctionDef)
-        for decorator in node.decorator_list
-    )
+        and any(
+            isinstance(decorator, ast.Call) and ast.unparse(decorator.func) in decorators
+            for decorator in node.decorator_list
+        )
+    ]
 
 
 MYPY_OPTIONS: Final = (
@@ -109,7 +104,8 @@ def copy_sources(compiled: Collection[str], folder: Path) -> list[str]:
         shutil.copytree(ROOT / room, folder / "harrow" / room, ignore=shutil.ignore_patterns("__pycache__"))
     for path in compiled:
         source = folder / "harrow" / path
-        source.write_text(with_initialisers(source.read_text(encoding="utf-8")), encoding="utf-8")
+        text = with_initialisers(with_operands(source.read_text(encoding="utf-8")))
+        source.write_text(text, encoding="utf-8")
     return [f"harrow/{path}" for path in compiled]
 
 
@@ -169,6 +165,29 @@ def _compile_side_by_side(builder: Any) -> None:
             return [file for files in objects for file in files]
 
     builder.compiler.compile = compile_all
+
+
+def with_operands(source: str) -> str:
+    """Return a module whose kinds of links have the annotations of their functions as data.
+
+    harrow reads the operands of a link from these annotations, and compiled functions have none.
+    """
+    lines = source.splitlines(keepends=True)
+    phrases = _phrases_of_links(ast.parse(source))
+    for node in reversed(phrases):
+        operands = zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True)
+        types, defaults = [], []
+        for operand, default in operands:
+            assert operand.annotation is not None
+            types.append(f"{operand.arg!r}: {ast.unparse(operand.annotation)!r}")
+            if default is not None:
+                defaults.append(f"{operand.arg!r}: {ast.unparse(default)}")
+        about = f"__name__, {ast.get_docstring(node)!r}, {{{', '.join(types)}}}, {{{', '.join(defaults)}}}"
+        lines.insert(node.lineno - 1, f"@described({about})\n")
+    if phrases:
+        place = next(line for line, text in enumerate(lines) if text.startswith("from harrow.checks.link "))
+        lines.insert(place, "from harrow.checks.link import described\n")
+    return "".join(lines)
 
 
 def with_initialisers(source: str) -> str:

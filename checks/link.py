@@ -23,6 +23,7 @@ of the campaign caused a link, ``strike`` is the number of that fault: the ``str
 `strikes` lists the numbers of a chain.
 """
 
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import field
 from functools import cache
@@ -261,6 +262,24 @@ def link(
     return declare
 
 
+def described(
+    module: str, doc: str | None, annotations: Mapping[str, str], defaults: Mapping[str, Any]
+) -> Callable[[Callable[P, str]], Callable[P, str]]:
+    """Give a compiled function the docstring, annotations and defaults of its source."""
+
+    def describe(phrase: Callable[P, str]) -> Callable[P, str]:
+        def words(*args: P.args, **operands: P.kwargs) -> str:
+            return phrase(*args, **operands)
+
+        words.__module__ = module
+        words.__doc__ = doc
+        words.__annotations__ = dict(annotations)
+        words.__kwdefaults__ = dict(defaults)
+        return words
+
+    return describe
+
+
 def claim(name: str) -> Callable[[Callable[P, str]], LinkKind[P]]:
     """Declare a conclusion that says what is wrong, but not why."""
     return link(name, event=CONCLUSION, impersonal=True, needs_nothing_because="the chain has to explain it")
@@ -351,7 +370,8 @@ def operand_kinds(name: str) -> Mapping[str, FieldKind]:
         TypeError: an operand has a type without a kind.
 
     """
-    hints = get_type_hints(KINDS[name].phrase, include_extras=True)
+    phrase = KINDS[name].phrase
+    hints = get_type_hints(phrase, vars(sys.modules[phrase.__module__]), include_extras=True)
     return {operand: _kind_of(hint, name, operand) for operand, hint in hints.items() if operand != "return"}
 
 

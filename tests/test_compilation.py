@@ -10,6 +10,7 @@ import subprocess
 import sys
 from dataclasses import fields
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import mypy.api
@@ -18,13 +19,20 @@ import pytest
 from harrow import compilation
 from harrow.campaigns.run.runner import run_plan
 from harrow.checks import judge  # noqa: F401 - importing it registers the link kinds of all rules
-from harrow.checks.link import KINDS
+from harrow.checks.link import KINDS, operand_kinds
 from harrow.cluster_model import protocol
 from harrow.cluster_model.coordinators import protocol as coordinators_protocol
+from harrow.cluster_model.events import FieldKind
 from harrow.cluster_model.kraft import protocol as kraft_protocol
 from harrow.cluster_model.zookeeper.service.protocol import ZooKeeperRequest
-from hatch_build import MYPY_OPTIONS, compiled_modules, copy_sources, stays_plain, with_initialisers
-from tests.cli.docs_pages import read_page
+from hatch_build import (
+    MYPY_OPTIONS,
+    compiled_modules,
+    copy_sources,
+    stays_plain,
+    with_initialisers,
+    with_operands,
+)
 from tests.library_swarm import library_swarm
 from tests.patience import PATIENCE_S
 from tests.plain_environment import ROOT, plain_environment
@@ -59,6 +67,17 @@ class Batch:
 
     def __post_init__(self) -> None:
         self.size = len(self.values)
+"""
+
+LINKS = """
+from harrow.checks.link import OWN_ACTION
+from harrow.checks.link import link as kind_of_link
+from harrow.cluster_model import events
+
+@kind_of_link("NAME", needs_nothing_because=OWN_ACTION)
+def stated(*, offset: events.Offset, state: events.Text | None = "open") -> str:
+    \"\"\"State an offset.\"\"\"
+    return f"{offset} is {state}"
 """
 
 PRINT_COMPILATION = "from harrow.compilation import compilation; import harrow.core; print(compilation()[0], harrow.core.__spec__.loader)"
@@ -120,13 +139,6 @@ def test_a_written_out_initialiser_behaves_like_that_of_the_dataclass() -> None:
         ('"""Settings."""\n\n# Plain Python: a table.\n', "", True),
         ("RULE = 1\n", "# Plain Python: tables.\n", True),
         ("# Plain Python:\n", "", False),  # without a reason
-        (
-            "from harrow.checks.link import link\n\n@link('sent', Event)\ndef sent(*, value: str) -> str: ...\n",
-            "",
-            True,
-        ),
-        ("from harrow.checks.link import cause as why\n\n@why('power')\ndef power() -> str: ...\n", "", True),
-        ("from elsewhere import cause\n\n@cause('power')\ndef power() -> str: ...\n", "", False),
     ],
 )
 def test_a_file_can_declare_that_it_is_not_compiled(
@@ -137,20 +149,18 @@ def test_a_file_can_declare_that_it_is_not_compiled(
     assert stays_plain(tmp_path / "file.py") == plain
 
 
-def test_the_example_rule_in_the_docs_stays_plain_without_a_declaration(tmp_path: Path) -> None:
-    page = read_page(ROOT / "docs" / "how-to" / "extending-rules.md", ROOT)
-    (tmp_path / "__init__.py").touch()
-    rule = tmp_path / "rule.py"
-    rule.write_text(page.files["checks/elected_outside_isr.py"], encoding="utf-8")
-    assert stays_plain(rule)
-
-
-def test_all_kinds_of_links_of_the_core_are_in_plain_files() -> None:
-    compiled = compiled_modules().keys()
-    defining = {kind.phrase.__module__.removeprefix("harrow.").replace(".", "/") for kind in KINDS.values()}
-    assert len(compiled) > 100
-    assert len(defining) > 20
-    assert {f"{name}.py" for name in defining} & compiled == set()
+def test_a_compiled_kind_of_link_has_the_operands_of_its_source(monkeypatch: pytest.MonkeyPatch) -> None:
+    described = []
+    for name, text in (("plain", LINKS), ("copy", with_operands(LINKS))):
+        module = ModuleType(f"links_of_{name}")
+        monkeypatch.setitem(sys.modules, module.__name__, module)
+        exec(text.replace("NAME", name), vars(module))  # noqa: S102 - source text of this file
+        kind = KINDS.pop(name)
+        monkeypatch.setitem(KINDS, name, kind)
+        phrase = kind.phrase
+        described.append((operand_kinds(name), phrase.__kwdefaults__, phrase.__doc__, phrase(offset=3)))
+    assert described[0] == described[1]
+    assert described[0][0] == {"offset": FieldKind.OFFSET, "state": FieldKind.TEXT}
 
 
 def test_the_core_compiles_where_harrow_is_not_installed(

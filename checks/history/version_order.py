@@ -1,11 +1,8 @@
 """Computes the version order of a partition: the values that a history shows at each offset."""
 
-# Plain Python: mypyc would compile `cached_property` to a property that computes at each access.
-
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
-from functools import cached_property
 from itertools import compress, count, groupby, islice, repeat
 from operator import eq, ne
 from typing import Any, Final
@@ -111,13 +108,21 @@ class VersionOrder:
         self._offsets_of: dict[Value, list[int]] = {}
         self._history = orders.history
         self._records = orders.history.records
+        # Computed on first use. mypyc would compute a `cached_property` at each access.
+        self._is_plain: bool | None = None
+        self._required: Sequence[int] | None = None
+        self._known_places: tuple[Sequence[int], array[int], array[int]] | None = None
+        self._real_jumps: array[int] | None = None
 
-    @cached_property
+    @property
     def is_plain(self) -> bool:
-        """Whether every value is at one offset, and every offset has one value.
+        """Whether every value is at one offset, and every offset has one value."""
+        if self._is_plain is None:
+            self._is_plain = self._find_plain()
+        return self._is_plain
 
-        This compares rows, because comparing values would cost several times as much.
-        """
+    def _find_plain(self) -> bool:
+        # This compares rows, because comparing values would cost several times as much.
         if self.partition.moved or self.partition.sent_again:
             return False
         acked_at, polled_at, named_at = (
@@ -148,6 +153,8 @@ class VersionOrder:
     def jumps(self, *, internal: bool) -> Iterator[Jump]:
         """Yield the jumps that skipped or went back, either *internal* or between operations."""
         jumps = self.partition.jumps
+        if self._real_jumps is None:
+            self._real_jumps = self._find_real_jumps()
         for number in self._real_jumps:
             last, following, last_operation, next_operation = jumps[4 * number : 4 * number + 4]
             if (last_operation in (next_operation, ~next_operation)) == internal:
@@ -167,12 +174,17 @@ class VersionOrder:
         """Yield every known offset with its values, numbers first."""
         return zip(self.offsets, map(self._values, count()))  # noqa: B905 - numbers have no end
 
-    @cached_property
+    @property
     def required(self) -> Sequence[int]:
         """The indices of offsets that consumers have to read, because the value was not aborted.
 
         If the history calls a transaction without polls `send`, every failed send was aborted.
         """
+        if self._required is None:
+            self._required = self._find_required()
+        return self._required
+
+    def _find_required(self) -> Sequence[int]:
         partition = self.partition
         aborted = partition.failed if self._history.names_transactions_sends else partition.aborted
         rows = frozenset(aborted)
@@ -187,12 +199,17 @@ class VersionOrder:
             ],
         )
 
-    @cached_property
+    @property
     def _places(self) -> tuple[Sequence[int], "array[int]", "array[int]"]:
         """The known offsets, the rows of their values, and where the rows of each offset end.
 
         A value has only one row for each offset.
         """
+        if self._known_places is None:
+            self._known_places = self._find_places()
+        return self._known_places
+
+    def _find_places(self) -> tuple[Sequence[int], "array[int]", "array[int]"]:
         records, values = self._records, self._records.values
         polled_at, acked_at = records.polled_at, records.acked_at
         # One number for offset and row takes a third of the memory of a pair.
@@ -220,9 +237,8 @@ class VersionOrder:
             ends.append(len(rows))
         return offsets, rows, ends
 
-    @cached_property
-    def _real_jumps(self) -> "array[int]":
-        """The numbers of the partition's jumps that skipped a known offset or went back."""
+    def _find_real_jumps(self) -> "array[int]":
+        """Return the numbers of the partition's jumps that skipped a known offset or went back."""
         jumps, polled_at = self.partition.jumps, self._records.polled_at
         if not jumps:
             return array("I")

@@ -63,7 +63,7 @@ def _finding(index: Index, broken: _Broken) -> Finding:
     lines = dict.fromkeys(number for number in (line, _last_cut(story, broken)) if number is not None)
     for number in lines:
         story.tell(number, _cause_link(decode(index.evidence.trace[number - 1])), decides=True)
-    if event.invariant in (*_BETWEEN_REPLICAS, invariants.PRODUCER_STATE_MATCHES_LOG):
+    if event.invariant in _BETWEEN_REPLICAS or event.invariant == invariants.PRODUCER_STATE_MATCHES_LOG:
         _tell_stored_records(story, broken)
     if event.invariant == invariants.ISR_HOLDS_COMMITTED:
         _tell_joined_isr(story, broken)
@@ -83,7 +83,7 @@ def _cause(story: Story, broken: _Broken) -> tuple[Cause, int | None]:
     between = _between_replicas(story, broken) if event.invariant in _BETWEEN_REPLICAS else None
     if between is not None:
         return between
-    is_of_logs = event.invariant in (*_BETWEEN_REPLICAS, *_WITHIN_LOG)
+    is_of_logs = event.invariant in _BETWEEN_REPLICAS or event.invariant in _WITHIN_LOG
     excuse = story.index.excuse(event.partition, event.offset) if is_of_logs else None
     if excuse is not None:
         return Cause((catalogue.by_excuse(excuse),), excuse.setting, excuse.prevented_by), None

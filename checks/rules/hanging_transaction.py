@@ -18,6 +18,8 @@ from harrow.cluster_model import events
 from harrow.cluster_model.coordinators.transactions.transaction_metadata import ONGOING, PREPARED
 from harrow.cluster_model.settings import TRANSACTION_TIMEOUT
 
+_OPEN: Final = frozenset({ONGOING, *PREPARED})
+
 
 @link(
     "transaction-begun",
@@ -73,9 +75,7 @@ def _finding(index: Index, partition: str, transaction: LogTransaction) -> Findi
         for _, written in index.events(events.TransactionStateChanged)
         if written.producer_id == transaction.producer_id
     ]
-    is_known = (
-        bool(states) and states[-1].state in (ONGOING, *PREPARED) and partition in states[-1].partitions
-    )
+    is_known = bool(states) and states[-1].state in _OPEN and partition in states[-1].partitions
     lost = lost_decision(index, deciding_partitions(index, transaction.producer_id, (partition,)), number)
     first_offset = transaction.first_offset
     return (lost or Cause(())).finding(
