@@ -1,7 +1,7 @@
 """offset-regression: the committed position of a group went back."""
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import ClassVar, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from harrow.checks import prevention as preventions
 from harrow.checks import promise
@@ -129,8 +129,8 @@ def find(index: Index) -> Iterator[Finding]:
     if not index.has(events.OffsetsCommitted):
         return
     groups = _Groups(index)
-    for number, event in index.events(*_Groups.HANDLERS):
-        yield from _Groups.HANDLERS[type(event)](groups, number, event)
+    for number, event in index.events(*_HANDLERS):
+        yield from _HANDLERS[type(event)](groups, number, event)
 
 
 class _Groups:
@@ -145,11 +145,11 @@ class _Groups:
         self._owned: dict[tuple[str, str], tuple[int, dict[str, int]]] = {}
         self._coordinators = Coordinators()
 
-    def _lead(self, _: int, event: events.BecameLeader) -> Iterator[Finding]:
+    def lead(self, _: int, event: events.BecameLeader) -> Iterator[Finding]:
         self._coordinators.note(event)
         yield from ()
 
-    def _commit(self, number: int, event: events.OffsetsCommitted) -> Iterator[Finding]:
+    def commit(self, number: int, event: events.OffsetsCommitted) -> Iterator[Finding]:
         for partition, position in event.offsets:
             key = event.group, partition
             epoch, owned = self._owned.get((event.group, event.member), (event.generation, None))
@@ -169,7 +169,7 @@ class _Groups:
             self._commits[key] = commit
             self._expired.pop(key, None)
 
-    def _reconcile(self, _: int, event: events.MemberReconciled) -> Iterator[Finding]:
+    def reconcile(self, _: int, event: events.MemberReconciled) -> Iterator[Finding]:
         if not self._coordinators.is_superseded(_offsets_partition(self._index, event.group), event.broker):
             _, before = self._owned.get((event.group, event.member), (event.epoch, {}))
             owned = {
@@ -179,37 +179,38 @@ class _Groups:
             self._owned[event.group, event.member] = event.epoch, owned
         yield from ()
 
-    def _expire(self, number: int, event: events.OffsetsExpired) -> Iterator[Finding]:
+    def expire(self, number: int, event: events.OffsetsExpired) -> Iterator[Finding]:
         for partition, _ in event.offsets:
             self._expired[event.group, partition] = number, event
         yield from ()
 
-    def _assign(self, _: int, event: events.PartitionsAssigned) -> Iterator[Finding]:
+    def assign(self, _: int, event: events.PartitionsAssigned) -> Iterator[Finding]:
         for partition in event.partitions:
             last_commit = self._commits.get((event.group, partition))
             self._expected[event.client, partition] = event.group, last_commit
         yield from ()
 
-    def _reset(self, number: int, event: events.OffsetReset) -> Iterator[Finding]:
+    def reset(self, number: int, event: events.OffsetReset) -> Iterator[Finding]:
         self._resets[event.partition] = number, event.client
         yield from ()
 
-    def _find(self, number: int, event: events.GroupOffsetFound) -> Iterator[Finding]:
+    def find(self, number: int, event: events.GroupOffsetFound) -> Iterator[Finding]:
         group, last_commit = self._expected.pop((event.client, event.partition), ("", None))
         if last_commit is not None and event.offset < last_commit.position:
             expired = self._expired.get((group, event.partition))
             yield _by_answer(self._index, group, last_commit, number, event, expired)
 
-    HANDLERS: ClassVar[Mapping[type[events.Event], Callable[..., Iterator[Finding]]]] = {
-        events.BecameLeader: _lead,
-        events.OffsetsCommitted: _commit,
-        events.MemberReconciled: _reconcile,
-        events.OffsetsExpired: _expire,
-        events.PartitionsAssigned: _assign,
-        events.OffsetReset: _reset,
-        events.GroupOffsetFound: _find,
-    }
-    """For each kind of event, the method that handles it, given the line and the event."""
+
+_HANDLERS: Final[Mapping[type[events.Event], Callable[..., Iterator[Finding]]]] = {
+    events.BecameLeader: _Groups.lead,
+    events.OffsetsCommitted: _Groups.commit,
+    events.MemberReconciled: _Groups.reconcile,
+    events.OffsetsExpired: _Groups.expire,
+    events.PartitionsAssigned: _Groups.assign,
+    events.OffsetReset: _Groups.reset,
+    events.GroupOffsetFound: _Groups.find,
+}
+"""For each kind of event, the method that handles it, given the line and the event."""
 
 
 def _offsets_partition(index: Index, group: str) -> str:
