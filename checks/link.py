@@ -271,7 +271,7 @@ def described(
         def words(*args: P.args, **operands: P.kwargs) -> str:
             return phrase(*args, **operands)
 
-        words.__module__ = module
+        words.__module__, words.__qualname__ = module, phrase.__name__
         words.__doc__ = doc
         words.__annotations__ = dict(annotations)
         words.__kwdefaults__ = dict(defaults)
