@@ -23,7 +23,7 @@ of the campaign caused a link, ``strike`` is the number of that fault: the ``str
 `strikes` lists the numbers of a chain.
 """
 
-import sys
+import importlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import field
 from functools import cache
@@ -371,7 +371,7 @@ def operand_kinds(name: str) -> Mapping[str, FieldKind]:
 
     """
     phrase = KINDS[name].phrase
-    hints = get_type_hints(phrase, vars(sys.modules[phrase.__module__]), include_extras=True)
+    hints = get_type_hints(phrase, vars(importlib.import_module(phrase.__module__)), include_extras=True)
     return {operand: _kind_of(hint, name, operand) for operand, hint in hints.items() if operand != "return"}
 
 
