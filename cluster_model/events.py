@@ -123,8 +123,8 @@ class Event:  # noqa: PLW1641 - like any dataclass that can change it has no has
     explains more than the first event.
 
     Equality and ``repr`` are defined here once. Otherwise, each import would compile them for each
-    of the dozens of classes. Events have no slots, for which `dataclass` would make each class
-    again.
+    of the dozens of classes. Events have no slots, because `dataclass` would have to create each
+    class a second time for them.
     """
 
     name: ClassVar[str]

@@ -259,7 +259,7 @@ _AXES: Final = (
     ),
     consumer_axis(
         AUTO_OFFSET_RESET,
-        "Where nothing is committed, a group begins with the oldest record, not behind the newest.",
+        "Where nothing is committed, a group starts at the oldest record, not after the newest.",
         *("latest", "earliest"),
         own=_offset_resets,
         cost="none",

@@ -82,8 +82,13 @@ class Assessment:
 
     @property
     def status(self) -> str:
-        """The worst status of the fault models that were tried; inconclusive without any."""
-        return worst(tally.status for tally in self.tried())
+        """The worst status of the fault models that were tried; inconclusive without any.
+
+        It is inconclusive at best if there was no time for a run of a fault model.
+        """
+        statuses = [tally.status for tally in self.tried()]
+        is_cut_short = any(tally.model.plan is not None and not tally.trials for tally in self.tallies)
+        return worst([*statuses, INCONCLUSIVE] if is_cut_short else statuses)
 
     def tried(self) -> list[ModelTally]:
         """Return the fault models of which at least one trial decided something."""

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from harrow.campaigns.language import yaml_positions as nodes
+from harrow.campaigns.language.encoding import encoding_mistake
 from harrow.campaigns.language.overlay import Override, merge_variant
 from harrow.campaigns.language.plan import CLUSTER
 from harrow.campaigns.language.regular_file import open_regular
@@ -31,7 +32,7 @@ _SETTINGS: Final = "settings"
 _TOPICS: Final = "topics"
 _TARGET_FILE_KEYS: Final = ("bootstrap", "commands", "security", "allow")
 """Keys of a target file, which says how to reach and break real brokers."""
-_SOURCE_KEYS: Final = ("apiVersion", "services")
+SOURCE_KEYS: Final = ("apiVersion", "services")
 """Keys of files that can be imported: Strimzi's resources, and docker-compose files."""
 _IMPORT_HINT: Final = "`harrow import` makes one from Kafka's own files"
 
@@ -230,7 +231,7 @@ def _text(path: Path) -> str:
     try:
         return content.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise ValueError(f"it is not UTF-8: the byte 0x{content[error.start]:02x}") from None
+        raise ValueError(f"it is {encoding_mistake(error)}") from None
 
 
 def _parsed(text: str, file: str, option: str | None) -> _ClusterFile:
@@ -247,7 +248,7 @@ def _parsed(text: str, file: str, option: str | None) -> _ClusterFile:
     if not isinstance(root, nodes.MapNode):
         message = f"a cluster file is a mapping (`key: value`); {_IMPORT_HINT}"
         raise ClusterFileError(mistakes([*document.mistakes, nodes.Mistake(root.mark, message)]))
-    if any(key in root.entries for key in _SOURCE_KEYS):
+    if any(key in root.entries for key in SOURCE_KEYS):
         raise ClusterFileError(mistakes([nodes.Mistake(root.mark, f"it is no cluster file; {_IMPORT_HINT}")]))
     known = cluster_file_section().keys
     unknown = [

@@ -10,6 +10,7 @@ from typing import Final
 from harrow.campaigns.language import literals
 from harrow.campaigns.language import yaml_positions as nodes
 from harrow.campaigns.language.cluster_file import (
+    SOURCE_KEYS,
     ClusterFileError,
     ClusterFiles,
     in_long_form,
@@ -17,6 +18,7 @@ from harrow.campaigns.language.cluster_file import (
     is_file_option,
     names_file,
 )
+from harrow.campaigns.language.encoding import encoding_mistake
 from harrow.campaigns.language.overlay import (
     Override,
     OverrideError,
@@ -191,8 +193,7 @@ def read_file(path: Path) -> str:
         if len(content) > nodes.MAX_BYTES:
             return content.decode("utf-8", errors="replace")
         mark = _mark_of_end(content[: error.start].decode("utf-8"))
-        message = f"not UTF-8: the byte 0x{content[error.start]:02x}"
-        raise CampaignError([Problem(str(path), mark.line, mark.column, message)]) from None
+        raise CampaignError([Problem(str(path), mark.line, mark.column, encoding_mistake(error))]) from None
 
 
 def read_bytes(path: Path, limit: int = nodes.MAX_BYTES + 1) -> bytes:
@@ -492,6 +493,9 @@ def _root(text: str, report: Report) -> nodes.MapNode | None:
     if not isinstance(document.root, nodes.MapNode):
         message = "a campaign is a mapping (`key: value`); `harrow import` reads Kafka's own files"
         report.add(document.root.mark, message, None)
+        return None
+    if any(key in document.root.entries for key in SOURCE_KEYS):
+        report.add(document.root.mark, "it is no campaign; `harrow import` reads Kafka's own files", None)
         return None
     return document.root
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from harrow.campaigns.language.cluster_file import is_text_of_cluster_file
+from harrow.campaigns.language.encoding import UTF16, UTF16_MARKS
 from harrow.campaigns.language.problem import CampaignError, Problem
 from harrow.campaigns.sources.description import Description, Kind
 from harrow.campaigns.sources.kinds import KINDS, description_of
@@ -15,8 +16,6 @@ from harrow.cluster_model.lazy_dataclass import dataclass
 STANDARD_INPUT: Final = "-"
 _STANDARD_INPUT_NAME: Final = "<stdin>"
 _FILES_MAX: Final = 1_000
-_UTF16_MARKS: Final = ("\xff\xfe", "\xfe\xff")
-"""How UTF-16 begins where it is read as Latin-1."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,8 +56,9 @@ def read_sources(paths: Sequence[Path], kinds: Sequence[Kind] = KINDS) -> Source
 
 def _reason(text: str) -> str:
     """Return why a text describes no cluster; empty if it is just something else."""
-    if text.startswith(_UTF16_MARKS):
-        return "it is UTF-16, as PowerShell writes it: save it as UTF-8"
+    # What is not UTF-8 was read as Latin-1.
+    if text.startswith(tuple(mark.decode("latin-1") for mark in UTF16_MARKS)):
+        return f"it is {UTF16}"
     if is_text_of_cluster_file(text):
         return "it is a cluster file: it cannot be imported, and stands alone"
     return ""

@@ -46,6 +46,7 @@ def session(request: AdviseRequest) -> int:
     shrinking = None
     if request.shrink_runs:
         shrinking = Shrinking(folder=request.results / _FOLDER, runs=request.shrink_runs)
+        _make_folder(shrinking.folder)
     messages = message_console(no_color=request.no_color)
     progress = ProgressLine(messages, total=None, enabled=not request.quiet)
     with Interrupts() as interrupts, data(request) as console, workers_of(request) as workers:
@@ -77,6 +78,14 @@ def session(request: AdviseRequest) -> int:
         return exit_code.OK
     assert advice.strongest is not None
     return exit_code.INCONCLUSIVE if advice.strongest.refuted_by is None else exit_code.BROKEN
+
+
+def _make_folder(folder: Path) -> None:
+    """Make a folder before the search, whose answer would be lost if that failed afterwards."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise Refusal(f"cannot write: {reason_of(error)}") from None
 
 
 def _needs(request: AdviseRequest) -> Needs:

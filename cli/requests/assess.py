@@ -17,7 +17,7 @@ class AssessRequest(WrittenRequest):
     times. A table shows how many records they lost, doubled and reordered, how long producers had
     to wait, and which settings permit that. CLUSTER is a cluster file, or whatever `harrow import`
     reads. Exits with 1 if a run broke a promise or an --expect, and with 3 if no run decided
-    anything.
+    anything, or if time ran out before a fault model had a run.
     """
 
     sources: Annotated[

@@ -5,6 +5,10 @@ BAD_VALUES: dict[str, tuple[str, list[tuple[str, str]]]] = {
     # YAML
     "empty": ("", [("1:1", "the file is empty")]),
     "comments only": ("# nothing\n", [("1:1", "the file is empty")]),
+    "a resource of Strimzi": (
+        "apiVersion: v1\nkind: Kafka\n",
+        [("1:1", "it is no campaign; `harrow import`")],
+    ),
     "no mapping": ("- kafka\n", [("1:1", "a campaign is a mapping")]),
     "not closed": ("cluster: {brokers: 3\n", [("1:21", "not valid YAML")]),
     "colon in text": ("description: a: b\n", [("1:15", "put the value in quotes")]),

@@ -224,8 +224,9 @@ faults:
             "restart.yaml:2:10: cluster: `shop.yaml` cannot be read: it is larger than 1 MiB",
         ),
         ("\xe9", "restart.yaml:2:10: cluster: `shop.yaml` cannot be read: it is not UTF-8: the byte 0xe9"),
+        ("\xff\xfeb\x00", "restart.yaml:2:10: cluster: `shop.yaml` cannot be read: it is UTF-16"),
     ],
-    ids=range(15),
+    ids=range(16),
 )
 def test_a_file_that_describes_no_cluster_gives_one_line(
     tmp_path: Path, load: Callable[..., Campaign], content: str, message: str

@@ -63,7 +63,7 @@ def test_an_unreadable_file_is_reported_with_the_reason(tmp_path: Path) -> None:
         ".": ": cannot be read: Is a directory",
         "nul\0.yaml": "cannot be read: embedded null byte",
         "binary.yaml": "binary.yaml:2:6: not UTF-8: the byte 0xe9",
-        "utf16.yaml": "utf16.yaml:1:1: not UTF-8: the byte 0xff",
+        "utf16.yaml": "utf16.yaml:1:1: UTF-16, as PowerShell writes it: save it as UTF-8",
         "large.yaml": "large.yaml:1:1: the file is larger than 1 MiB",
     }
     for name, message in expected.items():

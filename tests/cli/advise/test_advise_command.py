@@ -76,6 +76,15 @@ def test_the_run_that_refutes_settings_misses_the_bound_that_they_have_to_keep(
     assert any(shown_as in missed["message"] for missed in run["missed"])
 
 
+def test_a_folder_that_cannot_be_made_is_reported_before_the_search(harrow: Harrow, folder: Path) -> None:
+    written(folder)
+    (folder / "file").touch()
+    advised = ("advise", "shop.yaml", "--survive", "one broker", "--runs", "1000000")
+    ended = harrow(*advised, "--results", "file/results")
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert ended.stderr == "harrow: cannot write: Not a directory: file/results/advice\n"
+
+
 def printed_runs(text: str) -> list[str]:
     runs = dict.fromkeys(line.strip() for line in text.splitlines() if line.startswith("    harrow run "))
     assert runs

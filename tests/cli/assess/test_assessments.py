@@ -127,6 +127,13 @@ def test_what_was_not_tried_or_not_decided_never_counts_as_survived() -> None:
     assert skipped == {"a slow disk": Status.SKIPPED, "power of one rack": Status.SKIPPED}
 
 
+def test_an_assessment_without_a_run_of_each_fault_model_does_not_pass() -> None:
+    late = ModelTally(model=model("one disk"))
+    assert Assessment(cluster="shop.yaml", tallies=(CALM, UNFIT)).status == HELD
+    assert Assessment(cluster="shop.yaml", tallies=(CALM, late)).status == INCONCLUSIVE
+    assert Assessment(cluster="shop.yaml", tallies=(BROKEN, late)).status == VIOLATED
+
+
 def test_the_worst_run_is_that_with_the_gravest_damage_and_then_the_smallest_seed() -> None:
     assert LOSSY.worst() == LOSSY.trials[1]
     assert BROKEN.worst() == BROKEN.trials[1]
