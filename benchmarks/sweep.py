@@ -122,7 +122,7 @@ def throughput(text: str, runs: int, rounds: int) -> None:
         }
         rates: dict[str, list[Rate]] = {name: [] for name in engines}
         for number in range(rounds):
-            scales.append(scale(sweep_definition, runs // available_workers()))
+            scales.append(scale(sweep_definition, max(1, runs // available_workers())))
             print(
                 f"round {number}: {sweep_definition.runs()} runs; the cores are worth {scales[-1]:.2f} of one alone"
             )
