@@ -179,7 +179,7 @@ def with_operands(source: str) -> str:
         types, defaults = [], []
         for operand, default in operands:
             assert operand.annotation is not None
-            types.append(f"{operand.arg!r}: {ast.unparse(operand.annotation)!r}")
+            types.append(f"{operand.arg!r}: {ast.unparse(operand.annotation)}")
             if default is not None:
                 defaults.append(f"{operand.arg!r}: {ast.unparse(default)}")
         about = f"__name__, {ast.get_docstring(node)!r}, {{{', '.join(types)}}}, {{{', '.join(defaults)}}}"

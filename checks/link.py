@@ -23,7 +23,6 @@ of the campaign caused a link, ``strike`` is the number of that fault: the ``str
 `strikes` lists the numbers of a chain.
 """
 
-import importlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import field
 from functools import cache
@@ -263,7 +262,7 @@ def link(
 
 
 def described(
-    module: str, doc: str | None, annotations: Mapping[str, str], defaults: Mapping[str, Any]
+    module: str, doc: str | None, annotations: Mapping[str, Any], defaults: Mapping[str, Any]
 ) -> Callable[[Callable[P, str]], Callable[P, str]]:
     """Give a compiled function the docstring, annotations and defaults of its source."""
 
@@ -370,8 +369,7 @@ def operand_kinds(name: str) -> Mapping[str, FieldKind]:
         TypeError: an operand has a type without a kind.
 
     """
-    phrase = KINDS[name].phrase
-    hints = get_type_hints(phrase, vars(importlib.import_module(phrase.__module__)), include_extras=True)
+    hints = get_type_hints(KINDS[name].phrase, include_extras=True)
     return {operand: _kind_of(hint, name, operand) for operand, hint in hints.items() if operand != "return"}
 
 
