@@ -19,11 +19,10 @@ T = TypeVar("T")
 STREAM_NAMES: Final = ("network", "disk", "schedule", "workload")
 
 _BLOCK_DRAWS: Final = 512
-_BLOCK_FORMAT: Final = f"<{_BLOCK_DRAWS}q"
+_BLOCK_FORMAT: Final = f"<{2 * _BLOCK_DRAWS}I"
 _BLOCK_BYTES: Final = struct.calcsize(_BLOCK_FORMAT)
 
 _HALF: Final = 32
-_LOWER_HALF: Final = (1 << _HALF) - 1
 _BOUND_MAX: Final = 1 << 31
 """Up to this bound, the products of the bound with each half of a draw fit into 64 bits."""
 
@@ -49,38 +48,37 @@ class SeededStream(Stream):
     platform and in every version of Python.
     """
 
-    __slots__ = ("_blocks", "_draws", "_key")
+    __slots__ = ("_blocks", "_halves", "_key")
 
     def __init__(self, seed: int, name: str) -> None:
         self._key = f"{seed}/{name}"
         self._blocks = 0
-        self._draws: list[int] = []
+        self._halves: list[int] = []
 
     def below(self, bound: int) -> int:
         # The result is ``draw * bound >> 64`` for a draw of 64 bits. This needs no division, and
-        # has a bias below 2**-40 for any bound in use. The halves of the draw are multiplied one by
-        # one, so that compiled code needs no long integers.
-        draws = self._draws
-        if not draws:
-            draws = self._draws = _block(self._key, self._blocks)
+        # has a bias below 2**-40 for any bound in use. A draw is in two halves, so that compiled
+        # code needs no long integers.
+        halves = self._halves
+        if not halves:
+            halves = self._halves = _block(self._key, self._blocks)
             self._blocks += 1
         if bound > _BOUND_MAX:
-            return _product(draws.pop(), bound)
-        draw: i64 = draws.pop()
-        high: i64 = (draw >> _HALF) & _LOWER_HALF
-        low: i64 = draw & _LOWER_HALF
+            return _product(halves.pop(), halves.pop(), bound)
+        low: i64 = halves.pop()
+        high: i64 = halves.pop()
         return (high * bound + (low * bound >> _HALF)) >> _HALF
 
 
-def _product(draw: Any, bound: int) -> int:
+def _product(low: Any, high: Any, bound: int) -> int:
     # Python checks for signals when it multiplies long integers, which may raise KeyboardInterrupt.
-    # If the draw were typed as int, compiled code would swallow that interrupt.
-    product: int = (draw % (1 << 64)) * bound >> 64
+    # If the halves were typed as int, compiled code would swallow that interrupt.
+    product: int = ((high << _HALF) + low) * bound >> 64
     return product
 
 
 def _block(key: str, number: int) -> list[int]:
-    """Return a block of draws of 64 bits, last first. They are signed, to fit into an `i64`."""
+    """Return a block of draws of 64 bits, each as its upper half and its lower half, last first."""
     block = hashlib.shake_128(f"{key}/{number}".encode()).digest(_BLOCK_BYTES)
     return list(reversed(struct.unpack(_BLOCK_FORMAT, block)))
 
