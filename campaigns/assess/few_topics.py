@@ -33,6 +33,18 @@ class FewTopics:
         )
 
 
+def only_topic(overrides: Sequence[str]) -> TopicSpec | None:
+    """Return the topic that harrow tries on the cluster of *overrides*; None if it names its own.
+
+    Raises:
+        CampaignError: An option has mistakes.
+
+    """
+    cluster = plan_without_work(overrides).cluster
+    (own,) = plan_without_work([f"cluster.brokers={len(cluster.brokers)}"]).cluster.topics
+    return own if cluster.topics == (own,) else None
+
+
 def few_topics(overrides: Sequence[str]) -> FewTopics | None:
     """Return the topics to try on the cluster of *overrides*; None if all of them are few enough.
 

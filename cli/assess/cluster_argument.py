@@ -10,9 +10,9 @@ from typing import Final
 import typer
 
 from harrow.campaigns.assess.fault_model import FaultModel
-from harrow.campaigns.assess.few_topics import few_topics
+from harrow.campaigns.assess.few_topics import few_topics, only_topic
 from harrow.campaigns.language.loader import check_cluster_file
-from harrow.campaigns.language.spelling import CLUSTER_OPTION, quoted, suggestion
+from harrow.campaigns.language.spelling import CLUSTER_OPTION, counted, quoted, suggestion
 from harrow.campaigns.record.whole_file import whole_file
 from harrow.campaigns.sources.cluster_import import import_cluster
 from harrow.campaigns.sources.description import Fate
@@ -54,11 +54,17 @@ def cluster_file(request: CommandRequest, sources: Sequence[Path], results: Path
 def overrides_of(request: CommandRequest, cluster: Path, overrides: Sequence[str]) -> tuple[str, ...]:
     """Return the options that put a fault model on a cluster, with a few topics if it has many.
 
+    Users are told if these are not all topics of the cluster, or not theirs.
+
     Raises:
         CampaignError: An option has mistakes.
 
     """
     options = (f"{CLUSTER_OPTION}={cluster}", *overrides)
+    topic = only_topic(options)
+    if topic is not None:
+        replicas = counted(topic.replication_factor, "replica")
+        note(request, f"no topics are named: one with a partition and {replicas} is tried")
     few = few_topics(options)
     if few is None:
         return options

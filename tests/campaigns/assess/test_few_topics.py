@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from harrow.campaigns.assess.fault_model import fault_models
-from harrow.campaigns.assess.few_topics import PARTITIONS_MAX, few_topics
+from harrow.campaigns.assess.few_topics import PARTITIONS_MAX, few_topics, only_topic
 from harrow.campaigns.language.loader import plan_without_work
 
 BROKERS = "brokers: [{id: 1, rack: a}, {id: 2, rack: a}, {id: 3, rack: b}, {id: 4, rack: b}]\n"
@@ -17,6 +17,14 @@ def cluster_option(folder: Path, text: str) -> str:
 def test_all_topics_are_tried_if_they_are_few(tmp_path: Path) -> None:
     assert few_topics([cluster_option(tmp_path, "topics: [{name: t, partitions: 24}]\n")]) is None
     assert few_topics([cluster_option(tmp_path, "")]) is None
+
+
+def test_a_topic_of_harrow_itself_is_known_as_such(tmp_path: Path) -> None:
+    only = only_topic([cluster_option(tmp_path, "")])
+    assert only is not None
+    assert only.replication_factor == 3
+    assert only_topic([cluster_option(tmp_path, "topics: [{name: orders}]\n")]) is None
+    assert only_topic([cluster_option(tmp_path, ""), "cluster.topics=[{name: orders}]"]) is None
 
 
 def test_one_topic_of_each_kind_is_tried(tmp_path: Path) -> None:

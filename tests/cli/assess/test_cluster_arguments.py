@@ -71,6 +71,12 @@ def test_a_file_that_is_no_cluster_is_named_itself(harrow: Harrow, folder: Path)
         assert message in ended.stderr
 
 
+def test_users_are_told_what_is_tried_where_they_name_no_topics(harrow: Harrow, folder: Path) -> None:
+    (folder / "bare.yaml").write_text("brokers: 2\n", encoding="utf-8")
+    ended = harrow("assess", "bare.yaml", "--runs", "1")
+    assert "no topics are named: one with a partition and 2 replicas is tried" in ended.stderr
+
+
 def test_advise_tries_one_topic_of_each_kind_like_assess(harrow: Harrow, folder: Path) -> None:
     topics = "".join(f"- {{name: t-{number}, partitions: 5, replication_factor: 2}}\n" for number in range(9))
     text = BLOCK[: BLOCK.index("- {name: pay")] + topics
