@@ -57,7 +57,7 @@ def definition(text: str, runs: int) -> Definition:
 
 
 @dataclass(frozen=True)
-class Rate:
+class SweepRate:
     """How fast a sweep was: runs a second, and runs for each second of processor time.
 
     The processor time is that of this process and of all its descendants. Other work on the
@@ -84,7 +84,7 @@ def cpu_s() -> float:
     return sum(ticks[pid] for pid in family) / os.sysconf("SC_CLK_TCK")
 
 
-def measured(sweep_definition: Definition, engine: Engine, path: Path) -> Rate:
+def measured(sweep_definition: Definition, engine: Engine, path: Path) -> SweepRate:
     """Run a sweep, and return how fast it was."""
     folder = SweepFolder(path, sweep_definition)
     folder.begin()
@@ -95,7 +95,7 @@ def measured(sweep_definition: Definition, engine: Engine, path: Path) -> Rate:
     progress = Sweep(sweep_definition, folder, engine).run()
     elapsed_s, used_s = time.perf_counter() - start_s, cpu_s() - start_cpu_s
     assert progress.is_complete(), progress
-    return Rate(sweep_definition.runs() / elapsed_s, sweep_definition.runs() / used_s)
+    return SweepRate(sweep_definition.runs() / elapsed_s, sweep_definition.runs() / used_s)
 
 
 def rows_digest(path: Path) -> str:
@@ -120,7 +120,7 @@ def throughput(text: str, runs: int, rounds: int) -> None:
             "processes": ProcessEngine(sweep_definition.cells),
             "Spark": SparkEngine(start_session(log=Path(folder) / "spark.log"), sweep_definition.cells),
         }
-        rates: dict[str, list[Rate]] = {name: [] for name in engines}
+        rates: dict[str, list[SweepRate]] = {name: [] for name in engines}
         for number in range(rounds):
             scales.append(scale(sweep_definition, max(1, runs // available_workers())))
             print(
