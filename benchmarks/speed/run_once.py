@@ -65,7 +65,7 @@ def _first(names: tuple[str, ...], root: Path) -> ModuleType:
 
 
 def with_names_of(root: Path, campaign: str, former_names: Mapping[str, str]) -> str:
-    """Return a campaign in which each switch has the name that the commit in *root* knows.
+    """Return a campaign with the names of switches that the commit in *root* knows.
 
     *former_names* are the present names of switches by their former names.
     """

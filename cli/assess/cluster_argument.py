@@ -54,7 +54,7 @@ def cluster_file(request: CommandRequest, sources: Sequence[Path], results: Path
 def overrides_of(request: CommandRequest, cluster: Path, overrides: Sequence[str]) -> tuple[str, ...]:
     """Return the options that put a fault model on a cluster, with a few topics if it has many.
 
-    Users are told if these are not all topics of the cluster, or not theirs.
+    A note says if only some topics of the cluster are tried, or one that the cluster does not name.
 
     Raises:
         CampaignError: An option has mistakes.
