@@ -19,13 +19,10 @@ from harrow.campaigns.sources.description import Fate, ImportedLine, SourceLine
 from harrow.cluster_model.settings import (
     ASSIGNMENT_STRATEGY,
     BROKER,
-    CONSUMER,
     INT_MAX,
-    PRODUCER,
     SETTINGS,
     Setting,
     Value,
-    scopes_of,
 )
 from harrow.cluster_model.topology import CONTROL_PLANES
 
@@ -38,8 +35,6 @@ OTHER_UNITS: Final = {
 the number of milliseconds of its unit."""
 _RETENTION: Final = "log.retention.ms"
 _TIME_UNITS: Final = ("ms", "seconds")
-_SINGLE_CLIENT_SETTINGS: Final = ("transactional.id", "group.id", "group.instance.id", "client.rack")
-"""Settings that tell one client from another."""
 _ASSIGNORS: Final = {
     f"org.apache.kafka.clients.consumer.{name}Assignor": word
     for name, word in (
@@ -208,12 +203,3 @@ def _finer(name: str) -> list[str]:
     exact, factor = OTHER_UNITS[name]
     finer = [other for other, (same, unit) in OTHER_UNITS.items() if same == exact and unit < factor]
     return [exact, *finer]
-
-
-def only_for_one_client(name: str) -> str:
-    """Return why a cluster file cannot have a client's setting; empty if it can."""
-    if name in _SINGLE_CLIENT_SETTINGS:
-        return "it would hold for every client: write it in the campaign's own"
-    if {PRODUCER, CONSUMER} <= set(scopes_of(name)):
-        return "it would hold for producers and consumers: write it in the campaign's own"
-    return ""
