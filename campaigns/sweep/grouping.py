@@ -10,11 +10,14 @@ from harrow.campaigns.sweep.queries import Answer
 
 _VARIANT: Final = "variant"
 _CAMPAIGN: Final = "campaign"
+_KAFKA: Final = "kafka"
 _ALL: Final = "all"
 
 
 class Grouping:
     """The group of each cell. Cells of different campaigns are never in the same group.
+
+    Every cell has a release, even if the sweep does not vary it.
 
     Raises:
         VaryError: No cell has one of the keys.
@@ -23,7 +26,7 @@ class Grouping:
 
     def __init__(self, cells: Sequence[Cell], keys: Sequence[str]) -> None:
         known = list(
-            dict.fromkeys([_CAMPAIGN, _VARIANT, *(key for cell in cells for key, _ in cell.settings)])
+            dict.fromkeys([_CAMPAIGN, _VARIANT, _KAFKA, *(key for cell in cells for key, _ in cell.settings)])
         )
         for key in keys:
             if key not in known:
@@ -32,7 +35,8 @@ class Grouping:
         self._names: dict[tuple[str, str], str] = {}
         self._groups: dict[tuple[str, str], dict[str, Any]] = {}
         for cell in cells:
-            settings = {key: value for key, value in cell.settings if key in keys}
+            every = {_KAFKA: cell.plan.kafka, **dict(cell.settings)}
+            settings = {key: value for key, value in every.items() if key in keys}
             variant = cell.variant if _VARIANT in keys else ""
             parts = [variant, *(f"{key}={value}" for key, value in settings.items())]
             name = " ".join(filter(None, parts)) or _ALL

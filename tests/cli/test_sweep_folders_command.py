@@ -318,7 +318,7 @@ def test_the_queries_in_the_docs_run(harrow: Harrow, small: Path) -> None:
         )
         for sql in shown_queries("sql", "read_parquet")
     ]
-    verdicts, anomalies, service = answers
+    verdicts, anomalies, service, by_release = answers
     decided = [row for row in runs if row["verdict"] not in {"error", "inconclusive"}]
     assert [row[0] for row in verdicts] == cells
     here = [row["verdict"] for row in decided if row["cell"] == cells[0]]
@@ -330,6 +330,9 @@ def test_the_queries_in_the_docs_run(harrow: Harrow, small: Path) -> None:
     assert sorted(row[0] for row in service) == cells
     worst = {row[0]: row[2] for row in service}
     assert worst[cells[0]] == max(row["outage_us"] for row in runs if row["cell"] == cells[0]) / 1e6
+    assert [row[1:3] for row in by_release] == [
+        [value, sum(row["settings"] == [("acks", value)] for row in decided)] for value in ("1", "all")
+    ]
     (script,) = shown_queries("python", "pandas")
     script = script.replace("results/sweep-1f0c35ab-5d07c3e1", str(out))
     assert re.search(r"base acks=1 +\w+ +\d", output_of(script, small))

@@ -143,13 +143,13 @@ def test_embedded_spark_gives_the_same_rows_and_report_without_files_of_java(
     assert f"harrow on Spark's executors: {compilation()[0]}\n" in stderr
     assert (folder / out / "spark.log").stat().st_size > 0
     assert {path.name for path in folder.iterdir()} == {"small.yaml", out, "tmp"}
-    (query,) = [
+    query = "\n".join(
         block
         for block in re.findall(
             r"```python\n(.*?)```", (ROOT / "docs" / "how-to" / "query-sweeps.md").read_text(), re.DOTALL
         )
-        if "spark.read" in block
-    ]
+        if "spark." in block
+    )
     (folder / "sweep").symlink_to(folder / out)
     script = (
         "from pyspark.sql import SparkSession\n"
@@ -175,6 +175,7 @@ def test_embedded_spark_gives_the_same_rows_and_report_without_files_of_java(
     broken = [row["cell"] for row in expected_rows if rule in {result["rule"] for result in row["rules"]}]
     count = broken.count("base acks=1")
     assert re.search(rf"\| +base acks=1\|{rule}\| +{count}\|", completed.stdout), completed.stdout
+    assert re.search(rf"\|[^|]+\| +1\|{rule}\| +{count}\|", completed.stdout), completed.stdout
 
 
 def bare_python(folder: Path) -> str:

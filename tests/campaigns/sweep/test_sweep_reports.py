@@ -152,6 +152,12 @@ def test_an_unknown_key_of_a_group_is_a_mistake() -> None:
         Grouping(definition(2, varies=acks("1", "all")).cells, ["ack"])
 
 
+def test_cells_can_be_grouped_by_their_release_although_the_sweep_does_not_vary_it() -> None:
+    cells = definition(2, varies=acks("1", "all")).cells
+    groups = Grouping(cells, ["kafka"]).as_cells()
+    assert [group["settings"] for group in groups] == [{"kafka": cells[0].plan.kafka}]
+
+
 def test_cells_with_equal_values_of_some_keys_are_added_up(tmp_path: Path) -> None:
     sweep = definition(20, varies=(*acks("1", "all"), Vary(key="linger.ms", values=("0ms", "5ms"))))
     folder = SweepFolder(tmp_path, sweep)
