@@ -18,13 +18,14 @@ from harrow.campaigns.language.library_index import resolve
 from harrow.campaigns.language.loader import load_campaign
 from harrow.campaigns.language.plan import Plan
 from harrow.campaigns.language.problem import CampaignError
+from harrow.campaigns.language.units import milliseconds
 from harrow.campaigns.record.report import reproduce_command
 from harrow.campaigns.run.workers.workers import Workers
 from harrow.campaigns.sweep.confidence import bound_without_hits
 from harrow.campaigns.version import version
 from harrow.cluster_model.lazy_dataclass import dataclass
 
-SCHEMA: Final = "harrow.advice/1"
+SCHEMA: Final = "harrow.advice/2"
 SCREENING_RUNS: Final = 20
 """How many runs of each fault model a point is tried with before its costs are compared."""
 
@@ -131,7 +132,7 @@ class Advice:
             "never": list(self.needs.never),
             "outage": None
             if self.needs.outage is None
-            else {"comparison": self.needs.outage[0], "us": self.needs.outage[1]},
+            else {"comparison": self.needs.outage[0], "ms": milliseconds(self.needs.outage[1])},
             "runs": self.runs,
             "axes": {name: list(values) for name, values in self.axes},
             "yours": _settings(self.yours),
@@ -159,8 +160,10 @@ def advise(
     """Search for the cheapest settings that let a cluster survive these fault models.
 
     Each model fits the cluster. Only settings in *changeable* are changed; by default all axes are.
-    With *shrinking*, the runs that refute settings are shrunk.
+    With *shrinking*, the runs that refute settings are shrunk. *on_run* is called with the number
+    of runs so far.
     """
+    count = _RunCount(on_run)
     plans = [model.plan for model in models if model.plan is not None]
     assert len(plans) == len(models), "each fault model fits the cluster"
     axes = [axis for axis in AXES.values() if not changeable or axis.name in changeable]
@@ -188,7 +191,7 @@ def advise(
         seeds=range(runs),
         screening=screening,
         workers=workers,
-        on_run=on_run,
+        on_run=count.add,
     )
     chosen = search.run()
     counter = search.refuted.get(lattice.own)
@@ -202,18 +205,25 @@ def advise(
             needs,
             screening,
             workers,
-            lambda runs: on_run(search.runs + runs),
+            count.add,
         )
-    shrink = (
-        None
-        if shrinking is None
-        else partial(
-            write_shrunk, shrinking=shrinking, workers=workers, on_run=lambda runs: on_run(search.runs + runs)
-        )
-    )
-    return _Answer(cluster, models, plans, tuple(changeable), lattice, search, shrink).advice(
-        chosen, on_release
-    )
+    shrink = None
+    if shrinking is not None:
+        shrink = partial(write_shrunk, shrinking=shrinking, workers=workers, on_run=count.add)
+    answer = _Answer(cluster, models, plans, tuple(changeable), lattice, search, shrink, count)
+    return answer.advice(chosen, on_release)
+
+
+@dataclass(slots=True)
+class _RunCount:
+    """Counts the runs of an advice: its trials, and those that shrink a run."""
+
+    on_run: Callable[[int], None]
+    runs: int = 0
+
+    def add(self) -> None:
+        self.runs += 1
+        self.on_run(self.runs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,6 +237,7 @@ class _Answer:
     lattice: Lattice
     search: LatticeSearch
     shrink: Callable[[Plan, int, str, str], ShrunkRun | None] | None
+    count: _RunCount
     refuting: dict[Point, RefutingRun] = field(default_factory=dict)
 
     def advice(self, chosen: Point | None, on_release: LaterRelease | None) -> Advice:
@@ -260,7 +271,8 @@ class _Answer:
                 (axis.name, tuple(level.text() for level in levels))
                 for axis, levels in zip(self.lattice.axes, self.lattice.levels, strict=True)
             ),
-            runs=self.search.runs,
+            # The arguments above have shrunk runs.
+            runs=self.count.runs,
         )
 
     def _release_trial(self, tried: LaterRelease) -> ReleaseTrial:
@@ -380,7 +392,7 @@ def _settings(settings: Settings) -> dict[str, Any]:
 def _costs(costs: PointCosts) -> dict[str, Any]:
     return {
         "copies": None if costs.copies is None else costs.copies / 1_000,
-        "ack_p50_us": costs.ack_p50_us,
-        "ack_p99_us": costs.ack_p99_us,
-        "outage_us": costs.outage_us,
+        "ack_p50_ms": None if costs.ack_p50_us is None else milliseconds(costs.ack_p50_us),
+        "ack_p99_ms": None if costs.ack_p99_us is None else milliseconds(costs.ack_p99_us),
+        "outage_ms": milliseconds(costs.outage_us),
     }

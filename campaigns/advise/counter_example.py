@@ -14,10 +14,14 @@ from harrow.cluster_model.lazy_dataclass import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shrinking:
-    """Where shrunk counter-examples go, and how many runs shrink each."""
+    """Where shrunk counter-examples go, and how many runs shrink each.
+
+    ``on_unwritable`` is called if a file cannot be written. The advice is valid without it.
+    """
 
     folder: Path
     runs: int
+    on_unwritable: Callable[[OSError], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,13 +41,11 @@ def write_shrunk(
     shrinking: Shrinking,
     *,
     workers: Workers,
-    on_run: Callable[[int], None],
+    on_run: Callable[[], None],
 ) -> ShrunkRun | None:
-    """Shrink a run that *command* repeats, and write the result. None if nothing can be left out.
+    """Shrink a run that *command* repeats, and write the result.
 
-    Raises:
-        OSError: The file cannot be written.
-
+    Return None if nothing can be left out, or if the file cannot be written.
     """
     try:
         shrinker = Shrinker(
@@ -51,18 +53,26 @@ def write_shrunk(
             seed,
             rule=rule,
             runs_max=shrinking.runs,
-            on_run=lambda runs, _best: on_run(runs),
+            on_run=lambda _runs, _best: on_run(),
             workers=workers,
         )
     except NothingToShrinkError:
         return None
+    finally:
+        on_run()
     best = shrinker.run()
     if best is shrinker.original:
         return None
     path = shrinking.folder / f"{rule}-{plan.digest()[:8]}-seed-{seed}.yaml"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with whole_file(path) as stream:
-        stream.write(shrunk_text(shrinker, command))
+    text = shrunk_text(shrinker, command)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with whole_file(path) as stream:
+            stream.write(text)
+    except OSError as error:
+        shrinking.on_unwritable(error)
+        return None
     faults, records = best.size()
-    shrunk_command = reproduce_command(str(path), best.seed, None).removesuffix(" --seed 0")
+    # The seed of a campaign is 0 unless it says otherwise.
+    shrunk_command = reproduce_command(str(path), best.seed or None, None)
     return ShrunkRun(command=shrunk_command, faults=faults, records=records)

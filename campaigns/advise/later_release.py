@@ -31,7 +31,7 @@ def later_release(
     needs: Needs,
     seeds: range,
     workers: Workers,
-    on_run: Callable[[int], None],
+    on_run: Callable[[], None],
 ) -> LaterRelease | None:
     """Return the first release after *kafka* on which settings survive, or else the last tried.
 

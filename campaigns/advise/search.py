@@ -53,7 +53,7 @@ class CounterExample:
 
 
 class LatticeSearch:
-    """A search for the cheapest of the points that survive. ``runs`` counts the trials so far.
+    """A search for the cheapest of the points that survive. *on_run* is called with each trial.
 
     Each point is tried with *screening* seeds of each of *models* fault models, the chosen one with
     *seeds*. *travelling* are runs with which each point is tried first.
@@ -71,13 +71,12 @@ class LatticeSearch:
         workers: Workers,
         run_one: RunOne[PointTrial] = run_trial,
         travelling: Sequence[_Key] = (),
-        on_run: Callable[[int], None] = lambda _runs: None,
+        on_run: Callable[[], None] = lambda: None,
     ) -> None:
         self.lattice = lattice
         self.needs = needs
         self.seeds = seeds
         self.screening = screening
-        self.runs = 0
         self.refuted: dict[Point, CounterExample] = {}
         self.undecided: set[Point] = set()
         self.tallies: dict[Point, PointTally] = {}
@@ -274,14 +273,12 @@ class LatticeSearch:
             yield from ((plan, seed) for seed in _CALM_SEEDS)
 
     def _run(self, run: Run) -> PointTrial:
-        self.runs += 1
-        self._on_run(self.runs)
+        self._on_run()
         return self._run_one(*run, self._workers)
 
     def _note(self, point: Point, key: _Key, trial: PointTrial) -> None:
-        self.runs += 1
         self.tally(point).trials[key] = trial
-        self._on_run(self.runs)
+        self._on_run()
 
     def _generalise(self, point: Point, counter: CounterExample) -> None:
         """Find the safest point that the same run refutes, and rule out all that are no safer."""

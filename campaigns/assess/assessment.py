@@ -94,8 +94,16 @@ class Assessment:
         """Return the fault models of which at least one trial decided something."""
         return [tally for tally in self.tallies if tally.conclusive]
 
-    def not_tried(self) -> list[ModelTally]:
-        return [tally for tally in self.tallies if not tally.conclusive]
+    def not_tried(self) -> Iterator[tuple[str, Sequence[ModelTally]]]:
+        """Yield each reason why fault models decided nothing, with these models.
+
+        Those that do not fit the cluster are apart from those that ran in vain.
+        """
+        by_reason: dict[tuple[bool, str], list[ModelTally]] = {}
+        for tally in self.tallies:
+            if not tally.conclusive:
+                by_reason.setdefault((bool(tally.trials), tally.not_tried), []).append(tally)
+        yield from ((reason, tallies) for (_, reason), tallies in by_reason.items())
 
     def exceeded(self) -> Iterator[tuple[ModelTally, str]]:
         """Yield each fault model that exceeds a limit, and how."""

@@ -289,7 +289,7 @@ def variant_name(plan: Plan) -> str:
 
 def reproduce_command(
     argument: str,
-    seed: int,
+    seed: int | None,
     variant: str | None,
     overrides: Sequence[str] = (),
     target: str | None = None,
@@ -297,9 +297,12 @@ def reproduce_command(
 ) -> str:
     """Return the command that runs a plan again. Without a *target*, it runs on the model.
 
-    *overrides* are applied to the campaign, and *then* to the plan that the seed draws from it.
+    Without a *seed*, the campaign's applies. *overrides* are applied to the campaign, and *then* to
+    the plan that the seed draws from it.
     """
-    words = ["harrow", "run", argument, "--seed", str(seed)]
+    words = ["harrow", "run", argument]
+    if seed is not None:
+        words += ["--seed", str(seed)]
     if variant is not None:
         words += ["--variant", variant]
     for override in overrides:

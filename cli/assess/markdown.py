@@ -23,7 +23,7 @@ def assessment_markdown(assessment: Assessment) -> str:
             *_list("Broken promises", _each(assessment.broken())),
             *_list("What permits it", _damage(assessment)),
             *_list("Undecided", _each(assessment.undecided())),
-            *_list("Not tried", (f"{each.model.title}: {each.not_tried}" for each in assessment.not_tried())),
+            *_list("Not tried", _not_tried(assessment)),
         ]
     )
 
@@ -46,6 +46,11 @@ def _damage(assessment: Assessment) -> Iterator[str]:
         cause = "no setting permits it" if setting is None else f"permitted by {setting}"
         for tally, damage in cases:
             yield f"{fate}, {cause}: {tally.model.title}, {runs_text(damage, tally)}"
+
+
+def _not_tried(assessment: Assessment) -> Iterator[str]:
+    for reason, tallies in assessment.not_tried():
+        yield f"{', '.join(tally.model.title for tally in tallies)}: {reason}"
 
 
 def _each(texts: Iterable[tuple[ModelTally, str]]) -> Iterator[str]:

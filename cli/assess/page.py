@@ -30,7 +30,6 @@ def assessment_page(assessment: Assessment) -> str:
     tried = assessment.tried()
     heads = [head("what happens"), *(head(fate, kind="number") for fate in FATES)]
     heads += [head(text, kind="number") for text in ("outage p50", "worst outage", "runs")]
-    not_tried = ((tally, tally.not_tried) for tally in assessment.not_tried())
     lead = [table(_CAPTION, [heads], map(_row, tried), label="fault models")] if tried else []
     sections = {
         "Not as expected": _each(assessment.exceeded()),
@@ -38,7 +37,7 @@ def assessment_page(assessment: Assessment) -> str:
         "What permits it": list(_damage(assessment)),
         "The worst runs": list(map(_worst, tried)),
         "Undecided": _each(assessment.undecided()),
-        "Not tried": _each(not_tried),
+        "Not tried": _not_tried(assessment),
     }
     return report_page(f"What {assessment.cluster} survives", lead, sections)
 
@@ -68,6 +67,14 @@ def _damage(assessment: Assessment) -> Iterator[Markup]:
 
 def _each(texts: Iterable[tuple[ModelTally, str]]) -> list[Markup]:
     items = [(tally.model.title, text) for tally, text in texts]
+    return [definitions(items)] if items else []
+
+
+def _not_tried(assessment: Assessment) -> list[Markup]:
+    items = [
+        (", ".join(tally.model.title for tally in tallies), reason)
+        for reason, tallies in assessment.not_tried()
+    ]
     return [definitions(items)] if items else []
 
 

@@ -96,11 +96,10 @@ def _undecided(console: Console, assessment: Assessment) -> Iterator[RenderableT
         yield Text.assemble(
             (f"{signs[INCONCLUSIVE]} undecided", STYLES[INCONCLUSIVE]), f", {tally.model.title}: {text}"
         )
-    for tally in assessment.not_tried():
-        status, word = (INCONCLUSIVE, "undecided") if tally.trials else (SKIPPED, "not tried")
-        yield Text.assemble(
-            (f"{signs[status]} {word}", STYLES[status]), f", {tally.model.title}: {tally.not_tried}"
-        )
+    for reason, tallies in assessment.not_tried():
+        status, word = (INCONCLUSIVE, "undecided") if tallies[0].trials else (SKIPPED, "not tried")
+        titles = ", ".join(tally.model.title for tally in tallies)
+        yield Text.assemble((f"{signs[status]} {word}", STYLES[status]), f", {titles}: {reason}")
 
 
 def show_command(console: Console, command: str) -> None:

@@ -17,7 +17,7 @@ from harrow.campaigns.language.spelling import listed, quoted, suggestion
 from harrow.checks.rule import DOUBLED
 from harrow.cli import exit_code
 from harrow.cli.assess.cluster_argument import cluster_file, fault_model_named, overrides_of
-from harrow.cli.console import message_console
+from harrow.cli.console import message_console, say
 from harrow.cli.interrupts import Interrupts
 from harrow.cli.progress import ProgressLine
 from harrow.cli.render.advice import show_advice
@@ -33,6 +33,7 @@ _SYNONYMS: Final = {"duplicated": DOUBLED}
 
 
 def session(request: AdviseRequest) -> int:
+    messages = message_console(no_color=request.no_color)
     needs = _needs(request)
     for name in request.changeable or ():
         if name not in AXES:
@@ -45,9 +46,12 @@ def session(request: AdviseRequest) -> int:
     _check_trials(models, needs, request.changeable or ())
     shrinking = None
     if request.shrink_runs:
-        shrinking = Shrinking(folder=request.results / _FOLDER, runs=request.shrink_runs)
+        shrinking = Shrinking(
+            folder=request.results / _FOLDER,
+            runs=request.shrink_runs,
+            on_unwritable=lambda error: say(messages, f"cannot write: {reason_of(error)}", style="red"),
+        )
         _make_folder(shrinking.folder)
-    messages = message_console(no_color=request.no_color)
     progress = ProgressLine(messages, total=None, enabled=not request.quiet)
     with Interrupts() as interrupts, data(request) as console, workers_of(request) as workers:
 
@@ -66,8 +70,6 @@ def session(request: AdviseRequest) -> int:
                 shrinking=shrinking,
                 on_run=on_run,
             )
-        except OSError as error:
-            raise Refusal(f"cannot write: {reason_of(error)}") from None
         finally:
             progress.clear()
         if request.output_format == JSON:

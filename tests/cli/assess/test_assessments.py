@@ -127,6 +127,14 @@ def test_what_was_not_tried_or_not_decided_never_counts_as_survived() -> None:
     assert skipped == {"a slow disk": Status.SKIPPED, "power of one rack": Status.SKIPPED}
 
 
+def test_fault_models_that_were_not_tried_for_the_same_reason_share_a_line() -> None:
+    others = (UNFIT, ModelTally(model=model("a failed rack", unfit="no broker has a rack")))
+    assessment = Assessment(cluster="shop.yaml", tallies=(CALM, NEVER, *others))
+    assert "- not tried, power of one rack, a failed rack: no broker has a rack\n" in screen(assessment)
+    for text in (assessment_markdown(assessment), assessment_page(assessment)):
+        assert text.count("no broker has a rack") == 1
+
+
 def test_an_assessment_without_a_run_of_each_fault_model_does_not_pass() -> None:
     late = ModelTally(model=model("one disk"))
     assert Assessment(cluster="shop.yaml", tallies=(CALM, UNFIT)).status == HELD
