@@ -65,7 +65,8 @@ class Setting:
     prevent one event, ``prevents`` is its name: in a run without that event they would help by
     chance, because they change the latencies. ``former`` are the setting's names in older releases
     or in Kafka's own messages. A producer refuses the setting unless the settings in ``beside`` are
-    set too.
+    set too. ``aliases`` are other words that Kafka accepts for a choice or for an item of a list,
+    such as the class of an assignor, each with the word of ``choices``.
     """
 
     name: str
@@ -86,6 +87,7 @@ class Setting:
     prevents: str = ""
     former: tuple[str, ...] = ()
     beside: tuple[str, ...] = ()
+    aliases: tuple[tuple[str, str], ...] = ()
 
     def default(self, release: str) -> Value:
         version = RELEASES[release].version
@@ -132,6 +134,7 @@ DELETE: Final = "delete"
 COMPACT: Final = "compact"
 CLEANUP_POLICIES: Final = (DELETE, COMPACT, f"{COMPACT},{DELETE}")
 """All values of ``cleanup.policy``. The order of policies within a value does not matter."""
+_POLICY_ALIASES: Final = ((f"{DELETE},{COMPACT}", f"{COMPACT},{DELETE}"),)
 ALL_REPLICAS: Final = "*"
 """In a setting that lists replicas, stands for every replica of the topic."""
 ASSIGNORS: Final = (
@@ -149,6 +152,20 @@ ASSIGNORS: Final = (
 They are single assignors, by their names in the group protocol, and the lists that a group needs
 while it migrates to or from cooperative rebalances (KIP-429).
 """
+_ASSIGNOR_CLASSES: Final = tuple(
+    (f"org.apache.kafka.clients.consumer.{name}Assignor", word)
+    for name, word in (
+        ("Range", "range"),
+        ("RoundRobin", "roundrobin"),
+        ("Sticky", "sticky"),
+        ("CooperativeSticky", "cooperative-sticky"),
+    )
+)
+"""Kafka's classes of assignors, and the names by which each of them calls itself."""
+_SERVER_ASSIGNOR_CLASSES: Final = tuple(
+    (f"org.apache.kafka.coordinator.group.assignor.{word.capitalize()}Assignor", word)
+    for word in SERVER_ASSIGNORS
+)
 _LOSS_RULES: Final = (
     *("lost-write", "unseen", "inconsistent-offsets", "log-divergence"),
     *("isr-holds-committed", "log-matching"),
@@ -225,7 +242,8 @@ _CATALOGUE: Final = (
             "newer settings have their defaults.", until="3.9",
             instead=("log.message.timestamp.before.max.ms", "log.message.timestamp.after.max.ms")),
     Setting("log.cleanup.policy", BROKER, "choice", _always(DELETE),
-            "Whether retention deletes old records, compaction removes all but the latest record of each key, or both.", choices=CLEANUP_POLICIES),
+            "Whether retention deletes old records, compaction removes all but the latest record of each key, or both.", choices=CLEANUP_POLICIES,
+            aliases=_POLICY_ALIASES),
     Setting("log.cleaner.backoff.ms", BROKER, "ms", _always(15_000),
             "How long the cleaner waits after it has found no log dirty enough.", minimum=1),
     Setting("log.cleaner.min.cleanable.ratio", BROKER, "ratio", _always("0.5"),
@@ -345,7 +363,8 @@ _CATALOGUE: Final = (
             "The maximum number of members of a group with group.protocol=consumer.", minimum=1, maximum=INT_MAX, since="4.0"),
     Setting("group.consumer.assignors", BROKER, "choice", _always("uniform,range"),
             "The coordinator's assignors for group.protocol=consumer; the first one is used unless members ask for another.",
-            choices=("uniform,range", "range,uniform", *SERVER_ASSIGNORS), since="4.0"),
+            choices=("uniform,range", "range,uniform", *SERVER_ASSIGNORS), since="4.0",
+            aliases=_SERVER_ASSIGNOR_CLASSES),
     Setting("group.consumer.assignment.interval.ms", BROKER, "ms", _always(1_000),
             "The minimum time between two target assignments of a group (KIP-1263).",
             maximum=INT_MAX, since="4.3"),
@@ -412,7 +431,8 @@ _CATALOGUE: Final = (
             "log.message.timestamp.difference.max.ms, for one topic.", until="3.9",
             instead=("message.timestamp.before.max.ms", "message.timestamp.after.max.ms")),
     Setting("cleanup.policy", TOPIC, "choice", _always(DELETE),
-            "log.cleanup.policy, for one topic.", choices=CLEANUP_POLICIES),
+            "log.cleanup.policy, for one topic.", choices=CLEANUP_POLICIES,
+            aliases=_POLICY_ALIASES),
     Setting("min.cleanable.dirty.ratio", TOPIC, "ratio", _always("0.5"),
             "log.cleaner.min.cleanable.ratio, for one topic."),
     Setting("min.compaction.lag.ms", TOPIC, "ms", _always(0),
@@ -430,7 +450,7 @@ _CATALOGUE: Final = (
     # Producers
     Setting("acks", PRODUCER, "choice", (("0.10.2", "1"), ("3.0", "all")),
             "What a producer waits for: 0 nothing, 1 the leader's append, all every replica in the ISR (KIP-679).",
-            choices=("0", "1", "all"), safe=("all",),
+            choices=("0", "1", "all"), safe=("all",), aliases=(("-1", "all"),),
             former=("request.required.acks",)),
     Setting("enable.idempotence", PRODUCER, "bool", (("0.11", False), ("3.0", True)),
             "Whether leaders recognise retries by producer id and sequence number (KIP-98, KIP-679).", since="0.11",
@@ -495,7 +515,8 @@ _CATALOGUE: Final = (
             "The identity of a group member across restarts (KIP-345).", since="2.3"),
     Setting("group.protocol", CONSUMER, "choice", _always(CLASSIC),
             "Who assigns partitions: a group member (classic), or the coordinator (consumer, KIP-848).",
-            choices=(CLASSIC, CONSUMER_PROTOCOL), since="4.0"),
+            choices=(CLASSIC, CONSUMER_PROTOCOL), since="4.0",
+            aliases=((CLASSIC.upper(), CLASSIC), (CONSUMER_PROTOCOL.upper(), CONSUMER_PROTOCOL))),
     Setting("group.remote.assignor", CONSUMER, "choice", _always(ANY_ASSIGNOR),
             "With group.protocol=consumer: the assignor that a member asks for. With none the coordinator uses its first one.",
             choices=(ANY_ASSIGNOR, *SERVER_ASSIGNORS), since="4.0"),
@@ -507,7 +528,8 @@ _CATALOGUE: Final = (
             "How long an application may take between polls before its consumer leaves the group, and how long a rebalance "
             "waits for members (KIP-62).", minimum=1, maximum=INT_MAX),
     Setting("partition.assignment.strategy", CONSUMER, "choice", (("0.10.2", "range"), ("3.0", "range,cooperative-sticky")),
-            "The assignors that a member supports, the preferred one first; all members must have one in common (KIP-429).", choices=ASSIGNORS),
+            "The assignors that a member supports, the preferred one first; all members must have one in common (KIP-429).", choices=ASSIGNORS,
+            aliases=_ASSIGNOR_CLASSES),
     Setting("enable.auto.commit", CONSUMER, "bool", _always(True),
             "Whether a group member commits the offsets of its polls by itself.", safe=(False,),
             former=("auto.commit.enable", "autocommit.enable")),

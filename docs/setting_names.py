@@ -13,13 +13,17 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Final
 
-from harrow.campaigns.language.kafka_settings import TABLE, VALUES, setting_names
+from harrow.campaigns.language.kafka_settings import ANY_CASE, TABLE, VALUES, setting_names
 from harrow.cluster_model.release.profiles import RELEASES
 from harrow.cluster_model.release.switch import version_of
 from harrow.live_cluster.releases.kafka_cache import default_cache
 
 _RANGE: Final = re.compile(r"\[(?:(?P<low>-?[0-9.E]+),)?\.\.\.(?:,(?P<high>-?[0-9.E]+))?\]")
 """How Kafka prints a range of numbers (``ConfigDef.Range``)."""
+_WORDS: Final = re.compile(
+    r"(?P<any_case>\(case insensitive\) )?\[(?P<words>[\w:-]+(\.\w+)*(, [\w:-]+(\.\w+)*)*)\]"
+)
+"""How Kafka prints words (``ConfigDef.ValidString``, ``CaseInsensitiveValidString``, ``ValidList``)."""
 _PROGRAM: Final = """\
 import java.lang.reflect.*;
 import java.util.*;
@@ -112,8 +116,10 @@ def _accepted(validator: str, values: str) -> str:
     """Return the range (``0..``) or the words (``a|b``) that a validator accepts, if it has any."""
     if validator == "Range" and (match := _RANGE.fullmatch(values)):
         return f"{match['low'] or ''}..{match['high'] or ''}"
-    if validator == "ValidString":
-        return values.strip("[]").replace(", ", "|")
+    if match := _WORDS.fullmatch(values):
+        # What follows a colon is not a word, such as the duration in by_duration:PnDTnHnMn.nS.
+        words = "|".join(re.sub(":.*", ":*", word) for word in match["words"].split(", "))
+        return f"{ANY_CASE}{words.lower()}" if match["any_case"] else words
     return ""
 
 

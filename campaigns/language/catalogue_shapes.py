@@ -5,6 +5,7 @@ built from its catalogue when it is first needed. So a new fault, setting, switc
 gets its syntax without a change in this module.
 """
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
@@ -75,7 +76,7 @@ def _setting_leaf(setting: Setting) -> ValueShape:
         "int": number,
         "ms": {"anyOf": [number, time]},
         "seconds": {"anyOf": [number, time]},
-        "choice": {"enum": _choices_in_yaml(setting)},
+        "choice": _choice_schema(setting),
         "ratio": {"type": "number", "minimum": 0, "maximum": 1},
         "text": {"type": "string", "pattern": f"^{literals.SETTING_TEXT_PATTERN}$"},
         "replicas": {"type": "string", "pattern": f"^{literals.REPLICAS_PATTERN}$"},
@@ -83,9 +84,14 @@ def _setting_leaf(setting: Setting) -> ValueShape:
     return ValueShape(partial(literals.setting_value, setting), schema)
 
 
-def _choices_in_yaml(setting: Setting) -> list[str | int]:
-    words = (*setting.choices, "-1") if setting.name == "acks" else setting.choices
-    return [*words, *(int(word) for word in words if word.lstrip("-").isdigit())]
+def _choice_schema(setting: Setting) -> dict[str, Any]:
+    words = (*setting.choices, *(alias for alias, _ in setting.aliases))
+    listed: dict[str, Any] = {"enum": [*words, *(int(word) for word in words if word.lstrip("-").isdigit())]}
+    if not any("," in choice for choice in setting.choices):
+        return listed
+    # Lists may also have spaces, and mix names and classes.
+    word = "|".join(re.escape(word) for word in words if "," not in word)
+    return {"anyOf": [listed, {"type": "string", "pattern": f"^({word})( *, *({word}))+$"}]}
 
 
 # Behaviours

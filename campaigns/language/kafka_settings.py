@@ -23,7 +23,9 @@ _NUMBER: Final = re.compile(r"[+-]?[0-9]{1,19}(\.[0-9]{1,19})?([eE][+-]?[0-9]{1,
 TABLE: Final = Path(__file__).with_name("kafka_settings.txt")
 VALUES: Final = Path(__file__).with_name("kafka_values.txt")
 """The types of settings and the values that their validators accept, in the release that the first
-line names: ``broker log.cleaner.threads int 0..``."""
+line names: ``broker log.cleaner.threads int 0..``, ``consumer isolation.level string a|b``."""
+ANY_CASE: Final = "(?i)"
+"""Precedes words that Kafka also accepts in capital letters."""
 _LACKING: Final = Path(__file__).with_name("lacking_settings.txt")
 
 
@@ -112,11 +114,29 @@ def refusal(scope: str, name: str, text: str) -> str:
         problem = "" if text.lower() in ("true", "false") else "expected true or false"
     elif kind in ("short", "int", "long", "double"):
         problem = _out_of_range(text, *(values[0] if values else "..").split("..", 1))
-    elif kind == "string" and values and text not in values[0].split("|"):
-        problem = f"expected one of {', '.join(values[0].split('|'))}"
+    elif kind in ("string", "list") and values:
+        problem = _other_word(text, values[0], is_list=kind == "list")
     else:
         problem = ""
     return problem and f"Kafka {release} refuses the value: {problem}"
+
+
+def accepts(scope: str, name: str, text: str) -> bool:
+    """Return whether Kafka is known to accept a value: its validator does, or it accepts any text."""
+    _, accepted = _accepted_values()
+    kind, *values = accepted.get((scope, name), [""])
+    return bool(values or kind in ("string", "list", "class")) and not refusal(scope, name, text)
+
+
+def _other_word(text: str, accepted: str, *, is_list: bool) -> str:
+    """Return why a text is none of the accepted words, or not a list of them; empty if it is."""
+    patterns = accepted.removeprefix(ANY_CASE).split("|")
+    words = [word.strip() for word in text.split(",")] if is_list else [text]
+    if accepted.startswith(ANY_CASE):
+        words = [word.lower() for word in words]
+    if all(any(fnmatchcase(word, pattern) for pattern in patterns) for word in words):
+        return ""
+    return f"expected one of {', '.join(patterns)}"
 
 
 def _out_of_range(text: str, low: str, high: str) -> str:

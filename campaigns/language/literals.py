@@ -428,9 +428,9 @@ def setting_value(setting: Setting, text: str) -> Value:
     if setting.kind == "bool":
         return boolean(text)
     if setting.kind == "choice":
-        # Kafka's clients accept -1 for all.
-        word = "all" if setting.name == "acks" and text == "-1" else text
-        return choice(setting.choices)(word)
+        aliases = dict(setting.aliases)
+        words = ",".join(aliases.get(word, word) for word in map(str.strip, text.split(",")))
+        return choice(setting.choices)(aliases.get(words, words))
     if setting.kind == "ratio":
         return ratio(text)
     if setting.kind == "text":

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Final
 
 from harrow.campaigns.language.kafka_settings import (
+    accepts,
     hidden_without,
     is_without_effect,
     kafka_has,
@@ -17,7 +18,6 @@ from harrow.campaigns.language.problem import Problem
 from harrow.campaigns.language.spelling import listed
 from harrow.campaigns.sources.description import Fate, ImportedLine, SourceLine
 from harrow.cluster_model.settings import (
-    ASSIGNMENT_STRATEGY,
     BROKER,
     INT_MAX,
     SETTINGS,
@@ -35,16 +35,6 @@ OTHER_UNITS: Final = {
 the number of milliseconds of its unit."""
 _RETENTION: Final = "log.retention.ms"
 _TIME_UNITS: Final = ("ms", "seconds")
-_ASSIGNORS: Final = {
-    f"org.apache.kafka.clients.consumer.{name}Assignor": word
-    for name, word in (
-        ("Range", "range"),
-        ("RoundRobin", "roundrobin"),
-        ("Sticky", "sticky"),
-        ("CooperativeSticky", "cooperative-sticky"),
-    )
-}
-"""Kafka's classes of assignors, and the names by which each of them calls itself."""
 _WORST_FIRST: Final = (Fate.LACKING, Fate.TAKEN, Fate.UNAFFECTED, Fate.UNKNOWN)
 """Which fate counts if a line holds for several brokers, and they differ."""
 
@@ -154,7 +144,11 @@ class SettingLines:
         try:
             return _value(SETTINGS[scope, name], entry)
         except LiteralError as error:
-            self.refuse(entry, error)
+            if accepts(scope, entry.name, entry.value):
+                hides = hidden_without(entry.name)
+                self.note(entry, Fate.LACKING, f"{error}{f': {hides}' if hides else ''}")
+            else:
+                self.refuse(entry, error)
             return None
 
     def _note_unmodelled(self, scope: str, entry: SourceLine) -> None:
@@ -175,8 +169,6 @@ def _value(setting: Setting, entry: SourceLine) -> Value:
         return whole_number(setting.minimum, INT_MAX)(text)
     if setting.kind in _TIME_UNITS:
         return whole_number(setting.minimum, setting.maximum)(text)
-    if entry.name == ASSIGNMENT_STRATEGY:
-        text = ",".join(_ASSIGNORS.get(name, name) for name in map(str.strip, text.split(",")))
     return setting_value(setting, text)
 
 

@@ -3,11 +3,16 @@
 from dataclasses import replace
 
 import pytest
+import yaml
+from jsonschema import Draft202012Validator
 
+from harrow.campaigns.language.literals import LiteralError, setting_value
 from harrow.campaigns.language.loader import load_text
 from harrow.campaigns.language.plan import Expectation, Origin, Plan, Step
 from harrow.campaigns.language.plan_file import campaign_text
+from harrow.campaigns.language.schema import json_schema
 from harrow.cluster_model.invariants.catalogue import INVARIANTS
+from harrow.cluster_model.settings import ASSIGNMENT_STRATEGY, CONSUMER, SETTINGS, Setting
 from harrow.cluster_model.sim.virtual_time import US_PER_MS, US_PER_SECOND
 from harrow.cluster_model.topology import BrokerSpec, ConsumerSpec, ProducerSpec, TopicSpec
 from harrow.faults.actions import AddPartitions, ElectPreferredLeaders, Expect, RestartProducer, Send, Wait
@@ -508,3 +513,22 @@ def test_partitions_can_only_be_added_to_an_existing_topic() -> None:
         """
     )
     assert problem == "3:34: unknown topic `oders`; did you mean `orders`?"
+
+
+@pytest.mark.parametrize(
+    "setting", [each for each in SETTINGS.values() if each.aliases], ids=lambda each: each.name
+)
+def test_kafkas_other_words_for_a_value_are_read_and_accepted_by_editors(setting: Setting) -> None:
+    editor = Draft202012Validator(json_schema())
+    for alias, word in setting.aliases:
+        assert setting_value(setting, alias) == word
+        text = f"settings: {{{setting.name}: {alias!r}}}"
+        assert list(editor.iter_errors(yaml.safe_load(text))) == []
+
+
+def test_a_list_of_assignors_may_mix_names_and_classes() -> None:
+    strategy = SETTINGS[CONSUMER, ASSIGNMENT_STRATEGY]
+    text = "range, org.apache.kafka.clients.consumer.CooperativeStickyAssignor"
+    assert setting_value(strategy, text) == "range,cooperative-sticky"
+    with pytest.raises(LiteralError, match="is not one of range, "):
+        setting_value(strategy, "range,com.example.OwnAssignor")
