@@ -23,7 +23,7 @@ _RANGE: Final = re.compile(r"\[(?:(?P<low>-?[0-9.E]+),)?\.\.\.(?:,(?P<high>-?[0-
 _WORDS: Final = re.compile(
     r"(?P<any_case>\(case insensitive\) )?\[(?P<words>[\w:-]+(\.\w+)*(, [\w:-]+(\.\w+)*)*)\]"
 )
-"""How Kafka prints words (``ConfigDef.ValidString``, ``CaseInsensitiveValidString``, ``ValidList``)."""
+"""How Kafka prints words (``ConfigDef.ValidString``, ``ValidList``)."""
 _PROGRAM: Final = """\
 import java.lang.reflect.*;
 import java.util.*;

@@ -122,7 +122,7 @@ def refusal(scope: str, name: str, text: str) -> str:
 
 
 def accepts(scope: str, name: str, text: str) -> bool:
-    """Return whether Kafka is known to accept a value: its validator does, or it accepts any text."""
+    """Return whether Kafka is known to accept a value."""
     _, accepted = _accepted_values()
     kind, *values = accepted.get((scope, name), [""])
     return bool(values or kind in ("string", "list", "class")) and not refusal(scope, name, text)
