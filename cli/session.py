@@ -110,7 +110,7 @@ def need_file_for_page(request: CommandRequest) -> None:
 
 def write_new(path: Path, text: str) -> None:
     """Write a file, but refuse to overwrite an existing one."""
-    from harrow.campaigns.record.whole_file import whole_file
+    from harrow.campaigns.storage.whole_file import whole_file
 
     try:
         with whole_file(path, is_new=True) as stream:
@@ -125,7 +125,7 @@ def data(request: CommandRequest) -> Iterator[Console]:
     if request.output is None or str(request.output) == "-":
         yield data_console(no_color=request.no_color)
         return
-    from harrow.campaigns.record.whole_file import whole_file
+    from harrow.campaigns.storage.whole_file import whole_file
 
     with whole_file(request.output) as stream:
         yield data_console(no_color=request.no_color, file=stream)
@@ -141,7 +141,7 @@ def junit_file(request: CommandRequest) -> Iterator[Callable[[Callable[[], Seque
     if request.junit is None:
         yield lambda _: None
         return
-    from harrow.campaigns.record.whole_file import whole_file
+    from harrow.campaigns.storage.whole_file import whole_file
     from harrow.cli.ci.junit import junit_xml
 
     with whole_file(request.junit) as stream:

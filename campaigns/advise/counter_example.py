@@ -5,10 +5,10 @@ from pathlib import Path
 
 from harrow.campaigns.language.plan import Plan
 from harrow.campaigns.record.report import reproduce_command
-from harrow.campaigns.record.whole_file import whole_file
 from harrow.campaigns.run.workers.workers import Workers
 from harrow.campaigns.search.shrink import NothingToShrinkError, Shrinker
 from harrow.campaigns.search.shrunk_campaign import shrunk_text
+from harrow.campaigns.storage.whole_file import whole_file
 from harrow.cluster_model.lazy_dataclass import dataclass
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from harrow.campaigns.record.results_folder import FILES, LATEST, RUN
-from harrow.campaigns.record.whole_file import is_left_over, unfinished
+from harrow.campaigns.storage.whole_file import is_left_over, unfinished
 from harrow.cluster_model.lazy_dataclass import dataclass
 
 _HIDDEN: Final = "."

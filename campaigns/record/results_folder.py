@@ -8,8 +8,8 @@ from typing import Any, Final
 from harrow.campaigns.record.json_text import json_line
 from harrow.campaigns.record.markdown_report import markdown_report
 from harrow.campaigns.record.report import run_id
-from harrow.campaigns.record.whole_file import open_text, unfinished, whole_folder
 from harrow.campaigns.run.run_result import RunResult
+from harrow.campaigns.storage.whole_file import open_text, unfinished, whole_folder
 from harrow.cluster_model.events import event_fields
 from harrow.cluster_model.trace import TraceEvent
 

@@ -5,12 +5,12 @@ from pathlib import Path
 
 from harrow.campaigns.language.regular_file import regular_text
 from harrow.campaigns.record.campaign_copy import campaign_copy
-from harrow.campaigns.record.whole_file import whole_file
 from harrow.campaigns.run.runner import run_plan
 from harrow.campaigns.run.workers.workers import Workers
 from harrow.campaigns.search.shrink import NothingToShrinkError, Shrinker
 from harrow.campaigns.search.shrunk_campaign import SHRUNK_BY, prevention_comments, shrunk_text
 from harrow.campaigns.search.signature import signatures
+from harrow.campaigns.storage.whole_file import whole_file
 from harrow.campaigns.sweep.cell import Cell
 from harrow.campaigns.sweep.definition import Definition, load_stored_cell, overrides_of
 from harrow.campaigns.sweep.row import ERROR, EXPECTATION

@@ -24,7 +24,7 @@ from pydantic import ValidationError
 from harrow.campaigns.language.regular_file import open_regular, regular_text
 from harrow.campaigns.language.spelling import quoted
 from harrow.campaigns.record.json_text import json_document, json_line
-from harrow.campaigns.record.whole_file import whole_file, whole_path
+from harrow.campaigns.storage.whole_file import whole_file, whole_path
 from harrow.campaigns.sweep.cell import cell_of
 from harrow.campaigns.sweep.chunk import uncovered_ranges
 from harrow.campaigns.sweep.definition import Definition, SkippedCells, SweepSource, load_stored_cell

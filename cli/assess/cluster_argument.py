@@ -13,9 +13,9 @@ from harrow.campaigns.assess.fault_model import FaultModel
 from harrow.campaigns.assess.few_topics import few_topics, only_topic
 from harrow.campaigns.language.loader import check_cluster_file
 from harrow.campaigns.language.spelling import CLUSTER_OPTION, counted, quoted, suggestion
-from harrow.campaigns.record.whole_file import whole_file
 from harrow.campaigns.sources.cluster_import import import_cluster
 from harrow.campaigns.sources.description import Fate
+from harrow.campaigns.storage.whole_file import whole_file
 from harrow.cli.cluster_sources import is_source, sources_of_cluster
 from harrow.cli.requests.request import CommandRequest
 from harrow.cli.session import note

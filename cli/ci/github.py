@@ -13,7 +13,7 @@ from typing import Final
 
 from harrow.campaigns.language.spelling import printable
 from harrow.campaigns.record import markdown
-from harrow.campaigns.record.whole_file import open_text
+from harrow.campaigns.storage.whole_file import open_text
 from harrow.cli.ci.suite import Case, Status, Suite, in_total
 
 STEP_SUMMARY: Final = "GITHUB_STEP_SUMMARY"

@@ -16,11 +16,11 @@ from harrow.campaigns.language.spelling import counted, run_name
 from harrow.campaigns.record.json_text import json_line
 from harrow.campaigns.record.report import document, in_short, reproduce_command, run_as_mapping, run_id
 from harrow.campaigns.record.results_folder import write_run
-from harrow.campaigns.record.whole_file import whole_file
 from harrow.campaigns.run.proof import proven
 from harrow.campaigns.run.required_probes import UnreachedProbes
 from harrow.campaigns.run.run_result import RunResult
 from harrow.campaigns.search.strategies import Search, drawn_from, search, without_folder
+from harrow.campaigns.storage.whole_file import whole_file
 from harrow.cli import exit_code
 from harrow.cli.ci.run_suites import search_suites
 from harrow.cli.ci.suite import Suite, note_suite

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 from harrow.campaigns.language.spelling import counted
 from harrow.campaigns.record.report import reproduce_command
-from harrow.campaigns.record.whole_file import whole_file
 from harrow.campaigns.search.shrink import NothingToShrinkError, Shrinker, Shrunk
 from harrow.campaigns.search.shrunk_campaign import shrunk_text
+from harrow.campaigns.storage.whole_file import whole_file
 from harrow.checks.finding import INCONCLUSIVE
 from harrow.cli import exit_code
 from harrow.cli.commands.run_selection import select_one

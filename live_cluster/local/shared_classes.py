@@ -15,7 +15,7 @@ from typing import Final
 from filelock import Timeout
 
 from harrow.campaigns.record.build_folder import exclusive_build_folder
-from harrow.campaigns.record.whole_file import whole_path
+from harrow.campaigns.storage.whole_file import whole_path
 from harrow.live_cluster.processes.child_processes import ChildProcesses
 
 _LIST: Final = ".classes"

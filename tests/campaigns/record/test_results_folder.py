@@ -9,8 +9,8 @@ import pytest
 
 from harrow.campaigns.record.report import run_as_mapping, run_id
 from harrow.campaigns.record.results_folder import LATEST, RUN, trace_line, write_run
-from harrow.campaigns.record.whole_file import unfinished, whole_file
 from harrow.campaigns.run.run_result import RunResult
+from harrow.campaigns.storage.whole_file import unfinished, whole_file
 from harrow.cluster_model.events import EVENTS, event_fields
 from harrow.cluster_model.trace import as_mapping
 from tests.campaigns.record.run_results import failed_run, run_result

@@ -1,0 +1,307 @@
+"""A file or a folder by its path, or by a URI such as ``s3://bucket/folder``.
+
+Everything that harrow keeps in shared storage goes through `Location`. Paths need only Python. URIs
+need pyarrow, and fsspec if pyarrow does not know their scheme. Credentials and endpoints come from
+the environment, where the library of each storage looks for them.
+"""
+
+import io
+import os
+import re
+import socket
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO, Final
+from urllib.parse import unquote, urlsplit
+
+from harrow.campaigns.language.regular_file import open_regular
+from harrow.campaigns.storage.whole_file import unfinished, whole_path
+from harrow.cluster_model.lazy_dataclass import dataclass
+
+if TYPE_CHECKING:
+    import pyarrow.fs
+
+_URI: Final = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]+):(?P<rest>/.*)", re.DOTALL)
+"""A scheme has at least two letters, because one letter is a drive of Windows."""
+_FILE: Final = "file"
+_SAME_AS: Final = {"s3a": "s3", "s3n": "s3"}
+"""Hadoop's names for the storage that pyarrow knows by another name."""
+_OBJECT_STORES: Final = frozenset({"s3", "gcs", "abfs"})
+"""Where an object appears when it is complete. A rename would copy it."""
+_BUFFER_BYTES: Final = 4 << 20
+"""Each read of an object store is a request, so it should be a large one."""
+_PASSED_ON: Final = (
+    *(f"AWS_{name}" for name in ("ACCESS_KEY_ID", "SECRET_ACCESS_KEY", "SESSION_TOKEN")),
+    *(f"AWS_{name}" for name in ("REGION", "DEFAULT_REGION", "ENDPOINT_URL", "ENDPOINT_URL_S3")),
+    *(f"AZURE_{name}" for name in ("TENANT_ID", "CLIENT_ID", "CLIENT_SECRET")),
+)
+
+
+class Location(ABC):
+    """A file or a folder. Errors of all methods are `OSError`, with the reason and the location."""
+
+    @property
+    @abstractmethod
+    def name(self) -> str: ...
+
+    @abstractmethod
+    def __truediv__(self, name: str) -> "Location":
+        """Return a location below this folder. *name* may have several parts."""
+
+    @abstractmethod
+    def exists(self) -> bool: ...
+
+    @abstractmethod
+    def is_folder(self) -> bool: ...
+
+    @abstractmethod
+    def size(self) -> int:
+        """Return the size of a file in bytes."""
+
+    @abstractmethod
+    def files(self) -> "list[Location]":
+        """Return all files below a folder, in order; none if the folder is missing."""
+
+    @abstractmethod
+    def open(self) -> BinaryIO:
+        """Open a file for reading. It can be positioned anywhere."""
+
+    @abstractmethod
+    def write(self, content: bytes) -> None:
+        """Write a file, with the folders above it. Readers see all of it or the file before it."""
+
+    @abstractmethod
+    def delete(self) -> None:
+        """Delete a file, if it exists."""
+
+    @abstractmethod
+    def in_arrow(self) -> "tuple[pyarrow.fs.FileSystem, str]":
+        """Return the file system of pyarrow, and the path in it."""
+
+    def read(self) -> bytes:
+        with self.open() as file:
+            return file.read()
+
+    def read_text(self) -> str:
+        return self.read().decode("utf-8")
+
+    def write_text(self, text: str) -> None:
+        # Bytes of file names that are not UTF-8 are written as escapes.
+        self.write(text.encode("utf-8", "backslashreplace"))
+
+
+def location(place: str | Path | Location) -> Location:
+    """Return the location of a path or of a URI.
+
+    Raises:
+        OSError: Nothing here can read the URI, or it contains a password.
+
+    """
+    if isinstance(place, Location):
+        return place
+    match = None if isinstance(place, Path) else _URI.fullmatch(place)
+    if match is None:
+        return LocalLocation(Path(place))
+    scheme = match["scheme"].lower()
+    if scheme == _FILE:
+        return LocalLocation(Path(unquote(urlsplit(str(place)).path)))
+    parsed = urlsplit(f"{_SAME_AS.get(scheme, scheme)}:{match['rest']}")
+    if parsed.password:
+        raise OSError(None, "set credentials in the environment, not in a URI", f"{scheme}://...")
+    root = _Root(f"{parsed.scheme}://{parsed.netloc}", parsed.query)
+    there = RemoteLocation(root, parsed.path.strip("/"))
+    there.in_arrow()  # A URI that nothing can read is a mistake of the user, so find it now.
+    return there
+
+
+def storage_variables(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """Return the variables with which other machines reach the same storage.
+
+    Without credentials here, they use their own, such as the role of a virtual machine.
+    """
+    return {name: environ[name] for name in _PASSED_ON if name in environ}
+
+
+@dataclass(frozen=True, slots=True)
+class LocalLocation(Location):
+    """A file or a folder of this machine."""
+
+    path: Path
+
+    def __str__(self) -> str:
+        return str(self.path)
+
+    @property
+    def name(self) -> str:
+        return self.path.name
+
+    def __truediv__(self, name: str) -> Location:
+        return LocalLocation(self.path / name)
+
+    def exists(self) -> bool:
+        return self.path.exists()
+
+    def is_folder(self) -> bool:
+        return self.path.is_dir()
+
+    def size(self) -> int:
+        return self.path.stat().st_size
+
+    def files(self) -> list[Location]:
+        return [LocalLocation(path) for path in sorted(self.path.rglob("*")) if not path.is_dir()]
+
+    def open(self) -> BinaryIO:
+        return open_regular(self.path)
+
+    def write(self, content: bytes) -> None:
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        with whole_path(self.path) as temporary:
+            temporary.write_bytes(content)
+
+    def delete(self) -> None:
+        self.path.unlink(missing_ok=True)
+
+    def in_arrow(self) -> "tuple[pyarrow.fs.FileSystem, str]":
+        from pyarrow.fs import LocalFileSystem  # noqa: PLC0415 - paths need only Python
+
+        return LocalFileSystem(), str(self.path.absolute())
+
+
+@dataclass(frozen=True, slots=True)
+class _Root:
+    """What selects a file system: the scheme and authority of a URI, and its options after `?`."""
+
+    address: str
+    options: str
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteLocation(Location):
+    """A file or a folder in an object store or another file system.
+
+    ``path`` is relative to the root. A location can be sent to another process, which then connects
+    to the file system itself.
+    """
+
+    root: _Root
+    path: str
+
+    def __str__(self) -> str:
+        return f"{self.root.address}/{self.path}"
+
+    @property
+    def name(self) -> str:
+        return self.path.rpartition("/")[2]
+
+    def __truediv__(self, name: str) -> Location:
+        return RemoteLocation(self.root, f"{self.path}/{name}".lstrip("/"))
+
+    def exists(self) -> bool:
+        from pyarrow.fs import FileType  # noqa: PLC0415 - paths need only Python
+
+        return bool(self._info().type != FileType.NotFound)
+
+    def is_folder(self) -> bool:
+        from pyarrow.fs import FileType  # noqa: PLC0415 - paths need only Python
+
+        return bool(self._info().type == FileType.Directory)
+
+    def size(self) -> int:
+        return int(self._info().size or 0)
+
+    def files(self) -> list[Location]:
+        from pyarrow.fs import FileSelector, FileType  # noqa: PLC0415 - paths need only Python
+
+        with _errors_of(self):
+            system, path = self.in_arrow()
+            infos = system.get_file_info(FileSelector(path, recursive=True, allow_not_found=True))
+        below = sorted(info.path[len(path) :].strip("/") for info in infos if info.type == FileType.File)
+        return [self / name for name in below]
+
+    def open(self) -> BinaryIO:
+        with _errors_of(self):
+            system, path = self.in_arrow()
+            return io.BufferedReader(system.open_input_file(path), _BUFFER_BYTES)
+
+    def write(self, content: bytes) -> None:
+        with _errors_of(self):
+            system, path = self.in_arrow()
+            if system.type_name in _OBJECT_STORES:
+                _write(system, path, content)
+                return
+            folder, _, name = path.rpartition("/")
+            system.create_dir(folder, recursive=True)
+            temporary = f"{folder}/{unfinished(Path(f'{name}.{socket.gethostname()}')).name}"
+            _write(system, temporary, content)
+            self.delete()  # HDFS does not rename over a file.
+            system.move(temporary, path)
+
+    def delete(self) -> None:
+        with _errors_of(self), suppress(FileNotFoundError):
+            system, path = self.in_arrow()
+            system.delete_file(path)
+
+    def in_arrow(self) -> "tuple[pyarrow.fs.FileSystem, str]":
+        with _errors_of(self):
+            system, top = _connected(self.root)
+        return system, f"{top}/{self.path}".rstrip("/")
+
+    def _info(self) -> Any:
+        with _errors_of(self):
+            system, path = self.in_arrow()
+            return system.get_file_info(path)
+
+
+def _write(system: Any, path: str, content: bytes) -> None:
+    with system.open_output_stream(path) as stream:
+        stream.write(content)
+
+
+@lru_cache(maxsize=64)
+def _connected(root: _Root) -> "tuple[pyarrow.fs.FileSystem, str]":
+    """Return the file system of a root, and the root's path in it.
+
+    Raises:
+        Exception: It cannot be used. Each library has errors of its own.
+
+    """
+    try:
+        from pyarrow.fs import FileSystem, FSSpecHandler, PyFileSystem  # noqa: PLC0415 - see `Location`
+    except ImportError:
+        raise OSError("pyarrow is not installed: pip install 'kafka-harrow[sweep]'") from None
+    uri = f"{root.address}/{'?' * bool(root.options)}{root.options}"
+    try:
+        system, top = FileSystem.from_uri(uri)
+    except ValueError as error:
+        if "Unrecognized filesystem type" not in str(error):
+            raise
+        try:
+            from fsspec.core import url_to_fs  # noqa: PLC0415 - few need it
+        except ImportError:
+            raise OSError("pyarrow does not know this scheme, and fsspec is not installed") from None
+        filesystem, top = url_to_fs(uri)
+        system = PyFileSystem(FSSpecHandler(filesystem))
+    return system, top.rstrip("/")
+
+
+@contextmanager
+def _errors_of(there: Location) -> Iterator[None]:
+    """Turn errors of the libraries into an `OSError` of one line that names the location."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is not None:
+            raise
+        reason = error.strerror or str(error)
+        if reason.startswith("Unable to load lib"):
+            reason += " (HDFS needs Java and Hadoop: export CLASSPATH=$(hadoop classpath --glob))"
+        raise OSError(error.errno, _one_line(reason), str(there)) from error
+    except (ValueError, ImportError, NotImplementedError) as error:
+        raise OSError(None, _one_line(str(error)), str(there)) from error
+
+
+def _one_line(text: str) -> str:
+    return text.strip().partition("\n")[0]
