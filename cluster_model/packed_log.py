@@ -226,6 +226,8 @@ def digest(values: Any) -> str:
     """Return a digest (SHA-256, 16 hex digits) of lists, tuples, ints, strings, booleans and None.
 
     Equal values have equal digests, because the bytes of `_HASHED_VERSION` do not depend on which
-    objects are shared or interned.
+    objects are shared or interned. A `PackedLog` has the digest of a list with the same rows.
     """
+    if isinstance(values, PackedLog):
+        return values.digest()
     return hashlib.sha256(marshal.dumps(values, _HASHED_VERSION)).hexdigest()[:16]

@@ -140,10 +140,6 @@ class Trace:
     def events_since(self, position: int) -> Sequence[TraceEvent]:
         return self.events[position:]
 
-    def digest(self) -> str:
-        """Return the digest of the whole trace: 16 hex digits of its SHA-256."""
-        return self.events.digest()
-
 
 def as_mapping(event: TraceEvent) -> dict[str, Any]:
     """Return an event in the format of ``trace.jsonl``."""

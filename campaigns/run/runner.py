@@ -216,8 +216,7 @@ class Run:
         verdict = judge(evidence, index)
         missed = [*self.script.missed, *self._missed_at_end]
         missed += _missed_at_the_end(self._plan.expect, verdict, self._not_judged)
-        trace = self.target.trace
-        probes = count_probes(trace.events, self._notice_counter.counts)
+        probes = count_probes(evidence.trace, self._notice_counter.counts)
         result = RunResult(
             plan=self._plan,
             seed=self._seed,
@@ -228,7 +227,6 @@ class Run:
             faults=tuple(self.injector.injected),
             probes=probes,
             probes_missed=never_reached((probes,), self._plan.expect.probes),
-            trace_digest=trace.digest(),
             events=self.target.events_handled,
             # Time zero is when the cluster is ready. A run may be given up before.
             simulated_us=max(0, self.target.now_us),

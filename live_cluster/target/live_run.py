@@ -166,7 +166,6 @@ def _result_without_run(
         evidence=no_evidence,
         faults=(),
         probes={},
-        trace_digest="",
         events=0,
         simulated_us=0,
         target=target,

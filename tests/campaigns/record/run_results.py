@@ -116,7 +116,6 @@ def run_result(*findings: Finding, **changes: Any) -> RunResult:
             ),
         ),
         "probes": {"truncated-below-hw": 1, "isr-shrank-to-one": 0},
-        "trace_digest": "0123456789abcdef",
         "events": 118,
         "simulated_us": 9_000_400,
         "wall_ms": 4,

@@ -69,12 +69,13 @@ def trial(outcome: str) -> dict[str, Any]:
 
 
 def test_the_json_of_a_run_follows_the_interface() -> None:
-    run = json.loads(json.dumps(run_as_mapping(run_result(lost_record("m1")), REPRODUCE)))
+    result = run_result(lost_record("m1"))
+    run = json.loads(json.dumps(run_as_mapping(result, REPRODUCE)))
     assert run["campaign"] == "loss"
     assert len(run["plan_digest"]) == 16
     assert (run["seed"], run["verdict"], run["variant"], run["expected"]) == (0, "violated", None, True)
     assert (run["trace_digest"], run["events"], run["simulated_ms"], run["wall_ms"]) == (
-        "0123456789abcdef",
+        result.trace_digest,
         118,
         9000,
         4,

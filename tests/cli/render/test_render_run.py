@@ -156,10 +156,11 @@ def test_quiet_prints_failures_only() -> None:
 
 
 def test_verbose_prints_everything() -> None:
-    shown = rendered(run_result(lost_record("m1", permitted_by="acks=1")), verbose=True)
+    result = run_result(lost_record("m1", permitted_by="acks=1"))
+    shown = rendered(result, verbose=True)
     for phrase in (
         "Why it is lost.",
-        "Kafka 0.10.2, seed 0, 9.000 s of cluster time, 118 steps, trace 0123456789abcdef",
+        f"Kafka 0.10.2, seed 0, 9.000 s of cluster time, 118 steps, trace {result.trace_digest}",
         "lost-write   permitted  1         acks=all",
         "the other 1  held",
         "1.2005 s  broker_crash  broker=1 restart_after=-",
