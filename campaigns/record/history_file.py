@@ -319,7 +319,7 @@ class _Reader:
             except EdnError as error:
                 self._note(number, error.position + 1, f"not EDN: {error.reason}")
             except ValueError as error:
-                column, reason = _syntax_error(line, error)
+                column, reason = syntax_error(line, error)
                 self._note(number, column, reason)
             except history_line.MalformedOperation as malformed:
                 field = b":%s" if self._is_edn else b'"%s"'
@@ -449,7 +449,7 @@ def _are_polls(micros: Collection[Any]) -> bool:
     return _are_pairs(pairs) and _are_counts(list(map(_first, pairs))) and _are_values(map(_second, pairs))
 
 
-def _syntax_error(line: bytes, error: ValueError) -> tuple[int, str]:
+def syntax_error(line: bytes, error: ValueError) -> tuple[int, str]:
     """Return the column and the reason why a line is not JSON."""
     text = str(error)
     match = re.search(r"^(.*) at line 1 column (\d+)$", text)

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from harrow.campaigns.record.check_report import HistorySize
 from harrow.campaigns.record.report import subject
-from harrow.checks.finding import INCONCLUSIVE, PERMITTED, VIOLATED, Verdict
+from harrow.checks.finding import INCONCLUSIVE, PERMITTED, SKIPPED, VIOLATED, Verdict
 from harrow.cli.ci.run_cases import story
 from harrow.cli.ci.suite import EXPECTATIONS, REPRODUCE, Case, Status, Suite
 from harrow.cli.render.figures import grouped
@@ -14,7 +14,10 @@ _FINDINGS_SHOWN = 3
 
 
 def check_suite(verdict: Verdict, size: HistorySize, name: str, arguments: list[str]) -> Suite:
-    """Return the suite of a history. *arguments* are those of `harrow check`."""
+    """Return the suite of a history. *arguments* are those of `harrow check`.
+
+    Rules about which the history cannot show anything have no case.
+    """
     reproduce = shlex.join(["harrow", "check", *arguments])
     cases = list(_cases(verdict, (REPRODUCE, reproduce)))
     if verdict.status == INCONCLUSIVE:
@@ -31,6 +34,8 @@ def check_suite(verdict: Verdict, size: HistorySize, name: str, arguments: list[
 
 def _cases(verdict: Verdict, reproduce: tuple[str, str]) -> Iterator[Case]:
     for rule, judged in verdict.rules.items():
+        if judged.status == SKIPPED:
+            continue
         broken = [finding for finding in judged.findings if finding.permitted_by is None]
         shown = broken or judged.findings
         values = ", ".join(subject(finding) for finding in shown[:_FINDINGS_SHOWN])

@@ -11,6 +11,8 @@ from typing import Final
 import typer
 
 from harrow.campaigns.language.spelling import suggestion
+from harrow.campaigns.logs.client_logs import READ, SENT, recognise
+from harrow.campaigns.logs.logged_records import history_of, skip_rules
 from harrow.campaigns.record.check_report import check_document, size_of
 from harrow.campaigns.record.history_file import HistoryError, open_history, read_history
 from harrow.checks.finding import HELD, INCONCLUSIVE, PERMITTED, VIOLATED
@@ -47,7 +49,7 @@ def session(request: CheckRequest) -> int:
     with Interrupts():
         try:
             with ExitStack() as stack:
-                lines = _lines(request, files, stack)
+                lines, not_shown = _lines(request, files, stack)
                 history = read_history(
                     lines, name, line_max=request.line_max_mib << 20, memory_max=request.memory_max_mib << 20
                 )
@@ -61,6 +63,8 @@ def session(request: CheckRequest) -> int:
         verdict = judge_history(
             history, settings, allowed=allowed, demanded=demanded, findings_max=request.findings_max
         )
+        if not_shown:
+            verdict = skip_rules(verdict, not_shown)
         size = size_of(history)
         publish(
             request,
@@ -101,18 +105,26 @@ def _name(path: Path | None) -> str:
     return "<stdin>" if path is None else str(path)
 
 
-def _lines(request: CheckRequest, files: Sequence[Path | None], stack: ExitStack) -> Iterable[bytes]:
-    """Return the lines of the history, or make one from the files of producers and consumers."""
+def _lines(
+    request: CheckRequest, files: Sequence[Path | None], stack: ExitStack
+) -> tuple[Iterable[bytes], frozenset[str]]:
+    """Return the lines of the history, and the rules about which it cannot show anything.
+
+    Logs of clients become a history.
+    """
     limits = {"line_max": request.line_max_mib << 20, "unpacked_max": request.unpacked_max_mib << 20}
     sources = [
         (_name(file), stack.enter_context(open_history(file, sys.stdin.buffer, **limits))) for file in files
     ]
-    if request.sent is None:
-        return sources[0][1]
-    from harrow.campaigns.record.logged_records import history_lines
-
-    count = len(request.sent)
-    return history_lines(sources[:count], sources[count:], lambda text: note(request, f"note: {text}"))
+    count = len(request.sent or ())
+    sent, read = sources[:count], sources[count:]
+    if request.history is not None:
+        kind, lines = recognise(sources[0][1])
+        if kind is None:
+            return lines, frozenset()
+        sent, read = ([(sources[0][0], lines)] if kind == each else [] for each in (SENT, READ))
+    say_note = lambda text: note(request, f"note: {text}")  # noqa: E731 - its use gives its type
+    return history_of(sent, read, say_note, read_to_end=request.history is None)
 
 
 def _path(argument: str) -> Path | None:

@@ -8,7 +8,7 @@ from rich.console import Console, RenderableType
 from harrow.campaigns.language.spelling import counted
 from harrow.campaigns.record.check_report import HistorySize
 from harrow.campaigns.record.report import place, subject
-from harrow.checks.finding import HELD, INCONCLUSIVE, RuleResult, Verdict
+from harrow.checks.finding import HELD, INCONCLUSIVE, SKIPPED, RuleResult, Verdict
 from harrow.checks.stated_settings import StatedSettings
 from harrow.cli.console import show
 from harrow.cli.render.figures import grouped
@@ -78,8 +78,12 @@ def _conclusion(verdict: Verdict, settings: StatedSettings) -> Iterator[Renderab
     for reason in verdict.reasons:
         yield Text.assemble(("undecided: ", UNDECIDED), reason)
     held = sum(judged.status == HELD for judged in verdict.rules.values())
+    skipped = [rule for rule, judged in verdict.rules.items() if judged.status == SKIPPED]
     yield Text.assemble(
-        (verdict.status, STYLES[verdict.status]), f": {held} of {len(verdict.rules)} rules held"
+        (verdict.status, STYLES[verdict.status]),
+        f": {held} of {len(verdict.rules) - len(skipped)} rules held",
     )
+    if skipped:
+        yield Text(f"not shown by such files: {', '.join(skipped)}", DIM)
     if settings.is_strictest() and any(judged.broken for judged in verdict.rules.values()):
         yield Text("harrow assumed Kafka's strictest settings; state yours with --set.", DIM)

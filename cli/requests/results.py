@@ -107,7 +107,8 @@ class CheckRequest(WrittenRequest):
 
     A history lists what clients invoked and what came back, one operation per line
     (docs/how-to/history.md). It may come from harrow's model, from a Jepsen test or from your own
-    cluster. Instead, give --sent what a producer logged and --read what `kcat -J` read later.
+    cluster. Instead, give --sent what a producer logged and --read what `kcat -J` read later, or
+    the output of VerifiableProducer and VerifiableConsumer.
     Unless --set says otherwise, harrow assumes the strictest settings: acks=all, idempotence,
     transactions, read_committed, no unclean election, and all data flushed.
     """

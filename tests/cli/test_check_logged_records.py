@@ -71,3 +71,35 @@ def test_a_malformed_line_is_reported_with_its_file(harrow: Harrow, logged: Path
     assert ended.returncode == 2
     assert ended.stderr.count("\n") == 1
     assert "read.jsonl:2:1: not JSON" in ended.stderr
+
+
+PRODUCED = '{"timestamp":1,"name":"producer_send_success","key":null,"value":"0","offset":0,"topic":"t","partition":0}\n'
+
+
+def test_the_output_of_a_tool_is_recognised_by_its_content(harrow: Harrow, logged: Path) -> None:
+    (logged / "producer.log").write_text(PRODUCED, encoding="utf-8")
+    ended = harrow("check", "producer.log", "--format", "json")
+    assert ended.returncode == 3, ended.stderr
+    rules = json.loads(ended.stdout)["rules"]
+    assert (rules["unseen"]["status"], rules["lost-write"]["status"]) == ("inconclusive", "skipped")
+    ended = harrow("check", "read.jsonl")
+    assert ended.returncode == 3
+    assert "nothing was tried: no record was sent" in ended.stdout
+
+
+def test_rules_about_which_logs_cannot_show_anything_are_named_but_are_no_test_cases(
+    harrow: Harrow, logged: Path
+) -> None:
+    files = ("check", "--sent", "sent.jsonl", "--read", "read.jsonl")
+    assert "not shown by such files: nonmonotonic-send, " in harrow(*files).stdout
+    report = harrow(*files, "--format", "junit").stdout
+    assert 'name="lost-write"' in report
+    assert 'name="nonmonotonic-send"' not in report
+    assert 'skipped="0"' in report
+
+
+def test_a_log_given_with_the_wrong_option_is_refused(harrow: Harrow, logged: Path) -> None:
+    (logged / "producer.log").write_text(PRODUCED, encoding="utf-8")
+    ended = harrow("check", "--sent", "sent.jsonl", "--read", "producer.log")
+    assert ended.returncode == 2
+    assert "producer.log:1:16: `producer_send_success` is an event of a log for --sent" in ended.stderr

@@ -254,6 +254,15 @@ class Cases:
             {"topic": "orders", "partition": 0, "offset": 0, "key": None, "payload": "order-1"},
             {"topic": "orders", "partition": 0, "offset": 4, "key": "order-1", "payload": "order-1"},
         ]
+        if draws.random() < 0.5:
+            at = {"topic": "orders", "partition": 0, "offset": 1}
+            start = {"timestamp": 1, "name": "startup_complete"}
+            sent = [start, {"timestamp": 2, "name": "producer_send_success", "key": None, "value": "1", **at}]
+            read = [
+                {"timestamp": 3, "name": "partitions_assigned", "partitions": [at]},
+                {"timestamp": 4, "name": "record_data", "key": None, "value": "order-1", **at},
+                {"timestamp": 5, "name": "records_consumed", "count": 1, "partitions": [{**at, "count": 1}]},
+            ]
         for name, records in (("sent.jsonl", sent), ("read.jsonl", read)):
             changed = renamed(records, names) if draws.random() < 0.7 else poisoned(records, draws)
             lines = "".join(f"{_json(record, draws)}\n" for record in changed)

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from harrow.campaigns.logs.logged_records import history_of
 from harrow.campaigns.record.history_file import HistoryError, read_history
-from harrow.campaigns.record.logged_records import history_lines
 from harrow.checks.finding import HELD, INCONCLUSIVE, VIOLATED, Verdict
 from harrow.checks.history.judge import judge_history
 from harrow.checks.stated_settings import StatedSettings
@@ -40,8 +40,8 @@ def verdict(
     sends: list[Any], reads: list[Any], *more_reads: list[Any], notes: list[str] | None = None
 ) -> Verdict:
     files = [jsonl(f"kcat-{n}.jsonl", each) for n, each in enumerate((reads, *more_reads))]
-    lines = history_lines([jsonl("sent.jsonl", sends)], files, (notes if notes is not None else []).append)
-    return judge_history(read_history(lines, "h"), StatedSettings())
+    logged = history_of([jsonl("sent.jsonl", sends)], files, (notes if notes is not None else []).append)
+    return judge_history(read_history(logged.lines, "h"), StatedSettings())
 
 
 def findings(judged: Verdict) -> dict[str, list[tuple[str, Any]]]:

@@ -1,0 +1,1 @@
+"""Logs of Kafka's clients and tools, converted into histories."""
