@@ -29,6 +29,7 @@ TOPIC: Final = "topic"
 PRODUCER: Final = "producer"
 CONSUMER: Final = "consumer"
 SCOPES: Final = (BROKER, TOPIC, PRODUCER, CONSUMER)
+CLIENTS: Final = (PRODUCER, CONSUMER)
 
 CONTROL_PLANE: Final = "CONTROL_PLANE"
 """The name of a separate listener for the controller."""
@@ -568,6 +569,20 @@ def scopes_of(name: str) -> tuple[str, ...]:
     return tuple(scope for scope in SCOPES if (scope, name) in SETTINGS)
 
 
+@derived
+def qualified_names() -> Mapping[str, tuple[str, str]]:
+    """Return the settings that producers and consumers both have, by their names for one of them.
+
+    A prefix tells them apart, as in Kafka Streams and in Kafka Connect:
+    ``consumer.request.timeout.ms``.
+    """
+    return {
+        f"{scope}.{name}": (scope, name)
+        for scope, name in SETTINGS
+        if scope in CLIENTS and all((client, name) in SETTINGS for client in CLIENTS)
+    }
+
+
 def setting_names(scopes: Iterable[str] = SCOPES) -> list[str]:
     """Return the names of the settings in *scopes*, sorted."""
     wanted = frozenset(scopes)
@@ -585,15 +600,21 @@ def shared_with(scope: str, release: str, settings: Mapping[str, V]) -> dict[str
 
     Topics inherit a setting that brokers have too, so it applies to brokers only. A setting that
     brokers and clients have applies to clients only; for a broker, a campaign sets it in the
-    broker's own settings.
+    broker's own settings. The value of a qualified name overrides that of the plain name.
     """
-    return {
+    shared = {
         name: value
         for name, value in settings.items()
         if (scope, name) in SETTINGS
         and SETTINGS[scope, name].exists_in(release)
         and not (scope == TOPIC and (BROKER, name) in SETTINGS)
         and not (scope == BROKER and ((PRODUCER, name) in SETTINGS or (CONSUMER, name) in SETTINGS))
+    }
+    own = {name: key for name in settings if (key := qualified_names().get(name)) is not None}
+    return shared | {
+        name: settings[qualified]
+        for qualified, (of, name) in own.items()
+        if of == scope and SETTINGS[of, name].exists_in(release)
     }
 
 

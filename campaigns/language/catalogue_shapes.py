@@ -30,7 +30,15 @@ from harrow.cluster_model.events import EVENTS, FieldKind, event_fields
 from harrow.cluster_model.fields import DeclaredField, by_kind, fields_of
 from harrow.cluster_model.registry import derived
 from harrow.cluster_model.release.profiles import SWITCHES
-from harrow.cluster_model.settings import LONG_MAX, SCOPES, SETTINGS, Setting, scopes_of, setting_names
+from harrow.cluster_model.settings import (
+    LONG_MAX,
+    SCOPES,
+    SETTINGS,
+    Setting,
+    qualified_names,
+    scopes_of,
+    setting_names,
+)
 from harrow.faults.action import Action
 from harrow.faults.catalogue import ACTIONS, FAULTS
 from harrow.faults.condition import FACTS
@@ -46,6 +54,19 @@ def settings_section(scopes: tuple[str, ...] = SCOPES) -> SectionShape:
     return SectionShape(
         title=title, doc="Settings under Kafka's names.", keys=keys, noun="setting", catalogue="settings"
     )
+
+
+@derived
+def shared_settings_section() -> SectionShape:
+    """Return the section for the settings of all processes, where clients can be told apart."""
+    settings = settings_section()
+    qualified = {
+        qualified: Key(
+            _setting_shape(SETTINGS[scope, name]), f"{name} of {scope}s only: {SETTINGS[scope, name].doc}"
+        )
+        for qualified, (scope, name) in qualified_names().items()
+    }
+    return replace(settings, keys={**settings.keys, **qualified})
 
 
 @derived

@@ -26,6 +26,7 @@ from harrow.campaigns.language.schema import (
 )
 from harrow.campaigns.language.spelling import printable, quoted, suggestion
 from harrow.cluster_model.lazy_dataclass import dataclass
+from harrow.cluster_model.settings import qualified_names
 
 _KAFKA: Final = "kafka"
 _SETTINGS: Final = "settings"
@@ -169,11 +170,13 @@ class ClusterFiles:
         self._is_replaced = True
         file = self._read(option.value)
         for name, entry in file.top.entries.items():
-            if name != _SETTINGS:
+            if name == _SETTINGS and isinstance(entry.value, nodes.MapNode):
+                # What holds for all clients removes what holds for one kind, so it comes first.
+                inner = sorted(entry.value.entries.items(), key=lambda item: item[0] in qualified_names())
+                for setting, value in inner:
+                    yield Override((_SETTINGS, setting), value.value, value.key_mark, everywhere=True)
+            elif name != _SETTINGS or not _is_null(entry.value):
                 yield Override((name,), entry.value, entry.key_mark)
-            elif isinstance(entry.value, nodes.MapNode):
-                for setting, inner in entry.value.entries.items():
-                    yield Override((_SETTINGS, setting), inner.value, inner.key_mark, everywhere=True)
         empty = nodes.MapNode({}, file.cluster.mark)
         yield Override((CLUSTER,), empty, option.mark, keeps=(_TOPICS,))
         for name, entry in file.cluster.entries.items():
@@ -210,6 +213,10 @@ class ClusterFiles:
         real, written = os.path.realpath(self._folder / name), os.path.normpath(Path(folder, name))
         if real != written and not Path(real).is_relative_to(folder):
             raise ValueError("a link leads out of the campaign's folder; name the file itself")
+
+
+def _is_null(node: nodes.Node) -> bool:
+    return isinstance(node, nodes.Scalar) and node.is_null()
 
 
 def _unusable(mark: nodes.Mark, message: str) -> ClusterFileError:

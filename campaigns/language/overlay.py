@@ -12,17 +12,25 @@ from harrow.campaigns.language.schema import file_section
 from harrow.campaigns.language.spelling import CLUSTER_OPTION, option_words, quoted, suggestion
 from harrow.campaigns.language.switch_names import BEHAVIOURS, current_switch, with_current_switches
 from harrow.cluster_model.lazy_dataclass import dataclass
-from harrow.cluster_model.settings import CONSUMER, PRODUCER, scopes_of, setting_names
+from harrow.cluster_model.settings import (
+    BROKER,
+    CONSUMER,
+    PRODUCER,
+    TOPIC,
+    qualified_names,
+    scopes_of,
+    setting_names,
+)
 
 _SETTINGS: Final = "settings"
-_OWNER_LISTS: Final[Mapping[nodes.Path, tuple[str, ...]]] = {
-    ("cluster", "brokers"): (_SETTINGS,),
-    ("cluster", "topics"): (_SETTINGS,),
-    ("workload", "producers"): (_SETTINGS,),
-    ("workload", "consumers"): (_SETTINGS,),
-    ("workload", "applications"): (CONSUMER, PRODUCER),
+_OWNER_LISTS: Final[Mapping[nodes.Path, Mapping[str, str]]] = {
+    ("cluster", "brokers"): {BROKER: _SETTINGS},
+    ("cluster", "topics"): {TOPIC: _SETTINGS},
+    ("workload", "producers"): {PRODUCER: _SETTINGS},
+    ("workload", "consumers"): {CONSUMER: _SETTINGS},
+    ("workload", "applications"): {CONSUMER: CONSUMER, PRODUCER: PRODUCER},
 }
-"""The lists whose items can have settings of their own, and the keys of these settings."""
+"""The lists whose items can have settings of their own, and the keys of these settings by scope."""
 
 
 def merge_variant(base: nodes.MapNode, variant: nodes.MapNode) -> nodes.MapNode:
@@ -91,7 +99,7 @@ def parse_override(option: str) -> Override:
     if not equals or not key:
         raise OverrideError(mark, "write key=value, for example acks=all or cluster.brokers=5")
     value = _value(text.strip(), mark)
-    if scopes_of(key):
+    if scopes_of(key) or key in qualified_names():
         return Override((_SETTINGS, key), value, mark, everywhere=True)
     parts = _parts(key)
     if len(parts) > nodes.MAX_DEPTH:
@@ -100,7 +108,7 @@ def parse_override(option: str) -> Override:
     if parts[0] == "variants":
         raise OverrideError(mark, "an option applies to all variants; name the key without `variants`")
     if parts[0] not in fields:
-        names = fields | set(setting_names())
+        names = fields | set(setting_names()) | qualified_names().keys()
         hint = former_name_hint(key) or unmodelled_hint(key) or suggestion(key, names)
         raise OverrideError(mark, f"neither a setting nor a key of a campaign: {quoted(key)}{hint}")
     if parts[0] == BEHAVIOURS:
@@ -208,10 +216,21 @@ def _set_in_list(node: nodes.ListNode, parts: Sequence[str], override: Override)
 
 
 def _without_setting(root: nodes.MapNode, name: str) -> nodes.MapNode:
-    """Remove a setting from the brokers, topics and clients that have their own value of it."""
-    paths: list[nodes.Path] = []
+    """Remove a setting from the brokers, topics and clients that have their own value of it.
+
+    Also remove it where it is set for producers or for consumers only.
+    """
+    only, plain = qualified_names().get(name, (None, name))
+    paths: list[nodes.Path] = [
+        (_SETTINGS, qualified) for qualified, (_, of) in qualified_names().items() if of == name
+    ]
     for place, keys in _OWNER_LISTS.items():
         owners = nodes.lookup(root, place)[2]
         if isinstance(owners, nodes.ListNode):
-            paths += [(*place, index, key, name) for index in range(len(owners.items)) for key in keys]
+            paths += [
+                (*place, index, key, plain)
+                for index in range(len(owners.items))
+                for scope, key in keys.items()
+                if only in (None, scope)
+            ]
     return nodes.without(root, paths)

@@ -119,8 +119,11 @@ def body_section() -> SectionShape:
     }
     declared = keys_of(Plan, workload=applications)
     before = dict(takewhile(lambda row: row[0] != "cluster", declared.items()))
-    doc = "Settings under Kafka's names; each applies where Kafka has it: brokers, topics, clients."
-    settings = Key(LazyShape(catalogue_shapes.settings_section), doc)
+    doc = (
+        "Settings under Kafka's names; each applies where Kafka has it: brokers, topics, clients. "
+        "`producer.` or `consumer.` before a name that both have means one of them."
+    )
+    settings = Key(LazyShape(catalogue_shapes.shared_settings_section), doc)
     return SectionShape(
         title="Body", doc=Plan.__doc__ or "", keys={**before, "settings": settings, **declared}
     )

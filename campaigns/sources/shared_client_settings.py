@@ -6,7 +6,7 @@ from typing import Final
 from harrow.campaigns.sources.description import ClientSettings
 from harrow.campaigns.sources.setting_lines import SettingLines
 from harrow.cluster_model.release.profiles import RELEASES
-from harrow.cluster_model.settings import CONSUMER, PRODUCER, Value, conflicts, scopes_of
+from harrow.cluster_model.settings import CONSUMER, PRODUCER, Value, conflicts, qualified_names
 
 _SINGLE_CLIENT_SETTINGS: Final = ("transactional.id", "group.id", "group.instance.id", "client.rack")
 """Settings that tell one client from another."""
@@ -35,7 +35,7 @@ def shared_by_clients(
             lines.not_taken(
                 {entry for entry in entries if reasons.get(entry.name) == reason}.__contains__, reason
             )
-        shared |= {name: own[0][name] for name, reason in reasons.items() if not reason}
+        shared |= {_name_in(scope, name): own[0][name] for name, reason in reasons.items() if not reason}
     return shared
 
 
@@ -49,6 +49,10 @@ def _only_for_one_client(name: str) -> str:
     """Return why a cluster file cannot have a client's setting; empty if it can."""
     if name in _SINGLE_CLIENT_SETTINGS:
         return "it would hold for every client: write it in the campaign's own"
-    if {PRODUCER, CONSUMER} <= set(scopes_of(name)):
-        return "it would hold for producers and consumers: write it in the campaign's own"
     return ""
+
+
+def _name_in(scope: str, name: str) -> str:
+    """Return the name under which a cluster file has a setting of producers or of consumers."""
+    qualified = f"{scope}.{name}"
+    return qualified if qualified in qualified_names() else name

@@ -15,7 +15,7 @@ from harrow.campaigns.language.shapes import Reading, SectionShape
 from harrow.campaigns.language.spelling import printable, quoted, suggestion
 from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.release.profiles import MUTANTS
-from harrow.cluster_model.settings import PRODUCER, scopes_of
+from harrow.cluster_model.settings import PRODUCER, qualified_names, scopes_of
 
 _SUGGESTIONS = 200
 
@@ -137,9 +137,11 @@ class Draft:
 def _place_hint(key: str, *, at_top: bool) -> str | None:
     """Return a hint about the place where an unknown key belongs, or None."""
     scopes = scopes_of(key)
-    if scopes:
+    if scopes or key in qualified_names():
         if at_top:
             return "; a setting belongs under `settings`"
+        if not scopes:
+            return f"; here write `{qualified_names()[key][1]}`"
         owner = "client" if len(scopes) > 1 and PRODUCER in scopes else scopes[0]
         return f"; it is a {owner}'s setting"
     for name in ("cluster", "workload") if at_top else ():

@@ -1,6 +1,7 @@
 """Computes the settings of each process, and checks that Kafka accepts them together."""
 
 from collections.abc import Iterable, Mapping
+from itertools import product
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -23,6 +24,7 @@ from harrow.cluster_model.settings import (
     TRANSACTIONAL_ID,
     Setting,
     Value,
+    qualified_names,
 )
 from harrow.cluster_model.sim.virtual_time import US_PER_MS
 
@@ -101,7 +103,8 @@ class EffectiveSettings:
         """Return the settings in a section, and report those that the release does not have."""
         settings: dict[str, SourcedValue] = {}
         for name, part in section.parts.items():
-            declared = [SETTINGS[scope, name] for scope in scopes if (scope, name) in SETTINGS]
+            keys = [qualified_names()[name]] if name in qualified_names() else product(scopes, (name,))
+            declared = [SETTINGS[key] for key in keys if key in SETTINGS]
             if self._checks_release and not any(setting.exists_in(self.release) for setting in declared):
                 self._report_missing(declared[0], part)
             elif not all(self.behaviours.value(setting.needs) for setting in declared if setting.needs):

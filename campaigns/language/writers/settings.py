@@ -18,6 +18,7 @@ from harrow.cluster_model.settings import (
     TOPIC,
     TRANSACTIONAL_ID,
     Value,
+    qualified_names,
     scopes_of,
 )
 from harrow.cluster_model.topology import ApplicationSpec
@@ -108,12 +109,17 @@ def without_names(settings: Settings, application: ApplicationSpec) -> dict[str,
 def settings_map(settings: Settings) -> dict[str, str]:
     """Return settings in the order of the catalogue, with values in the notation of a campaign."""
     order = _order()
-    names = sorted(settings, key=lambda name: (order.get(name, len(order)), name))
+    names = sorted(settings, key=lambda name: (order.get(plain_name(name), len(order)), name))
     return {name: setting_word(name, settings[name]) for name in names}
+
+
+def plain_name(name: str) -> str:
+    """Return Kafka's name of a setting: without the prefix for producers or consumers."""
+    return qualified_names()[name][1] if name in qualified_names() else name
 
 
 def setting_word(name: str, value: Value) -> str:
     """Return the text of a setting's value. A list such as ``compact,delete`` may need quotes."""
-    text = setting_text(name, value)
+    text = setting_text(plain_name(name), value)
     is_list = "," in text or ":" in text or text in ("", ALL_REPLICAS)
     return text if is_list else Word(text)

@@ -22,7 +22,7 @@ from harrow.campaigns.version import SCHEMA_URL
 from harrow.cluster_model.events import EVENTS, event_fields
 from harrow.cluster_model.fields import FOR, Broker, LastsMarker, described, fields_of
 from harrow.cluster_model.release.profiles import MUTANTS, Behaviours
-from harrow.cluster_model.settings import SETTINGS, setting_names
+from harrow.cluster_model.settings import SETTINGS, qualified_names, setting_names
 from harrow.faults.catalogue import FAULTS
 from harrow.faults.effects import FaultEffect, Kill
 from harrow.faults.fault import Environment, Fault
@@ -95,7 +95,7 @@ def test_the_schema_describes_every_key() -> None:
     schema = json_schema()
     assert "description" in schema["properties"]["cluster"]
     settings = schema["$defs"]["Settings"]["properties"]
-    assert sorted(settings) == setting_names()
+    assert sorted(settings) == sorted([*setting_names(), *qualified_names()])
     assert all(settings[name]["description"] for name in settings)
     crash = schema["$defs"]["BrokerCrash"]
     assert crash["description"].startswith("The broker's process dies, or its machine loses power.")

@@ -14,7 +14,7 @@ from harrow.campaigns.language.schema import json_schema
 from harrow.cluster_model.invariants.catalogue import INVARIANTS
 from harrow.cluster_model.settings import ASSIGNMENT_STRATEGY, CONSUMER, SETTINGS, Setting
 from harrow.cluster_model.sim.virtual_time import US_PER_MS, US_PER_SECOND
-from harrow.cluster_model.topology import BrokerSpec, ConsumerSpec, ProducerSpec, TopicSpec
+from harrow.cluster_model.topology import ApplicationSpec, BrokerSpec, ConsumerSpec, ProducerSpec, TopicSpec
 from harrow.faults.actions import AddPartitions, ElectPreferredLeaders, Expect, RestartProducer, Send, Wait
 from harrow.faults.brokers import BrokerCrash
 from harrow.faults.event_pattern import EventPattern
@@ -532,3 +532,35 @@ def test_a_list_of_assignors_may_mix_names_and_classes() -> None:
     assert setting_value(strategy, text) == "range,cooperative-sticky"
     with pytest.raises(LiteralError, match="is not one of range, "):
         setting_value(strategy, "range,com.example.OwnAssignor")
+
+
+def test_a_prefix_sets_for_one_kind_of_client_what_both_kinds_have() -> None:
+    text = """\
+        settings: {request.timeout.ms: 9s, consumer.request.timeout.ms: 7s}
+        workload:
+          producers: [{}, {settings: {request.timeout.ms: 1s}}]
+          consumers: [{}, {settings: {request.timeout.ms: 2s}}]
+          applications: [{name: a, from: t, to: t2}]
+        cluster: {topics: [{name: t}, {name: t2}]}
+        """
+
+    def timeouts(*options: str) -> list[object]:
+        loaded = load(text, *options).plans[0]
+        (application,) = loaded.applications
+        assert isinstance(application, ApplicationSpec)
+        own = [application.producer, application.consumer]
+        for client in (*loaded.producers, *loaded.consumers):
+            assert isinstance(client, ProducerSpec | ConsumerSpec)
+            own.append(client.settings)
+        return [settings.get("request.timeout.ms") for settings in own]
+
+    assert timeouts() == [9_000, 7_000, 9_000, 1_000, 7_000, 2_000]
+    assert timeouts("consumer.request.timeout.ms=3s") == [9_000, 3_000, 9_000, 1_000, 3_000, 3_000]
+    assert timeouts("request.timeout.ms=4s") == [4_000] * 6
+
+
+def test_a_prefix_is_only_for_settings_that_both_kinds_of_clients_have() -> None:
+    (problem,) = problems("settings: {producer.linger.ms: 5}")
+    assert problem.startswith("1:12: unknown setting `producer.linger.ms`")
+    (problem,) = problems("workload: {producers: [{settings: {producer.retry.backoff.ms: 5}}]}")
+    assert problem.endswith("unknown setting `producer.retry.backoff.ms`; here write `retry.backoff.ms`")

@@ -86,12 +86,25 @@ def test_several_files_are_a_broker_each_with_what_differs() -> None:
 
 
 def test_a_setting_that_needs_one_that_is_not_taken_over_stays_out_of_the_file_too() -> None:
-    """The default of request.timeout.ms is longer than this delivery.timeout.ms."""
-    producer = "acks=all\nrequest.timeout.ms=10000\ndelivery.timeout.ms=20000\n"
-    imported = import_texts([("server.properties", SERVER), ("producer.properties", producer)], release="3.9")
-    assert fates(imported)[2, "request.timeout.ms"] == Fate.LACKING
-    assert fates(imported)[3, "delivery.timeout.ms"] == Fate.LACKING
+    producer = "acks=all\nclient.rack=a\npartitioner.rack.aware=true\n"
+    imported = import_texts([("s", "node.id=1\n"), ("producer.properties", producer)], release="4.4")
+    assert fates(imported)[2, "client.rack"] == Fate.LACKING
+    assert fates(imported)[3, "partitioner.rack.aware"] == Fate.LACKING
     assert plan_on(imported).producers[0].settings == {"acks": "all"}
+
+
+def test_producers_and_consumers_keep_their_own_values_of_a_setting_that_both_have() -> None:
+    """The default of request.timeout.ms is longer than this delivery.timeout.ms."""
+    files = [
+        ("producer.properties", "acks=all\nrequest.timeout.ms=10000\ndelivery.timeout.ms=20000\n"),
+        ("consumer.properties", "request.timeout.ms=7000\nmax.poll.records=5\n"),
+    ]
+    imported = import_texts(files)
+    assert {line.fate for line in imported.lines} == {Fate.TAKEN}
+    text = "name: x\ncluster: c.yaml\nworkload: {producers: [{}], consumers: [{}]}"
+    (plan,) = load_text(text, "x.yaml", cluster_files={"c.yaml": imported.text}).plans
+    assert plan.producers[0].settings["request.timeout.ms"] == 10_000
+    assert plan.consumers[0].settings["request.timeout.ms"] == 7_000
 
 
 @pytest.mark.parametrize(
@@ -122,14 +135,12 @@ def test_the_settings_of_clients_are_taken_over_unless_they_would_reach_others()
         "bootstrap.servers=b:9092\nacks=all\nlinger.ms=20\nrequest.timeout.ms=1000\ntransactional.id=t\n"
     )
     imported = import_texts([("producer.properties", producer)])
-    assert plan_on(imported).producers[0].settings == {"acks": "all", "linger.ms": 20}
-    assert [line.fate for line in imported.lines] == [
-        Fate.UNAFFECTED,
-        Fate.TAKEN,
-        Fate.TAKEN,
-        Fate.LACKING,
-        Fate.LACKING,
-    ]
+    assert plan_on(imported).producers[0].settings == {
+        "acks": "all",
+        "linger.ms": 20,
+        "request.timeout.ms": 1000,
+    }
+    assert [line.fate for line in imported.lines] == [Fate.UNAFFECTED, *[Fate.TAKEN] * 3, Fate.LACKING]
 
 
 def test_nothing_is_taken_over_from_a_controller_in_which_it_differs_from_the_brokers() -> None:
