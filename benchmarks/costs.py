@@ -3,19 +3,17 @@
 Run ``python -m benchmarks.costs RELEASE [ROUNDS]`` with a release that ``harrow kafka get`` has
 downloaded. Three brokers and a producer (librdkafka) run on this machine. The producer goes through
 the cases in turn, several times, and sends 50 records of 1 kB per second. The model then runs the
-same cases. It gets three measured numbers: the time of a flush on this machine, the time that the
-client itself needs (the median of acks=0, where a record is acked as soon as it is sent; clients of
-the model need none), and, as the latency of its network, half of what acks=1 takes beyond that. All
-else is its prediction.
+same cases. It gets three measured numbers: how long the brokers flush, by their own metric; as the
+latency of its network, half of the round trip of acks=1, by the client's statistics; and the time
+that acks=1 takes beyond that, in the client itself (clients of the model need none). All else is
+its prediction.
 
 A busy machine measures its scheduler. Start the benchmark with ``chrt --rr 1`` if other processes
 run. The table is that of docs/evidence/costs.md.
 """
 
 import argparse
-import mmap
-import os
-import shutil
+import json
 import statistics
 import tempfile
 import time
@@ -28,7 +26,9 @@ from confluent_kafka import Message, Producer
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
+from benchmarks.kafka_jvm import median_flush_us
 from harrow.campaigns.language.loader import load_text
+from harrow.campaigns.language.plan import Plan
 from harrow.campaigns.record.markdown import table
 from harrow.campaigns.run.runner import run_plan
 from harrow.cluster_model.lazy_dataclass import dataclass
@@ -46,10 +46,9 @@ RECORDS_PER_SECOND: Final = 50
 RECORD_BYTES: Final = 1_000
 CASE_S: Final = 4.0
 WARM_UP_S: Final = 20.0
-_FLUSHES: Final = 60
-_INDEX_BYTES: Final = 10 << 20
+_BASE: Final = "acks=1"
 _START_MAX_S: Final = 180.0
-_CLOSE_FACTOR: Final = 2.0
+CLOSE_FACTOR: Final = 2.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,9 +100,10 @@ def main() -> None:
     parser.add_argument("rounds", nargs="?", type=int, default=3)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder, brokers(options.release, Path(folder)) as servers:
-        measured, flush_us = measure(servers, Path(folder), options.rounds)
-    client_us = round(measured["acks=0"].p50)
-    latency_us = (round(measured["acks=1"].p50) - client_us) // 2
+        measured, round_trip_us = measure(servers, options.rounds)
+        flush_us = median_flush_us(options.release, Path(folder))
+    client_us = round(measured[_BASE].p50) - round_trip_us
+    latency_us = round_trip_us // 2
     predicted = {case.name: predict(case, options.release, flush_us, latency_us, client_us) for case in CASES}
     print(
         f"A flush takes {flush_us / US_PER_MS:.2f} ms (median); a message {latency_us / US_PER_MS:.2f} ms; "
@@ -159,17 +159,17 @@ def brokers(release_name: str, folder: Path) -> Iterator[str]:
         yield ",".join(f"127.0.0.1:{port}" for port in client_ports)
 
 
-def measure(servers: str, folder: Path, rounds: int) -> tuple[Mapping[str, MeasuredLatency], int]:
-    """Measure all cases in turn, several times; return medians, and how long a flush takes."""
+def measure(servers: str, rounds: int) -> tuple[Mapping[str, MeasuredLatency], int]:
+    """Measure all cases in turn, several times; return medians, and the round trip of acks=1."""
     create_topics(servers)
     for case in CASES:
-        ack_latencies(servers, case, WARM_UP_S / len(CASES))
+        ack_latencies(servers, case, WARM_UP_S / len(CASES), [])
     samples: dict[str, list[MeasuredLatency]] = {case.name: [] for case in CASES}
-    flushes: list[float] = []
+    round_trips: list[int] = []
     for _ in range(rounds):
-        flushes += flush_times(folder / "flushed")
         for case in CASES:
-            samples[case.name].append(latency_of(ack_latencies(servers, case, CASE_S)))
+            into = round_trips if case.name == _BASE else []
+            samples[case.name].append(latency_of(ack_latencies(servers, case, CASE_S, into)))
     medians = {
         name: MeasuredLatency(
             statistics.median(latency.p50 for latency in latencies),
@@ -177,7 +177,7 @@ def measure(servers: str, folder: Path, rounds: int) -> tuple[Mapping[str, Measu
         )
         for name, latencies in samples.items()
     }
-    return medians, round(statistics.median(flushes))
+    return medians, round(statistics.median(round_trips))
 
 
 def create_topics(servers: str) -> None:
@@ -189,10 +189,21 @@ def create_topics(servers: str) -> None:
         created.result()
 
 
-def ack_latencies(servers: str, case: MeasuredCase, duration_s: float) -> list[float]:
-    """Send records at a fixed rate; return how long each waited for its ack, in microseconds."""
+def ack_latencies(servers: str, case: MeasuredCase, duration_s: float, round_trips: list[int]) -> list[float]:
+    """Send records at a fixed rate; return how long each waited for its ack, in microseconds.
+
+    Add the median time between a request and its response, once per second, to *round_trips*.
+    """
+
+    def on_statistics(text: str) -> None:
+        for broker in json.loads(text)["brokers"].values():
+            if broker["req"].get("Produce") and broker["rtt"]["cnt"] >= RECORDS_PER_SECOND // 2:
+                round_trips.append(broker["rtt"]["p50"])
+
     producer = Producer(
         {
+            "stats_cb": on_statistics,
+            "statistics.interval.ms": 1_000,
             "bootstrap.servers": servers,
             "acks": case.acks,
             "linger.ms": case.linger_ms,
@@ -225,28 +236,6 @@ def ack_latencies(servers: str, case: MeasuredCase, duration_s: float) -> list[f
     return latencies[RECORDS_PER_SECOND // 2 :]
 
 
-def flush_times(folder: Path) -> Iterator[float]:
-    """Flush a file as often as `_FLUSHES`, as Kafka flushes a segment; yield microseconds.
-
-    ``LogSegment.flush`` flushes the records and two memory-mapped indexes.
-    """
-    folder.mkdir()
-    indexes = []
-    for number in range(2):
-        with (folder / f"index-{number}").open("wb+") as file:
-            file.truncate(_INDEX_BYTES)
-            indexes.append(mmap.mmap(file.fileno(), _INDEX_BYTES))
-    with (folder / "log").open("wb", buffering=0) as log:
-        for _ in range(_FLUSHES):
-            log.write(b"x" * RECORD_BYTES)
-            begin = time.perf_counter()
-            os.fsync(log.fileno())
-            for index in indexes:
-                index.flush()
-            yield (time.perf_counter() - begin) * US_PER_SECOND
-    shutil.rmtree(folder)
-
-
 def latency_of(latencies: list[float]) -> MeasuredLatency:
     ordered = sorted(latencies)
     return MeasuredLatency(statistics.median(ordered), ordered[len(ordered) * 99 // 100])
@@ -258,10 +247,15 @@ def latency_of(latencies: list[float]) -> MeasuredLatency:
 def predict(
     case: MeasuredCase, release: str, flush_us: int, latency_us: int, client_us: int
 ) -> MeasuredLatency:
-    """Return the latencies of the model with a measured flush, network and client.
+    """Return the latencies of the model with a measured flush, network and client."""
+    plan = plan_of(case, release, flush_us, latency_us)
+    latency = run_plan(plan, 1).service.total.ack_latency
+    assert latency is not None
+    return MeasuredLatency(latency.p50_us + client_us, latency.p99_us + client_us)
 
-    The latency of a message varies as it does by default.
-    """
+
+def plan_of(case: MeasuredCase, release: str, flush_us: int, latency_us: int) -> Plan:
+    """Return a case for the model. The latency of a message varies as it does by default."""
     settings = "".join(f", {name}: {value}" for name, value in case.topic_settings.items())
     text = f"""
     kafka: "{release.rpartition(".")[0]}"
@@ -275,9 +269,7 @@ def predict(
     workload: {{duration: 20s, producers: [{{rate: {RECORDS_PER_SECOND}/s, record_bytes: {RECORD_BYTES}}}]}}
     """
     (plan,) = load_text(text, "costs.yaml").plans
-    latency = run_plan(plan, 1).service.total.ack_latency
-    assert latency is not None
-    return MeasuredLatency(latency.p50_us + client_us, latency.p99_us + client_us)
+    return plan
 
 
 # The table
@@ -296,7 +288,7 @@ def cost_table(measured: Mapping[str, MeasuredLatency], predicted: Mapping[str, 
                 *(f"{us / US_PER_MS:.2f} ms" for us in (real.p50, model.p50, real.p99, model.p99)),
                 case.beside,
                 *(f"{ratio:.2f}" for ratio in ratios),
-                "yes" if distance <= _CLOSE_FACTOR else "no",
+                "yes" if distance <= CLOSE_FACTOR else "no",
             )
         )
     columns = ("p50, real", "p50, model", "p99, real", "p99, model", "beside", "ratio, real", "ratio, model")

@@ -1,8 +1,6 @@
 """The benchmark of costs predicts them with the model, and compares ratios of medians."""
 
-from pathlib import Path
-
-from benchmarks.costs import CASES, MeasuredCase, MeasuredLatency, cost_table, flush_times, predict
+from benchmarks.costs import CASES, MeasuredCase, MeasuredLatency, cost_table, predict
 
 
 def test_the_model_predicts_a_flush_per_replica_from_one_measured_flush() -> None:
@@ -25,8 +23,3 @@ def test_a_ratio_is_close_within_a_factor_of_two() -> None:
     assert rows["acks=all"].endswith("| acks=1 | 1.00 | 2.00 | yes |")
     assert rows["acks=all, linger.ms=5"].endswith("| acks=all | 1.00 | 0.50 | yes |")
     assert rows["acks=0"].endswith("| acks=1 | 1.00 | 0.00 | no |")
-
-
-def test_a_flush_is_measured_in_a_folder_that_is_gone_afterwards(tmp_path: Path) -> None:
-    assert all(us > 0 for us in flush_times(tmp_path / "flushed"))
-    assert not [*tmp_path.iterdir()]
