@@ -4,10 +4,11 @@ The history and the trace are each read once, however many rules there are. Inde
 findings need, such as the replayed cluster, are built on first use.
 """
 
-from collections.abc import Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import chain
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from typing import Any, Final, TypeVar
 
 from harrow.checks.causes.resumed_epoch import Loss, resumed_epochs
@@ -28,7 +29,7 @@ from harrow.checks.trace_index import TraceIndex
 from harrow.checks.transaction_fates import TransactionPart
 from harrow.cluster_model import events
 from harrow.cluster_model.coordinators.groups.group_records import offsets_in
-from harrow.cluster_model.events import Event
+from harrow.cluster_model.events import BrokerResumed, BrokerStarted, Event, FaultEnded
 from harrow.cluster_model.history import OK, POLL, columns_of
 from harrow.cluster_model.log.old_checkpoints import LEADER_EPOCH_CHECKPOINT
 from harrow.cluster_model.release.profiles import Behaviours
@@ -40,6 +41,8 @@ MiB."""
 _REPLAYS_MAX: Final = 5
 
 E = TypeVar("E", bound=Event)
+T = TypeVar("T")
+L = TypeVar("L", bound=tuple[Any, ...])
 
 
 def _was_power_loss(event: events.BecameLeader | Loss) -> bool | None:
@@ -50,6 +53,23 @@ def _was_power_loss(event: events.BecameLeader | Loss) -> bool | None:
     if isinstance(event, events.BecameLeader):
         return None
     return isinstance(event, events.UnflushedLost) or (isinstance(event, events.CorruptionCut) and event.torn)
+
+
+def lines_before(lines: Sequence[L], line: float) -> Iterator[L]:
+    """Yield those of *lines* that are before a line of the trace, latest first.
+
+    Each begins with its number, and the numbers ascend.
+    """
+    end = bisect_left(lines, line, key=itemgetter(0))
+    return map(lines.__getitem__, range(end - 1, -1, -1))
+
+
+def _grouped(lines: Iterable[TraceLine[E]], field: str) -> Mapping[Any, Sequence[TraceLine[E]]]:
+    """Return the lines grouped by a field of their events."""
+    groups: dict[Any, list[TraceLine[E]]] = {}
+    for line in lines:
+        groups.setdefault(getattr(line.event, field), []).append(line)
+    return groups
 
 
 def detail_values(fault: events.FaultStruck) -> list[Any]:
@@ -85,6 +105,7 @@ class Index:
         self._strikes: dict[tuple[int, int | str | None], int | None] = {}
         self._events: dict[tuple[tuple[type[Event], ...], str | None], Sequence[TraceLine[Any]]] = {}
         self._by_partition: dict[tuple[type[Event], ...], dict[str, list[TraceLine[Any]]]] = {}
+        self._derived: dict[Callable[[Index], Any], Any] = {}
         trace_index = TraceIndex(evidence.trace)
         self.has = trace_index.has
         self.raw_events = trace_index.raw_events
@@ -214,21 +235,41 @@ class Index:
             return event.strike
         if isinstance(event, events.BrokerStopped) and event.cause == events.SHUT_DOWN:
             # A controlled shutdown ends long after the fault that requested it.
-            stopping = [
-                place for place, each in self.events(events.BrokerStopping) if each.broker == event.broker
-            ]
-            requests = [place for place in stopping if place < number]
-            return self.strike_at(requests[-1], target) if requests else None
-        before = [fault for place, fault in self.events(events.FaultStruck) if place <= number]
-        ended = {
-            over.strike
-            for place, over in self.events(events.FaultEnded)
-            if place <= number and over.at_us < event.at_us
-        }
-        now = [fault for fault in reversed(before) if fault.at_us == event.at_us]
-        lasting = [fault for fault in reversed(before) if fault.strike not in ended]
-        named = (fault.strike for fault in (*now, *lasting) if names(fault, target))
-        return next(named, now[0].strike if now else None)
+            for place, request in lines_before(self.events(events.BrokerStopping), number):
+                if request.broker == event.broker:
+                    return self.strike_at(place, target)
+            return None
+        latest: int | None = None
+        for _, fault in lines_before(self.events(events.FaultStruck), number + 1):
+            is_now = fault.at_us == event.at_us
+            if is_now and latest is None:
+                latest = fault.strike
+            if names(fault, target) and (is_now or not self._had_ended(fault.strike, number, event.at_us)):
+                return fault.strike
+        return latest
+
+    def _had_ended(self, strike: int, number: int, at_us: int) -> bool:
+        """Return whether a fault had ended at a line, and before its instant."""
+        return any(place <= number and over.at_us < at_us for place, over in self.fault_ends.get(strike, ()))
+
+    @cached_property
+    def fault_ends(self) -> Mapping[int | None, Sequence[TraceLine[FaultEnded]]]:
+        """The events that ended faults, by the number of the fault (``strike``)."""
+        return _grouped(self.events(FaultEnded), "strike")
+
+    @cached_property
+    def broker_returns(self) -> Mapping[int, Sequence[TraceLine[BrokerStarted | BrokerResumed]]]:
+        """The events that ended stops and pauses of brokers, by broker."""
+        lines: Sequence[TraceLine[BrokerStarted | BrokerResumed]]
+        lines = self.events(BrokerStarted, BrokerResumed)
+        return _grouped(lines, "broker")
+
+    def derived(self, make: Callable[["Index"], T]) -> T:
+        """Return what a function derives from this index. It is called once."""
+        if make not in self._derived:
+            self._derived[make] = make(self)
+        derived: T = self._derived[make]
+        return derived
 
     def sends_of(self, partition: str, value: Value) -> list[SendRecord]:
         """Return the sends of a value, in the order of their invocations."""

@@ -6,13 +6,16 @@ event behind one fact of `harrow.checks.causes.facts`. `Story.chain` calls it wh
 fact and no earlier link has established it.
 """
 
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from itertools import islice
+from operator import attrgetter, itemgetter
+from typing import Any, Final, NamedTuple
 
 from harrow.checks.causes import facts, links
 from harrow.checks.causes.story import AFTER, END, Story, source
 from harrow.checks.history.records import Value
-from harrow.checks.index import detail_values, names
+from harrow.checks.index import Index, detail_values, lines_before, names
 from harrow.checks.link import Gap, Link
 from harrow.checks.replay.partition_state import LogEntry
 from harrow.cluster_model import events
@@ -64,8 +67,8 @@ IsrEvent = events.IsrWritten | events.IsrReduced | events.LeaderElected
 
 def former_leader(story: Story, line: int) -> int | None:
     """Return the last leader before an election, None if the trace shows none."""
-    for number, event in reversed(_leaderships(story)):
-        if number < line and _leader_of(event) >= 0:
+    for _, event in lines_before(_leaderships(story), line):
+        if _leader_of(event) >= 0:
             return _leader_of(event)
     return None
 
@@ -196,9 +199,7 @@ def _tell_end_of_leader(story: Story, line: float, gap: Gap) -> None:
     )
     begin = _start_of_leadership(story, broker, line)
     first: tuple[int, Link] | None = None
-    for number, event in reversed(ends):
-        if number >= line:
-            continue
+    for number, event in lines_before(ends, line):
         if number <= begin:
             break
         if isinstance(event, events.BrokerRegistered):
@@ -215,12 +216,11 @@ def _tell_end_of_leader(story: Story, line: float, gap: Gap) -> None:
 def _start_of_leadership(story: Story, broker: int, line: float) -> int:
     """Return the line of the election that began a broker's last leadership before a line."""
     begin = 0
-    for number, election in reversed(story.elections):
-        if number < line:
-            if election.leader == broker:
-                begin = number
-            elif begin:
-                break
+    for number, election in lines_before(story.elections, line):
+        if election.leader == broker:
+            begin = number
+        elif begin:
+            break
     return begin
 
 
@@ -251,8 +251,10 @@ def _stop_link(story: Story, event: events.BrokerStopped) -> Link:
     history: Sequence[TraceLine[events.TruncationRefused | events.BrokerStarted]] = story.events(
         events.TruncationRefused, events.BrokerStarted
     )
-    before = [each for _, each in history if each.broker == event.broker and each.at_us <= event.at_us]
-    if before and isinstance(before[-1], events.TruncationRefused):
+    end = bisect_right(history, event.at_us, key=attrgetter("event.at_us"))
+    before = (history[place].event for place in range(end - 1, -1, -1))
+    last = next((each for each in before if each.broker == event.broker), None)
+    if isinstance(last, events.TruncationRefused):
         return links.halted(event.at_us, event.broker)
     return links.stopped(event.at_us, event.broker, cause=event.cause)
 
@@ -285,8 +287,8 @@ def _tell_damage(story: Story, line: float, gap: Gap) -> None:
 def _tell_reassignment(story: Story, line: float, gap: Gap) -> None:
     """Tell the assignment that removed a broker from the replicas of the partition."""
     (broker,) = gap.need.subject
-    for assignment in reversed(story.events(events.ReplicasAssigned)):
-        if assignment.number < line and broker not in assignment.event.replicas:
+    for assignment in lines_before(story.events(events.ReplicasAssigned), line):
+        if broker not in assignment.event.replicas:
             story.tell_event(assignment, links.replicas_assigned, left=(broker,))
             return
 
@@ -302,22 +304,52 @@ def _tell_cut(story: Story, line: float, gap: Gap) -> None:
     counts only if nothing struck the broker.
     """
     (broker,) = gap.need.subject
-    cuts: Sequence[TraceLine[Cut]] = story.index.events(
-        events.BrokerStopped, events.BrokerPaused, events.FaultStruck, events.MessageRuleApplied
-    )
-    before = [each for each in reversed(cuts) if each.number < line and not _brings_back(story, each.number)]
-    until_us = gap.link.at_us or 0
-    own = [(each, _end_of_cut(story, each)) for each in before if _cuts_off(each.event, broker)]
-    at_once = [each for each, _ in own if each.event.at_us >= until_us - _AT_ONCE_US]
-    in_force = [each for each, end in own if end is not None and end.number >= line]
-    recent = [
-        each for each, end in own if end is not None and until_us - _SESSION_US <= end.event.at_us <= until_us
-    ]
-    # A cut without an end in the trace was momentary, or lasts.
-    endless = [each for each, end in own if end is None]
-    of_control = [each for each in before if _strikes_control_only(each.event)]
-    for number, event in [*at_once, *in_force, *recent, *endless, *of_control][:1]:
-        _tell_cut_by(story, number, event, broker)
+    cuts, until_us = story.index.derived(_Cuts), gap.link.at_us or 0
+    recent: TraceLine[Cut] | None = None
+    endless: TraceLine[Cut] | None = None
+    for _, cut, end in lines_before(cuts.of(broker), line):
+        if cut.event.at_us >= until_us - _AT_ONCE_US or (end is not None and end.number >= line):
+            _tell_cut_by(story, *cut, broker)
+            return
+        if end is None:
+            # A cut without an end in the trace was momentary, or lasts.
+            endless = endless or cut
+        elif until_us - _SESSION_US <= end.event.at_us <= until_us:
+            recent = recent or cut
+    last = recent or endless or next(lines_before(cuts.of_control, line), None)
+    if last is not None:
+        _tell_cut_by(story, *last, broker)
+
+
+class _EndedCut(NamedTuple):
+    """A cut, and what ended it."""
+
+    number: int
+    cut: TraceLine[Cut]
+    end: TraceLine[CutEnd] | None
+
+
+class _Cuts:
+    """The events of a run that can cut brokers off, or strike only the control plane."""
+
+    def __init__(self, index: Index) -> None:
+        cuts: Sequence[TraceLine[Cut]] = index.events(
+            events.BrokerStopped, events.BrokerPaused, events.FaultStruck, events.MessageRuleApplied
+        )
+        self._index = index
+        self._cuts = [each for each in cuts if not _brings_back(index, each.number)]
+        self._by_broker: dict[int, Sequence[_EndedCut]] = {}
+        self.of_control = [each for each in self._cuts if _strikes_control_only(each.event)]
+
+    def of(self, broker: int) -> Sequence[_EndedCut]:
+        """Return what can cut off a broker."""
+        if broker not in self._by_broker:
+            self._by_broker[broker] = [
+                _EndedCut(cut.number, cut, _end_of_cut(self._index, cut))
+                for cut in self._cuts
+                if _cuts_off(cut.event, broker)
+            ]
+        return self._by_broker[broker]
 
 
 def _cuts_off(event: Cut, broker: int) -> bool:
@@ -346,21 +378,19 @@ def _nodes(fault: events.FaultStruck) -> Iterator[int]:
     return (value for value in detail_values(fault) if type(value) is int)
 
 
-def _end_of_cut(story: Story, cut: TraceLine[Cut]) -> TraceLine[CutEnd] | None:
-    ends: Sequence[TraceLine[CutEnd]]
-    ends = story.index.events(events.FaultEnded, events.BrokerStarted, events.BrokerResumed)
-    return next((end for end in ends if end.number > cut.number and _is_end_of(end.event, cut.event)), None)
+def _end_of_cut(index: Index, cut: TraceLine[Disturbance]) -> TraceLine[CutEnd] | None:
+    ends: Sequence[TraceLine[CutEnd]] = ()
+    if isinstance(cut.event, events.FaultStruck):
+        ends = index.fault_ends.get(cut.event.strike, ())
+    elif isinstance(cut.event, events.BrokerStopped | events.BrokerPaused):
+        ends = index.broker_returns.get(cut.event.broker, ())
+    first = bisect_right(ends, cut.number, key=itemgetter(0))
+    return ends[first] if first < len(ends) else None
 
 
-def _is_end_of(end: CutEnd, cut: Cut) -> bool:
-    if isinstance(end, events.FaultEnded):
-        return isinstance(cut, events.FaultStruck) and cut.strike == end.strike
-    return isinstance(cut, events.BrokerStopped | events.BrokerPaused) and cut.broker == end.broker
-
-
-def _brings_back(story: Story, number: int) -> bool:
+def _brings_back(index: Index, number: int) -> bool:
     """Return whether the fault at a line started or resumed a broker."""
-    after = story.evidence.trace[number : number + 1]
+    after = index.evidence.trace[number : number + 1]
     return any(event[1] in (events.BrokerStarted.name, events.BrokerResumed.name) for event in after)
 
 
@@ -411,7 +441,7 @@ def _tell_message(
 
 def fault_end(story: Story, strike: int) -> float:
     """Return the line at which a fault ended, 0 for a fault that did not last."""
-    return next((number for number, end in story.index.events(events.FaultEnded) if end.strike == strike), 0)
+    return next((number for number, _ in story.index.fault_ends.get(strike, ())), 0)
 
 
 def tell_disturbed_messages(story: Story, api: str, process: str, begin: float, end: float) -> None:
@@ -429,12 +459,12 @@ def tell_disturbed_messages(story: Story, api: str, process: str, begin: float, 
 def tell_late_updates(story: Story, leader: int, line: int) -> None:
     """Tell what faults did to the last messages from the control plane to a leader."""
     process = process_name(leader)
-    updates = [
+    updates = (
         each
-        for each in story.index.events(events.MessageRuleApplied)
-        if each.number < line and each.event.receiver == process and each.event.sender.startswith(_CONTROL)
-    ]
-    for update in updates[-_LATE_UPDATES_MAX:]:
+        for each in lines_before(story.index.events(events.MessageRuleApplied), line)
+        if each.event.receiver == process and each.event.sender.startswith(_CONTROL)
+    )
+    for update in reversed([*islice(updates, _LATE_UPDATES_MAX)]):
         _tell_message(story, update, decides=True)
 
 
@@ -461,9 +491,9 @@ def _tell_isr(story: Story, line: float, gap: Gap) -> None:
     )
     # Go back to the last ISR that a leader wrote; the controller has removed members since then.
     begin = story.last_link_for(facts.ISR, line)
-    for number, event in reversed(changes):
-        if number >= line or number <= begin:
-            continue
+    for number, event in lines_before(changes, line):
+        if number <= begin:
+            break
         departed = _departed(story, number, event)
         if isinstance(event, events.IsrWritten):
             tell_written(story, number, event)
@@ -554,8 +584,8 @@ def tell_forgotten_change(story: Story, leader: int, offset: int, line: int) -> 
 def _tell_retry(story: Story, line: float, gap: Gap) -> None:
     """Tell when a producer sent a record again."""
     (value,) = gap.need.subject
-    for retry in reversed(story.events(events.SentAgain)):
-        if retry.number < line and value in retry.event.values and not story.has_link_at(retry.number):
+    for retry in lines_before(story.events(events.SentAgain), line):
+        if value in retry.event.values and not story.has_link_at(retry.number):
             story.tell_event(retry, links.retried, value=value)
             return
 
@@ -568,7 +598,7 @@ def _tell_lag(story: Story, line: float, gap: Gap) -> None:
     if not isinstance(leader, int) or leader == follower:
         return
     begin = story.start(max(0, (gap.link.at_us or 0) - _LAG_US))
-    in_force = [each for each in _disturbances(story, line) if _is_in_force(story, each, begin)]
+    in_force = _disturbances(story, line, begin)
     match = _disturbance_of_followers(in_force, leader, (follower,))
     if match is not None:
         _tell_hindrance(story, match[0], leader, follower)
@@ -578,8 +608,8 @@ def _tell_lag(story: Story, line: float, gap: Gap) -> None:
 def _tell_failure(story: Story, line: float, gap: Gap) -> None:
     """Tell why a record had to be sent again."""
     (value,) = gap.need.subject
-    for failure in reversed(story.events(events.SendFailed)):
-        if failure.number < line and value in failure.event.values:
+    for failure in lines_before(story.events(events.SendFailed), line):
+        if value in failure.event.values:
             tell_failure(story, failure, value)
             return
 
@@ -611,7 +641,7 @@ def _tell_disturbance(story: Story, line: int, failure: events.SendFailed, value
     client, leader = failure.client, failure.leader
     followers = story.settings.replicas if _waits_for_isr(story, client) else ()
     for since in (begin, story.start(max(0, failure.at_us - _AFTERMATH_US))):
-        in_force = [each for each in _disturbances(story, line) if _is_in_force(story, each, since)]
+        in_force = _disturbances(story, line, since)
         match = _disturbance_of_link(in_force, client, leader, since) or _disturbance_of_followers(
             in_force, leader, followers
         )
@@ -622,21 +652,33 @@ def _tell_disturbance(story: Story, line: int, failure: events.SendFailed, value
     return (leader,)
 
 
-def _disturbances(story: Story, line: float) -> list[TraceLine[Disturbance]]:
-    """Return the events before a line that can disturb a request, latest first."""
-    causes: Sequence[TraceLine[Disturbance]] = story.index.events(
+class _LastingDisturbance(NamedTuple):
+    """An event that can disturb requests, and the last line at which it is in force."""
+
+    number: int
+    cause: TraceLine[Disturbance]
+    end: float
+
+
+def _disturbances(story: Story, line: float, begin: float) -> list[TraceLine[Disturbance]]:
+    """Return what began before a line and was in force after the line *begin*, latest first."""
+    disturbances = lines_before(story.index.derived(_all_disturbances), line)
+    return [cause for _, cause, end in disturbances if end > begin]
+
+
+def _all_disturbances(index: Index) -> list[_LastingDisturbance]:
+    causes: Sequence[TraceLine[Disturbance]] = index.events(
         events.MessageRuleApplied,
         events.BrokerStopped,
         events.BrokerPaused,
         events.ClientThrottled,
         events.FaultStruck,
     )
-    message_strikes = {rule.strike for _, rule in story.index.events(events.MessageRuleApplied)}
+    message_strikes = {rule.strike for _, rule in index.events(events.MessageRuleApplied)}
     return [
-        each
-        for each in reversed(causes)
-        if each.number < line
-        and not (
+        _LastingDisturbance(each.number, each, max(each.number, _end_of_disturbance(index, each)))
+        for each in causes
+        if not (
             isinstance(each.event, events.FaultStruck)
             # Each message that such a fault matches has an event of its own.
             and (_is_message_fault(each.event) or each.event.strike in message_strikes)
@@ -645,8 +687,8 @@ def _disturbances(story: Story, line: float) -> list[TraceLine[Disturbance]]:
 
 
 def _line_of_send(story: Story, line: int, failure: events.SendFailed, value: Value) -> float:
-    for number, again in reversed(story.events(events.SentAgain)):
-        if number < line and again.client == failure.client and value in again.values:
+    for number, again in lines_before(story.events(events.SentAgain), line):
+        if again.client == failure.client and value in again.values:
             return number
     sends = story.index.sends_of(story.partition, value)
     return max(
@@ -654,27 +696,22 @@ def _line_of_send(story: Story, line: int, failure: events.SendFailed, value: Va
     )
 
 
-def _is_in_force(story: Story, cause: TraceLine[Disturbance], begin: float) -> bool:
-    """Return whether a disturbance began after the line *begin*, or lasted beyond it."""
-    if cause.number > begin:
-        return True
+def _end_of_disturbance(index: Index, cause: TraceLine[Disturbance]) -> float:
+    """Return the line at which a disturbance ended, or its own line if it was momentary."""
     if isinstance(cause.event, events.ClientThrottled):
-        until_us = cause.event.at_us + cause.event.throttle_us
-        return story.index.position_at(until_us) > begin
+        return index.position_at(cause.event.at_us + cause.event.throttle_us)
     if isinstance(cause.event, events.MessageRuleApplied):
-        return cause.event.action == HOLD and _release_of(story, cause.event.strike) > begin
-    end = _end_of_cut(story, cause)  # type: ignore[arg-type]  # the remaining kinds have an end
-    if end is None:
-        return isinstance(cause.event, events.BrokerStopped | events.BrokerPaused)
-    return end.number > begin
+        return _release_of(index, cause.event.strike) if cause.event.action == HOLD else cause.number
+    end = _end_of_cut(index, cause)
+    if end is not None:
+        return end.number
+    return END if isinstance(cause.event, events.BrokerStopped | events.BrokerPaused) else cause.number
 
 
-def _release_of(story: Story, strike: int | None) -> float:
+def _release_of(index: Index, strike: int | None) -> float:
     """Return the line at which a held message continues on its way."""
-    ends: Sequence[TraceLine[events.FaultEnded | events.Healed]]
-    ends = story.index.events(events.FaultEnded, events.Healed)
-    releases = (number for number, end in ends if isinstance(end, events.Healed) or end.strike == strike)
-    return next(releases, END)
+    ends = (*index.fault_ends.get(strike, ())[:1], *index.events(events.Healed)[:1])
+    return min((number for number, _ in ends), default=END)
 
 
 def _disturbance_of_link(

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 from harrow.checks.evidence import PartitionSettings
 from harrow.checks.history.records import Value
-from harrow.checks.index import Index
+from harrow.checks.index import Index, lines_before
 from harrow.checks.link import ChainFact, FactValue, Gap, Link, LinkKind, fact_values, link, operand_kinds
 from harrow.checks.replay.partition_state import Ack, LogEntry
 from harrow.cluster_model.events import BecameLeader, Event, IsrChanged, LeaderElected, Number, event_fields
@@ -92,7 +92,7 @@ def source(fact: ChainFact) -> Callable[[Source], Source]:
 class Story:
     """The links about one partition, each at the line of its event in the trace, counted from 1."""
 
-    __slots__ = ("_fresh", "_links", "elections", "evidence", "index", "partition", "settings")
+    __slots__ = ("_fresh", "_lines", "_links", "elections", "evidence", "index", "partition", "settings")
 
     def __init__(self, index: Index, partition: str) -> None:
         self.index = index
@@ -101,6 +101,7 @@ class Story:
         self.settings = index.evidence.partitions.get(partition, _UNKNOWN)
         self.elections: Sequence[TraceLine[LeaderElected]] = index.partition(partition).elections
         self._links: dict[Hashable, tuple[float, Link]] = {}
+        self._lines: set[float] = set()
         self._fresh: dict[Hashable, None] = {}
 
     # Looking up
@@ -124,8 +125,8 @@ class Story:
 
     def last(self, *kinds: type[E], before: float = END, **fields: Any) -> TraceLine[E] | None:
         """Return the last event of some kinds before a line, among those with these *fields*."""
-        for line in reversed(self.events(*kinds)):
-            if line.number < before and all(getattr(line.event, name) == fields[name] for name in fields):
+        for line in lines_before(self.events(*kinds), before):
+            if all(getattr(line.event, name) == fields[name] for name in fields):
                 return line
         return None
 
@@ -178,10 +179,11 @@ class Story:
         if decides or operands != merged.operands:
             merged = replace(merged, operands=operands, decides=decides or merged.decides)
         self._links[key] = number, merged
+        self._lines.add(number)
 
     def has_link_at(self, number: float) -> bool:
         """Return whether the story has a link at a line."""
-        return any(line == number for line, _ in self._links.values())
+        return number in self._lines
 
     def links_of(self, kind: str) -> list[tuple[float, Link]]:
         return sorted((each for each in self._links.values() if each[1].kind.name == kind), key=itemgetter(0))
