@@ -108,34 +108,38 @@ def brokers(request: pytest.FixtureRequest) -> StartedBrokers:
     return StartedBrokers(release=release_of(name), metadata=mode, java=java, jars=jars)
 
 
+def newest_tried() -> tuple[str, str] | None:
+    """Return the newest selected release and a mode of it; None if none is selected."""
+    return max(_tried(), key=lambda each: [*map(int, each[0].split("."))], default=None)
+
+
+def start_cluster(clusters: ExitStack, folder: Path, release: str, metadata: str, text: str) -> LocalCluster:
+    """Start the cluster of a campaign text; *clusters* stops it."""
+    java, jars = kafka_of(release)
+    (plan,) = load_text(text, "live.yaml").plans
+    faults = LinkFaults(SeededStream(0, "network"), lambda *_: None)
+    activity = Activity()
+    proxies = clusters.enter_context(Proxies(faults, ObservedRequests(lambda *_: None), activity.note))
+    activity.begin()
+    cluster = LocalCluster(
+        plan.cluster,
+        release=release_of(release),
+        java=java,
+        jars=jars,
+        folder=folder,
+        proxies=proxies,
+        observed_metadata=ObservedMetadata(lambda *_: None),
+        metadata=metadata,
+        activity=activity,
+        shared=SharedClasses(jars, java, metadata),
+    )
+    clusters.enter_context(cluster)
+    cluster.start()
+    return cluster
+
+
 @pytest.fixture
 def started(tmp_path: Path) -> Iterator[StartedCluster]:
     """Return a function that starts the cluster of a campaign text."""
     with ExitStack() as clusters:
-
-        def start(release: str, text: str) -> LocalCluster:
-            java, jars = kafka_of(release)
-            (plan,) = load_text(text, "live.yaml").plans
-            faults = LinkFaults(SeededStream(0, "network"), lambda *_: None)
-            activity = Activity()
-            proxies = clusters.enter_context(
-                Proxies(faults, ObservedRequests(lambda *_: None), activity.note)
-            )
-            activity.begin()
-            cluster = LocalCluster(
-                plan.cluster,
-                release=release_of(release),
-                java=java,
-                jars=jars,
-                folder=tmp_path,
-                proxies=proxies,
-                observed_metadata=ObservedMetadata(lambda *_: None),
-                metadata=ZOOKEEPER,
-                activity=activity,
-                shared=SharedClasses(jars, java, ZOOKEEPER),
-            )
-            clusters.enter_context(cluster)
-            cluster.start()
-            return cluster
-
-        yield start
+        yield lambda release, text: start_cluster(clusters, tmp_path, release, ZOOKEEPER, text)
