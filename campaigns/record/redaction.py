@@ -11,12 +11,15 @@ _SOUNDS_SECRET: Final = re.compile(
     re.IGNORECASE,
 )
 _ASSIGNED: Final = re.compile(
-    rf"""([\w.-]*(?:{_SOUNDS_SECRET.pattern})[\w.-]*['"]?\s*[=:]\s*)"""
+    rf"""(?<![\w.-])(?=[\w.-]*?(?:{_SOUNDS_SECRET.pattern}))([\w.-]+['"]?\s*[=:]\s*)"""
     r"""(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[^\s;&'"]+)""",
     re.IGNORECASE,
 )
-"""A name that sounds secret and its value, as in an address, an option, a file or a mapping."""
-_LOGIN: Final = re.compile(r"([a-z][a-z0-9+.-]*://)[^\s/@'\"]+@", re.IGNORECASE)
+"""A name that sounds secret and its value, as in an address, an option, a file or a mapping.
+
+A match begins with a whole word, so that a long word is searched only once.
+"""
+_LOGIN: Final = re.compile(r"(?<![a-z0-9+.-])([a-z0-9+.-]+://)[^\s/@'\"]+@", re.IGNORECASE)
 _LENGTH_MIN: Final = 6
 """A value shorter than this is hardly a secret, but may occur in a text by chance."""
 

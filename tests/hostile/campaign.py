@@ -31,6 +31,12 @@ _WARM = (
 )
 
 
+def warm_up() -> None:
+    """Import what commands import, so that each fork has it."""
+    for name in _WARM:
+        import_module(name)
+
+
 class Campaign:
     """Creates the inputs of cases, and runs cases in a *folder*.
 
@@ -38,8 +44,7 @@ class Campaign:
     """
 
     def __init__(self, folder: Path, keep: Path | None = None) -> None:
-        for name in _WARM:
-            import_module(name)
+        warm_up()
         self._folder = folder
         self._keep = keep
         self._environment = {
