@@ -11,7 +11,8 @@ import typer
 
 from harrow.campaigns.assess.fault_model import FaultModel
 from harrow.campaigns.assess.few_topics import few_topics, only_topic
-from harrow.campaigns.language.loader import check_cluster_file
+from harrow.campaigns.language.literals import duration_text
+from harrow.campaigns.language.loader import check_cluster_file, plan_without_work
 from harrow.campaigns.language.spelling import CLUSTER_OPTION, counted, quoted, suggestion
 from harrow.campaigns.sources.cluster_import import import_cluster
 from harrow.campaigns.sources.description import Fate
@@ -54,13 +55,18 @@ def cluster_file(request: CommandRequest, sources: Sequence[Path], results: Path
 def overrides_of(request: CommandRequest, cluster: Path, overrides: Sequence[str]) -> tuple[str, ...]:
     """Return the options that put a fault model on a cluster, with a few topics if it has many.
 
-    A note says if only some topics of the cluster are tried, or one that the cluster does not name.
+    Notes say if only some topics of the cluster are tried, or one that the cluster does not name,
+    and what a flush takes if the cluster does not say it.
 
     Raises:
         CampaignError: An option has mistakes.
 
     """
     options = (f"{CLUSTER_OPTION}={cluster}", *overrides)
+    disk = plan_without_work(options).cluster.disk
+    if disk.kind is None and disk.flush_us is None:
+        flush_us, _ = disk.costs
+        note(request, f"no kind of disk is named: a flush takes {duration_text(flush_us)}, as on an SSD")
     topic = only_topic(options)
     if topic is not None:
         replicas = counted(topic.replication_factor, "replica")

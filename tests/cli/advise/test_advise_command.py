@@ -82,7 +82,7 @@ def test_a_folder_that_cannot_be_made_is_reported_before_the_search(harrow: Harr
     advised = ("advise", "shop.yaml", "--survive", "one broker", "--runs", "1000000")
     ended = harrow(*advised, "--results", "file/results")
     assert (ended.returncode, ended.stdout) == (2, "")
-    assert ended.stderr == "harrow: cannot write: Not a directory: file/results/advice\n"
+    assert ended.stderr.splitlines()[-1] == "harrow: cannot write: Not a directory: file/results/advice"
 
 
 def test_advice_is_printed_even_if_its_shrunk_runs_cannot_be_written(harrow: Harrow, folder: Path) -> None:

@@ -16,6 +16,7 @@ settings:
 brokers:
 - {id: 7, rack: a}
 - {id: 8, rack: b}
+disk: {flush: 2ms}
 topics:
 - {name: pay, replication_factor: 2}
 """
@@ -71,10 +72,13 @@ def test_a_file_that_is_no_cluster_is_named_itself(harrow: Harrow, folder: Path)
         assert message in ended.stderr
 
 
-def test_users_are_told_what_is_tried_where_they_name_no_topics(harrow: Harrow, folder: Path) -> None:
+def test_users_are_told_what_is_tried_where_they_name_no_topics_and_no_disks(
+    harrow: Harrow, folder: Path
+) -> None:
     (folder / "bare.yaml").write_text("brokers: 2\n", encoding="utf-8")
     ended = harrow("assess", "bare.yaml", "--runs", "1")
     assert "no topics are named: one with a partition and 2 replicas is tried" in ended.stderr
+    assert "no kind of disk is named: a flush takes 1ms, as on an SSD" in ended.stderr
 
 
 def test_advise_tries_one_topic_of_each_kind_like_assess(harrow: Harrow, folder: Path) -> None:
