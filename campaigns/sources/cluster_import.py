@@ -82,6 +82,7 @@ class _Import:
     def run(self) -> Imported:
         self._note_release()
         topology = TopologyLines(self._lines, self._servers, self._release, self._mode)
+        topology.note_racks([label for about in self._descriptions for label in about.rack_labels])
         nodes = [replace(node, settings=topology.settings_of(node)) for node in self._servers.nodes]
         clients = [
             (client, self._lines.settings(client.scope, client.entries))

@@ -47,13 +47,15 @@ class Server:
 
     ``facts`` are settings that follow from the source without a line of their own, such as the
     ``node.id`` of a numbered replica. They override the lines. ``defaults`` are the defaults of the
-    server's own release. A *template* may stand for any number of brokers.
+    server's own release. A *template* may stand for any number of brokers. ``zones`` are lines that
+    say where a server runs, by the label of Kubernetes whose value they are.
     """
 
     entries: tuple[SourceLine, ...] = ()
     defaults: tuple[SourceLine, ...] = ()
     facts: Mapping[str, str] = field(default_factory=dict)
     is_template: bool = False
+    zones: Mapping[str, SourceLine] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,6 +107,7 @@ class Description:
 
     ``broker_ids`` are brokers that the source only mentions, for example as replicas. ``lines`` are
     lines that set nothing, with what became of them. ``clusters`` are lines that name a cluster.
+    ``rack_labels`` are lines with the label of Kubernetes whose value is a broker's rack.
     """
 
     servers: tuple[Server, ...] = ()
@@ -116,6 +119,7 @@ class Description:
     releases: tuple[StatedRelease, ...] = ()
     zookeeper_servers: int | None = None
     clusters: tuple[SourceLine, ...] = ()
+    rack_labels: tuple[SourceLine, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

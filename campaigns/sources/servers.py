@@ -74,7 +74,12 @@ def all_servers(descriptions: Sequence[Description], release: str, count: int | 
     If a template is the only broker, it stands for *count* brokers.
     """
     servers = _complete(described_servers(descriptions, release), _mentioned(descriptions), count)
-    return replace(servers, nodes=[_with_changes(node, descriptions) for node in servers.nodes])
+    nodes = [_with_changes(node, descriptions) for node in servers.nodes]
+    for label in (label.value for about in descriptions for label in about.rack_labels):
+        # Kafka assigns replicas to racks only if every broker has one.
+        if all(label in node.server.zones for node in nodes if node.is_broker()):
+            nodes = [_with_rack(node, label) for node in nodes]
+    return replace(servers, nodes=nodes)
 
 
 def _mentioned(descriptions: Sequence[Description]) -> list[int]:
@@ -111,6 +116,14 @@ def _with_changes(node: ServerNode, descriptions: Sequence[Description]) -> Serv
         entries=(*node.entries, *(entry for each in own for entry in each.entries)),
         defaults=(*node.server.defaults, *(entry for each in own for entry in each.defaults)),
     )
+
+
+def _with_rack(node: ServerNode, label: str) -> ServerNode:
+    """Return a node with the rack that a label of Kubernetes gives it, if it does."""
+    zone = node.server.zones.get(label)
+    if zone is None:
+        return node
+    return replace(node, server=replace(node.server, facts={**node.server.facts, RACK: zone.value}))
 
 
 def _id_of(node: ServerNode, release: str) -> int | None:

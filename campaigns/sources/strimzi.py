@@ -19,7 +19,7 @@ from harrow.campaigns.sources.description import (
     StatedRelease,
     TopicDescription,
 )
-from harrow.campaigns.sources.yaml_source import YamlSource, given, section, shown, words
+from harrow.campaigns.sources.yaml_source import YamlSource, given, maps, section, shown, words
 from harrow.cluster_model.topology import BROKERS_MAX, PARTITIONS_MAX, ZOOKEEPER_SERVERS_MAX
 
 _API: Final = "kafka.strimzi.io/"
@@ -96,6 +96,7 @@ class _Resources:
         self._releases: list[StatedRelease] = []
         self._zookeeper_servers: int | None = None
         self._clusters: list[SourceLine] = []
+        self._rack_labels: list[SourceLine] = []
 
     def description(self, resources: Sequence[nodes.MapNode]) -> Description:
         """Return what all resources of a file describe."""
@@ -114,6 +115,7 @@ class _Resources:
             releases=tuple(self._releases),
             zookeeper_servers=self._zookeeper_servers,
             clusters=tuple(self._clusters),
+            rack_labels=tuple(self._rack_labels),
             lines=tuple(self._source.lines),
         )
 
@@ -135,12 +137,16 @@ class _Resources:
         if "version" in kafka.entries:
             entry = self._source.entry("spec.kafka.version", kafka.entries["version"])
             self._releases.append(StatedRelease(entry=entry, version=entry.value))
+        label = section(kafka, "rack").entries.get("topologyKey")
+        if label is not None:
+            self._rack_labels.append(self._source.entry("spec.kafka.rack.topologyKey", label))
         self._metadata_version(kafka)
         self._config(kafka)
         self._replicas(resource, kafka)
 
     def _zookeeper(self, zookeeper: nodes.MapNode) -> None:
-        self._source.leave(zookeeper, "spec.zookeeper.", ("replicas",))
+        self._source.leave(zookeeper, "spec.zookeeper.", ("replicas", "storage"))
+        self._storage("spec.zookeeper.storage", zookeeper.entries.get("storage"))
         if (replicas := given(zookeeper, "replicas")) is not None:
             self._zookeeper_servers = self._source.number(replicas, 1, ZOOKEEPER_SERVERS_MAX)
             self._source.decide("spec.zookeeper.replicas", replicas, Fate.TAKEN)
@@ -179,15 +185,16 @@ class _Resources:
                         f"spec.kafka.{key}", found, Fate.UNAFFECTED, "the pools of nodes decide it"
                     )
             return
-        facts = self._disks("spec.kafka.storage", storage)
+        facts = self._storage("spec.kafka.storage", storage)
         count = self._source.number(replicas, 1, _SERVERS_MAX)
         self._source.decide("spec.kafka.replicas", replicas, Fate.TAKEN)
-        self._servers += [Server(facts=facts) for _ in range(count)]
+        zones = self._zones("spec.kafka", kafka)
+        self._servers += [Server(facts=facts, zones=zones) for _ in range(count)]
 
     def _pool(self, resource: nodes.MapNode) -> None:
         spec = section(resource, "spec")
         self._source.leave(spec, "spec.", ("replicas", "roles", "storage"))
-        facts = self._disks("spec.storage", spec.entries.get("storage"))
+        facts = self._storage("spec.storage", spec.entries.get("storage"))
         if (roles := spec.entries.get("roles")) is not None:
             facts["process.roles"] = ",".join(sorted(words(roles.value)))
             names = SourceLine(self._source.file, roles.key_mark.line, "spec.roles", facts["process.roles"])
@@ -197,8 +204,9 @@ class _Resources:
         count = self._source.number(replicas, 0, _SERVERS_MAX)
         self._source.decide("spec.replicas", replicas, Fate.TAKEN)
         ids = self._ids(resource, count)
+        zones = self._zones("spec", spec)
         self._servers += [
-            Server(facts={**facts, **({"node.id": str(ids[index])} if index < len(ids) else {})})
+            Server(facts={**facts, **({"node.id": str(ids[index])} if index < len(ids) else {})}, zones=zones)
             for index in range(count)
         ]
 
@@ -216,17 +224,36 @@ class _Resources:
         self._source.decide(_NODE_IDS, found, Fate.TAKEN if len(ids) >= count else Fate.LACKING)
         return ids
 
-    def _disks(self, name: str, storage: nodes.MapEntry | None) -> dict[str, str]:
+    def _storage(self, name: str, storage: nodes.MapEntry | None) -> dict[str, str]:
         """Return the log directories of a broker, one for each volume."""
         if storage is None:
             return {}
-        volumes = section(storage.value).entries.get("volumes")
-        if volumes is None or not isinstance(volumes.value, nodes.ListNode):
+        volumes = maps(section(storage.value).entries.get("volumes"))
+        for place in (section(storage.value), *volumes):
+            kind = place.entries.get("type")
+            if kind is not None and shown(kind.value) == "ephemeral":
+                self._source.decide(f"{name}.type", kind, Fate.LACKING, _EPHEMERAL)
+        if not volumes:
             self._source.decide(name, storage, Fate.UNAFFECTED)
             return {}
-        count = len(volumes.value.items)
-        self._source.decide(name, storage, Fate.TAKEN, f"log directories: {count}")
-        return {"log.dirs": ",".join(map(str, range(count)))}
+        self._source.decide(name, storage, Fate.TAKEN, f"log directories: {len(volumes)}")
+        return {"log.dirs": ",".join(map(str, range(len(volumes))))}
+
+    def _zones(self, name: str, spec: nodes.MapNode) -> dict[str, SourceLine]:
+        """Return where nodes must run: the labels of Kubernetes for which they accept one value."""
+        zones: dict[str, SourceLine] = {}
+        terms = maps(section(spec, *_NODE_AFFINITY).entries.get("nodeSelectorTerms"))
+        # A node has to fulfil only one of several terms.
+        for term in terms if len(terms) == 1 else ():
+            for expression in maps(term.entries.get("matchExpressions")):
+                values = expression.entries.get("values")
+                accepted = [] if values is None else words(values.value)
+                entries = {key: shown(found.value) for key, found in expression.entries.items()}
+                if values is not None and entries.get("operator") == "In" and len(accepted) == 1:
+                    place = f"{name}.template.pod.affinity {entries.get('key')}"
+                    line = SourceLine(self._source.file, values.key_mark.line, place, accepted[0])
+                    zones[entries.get("key", "")] = line
+        return zones
 
     def _topic(self, resource: nodes.MapNode) -> None:
         spec, metadata = section(resource, "spec"), section(resource, "metadata")
@@ -252,9 +279,13 @@ class _Resources:
         )
 
 
-_KAFKA_KEYS: Final = ("version", "metadataVersion", "config", "replicas", "storage")
+_KAFKA_KEYS: Final = ("version", "metadataVersion", "config", "replicas", "storage", "rack")
+_NODE_AFFINITY: Final = (
+    *("template", "pod", "affinity", "nodeAffinity"),
+    "requiredDuringSchedulingIgnoredDuringExecution",
+)
+_EPHEMERAL: Final = "a pod that is deleted or moved loses its disk: add `disk_loss` to your faults"
 _LACKING_KEYS: Final = {
-    "rack": "the zone of each broker is not in the resource: add the rack of each",
     "tieredStorage": hidden_without("remote.log.storage.system.enable"),
     "quotas": "clients that brokers slow down: add `quotas` to the cluster file",
 }

@@ -37,6 +37,25 @@ class TopologyLines:
             **self._lines.settings(BROKER, node.entries, lambda entry: self._is_topology(node, entry)),
         }
 
+    def note_racks(self, labels: Sequence[SourceLine]) -> None:
+        """Note the fates of the lines that say which label is the rack, and what it is."""
+        names = {label.value for label in labels}
+        for node in self._servers.nodes:
+            for label, zone in node.server.zones.items():
+                if label not in names:
+                    self._lines.note(zone, Fate.UNAFFECTED, "it is no rack of Kafka's")
+                elif node.value(RACK) == zone.value:
+                    self._lines.note(zone, Fate.TAKEN, "the rack of its brokers")
+                else:
+                    self._lines.note(zone, Fate.LACKING, "the zones of other brokers are not known")
+        brokers = [node for node in self._servers.nodes if node.is_broker()]
+        for line in labels:
+            if all(node.value(RACK) for node in brokers):
+                self._lines.note(line, Fate.TAKEN)
+            else:
+                message = "the zone of each broker is not in the resources: add the rack of each"
+                self._lines.note(line, Fate.LACKING, message)
+
     def _is_topology(self, node: ServerNode, entry: SourceLine) -> bool:
         """Note the fate of a line that decides which servers and disks the cluster has."""
         if entry.name in TOPOLOGY_SETTINGS:

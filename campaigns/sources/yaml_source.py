@@ -74,6 +74,12 @@ def section(parent: nodes.Node, *path: str) -> nodes.MapNode:
     return parent if isinstance(parent, nodes.MapNode) else _NOTHING
 
 
+def maps(entry: nodes.MapEntry | None) -> list[nodes.MapNode]:
+    """Return the mappings in a list; none if there is no list."""
+    items = entry.value.items if entry is not None and isinstance(entry.value, nodes.ListNode) else ()
+    return [item for item in items if isinstance(item, nodes.MapNode)]
+
+
 def words(node: nodes.Node) -> list[str]:
     """Return the single values of a list, or the only one."""
     return [item.text for item in scalars(node)]

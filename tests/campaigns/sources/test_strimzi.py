@@ -71,8 +71,62 @@ def test_a_cluster_its_pools_and_its_topics_may_be_in_several_files(order: tuple
     (topic,) = plan.cluster.topics
     assert (topic.name, topic.partitions, topic.replication_factor) == ("orders", 2, 3)
     assert topic.settings == {"retention.ms": 7_200_000, "cleanup.policy": "compact"}
-    assert names_with(imported, Fate.LACKING) == {"default.replication.factor", "spec.kafka.rack"}
+    assert names_with(imported, Fate.LACKING) == {
+        "default.replication.factor",
+        "spec.kafka.rack.topologyKey",
+        "spec.storage.type",
+    }
     assert "log.dirs" in names_with(imported, Fate.UNAFFECTED)
+
+
+AFFINITY = """\
+  template:
+    pod:
+      affinity:
+        nodeAffinity:
+          requiredDuringSchedulingIgnoredDuringExecution:
+            nodeSelectorTerms:
+              - matchExpressions:
+                  - {key: zone, operator: In, values: [ZONES]}
+                  - {key: disk, operator: In, values: [fast]}
+"""
+
+
+def pool(name: str, zones: str) -> str:
+    """Return a pool with a broker that must run in one of some zones."""
+    head = "apiVersion: kafka.strimzi.io/v1\nkind: KafkaNodePool\n"
+    spec = "spec:\n  replicas: 1\n  roles: [broker, controller]\n"
+    return f"{head}metadata: {{name: {name}}}\n{spec}{AFFINITY.replace('ZONES', zones)}"
+
+
+@pytest.mark.parametrize("last_zones", ["b", "b, c"])
+def test_a_zone_to_which_a_pool_is_bound_is_the_rack_of_its_brokers(last_zones: str) -> None:
+    texts = (pool("first", "a"), CLUSTER, pool("last", last_zones))
+    imported = import_texts([(f"{index}.yaml", text) for index, text in enumerate(texts)])
+    is_known = last_zones == "b"
+    racks = [broker.rack for broker in plan_on(imported).cluster.brokers]
+    assert racks == (["a", "b"] if is_known else [None, None])
+    known, unaffected = "spec.template.pod.affinity zone", "spec.template.pod.affinity disk"
+    assert known in names_with(imported, Fate.TAKEN if is_known else Fate.LACKING)
+    assert unaffected in names_with(imported, Fate.UNAFFECTED)
+    label = "spec.kafka.rack.topologyKey"
+    assert label in names_with(imported, Fate.TAKEN if is_known else Fate.LACKING)
+
+
+def test_a_zone_is_no_rack_if_kafka_knows_no_racks() -> None:
+    imported = import_texts(
+        [("p", pool("first", "a")), ("c", CLUSTER.replace("rack: {topologyKey: zone}", ""))]
+    )
+    assert [broker.rack for broker in plan_on(imported).cluster.brokers] == [None]
+
+
+def test_a_disk_that_a_pod_loses_is_what_the_model_lacks() -> None:
+    jbod = "type: jbod, volumes: [{id: 0, type: ephemeral}, {id: 1, type: persistent-claim}]"
+    text = CLUSTER.replace("listeners: []", f"replicas: 1\n    storage: {{{jbod}}}")
+    imported = import_texts([("k.yaml", text)])
+    assert plan_on(imported).cluster.disk.log_dirs == 2
+    assert "spec.kafka.storage" in names_with(imported, Fate.TAKEN)
+    assert "spec.kafka.storage.type" in names_with(imported, Fate.LACKING)
 
 
 def test_a_cluster_without_pools_has_its_replicas_and_zookeeper() -> None:
