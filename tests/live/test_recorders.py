@@ -1,4 +1,4 @@
-"""The recorders of docs/how-to/recorders/ record what real clients do on real brokers."""
+"""The recorders of docs/how-to/recorders/ and Kafka's tools log what clients do on real brokers."""
 
 import json
 import os
@@ -14,16 +14,21 @@ import pytest
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 
+from harrow.live_cluster.releases.maven import MavenError, copy_jars
 from tests.live.conftest import kafka_of, newest_tried, start_cluster
 from tests.plain_environment import PYTHONPATH, ROOT, plain_environment
 
 RECORDERS = ROOT / "docs" / "how-to" / "recorders"
 NAMES = ("confluent-kafka", "kafka-python", "java", "franz-go")
+ASSIGNMENTS = {**dict.fromkeys(NAMES, "[[0], [0]]"), "tools": "[[0]]"}
+TOPICS = ", ".join(
+    f"{{name: {kind}-{name}, assignment: {assignment}}}"
+    for kind in ("sound", "planted")
+    for name, assignment in ASSIGNMENTS.items()
+)
 CLUSTER = f"""
 name: recorders
-cluster:
-  brokers: 1
-  topics: [{", ".join(f"{{name: {kind}-{name}, assignment: [[0], [0]]}}" for kind in ("sound", "planted") for name in NAMES)}]
+cluster: {{brokers: 1, topics: [{TOPICS}]}}
 settings: {{offsets.topic.num.partitions: 1, transaction.state.log.num.partitions: 1}}
 workload: {{duration: 1s}}
 """
@@ -87,6 +92,26 @@ def built_by_go(folder: Path) -> Path:
     return folder / "recorder"
 
 
+def judged_by_harrow(*words: str) -> dict[str, Any]:
+    ended = subprocess.run(
+        [sys.executable, "-m", "harrow", "check", *words, "--format", "json"],
+        env={**plain_environment(), "PYTHONPATH": PYTHONPATH},
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=False,
+    )
+    assert ended.returncode in {0, 1, 3}, ended.stderr
+    document: dict[str, Any] = json.loads(ended.stdout)
+    return document
+
+
+def delete_first_record(servers: str, topic: str) -> None:
+    admin = AdminClient({"bootstrap.servers": servers})
+    for deleted in admin.delete_records([TopicPartition(topic, 0, 1)]).values():
+        deleted.result()
+
+
 class Session:
     """Clients of one topic, which share a history."""
 
@@ -107,16 +132,7 @@ class Session:
         assert ended.returncode == 0, ended.stdout + ended.stderr
 
     def judged(self) -> dict[str, Any]:
-        ended = subprocess.run(
-            [sys.executable, "-m", "harrow", "check", str(self._history), "--format", "json"],
-            env={**plain_environment(), "PYTHONPATH": PYTHONPATH},
-            capture_output=True,
-            text=True,
-            timeout=PATIENCE_S,
-            check=False,
-        )
-        document: dict[str, Any] = json.loads(ended.stdout)
-        return document
+        return judged_by_harrow(str(self._history))
 
     def text(self) -> str:
         return self._history.read_text(encoding="utf-8")
@@ -155,9 +171,7 @@ class TestRecorders:
         topic = f"planted-{request.node.callspec.params['recorder']}"
         session = Session(recorder, servers, topic, tmp_path / "h.jsonl")
         session.run("send", 0, typed=f"{RECORDS}0 m2\n")
-        admin = AdminClient({"bootstrap.servers": servers})
-        for deleted in admin.delete_records([TopicPartition(topic, 0, 1)]).values():
-            deleted.result()
+        delete_first_record(servers, topic)
         session.run("read", 1)
         judged = session.judged()
         assert judged["verdict"] == "violated"
@@ -167,3 +181,55 @@ class TestRecorders:
             for rule in ("lost-write", "duplicate")
         }
         assert found == {"lost-write": ["m0"], "duplicate": ["m2"]}
+
+
+@pytest.fixture(scope="module")
+def tools(servers: str, tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """Return the command that runs a class of Kafka's tools."""
+    tried = newest_tried()
+    assert tried is not None
+    java, jars = kafka_of(tried[0])
+    folder = tmp_path_factory.mktemp("tools")
+    try:
+        copy_jars([f"org.apache.kafka:kafka-tools:{tried[0]}"], folder, with_dependencies=False)
+    except MavenError as error:
+        pytest.skip(str(error).splitlines()[0])
+    (jar,) = folder.rglob("kafka-tools-*.jar")
+    return [str(java), "-XX:TieredStopAtLevel=1", "-cp", f"{jar}:{jars}/*"]
+
+
+@pytest.mark.parametrize(("kind", "verdict"), [("sound", "held"), ("planted", "violated")])
+def test_the_output_of_kafkas_tools_shows_whether_records_are_lost(
+    kind: str, verdict: str, tools: list[str], servers: str, tmp_path: Path
+) -> None:
+    topic, count = f"{kind}-tools", 20
+
+    def logged(tool: str, *options: str) -> str:
+        words = [*tools, f"org.apache.kafka.tools.{tool}", "--bootstrap-server", servers, "--topic", topic]
+        ended = subprocess.run(
+            [*words, *options], capture_output=True, text=True, timeout=PATIENCE_S, check=False
+        )
+        assert ended.returncode == 0, ended.stdout + ended.stderr
+        log = tmp_path / f"{tool}-{len(options)}.log"
+        log.write_text(ended.stdout, encoding="utf-8")
+        return str(log)
+
+    producer = logged("VerifiableProducer", "--max-messages", str(count))
+    if kind == "planted":
+        delete_first_record(servers, topic)
+        count -= 1
+    group = ("--reset-policy", "earliest", "--max-messages", str(count), "--group-id")
+    consumer = logged("VerifiableConsumer", *group, f"{topic}-1", "--verbose")
+    judged = judged_by_harrow("--sent", producer, "--read", consumer)
+    assert (judged["verdict"], len(judged["anomalies"].get("lost-write", []))) == (
+        verdict,
+        int(kind == "planted"),
+    )
+    assert judged_by_harrow(consumer)["verdict"] == "inconclusive"
+    silent = logged("VerifiableConsumer", *group, f"{topic}-2")
+    assert judged_by_harrow("--sent", producer, "--read", silent)["verdict"] == "inconclusive"
+    if kcat := shutil.which("kcat"):
+        words = [kcat, "-C", "-J", "-e", "-b", servers, "-t", topic, "-o", "beginning"]
+        read = tmp_path / "kcat.jsonl"
+        read.write_bytes(subprocess.run(words, capture_output=True, timeout=PATIENCE_S, check=True).stdout)
+        assert judged_by_harrow("--sent", producer, "--read", str(read))["verdict"] == verdict

@@ -178,12 +178,15 @@ public final class Recorder {
             RecordingProducer producer = new RecordingProducer(library, recorder);
             if (isTransactional) {
                 library.initTransactions();
-                producer.begin();
             }
             BufferedReader input = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
             for (String line = input.readLine(); line != null; line = input.readLine()) {
                 String[] words = line.split(" ");
                 if (words.length == 2) {
+                    // close() would wait for half a minute if a transaction had begun and had no sends.
+                    if (isTransactional && producer.sends == null) {
+                        producer.begin();
+                    }
                     producer.send(args[2], Integer.parseInt(words[0]), words[1]);
                     continue;
                 }
@@ -192,7 +195,6 @@ public final class Recorder {
                 } else {
                     producer.abort();
                 }
-                producer.begin();
             }
         }
     }
