@@ -146,7 +146,8 @@ class LogMatching:
 
     When a high watermark rises, the batches that are now below it are compared with those of the
     replica with the highest other high watermark. That replica has already been compared with the
-    others.
+    others. An opened log may be long. So it is not compared where both logs are known to equal the
+    one with the committed records.
     """
 
     def __init__(self, checks: Checks) -> None:
@@ -165,6 +166,7 @@ class LogMatching:
                 other, other_end = candidate, candidate.hw
         if other is None:
             return
+        start = max(start, min(replica.compared_end, other.compared_end))
         different = first_difference(replica.file, other.file, start, min(end, other_end))
         if different is not None:
             details = (

@@ -151,7 +151,8 @@ class TestIsrHoldsCommitted:
     def test_the_same_breaches_are_reported_if_every_log_is_compared_from_its_beginning(
         self, seed: int
     ) -> None:
-        watched, forgetful = WatchedCluster(["isr-holds-committed"]), WatchedCluster(["isr-holds-committed"])
+        names = ("isr-holds-committed", "log-matching")
+        watched, forgetful = WatchedCluster(names), WatchedCluster(names)
         for step in range(1, 120):
             for cluster in (watched, forgetful):
                 take_random_step(cluster, step, Random(f"{seed} {step}"))
