@@ -3,8 +3,8 @@
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain, pairwise
-from operator import itemgetter
+from itertools import chain, pairwise, repeat
+from operator import itemgetter, sub
 from typing import Any, TypeVar
 
 from harrow.cluster_model import events
@@ -35,14 +35,19 @@ class TraceIndex:
             self._add(rows)
 
     def _add(self, rows: Sequence[TraceEvent]) -> None:
-        lines, begin = self._lines, self._begins[-1]
-        for number, row in enumerate(rows, begin):
-            try:
-                lines[row[1]].append(number)
-            except KeyError:
-                lines[row[1]] = array("I", (number,))
+        # Lists of the block's lines are several times as fast as appending each line to an array.
+        lines: dict[str, list[int]] = {}
+        number = self._begins[-1]
+        for row in rows:
+            of_kind = lines.get(row[1])
+            if of_kind is None:
+                of_kind = lines[row[1]] = []
+            of_kind.append(number)
+            number += 1
+        for name, of_kind in lines.items():
+            self._lines.setdefault(name, array("I")).extend(array("I", of_kind))
         self._times_us.append(rows[0][0])
-        self._begins.append(begin + len(rows))
+        self._begins.append(number)
 
     def has(self, *kinds: type[Event]) -> bool:
         """Return whether an event of one of these kinds happened, which is cheap to ask."""
@@ -63,8 +68,8 @@ class TraceIndex:
             numbers = parts[0] if len(parts) == 1 else sorted(chain.from_iterable(parts))
             if numbers:
                 position, rows = block_of(self._trace, begin - 1)
-                first = position + 1
-                yield [(number, rows[number - first]) for number in numbers]
+                places = map(sub, numbers, repeat(position + 1))
+                yield zip(numbers, map(rows.__getitem__, places), strict=True)
 
     def last_us(self, *kinds: type[Event]) -> int | None:
         """Return when the last event of some kinds happened, None if none did."""

@@ -13,7 +13,7 @@ decide. The declarations of events and requests decide which runs can reach a pr
 the decorator add conditions.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields
 from itertools import product
 from operator import itemgetter
@@ -26,7 +26,6 @@ from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.registry import Registry, derived
 from harrow.cluster_model.release.profiles import SWITCHES
 from harrow.cluster_model.topology import CONSUMER_OFFSETS, CONTROL_PLANES, TRANSACTION_STATE
-from harrow.cluster_model.trace import TraceEvent
 
 Condition = Callable[..., int]
 """Takes the memory of the run (`harrow.campaigns.probes.probe_memory.ProbeMemory`), and an event or
@@ -230,11 +229,14 @@ def lookups() -> Mapping[type[Event], tuple[Lookup, ...]]:
 
 
 class FieldCondition(NamedTuple):
-    """A condition on fields of an event. ``pick`` takes these fields from a row of the trace."""
+    """A condition on fields of an event.
+
+    ``pick`` takes its arguments from a tuple of the memory and the items of the trace's row.
+    """
 
     probe: str
     condition: Condition
-    pick: Callable[[TraceEvent], tuple[Any, ...]]
+    pick: Callable[[tuple[Any, ...]], tuple[Any, ...]]
 
 
 @derived
@@ -255,14 +257,7 @@ def field_conditions() -> Mapping[str, tuple[FieldCondition, ...]]:
     for name, declared in PROBES.items():
         if (condition := declared.condition) is not None and declared.fields is not None:
             for kind in declared.at:
-                pick = _picker([_fields_of(kind).index(field) + 2 for field in declared.fields])
+                places = [_fields_of(kind).index(field) + 3 for field in declared.fields]
+                pick = itemgetter(0, *places) if places else itemgetter(slice(1))
                 by_event[kind.name] = (*by_event.get(kind.name, ()), FieldCondition(name, condition, pick))
     return by_event
-
-
-def _picker(positions: Sequence[int]) -> Callable[[TraceEvent], tuple[Any, ...]]:
-    """Return a function that returns the items at *positions* of its argument as a tuple."""
-    if len(positions) > 1:
-        return itemgetter(*positions)
-    begin = positions[0] if positions else 0
-    return itemgetter(slice(begin, begin + len(positions)))

@@ -50,7 +50,7 @@ class _EventKind:
         self.by_values: list[Lookup] = [lookup for lookup in _lookups_of(name) if lookup.positions]
         self.by_fields: Sequence[FieldCondition] = field_conditions().get(name, ())
         self.by_event: Sequence[tuple[str, Condition]] = conditions().get(name, ())
-        self.remember: Callable[..., None] | None = FREQUENT.get(name)
+        self.remember: Callable[[ProbeMemory, TraceEvent], None] | None = FREQUENT.get(name)
         self.needs_object = bool(self.by_event) or (name in REMEMBERED and self.remember is None)
         self.is_relevant = bool(self.by_values or self.by_fields or self.remember or self.needs_object)
 
@@ -82,14 +82,16 @@ class _Counter:
 
     def _take(self, kind: _EventKind, row: TraceEvent) -> None:
         """Count the probes that an event reaches, and then remember the event."""
-        memory, remember, fields = self._memory, kind.remember, row[2:]
+        memory, remember = self._memory, kind.remember
         for lookup in kind.by_values:
-            _count(lookup, fields, self.counts)
-        for probe, decide, pick in kind.by_fields:
-            arguments = (memory,) + pick(row)  # noqa: RUF005 - unpacking makes a list first, for each event
-            hits = decide(*arguments)
-            if hits:
-                self._hit(probe, hits)
+            _count(lookup, row[2:], self.counts)
+        if kind.by_fields:
+            choice = (memory,) + row  # noqa: RUF005 - unpacking makes a list first, for each event
+            for probe, decide, pick in kind.by_fields:
+                arguments = pick(choice)
+                hits = decide(*arguments)
+                if hits:
+                    self._hit(probe, hits)
         if kind.needs_object:
             event = decode(row)
             for probe, condition in kind.by_event:
@@ -99,8 +101,7 @@ class _Counter:
             if remember is None:
                 memory.take(event)
         if remember is not None:
-            arguments = (memory,) + fields  # noqa: RUF005 - see above
-            remember(*arguments)
+            remember(memory, row)
 
     def end(self, at_us: int) -> None:
         """Count probes that every event of a kind reaches, and states that last until the end."""

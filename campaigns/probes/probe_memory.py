@@ -10,6 +10,7 @@ from harrow.cluster_model.coordinators.groups.group import DEAD
 from harrow.cluster_model.coordinators.transactions.transaction_metadata import COMPLETE, PREPARED
 from harrow.cluster_model.events import Event
 from harrow.cluster_model.topology import TRANSACTION_STATE
+from harrow.cluster_model.trace import TraceEvent
 
 _APPENDED: Final = 1
 _ACKNOWLEDGED: Final = 2
@@ -204,45 +205,44 @@ class ProbeMemory:
         if self.leads(event.broker, event.partition):
             self.opened.pop((event.partition, event.producer_id), None)
 
-    # Frequent events. Their handlers take the fields of the event, because to make an object for
-    # each event would take too much time.
+    # Frequent events. Their handlers take the row of the trace, because to make an object for each
+    # event would take too much time.
 
-    def high_watermark_set(self, broker: int, partition: str, hw: int) -> None:
+    def high_watermark_set(self, row: TraceEvent) -> None:
+        _, _, broker, partition, hw = row
         if hw > self.committed.get(partition, 0):
             self.committed[partition] = hw
         state = self.state.partitions.get(partition) or self.state.partition(partition)
         replica = state.replicas.get(broker) or state.replica(broker)
         replica.high_watermark = hw
 
-    def batch_appended(
-        self, _broker: int, _partition: str, _: int, _epoch: int, _producer: int, _sequence: int, values: Any
-    ) -> None:
+    def batch_appended(self, row: TraceEvent) -> None:
+        values = row[-1]
         if values:
             self._batches[values] = self._batches.get(values, 0) | _APPENDED
 
-    def records_served(
-        self, _broker: int, partition: str, _client: str, _offset: int, end_offset: int, _hw: int
-    ) -> None:
+    def records_served(self, row: TraceEvent) -> None:
+        _, _, _broker, partition, _client, _offset, end_offset, _hw = row
         if end_offset > self.read_end.get(partition, 0):
             self.read_end[partition] = end_offset
 
-    def send_failed(
-        self, _client: str, _partition: str, leader: int, _attempt: int, _error: str, values: Any
-    ) -> None:
+    def send_failed(self, row: TraceEvent) -> None:
+        _, _, _client, _partition, leader, _attempt, _error, values = row
         self.failed_leader[values] = leader
 
-    def batch_acknowledged(self, _broker: int, _partition: str, _: int, _acks: int, values: Any) -> None:
+    def batch_acknowledged(self, row: TraceEvent) -> None:
+        values = row[-1]
         self._batches[values] = self._batches.get(values, 0) | _ACKNOWLEDGED
 
 
-FREQUENT: Final[Mapping[str, Callable[..., None]]] = {
+FREQUENT: Final[Mapping[str, Callable[[ProbeMemory, TraceEvent], None]]] = {
     events.HighWatermarkSet.name: ProbeMemory.high_watermark_set,
     events.BatchAppended.name: ProbeMemory.batch_appended,
     events.RecordsServed.name: ProbeMemory.records_served,
     events.BatchAcknowledged.name: ProbeMemory.batch_acknowledged,
     events.SendFailed.name: ProbeMemory.send_failed,
 }
-"""The handlers that take the fields of an event."""
+"""The handlers that take the row of an event."""
 _HANDLERS: Final[Mapping[str, Callable[..., None]]] = {
     events.BrokerStarted.name: ProbeMemory.broker_started,
     events.ControllerElected.name: ProbeMemory.controller_elected,

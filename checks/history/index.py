@@ -12,8 +12,8 @@ poll depends on the partitions of the records that it returned, not on the assig
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
-from itertools import chain, compress, repeat
-from operator import eq, itemgetter, methodcaller, not_
+from itertools import chain
+from operator import methodcaller
 from typing import Any, Final
 
 from harrow.checks.history.records import (
@@ -30,6 +30,7 @@ from harrow.checks.history.records import (
     SendRecord,
     Transaction,
     Value,
+    append_ints,
 )
 from harrow.cluster_model.history import (
     ASSIGN,
@@ -52,11 +53,10 @@ NO_PROCESS: Final = -1
 
 _NOTHING: Final[frozenset[str]] = frozenset()
 _NO_REBALANCE: Final[Mapping[int, frozenset[str]]] = {}
-_SEND_OR_POLL: Final = frozenset({SEND, POLL})
 _ASSIGNING: Final = frozenset({ASSIGN, SUBSCRIBE})
 _PAIRS: Final = frozenset({tuple, list})
+_NO_MICRO_OPERATION: Final[Sequence[Any]] = (None,)
 _CHANGES_NOTHING: Final = frozenset({INVOKE, FAIL})
-_ONE: Final = frozenset({1})
 _WORDS: Final = {code: word for word, code in OUTCOMES.items()}
 
 # Measured memory of the parts of a history in bytes: python -m tests.hostile.large_histories.
@@ -71,15 +71,17 @@ _SENT_TOGETHER_BYTES: Final = 800
 _ENTRY_BYTES: Final = 250
 
 _size_of: Final = methodcaller("__sizeof__")
-_second: Final = itemgetter(1)
-_third: Final = itemgetter(2)
 
 _Pairs = Sequence[Sequence[Any]]
 _Place = tuple[int, int, int]
 """Where a process is in a partition: the next offset, the row of the last record, and the position
 of the operation that polled this record."""
-_Step = tuple[int, str, Sequence[Any], int]
-"""An operation with one micro-operation: its process, type, micro-operation and position."""
+
+
+def _value_of(written: Any) -> Value:
+    """Return the value of a sent record, which may stand with its offset."""
+    value: Value = written[1] if type(written) in _PAIRS else written
+    return value
 
 
 @dataclass(slots=True, eq=False)
@@ -146,8 +148,8 @@ class HistoryIndex:
         types: Sequence[str],
         fs: Sequence[str],
         values: Sequence[Any],
-        times_us: Iterable[int],
-        numbers: Iterable[int],
+        times_us: Sequence[int],
+        numbers: Sequence[int],
         rebalances: Mapping[int, frozenset[str]] = _NO_REBALANCE,
     ) -> None:
         """Add the next operations, column by column.
@@ -157,35 +159,26 @@ class HistoryIndex:
         partitions that a consumer lost or got during an operation, by the operation's place in the
         columns.
         """
-        begin = len(self.processes)
-        self.processes.extend(processes)
-        self.times_us.extend(times_us)
-        self.numbers.extend(numbers)
-        positions = range(begin, len(self.processes))
-        if (
-            not rebalances
-            and not self._unnamed
-            and _SEND_OR_POLL.issuperset(fs)
-            and _ONE.issuperset(map(len, values))
-        ):
-            self._add_single(
-                fs, list(zip(processes, types, chain.from_iterable(values), positions, strict=True))
-            )
-            return
-        for process, type_, f, value, position in zip(processes, types, fs, values, positions, strict=True):
+        begin = position = len(self.processes)
+        append_ints(self.processes, processes)
+        append_ints(self.times_us, times_us)
+        append_ints(self.numbers, numbers)
+        for process, type_, f, value in zip(processes, types, fs, values, strict=True):
             if f in READING_OR_WRITING:
                 rebalanced = rebalances.get(position - begin, _NOTHING) if rebalances else _NOTHING
-                if len(value) != 1:
-                    self.names_transactions_sends |= f == SEND
+                micro = value[0] if len(value) == 1 else _NO_MICRO_OPERATION
+                if micro[0] == POLL:
+                    self._add_poll(process, type_, micro, position, rebalanced)
+                elif micro[0] is None or (f == TXN and type_ != INVOKE):
+                    self.names_transactions_sends |= f == SEND and len(value) != 1
                     self._add_several(process, type_, value, position, rebalanced)
-                elif value[0][0] == SEND and f == TXN and type_ != INVOKE:
-                    self._add_several(process, type_, value, position, rebalanced)
-                elif value[0][0] == SEND:
-                    self._add_sends(((process, type_, value[0], position),))
+                elif type_ == INVOKE:
+                    self._invoke(process, micro[1], _value_of(micro[2]), position)
                 else:
-                    self._add_polls(((process, type_, value[0], position),), rebalanced)
+                    self._complete(process, micro[1], micro[2], position, type_)
             elif f in _ASSIGNING and type_ not in _CHANGES_NOTHING:
                 self._assign(process, value, subscribed=f == SUBSCRIBE)
+            position += 1
 
     def pass_over(self, time_us: int, number: int) -> None:
         """Add an operation that belongs to no client."""
@@ -244,6 +237,7 @@ class HistoryIndex:
     def finish(self) -> None:
         """End the history: a send without a completion has an unknown outcome."""
         records = self.records
+        records.pack()
         pending: dict[int, list[tuple[str, int]]] = {}
         for session in self.sessions if PENDING in records.outcomes else ():
             for row in session.rows:
@@ -275,47 +269,18 @@ class HistoryIndex:
             self.transaction_of[row] = transaction
         self.transactions.append(transaction)
 
-    def _add_single(self, fs: Sequence[str], steps: Sequence[_Step]) -> None:
-        """Add operations with one micro-operation each: first the sends, then the polls.
-
-        Sends and polls are independent of each other, except for the order of partitions, in which
-        the first operation that names a partition decides the partition's place.
-        """
-        are_sends = list(map(eq, fs, repeat(SEND)))
-        sends = list(compress(steps, are_sends))
-        polls = list(compress(steps, map(not_, are_sends)))
-        polled = [micro[1] for _, _, micro, _ in polls if len(micro) > 1]
-        named = set(map(_second, map(_third, sends))).union(*polled)
-        if not self.partitions.keys() >= named:
-            for _, _, micro, _ in steps:
-                if micro[0] == SEND:
-                    self._partition(micro[1])
-                elif len(micro) > 1:
-                    for name, pairs in micro[1].items():
-                        if pairs:
-                            self._partition(name)
-        self._add_sends(sends)
-        self._add_polls(polls, _NOTHING)
-
-    def _add_sends(self, steps: Iterable[_Step]) -> None:
-        for process, type_, (_, name, written), position in steps:
-            if type_ == INVOKE:
-                self._invoke(process, name, written[1] if type(written) in _PAIRS else written, position)
+    def _add_poll(
+        self, process: int, type_: str, micro: Sequence[Any], position: int, rebalanced: frozenset[str]
+    ) -> None:
+        client = self._clients.get(process) or self._client(process)
+        if type_ == INVOKE:
+            client.invoked = position
+        elif len(micro) > 1:
+            if type_ == OK:
+                self._read(client, micro[1], position, rebalanced)
+                self._end_ok_poll(client, position)
             else:
-                self._complete(process, name, written, position, type_)
-
-    def _add_polls(self, steps: Iterable[_Step], rebalanced: frozenset[str]) -> None:
-        clients = self._clients
-        for process, type_, micro, position in steps:
-            client = clients.get(process) or self._client(process)
-            if type_ == INVOKE:
-                client.invoked = position
-            elif len(micro) > 1:
-                if type_ == OK:
-                    self._read(client, micro[1], position, rebalanced)
-                    self._end_ok_poll(client, position)
-                else:
-                    self._read_in_vain(client, (micro[1],), position, rebalanced)
+                self._read_in_vain(client, (micro[1],), position, rebalanced)
 
     def _add_several(
         self,
@@ -330,7 +295,7 @@ class HistoryIndex:
         if type_ == INVOKE:
             client.invoked = position
             for _, name, written in sends:
-                self._invoke(process, name, written[1] if type(written) in _PAIRS else written, position)
+                self._invoke(process, name, _value_of(written), position)
             return
         polls = [micro[1] for micro in value if micro[0] == POLL and len(micro) > 1]
         if type_ != OK:
@@ -357,10 +322,9 @@ class HistoryIndex:
         row = partition.rows.get(value)
         if row is None:
             row = partition.rows[value] = records.add(value)
-        elif records.outcomes[row] != NEVER_SENT:
+        elif records.outcome(row) != NEVER_SENT:
             row = self._invoke_again(partition, process, value, row)
-        records.outcomes[row] = PENDING
-        records.invoked[row] = position
+        records.invoke(row, position)
         client = self._clients.get(process) or self._client(process)
         session = client.sessions.get(name)
         if session is None:
@@ -374,7 +338,7 @@ class HistoryIndex:
         rows = partition.sent_again.get(value)
         if rows is None:
             rows = partition.sent_again[value] = [first]
-            partition.open_sends[value, self.processes[records.invoked[first]]] = [first]
+            partition.open_sends[value, self.processes[records.invocation(first)]] = [first]
         row = records.add(value)
         rows.append(row)
         self._entries += 2
@@ -383,29 +347,26 @@ class HistoryIndex:
 
     def _complete(self, process: int, name: str, written: Any, position: int, type_: str) -> int:
         """Match a completion to its invocation: a producer may have several sends in flight."""
-        offset, value = written if type(written) in _PAIRS else (None, written)
+        offset: int | None
+        offset, value = (written[0], written[1]) if type(written) in _PAIRS else (None, written)
         partition = self.partitions.get(name) or self._partition(name)
         records = self.records
         row = partition.rows.get(value)
         if (
             row is None
-            or records.outcomes[row] != PENDING
-            or self.processes[records.invoked[row]] != process
+            or records.outcome(row) != PENDING
+            or self.processes[records.invocation(row)] != process
             or (partition.sent_again and value in partition.sent_again)
         ):
             row = self._last_open(partition, process, value)
             if row is None:
                 row = self._invoke(process, name, value, position)
-        records.completed[row] = position
-        outcome = records.outcomes[row] = OUTCOMES[type_]
+        outcome = OUTCOMES[type_]
+        records.complete(row, position, outcome, offset)
         if outcome == ACKED:
             partition.acked.append(row)
-            if offset is not None:
-                records.acked_at[row] = offset
         else:
             (partition.failed if outcome == FAILED else partition.unsure).append(row)
-            if offset is not None:
-                records.named_at[row] = offset
         return row
 
     def _last_open(self, partition: PartitionHistory, process: int, value: Value) -> int | None:
@@ -413,7 +374,7 @@ class HistoryIndex:
         rows = partition.open_sends.get((value, process))
         while rows:
             row = rows.pop()
-            if self.records.outcomes[row] == PENDING:
+            if self.records.outcome(row) == PENDING:
                 return row
         return None
 
@@ -426,13 +387,12 @@ class HistoryIndex:
         partition to its end. This is noted when it next gets a record of the partition, or at the
         end of the history, so that empty polls cost nothing.
         """
-        partitions, positions = self.partitions, client.positions
-        polled_at, polled_by = self.records.polled_at, self.records.polled_by
+        partitions, positions, records = self.partitions, client.positions, self.records
         for name, pairs in polled.items():
             if not pairs:
                 continue
             partition = partitions.get(name) or self._partition(name)
-            rows, in_vain = partition.rows, partition.polled_in_vain
+            rows = partition.rows
             before = positions.get(name)
             if before is None:
                 self._entries += 1
@@ -443,13 +403,13 @@ class HistoryIndex:
                 following, last, last_operation = before
                 if client.polled > last_operation:
                     self._note_dry(client, partition)
-            for offset, value in pairs:
-                row = rows.get(value)
-                if row is None or polled_at[row] != offset or row in in_vain:
-                    row = self._row_at(partition, offset, value)
-                    if polled_by[row] == UNKNOWN:
-                        partition.polled.append(row)
-                polled_by[row] = position
+            for pair in pairs:
+                offset: int = pair[0]
+                row = rows.get(pair[1])
+                if row is None or records.offset_polled(row) != offset:
+                    row = self._row_at(partition, offset, pair[1])
+                if records.poll(row, position):
+                    partition.polled.append(row)
                 if offset != following and not (last_operation == position and name in rebalanced):
                     partition.jumps.extend(
                         (last, row, last_operation, ~position if client.subscribed else position)
@@ -490,15 +450,15 @@ class HistoryIndex:
         row = partition.rows.get(value)
         if row is None:
             row = partition.rows[value] = records.add(value)
-        elif records.polled_at[row] == offset:
+        elif records.offset_polled(row) == offset:
             return row
-        elif records.polled_at[row] != UNKNOWN:
+        elif records.offset_polled(row) != UNKNOWN:
             moved = partition.moved.setdefault(value, {})
             if offset in moved:
                 return moved[offset]
             row = moved[offset] = records.add(value)
             self._entries += 2
-        records.polled_at[row] = offset
+        records.find_at(row, offset)
         return row
 
     def _end_ok_poll(self, client: _Client, position: int) -> None:

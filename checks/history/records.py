@@ -7,6 +7,7 @@ column for each property. A `SendRecord` is created only for a send that is acce
 from array import array
 from collections.abc import Iterator, MutableSequence, Sequence
 from dataclasses import field
+from struct import pack
 from typing import Final, NamedTuple
 
 from harrow.cluster_model.history import FAIL, INFO, OK
@@ -31,6 +32,12 @@ UNSURE: Final = 4
 OUTCOMES: Final = {OK: ACKED, FAIL: FAILED, INFO: UNSURE}
 
 _ROWS_AT_ONCE: Final = 1024
+_NEWEST_MAX: Final = 16 * _ROWS_AT_ONCE
+
+
+def append_ints(column: "array[int]", values: Sequence[int]) -> None:
+    """Append integers to an array. For many of them, `array.extend` takes several times as long."""
+    column.frombytes(pack(f"{len(values)}{column.typecode}", *values))
 
 
 class Records:
@@ -43,9 +50,13 @@ class Records:
     ack. ``named_at`` has the offsets that other completions named. ``polled_at`` is the offset at
     which polls returned the value, ``polled_by`` the position of the last ok operation that polled
     it. Columns are longer than ``values``, because they grow by many rows at once.
+
+    Arrays are compact, but slow to write. So the columns of the newest rows are lists, until `pack`
+    appends them to the arrays. An operation usually concerns newest rows.
     """
 
     __slots__ = (
+        *("_acked_at", "_completed", "_invoked", "_outcomes", "_packed", "_polled_at", "_polled_by"),
         *("acked_at", "completed", "invoked", "named_at"),
         *("outcomes", "polled_at", "polled_by", "values"),
     )
@@ -59,18 +70,104 @@ class Records:
         self.polled_at: MutableSequence[int] = array("q")
         self.named_at: dict[int, int] = {}
         self.outcomes = bytearray()
+        self._packed = 0
+        self._invoked: list[int] = []
+        self._completed: list[int] = []
+        self._polled_by: list[int] = []
+        self._acked_at: list[int] = []
+        self._polled_at: list[int] = []
+        self._outcomes: list[int] = []
 
     def add(self, value: Value) -> int:
         """Add a record without a send or a poll, and return its row."""
         row = len(self.values)
-        if row == len(self.outcomes):
-            more = max(_ROWS_AT_ONCE, row // 16)
-            unknown = array("q", [UNKNOWN]) * more
-            for column in (self.invoked, self.completed, self.polled_by, self.acked_at, self.polled_at):
+        if row - self._packed == len(self._outcomes):
+            if len(self._outcomes) >= _NEWEST_MAX:
+                self.pack()
+            unknown = [UNKNOWN] * _ROWS_AT_ONCE
+            for column in (self._invoked, self._completed, self._polled_by, self._acked_at, self._polled_at):
                 column.extend(unknown)
-            self.outcomes.extend(bytes(more))
+            self._outcomes += [NEVER_SENT] * _ROWS_AT_ONCE
         self.values.append(value)
         return row
+
+    def pack(self) -> None:
+        """Complete the columns that can be read."""
+        append_ints(self.invoked, self._invoked)
+        append_ints(self.completed, self._completed)
+        append_ints(self.polled_by, self._polled_by)
+        for column, newest in ((self.acked_at, self._acked_at), (self.polled_at, self._polled_at)):
+            if isinstance(column, array):
+                append_ints(column, newest)
+            else:
+                column.extend(newest)
+        self.outcomes.extend(self._outcomes)
+        self._packed = len(self.outcomes)
+        for newest in (self._invoked, self._completed, self._polled_by, self._acked_at, self._polled_at):
+            newest.clear()
+        self._outcomes.clear()
+
+    def invoke(self, row: int, position: int) -> None:
+        """Note the invocation of a record's send."""
+        place = row - self._packed
+        if place >= 0:
+            self._invoked[place] = position
+            self._outcomes[place] = PENDING
+        else:
+            self.invoked[row] = position
+            self.outcomes[row] = PENDING
+
+    def complete(self, row: int, position: int, outcome: int, offset: int | None) -> None:
+        """Note the completion of a record's send, and the offset that it named."""
+        place = row - self._packed
+        if place >= 0:
+            self._completed[place] = position
+            self._outcomes[place] = outcome
+        else:
+            self.completed[row] = position
+            self.outcomes[row] = outcome
+        if offset is None:
+            return
+        if outcome != ACKED:
+            self.named_at[row] = offset
+        elif place >= 0:
+            self._acked_at[place] = offset
+        else:
+            self.acked_at[row] = offset
+
+    def outcome(self, row: int) -> int:
+        """Return the outcome of a record's send so far."""
+        place = row - self._packed
+        return self._outcomes[place] if place >= 0 else self.outcomes[row]
+
+    def invocation(self, row: int) -> int:
+        """Return the position at which the send of a record was invoked."""
+        place = row - self._packed
+        return self._invoked[place] if place >= 0 else self.invoked[row]
+
+    def offset_polled(self, row: int) -> int:
+        """Return the offset at which polls returned a record so far."""
+        place = row - self._packed
+        return self._polled_at[place] if place >= 0 else self.polled_at[row]
+
+    def find_at(self, row: int, offset: int) -> None:
+        """Note the offset at which polls return a record."""
+        place = row - self._packed
+        if place >= 0:
+            self._polled_at[place] = offset
+        else:
+            self.polled_at[row] = offset
+
+    def poll(self, row: int, position: int) -> bool:
+        """Note an ok operation that polled a record, and return whether it is the first one."""
+        place = row - self._packed
+        if place >= 0:
+            is_first = self._polled_by[place] == UNKNOWN
+            self._polled_by[place] = position
+        else:
+            is_first = self.polled_by[row] == UNKNOWN
+            self.polled_by[row] = position
+        return is_first
 
     def offset(self, row: int) -> int | None:
         """Return the offset that the completion of a send named, None if it named none."""

@@ -20,6 +20,9 @@ from harrow.cluster_model.settings import MIN_ISR
 from harrow.cluster_model.trace import TraceLine, decode
 
 _ACKS_ALL: Final = -1
+_RAISED: Final = events.HighWatermarkSet.name
+_APPENDED: Final = events.BatchAppended.name
+_ACKNOWLEDGED: Final = events.BatchAcknowledged.name
 _LEADERSHIP: Final = (
     *(events.BecameLeader, events.IsrChanged, events.IsrPending),
     *(events.BatchAppended, events.BatchDeduplicated, events.HighWatermarkSet, events.BatchAcknowledged),
@@ -124,11 +127,11 @@ def find(index: Index) -> Iterator[Finding]:
         if leader is None:
             continue
         name = raw[1]
-        if name == events.HighWatermarkSet.name:
+        if name == _RAISED:
             leader.commit(number, raw[4])
-        elif name == events.BatchAppended.name:
+        elif name == _APPENDED:
             leader.append(raw[4], record_count(raw[8]))
-        elif name == events.BatchAcknowledged.name:
+        elif name == _ACKNOWLEDGED:
             isr = leader.small_isr_for(raw[4]) if raw[5] == _ACKS_ALL else None
             if isr is not None:
                 ack = events.BatchAcknowledged(raw[0], *raw[2:])
