@@ -29,7 +29,7 @@ def show_advice(console: Console, advice: Advice) -> None:
         if advice.cheaper:
             show(console, Text(), Text("With one setting changed", _BOLD))
             for each in advice.cheaper:
-                show(console, *_cheaper(console, each, advice.yours))
+                show(console, *_cheaper(console, each))
     if advice.on_release is not None:
         show(console, Text(), *_release(console, advice.on_release))
     show(console, Text(), Text(f"{grouped(advice.runs)} runs; tried: {_tried(advice)}", DIM))
@@ -98,10 +98,11 @@ def _time(us: int | None) -> str:
     return rough_duration_text(us) if us else _NONE
 
 
-def _cheaper(console: Console, each: Cheaper, yours: Settings) -> Iterator[RenderableType]:
+def _cheaper(console: Console, each: Cheaper) -> Iterator[RenderableType]:
     settings = each.settings
     name = f"{each.axis}={each.value.words()}"
-    if settings == yours and settings.refuted_by is not None:
+    if settings.refuted_by is not None and not settings.options:
+        # These are the user's own settings.
         yield _headline(console, VIOLATED, f"{name} does not survive, as above")
     elif settings.refuted_by is not None:
         yield _headline(console, VIOLATED, f"{name} does not survive")
