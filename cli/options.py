@@ -38,7 +38,7 @@ RunEngine = Literal["seeds", "hypothesis"]
 """What makes the choices that a campaign leaves open."""
 
 SweepEngine = Literal["auto", "spark", "process"]
-"""What executes a sweep."""
+"""What executes many runs."""
 
 SchemaKind = Literal["campaign", "cluster"]
 """The kinds of files with a JSON Schema."""
@@ -218,6 +218,16 @@ Seeds = Annotated[
     range | None, option("--seeds", "A..B|N", "Run seeds A to B-1. N means 0..N.", parser=parse_seeds)
 ]
 Jobs = Annotated[int | None, option("--jobs -j", "N", "Run N runs at once; by default one per core.", min=1)]
+Engine = Annotated[
+    SweepEngine,
+    typer.Option(
+        help="What executes the runs: `auto` is Spark if PySpark and Java are installed, else processes."
+    ),
+]
+Master = Annotated[
+    str | None, option("--master", "URL", "The Spark master; by default local[*], in this process.")
+]
+Remote = Annotated[str | None, option("--remote", "URL", "A Spark Connect server, such as sc://host:15002.")]
 Overrides = Annotated[
     list[str] | None, repeatable_option("--set", "KEY=VALUE", "Set a Kafka setting or a campaign field.")
 ]

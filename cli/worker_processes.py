@@ -1,9 +1,9 @@
-"""Starts as many worker processes for a command as `--jobs` allows."""
+"""Starts as many worker processes for a command as `--jobs` allows, or lets Spark do their work."""
 
 from typing import TYPE_CHECKING
 
 from harrow.campaigns.run.workers.available_workers import available_workers
-from harrow.campaigns.run.workers.workers import Workers
+from harrow.campaigns.run.workers.workers import RunPool, Workers
 from harrow.cli.console import message_console, say
 
 if TYPE_CHECKING:
@@ -16,14 +16,18 @@ if TYPE_CHECKING:
 def workers_of(
     request: "AdviseRequest | AssessRequest | RunRequest | RegressRequest | ShrinkRequest",
     end_s: float = float("inf"),
+    pool: RunPool | None = None,
+    pool_size: int = 0,
 ) -> Workers:
-    """Return as many workers as `--jobs` says; by default, one for each core."""
+    """Return as many workers as `--jobs` says; by default, one for each core.
+
+    With a *pool*, return that pool's workers.
+    """
 
     def on_lost() -> None:
-        say(
-            message_console(no_color=request.no_color),
-            "a worker process died, perhaps for lack of memory: the remaining runs happen one at a time",
-            style="yellow",
-        )
+        lost = "a worker process died, perhaps for lack of memory" if pool is None else "Spark lost a run"
+        message = f"{lost}: the remaining runs happen one at a time"
+        say(message_console(no_color=request.no_color), message, style="yellow")
 
-    return Workers(request.jobs or available_workers(), end_s=end_s, on_lost=on_lost)
+    count = pool_size or request.jobs or available_workers()
+    return Workers(count, pool=pool, end_s=end_s, on_lost=on_lost)

@@ -73,6 +73,11 @@ class Settings:
     refuted_by: RefutingRun | None = None
     permitted_by: str | None = None
 
+    @property
+    def is_decided(self) -> bool:
+        """Whether most of the trials showed something."""
+        return all(2 * each.counted > each.tried for each in self.evidence)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cheaper:
@@ -209,7 +214,7 @@ def advise(
         )
     shrink = None
     if shrinking is not None:
-        shrink = partial(write_shrunk, shrinking=shrinking, workers=workers, on_run=count.add)
+        shrink = partial(write_shrunk, shrinking=shrinking, on_run=count.add)
     answer = _Answer(cluster, models, plans, tuple(changeable), lattice, search, shrink, count)
     return answer.advice(chosen, on_release)
 

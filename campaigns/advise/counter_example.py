@@ -14,13 +14,14 @@ from harrow.cluster_model.lazy_dataclass import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shrinking:
-    """Where shrunk counter-examples go, and how many runs shrink each.
+    """Where shrunk counter-examples go, how many runs shrink each, and what executes these.
 
     ``on_unwritable`` is called if a file cannot be written. The advice is valid without it.
     """
 
     folder: Path
     runs: int
+    workers: Workers
     on_unwritable: Callable[[OSError], None]
 
 
@@ -40,7 +41,6 @@ def write_shrunk(
     command: str,
     shrinking: Shrinking,
     *,
-    workers: Workers,
     on_run: Callable[[], None],
 ) -> ShrunkRun | None:
     """Shrink a run that *command* repeats, and write the result.
@@ -54,7 +54,7 @@ def write_shrunk(
             rule=rule,
             runs_max=shrinking.runs,
             on_run=lambda _runs, _best: on_run(),
-            workers=workers,
+            workers=shrinking.workers,
         )
     except NothingToShrinkError:
         return None

@@ -1,15 +1,13 @@
 """Tries fault models on a cluster: runs each with many seeds, and keeps what the runs showed."""
 
 from collections import Counter
-from collections.abc import Generator, Iterable, Iterator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from typing import Final
 
-from harrow.campaigns.assess.fault_model import FaultModel
 from harrow.campaigns.language.plan import Plan
 from harrow.campaigns.run.run_result import RunResult
 from harrow.campaigns.run.runner import collector_off, run_plan
-from harrow.campaigns.run.workers.parallel_runs import each_by
-from harrow.campaigns.run.workers.workers import Run, Workers
+from harrow.campaigns.run.workers.workers import Workers, each_by
 from harrow.checks.finding import INCONCLUSIVE
 from harrow.checks.rule import DOUBLED, LOST, REORDERED
 from harrow.checks.rules.catalogue import RULES
@@ -97,16 +95,10 @@ def _is_struck(result: RunResult) -> bool:
     return any(is_load_only or struck.origin is None or not struck.origin.is_load for struck in result.faults)
 
 
-def trials(models: Iterable[FaultModel], seeds: range, workers: Workers) -> Generator[FaultTrial]:
-    """Yield the trials of the fault models that fit the cluster: all with one seed, then the next.
+def trials(plans: Sequence[Plan], seeds: range, workers: Workers) -> Generator[FaultTrial]:
+    """Yield the trials of the plans of fault models: all with one seed, then the next.
 
     So all fault models have as many trials if time runs out. Closing the generator stops the
     workers.
     """
-    return each_by(tried, _runs(models, seeds), workers)
-
-
-def _runs(models: Iterable[FaultModel], seeds: range) -> Iterator[Run]:
-    plans = [model.plan for model in models if model.plan is not None]
-    for seed in seeds:
-        yield from ((plan, seed) for plan in plans)
+    return each_by(tried, ((plan, seed) for seed in seeds for plan in plans), workers)

@@ -19,8 +19,8 @@ from harrow.campaigns.language.problem import Problem
 from harrow.campaigns.record.report import anomalies, in_short, reproduce_command
 from harrow.campaigns.run.run_result import RunResult
 from harrow.campaigns.run.runner import run_plan
-from harrow.campaigns.run.workers.parallel_runs import each_by, tried_run
-from harrow.campaigns.run.workers.workers import RunOne, Workers
+from harrow.campaigns.run.workers.parallel_runs import tried_run
+from harrow.campaigns.run.workers.workers import RunOne, Workers, each_by
 from harrow.campaigns.version import version
 from harrow.checks.finding import INCONCLUSIVE, PERMITTED, VIOLATED
 from harrow.cluster_model.lazy_dataclass import dataclass

@@ -12,8 +12,7 @@ from harrow.campaigns.run.workers.worker_pool import WorkerLostError, detect_los
 from harrow.campaigns.sweep.cell import Cell
 from harrow.campaigns.sweep.chunk import Chunk, Task
 from harrow.campaigns.sweep.engine import ChunkLostError
-from harrow.campaigns.sweep.row import run_task
-from harrow.campaigns.sweep.row_table import as_batch
+from harrow.campaigns.sweep.row_table import task_batch
 
 NAME: Final = "process"
 
@@ -77,4 +76,4 @@ def _receive_cells(cells: Mapping[int, Cell]) -> None:
 
 
 def _run(task: Task) -> pa.RecordBatch:
-    return as_batch(run_task(_cells, task))
+    return task_batch(_cells, [task], 0)

@@ -1,11 +1,15 @@
-"""The Arrow and Parquet schema of a sweep's files."""
+"""The Arrow and Parquet schema of a sweep's files, and of what workers send back."""
 
-from collections.abc import Iterable
-from typing import Final
+import pickle
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
 
 import pyarrow as pa
 
-from harrow.campaigns.sweep.row import Row
+from harrow.campaigns.run.workers.workers import Run, RunOne, Workers
+from harrow.campaigns.sweep.cell import Cell
+from harrow.campaigns.sweep.chunk import Task
+from harrow.campaigns.sweep.row import Row, run_task
 
 SCHEMA_VERSION: Final = "harrow.sweep/1"
 
@@ -100,9 +104,24 @@ WORKER: Final = "worker"
 ROW_SCHEMA: Final = pa.schema([(name, kind) for name, (kind, _) in COLUMNS.items()])
 TRANSPORT_SCHEMA: Final = ROW_SCHEMA.append(pa.field(WORKER, pa.string()))
 """The schema of the rows that a worker returns, which also name the worker."""
+NUMBER: Final = "number"
+RESULT: Final = "result"
+RESULT_SCHEMA: Final = pa.schema([(NUMBER, pa.int64()), (RESULT, pa.binary())])
+"""The schema of what a worker returns for a run of a search: its number, and a pickled result."""
 FILE_SCHEMA: Final = pa.schema([field for field in ROW_SCHEMA if field.name != PARTITION])
 
 
 def as_batch(rows: Iterable[Row]) -> pa.RecordBatch:
     """Return rows in the form in which a worker sends them back."""
     return pa.RecordBatch.from_pylist(list(rows), schema=TRANSPORT_SCHEMA)
+
+
+def task_batch(cells: Mapping[int, Cell], tasks: Sequence[Task], number: int) -> pa.RecordBatch:
+    """Run a task, and return its rows."""
+    return as_batch(run_task(cells, tasks[number]))
+
+
+def result_batch(run_one: RunOne[Any], runs: Sequence[Run], number: int) -> pa.RecordBatch:
+    """Execute a run, and return its number and its result."""
+    result = pickle.dumps(run_one(*runs[number], Workers()))
+    return pa.RecordBatch.from_pydict({NUMBER: [number], RESULT: [result]}, schema=RESULT_SCHEMA)

@@ -1,5 +1,7 @@
 """Runs a sweep on Spark: a chunk is a job, and each of its tasks a partition with one number in it.
 
+A search runs on Spark in the same way: several runs are a job, and each of them is a partition.
+
 This works the same embedded, on a cluster and through Spark Connect. `DataFrame.mapInArrow` passes
 the numbers to Python workers, which return rows. Plans travel with the function, as data. The code
 travels as one zip, with the library of the compiled core beside it. Spark returns one result for
@@ -11,7 +13,7 @@ import pickle
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, TypeVar
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
@@ -19,12 +21,19 @@ from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.utils import is_remote
 
+from harrow.campaigns.run.workers.workers import Run, RunOne
 from harrow.campaigns.sweep.cell import Cell
-from harrow.campaigns.sweep.chunk import Chunk, Task
+from harrow.campaigns.sweep.chunk import Chunk
 from harrow.campaigns.sweep.code_archive import library, write_code_archive
 from harrow.campaigns.sweep.engine import ChunkLostError, EngineError, EngineLostError
-from harrow.campaigns.sweep.row import run_task
-from harrow.campaigns.sweep.row_table import TRANSPORT_SCHEMA, as_batch
+from harrow.campaigns.sweep.row_table import (
+    NUMBER,
+    RESULT,
+    RESULT_SCHEMA,
+    TRANSPORT_SCHEMA,
+    result_batch,
+    task_batch,
+)
 from harrow.campaigns.sweep.spark_session import in_short
 from harrow.campaigns.temporary_folder import temporary_folder
 from harrow.compilation import compilation
@@ -32,8 +41,10 @@ from harrow.compilation import compilation
 NAME: Final = "spark"
 
 _MANY_ROWS: Final = 100_000
-_SCHEMA: Final = from_arrow_schema(TRANSPORT_SCHEMA)
 _CORE: Final = "core"
+
+T = TypeVar("T")
+_OnExecutor = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
 class SparkEngine:
@@ -58,15 +69,32 @@ class SparkEngine:
             self._archive = opened.pop_all()
 
     def run(self, chunk: Chunk) -> pa.Table:
+        cells = {task.cell: self._cells[task.cell] for task in chunk.tasks}
+        on_executor = _on_executor(task_batch, cells, chunk.tasks)
+        return self._table(on_executor, len(chunk.tasks), TRANSPORT_SCHEMA)
+
+    def results(self, run_one: RunOne[T], runs: Sequence[Run]) -> list[T]:
+        """Execute runs at once, and return what *run_one* returns for each.
+
+        Raises:
+            ChunkLostError: A worker died, or *run_one* failed.
+            EngineLostError: The engine is gone.
+
+        """
+        on_executor = _on_executor(result_batch, run_one, tuple(runs))
+        table = self._table(on_executor, len(runs), RESULT_SCHEMA).sort_by(NUMBER)
+        return [pickle.loads(result) for result in table.column(RESULT).to_pylist()]  # noqa: S301 - the driver's own code made it
+
+    def _table(self, on_executor: _OnExecutor, parts: int, schema: pa.Schema) -> pa.Table:
+        """Have Spark apply a function to the numbers of the parts of a job, each on a worker."""
         try:
-            numbers = self.session.range(0, len(chunk.tasks), 1, len(chunk.tasks))
-            rows = numbers.mapInArrow(_on_executor(self._cells, chunk.tasks), _SCHEMA)
-            table: pa.Table = rows.toArrow()
+            numbers = self.session.range(0, parts, 1, parts)
+            table: pa.Table = numbers.mapInArrow(on_executor, from_arrow_schema(schema)).toArrow()
         except Exception as error:  # Spark, Py4J and gRPC each have errors of their own
             if self._is_lost():
                 raise EngineLostError(f"it no longer responds ({in_short(error)})") from error
             raise ChunkLostError(in_short(error)) from error
-        return table.cast(TRANSPORT_SCHEMA)
+        return table.cast(schema)
 
     def cancel(self) -> None:
         """Cancel all running chunks, unless Spark itself is gone."""
@@ -88,20 +116,21 @@ class SparkEngine:
         return False
 
 
-def _on_executor(
-    cells: Sequence[Cell], tasks: Sequence[Task]
-) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Return the function that a Python worker applies to the numbers of tasks."""
-    shipped = pickle.dumps(({task.cell: cells[task.cell] for task in tasks}, tuple(tasks)))
+def _on_executor(batch_of: Callable[..., pa.RecordBatch], *arguments: Any) -> _OnExecutor:
+    """Return the function that a Python worker applies to the numbers of a job's parts.
+
+    It calls *batch_of* with *arguments* and with each number.
+    """
+    shipped = pickle.dumps((batch_of, arguments))
 
     def run_numbers(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        cells, tasks = pickle.loads(shipped)  # noqa: S301 - the driver's own plans
+        batch_of, arguments = pickle.loads(shipped)  # noqa: S301 - the driver's own plans
         if not gc.get_freeze_count():
             # PySpark collects garbage after each task. For modules that takes as long as a run.
             gc.freeze()
         for batch in batches:
-            for number in batch.column(0).to_pylist()[: len(tasks)]:
-                yield as_batch(run_task(cells, tasks[number]))
+            for number in batch.column(0).to_pylist():
+                yield batch_of(*arguments, number)
 
     return run_numbers
 
@@ -149,7 +178,7 @@ def _core_of_executors(session: SparkSession, workers: int) -> str:
     return " and ".join(sorted(cores.to_pylist()))
 
 
-def _core_on_executor() -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+def _core_on_executor() -> _OnExecutor:
     """Return a function that imports what runs tasks, and yields how this worker runs harrow.
 
     Spark sends a nested function as code. A function of this module would go by name, and a worker
@@ -157,7 +186,7 @@ def _core_on_executor() -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.Reco
     """
 
     def core(_: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        run_task, as_batch  # noqa: B018 - a worker imports the modules of the names that it unpickles
+        result_batch, task_batch  # noqa: B018 - a worker imports the modules of the names that it unpickles
         yield pa.RecordBatch.from_pydict({_CORE: [compilation()[0]]})
 
     return core

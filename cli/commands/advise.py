@@ -1,18 +1,20 @@
 """`harrow advise`: finds the cheapest settings that survive faults."""
 
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Final
 
 import typer
 
-from harrow.campaigns.advise.advice import advise
+from harrow.campaigns.advise.advice import Advice, advise
+from harrow.campaigns.advise.advice_by_release import AdviceByRelease
 from harrow.campaigns.advise.axes import AXES
 from harrow.campaigns.advise.counter_example import Shrinking
 from harrow.campaigns.advise.harm import RULES_OF_HARM, UNCOMMITTED, Needs, has_transactions
 from harrow.campaigns.advise.lattice import obstacle
 from harrow.campaigns.assess.fault_model import FaultModel, fault_models
-from harrow.campaigns.language.literals import LiteralError, bound_of, duration
+from harrow.campaigns.language.literals import LiteralError, bound_of, duration, release
 from harrow.campaigns.language.spelling import listed, quoted, suggestion
 from harrow.checks.rule import DOUBLED
 from harrow.cli import exit_code
@@ -20,9 +22,10 @@ from harrow.cli.assess.cluster_argument import cluster_file, fault_model_named, 
 from harrow.cli.console import message_console, say
 from harrow.cli.interrupts import Interrupts
 from harrow.cli.progress import ProgressLine
-from harrow.cli.render.advice import show_advice
+from harrow.cli.render.advice import show_advice, show_advice_by_release
 from harrow.cli.requests.advise import AdviseRequest
 from harrow.cli.session import JSON, Refusal, data, reason_of, write_json
+from harrow.cli.spark import engine_of_search, workers_on
 from harrow.cli.worker_processes import workers_of
 
 _FOLDER: Final = "advice"
@@ -33,6 +36,7 @@ _SYNONYMS: Final = {"duplicated": DOUBLED}
 
 
 def session(request: AdviseRequest) -> int:
+    engine = engine_of_search(request)
     messages = message_console(no_color=request.no_color)
     needs = _needs(request)
     for name in request.changeable or ():
@@ -42,40 +46,61 @@ def session(request: AdviseRequest) -> int:
                 param_hint="--change",
             )
     cluster = cluster_file(request, request.sources, request.results)
-    models = _models(request, cluster)
-    _check_trials(models, needs, request.changeable or ())
-    shrinking = None
+    options = overrides_of(request, cluster, request.overrides or ())
+    releases = _releases(request)
+    models_by_release = [
+        _models(request, cluster, (*options, *of_release))
+        for of_release in [[f"kafka={name}"] for name in releases] or [[]]
+    ]
+    for models in models_by_release:
+        _check_trials(models, needs, request.changeable or ())
+    folder = request.results / _FOLDER
     if request.shrink_runs:
+        _make_folder(folder)
+    progress = ProgressLine(messages, total=None, enabled=not request.quiet)
+    with Interrupts() as interrupts, data(request) as console, ExitStack() as stack:
+        workers = workers_on(engine, request, stack)
         shrinking = Shrinking(
-            folder=request.results / _FOLDER,
+            folder=folder,
             runs=request.shrink_runs,
+            # Campaigns are written as YAML, which executors of Spark may lack.
+            workers=workers if engine == "process" else stack.enter_context(workers_of(request)),
             on_unwritable=lambda error: say(messages, f"cannot write: {reason_of(error)}", style="red"),
         )
-        _make_folder(shrinking.folder)
-    progress = ProgressLine(messages, total=None, enabled=not request.quiet)
-    with Interrupts() as interrupts, data(request) as console, workers_of(request) as workers:
+
+        advices: list[Advice] = []
 
         def on_run(runs: int) -> None:
             interrupts.check()
-            progress.update(runs, "runs")
+            progress.update(sum(advice.runs for advice in advices) + runs, "runs")
 
         try:
-            advice = advise(
-                str(cluster),
-                models,
-                needs,
-                runs=request.runs,
-                workers=workers,
-                changeable=request.changeable or (),
-                shrinking=shrinking,
-                on_run=on_run,
-            )
+            for models in models_by_release:
+                advice = advise(
+                    str(cluster),
+                    models,
+                    needs,
+                    runs=request.runs,
+                    workers=workers,
+                    changeable=request.changeable or (),
+                    shrinking=shrinking if request.shrink_runs else None,
+                    on_run=on_run,
+                )
+                advices.append(advice)
         finally:
             progress.clear()
+        answer = AdviceByRelease(advices=advices)
         if request.output_format == JSON:
-            write_json(console, advice.as_mapping())
+            write_json(console, (answer if releases else advices[0]).as_mapping())
+        elif releases:
+            show_advice_by_release(console, answer)
         else:
-            show_advice(console, advice)
+            show_advice(console, advices[0])
+    codes = [_exit_code(advice) for advice in advices]
+    return next(code for code in (exit_code.BROKEN, exit_code.INCONCLUSIVE, exit_code.OK) if code in codes)
+
+
+def _exit_code(advice: Advice) -> int:
     if advice.advised is not None:
         return exit_code.OK
     assert advice.strongest is not None
@@ -137,10 +162,19 @@ def _check_trials(models: Sequence[FaultModel], needs: Needs, changeable: Sequen
             raise typer.BadParameter(f"{quoted(name)} {reason}", param_hint="--change")
 
 
-def _models(request: AdviseRequest, cluster: Path) -> Sequence[FaultModel]:
+def _releases(request: AdviseRequest) -> Sequence[str]:
+    """Return the releases of --kafka, each once; none without the option."""
+    try:
+        named = [release(name.strip()) for name in (request.releases or "").split(",") if name.strip()]
+    except LiteralError as error:
+        raise typer.BadParameter(str(error), param_hint="--kafka") from None
+    return list(dict.fromkeys(named))
+
+
+def _models(request: AdviseRequest, cluster: Path, options: Sequence[str]) -> Sequence[FaultModel]:
     """Return the fault models to survive. A model that the cluster does not fit is refused."""
     files = request.fault_models or ()
-    models = fault_models(files, overrides_of(request, cluster, request.overrides or ()))
+    models = fault_models(files, options)
     wanted = [model for model in models if Path(model.argument) in files]
     for name in request.survive or ():
         found = fault_model_named(name, models, "--survive")

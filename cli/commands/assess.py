@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Sequence
+from contextlib import ExitStack
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -13,6 +14,7 @@ from harrow.campaigns.assess.fault_model import FaultModel, fault_models
 from harrow.campaigns.assess.tally import ModelTally
 from harrow.campaigns.assess.trials import FaultTrial, trials
 from harrow.campaigns.language.literals import LiteralError
+from harrow.campaigns.run.workers.workers import Workers
 from harrow.checks.finding import INCONCLUSIVE, VIOLATED
 from harrow.cli import exit_code
 from harrow.cli.assess.cluster_argument import cluster_file, fault_model_named, overrides_of
@@ -23,7 +25,7 @@ from harrow.cli.options import refuse
 from harrow.cli.progress import ProgressLine
 from harrow.cli.requests.assess import AssessRequest
 from harrow.cli.session import CI_FORMATS, JSON, data, junit_file, write_json, write_suites
-from harrow.cli.worker_processes import workers_of
+from harrow.cli.spark import engine_of_search, workers_on
 
 if TYPE_CHECKING:
     from harrow.cli.ci.suite import Suite
@@ -32,6 +34,7 @@ _INTERRUPTED: Final = "interrupted"
 
 
 def session(request: AssessRequest) -> int:
+    engine = engine_of_search(request)
     limits = _limits(request.limits or ())
     cluster = cluster_file(request, request.sources, request.results)
     models = fault_models(request.fault_models or (), overrides_of(request, cluster, request.overrides or ()))
@@ -43,8 +46,10 @@ def session(request: AssessRequest) -> int:
         Interrupts() as interrupts,
         data(request) as console,
         junit_file(request) as write_junit,
+        ExitStack() as stack,
     ):
-        tallies, stopped = _tallies(request, models, interrupts)
+        workers = workers_on(engine, request, stack)
+        tallies, stopped = _tallies(request, models, workers, interrupts)
         assessment = Assessment(cluster=str(cluster), tallies=tallies, limits=limits, stopped=stopped)
         if request.shown is None:
             _show(console, request, assessment)
@@ -73,13 +78,14 @@ def _planned(request: AssessRequest, models: Sequence[FaultModel]) -> int:
 
 
 def _tallies(
-    request: AssessRequest, models: Sequence[FaultModel], interrupts: Interrupts
+    request: AssessRequest, models: Sequence[FaultModel], workers: Workers, interrupts: Interrupts
 ) -> tuple[list[ModelTally], str]:
     """Run the trials. Also return why they ended early: time ran out, or a user interrupted."""
     started_s, stopped = time.monotonic(), ""
     found: dict[str, list[FaultTrial]] = {model.title: [] for model in models}
-    order = [model.title for model in models if model.plan is not None] * request.runs
-    results = trials(models, range(request.runs), workers_of(request))
+    plans = {model.title: model.plan for model in models if model.plan is not None}
+    order = [*plans] * request.runs
+    results = trials([*plans.values()], range(request.runs), workers)
     messages = message_console(no_color=request.no_color)
     progress = ProgressLine(messages, total=len(order), enabled=not request.quiet)
     try:

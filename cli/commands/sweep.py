@@ -1,6 +1,5 @@
 """`harrow sweep`: defines the sweep, chooses the engine, runs it, and prints the report."""
 
-import os
 import shlex
 import sys
 import time
@@ -26,12 +25,12 @@ from harrow.cli.options import SweepEngine, need_terminal, parse_time_s, refuse
 from harrow.cli.progress import ProgressLine
 from harrow.cli.requests.sweep import SweepRequest
 from harrow.cli.session import Refusal, need_file_for_page, need_writable, note, publish
+from harrow.cli.spark import available_engine, check_engine, spark_engine, start_spark, wants_spark
 
 if TYPE_CHECKING:
     from harrow.campaigns.sweep.sweep import Progress
     from harrow.campaigns.sweep.sweep_report import SweepReport
 
-_LOG: Final = "spark.log"
 _SPARK_ROWS_MIN: Final = 1_000_000
 """If a sweep has fewer rows, DuckDB finishes before Spark SQL has warmed up."""
 
@@ -55,11 +54,7 @@ def is_for_spark(state: Mapping[str, Any]) -> bool:
 
 def _check(request: SweepRequest) -> None:
     need_file_for_page(request)
-    spark = {"--master": request.master, "--remote": request.remote}
-    if all(spark.values()):
-        raise typer.BadParameter("give --master or --remote, not both", param_hint="--remote")
-    if request.engine == "process":
-        refuse(spark, "has no meaning with --engine process")
+    check_engine(request)
     if request.report is not None:
         refuse({"--watch": request.watch}, "has no meaning with --report: nothing runs")
     if request.watch:
@@ -81,7 +76,6 @@ class _SweepSession:
         self._messages = message_console(no_color=request.no_color)
         self._shrink_s = parse_time_s(request.shrink_time) if request.shrink else None
         self._by = [key.strip() for key in request.by.split(",")] if request.by else []
-        self._wants_spark = request.engine == "spark" or bool(request.master or request.remote)
         self._spark: Any = None
         self._interrupted = False
         self._spark_is_lost = False
@@ -99,13 +93,13 @@ class _SweepSession:
             SweepFolder(path, definition).check()  # The folder may come from another machine.
             with Interrupts() as interrupts, ExitStack() as stack:
                 # DuckDB finishes before Spark has started, so use Spark only on request.
-                if self._wants_spark:
-                    self._engine()
+                if wants_spark(request):
+                    available_engine(request)
                     self._start_spark(stack, path)
                 return self._report(definition, path, interrupts)
         definition = self._define()
         self._check_keys(definition)
-        engine = self._engine()
+        engine = available_engine(request)
         path = request.out or request.results / definition.name()
         need_writable(path)
         folder = self._folder(definition, path)
@@ -155,20 +149,6 @@ class _SweepSession:
 
         Grouping(definition.cells, self._by)
 
-    def _engine(self) -> SweepEngine:
-        """Return an available engine. Refuse if an option asks for Spark, but Spark is missing."""
-        from harrow.campaigns.sweep.spark_availability import why_spark_cannot_start
-
-        if self._request.engine == "process":
-            return "process"
-        missing = why_spark_cannot_start(remote=self._request.remote is not None)
-        if missing is None:
-            return "spark"
-        if self._wants_spark:
-            raise Refusal(missing)
-        self._note(f"no Spark ({missing}): running in a pool of processes")
-        return "process"
-
     def _folder(self, definition: Definition, path: Path) -> Any:
         from harrow.campaigns.sweep.sweep_folder import SWEEP, SweepFolder, is_only_begun, read_state
 
@@ -211,28 +191,18 @@ class _SweepSession:
     # The runs
 
     def _start_spark(self, stack: ExitStack, path: Path) -> None:
-        from harrow.campaigns.record.redaction import without_secrets
-        from harrow.campaigns.sweep.spark_session import DEFAULT_MASTER, start_session, stop_session
-
-        request = self._request
-        embedded = f"local[{request.workers}]" if request.workers else DEFAULT_MASTER
-        master = request.master or embedded
-        self._note(f"starting Spark ({without_secrets(request.remote or master)})")
-        log = path / _LOG if os.access(path, os.W_OK) else Path(os.devnull)
-        self._spark = start_session(master=master, remote=request.remote, log=log)
-        stack.callback(stop_session, self._spark)
+        self._spark = start_spark(self._request, self._request.workers, path, stack)
 
     def _start(self, choice: SweepEngine, definition: Definition, path: Path, stack: ExitStack) -> Any:
+        workers = self._request.workers
         if choice == "spark":
             self._start_spark(stack, path)
-            from harrow.campaigns.sweep.spark_engine import SparkEngine
-
-            engine = SparkEngine(self._spark, definition.cells, self._request.workers)
-            self._note(f"harrow on Spark's executors: {engine.core}")
-            return engine
+            return spark_engine(self._request, self._spark, definition.cells, workers, stack)
         from harrow.campaigns.sweep.process_engine import ProcessEngine
 
-        return ProcessEngine(definition.cells, self._request.workers)
+        engine = ProcessEngine(definition.cells, workers)
+        stack.callback(engine.close)
+        return engine
 
     def _sweep(
         self,
@@ -247,7 +217,6 @@ class _SweepSession:
 
         request = self._request
         engine = self._start(engine_choice, definition, folder.path, stack)
-        stack.callback(engine.close)
         picture = None
         if request.watch:
             from harrow.cli.watch.canvas import canvas_of

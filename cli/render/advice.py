@@ -6,6 +6,7 @@ from typing import Final
 from rich.console import Console, RenderableType
 
 from harrow.campaigns.advise.advice import Advice, Cheaper, ModelEvidence, RefutingRun, ReleaseTrial, Settings
+from harrow.campaigns.advise.advice_by_release import AdviceByRelease
 from harrow.campaigns.language.literals import duration_text
 from harrow.campaigns.language.spelling import counted, listed, printable
 from harrow.campaigns.language.units import rough_duration_text
@@ -35,6 +36,22 @@ def show_advice(console: Console, advice: Advice) -> None:
     show(console, Text(), Text(f"{grouped(advice.runs)} runs; tried: {_tried(advice)}", DIM))
 
 
+def show_advice_by_release(console: Console, answer: AdviceByRelease) -> None:
+    """Print where the answers differ, and then the advice on each release."""
+    differences = answer.differences()
+    if differences:
+        releases = [advice.kafka for advice in answer.advices]
+        table = columns("what the release changes", *releases)
+        for what, by_release in differences.items():
+            table.add_row(what, *(printable(by_release.get(release, _NONE)) for release in releases))
+        show(console, table)
+    else:
+        show(console, Text("The answer is the same on each release", _BOLD))
+    for advice in answer.advices:
+        show(console, Text())
+        show_advice(console, advice)
+
+
 def _question(advice: Advice) -> Iterator[RenderableType]:
     plane = CONTROL_PLANES[advice.metadata]
     yield Text(f"{printable(advice.cluster)}: Kafka {advice.kafka} with {plane}", _BOLD)
@@ -55,7 +72,7 @@ def _yours(console: Console, advice: Advice) -> Iterator[RenderableType]:
     elif yours.permitted_by is not None:
         yield _unpromised(console, "Your settings", yours.permitted_by)
         yield from _evidence(yours.evidence)
-    elif not _is_decided(yours):
+    elif not yours.is_decided:
         yield _headline(console, INCONCLUSIVE, "Your settings were not decided")
         yield from _undecided(yours)
     else:
@@ -110,7 +127,7 @@ def _cheaper(console: Console, each: Cheaper) -> Iterator[RenderableType]:
     elif settings.permitted_by is not None:
         yield _unpromised(console, name, settings.permitted_by)
         yield from _evidence(settings.evidence)
-    elif not _is_decided(settings):
+    elif not settings.is_decided:
         yield _headline(console, INCONCLUSIVE, f"{name} was not decided")
         yield from _undecided(settings)
     else:
@@ -188,10 +205,6 @@ def _undecided(settings: Settings) -> Iterator[RenderableType]:
         if 2 * each.counted <= each.tried:
             text = f"{printable(each.title)}: {each.tried - each.counted} of {counted(each.tried, 'run')} decided nothing: {printable(each.why_not)}"
             yield indented(Text(text), 2)
-
-
-def _is_decided(settings: Settings) -> bool:
-    return all(2 * each.counted > each.tried for each in settings.evidence)
 
 
 def _tried(advice: Advice) -> str:

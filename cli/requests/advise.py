@@ -58,6 +58,14 @@ class AdviseRequest(WrittenRequest):
         list[str] | None,
         repeatable_option("--change", "SETTING", "Change only this setting; by default all that matter."),
     ] = None
+    releases: Annotated[
+        str | None,
+        option(
+            "--kafka",
+            "RELEASE,RELEASE",
+            "Try the same on these releases instead of the cluster's, and say where the answers differ.",
+        ),
+    ] = None
     runs: Annotated[
         int, option("--runs", "N", "How many runs of each fault model the advised settings survive.", min=1)
     ] = 300
@@ -66,6 +74,9 @@ class AdviseRequest(WrittenRequest):
         option("--shrink-runs", "N", "How many runs may shrink each counter-example; with 0 none is.", min=0),
     ] = 150
     overrides: options.Overrides = None
+    engine: options.Engine = "process"
+    master: options.Master = None
+    remote: options.Remote = None
     jobs: options.Jobs = None
     results: Annotated[
         Path, options.folder("--results", "The folder for shrunk runs and an imported cluster.")

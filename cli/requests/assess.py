@@ -48,6 +48,9 @@ class AssessRequest(WrittenRequest):
     runs: Annotated[int, option("--runs", "N", "How many runs of each fault model.", min=1)] = 20
     time_max_s: options.TimeMax = None
     overrides: options.Overrides = None
+    engine: options.Engine = "process"
+    master: options.Master = None
+    remote: options.Remote = None
     jobs: options.Jobs = None
     results: Annotated[
         Path, options.folder("--results", "The folder for the run of --show and for an imported cluster.")

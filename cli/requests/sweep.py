@@ -3,8 +3,6 @@
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from harrow.cli import options
 from harrow.cli.options import flag, folder, option, repeatable_option
 from harrow.cli.requests.request import OnCluster, WrittenRequest
@@ -36,18 +34,9 @@ class SweepRequest(WrittenRequest, OnCluster):
     cluster: options.Cluster = None
     overrides: options.Overrides = None
     variants: options.Variants = None
-    engine: Annotated[
-        options.SweepEngine,
-        typer.Option(
-            help="What executes the runs: `auto` is Spark if PySpark and Java are installed, else processes."
-        ),
-    ] = "auto"
-    master: Annotated[
-        str | None, option("--master", "URL", "The Spark master; by default local[*], in this process.")
-    ] = None
-    remote: Annotated[
-        str | None, option("--remote", "URL", "A Spark Connect server, such as sc://host:15002.")
-    ] = None
+    engine: options.Engine = "auto"
+    master: options.Master = None
+    remote: options.Remote = None
     workers: Annotated[
         int | None, option("--workers", "N", "Run N tasks at once; by default one per core.", min=1)
     ] = None

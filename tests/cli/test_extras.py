@@ -79,6 +79,8 @@ def folder(tmp_path: Path) -> Path:
 NEEDS = {
     "sweep calm.yaml --seeds 0..2 --engine process": "sweep",
     "sweep --report swept": "sweep",
+    "assess server.properties --engine spark": "spark",
+    "advise server.properties --survive broker-dies --engine spark": "spark",
     "run calm.yaml --engine hypothesis": "hypothesis",
     "run calm.yaml --target kafka:2.4.1": "live",
     "run calm.yaml --target cluster.yaml": "live",

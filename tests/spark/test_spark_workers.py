@@ -9,6 +9,7 @@ import pytest
 from harrow.campaigns.language.loader import load_text
 from harrow.campaigns.sweep.chunk import Task
 from harrow.campaigns.sweep.definition import define
+from harrow.campaigns.sweep.row_table import task_batch
 from harrow.campaigns.sweep.spark_engine import _on_executor
 
 TINY = "name: tiny\ncluster: {brokers: 1, topics: [{name: t}]}\n"
@@ -23,7 +24,7 @@ def _unfreeze_afterwards() -> Iterator[None]:
 
 def test_a_worker_keeps_its_modules_from_the_garbage_collector() -> None:
     cells = define([(load_text(TINY, "tiny.yaml"), "tiny.yaml")], range(2)).cells
-    run_numbers = _on_executor(cells, [Task(cell=0, seeds=range(2))])
+    run_numbers = _on_executor(task_batch, cells, [Task(cell=0, seeds=range(2))])
     (rows,) = run_numbers([pa.RecordBatch.from_pydict({"id": [0]})])
     assert rows.num_rows == 2
     # PySpark collects garbage after each task, and cannot be told not to.

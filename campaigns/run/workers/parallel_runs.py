@@ -3,31 +3,17 @@
 import time
 from collections.abc import Generator, Iterable
 from dataclasses import replace
-from typing import TypeVar
 
 from harrow.campaigns.language.plan import Plan
 from harrow.campaigns.run.proof import proven
 from harrow.campaigns.run.run_result import RunResult
 from harrow.campaigns.run.runner import run_plan
-from harrow.campaigns.run.workers.workers import Run, RunOne, Workers
-
-T = TypeVar("T")
+from harrow.campaigns.run.workers.workers import Run, Workers, each_by
 
 
 def run_all(runs: Iterable[Run], workers: Workers) -> Generator[RunResult]:
     """Yield the result of each run, with trials of the remedies for its findings (`timed_run`)."""
     return each_by(timed_run, runs, workers)
-
-
-def each_by(run_one: RunOne[T], runs: Iterable[Run], workers: Workers) -> Generator[T]:
-    """Yield what *run_one* returns for each plan and seed.
-
-    Closing the returned generator kills the workers.
-    """
-    with workers:
-        for _, run in workers.ahead(run_one, runs, lambda run: run):
-            assert run is not None
-            yield run.result()
 
 
 def tried_run(plan: Plan, seed: int, workers: Workers) -> RunResult | str:

@@ -12,13 +12,13 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable
 from functools import partial
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Generic, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, Self, TypeVar
 
 from harrow.campaigns.language.plan import Plan
 from harrow.campaigns.run.runner import RunStopped
 
 if TYPE_CHECKING:
-    from concurrent.futures import Future, ProcessPoolExecutor
+    from concurrent.futures import Future
 
 Item = TypeVar("Item")
 T = TypeVar("T")
@@ -37,8 +37,23 @@ _SEARCHES: Final = 64
 """How many searches the workers can tell apart."""
 
 
+class RunPool(Protocol):
+    """Executes runs in other processes."""
+
+    def submit(self, run_one: RunOne[T], run: Run, end_s: float, search: int) -> "Future[T]":
+        """Submit a run of a search. It is stopped at *end_s*, by the clock of this machine."""
+
+    def drop(self, search: int) -> None:
+        """Leave out runs of a search that are not finished: nobody needs their results."""
+
+    def close(self) -> None:
+        """End the processes, or what this pool has them do."""
+
+
 class Workers:
     """At most *count* worker processes. They start when this process has used a core for a second.
+
+    With a *pool*, the runs happen there from the beginning.
 
     Processes take a second to start and to import harrow, and most commands end before that. With a
     *count* of 1 all runs happen in this process. A run that is not over at *end_s*, by the clock of
@@ -53,6 +68,7 @@ class Workers:
         self,
         count: int = 1,
         *,
+        pool: RunPool | None = None,
         end_s: float = float("inf"),
         is_dropped: Callable[[], bool] = lambda: False,
         on_lost: Callable[[], None] = lambda: None,
@@ -62,8 +78,7 @@ class Workers:
         self._end_s = end_s
         self._is_dropped = is_dropped
         self._started_cpu_s = time.process_time()
-        self._pool: ProcessPoolExecutor | None = None
-        self._dropped: Any = ()
+        self._pool = pool
         self._searches = 0
 
     def __enter__(self) -> Self:
@@ -107,9 +122,7 @@ class Workers:
                 yield begun.popleft()
         finally:
             if self._pool is not None:
-                # No future is cancelled: if the pool broke later, `terminate_broken` of
-                # `concurrent.futures.process` would fail on a cancelled one.
-                self._dropped[search % _SEARCHES] = search
+                self._pool.drop(search)
 
     def continue_alone(self) -> None:
         """Continue without workers after one has died."""
@@ -122,11 +135,11 @@ class Workers:
         self._count = 1
         pool, self._pool = self._pool, None
         if pool is not None:
-            from harrow.campaigns.run.workers.worker_pool import kill  # noqa: PLC0415 - see `_begin`
-
-            kill(pool)
+            pool.close()
 
     def _is_parallel(self) -> bool:
+        if self._pool is not None:
+            return True
         return self._count > 1 and time.process_time() - self._started_cpu_s >= _ALONE_S
 
     def _begin(self, run_one: RunOne[T], run: Run, search: int, *, is_next: bool) -> "Future[T] | None":
@@ -140,16 +153,13 @@ class Workers:
         from harrow.campaigns.run.workers.worker_pool import (  # noqa: PLC0415 - see above
             WorkerLostError,
             detect_lost_workers,
-            shared_numbers,
-            worker_pool,
         )
 
         if self._pool is None:
-            self._dropped = shared_numbers(_SEARCHES)
-            self._pool = worker_pool(_module(run_one), self._count, _begin_worker, self._dropped)
+            self._pool = _ProcessPool(_module(run_one), self._count)
         try:
             with detect_lost_workers():
-                return self._pool.submit(_run_in_worker, run_one, run[0], run[1], self._end_s, search)
+                return self._pool.submit(run_one, run, self._end_s, search)
         except WorkerLostError:
             self.continue_alone()
             return None
@@ -181,6 +191,40 @@ class RunAhead(Generic[T]):
                 self._workers.continue_alone()
                 return result
         return self._run_one(self.plan, self.seed, self._workers)
+
+
+def each_by(run_one: RunOne[T], runs: Iterable[Run], workers: Workers) -> Generator[T]:
+    """Yield what *run_one* returns for each plan and seed.
+
+    Closing the returned generator kills the workers.
+    """
+    with workers:
+        for _, run in workers.ahead(run_one, runs, lambda run: run):
+            assert run is not None
+            yield run.result()
+
+
+class _ProcessPool:
+    """Processes of this machine."""
+
+    def __init__(self, module: str, count: int) -> None:
+        from harrow.campaigns.run.workers.worker_pool import shared_numbers, worker_pool  # noqa: PLC0415 - see `_begin`
+
+        self._dropped = shared_numbers(_SEARCHES)
+        self._executor = worker_pool(module, count, _begin_worker, self._dropped)
+
+    def submit(self, run_one: RunOne[T], run: Run, end_s: float, search: int) -> "Future[T]":
+        return self._executor.submit(_run_in_worker, run_one, run[0], run[1], end_s, search)
+
+    def drop(self, search: int) -> None:
+        # No future is cancelled: if the pool broke later, `terminate_broken` of
+        # `concurrent.futures.process` would fail on a cancelled one.
+        self._dropped[search % _SEARCHES] = search
+
+    def close(self) -> None:
+        from harrow.campaigns.run.workers.worker_pool import kill  # noqa: PLC0415 - see `_begin`
+
+        kill(self._executor)
 
 
 def _module(run_one: Callable[..., Any]) -> str:

@@ -22,7 +22,8 @@ def model_on(folder: Path, name: str, cluster: str) -> FaultModel:
 
 
 def tally_of(model: FaultModel, runs: int, workers: Workers) -> ModelTally:
-    return ModelTally(model=model, trials=tuple(trials([model], range(runs), workers)))
+    assert model.plan is not None
+    return ModelTally(model=model, trials=tuple(trials([model.plan], range(runs), workers)))
 
 
 def test_a_single_replica_is_lost_with_its_disk_and_several_are_not(tmp_path: Path) -> None:

@@ -124,6 +124,37 @@ def test_json_has_the_options_that_apply_the_advice(harrow: Harrow, folder: Path
     assert cheaper["refuted_by"]["reproduce"].startswith("harrow run power.yaml --seed ")
 
 
+LOST_ANSWERS = """
+title: lost answers
+cluster: bare.yaml
+workload: {duration: 4s, producers: [{rate: 40/s}], consumers: [{}]}
+faults: [{at: 1s..2s, do: {network_ack_loss: {probability: 0.5, duration: 2s}}}]
+"""
+
+
+def test_advice_on_several_releases_begins_with_what_they_change(harrow: Harrow, folder: Path) -> None:
+    """Idempotence is on by default since 3.0 (KIP-679)."""
+    bare = "settings: {acks: all}\nbrokers: 3\ntopics: [{name: orders, replication_factor: 3}]\n"
+    (folder / "bare.yaml").write_text(bare, encoding="utf-8")
+    (folder / "lost-answers.yaml").write_text(LOST_ANSWERS, encoding="utf-8")
+    options = ("--runs", "4", "--never", "doubled", "--change", "enable.idempotence", "--shrink-runs", "0")
+    advised = ("advise", "bare.yaml", "--fault-model", "lost-answers.yaml", *options)
+    shown = harrow(*advised, "--kafka", "2.4,4.3")
+    assert shown.returncode == 0, shown.stderr
+    rows = [line.split("  ") for line in shown.stdout.split("\n\n", 1)[0].splitlines()]
+    assert [[cell.strip() for cell in row if cell] for row in rows] == [
+        ["what the release changes", "2.4", "4.3"],
+        ["your settings", "do not survive", "survive"],
+        ["advice", "change", "keep yours"],
+    ]
+    assert "bare.yaml: Kafka 2.4 with ZooKeeper\n" in shown.stdout
+    assert "bare.yaml: Kafka 4.3 with KRaft\n" in shown.stdout
+    document = json.loads(harrow(*advised, "--kafka", "4.3,4.4", "--format", "json").stdout)
+    assert document["schema"] == "harrow.advice-by-release/1"
+    assert [each["kafka"] for each in document["releases"]] == ["4.3", "4.4"]
+    assert document["differences"] == []
+
+
 def test_if_no_value_survives_the_exit_code_is_1_and_a_run_refutes_the_strongest_settings(
     harrow: Harrow, folder: Path
 ) -> None:
@@ -154,6 +185,7 @@ def test_mistakes_exit_with_2_and_one_line(harrow: Harrow, folder: Path) -> None
             ("shop.yaml", "--survive", "one broker", "--change", "delivery.timeout.ms"),
             "no effect on this harm: lost, reordered",
         ),
+        (("shop.yaml", "--survive", "one broker", "--kafka", "2.4,2.44"), "release `2.44` is not modelled"),
         (("shop.yaml", "--survive", "one broker", "--change", "placement"), "no other value on this cluster"),
         (
             ("shop.yaml", "--survive", "one broker", "--allow", "duplicated"),
