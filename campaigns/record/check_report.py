@@ -30,14 +30,14 @@ class HistorySize:
 
 def size_of(history: HistoryIndex) -> HistorySize:
     """Return the size of a history. A record that was polled repeatedly counts once."""
-    partitions = history.partitions.values()
+    removed = history.removed
     return HistorySize(
-        lines=len(history.processes),
-        processes=len(set(history.processes) - {NO_PROCESS}),
-        partitions=len(partitions),
+        lines=len(history.processes) if removed is None else removed.lines,
+        processes=len(set(history.processes) - {NO_PROCESS}) if removed is None else removed.processes,
+        partitions=len(history.partitions),
         sent=history.sends_total,
-        acked=sum(len(partition.acked) for partition in partitions),
-        polled=sum(len(partition.polled) for partition in partitions),
+        acked=history.acked_total,
+        polled=history.polled_total,
     )
 
 

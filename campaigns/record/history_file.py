@@ -10,13 +10,13 @@ import gc
 import gzip
 import re
 import zlib
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from itertools import chain, compress, islice
 from operator import itemgetter
 from pathlib import Path
-from typing import IO, Any, Final, cast
+from typing import IO, Any, Final, Protocol, cast
 
 from pydantic_core import from_json
 
@@ -86,6 +86,37 @@ _Columns = tuple[
 
 ``f`` is Jepsen's name for the function that an operation calls, such as ``send``.
 """
+
+
+class OperationSink(Protocol):
+    """Takes the operations of a history. `HistoryIndex` is one."""
+
+    def add(
+        self,
+        processes: Sequence[int],
+        types: Sequence[str],
+        fs: Sequence[str],
+        values: Sequence[Any],
+        times_us: Iterable[int],
+        numbers: Iterable[int],
+        rebalances: Mapping[int, frozenset[str]] = ...,
+    ) -> None:
+        """Add the next operations, column by column."""
+
+    def pass_over(self, time_us: int, number: int) -> None:
+        """Add an operation that belongs to no client."""
+
+    def next_number(self) -> int:
+        """Return the number of the next operation, if the history does not number it."""
+
+    def take_any_offset(self) -> None:
+        """Make room for offsets of more than 64 bits."""
+
+    def memory_bytes(self) -> int:
+        """Estimate the memory that the operations take."""
+
+    def finish(self) -> None:
+        """End the history."""
 
 
 class HistoryError(FileError):
@@ -173,7 +204,21 @@ def read_history(
     line_max: int = LINE_MAX_BYTES,
     memory_max: int = MEMORY_MAX_BYTES,
 ) -> HistoryIndex:
-    """Read a history. Messages call the file *name*.
+    """Read a history into an index, like `read_operations`."""
+    history = HistoryIndex()
+    read_operations(lines, name, history, line_max=line_max, memory_max=memory_max)
+    return history
+
+
+def read_operations(
+    lines: Iterable[bytes],
+    name: str,
+    sink: OperationSink,
+    *,
+    line_max: int = LINE_MAX_BYTES,
+    memory_max: int = MEMORY_MAX_BYTES,
+) -> None:
+    """Read the operations of a history. Messages call the file *name*.
 
     Raise ``HistoryError`` if lines are malformed, with the first twenty and the number of others.
     Reading stops at a line that cannot be read, or at which the history takes more than
@@ -183,9 +228,7 @@ def read_history(
     collecting = gc.isenabled()
     gc.disable()
     try:
-        reader = _Reader(name, line_max, memory_max)
-        reader.read(iter(lines))
-        return reader.history
+        _Reader(name, sink, line_max, memory_max).read(iter(lines))
     finally:
         if collecting:
             gc.enable()
@@ -196,11 +239,11 @@ def _is_history_txt(lines: Iterable[bytes]) -> bool:
 
 
 class _Reader:
-    def __init__(self, name: str, line_max: int, memory_max: int) -> None:
+    def __init__(self, name: str, sink: OperationSink, line_max: int, memory_max: int) -> None:
         self._name = name
+        self._sink = sink
         self._line_max = line_max
         self._memory_max = memory_max
-        self.history = HistoryIndex()
         self._problems: list[Problem] = []
         self._malformed = 0
         self._has_ended = False
@@ -215,7 +258,7 @@ class _Reader:
             self._read_vector(first, lines)
         else:
             self._read_lines(first, lines)
-        self.history.finish()
+        self._sink.finish()
         if self._malformed:
             raise HistoryError(self._problems, self._malformed - len(self._problems))
 
@@ -247,7 +290,7 @@ class _Reader:
                 self._end(vector.place_of(number)[0], self._too_malformed())
                 return False
             try:
-                _add(self.history, operation)
+                _add(self._sink, operation)
             except history_line.MalformedOperation as malformed:
                 # Locating an operation takes time, so only listed ones are located.
                 is_listed = len(self._problems) < _PROBLEMS_MAX
@@ -272,7 +315,7 @@ class _Reader:
 
     def _is_over(self, line_number: int) -> bool:
         """Return whether reading stops before this line: the file is damaged, or memory is full."""
-        if not self._has_ended and self.history.memory_bytes() > self._memory_max:
+        if not self._has_ended and self._sink.memory_bytes() > self._memory_max:
             self._end(
                 line_number,
                 f"the operations before this line take more than {self._memory_max >> 20} MiB of memory (--max-memory)",
@@ -304,7 +347,7 @@ class _Reader:
         """Add operations if all are plain, and return whether they are."""
         columns = _columns(operations)
         if columns is not None:
-            self.history.add(*columns)
+            self._sink.add(*columns)
         return columns is not None
 
     def _read_singly(self, chunk: list[bytes], line_number: int) -> None:
@@ -315,7 +358,7 @@ class _Reader:
                 self._end(number, self._too_malformed())
                 return
             try:
-                _add(self.history, parse_edn(line.decode()) if self._is_edn else from_json(line.rstrip()))
+                _add(self._sink, parse_edn(line.decode()) if self._is_edn else from_json(line.rstrip()))
             except EdnError as error:
                 self._note(number, error.position + 1, f"not EDN: {error.reason}")
             except ValueError as error:
@@ -460,7 +503,7 @@ def syntax_error(line: bytes, error: ValueError) -> tuple[int, str]:
     return len(before.decode("utf-8", "replace")) + 1, f"not JSON: {match[1]}"
 
 
-def _add(history: HistoryIndex, operation: Any) -> None:
+def _add(sink: OperationSink, operation: Any) -> None:
     """Add one operation of any kind.
 
     Raises `MalformedOperation` with its first mistake.
@@ -469,9 +512,9 @@ def _add(history: HistoryIndex, operation: Any) -> None:
     process, f = operation["process"], operation["f"] if isinstance(operation["process"], int) else None
     time_us = (operation.get("time") or 0) // _NS_PER_US
     number = operation.get("index")
-    number = len(history.processes) if number is None else number
+    number = sink.next_number() if number is None else number
     if f is None:
-        history.pass_over(time_us, number)
+        sink.pass_over(time_us, number)
         return
     value: list[Any] = []
     rebalanced: frozenset[str] = frozenset()
@@ -482,10 +525,10 @@ def _add(history: HistoryIndex, operation: Any) -> None:
             [SEND, str(micro[1]), micro[2]] if micro[0] == SEND else micro for micro in operation["value"]
         ]
         if max(history_line.offsets(value), default=0) >= history_line.NUMBER_END:
-            history.records.take_any_offset()
+            sink.take_any_offset()
         rebalanced = frozenset(
             str(key)
             for event in history_line.rebalances(operation.get("rebalance-log"))
             for key in event["keys"]
         )
-    history.add([process], [operation["type"]], [f], [value], [time_us], [number], {0: rebalanced})
+    sink.add([process], [operation["type"]], [f], [value], [time_us], [number], {0: rebalanced})

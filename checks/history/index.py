@@ -32,6 +32,7 @@ from harrow.checks.history.records import (
     Value,
     append_ints,
 )
+from harrow.checks.history.removed_records import RemovedRecords
 from harrow.cluster_model.history import (
     ASSIGN,
     FAIL,
@@ -112,17 +113,21 @@ class HistoryIndex:
     ``names_transactions_sends`` is true, the history calls a transaction without polls `send`, as
     Jepsen does. ``transactions`` are the transactions with sends, and ``transaction_of`` has them
     by the rows of their sends. ``passed_over`` counts the lines of processes that are not clients.
-    `finish` ends the history.
+    ``removed`` describes the records of a reduced history that were left out, and is None for a
+    whole history. `finish` ends the history.
     """
 
     __slots__ = (
         *("_clients", "_entries", "_unnamed", "_values_bytes", "_values_counted"),
         *("names_transactions_sends", "numbers", "partitions"),
-        *("passed_over", "processes", "records"),
+        *("passed_over", "processes", "records", "removed"),
         *("sessions", "times_us", "transaction_of", "transactions"),
     )
 
-    def __init__(self, operations: Sequence[Operation] = ()) -> None:
+    def __init__(
+        self, operations: Sequence[Operation] = (), *, removed: RemovedRecords | None = None
+    ) -> None:
+        self.removed = removed
         self.partitions: dict[str, PartitionHistory] = {}
         self.records = Records()
         self.processes = array("q")
@@ -187,9 +192,28 @@ class HistoryIndex:
         self.times_us.append(time_us)
         self.numbers.append(number)
 
+    def next_number(self) -> int:
+        """Return the number of the next operation, if the history does not number it."""
+        return len(self.processes)
+
+    def take_any_offset(self) -> None:
+        self.records.take_any_offset()
+
     @property
     def sends_total(self) -> int:
-        return sum(len(session.rows) for session in self.sessions)
+        removed = self.removed.sent if self.removed is not None else 0
+        return removed + sum(len(session.rows) for session in self.sessions)
+
+    @property
+    def acked_total(self) -> int:
+        removed = self.removed.acked if self.removed is not None else 0
+        return removed + sum(len(partition.acked) for partition in self.partitions.values())
+
+    @property
+    def polled_total(self) -> int:
+        """Count polled records. A record that was polled repeatedly counts once."""
+        removed = self.removed.polled if self.removed is not None else 0
+        return removed + sum(len(partition.polled) for partition in self.partitions.values())
 
     def memory_bytes(self) -> int:
         """Estimate how much memory this history takes, beyond the minimum, while it is judged."""
@@ -250,6 +274,10 @@ class HistoryIndex:
                 self._add_transaction(Transaction(self.processes[position], position, INFO), sends)
         for client in self._clients.values():
             self._note_all_dry(client)
+        if self.removed is not None:
+            for name, partition in self.partitions.items():
+                polled_dry = self.removed.read_dry.get(name, (UNKNOWN, UNKNOWN))
+                partition.read_dry, partition.read_dry_by = polled_dry
 
     def _partition(self, name: str) -> PartitionHistory:
         partition = self.partitions.get(name)

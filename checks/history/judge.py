@@ -120,7 +120,7 @@ def _inconclusive_because(history: HistoryIndex, unseen: RuleResult) -> tuple[st
     if not history.sends_total:
         named = f", and {history.passed_over} lines are of named processes" if history.passed_over else ""
         reasons.append(f"nothing was tried: no record was sent{named}")
-    elif not any(partition.acked or partition.polled for partition in history.partitions.values()):
+    elif not history.acked_total and not history.polled_total:
         reasons.append("nothing was tried: no send was acknowledged and no poll returned a record")
     if unseen.status == INCONCLUSIVE:
         count = unseen.count

@@ -21,14 +21,18 @@ def skips(orders: VersionOrders, *, internal: bool) -> Iterator[Sighting]:
             if there <= here:
                 continue
             first, end = order.between(here, there)
-            if first < end and not _were_aborted(order, first, end):
+            if first < end:
+                delta = order.distance(here, there)
+                # A record that was removed from the history is never aborted.
+                if delta - 1 == end - first and _were_aborted(order, first, end):
+                    continue
                 values = order.first_values(first, min(end, first + SKIPPED_SHOWN))
                 # If no poll returned the skipped records, they were lost, and the skip tells
                 # nothing more.
-                after_loss = end - first <= SKIPPED_SHOWN and not any(
+                after_loss = delta <= SKIPPED_SHOWN + 1 and not any(
                     orders.is_read(name, value) for value in values
                 )
-                details = (("delta", end - first + 1), ("skipped", values), (AFTER_LOSS, after_loss))
+                details = (("delta", delta), ("skipped", values), (AFTER_LOSS, after_loss))
                 yield _sighting(orders, partition, jump, details, is_after_loss=after_loss)
 
 

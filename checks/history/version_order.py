@@ -280,7 +280,11 @@ class VersionOrder:
         return bisect_right(self.offsets, one), bisect_left(self.offsets, other)
 
     def distance(self, one: int, other: int) -> int:
-        """Return how many indices *other* is ahead of *one*; both are known offsets."""
+        """Return by how many known offsets *other* is ahead of *one*; both are known."""
+        removed = self._history.removed
+        if removed is not None:
+            ranks = removed.ranks[self.partition.name]
+            return ranks[other] - ranks[one]
         return bisect_left(self.offsets, other) - bisect_left(self.offsets, one)
 
     def first_offset(self, value: Value) -> int | None:

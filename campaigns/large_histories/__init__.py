@@ -1,0 +1,1 @@
+"""Judges histories that are too large for memory, by removing records that no rule needs."""

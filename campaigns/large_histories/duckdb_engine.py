@@ -1,0 +1,61 @@
+"""Computes the tables of a large history with DuckDB, in bounded memory."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import duckdb
+import pyarrow as pa
+
+from harrow.campaigns.large_histories.json_scan import INSERT_JSON_LINES, INSERT_SIZE, MACROS, NOT_PLAIN
+from harrow.campaigns.large_histories.tables import ROWS, VIEWS
+
+MEMORY_BYTES: Final = 256 << 20
+"""How much memory DuckDB may use. What does not fit is on disk."""
+
+_COLUMNS: Final = """
+partition varchar, value bigint, record_offset bigint, position bigint, place bigint, process bigint,
+kind tinyint, together tinyint
+"""
+
+
+class DuckDbEngine:
+    """Tables in DuckDB, which uses *folder* for what does not fit into memory."""
+
+    def __init__(self, folder: Path) -> None:
+        settings = {"memory_limit": f"{MEMORY_BYTES}B", "temp_directory": str(folder), "threads": "1"}
+        self._connection = duckdb.connect(config=settings)
+        for macro in MACROS:
+            self._connection.execute(macro)
+        self._connection.execute(f"create table {ROWS} ({_COLUMNS})")
+        for name, query in VIEWS.items():
+            self._connection.execute(f"create view {name} as {query}")
+
+    def insert(self, batch: pa.RecordBatch) -> None:
+        """Add rows of the history, and hash their values."""
+        self._connection.register("batch", batch)
+        self._connection.execute(
+            f"insert into {ROWS} select * replace (hash_of(value) as value) from batch"
+        )
+        self._connection.unregister("batch")
+
+    def insert_json_lines(self, path: Path) -> bool:
+        """Add the rows of a file, and return whether all its lines are plain.
+
+        If not, some rows may be missing.
+        """
+        try:
+            self._connection.execute(INSERT_JSON_LINES, {"path": str(path)})
+        except duckdb.Error:
+            return False
+        self._connection.execute(INSERT_SIZE)
+        return not self.rows(f"select 1 from {ROWS} where kind = {NOT_PLAIN} limit 1")
+
+    def define(self, name: str, query: str) -> None:
+        self._connection.execute(f"create temp table {name} as {query}")
+
+    def rows(self, query: str) -> Sequence[tuple[Any, ...]]:
+        return self._connection.execute(query).fetchall()
+
+    def close(self) -> None:
+        self._connection.close()

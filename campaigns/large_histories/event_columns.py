@@ -1,0 +1,164 @@
+"""Turns the operations of a history into the rows of the table `ROWS`."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final
+
+import pyarrow as pa
+
+from harrow.campaigns.large_histories.tables import (
+    ACKED,
+    ASSIGNED_PARTITION,
+    ASSIGNMENT,
+    FAILED,
+    INVOKED,
+    LINES,
+    PLACE_BITS,
+    POLL_ENDED,
+    POLL_INVOKED,
+    POLLED,
+    POLLED_IN_VAIN,
+    PROCESS,
+    UNSURE,
+)
+from harrow.cluster_model.history import (
+    ASSIGN,
+    FAIL,
+    INFO,
+    INVOKE,
+    OK,
+    POLL,
+    READING_OR_WRITING,
+    SEND,
+    SUBSCRIBE,
+    TXN,
+)
+
+SCHEMA: Final = pa.schema(
+    {
+        "partition": pa.string(),
+        "value": pa.string(),
+        "record_offset": pa.int64(),
+        "position": pa.int64(),
+        "place": pa.int64(),
+        "process": pa.int64(),
+        "kind": pa.int8(),
+        "together": pa.int8(),
+    }
+)
+"""The columns of a row. Its value is text, which the engine hashes."""
+
+_ROWS_AT_ONCE: Final = 1 << 16
+_KINDS: Final = {INVOKE: INVOKED, OK: ACKED, FAIL: FAILED, INFO: UNSURE}
+_ASSIGNING: Final = frozenset({ASSIGN, SUBSCRIBE})
+_CHANGES_NOTHING: Final = frozenset({INVOKE, FAIL})
+_PAIRS: Final = frozenset({tuple, list})
+_NO_REBALANCE: Final[Mapping[int, frozenset[str]]] = {}
+
+
+class EventColumns:
+    """Collects rows, and passes them to *flush* as record batches.
+
+    It has the interface of `harrow.checks.history.index.HistoryIndex` that the reader of histories
+    uses. ``first_position`` is the position of the first operation.
+    """
+
+    def __init__(self, flush: Callable[[pa.RecordBatch], None], *, first_position: int = 0) -> None:
+        self.has_any_offset = False
+        self._processes: set[int] = set()
+        self._first_position = first_position
+        self._passed_over = 0
+        self._flush = flush
+        self._position = first_position
+        self._rows: list[tuple[Any, ...]] = []
+
+    def next_number(self) -> int:
+        """Return the number of the next operation, if the history does not number it."""
+        return self._position
+
+    def take_any_offset(self) -> None:
+        self.has_any_offset = True
+
+    def memory_bytes(self) -> int:
+        return 0
+
+    def pass_over(self, time_us: int, number: int) -> None:  # noqa: ARG002 - only counted
+        self._passed_over += 1
+        self._position += 1
+
+    def add(
+        self,
+        processes: Sequence[int],
+        types: Sequence[str],
+        fs: Sequence[str],
+        values: Sequence[Any],
+        times_us: Iterable[int],  # noqa: ARG002 - no table has times
+        numbers: Iterable[int],  # noqa: ARG002
+        rebalances: Mapping[int, frozenset[str]] = _NO_REBALANCE,  # noqa: ARG002
+    ) -> None:
+        """Add the next operations, column by column."""
+        self._processes.update(processes)
+        rows = self._rows
+        position = self._position
+        for process, type_, f, value in zip(processes, types, fs, values, strict=True):
+            if f in READING_OR_WRITING:
+                if f == SEND and len(value) == 1:
+                    _, partition, written = value[0]
+                    offset, sent = written if type(written) in _PAIRS else (None, written)
+                    rows.append((partition, str(sent), offset, position, 0, process, _KINDS[type_], 0))
+                else:
+                    self._add_micros(process, type_, f, value, position)
+            elif f in _ASSIGNING and type_ not in _CHANGES_NOTHING:
+                self._add_row(ASSIGNMENT, position, process)
+                for name in dict.fromkeys(value):
+                    self._add_row(ASSIGNED_PARTITION, position, process, partition=name)
+            position += 1
+        self._position = position
+        if len(rows) >= _ROWS_AT_ONCE:
+            self._flush_rows()
+
+    def _add_micros(self, process: int, type_: str, f: str, value: Sequence[Any], position: int) -> None:
+        """Add the micro-operations of a poll or a transaction.
+
+        Only operations with several micro-operations, and completed transactions with a send, are
+        transactions for the rules.
+        """
+        rows = self._rows
+        sends = any(micro[0] == SEND for micro in value)
+        together = sends and (len(value) != 1 or (f == TXN and type_ != INVOKE))
+        has_polled = False
+        kind = POLLED if type_ == OK else POLLED_IN_VAIN
+        for number, micro in enumerate(value):
+            place = number << PLACE_BITS
+            if micro[0] == SEND:
+                _, partition, written = micro
+                offset, sent = written if type(written) in _PAIRS else (None, written)
+                rows.append((partition, str(sent), offset, position, place, process, _KINDS[type_], int(together)))
+            elif len(micro) > 1 and type_ != INVOKE:
+                has_polled = True
+                for partition, pairs in micro[1].items():
+                    rows += [
+                        (partition, str(read), offset, position, at, process, kind, int(together))
+                        for at, (offset, read) in enumerate(pairs, place)
+                    ]
+        if type_ == INVOKE and (len(value) != 1 or not sends):
+            self._add_row(POLL_INVOKED, position, process)
+        elif type_ == OK and has_polled:
+            self._add_row(POLL_ENDED, position, process)
+
+    def _add_row(
+        self, kind: int, position: int, process: int | None, *, place: int = 0, partition: str | None = None
+    ) -> None:
+        self._rows.append((partition, None, None, position, place, process, kind, 0))
+
+    def finish(self) -> None:
+        """Add the rows about the operations as a whole."""
+        self._add_row(LINES, self._position - self._first_position, None, place=self._passed_over)
+        for process in sorted(self._processes):
+            self._add_row(PROCESS, 0, process)
+        self._flush_rows()
+
+    def _flush_rows(self) -> None:
+        columns = zip(*self._rows, strict=True)
+        arrays = [pa.array(column, field.type) for column, field in zip(columns, SCHEMA, strict=True)]
+        self._flush(pa.record_batch(arrays, schema=SCHEMA))
+        self._rows.clear()

@@ -1,0 +1,290 @@
+"""Reduces a history to the operations that rules need: the suspects, and assignments of consumers.
+
+The history is read twice. The first time, it becomes tables (`EventColumns`), in which SQL finds the
+suspects. The second time, `ReducedHistory` takes the operations on suspects alone.
+"""
+
+from bisect import bisect_left
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+from harrow.campaigns.large_histories.suspects import JUMPS, STORIES, SUSPECTS, find_suspects
+from harrow.campaigns.large_histories.tables import (
+    ASSIGNED,
+    ASSIGNMENTS,
+    EVENTS,
+    LINES,
+    PLACE_BITS,
+    POLLED,
+    POLLS,
+    POLL_ENDED,
+    POLL_INVOKED,
+    ROWS,
+    Engine,
+)
+from harrow.checks.history.index import HistoryIndex
+from harrow.checks.history.records import UNKNOWN
+from harrow.checks.history.removed_records import RemovedRecords
+from harrow.cluster_model.history import ASSIGN, FAIL, INVOKE, POLL, READING_OR_WRITING, SUBSCRIBE
+from harrow.cluster_model.lazy_dataclass import dataclass
+
+_ASSIGNING: Final = frozenset({ASSIGN, SUBSCRIBE})
+_CHANGES_NOTHING: Final = frozenset({INVOKE, FAIL})
+_NOTHING: Final[frozenset[str]] = frozenset()
+_NO_REBALANCE: Final[Mapping[int, frozenset[str]]] = {}
+
+
+_EVENTS_OF_SUSPECTS: Final = f"from {EVENTS} semi join {SUSPECTS} using (partition, value)"
+
+
+class TooManySuspectsError(Exception):
+    """A history with more suspects than can be judged together."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reduction:
+    """What remains of a history: ``places`` has the records of each operation, by its position.
+
+    A place has the partition, and the place in the operation. Operations without places stay because
+    consumers polled for the first time after an assignment. ``passed_over`` counts the lines of
+    processes that are not clients.
+    """
+
+    places: Mapping[int, Collection[tuple[str, int]]]
+    passed_over: int
+    removed: RemovedRecords
+
+
+def reduce(engine: Engine, *, events_max: int) -> Reduction:
+    """Reduce a history whose rows the engine has.
+
+    Raises `TooManySuspectsError` if more than *events_max* events remain.
+    """
+    find_suspects(engine)
+    [(events,)] = engine.rows(f"select count(*) {_EVENTS_OF_SUSPECTS}")
+    if events > events_max:
+        raise TooManySuspectsError(events)
+    places: dict[int, set[tuple[str, int]]] = {
+        position: set() for (position,) in engine.rows(_FIRST_POLLS)
+    }
+    for position, partition, place in engine.rows(f"select position, partition, place {_EVENTS_OF_SUSPECTS}"):
+        places.setdefault(position, set()).add((partition, place))
+    [(sent, acked, polled)] = engine.rows(_REMOVED)
+    [(lines, passed_over)] = engine.rows(
+        f"select sum(position), sum(place) from {ROWS} where kind = {LINES}"
+    )
+    [(processes,)] = engine.rows(f"select count(distinct process) from {ROWS}")
+    ranks: dict[str, dict[int, int]] = {}
+    for partition, *ends in engine.rows(
+        f"select partition, from_offset, from_rank, to_offset, to_rank from {JUMPS}"
+    ):
+        here, from_rank, there, to_rank = ends
+        ranks.setdefault(partition, {}).update({here: from_rank, there: to_rank})
+    removed = RemovedRecords(
+        lines=lines or 0,
+        processes=processes,
+        sent=sent or 0,
+        acked=acked or 0,
+        polled=polled or 0,
+        ranks=ranks,
+        read_dry=_read_dry(engine),
+    )
+    return Reduction(places, passed_over or 0, removed)
+
+
+_REMOVED: Final = f"""
+select count(*) filter (where invoked + completed > 0), sum(acked), count(*) filter (where polled > 0)
+from {STORIES} anti join {SUSPECTS} using (partition, value)
+"""
+
+_FIRST_POLLS: Final = f"""
+select position from (
+    select position, is_poll, lag(is_poll) over (partition by process order by position) as earlier
+    from (
+        select position, process, 0 as is_poll from {ASSIGNMENTS}
+        union all
+        select position, process, 1 as is_poll
+        from {POLLS} semi join {ASSIGNMENTS} using (process) where kind = {POLL_ENDED}
+    ) as steps
+) as pairs where is_poll = 1 and earlier = 0
+"""
+"""The first poll after an assignment names the assigned partitions."""
+
+_OK_POLLS: Final = f"""
+select process, position, assignment,
+    row_number() over (partition by process, assignment order by position desc) - 1 as polls_later
+from (
+    select process, position, is_poll,
+        max(case when is_poll = 0 then position else {UNKNOWN} end)
+            over (partition by process order by position rows unbounded preceding) as assignment
+    from (
+        select process, position, 1 as is_poll from {POLLS} where kind = {POLL_ENDED}
+        union all
+        select process, position, 0 as is_poll from {ASSIGNMENTS}
+    ) as steps
+) as assigned where is_poll = 1
+"""
+"""The ok polls, with the position of the last assignment, and the number of later polls before the
+next assignment."""
+
+_DRY_AFTER_READ: Final = f"""
+select process, assignment, partition, count(*) as reads,
+    min(case when polls_later <> reads_later then reads_later end) as dry
+from (
+    select *, row_number() over (partition by process, assignment, partition order by polls_later) - 1
+        as reads_later
+    from (
+        select distinct process, partition, position from {EVENTS} where kind = {POLLED}
+    ) as reads join ok_polls using (process, position)
+) as numbered group by process, assignment, partition
+"""
+"""For each partition that a process read, the last poll that returned nothing of it: the number of
+later polls. Polls and reads are counted from the last one; where the counts differ, a poll returned
+nothing."""
+
+_DRY: Final = f"""
+select partition, process, assignment, dry
+from dry_after_read anti join (select process, position as assignment from {ASSIGNED}) as named
+    using (process, assignment)
+where dry is not null
+union all
+select named.partition, named.process, named.position as assignment,
+    coalesce(dry_after_read.dry, dry_after_read.reads, 0) as dry
+from {ASSIGNED} as named left join dry_after_read
+    on dry_after_read.process = named.process and dry_after_read.assignment = named.position
+    and dry_after_read.partition = named.partition
+"""
+"""A process that has an assignment reads the partitions of the assignment, even before its first
+record. Any other process reads the partitions that it has read."""
+
+
+def _read_dry(engine: Engine) -> dict[str, tuple[int, int]]:
+    """Return the positions at which the last poll that found a partition empty began and ended."""
+    is_needed = engine.rows(
+        f"select 1 from {STORIES} where (acked > 0 and polled = 0) or together = 1 limit 1"
+    )
+    if not is_needed:
+        return {}
+    engine.define("ok_polls", _OK_POLLS)
+    engine.define("dry_after_read", _DRY_AFTER_READ)
+    last = engine.rows(
+        f"""
+        select partition, position, process from (
+            select dry.partition, position, process,
+                row_number() over (partition by dry.partition order by position desc) as number
+            from ({_DRY}) as dry join ok_polls using (process, assignment)
+            where polls_later = dry
+        ) as found where number = 1
+        """
+    )
+    invoked = dict(
+        engine.rows(
+            f"""
+            select ended.position, max(begun.position)
+            from (values {", ".join(f"({position}, {process})" for _, position, process in last)})
+                as ended(position, process)
+            join {POLLS} as begun on begun.process = ended.process and begun.position < ended.position
+            where begun.kind = {POLL_INVOKED} group by ended.position
+            """
+        )
+        if last
+        else ()
+    )
+    return {partition: (invoked.get(position, UNKNOWN), position) for partition, position, _ in last}
+
+
+class ReducedHistory:
+    """Takes the operations of a history, and keeps those of a `Reduction` in ``history``.
+
+    It has the interface of `harrow.checks.history.index.HistoryIndex` that the reader of histories
+    uses. ``first_position`` is the position of the first operation.
+    """
+
+    def __init__(self, reduction: Reduction, *, first_position: int = 0) -> None:
+        self.history = HistoryIndex(removed=reduction.removed)
+        self.history.passed_over = reduction.passed_over
+        self._places = reduction.places
+        self._positions: list[int] = []
+        self._wanted = sorted(reduction.places)
+        self._position = first_position
+
+    def next_number(self) -> int:
+        return self._position
+
+    def take_any_offset(self) -> None:
+        self.history.take_any_offset()
+
+    def memory_bytes(self) -> int:
+        return self.history.memory_bytes()
+
+    def pass_over(self, time_us: int, number: int) -> None:  # noqa: ARG002 - counted in the reduction
+        self._position += 1
+
+    def add(
+        self,
+        processes: Sequence[int],
+        types: Sequence[str],
+        fs: Sequence[str],
+        values: Sequence[Any],
+        times_us: Iterable[int],
+        numbers: Iterable[int],
+        rebalances: Mapping[int, frozenset[str]] = _NO_REBALANCE,
+    ) -> None:
+        """Add the next operations, column by column."""
+        begin, end = self._position, self._position + len(processes)
+        self._position = end
+        wanted = {
+            position - begin
+            for position in self._wanted[bisect_left(self._wanted, begin) : bisect_left(self._wanted, end)]
+        }
+        if not _ASSIGNING.isdisjoint(fs):
+            wanted.update(
+                at
+                for at, (f, type_) in enumerate(zip(fs, types, strict=True))
+                if f in _ASSIGNING and type_ not in _CHANGES_NOTHING
+            )
+        if not wanted:
+            return
+        times, indices = list(times_us), list(numbers)
+        for at in sorted(wanted):
+            value = values[at]
+            if fs[at] in READING_OR_WRITING:
+                value = _kept(value, self._places[begin + at])
+            self._positions.append(begin + at)
+            self.history.add(
+                [processes[at]],
+                [types[at]],
+                [fs[at]],
+                [value],
+                [times[at]],
+                [indices[at]],
+                {0: rebalances.get(at, _NOTHING)},
+            )
+
+    def finish(self) -> None:
+        """End the history. Positions of polls become those of the reduced history."""
+        removed = self.history.removed
+        if removed is not None:
+            read_dry = {
+                name: (bisect_left(self._positions, begun), bisect_left(self._positions, ended))
+                for name, (begun, ended) in removed.read_dry.items()
+            }
+            self.history.removed = replace(removed, read_dry=read_dry)
+        self.history.finish()
+
+
+def _kept(value: Sequence[Any], places: Collection[tuple[str, int]]) -> list[Any]:
+    """Return the micro-operations with the kept records alone."""
+    kept: list[Any] = []
+    for number, micro in enumerate(value):
+        if micro[0] != POLL or len(micro) == 1:
+            kept.append(micro)
+            continue
+        first = number << PLACE_BITS
+        records = {
+            partition: [pair for at, pair in enumerate(pairs, first) if (partition, at) in places]
+            for partition, pairs in micro[1].items()
+        }
+        kept.append([POLL, {partition: pairs for partition, pairs in records.items() if pairs}])
+    return kept

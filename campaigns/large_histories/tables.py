@@ -1,0 +1,66 @@
+"""The tables of a large history, and the engine that computes them: DuckDB or Spark.
+
+The tables are columns of numbers, so that an engine can sort and group 10^9 records. Values are
+hashed: equal values have equal hashes. Two values with the same hash look suspicious, so both stay
+in the reduced history, which has the values themselves.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Final, Protocol
+
+INVOKED: Final = 0
+ACKED: Final = 1
+FAILED: Final = 2
+UNSURE: Final = 3
+POLLED: Final = 4
+POLLED_IN_VAIN: Final = 5
+"""The kinds of events. A send is invoked and has one of three outcomes. A record is polled in vain by
+an operation that failed or whose outcome is unknown."""
+
+POLL_INVOKED: Final = 6
+POLL_ENDED: Final = 7
+ASSIGNMENT: Final = 8
+ASSIGNED_PARTITION: Final = 9
+"""The kinds of rows about consumers: a poll was invoked or ended well, partitions were assigned, and
+each of these partitions."""
+
+PROCESS: Final = 10
+PASSED_OVER: Final = 11
+LINES: Final = 12
+"""The kinds of other rows: a process has operations, a line belongs to no client, and a part of the
+history has so many lines (``position``), of which some (``place``) belong to no client."""
+
+PLACE_BITS: Final = 32
+"""The place of an event in its operation: the number of the micro-operation, followed by the number
+of the record in its list, with so many bits."""
+
+BUCKET_BITS: Final = 20
+"""Positions and offsets that differ only in the last bits are in one bucket. A window never spans
+more than a bucket, so that a single partition or process can be judged by many tasks."""
+
+ROWS: Final = "history_rows"
+"""The table that a reader of the history fills: ``partition``, ``value`` (a hash), ``record_offset``
+(or null), ``position`` and ``place`` of the event, ``process``, ``kind``, and ``together`` (1 if the
+operation is a transaction, otherwise 0). The tables below are parts of it."""
+
+EVENTS: Final = "events"
+POLLS: Final = "polls"
+ASSIGNMENTS: Final = "assignments"
+ASSIGNED: Final = "assigned"
+
+VIEWS: Final = {
+    EVENTS: f"select * from {ROWS} where kind <= {POLLED_IN_VAIN}",
+    POLLS: f"select position, process, kind from {ROWS} where kind in ({POLL_INVOKED}, {POLL_ENDED})",
+    ASSIGNMENTS: f"select position, process from {ROWS} where kind = {ASSIGNMENT}",
+    ASSIGNED: f"select position, process, partition from {ROWS} where kind = {ASSIGNED_PARTITION}",
+}
+
+
+class Engine(Protocol):
+    """Computes tables with SQL that DuckDB and Spark both understand."""
+
+    def define(self, name: str, query: str) -> None:
+        """Compute a table once, and keep it."""
+
+    def rows(self, query: str) -> Sequence[tuple[Any, ...]]:
+        """Return the rows of a small result."""
