@@ -5,6 +5,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from harrow.campaigns.large_histories.operation_order import OperationOrder
 from harrow.campaigns.large_histories.tables import (
     ACKED,
     ASSIGNED_PARTITION,
@@ -20,6 +21,7 @@ from harrow.campaigns.large_histories.tables import (
     PROCESS,
     UNSURE,
 )
+from harrow.campaigns.record import history_line
 from harrow.cluster_model.history import (
     ASSIGN,
     FAIL,
@@ -58,32 +60,32 @@ _NO_REBALANCE: Final[Mapping[int, frozenset[str]]] = {}
 class EventColumns:
     """Collects rows, and passes them to *flush* as record batches.
 
-    It has the interface of `harrow.checks.history.index.HistoryIndex` that the reader of histories
-    uses. ``first_position`` is the position of the first operation.
+    It is an `OperationSink`. *order* has the positions of the operations.
     """
 
-    def __init__(self, flush: Callable[[pa.RecordBatch], None], *, first_position: int = 0) -> None:
-        self.has_any_offset = False
+    def __init__(self, flush: Callable[[pa.RecordBatch], None], order: OperationOrder) -> None:
         self._processes: set[int] = set()
-        self._first_position = first_position
+        self._lines = 0
         self._passed_over = 0
         self._flush = flush
-        self._position = first_position
+        self._order = order
         self._rows: list[tuple[Any, ...]] = []
 
     def next_number(self) -> int:
-        """Return the number of the next operation, if the history does not number it."""
-        return self._position
+        return self._order.next_number()
 
     def take_any_offset(self) -> None:
-        self.has_any_offset = True
+        raise history_line.MalformedOperation(
+            "value", "this offset needs more than 64 bits; judge the history in one process"
+        )
 
     def memory_bytes(self) -> int:
         return 0
 
-    def pass_over(self, time_us: int, number: int) -> None:  # noqa: ARG002 - only counted
+    def pass_over(self, time_us: int, number: int) -> None:  # noqa: ARG002 - no table has times
+        self._order.positions([number])
         self._passed_over += 1
-        self._position += 1
+        self._lines += 1
 
     def add(
         self,
@@ -92,14 +94,15 @@ class EventColumns:
         fs: Sequence[str],
         values: Sequence[Any],
         times_us: Iterable[int],  # noqa: ARG002 - no table has times
-        numbers: Iterable[int],  # noqa: ARG002
+        numbers: Iterable[int],
         rebalances: Mapping[int, frozenset[str]] = _NO_REBALANCE,  # noqa: ARG002
     ) -> None:
         """Add the next operations, column by column."""
+        positions = self._order.positions(numbers)
         self._processes.update(processes)
+        self._lines += len(processes)
         rows = self._rows
-        position = self._position
-        for process, type_, f, value in zip(processes, types, fs, values, strict=True):
+        for process, type_, f, value, position in zip(processes, types, fs, values, positions, strict=True):
             if f in READING_OR_WRITING:
                 if f == SEND and len(value) == 1:
                     _, partition, written = value[0]
@@ -111,8 +114,6 @@ class EventColumns:
                 self._add_row(ASSIGNMENT, position, process)
                 for name in dict.fromkeys(value):
                     self._add_row(ASSIGNED_PARTITION, position, process, partition=name)
-            position += 1
-        self._position = position
         if len(rows) >= _ROWS_AT_ONCE:
             self._flush_rows()
 
@@ -152,7 +153,7 @@ class EventColumns:
 
     def finish(self) -> None:
         """Add the rows about the operations as a whole."""
-        self._add_row(LINES, self._position - self._first_position, None, place=self._passed_over)
+        self._add_row(LINES, self._lines, self._order.split, place=self._passed_over)
         for process in sorted(self._processes):
             self._add_row(PROCESS, 0, process)
         self._flush_rows()

@@ -44,11 +44,13 @@ MACROS: Final = (
 )
 
 _LINES: Final = """
-    select row_number() over () - 1 as position, process::varchar as process, type, f, value,
+    select row_number() over () - 1 as position, process::varchar as process, type, f,
+        case when f in ('send', 'poll', 'txn', 'assign', 'subscribe') and starts_with(value::varchar, '[')
+            then from_json(value, '["JSON"]') end as value,
         time::varchar as time, "index"::varchar as number, "rebalance-log" as rebalances
     from read_ndjson($path, maximum_object_size = 16777216, columns = {
         'index': 'JSON', 'process': 'JSON', 'type': 'VARCHAR', 'f': 'VARCHAR', 'time': 'JSON',
-        'value': 'JSON[]', 'rebalance-log': 'JSON'})
+        'value': 'JSON', 'rebalance-log': 'JSON'})
 """
 
 _IS_PLAIN_LINE: Final = """
@@ -57,7 +59,7 @@ _IS_PLAIN_LINE: Final = """
         and coalesce(type in ('invoke', 'ok', 'fail', 'info'), false)
         and coalesce(f in ('send', 'poll', 'txn', 'assign', 'subscribe', 'crash', 'commit', 'store'), false)
         and (value is not null or f in ('crash', 'commit', 'store'))
-        and rebalances is null
+        and (rebalances is null or rebalances::varchar = '[]')
     ))
     and (time is null or is_whole(time)) and (number is null or is_whole(number))
 """
@@ -156,6 +158,6 @@ from found
 
 INSERT_SIZE: Final = f"""
 insert into {ROWS}
-select null, null, null, coalesce(max(position) + 1, 0), count(*) filter (where kind = {PASSED_OVER}), null, {LINES}, 0
+select null, null, null, coalesce(max(position) + 1, 0), count(*) filter (where kind = {PASSED_OVER}), 0, {LINES}, 0
 from {ROWS}
 """

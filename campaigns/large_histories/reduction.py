@@ -1,14 +1,16 @@
 """Reduces a history to the operations that rules need: the suspects, and assignments of consumers.
 
 The history is read twice. The first time, it becomes tables (`EventColumns`), in which SQL finds the
-suspects. The second time, `ReducedHistory` takes the operations on suspects alone.
+suspects. The second time, `KeptOperations` takes the operations on suspects alone.
 """
 
 from bisect import bisect_left
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from operator import itemgetter
 from typing import Any, Final
 
+from harrow.campaigns.large_histories.operation_order import OperationOrder
 from harrow.campaigns.large_histories.suspects import JUMPS, STORIES, SUSPECTS, find_suspects
 from harrow.campaigns.large_histories.tables import (
     ASSIGNED,
@@ -21,18 +23,17 @@ from harrow.campaigns.large_histories.tables import (
     POLL_ENDED,
     POLL_INVOKED,
     ROWS,
-    Engine,
+    TableEngine,
 )
 from harrow.checks.history.index import HistoryIndex
 from harrow.checks.history.records import UNKNOWN
 from harrow.checks.history.removed_records import RemovedRecords
-from harrow.cluster_model.history import ASSIGN, FAIL, INVOKE, POLL, READING_OR_WRITING, SUBSCRIBE
+from harrow.cluster_model.history import POLL, READING_OR_WRITING
 from harrow.cluster_model.lazy_dataclass import dataclass
 
-_ASSIGNING: Final = frozenset({ASSIGN, SUBSCRIBE})
-_CHANGES_NOTHING: Final = frozenset({INVOKE, FAIL})
 _NOTHING: Final[frozenset[str]] = frozenset()
 _NO_REBALANCE: Final[Mapping[int, frozenset[str]]] = {}
+_OPERATION_BYTES: Final = 1_200
 
 
 _EVENTS_OF_SUSPECTS: Final = f"from {EVENTS} semi join {SUSPECTS} using (partition, value)"
@@ -46,8 +47,8 @@ class TooManySuspectsError(Exception):
 class Reduction:
     """What remains of a history: ``places`` has the records of each operation, by its position.
 
-    A place has the partition, and the place in the operation. Operations without places stay because
-    consumers polled for the first time after an assignment. ``passed_over`` counts the lines of
+    A place has the partition, and the place in the operation. Operations without places are
+    assignments, and the first polls after them. ``passed_over`` counts the lines of
     processes that are not clients.
     """
 
@@ -56,7 +57,7 @@ class Reduction:
     removed: RemovedRecords
 
 
-def reduce(engine: Engine, *, events_max: int) -> Reduction:
+def reduce(engine: TableEngine, *, events_max: int) -> Reduction:
     """Reduce a history whose rows the engine has.
 
     Raises `TooManySuspectsError` if more than *events_max* events remain.
@@ -66,7 +67,9 @@ def reduce(engine: Engine, *, events_max: int) -> Reduction:
     if events > events_max:
         raise TooManySuspectsError(events)
     places: dict[int, set[tuple[str, int]]] = {
-        position: set() for (position,) in engine.rows(_FIRST_POLLS)
+        position: set()
+        for query in (_FIRST_POLLS, f"select position from {ASSIGNMENTS}")
+        for (position,) in engine.rows(query)
     }
     for position, partition, place in engine.rows(f"select position, partition, place {_EVENTS_OF_SUSPECTS}"):
         places.setdefault(position, set()).add((partition, place))
@@ -159,7 +162,7 @@ from {ASSIGNED} as named left join dry_after_read
 record. Any other process reads the partitions that it has read."""
 
 
-def _read_dry(engine: Engine) -> dict[str, tuple[int, int]]:
+def _read_dry(engine: TableEngine) -> dict[str, tuple[int, int]]:
     """Return the positions at which the last poll that found a partition empty began and ended."""
     is_needed = engine.rows(
         f"select 1 from {STORIES} where (acked > 0 and polled = 0) or together = 1 limit 1"
@@ -194,32 +197,32 @@ def _read_dry(engine: Engine) -> dict[str, tuple[int, int]]:
     return {partition: (invoked.get(position, UNKNOWN), position) for partition, position, _ in last}
 
 
-class ReducedHistory:
-    """Takes the operations of a history, and keeps those of a `Reduction` in ``history``.
+KeptOperation = tuple[int, tuple[Any, ...]]
+"""The position of an operation, and its fields in the order of the columns of an `OperationSink`."""
 
-    It has the interface of `harrow.checks.history.index.HistoryIndex` that the reader of histories
-    uses. ``first_position`` is the position of the first operation.
+
+class KeptOperations:
+    """Takes the operations of a history, or of a part of it, and keeps those of a `Reduction`.
+
+    It is an `OperationSink`. *places* are those of the reduction.
     """
 
-    def __init__(self, reduction: Reduction, *, first_position: int = 0) -> None:
-        self.history = HistoryIndex(removed=reduction.removed)
-        self.history.passed_over = reduction.passed_over
-        self._places = reduction.places
-        self._positions: list[int] = []
-        self._wanted = sorted(reduction.places)
-        self._position = first_position
+    def __init__(self, places: Mapping[int, Collection[tuple[str, int]]], order: OperationOrder) -> None:
+        self.kept: list[KeptOperation] = []
+        self._places = places
+        self._order = order
 
     def next_number(self) -> int:
-        return self._position
+        return self._order.next_number()
 
     def take_any_offset(self) -> None:
-        self.history.take_any_offset()
+        """Ignore an offset of more than 64 bits, which the tables have refused."""
 
     def memory_bytes(self) -> int:
-        return self.history.memory_bytes()
+        return len(self.kept) * _OPERATION_BYTES
 
     def pass_over(self, time_us: int, number: int) -> None:  # noqa: ARG002 - counted in the reduction
-        self._position += 1
+        self._order.positions([number])
 
     def add(
         self,
@@ -232,46 +235,37 @@ class ReducedHistory:
         rebalances: Mapping[int, frozenset[str]] = _NO_REBALANCE,
     ) -> None:
         """Add the next operations, column by column."""
-        begin, end = self._position, self._position + len(processes)
-        self._position = end
-        wanted = {
-            position - begin
-            for position in self._wanted[bisect_left(self._wanted, begin) : bisect_left(self._wanted, end)]
-        }
-        if not _ASSIGNING.isdisjoint(fs):
-            wanted.update(
-                at
-                for at, (f, type_) in enumerate(zip(fs, types, strict=True))
-                if f in _ASSIGNING and type_ not in _CHANGES_NOTHING
-            )
-        if not wanted:
-            return
-        times, indices = list(times_us), list(numbers)
-        for at in sorted(wanted):
-            value = values[at]
+        indices = list(numbers)
+        positions = self._order.positions(indices)
+        wanted = [at for at, position in enumerate(positions) if position in self._places]
+        times = list(times_us) if wanted else []
+        for at in wanted:
+            position, value = positions[at], values[at]
             if fs[at] in READING_OR_WRITING:
-                value = _kept(value, self._places[begin + at])
-            self._positions.append(begin + at)
-            self.history.add(
-                [processes[at]],
-                [types[at]],
-                [fs[at]],
-                [value],
-                [times[at]],
-                [indices[at]],
-                {0: rebalances.get(at, _NOTHING)},
-            )
+                value = _kept(value, self._places[position])
+            rebalanced = rebalances.get(at, _NOTHING)
+            operation = (processes[at], types[at], fs[at], value, times[at], indices[at], rebalanced)
+            self.kept.append((position, operation))
 
     def finish(self) -> None:
-        """End the history. Positions of polls become those of the reduced history."""
-        removed = self.history.removed
-        if removed is not None:
-            read_dry = {
-                name: (bisect_left(self._positions, begun), bisect_left(self._positions, ended))
-                for name, (begun, ended) in removed.read_dry.items()
-            }
-            self.history.removed = replace(removed, read_dry=read_dry)
-        self.history.finish()
+        """End a file of the history."""
+
+
+def reduced_history(reduction: Reduction, kept: Iterable[KeptOperation]) -> HistoryIndex:
+    """Return the history that consists of the *kept* operations."""
+    in_order = sorted(kept, key=itemgetter(0))
+    positions = [position for position, _ in in_order]
+    # Positions of polls become those of the reduced history.
+    read_dry = {
+        name: (bisect_left(positions, begun), bisect_left(positions, ended))
+        for name, (begun, ended) in reduction.removed.read_dry.items()
+    }
+    history = HistoryIndex(removed=replace(reduction.removed, read_dry=read_dry))
+    history.passed_over = reduction.passed_over
+    for _, (process, type_, f, value, time_us, number, rebalanced) in in_order:
+        history.add([process], [type_], [f], [value], [time_us], [number], {0: rebalanced})
+    history.finish()
+    return history
 
 
 def _kept(value: Sequence[Any], places: Collection[tuple[str, int]]) -> list[Any]:

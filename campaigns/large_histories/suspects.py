@@ -19,7 +19,7 @@ from harrow.campaigns.large_histories.tables import (
     POLLED,
     POLLED_IN_VAIN,
     UNSURE,
-    Engine,
+    TableEngine,
 )
 from harrow.checks.history.witness import SKIPPED_SHOWN
 
@@ -134,7 +134,7 @@ window known as (partition by partition order by record_offset)
 single send or an unknown sender wrote them. Cycles of transactions depend on this order."""
 
 
-def find_suspects(engine: Engine) -> None:
+def find_suspects(engine: TableEngine) -> None:
     """Define the tables `SUSPECTS`, `STORIES` and `JUMPS`, from the tables of the history."""
     engine.define(STORIES, _STORIES)
     engine.define("irregular", _IRREGULAR)
@@ -177,11 +177,11 @@ def find_suspects(engine: Engine) -> None:
     engine.define(SUSPECTS, f"select distinct partition, value from ({' union all '.join(suspects)}) as suspected")
 
 
-def _exists(engine: Engine, table: str) -> bool:
+def _exists(engine: TableEngine, table: str) -> bool:
     return bool(engine.rows(f"select 1 from {table} limit 1"))
 
 
-def _define_steps(engine: Engine, name: str, source: str, condition: str) -> None:
+def _define_steps(engine: TableEngine, name: str, source: str, condition: str) -> None:
     """Define a table of consecutive records of a process in a partition that meet a condition.
 
     Each row is a record, with ``earlier`` and ``earlier_offset`` from the record before. A window
@@ -205,23 +205,23 @@ def _define_steps(engine: Engine, name: str, source: str, condition: str) -> Non
         where number > 1 and {condition}
         union all
         select partition, value, record_offset, earlier, earlier_offset from (
-            select first.partition, first.value, first.record_offset,
-                lag(last.value) over buckets as earlier, lag(last.record_offset) over buckets as earlier_offset
-            from {name}_steps as first join {name}_steps as last using (process, partition, bucket)
-            where first.number = 1 and last.is_last
+            select head.partition, head.value, head.record_offset,
+                lag(tail.value) over buckets as earlier, lag(tail.record_offset) over buckets as earlier_offset
+            from {name}_steps as head join {name}_steps as tail using (process, partition, bucket)
+            where head.number = 1 and tail.is_last
             window buckets as (partition by process, partition order by bucket)
         ) as edges where earlier is not null and {condition}
         """,
     )
 
 
-def _define_jumps(engine: Engine, gaps: str) -> None:
+def _define_jumps(engine: TableEngine, gaps: str) -> None:
     """Define the jumps between two offsets that have known offsets in between, and their ranks."""
     engine.define(
         "buckets",
         """
-        select partition, bucket, sum(size) over buckets - size as base, lead(first) over buckets as next_first
-        from (select partition, bucket, count(*) as size, min(record_offset) as first
+        select partition, bucket, sum(size) over buckets - size as base, lead(lowest) over buckets as next_first
+        from (select partition, bucket, count(*) as size, min(record_offset) as lowest
               from known group by partition, bucket) as sizes
         window buckets as (partition by partition order by bucket)
         """,

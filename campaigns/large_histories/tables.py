@@ -28,7 +28,7 @@ PROCESS: Final = 10
 PASSED_OVER: Final = 11
 LINES: Final = 12
 """The kinds of other rows: a process has operations, a line belongs to no client, and a part of the
-history has so many lines (``position``), of which some (``place``) belong to no client."""
+history (``process``) has so many lines (``position``), of which some (``place``) belong to no client."""
 
 PLACE_BITS: Final = 32
 """The place of an event in its operation: the number of the micro-operation, followed by the number
@@ -56,7 +56,7 @@ VIEWS: Final = {
 }
 
 
-class Engine(Protocol):
+class TableEngine(Protocol):
     """Computes tables with SQL that DuckDB and Spark both understand."""
 
     def define(self, name: str, query: str) -> None:

@@ -101,7 +101,10 @@ class OperationSink(Protocol):
         numbers: Iterable[int],
         rebalances: Mapping[int, frozenset[str]] = ...,
     ) -> None:
-        """Add the next operations, column by column."""
+        """Add the next operations, column by column.
+
+        Raises `MalformedOperation`, and adds none, if their numbers are not in order.
+        """
 
     def pass_over(self, time_us: int, number: int) -> None:
         """Add an operation that belongs to no client."""
@@ -346,9 +349,13 @@ class _Reader:
     def _add_together(self, operations: list[Any]) -> bool:
         """Add operations if all are plain, and return whether they are."""
         columns = _columns(operations)
-        if columns is not None:
+        if columns is None:
+            return False
+        try:
             self._sink.add(*columns)
-        return columns is not None
+        except history_line.MalformedOperation:
+            return False
+        return True
 
     def _read_singly(self, chunk: list[bytes], line_number: int) -> None:
         for number, line in enumerate(chunk, line_number):

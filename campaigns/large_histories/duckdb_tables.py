@@ -19,7 +19,7 @@ kind tinyint, together tinyint
 """
 
 
-class DuckDbEngine:
+class DuckDbTables:
     """Tables in DuckDB, which uses *folder* for what does not fit into memory."""
 
     def __init__(self, folder: Path) -> None:
