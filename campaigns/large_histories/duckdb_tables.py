@@ -7,8 +7,8 @@ from typing import Any, Final
 import duckdb
 import pyarrow as pa
 
-from harrow.campaigns.large_histories.json_scan import INSERT_JSON_LINES, INSERT_SIZE, MACROS, NOT_PLAIN
-from harrow.campaigns.large_histories.tables import ROWS, VIEWS
+from harrow.campaigns.large_histories.json_scan import INSERT_JSON_LINES, INSERT_SIZE, MACROS
+from harrow.campaigns.large_histories.tables import NOT_PLAIN, ROWS, VIEWS
 
 MEMORY_BYTES: Final = 256 << 20
 """How much memory DuckDB may use. What does not fit is on disk."""

@@ -14,6 +14,7 @@ from harrow.campaigns.large_histories.tables import (
     FAILED,
     INVOKED,
     LINES,
+    NOT_PLAIN,
     PASSED_OVER,
     PLACE_BITS,
     POLL_ENDED,
@@ -24,8 +25,6 @@ from harrow.campaigns.large_histories.tables import (
     ROWS,
     UNSURE,
 )
-
-NOT_PLAIN: Final = 99
 
 _WHOLE: Final = r"'^(0|[1-9]\d{0,17})$'"
 """A whole number from 0 on that fits into 64 bits."""

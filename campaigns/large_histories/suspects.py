@@ -192,7 +192,7 @@ def _define_steps(engine: TableEngine, name: str, source: str, condition: str) -
         f"""
         select * from (
             select *, lag(value) over steps as earlier, lag(record_offset) over steps as earlier_offset,
-                row_number() over steps as number, lead(position) over steps is null as is_last
+                row_number() over steps as number, (lead(position) over steps) is null as is_last
             from (select *, position >> {BUCKET_BITS} as bucket from ({source}) as records) as bucketed
             window steps as (partition by process, partition, bucket order by position, place)
         ) as pairs where number = 1 or is_last or {condition}
@@ -220,7 +220,7 @@ def _define_jumps(engine: TableEngine, gaps: str) -> None:
     engine.define(
         "buckets",
         """
-        select partition, bucket, sum(size) over buckets - size as base, lead(lowest) over buckets as next_first
+        select partition, bucket, (sum(size) over buckets) - size as base, lead(lowest) over buckets as next_first
         from (select partition, bucket, count(*) as size, min(record_offset) as lowest
               from known group by partition, bucket) as sizes
         window buckets as (partition by partition order by bucket)
@@ -228,7 +228,7 @@ def _define_jumps(engine: TableEngine, gaps: str) -> None:
     )
     is_needed = _exists(engine, f"({gaps}) as gaps") or _exists(engine, "jumps where to_offset <= from_offset")
     ranked = """
-        select known.partition, record_offset, value, base + row_number() over offsets - 1 as record_rank,
+        select known.partition, record_offset, value, base + (row_number() over offsets) - 1 as record_rank,
             coalesce(lead(record_offset) over offsets, next_first) as next_offset
         from known join buckets using (partition, bucket)
         window offsets as (partition by known.partition, known.bucket order by record_offset)

@@ -30,6 +30,9 @@ LINES: Final = 12
 """The kinds of other rows: a process has operations, a line belongs to no client, and a part of the
 history (``process``) has so many lines (``position``), of which some (``place``) belong to no client."""
 
+NOT_PLAIN: Final = 99
+"""The kind of rows about lines that are malformed, or that this reader does not understand."""
+
 PLACE_BITS: Final = 32
 """The place of an event in its operation: the number of the micro-operation, followed by the number
 of the record in its list, with so many bits."""

@@ -15,7 +15,6 @@ from contextlib import contextmanager
 from functools import partial
 from itertools import chain, compress, islice
 from operator import itemgetter
-from pathlib import Path
 from typing import IO, Any, Final, Protocol, cast
 
 from pydantic_core import from_json
@@ -29,6 +28,7 @@ from harrow.campaigns.record.edn import (
     looks_like_edn,
     parse_edn,
 )
+from harrow.campaigns.storage.location import LocalLocation, Location
 from harrow.checks.history.index import HistoryIndex
 from harrow.cluster_model.history import POLL, SEND, TXN
 
@@ -56,7 +56,7 @@ _BYTES_AT_ONCE: Final = 1 << 20
 _PROBLEMS_MAX: Final = 20
 _MALFORMED_MAX: Final = 10_000
 """After so many malformed lines, reading stops, because the file is surely not a history."""
-_GZIP_MAGIC: Final = b"\x1f\x8b"
+GZIP_MAGIC: Final = b"\x1f\x8b"
 _NS_PER_US: Final = 1_000
 
 _LINE_OF_HISTORY_TXT: Final = re.compile(rb"(?:\d+|:[\w.-]+)\t:(?:invoke|ok|fail|info)\t:")
@@ -136,13 +136,13 @@ class UnreadableLine(Exception):
 
 @contextmanager
 def open_history(
-    path: Path | None,
+    place: Location | None,
     stdin: IO[bytes],
     *,
     line_max: int = LINE_MAX_BYTES,
     unpacked_max: int = UNPACKED_MAX_BYTES,
 ) -> Iterator[Iterable[bytes]]:
-    """Open a history for reading, from *stdin* if there is no path, and decompress it if necessary.
+    """Open a history for reading, from *stdin* if there is no place, and decompress it if necessary.
 
     The iterator raises `UnreadableLine` at a line longer than *line_max* bytes, where a compressed
     file is damaged, and where it has unpacked to more than *unpacked_max* bytes
@@ -150,11 +150,19 @@ def open_history(
 
     Raises ``OSError`` if the file cannot be opened.
     """
-    if path is None:
-        yield _lines(stdin, line_max, unpacked_max)
+    if place is None:
+        yield lines_of(stdin, line_max=line_max, unpacked_max=unpacked_max)
     else:
-        with path.open("rb") as stream:
-            yield _lines(stream, line_max, unpacked_max)
+        # A path may be a pipe.
+        with place.path.open("rb") if isinstance(place, LocalLocation) else place.open() as stream:
+            yield lines_of(stream, line_max=line_max, unpacked_max=unpacked_max)
+
+
+def lines_of(stream: IO[bytes], *, line_max: int, unpacked_max: int) -> Iterator[bytes]:
+    """Yield the lines of a stream, like `open_history`."""
+    peek = getattr(stream, "peek", None)
+    is_packed = peek is not None and peek(len(GZIP_MAGIC))[: len(GZIP_MAGIC)] == GZIP_MAGIC
+    return _unpacked(stream, line_max, unpacked_max) if is_packed else bounded_lines(stream, line_max)
 
 
 class _CountingStream:
@@ -170,13 +178,8 @@ class _CountingStream:
         return content
 
 
-def _lines(stream: IO[bytes], line_max: int, unpacked_max: int) -> Iterator[bytes]:
-    peek = getattr(stream, "peek", None)
-    is_packed = peek is not None and peek(len(_GZIP_MAGIC))[: len(_GZIP_MAGIC)] == _GZIP_MAGIC
-    return _unpacked(stream, line_max, unpacked_max) if is_packed else _bounded_lines(stream, line_max)
-
-
-def _bounded_lines(stream: IO[bytes] | gzip.GzipFile, line_max: int) -> Iterator[bytes]:
+def bounded_lines(stream: IO[bytes] | gzip.GzipFile, line_max: int) -> Iterator[bytes]:
+    """Yield the lines of a stream. Raises `UnreadableLine` at a line longer than *line_max* bytes."""
     for line in iter(partial(stream.readline, line_max + 1), b""):
         if len(line) > line_max:
             raise UnreadableLine(f"longer than {line_max} bytes (--max-line)")
@@ -188,7 +191,7 @@ def _unpacked(stream: IO[bytes], line_max: int, unpacked_max: int) -> Iterator[b
     unpacked = 0
     try:
         with gzip.GzipFile(fileobj=cast("IO[bytes]", packed)) as file:
-            for line in _bounded_lines(file, line_max):
+            for line in bounded_lines(file, line_max):
                 unpacked += max(len(line), _LINE_BYTES_MIN)
                 if unpacked > max(unpacked_max, _UNPACKED_RATIO * packed.size):
                     raise UnreadableLine(

@@ -64,7 +64,7 @@ class SparkEngine:
         self.workers = _parallelism(session) if workers is None else workers
         # Executors may fetch the archive whenever they start, so it stays until the end.
         with ExitStack() as opened:
-            _ship_code(session, opened.enter_context(temporary_folder()))
+            ship_code(session, opened.enter_context(temporary_folder()))
             self.core = _core_of_executors(session, self.workers)
             self._archive = opened.pop_all()
 
@@ -142,7 +142,13 @@ def _parallelism(session: SparkSession) -> int:
     return int(numbers.distinct().count())
 
 
-def _ship_code(session: SparkSession, folder: Path) -> None:
+def ship_code(session: SparkSession, folder: Path) -> None:
+    """Send harrow's code to the executors, which may fetch it from *folder* until the session ends.
+
+    Raises:
+        EngineError: Spark does not accept it.
+
+    """
     archive = str(write_code_archive(folder / "harrow_code.zip"))
     compiled = None if library() is None else str(library())
     try:

@@ -1,0 +1,76 @@
+"""Splits the files of a history into parts that tasks can read independently."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+from harrow.campaigns.record.edn import begins_vector_of_maps
+from harrow.campaigns.record.history_file import GZIP_MAGIC, bounded_lines, lines_of
+from harrow.campaigns.storage.location import Location
+from harrow.cluster_model.lazy_dataclass import dataclass
+
+SPLIT_BYTES: Final = 64 << 20
+"""The size of a part. A compressed file, or an EDN file that is one vector, is one part."""
+
+_FIRST_BYTES: Final = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """The lines of a file that begin at or after byte ``begin`` and before byte ``end``.
+
+    ``end`` is None for a file that is read as a whole.
+    """
+
+    number: int
+    name: str
+    place: Location
+    begin: int = 0
+    end: int | None = None
+
+    def lines(self, *, line_max: int, unpacked_max: int) -> Iterator[bytes]:
+        """Yield the lines. The limits are those of `harrow.campaigns.record.history_file`."""
+        with self.place.open() as stream:
+            if self.end is None:
+                yield from lines_of(stream, line_max=line_max, unpacked_max=unpacked_max)
+                return
+            position = self.begin
+            if position:
+                # The part before has the line in which this part begins.
+                stream.seek(position - 1)
+                position += len(stream.readline()) - 1
+            yield from _until(bounded_lines(stream, line_max), position, self.end)
+
+
+def split_files(files: Sequence[tuple[str, Location]], *, split_bytes: int = SPLIT_BYTES) -> list[Split]:
+    """Return the parts of all files, in order.
+
+    Raises:
+        OSError: A file cannot be read.
+
+    """
+    splits: list[Split] = []
+    for name, place in files:
+        with place.open() as stream:
+            first = stream.read(_FIRST_BYTES)
+        size = place.size()
+        if first.startswith(GZIP_MAGIC) or begins_vector_of_maps(first.splitlines(keepends=True)):
+            splits.append(Split(len(splits), name, place))
+            continue
+        for begin in range(0, max(size, 1), split_bytes):
+            splits.append(Split(len(splits), name, place, begin, min(begin + split_bytes, size)))
+    return splits
+
+
+def lines_before(split: Split) -> int:
+    """Count the lines of a file that begin before a part."""
+    with split.place.open() as stream:
+        return sum(1 for _ in _until(stream, 0, split.begin))
+
+
+def _until(lines: Iterable[bytes], position: int, end: int) -> Iterator[bytes]:
+    """Yield the lines that begin before byte *end*; the first one begins at *position*."""
+    for line in lines:
+        if position >= end:
+            return
+        yield line
+        position += len(line)
