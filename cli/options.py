@@ -40,6 +40,9 @@ RunEngine = Literal["seeds", "hypothesis"]
 SweepEngine = Literal["auto", "spark", "process"]
 """What executes many runs."""
 
+CheckEngine = Literal["process", "spark"]
+"""What reads a history."""
+
 SchemaKind = Literal["campaign", "cluster"]
 """The kinds of files with a JSON Schema."""
 

@@ -23,7 +23,11 @@ class DuckDbTables:
     """Tables in DuckDB, which uses *folder* for what does not fit into memory."""
 
     def __init__(self, folder: Path) -> None:
-        settings = {"memory_limit": f"{MEMORY_BYTES}B", "temp_directory": str(folder), "threads": "1"}
+        settings: dict[str, str | bool | int | float | list[str]] = {
+            "memory_limit": f"{MEMORY_BYTES}B",
+            "temp_directory": str(folder),
+            "threads": "1",
+        }
         self._connection = duckdb.connect(config=settings)
         for macro in MACROS:
             self._connection.execute(macro)
@@ -34,9 +38,7 @@ class DuckDbTables:
     def insert(self, batch: pa.RecordBatch) -> None:
         """Add rows of the history, and hash their values."""
         self._connection.register("batch", batch)
-        self._connection.execute(
-            f"insert into {ROWS} select * replace (hash_of(value) as value) from batch"
-        )
+        self._connection.execute(f"insert into {ROWS} select * replace (hash_of(value) as value) from batch")
         self._connection.unregister("batch")
 
     def insert_json_lines(self, path: Path) -> bool:

@@ -28,7 +28,6 @@ from harrow.cluster_model.history import (
     INFO,
     INVOKE,
     OK,
-    POLL,
     READING_OR_WRITING,
     SEND,
     SUBSCRIBE,
@@ -82,7 +81,7 @@ class EventColumns:
     def memory_bytes(self) -> int:
         return 0
 
-    def pass_over(self, time_us: int, number: int) -> None:  # noqa: ARG002 - no table has times
+    def pass_over(self, time_us: int, number: int) -> None:
         self._order.positions([number])
         self._passed_over += 1
         self._lines += 1
@@ -93,9 +92,9 @@ class EventColumns:
         types: Sequence[str],
         fs: Sequence[str],
         values: Sequence[Any],
-        times_us: Iterable[int],  # noqa: ARG002 - no table has times
+        times_us: Iterable[int],
         numbers: Iterable[int],
-        rebalances: Mapping[int, frozenset[str]] = _NO_REBALANCE,  # noqa: ARG002
+        rebalances: Mapping[int, frozenset[str]] = _NO_REBALANCE,
     ) -> None:
         """Add the next operations, column by column."""
         positions = self._order.positions(numbers)
@@ -133,7 +132,9 @@ class EventColumns:
             if micro[0] == SEND:
                 _, partition, written = micro
                 offset, sent = written if type(written) in _PAIRS else (None, written)
-                rows.append((partition, str(sent), offset, position, place, process, _KINDS[type_], int(together)))
+                rows.append(
+                    (partition, str(sent), offset, position, place, process, _KINDS[type_], int(together))
+                )
             elif len(micro) > 1 and type_ != INVOKE:
                 has_polled = True
                 for partition, pairs in micro[1].items():

@@ -1,8 +1,8 @@
 """The SQL with which DuckDB reads a history of JSON lines, four times as fast as Python.
 
-It accepts only plain lines, which it understands as `harrow.campaigns.record.history_file` does. For
-any other line, DuckDB raises an error or stores a row of the kind `NOT_PLAIN`. Python then reads the
-file, and reports what is wrong.
+It accepts only plain lines, which it understands as `harrow.campaigns.record.history_file` does.
+For any other line, DuckDB raises an error or stores a row of the kind `NOT_PLAIN`. Python then
+reads the file, and reports what is wrong.
 """
 
 from typing import Final
@@ -63,6 +63,7 @@ _IS_PLAIN_LINE: Final = """
     and (time is null or is_whole(time)) and (number is null or is_whole(number))
 """
 
+
 def _row(kind: str, partition: str = "null", value: str = "null", offset: str = "null", at: str = "0") -> str:
     """Return the expression of a row: texts of JSON, except for its kind and place."""
     return (
@@ -71,9 +72,7 @@ def _row(kind: str, partition: str = "null", value: str = "null", offset: str = 
     )
 
 
-_SEND_KIND: Final = (
-    f"case type when 'invoke' then {INVOKED} when 'ok' then {ACKED} when 'fail' then {FAILED} else {UNSURE} end"
-)
+_SEND_KIND: Final = f"case type when 'invoke' then {INVOKED} when 'ok' then {ACKED} when 'fail' then {FAILED} else {UNSURE} end"
 _POLL_KIND: Final = f"case type when 'ok' then {POLLED} else {POLLED_IN_VAIN} end"
 
 _MICRO_ROWS: Final = f"""

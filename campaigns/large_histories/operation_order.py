@@ -14,8 +14,8 @@ class OperationOrder:
 
     In a history of one file, the position counts the operations: of the whole file, or of its part
     number *split*, which begins with operation *first_number*. If the history is *numbered*,
-    because it has several files, the position is the number (``index``) of the operation, which must
-    rise within a file. If only some lines are read, *listed* has their positions.
+    because it has several files, the position is the number (``index``) of the operation, which
+    must rise within a file. If only some lines are read, *listed* has their positions.
     """
 
     def __init__(

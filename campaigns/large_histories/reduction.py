@@ -1,7 +1,7 @@
 """Reduces a history to the operations that rules need: the suspects, and assignments of consumers.
 
-The history is read twice. The first time, it becomes tables (`EventColumns`), in which SQL finds the
-suspects. The second time, `KeptOperations` takes the operations on suspects alone.
+The history is read twice. The first time, it becomes tables (`EventColumns`), in which SQL finds
+the suspects. The second time, `KeptOperations` takes the operations on suspects alone.
 """
 
 from bisect import bisect_left
@@ -18,10 +18,10 @@ from harrow.campaigns.large_histories.tables import (
     EVENTS,
     LINES,
     PLACE_BITS,
-    POLLED,
-    POLLS,
     POLL_ENDED,
     POLL_INVOKED,
+    POLLED,
+    POLLS,
     ROWS,
     TableEngine,
 )
@@ -40,7 +40,12 @@ _EVENTS_OF_SUSPECTS: Final = f"from {EVENTS} semi join {SUSPECTS} using (partiti
 
 
 class TooManySuspectsError(Exception):
-    """A history with more suspects than can be judged together."""
+    """A history has more suspects than can be judged together."""
+
+    def __init__(self, events: int, events_max: int) -> None:
+        super().__init__(
+            f"rules need {events} events of this history, and at most {events_max} can be judged together"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,29 +62,27 @@ class Reduction:
     removed: RemovedRecords
 
 
-def reduce(engine: TableEngine, *, events_max: int) -> Reduction:
-    """Reduce a history whose rows the engine has.
+def reduce(tables: TableEngine, *, events_max: int) -> Reduction:
+    """Reduce a history whose rows the tables has.
 
     Raises `TooManySuspectsError` if more than *events_max* events remain.
     """
-    find_suspects(engine)
-    [(events,)] = engine.rows(f"select count(*) {_EVENTS_OF_SUSPECTS}")
+    find_suspects(tables)
+    [(events,)] = tables.rows(f"select count(*) {_EVENTS_OF_SUSPECTS}")
     if events > events_max:
-        raise TooManySuspectsError(events)
+        raise TooManySuspectsError(events, events_max)
     places: dict[int, set[tuple[str, int]]] = {
         position: set()
         for query in (_FIRST_POLLS, f"select position from {ASSIGNMENTS}")
-        for (position,) in engine.rows(query)
+        for (position,) in tables.rows(query)
     }
-    for position, partition, place in engine.rows(f"select position, partition, place {_EVENTS_OF_SUSPECTS}"):
+    for position, partition, place in tables.rows(f"select position, partition, place {_EVENTS_OF_SUSPECTS}"):
         places.setdefault(position, set()).add((partition, place))
-    [(sent, acked, polled)] = engine.rows(_REMOVED)
-    [(lines, passed_over)] = engine.rows(
-        f"select sum(position), sum(place) from {ROWS} where kind = {LINES}"
-    )
-    [(processes,)] = engine.rows(f"select count(distinct process) from {ROWS}")
+    [(sent, acked, polled)] = tables.rows(_REMOVED)
+    [(lines, passed_over)] = tables.rows(f"select sum(position), sum(place) from {ROWS} where kind = {LINES}")
+    [(processes,)] = tables.rows(f"select count(distinct process) from {ROWS}")
     ranks: dict[str, dict[int, int]] = {}
-    for partition, *ends in engine.rows(
+    for partition, *ends in tables.rows(
         f"select partition, from_offset, from_rank, to_offset, to_rank from {JUMPS}"
     ):
         here, from_rank, there, to_rank = ends
@@ -91,7 +94,7 @@ def reduce(engine: TableEngine, *, events_max: int) -> Reduction:
         acked=acked or 0,
         polled=polled or 0,
         ranks=ranks,
-        read_dry=_read_dry(engine),
+        read_dry=_read_dry(tables),
     )
     return Reduction(places, passed_over or 0, removed)
 
@@ -162,16 +165,16 @@ from {ASSIGNED} as named left join dry_after_read
 record. Any other process reads the partitions that it has read."""
 
 
-def _read_dry(engine: TableEngine) -> dict[str, tuple[int, int]]:
+def _read_dry(tables: TableEngine) -> dict[str, tuple[int, int]]:
     """Return the positions at which the last poll that found a partition empty began and ended."""
-    is_needed = engine.rows(
+    is_needed = tables.rows(
         f"select 1 from {STORIES} where (acked > 0 and polled = 0) or together = 1 limit 1"
     )
     if not is_needed:
         return {}
-    engine.define("ok_polls", _OK_POLLS)
-    engine.define("dry_after_read", _DRY_AFTER_READ)
-    last = engine.rows(
+    tables.define("ok_polls", _OK_POLLS)
+    tables.define("dry_after_read", _DRY_AFTER_READ)
+    last = tables.rows(
         f"""
         select partition, position, process from (
             select dry.partition, position, process,
@@ -182,7 +185,7 @@ def _read_dry(engine: TableEngine) -> dict[str, tuple[int, int]]:
         """
     )
     invoked = dict(
-        engine.rows(
+        tables.rows(
             f"""
             select ended.position, max(begun.position)
             from (values {", ".join(f"({position}, {process})" for _, position, process in last)})
@@ -198,7 +201,8 @@ def _read_dry(engine: TableEngine) -> dict[str, tuple[int, int]]:
 
 
 KeptOperation = tuple[int, tuple[Any, ...]]
-"""The position of an operation, and its fields in the order of the columns of an `OperationSink`."""
+"""The position of an operation, and its fields in the order of the columns of an
+`OperationSink`."""
 
 
 class KeptOperations:
@@ -221,7 +225,7 @@ class KeptOperations:
     def memory_bytes(self) -> int:
         return len(self.kept) * _OPERATION_BYTES
 
-    def pass_over(self, time_us: int, number: int) -> None:  # noqa: ARG002 - counted in the reduction
+    def pass_over(self, time_us: int, number: int) -> None:
         self._order.positions([number])
 
     def add(

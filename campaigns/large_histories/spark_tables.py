@@ -17,7 +17,6 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from harrow.campaigns.language.problem import Problem
 from harrow.campaigns.large_histories.event_columns import SCHEMA, EventColumns
 from harrow.campaigns.large_histories.operation_order import OperationOrder, split_of
-from harrow.campaigns.large_histories.reduced_reading import wanted_lines
 from harrow.campaigns.large_histories.reduction import (
     KeptOperation,
     KeptOperations,
@@ -64,7 +63,9 @@ class SparkTables:
             rows.unpersist()
 
 
-def read_on_spark(session: SparkSession, splits: Sequence[Split], *, numbered: bool, **limits: int) -> HistoryIndex:
+def read_on_spark(
+    session: SparkSession, splits: Sequence[Split], *, numbered: bool, **limits: int
+) -> HistoryIndex:
     """Read a history from the parts of its files, and keep only what rules need.
 
     If it is *numbered*, the numbers of operations order them. *limits* are ``line_max`` and
@@ -86,9 +87,12 @@ def read_on_spark(session: SparkSession, splits: Sequence[Split], *, numbered: b
             rows = _for_each(session, len(splits), _read_rows(splits, limits, numbered=numbered), SCHEMA)
             rows.createOrReplaceTempView("text_rows")
             tables.define(
-                ROWS, "select * except (value), case when kind <= 5 then xxhash64(value) end as value from text_rows"
+                ROWS,
+                "select * except (value), case when kind <= 5 then xxhash64(value) end as value from text_rows",
             )
-            _raise_problems(splits, tables.rows(f"select partition, process from {ROWS} where kind = {NOT_PLAIN}"))
+            _raise_problems(
+                splits, tables.rows(f"select partition, process from {ROWS} where kind = {NOT_PLAIN}")
+            )
             for name, query in VIEWS.items():
                 session.sql(query).createOrReplaceTempView(name)
             reduction = reduce(tables, events_max=EVENTS_MAX)
@@ -187,7 +191,8 @@ def _read_kept(parts: Sequence[Any], limits: Mapping[str, int], *, numbered: boo
         parts, limits, numbered = pickle.loads(shipped)  # noqa: S301 - the driver's own data
         for batch in batches:
             for number in batch.column(0).to_pylist():
-                kept = kept_of_split(*parts[number], limits, numbered=numbered)
+                split, first_number, places = parts[number]
+                kept = kept_of_split(split, first_number, places, limits, numbered=numbered)
                 yield pa.record_batch([pa.array([pickle.dumps(kept)], pa.binary())], names=[_KEPT])
 
     return read

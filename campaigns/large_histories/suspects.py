@@ -7,6 +7,7 @@ history with the suspects alone (`harrow.checks.history.removed_records`). A sus
 be plain, but a record that a rule needs must never be missing.
 """
 
+from string import Template
 from typing import Final
 
 from harrow.campaigns.large_histories.tables import (
@@ -134,26 +135,26 @@ window known as (partition by partition order by record_offset)
 single send or an unknown sender wrote them. Cycles of transactions depend on this order."""
 
 
-def find_suspects(engine: TableEngine) -> None:
+def find_suspects(tables: TableEngine) -> None:
     """Define the tables `SUSPECTS`, `STORIES` and `JUMPS`, from the tables of the history."""
-    engine.define(STORIES, _STORIES)
-    engine.define("irregular", _IRREGULAR)
-    engine.define("known", _KNOWN)
-    _define_steps(engine, "sends", _SENDS, _IS_UNORDERED)
-    _define_steps(engine, "reads", _READS, _IS_JUMP)
-    has_transactions = _exists(engine, f"{STORIES} where together = 1")
-    has_vain = _exists(engine, f"{STORIES} where polled_in_vain > 0")
+    tables.define(STORIES, _STORIES)
+    tables.define("irregular", _IRREGULAR)
+    tables.define("known", _KNOWN)
+    _define_steps(tables, "sends", _SENDS, _IS_UNORDERED)
+    _define_steps(tables, "reads", _READS, _IS_JUMP)
+    has_transactions = _exists(tables, f"{STORIES} where together = 1")
+    has_vain = _exists(tables, f"{STORIES} where polled_in_vain > 0")
     if has_vain:
-        engine.define("vain_reads", _VAIN_READS)
+        tables.define("vain_reads", _VAIN_READS)
     jumps = [
         "select partition, earlier as from_value, earlier_offset as from_offset, value as to_value, record_offset as to_offset from reads",
         *([_VAIN_JUMPS] if has_vain else []),
     ]
-    engine.define("jumps", " union all ".join(jumps))
+    tables.define("jumps", " union all ".join(jumps))
     gaps = ["select partition, from_offset, to_offset from jumps where to_offset > from_offset + 1"]
     if has_transactions:
         gaps.append(_SENT_TOGETHER)
-    _define_jumps(engine, " union all ".join(gaps))
+    _define_jumps(tables, " union all ".join(gaps))
     suspects = [
         "select partition, value from irregular",
         "select partition, value from sends union all select partition, earlier from sends",
@@ -167,57 +168,58 @@ def find_suspects(engine: TableEngine) -> None:
         _FIRST_OF_SESSIONS,
     ]
     if has_transactions:
-        engine.define("classes", _CLASSES)
+        tables.define("classes", _CLASSES)
         suspects.append(
             "select partition, value from classes where class <> earlier_class or class <> later_class"
         )
-    if _exists(engine, f"({_POLLED_BUT_NOT_SENT}) as unsent"):
-        engine.define("unsent", _POLLED_BUT_NOT_SENT)
+    if _exists(tables, f"({_POLLED_BUT_NOT_SENT}) as unsent"):
+        tables.define("unsent", _POLLED_BUT_NOT_SENT)
         suspects += [_MISROUTED, _SENT_TWICE]
-    engine.define(SUSPECTS, f"select distinct partition, value from ({' union all '.join(suspects)}) as suspected")
+    tables.define(
+        SUSPECTS, f"select distinct partition, value from ({' union all '.join(suspects)}) as suspected"
+    )
 
 
-def _exists(engine: TableEngine, table: str) -> bool:
-    return bool(engine.rows(f"select 1 from {table} limit 1"))
+def _exists(tables: TableEngine, table: str) -> bool:
+    return bool(tables.rows(f"select 1 from {table} limit 1"))
 
 
-def _define_steps(engine: TableEngine, name: str, source: str, condition: str) -> None:
+_STEPS: Final = f"""
+select * from (
+    select *, lag(value) over steps as earlier, lag(record_offset) over steps as earlier_offset,
+        row_number() over steps as number, (lead(position) over steps) is null as is_last
+    from (select *, position >> {BUCKET_BITS} as bucket from ($source) as records) as bucketed
+    window steps as (partition by process, partition, bucket order by position, place)
+) as pairs where number = 1 or is_last or $condition
+"""
+_STEPS_OVER_BUCKETS: Final = """
+select partition, value, record_offset, earlier, earlier_offset from $steps
+where number > 1 and $condition
+union all
+select partition, value, record_offset, earlier, earlier_offset from (
+    select head.partition, head.value, head.record_offset,
+        lag(tail.value) over buckets as earlier, lag(tail.record_offset) over buckets as earlier_offset
+    from $steps as head join $steps as tail using (process, partition, bucket)
+    where head.number = 1 and tail.is_last
+    window buckets as (partition by process, partition order by bucket)
+) as edges where earlier is not null and $condition
+"""
+
+
+def _define_steps(tables: TableEngine, name: str, source: str, condition: str) -> None:
     """Define a table of consecutive records of a process in a partition that meet a condition.
 
     Each row is a record, with ``earlier`` and ``earlier_offset`` from the record before. A window
     spans a bucket of positions, and the edges of buckets are compared afterwards.
     """
-    engine.define(
-        f"{name}_steps",
-        f"""
-        select * from (
-            select *, lag(value) over steps as earlier, lag(record_offset) over steps as earlier_offset,
-                row_number() over steps as number, (lead(position) over steps) is null as is_last
-            from (select *, position >> {BUCKET_BITS} as bucket from ({source}) as records) as bucketed
-            window steps as (partition by process, partition, bucket order by position, place)
-        ) as pairs where number = 1 or is_last or {condition}
-        """,
-    )
-    engine.define(
-        name,
-        f"""
-        select partition, value, record_offset, earlier, earlier_offset from {name}_steps
-        where number > 1 and {condition}
-        union all
-        select partition, value, record_offset, earlier, earlier_offset from (
-            select head.partition, head.value, head.record_offset,
-                lag(tail.value) over buckets as earlier, lag(tail.record_offset) over buckets as earlier_offset
-            from {name}_steps as head join {name}_steps as tail using (process, partition, bucket)
-            where head.number = 1 and tail.is_last
-            window buckets as (partition by process, partition order by bucket)
-        ) as edges where earlier is not null and {condition}
-        """,
-    )
+    steps = f"{name}_steps"
+    tables.define(steps, Template(_STEPS).substitute(source=source, condition=condition))
+    tables.define(name, Template(_STEPS_OVER_BUCKETS).substitute(steps=steps, condition=condition))
 
 
-def _define_jumps(engine: TableEngine, gaps: str) -> None:
+def _define_jumps(tables: TableEngine, gaps: str) -> None:
     """Define the jumps between two offsets that have known offsets in between, and their ranks."""
-    engine.define(
+    tables.define(
         "buckets",
         """
         select partition, bucket, (sum(size) over buckets) - size as base, lead(lowest) over buckets as next_first
@@ -226,15 +228,17 @@ def _define_jumps(engine: TableEngine, gaps: str) -> None:
         window buckets as (partition by partition order by bucket)
         """,
     )
-    is_needed = _exists(engine, f"({gaps}) as gaps") or _exists(engine, "jumps where to_offset <= from_offset")
+    is_needed = _exists(tables, f"({gaps}) as gaps") or _exists(
+        tables, "jumps where to_offset <= from_offset"
+    )
     ranked = """
         select known.partition, record_offset, value, base + (row_number() over offsets) - 1 as record_rank,
             coalesce(lead(record_offset) over offsets, next_first) as next_offset
         from known join buckets using (partition, bucket)
         window offsets as (partition by known.partition, known.bucket order by record_offset)
     """
-    engine.define("ranks", ranked if is_needed else f"select * from ({ranked}) as ranked where 1 = 0")
-    engine.define(
+    tables.define("ranks", ranked if is_needed else f"select * from ({ranked}) as ranked where 1 = 0")
+    tables.define(
         JUMPS,
         f"""
         select distinct pairs.partition, from_offset, to_offset,
@@ -317,4 +321,5 @@ where invoked + completed > 0 and value in (
         select value from {STORIES} where invoked + completed > 0 group by value having count(*) > 1
     ) as repeated)
 """
-"""One value that was sent to several partitions: in such a history, values do not identify records."""
+"""One value that was sent to several partitions: in such a history, values do not identify
+records."""

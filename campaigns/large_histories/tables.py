@@ -14,21 +14,22 @@ FAILED: Final = 2
 UNSURE: Final = 3
 POLLED: Final = 4
 POLLED_IN_VAIN: Final = 5
-"""The kinds of events. A send is invoked and has one of three outcomes. A record is polled in vain by
-an operation that failed or whose outcome is unknown."""
+"""The kinds of events. A send is invoked and has one of three outcomes. A record is polled in vain
+by an operation that failed or whose outcome is unknown."""
 
 POLL_INVOKED: Final = 6
 POLL_ENDED: Final = 7
 ASSIGNMENT: Final = 8
 ASSIGNED_PARTITION: Final = 9
-"""The kinds of rows about consumers: a poll was invoked or ended well, partitions were assigned, and
-each of these partitions."""
+"""The kinds of rows about consumers: a poll was invoked or ended well, partitions were assigned,
+and each of these partitions."""
 
 PROCESS: Final = 10
 PASSED_OVER: Final = 11
 LINES: Final = 12
 """The kinds of other rows: a process has operations, a line belongs to no client, and a part of the
-history (``process``) has so many lines (``position``), of which some (``place``) belong to no client."""
+history (``process``) has so many lines (``position``), of which some (``place``) belong to no
+client."""
 
 NOT_PLAIN: Final = 99
 """The kind of rows about lines that are malformed, or that this reader does not understand."""
@@ -42,9 +43,10 @@ BUCKET_BITS: Final = 20
 more than a bucket, so that a single partition or process can be judged by many tasks."""
 
 ROWS: Final = "history_rows"
-"""The table that a reader of the history fills: ``partition``, ``value`` (a hash), ``record_offset``
-(or null), ``position`` and ``place`` of the event, ``process``, ``kind``, and ``together`` (1 if the
-operation is a transaction, otherwise 0). The tables below are parts of it."""
+"""The table that a reader of the history fills: ``partition``, ``value`` (a hash),
+``record_offset`` (or null), ``position`` and ``place`` of the event, ``process``, ``kind``, and
+``together`` (1 if the operation is a transaction, otherwise 0). The tables below are parts of
+it."""
 
 EVENTS: Final = "events"
 POLLS: Final = "polls"

@@ -142,7 +142,7 @@ def open_history(
     line_max: int = LINE_MAX_BYTES,
     unpacked_max: int = UNPACKED_MAX_BYTES,
 ) -> Iterator[Iterable[bytes]]:
-    """Open a history for reading, from *stdin* if there is no place, and decompress it if necessary.
+    """Open a history for reading, and decompress it. Without a place, it comes from *stdin*.
 
     The iterator raises `UnreadableLine` at a line longer than *line_max* bytes, where a compressed
     file is damaged, and where it has unpacked to more than *unpacked_max* bytes
@@ -179,7 +179,10 @@ class _CountingStream:
 
 
 def bounded_lines(stream: IO[bytes] | gzip.GzipFile, line_max: int) -> Iterator[bytes]:
-    """Yield the lines of a stream. Raises `UnreadableLine` at a line longer than *line_max* bytes."""
+    """Yield the lines of a stream.
+
+    Raises `UnreadableLine` at a line longer than *line_max* bytes.
+    """
     for line in iter(partial(stream.readline, line_max + 1), b""):
         if len(line) > line_max:
             raise UnreadableLine(f"longer than {line_max} bytes (--max-line)")

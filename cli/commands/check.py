@@ -1,20 +1,16 @@
 """`harrow check`: reads a history, judges it, and prints the verdict."""
 
 import gc
-import sys
-from collections.abc import Iterable, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterable
 from itertools import product
-from pathlib import Path
 from typing import Final
 
 import typer
 
 from harrow.campaigns.language.spelling import suggestion
-from harrow.campaigns.logs.client_logs import READ, SENT, recognise
-from harrow.campaigns.logs.logged_records import history_of, skip_rules
+from harrow.campaigns.logs.logged_records import skip_rules
 from harrow.campaigns.record.check_report import check_document, size_of
-from harrow.campaigns.record.history_file import HistoryError, open_history, read_history
+from harrow.campaigns.record.history_file import HistoryError
 from harrow.checks.finding import HELD, INCONCLUSIVE, PERMITTED, VIOLATED
 from harrow.checks.history.anomalies import ANOMALIES
 from harrow.checks.history.judge import judge_history
@@ -22,14 +18,12 @@ from harrow.checks.stated_settings import STATABLE, StatedSettings, state
 from harrow.cli import exit_code
 from harrow.cli.ci.check_cases import check_suite
 from harrow.cli.console import message_console, say
+from harrow.cli.history_reading import name_of, read_sources, sources_of
 from harrow.cli.interrupts import Interrupts
-from harrow.cli.options import refuse
 from harrow.cli.render.check import show_verdict
 from harrow.cli.requests.results import CheckRequest
-from harrow.cli.session import note, publish, refuse_files
+from harrow.cli.session import publish, refuse_files
 
-_STDIN: Final = "-"
-_HISTORY_FILES: Final = ("history.jsonl", "history.jsonl.gz")
 _EXIT_CODES: Final = {
     HELD: exit_code.OK,
     PERMITTED: exit_code.OK,
@@ -44,15 +38,11 @@ def session(request: CheckRequest) -> int:
     demanded = _parse_anomalies("--demand", request.demanded or ())
     if both := sorted(set(allowed) & set(demanded)):
         raise typer.BadParameter(f"{both[0]} cannot be both allowed and demanded", param_hint="--allow")
-    files = _files(request)
-    name = " and ".join(map(_name, files))
+    sources = sources_of(request)
+    name = name_of(sources[0]) if len(sources) == 1 else f"{name_of(sources[0])} and {len(sources) - 1} more"
     with Interrupts():
         try:
-            with ExitStack() as stack:
-                lines, not_shown = _lines(request, files, stack)
-                history = read_history(
-                    lines, name, line_max=request.line_max_mib << 20, memory_max=request.memory_max_mib << 20
-                )
+            history, not_shown = read_sources(request, sources)
         except HistoryError as error:
             refuse_files(request, error.problems)
             if error.more:
@@ -82,61 +72,7 @@ def _arguments(request: CheckRequest) -> list[str]:
     options = {"--allow": request.allowed, "--demand": request.demanded, "--set": request.settings}
     options |= {"--sent": request.sent, "--read": request.read}
     pairs = (pair for option, values in options.items() for pair in product([option], values or ()))
-    return [*filter(None, [request.history]), *(word for pair in pairs for word in pair)]
-
-
-def _files(request: CheckRequest) -> list[Path | None]:
-    """Return the files to read. None stands for standard input."""
-    sent, read = request.sent or [], request.read or []
-    if request.history is not None:
-        refuse({"--sent": request.sent, "--read": request.read}, "has no meaning with a history")
-    if bool(sent) != bool(read):
-        missing, other = ("--read", "--sent") if sent else ("--sent", "--read")
-        raise typer.BadParameter(f"{other} is only half of a history", param_hint=missing)
-    if request.history is None and not sent:
-        raise typer.BadParameter("give a history, or --sent and --read", param_hint="HISTORY")
-    names = [*sent, *read] if request.history is None else [request.history]
-    if names.count(_STDIN) > 1:
-        raise typer.BadParameter("only one file can be standard input", param_hint="--read")
-    return [_path(name) for name in names]
-
-
-def _name(path: Path | None) -> str:
-    return "<stdin>" if path is None else str(path)
-
-
-def _lines(
-    request: CheckRequest, files: Sequence[Path | None], stack: ExitStack
-) -> tuple[Iterable[bytes], frozenset[str]]:
-    """Return the lines of the history, and the rules about which it cannot show anything.
-
-    Logs of clients become a history.
-    """
-    limits = {"line_max": request.line_max_mib << 20, "unpacked_max": request.unpacked_max_mib << 20}
-    sources = [
-        (_name(file), stack.enter_context(open_history(file, sys.stdin.buffer, **limits))) for file in files
-    ]
-    count = len(request.sent or ())
-    sent, read = sources[:count], sources[count:]
-    if request.history is not None:
-        kind, lines = recognise(sources[0][1])
-        if kind is None:
-            return lines, frozenset()
-        sent, read = ([(sources[0][0], lines)] if kind == each else [] for each in (SENT, READ))
-    say_note = lambda text: note(request, f"note: {text}")  # noqa: E731 - its use gives its type
-    return history_of(sent, read, say_note, read_to_end=request.history is None)
-
-
-def _path(argument: str) -> Path | None:
-    if argument == _STDIN:
-        return None
-    path = Path(argument)
-    if path.is_dir():
-        for file in _HISTORY_FILES:
-            if (path / file).is_file():
-                return path / file
-        raise typer.BadParameter(f"{argument} has no {_HISTORY_FILES[0]}", param_hint="HISTORY")
-    return path
+    return [*(request.histories or ()), *(word for pair in pairs for word in pair)]
 
 
 def _parse_settings(assignments: Iterable[str]) -> StatedSettings:

@@ -3,6 +3,8 @@
 from pathlib import Path
 from typing import Annotated
 
+import typer
+
 from harrow.cli import completion, options
 from harrow.cli.options import argument, flag, option, repeatable_option
 from harrow.cli.requests.request import CommandRequest, WrittenRequest
@@ -109,15 +111,16 @@ class CheckRequest(WrittenRequest):
     (docs/how-to/history.md). It may come from harrow's model, from a Jepsen test or from your own
     cluster. Instead, give --sent what a producer logged and --read what `kcat -J` read later, or
     the output of VerifiableProducer and VerifiableConsumer.
+    Several files are one history, ordered by the `index` of its operations.
     Unless --set says otherwise, harrow assumes the strictest settings: acks=all, idempotence,
     transactions, read_committed, no unclean election, and all data flushed.
     """
 
-    history: Annotated[
-        str | None,
+    histories: Annotated[
+        list[str] | None,
         argument(
-            "[HISTORY]",
-            "A file of JSON or EDN lines, plain or gzipped, a results folder, or - for standard input.",
+            "[HISTORY]...",
+            "Files of JSON or EDN lines, plain or gzipped, a results folder, or - for standard input; paths or URIs.",
         ),
     ] = None
     sent: Annotated[
@@ -133,6 +136,16 @@ class CheckRequest(WrittenRequest):
     allowed: Annotated[list[str] | None, options.anomaly("--allow", "Permit an anomaly.")] = None
     demanded: Annotated[
         list[str] | None, options.anomaly("--demand", "Never permit an anomaly, whatever Kafka promises.")
+    ] = None
+    engine: Annotated[
+        options.CheckEngine,
+        typer.Option(help="What reads the history: this process, or Spark for histories of any size."),
+    ] = "process"
+    master: Annotated[
+        str | None, option("--master", "URL", "The Spark master; by default local[*], in this process.")
+    ] = None
+    remote: Annotated[
+        str | None, option("--remote", "URL", "A Spark Connect server, such as sc://host:15002.")
     ] = None
     line_max_mib: Annotated[
         int, option("--max-line", "MIB", "Refuse a history with a line longer than this.", min=1)

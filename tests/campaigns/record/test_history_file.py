@@ -11,6 +11,7 @@ import pytest
 
 from harrow.campaigns.record.edn import ElementsOfVector
 from harrow.campaigns.record.history_file import HistoryError, UnreadableLine, open_history, read_history
+from harrow.campaigns.storage.location import location
 from harrow.checks.history.judge import judge_history
 
 LINE = b'{"index":%d,"process":0,"type":"invoke","f":"send","value":[["send","t-0","m%d"]],"time":0}\n'
@@ -22,7 +23,7 @@ def test_a_line_that_is_too_long_is_not_read_to_its_end(tmp_path: Path, *, packe
     path = tmp_path / "history.jsonl"
     path.write_bytes(gzip.compress(text) if packed else text)
     with (
-        open_history(path, io.BytesIO(), line_max=1_000) as lines,
+        open_history(location(path), io.BytesIO(), line_max=1_000) as lines,
         pytest.raises(HistoryError) as caught,
     ):
         read_history(lines, "history")
@@ -35,7 +36,7 @@ def test_a_compressed_history_is_refused_where_it_unpacks_to_too_much(tmp_path: 
     path.write_bytes(gzip.compress(b"%031d\n" % 0 * 50_000))
     read: list[bytes] = []
     with (
-        open_history(path, io.BytesIO(), unpacked_max=1 << 20) as lines,
+        open_history(location(path), io.BytesIO(), unpacked_max=1 << 20) as lines,
         pytest.raises(UnreadableLine, match="unpacks to more than 1 MiB, and to more than 64 times its size"),
     ):
         read.extend(lines)
@@ -46,7 +47,7 @@ def test_a_compressed_history_with_a_usual_ratio_may_have_any_size(tmp_path: Pat
     path = tmp_path / "history.jsonl.gz"
     text = b"".join(LINE % (number, number * 7919 % 10_007) for number in range(2_000))
     path.write_bytes(gzip.compress(text))
-    with open_history(path, io.BytesIO(), unpacked_max=1) as lines:
+    with open_history(location(path), io.BytesIO(), unpacked_max=1) as lines:
         assert len(read_history(lines, "history").processes) == 2_000
 
 

@@ -1,0 +1,183 @@
+"""Reads the history that `harrow check` judges: a file, several files, or logs of clients."""
+
+import os
+import sys
+from collections.abc import Iterable, Sequence
+from contextlib import ExitStack
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Final
+
+import typer
+
+from harrow.campaigns.logs.client_logs import READ, SENT, recognise
+from harrow.campaigns.logs.logged_records import history_of
+from harrow.campaigns.record.history_file import open_history, read_history
+from harrow.campaigns.storage.location import LocalLocation, Location, location
+from harrow.checks.history.index import HistoryIndex
+from harrow.cli.extras import EXTRAS, need
+from harrow.cli.options import refuse
+from harrow.cli.requests.results import CheckRequest
+from harrow.cli.session import Refusal, note
+
+_STDIN: Final = "-"
+_HISTORY_FILES: Final = ("history.jsonl", "history.jsonl.gz")
+_ENDINGS: Final = (".jsonl", ".json", ".edn", ".jsonl.gz", ".json.gz", ".edn.gz")
+_HIDDEN: Final = ("_", ".")
+_LARGE_BYTES: Final = 64 << 20
+"""From this size on, a file is read twice and reduced to what rules need, which takes less
+memory."""
+
+Source = Location | None
+"""A file of a history. None stands for standard input."""
+
+
+def sources_of(request: CheckRequest) -> list[Source]:
+    """Return the files to read."""
+    histories, sent, read = request.histories or [], request.sent or [], request.read or []
+    if histories:
+        refuse({"--sent": request.sent, "--read": request.read}, "has no meaning with a history")
+    if bool(sent) != bool(read):
+        missing, other = ("--read", "--sent") if sent else ("--sent", "--read")
+        raise typer.BadParameter(f"{other} is only half of a history", param_hint=missing)
+    if not histories and not sent:
+        raise typer.BadParameter("give a history, or --sent and --read", param_hint="HISTORY")
+    names = histories or [*sent, *read]
+    if names.count(_STDIN) > 1:
+        raise typer.BadParameter("only one file can be standard input", param_hint="--read")
+    if request.engine != "spark":
+        refuse(
+            {"--master": request.master, "--remote": request.remote}, "has no meaning without --engine spark"
+        )
+    elif not histories or _STDIN in histories:
+        raise typer.BadParameter("Spark reads only files of histories", param_hint="--engine")
+    return [source for name in names for source in _sources(name)]
+
+
+def name_of(source: Source) -> str:
+    return "<stdin>" if source is None else str(source)
+
+
+def read_sources(request: CheckRequest, sources: Sequence[Source]) -> tuple[HistoryIndex, frozenset[str]]:
+    """Read a history, and return it with the rules about which it cannot show anything.
+
+    Raises:
+        HistoryError: Lines are malformed.
+        Refusal: The history cannot be read in this way.
+
+    """
+    if request.engine == "spark":
+        return _on_spark(request, sources), frozenset()
+    if request.histories and len(sources) > 1:
+        need("sweep")
+        return _reduced(request, sources, None), frozenset()
+    if request.histories and (path := _large(request, sources[0])) is not None:
+        return _reduced(request, sources, path), frozenset()
+    with ExitStack() as stack:
+        lines, not_shown = _lines(request, sources, stack)
+        names = " and ".join(map(name_of, sources))
+        limits = {"line_max": request.line_max_mib << 20, "memory_max": request.memory_max_mib << 20}
+        return read_history(lines, names, **limits), not_shown
+
+
+def _sources(name: str) -> list[Source]:
+    if name == _STDIN:
+        return [None]
+    place = location(name)
+    if not place.is_folder():
+        return [place]
+    for file in _HISTORY_FILES:
+        if (place / file).exists():
+            return [place / file]
+    parts: list[Source] = [
+        file for file in place.files() if file.name.endswith(_ENDINGS) and not file.name.startswith(_HIDDEN)
+    ]
+    if not parts:
+        raise typer.BadParameter(f"{name} has no {_HISTORY_FILES[0]}", param_hint="HISTORY")
+    return parts
+
+
+def _lines(
+    request: CheckRequest, sources: Sequence[Source], stack: ExitStack
+) -> tuple[Iterable[bytes], frozenset[str]]:
+    """Return the lines of the history, and the rules about which it cannot show anything.
+
+    Logs of clients become a history.
+    """
+    limits = {"line_max": request.line_max_mib << 20, "unpacked_max": request.unpacked_max_mib << 20}
+    files = [
+        (name_of(source), stack.enter_context(open_history(source, sys.stdin.buffer, **limits)))
+        for source in sources
+    ]
+    count = len(request.sent or ())
+    sent, read = files[:count], files[count:]
+    if request.histories:
+        kind, lines = recognise(files[0][1])
+        if kind is None:
+            return lines, frozenset()
+        sent, read = ([(files[0][0], lines)] if kind == each else [] for each in (SENT, READ))
+    say_note = lambda text: note(request, f"note: {text}")  # noqa: E731 - its use gives its type
+    return history_of(sent, read, say_note, read_to_end=not request.histories)
+
+
+def _large(request: CheckRequest, source: Source) -> Path | None:
+    """Return the path of a large file of JSON lines, or None if the source is something else."""
+    if not isinstance(source, LocalLocation) or not all(map(find_spec, EXTRAS["sweep"])):
+        return None
+    path = source.path
+    if not path.is_file() or path.stat().st_size < _LARGE_BYTES:
+        return None
+    with ExitStack() as stack:
+        limits = {"line_max": request.line_max_mib << 20, "unpacked_max": request.unpacked_max_mib << 20}
+        kind, lines = recognise(stack.enter_context(open_history(source, sys.stdin.buffer, **limits)))
+        first = next(iter(lines), b"")
+    with path.open("rb") as file:
+        is_plain = file.read(1) == b"{"
+    return path if kind is None and is_plain and first.startswith(b"{") else None
+
+
+def _reduced(request: CheckRequest, sources: Sequence[Source], json_lines: Path | None) -> HistoryIndex:
+    from harrow.campaigns.large_histories.reduced_reading import read_reduced
+    from harrow.campaigns.large_histories.reduction import TooManySuspectsError
+
+    line_max, memory_max = request.line_max_mib << 20, request.memory_max_mib << 20
+    limits = {"line_max": line_max, "unpacked_max": request.unpacked_max_mib << 20}
+    files = [
+        (name_of(source), partial(open_history, source, sys.stdin.buffer, **limits)) for source in sources
+    ]
+    try:
+        return read_reduced(files, json_lines=json_lines, line_max=line_max, memory_max=memory_max)
+    except TooManySuspectsError as error:
+        if json_lines is None:
+            raise Refusal(str(error)) from None
+    with files[0][1]() as lines:
+        return read_history(lines, files[0][0], line_max=line_max, memory_max=memory_max)
+
+
+def _on_spark(request: CheckRequest, sources: Sequence[Source]) -> HistoryIndex:
+    from harrow.campaigns.sweep.spark_availability import why_spark_cannot_start
+
+    missing = why_spark_cannot_start(remote=request.remote is not None)
+    if missing is not None:
+        raise Refusal(missing)
+    from harrow.campaigns.large_histories.reduction import TooManySuspectsError
+    from harrow.campaigns.large_histories.spark_tables import read_on_spark
+    from harrow.campaigns.large_histories.splits import split_files
+    from harrow.campaigns.record.redaction import without_secrets
+    from harrow.campaigns.sweep.engine import EngineError
+    from harrow.campaigns.sweep.spark_session import DEFAULT_MASTER, start_session, stop_session
+
+    files = [(name_of(source), source) for source in sources if source is not None]
+    limits = {"line_max": request.line_max_mib << 20, "unpacked_max": request.unpacked_max_mib << 20}
+    splits = split_files(files)
+    master = request.master or DEFAULT_MASTER
+    note(request, f"starting Spark ({without_secrets(request.remote or master)})")
+    try:
+        spark = start_session(master=master, remote=request.remote, log=Path(os.devnull))
+        try:
+            return read_on_spark(spark, splits, numbered=len(files) > 1, **limits)
+        finally:
+            stop_session(spark)
+    except (EngineError, TooManySuspectsError) as error:
+        raise Refusal(str(error)) from None

@@ -1,0 +1,179 @@
+"""A reduced history has the verdict, the findings and the size of the whole history."""
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from harrow.campaigns.large_histories import suspects
+from harrow.campaigns.large_histories.duckdb_tables import DuckDbTables
+from harrow.campaigns.large_histories.event_columns import EventColumns
+from harrow.campaigns.large_histories.operation_order import OperationOrder
+from harrow.campaigns.large_histories.reduced_reading import Lines, read_reduced
+from harrow.campaigns.large_histories.reduction import TooManySuspectsError, reduce
+from harrow.campaigns.large_histories.tables import BUCKET_BITS, ROWS
+from harrow.campaigns.record.check_report import size_of
+from harrow.campaigns.record.history_file import HistoryError, read_history, read_operations
+from harrow.checks.history.index import HistoryIndex
+from harrow.checks.history.judge import judge_history
+from tests.properties.correct_history import lines, random_history
+from tests.properties.correct_log import History
+from tests.properties.planted import PLANTS
+
+MANY = 20
+
+
+def opened(content: Sequence[bytes]) -> Lines:
+    @contextmanager
+    def open_lines() -> Iterator[Iterator[bytes]]:
+        yield iter(content)
+
+    return open_lines
+
+
+def numbered(history: History) -> list[bytes]:
+    for number, line in enumerate(history):
+        line["index"] = number
+    return list(lines(history))
+
+
+def scattered(content: Sequence[bytes], random: Random) -> list[tuple[str, Lines]]:
+    """Distribute lines over many files at random."""
+    files: list[list[bytes]] = [[] for _ in range(MANY)]
+    for line in content:
+        random.choice(files).append(line)
+    return [(f"part-{number}", opened(file)) for number, file in enumerate(files)]
+
+
+def check_same(whole: HistoryIndex, reduced: HistoryIndex) -> None:
+    assert judge_history(reduced) == judge_history(whole)
+    assert size_of(reduced) == size_of(whole)
+    assert len(reduced.processes) < len(whole.processes)
+
+
+def histories(seed: int) -> Iterator[History]:
+    yield random_history(seed, 80)
+    for plant in PLANTS.values():
+        yield plant(random_history(seed, 80), Random(seed).choice).history
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_a_reduced_history_is_judged_like_the_whole(seed: int, tmp_path: Path) -> None:
+    for history in histories(seed):
+        content = numbered(history)
+        path = tmp_path / "history.jsonl"
+        path.write_bytes(b"".join(content))
+        whole = read_history(content, "whole")
+        check_same(whole, read_reduced([("one", opened(content))]))
+        check_same(whole, read_reduced([("one", opened(content))], json_lines=path))
+        check_same(whole, read_reduced(scattered(content, Random(seed))))
+
+
+def test_windows_over_small_buckets_find_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("_KNOWN", "_STEPS"):
+        small = getattr(suspects, name).replace(f">> {BUCKET_BITS}", ">> 2")
+        assert small != getattr(suspects, name)
+        monkeypatch.setattr(suspects, name, small)
+    for history in histories(7):
+        content = numbered(history)
+        check_same(read_history(content, "whole"), read_reduced([("one", opened(content))]))
+
+
+def plain_lines(count: int) -> list[bytes]:
+    """Return a history in which every record is sent, acknowledged and polled once."""
+    operations = []
+    for number in range(count):
+        for process, f, begun, ended in (
+            (0, "send", ["send", "t-0", f"m{number}"], ["send", "t-0", [number, f"m{number}"]]),
+            (1, "poll", ["poll"], ["poll", {"t-0": [[number, f"m{number}"]]}]),
+        ):
+            for type_, micro in (("invoke", begun), ("ok", ended)):
+                operations.append({"process": process, "type": type_, "f": f, "value": [micro], "time": 0})
+    return [json.dumps({"index": at, **each}).encode() + b"\n" for at, each in enumerate(operations)]
+
+
+def test_what_remains_of_a_plain_history_does_not_grow_with_it(tmp_path: Path) -> None:
+    sizes = []
+    for count in (100, 3_000):
+        path = tmp_path / f"{count}.jsonl"
+        path.write_bytes(b"".join(plain_lines(count)))
+        reduced = read_reduced([("one", opened(plain_lines(count)))], json_lines=path)
+        assert judge_history(reduced).status == "held"
+        sizes.append(len(reduced.processes))
+    assert sizes[0] == sizes[1] < 20
+
+
+def test_values_that_are_written_with_escapes_are_the_same_values(tmp_path: Path) -> None:
+    content = [
+        line.replace(b'"m5"', b'"\\u006d5"') if number % 2 else line
+        for number, line in enumerate(plain_lines(9))
+    ]
+    assert content != plain_lines(9)
+    path = tmp_path / "history.jsonl"
+    path.write_bytes(b"".join(content))
+    reduced = read_reduced([("one", opened(content))], json_lines=path)
+    assert judge_history(reduced).status == "held"
+
+
+MALFORMED = {
+    "a number in place of a list": b'"value": 5',
+    "an offset that is not a number": b'"value": [["send", "t-0", ["x", "m0"]]]',
+    "a fraction as offset": b'"value": [["send", "t-0", [1.5, "m0"]]]',
+    "a value that is true": b'"value": [["send", "t-0", [0, true]]]',
+    "a value that is a fraction": b'"value": [["send", "t-0", [0, 1.0]]]',
+    "a send of two parts": b'"value": [["send", "t-0"]]',
+    "a record of three parts": b'"value": [["send", "t-0", [0, "m0", 1]]]',
+    "an unknown kind": b'"value": [["sent", "t-0", [0, "m0"]]]',
+    "a partition that is null": b'"value": [["send", null, [0, "m0"]]]',
+}
+
+
+@pytest.mark.parametrize("mistake", MALFORMED.values(), ids=MALFORMED)
+def test_a_malformed_line_is_reported_with_its_file_and_line(mistake: bytes, tmp_path: Path) -> None:
+    content = plain_lines(3)
+    content[1] = content[1].replace(b'"value": [["send", "t-0", [0, "m0"]]]', mistake)
+    assert content[1] != plain_lines(3)[1]
+    path = tmp_path / "history.jsonl"
+    path.write_bytes(b"".join(content))
+    with pytest.raises(HistoryError) as caught:
+        read_reduced([("one", opened(content))], json_lines=path)
+    assert [(problem.file, problem.line) for problem in caught.value.problems] == [("one", 2)]
+
+
+def test_numbers_must_rise_within_each_of_several_files() -> None:
+    first, second, *others = plain_lines(2)
+    with pytest.raises(HistoryError, match="`index` rises within a file, but 0 follows 1"):
+        read_reduced([("one", opened([second, first])), ("two", opened(others))])
+
+
+def test_operations_of_several_files_must_be_numbered() -> None:
+    content = [line.replace(b'"index": 1, ', b"") for line in plain_lines(2)]
+    with pytest.raises(HistoryError, match="an operation has a field `index`"):
+        read_reduced([("one", opened(content)), ("two", opened([]))])
+
+
+def test_a_history_with_too_many_suspects_is_refused(tmp_path: Path) -> None:
+    tables = DuckDbTables(tmp_path)
+    content = numbered(PLANTS["duplicate"](random_history(1, 80), Random(1).choice).history)
+    read_operations(content, "whole", EventColumns(tables.insert, OperationOrder()))
+    with pytest.raises(TooManySuspectsError, match="at most 1 can be judged together"):
+        reduce(tables, events_max=1)
+    tables.close()
+
+
+def test_duckdb_and_python_make_the_same_rows(tmp_path: Path) -> None:
+    columns = "partition, value, record_offset, position, place, process, kind"
+    query = f"select {columns} from {ROWS} where kind < 10 order by all"  # noqa: S608 - constants
+    for history in histories(3):
+        for line in history:
+            line.pop("rebalance-log", None)
+        content = numbered(history)
+        path = tmp_path / "history.jsonl"
+        path.write_bytes(b"".join(content))
+        by_python, by_duckdb = DuckDbTables(tmp_path), DuckDbTables(tmp_path)
+        read_operations(content, "whole", EventColumns(by_python.insert, OperationOrder()))
+        assert by_duckdb.insert_json_lines(path)
+        assert by_duckdb.rows(query) == by_python.rows(query)
