@@ -24,6 +24,7 @@ from harrow.cli.render.check import show_verdict
 from harrow.cli.requests.results import CheckRequest
 from harrow.cli.session import publish, refuse_files
 
+_NAMED_MAX: Final = 4
 _EXIT_CODES: Final = {
     HELD: exit_code.OK,
     PERMITTED: exit_code.OK,
@@ -39,7 +40,8 @@ def session(request: CheckRequest) -> int:
     if both := sorted(set(allowed) & set(demanded)):
         raise typer.BadParameter(f"{both[0]} cannot be both allowed and demanded", param_hint="--allow")
     sources = sources_of(request)
-    name = name_of(sources[0]) if len(sources) == 1 else f"{name_of(sources[0])} and {len(sources) - 1} more"
+    names = [*map(name_of, sources)]
+    name = " and ".join(names if len(names) <= _NAMED_MAX else [names[0], f"{len(names) - 1} more"])
     with Interrupts():
         try:
             history, not_shown = read_sources(request, sources)
