@@ -97,8 +97,8 @@ class OperationSink(Protocol):
         types: Sequence[str],
         fs: Sequence[str],
         values: Sequence[Any],
-        times_us: Iterable[int],
-        numbers: Iterable[int],
+        times_us: Sequence[int],
+        numbers: Sequence[int],
         rebalances: Mapping[int, frozenset[str]] = ...,
     ) -> None:
         """Add the next operations, column by column.
