@@ -20,6 +20,8 @@ VALUE = "hunter2-of-1957"
         f'sasl.jaas.config=org.apache.PlainLoginModule required username="u" password="{VALUE}";',
         f"AWS_SECRET_ACCESS_KEY={VALUE}",
         f"api-key = {VALUE}",
+        f"option=password={VALUE}",
+        f"1http://user:{VALUE}@host",
     ],
 )
 def test_a_value_is_hidden_if_it_follows_a_name_that_sounds_secret(text: str) -> None:
