@@ -15,7 +15,7 @@ from typing import Final
 from harrow.cluster_model.registry import derived
 from harrow.cluster_model.release.profiles import RELEASES
 from harrow.cluster_model.release.switch import version_of
-from harrow.cluster_model.settings import BROKER, SCOPES
+from harrow.cluster_model.settings import BROKER, CLIENTS, SCOPES, SETTINGS
 
 _UNDEFINED: Final = ("listener.name.", "super.users")
 """How settings begin that brokers or their plug-ins read although no ConfigDef has them."""
@@ -145,6 +145,14 @@ def _out_of_range(text: str, low: str, high: str) -> str:
     if low and float(text) < float(low):
         return f"at least {low}"
     return f"at most {high}" if high and float(text) > float(high) else ""
+
+
+def prefix_hint(name: str) -> str | None:
+    """Return the hint about a prefix that is only for settings of producers and of consumers."""
+    scope, _, plain = name.partition(".")
+    if scope in CLIENTS and (scope, plain) in SETTINGS:
+        return f"; only {scope}s have it: write `{plain}`"
+    return None
 
 
 def unmodelled_hint(name: str) -> str | None:

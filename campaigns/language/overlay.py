@@ -5,7 +5,7 @@ from typing import Final
 
 from harrow.campaigns.language import yaml_positions as nodes
 from harrow.campaigns.language.former_names import former_name_hint
-from harrow.campaigns.language.kafka_settings import unmodelled_hint
+from harrow.campaigns.language.kafka_settings import prefix_hint, unmodelled_hint
 from harrow.campaigns.language.open_choices import without_choice
 from harrow.campaigns.language.plan import CLUSTER
 from harrow.campaigns.language.schema import file_section
@@ -109,7 +109,8 @@ def parse_override(option: str) -> Override:
         raise OverrideError(mark, "an option applies to all variants; name the key without `variants`")
     if parts[0] not in fields:
         names = fields | set(setting_names()) | qualified_names().keys()
-        hint = former_name_hint(key) or unmodelled_hint(key) or suggestion(key, names)
+        hint = former_name_hint(key) or prefix_hint(key) or unmodelled_hint(key)
+        hint = hint or suggestion(key, names)
         raise OverrideError(mark, f"neither a setting nor a key of a campaign: {quoted(key)}{hint}")
     if parts[0] == BEHAVIOURS:
         return _of_switches(parts, value, mark)

@@ -7,7 +7,7 @@ from typing import Any
 from harrow.campaigns.language import yaml_positions as nodes
 from harrow.campaigns.language.catalogue_shapes import action_section
 from harrow.campaigns.language.former_names import former_name_hint
-from harrow.campaigns.language.kafka_settings import unmodelled_hint
+from harrow.campaigns.language.kafka_settings import prefix_hint, unmodelled_hint
 from harrow.campaigns.language.literals import duration_text
 from harrow.campaigns.language.part import Part
 from harrow.campaigns.language.schema import body_section, file_section
@@ -127,7 +127,7 @@ class Draft:
             return f"{message}; `{key}` belongs under `do`"
         hint = former_name_hint(key) or _place_hint(key, at_top=section is body) or _mutant_hint(key, section)
         if hint is None and section.catalogue == "settings":
-            hint = unmodelled_hint(key)
+            hint = prefix_hint(key) or unmodelled_hint(key)
         hint = hint or self.report.suggestion(key, names)
         if not hint and section.catalogue is not None:
             hint = f"; `harrow list {section.catalogue}` shows all"

@@ -561,6 +561,8 @@ def test_a_prefix_sets_for_one_kind_of_client_what_both_kinds_have() -> None:
 
 def test_a_prefix_is_only_for_settings_that_both_kinds_of_clients_have() -> None:
     (problem,) = problems("settings: {producer.linger.ms: 5}")
-    assert problem.startswith("1:12: unknown setting `producer.linger.ms`")
+    assert problem == "1:12: unknown setting `producer.linger.ms`; only producers have it: write `linger.ms`"
+    (problem,) = problems("kafka: 2.4", "consumer.group.id=g")
+    assert problem.endswith("`consumer.group.id`; only consumers have it: write `group.id`")
     (problem,) = problems("workload: {producers: [{settings: {producer.retry.backoff.ms: 5}}]}")
     assert problem.endswith("unknown setting `producer.retry.backoff.ms`; here write `retry.backoff.ms`")
