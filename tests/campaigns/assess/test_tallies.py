@@ -11,7 +11,7 @@ from harrow.campaigns.language.library_index import fault_model_names, resolve
 from harrow.campaigns.language.loader import load_campaign
 from harrow.campaigns.run.workers.workers import Workers
 from harrow.checks.finding import HELD, PERMITTED
-from harrow.checks.promise import DISK_FAILURE
+from harrow.checks.promise import ACKS_1, CLOCK_SKEW, DISK_FAILURE, UNCLEAN_ELECTION
 from harrow.checks.rule import LOST
 
 
@@ -34,6 +34,31 @@ def test_a_single_replica_is_lost_with_its_disk_and_several_are_not(tmp_path: Pa
     assert {damage.setting for damage in single.damage() if damage.fate == LOST} == {DISK_FAILURE}
     several = tally_of(model_on(tmp_path, "disk-lost", topic.format(3)), 1, Workers())
     assert (several.status_of(LOST), several.records_max(LOST)) == (HELD, 0)
+
+
+@pytest.mark.parametrize(
+    ("name", "kafka", "replicas", "settings", "permitted_by"),
+    [
+        ("clock-jumps", "3.9", 3, "acks: all, min.insync.replicas: 2, log.retention.ms: 12h", CLOCK_SKEW),
+        ("controller-dies", "2.4", 3, "acks: 1", ACKS_1),
+        (
+            "restart-without-waiting",
+            "3.9",
+            2,
+            "acks: all, min.insync.replicas: 1, unclean.leader.election.enable: true",
+            UNCLEAN_ELECTION,
+        ),
+    ],
+    ids=["clock", "controller", "restart"],
+)
+def test_a_fault_model_that_seldom_harms_does_so_where_settings_permit_it(
+    tmp_path: Path, name: str, kafka: str, replicas: int, settings: str, permitted_by: str
+) -> None:
+    topic = f"topics: [{{name: t, partitions: 3, replication_factor: {replicas}}}]\n"
+    cluster = f'kafka: "{kafka}"\nsettings: {{{settings}}}\nbrokers: 3\n{topic}'
+    tally = tally_of(model_on(tmp_path, name, cluster), 3, Workers())
+    assert tally.status_of(LOST) == PERMITTED
+    assert permitted_by in {damage.setting for damage in tally.damage() if damage.fate == LOST}
 
 
 def test_the_answer_is_the_same_for_every_number_of_processes(tmp_path: Path) -> None:
