@@ -80,7 +80,7 @@ def reduce(tables: TableEngine, *, events_max: int) -> Reduction:
         places.setdefault(position, set()).add((partition, place))
     [(sent, acked, polled)] = tables.rows(_REMOVED)
     [(lines, passed_over)] = tables.rows(f"select sum(position), sum(place) from {ROWS} where kind = {LINES}")
-    [(processes,)] = tables.rows(f"select count(distinct process) from {ROWS}")
+    [(processes,)] = tables.rows(f"select count(distinct process) from {ROWS} where kind < {LINES}")
     ranks: dict[str, dict[int, int]] = {}
     for partition, *ends in tables.rows(
         f"select partition, from_offset, from_rank, to_offset, to_rank from {JUMPS}"

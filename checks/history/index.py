@@ -10,6 +10,7 @@ poll depends on the partitions of the records that it returned, not on the assig
 """
 
 from array import array
+from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
 from itertools import chain
@@ -366,11 +367,14 @@ class HistoryIndex:
         rows = partition.sent_again.get(value)
         if rows is None:
             rows = partition.sent_again[value] = [first]
-            partition.open_sends[value, self.processes[records.invocation(first)]] = [first]
+            partition.open_sends[value, self.processes[records.invocation(first)]] = deque([first])
         row = records.add(value)
         rows.append(row)
-        self._entries += 2
-        partition.open_sends.setdefault((value, process), []).append(row)
+        self._entries += 4
+        open_sends = partition.open_sends.get((value, process))
+        if open_sends is None:
+            open_sends = partition.open_sends[value, process] = deque()
+        open_sends.append(row)
         return row
 
     def _complete(self, process: int, name: str, written: Any, position: int, type_: str) -> int:
@@ -386,7 +390,7 @@ class HistoryIndex:
             or self.processes[records.invocation(row)] != process
             or (partition.sent_again and value in partition.sent_again)
         ):
-            row = self._last_open(partition, process, value)
+            row = self._first_open(partition, process, value)
             if row is None:
                 row = self._invoke(process, name, value, position)
         outcome = OUTCOMES[type_]
@@ -397,11 +401,14 @@ class HistoryIndex:
             (partition.failed if outcome == FAILED else partition.unsure).append(row)
         return row
 
-    def _last_open(self, partition: PartitionHistory, process: int, value: Value) -> int | None:
-        """Return the last open send of a repeated value by a process, dropping ended sends."""
+    def _first_open(self, partition: PartitionHistory, process: int, value: Value) -> int | None:
+        """Return the first open send of a repeated value by a process, dropping ended sends.
+
+        A producer completes the sends to a partition in their order.
+        """
         rows = partition.open_sends.get((value, process))
         while rows:
-            row = rows.pop()
+            row = rows.popleft()
             if self.records.outcome(row) == PENDING:
                 return row
         return None

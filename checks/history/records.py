@@ -5,6 +5,7 @@ column for each property. A `SendRecord` is created only for a send that is acce
 """
 
 from array import array
+from collections import deque
 from collections.abc import Iterator, MutableSequence, Sequence
 from dataclasses import field
 from struct import pack
@@ -275,7 +276,7 @@ class PartitionHistory:
     name: str
     rows: dict[Value, int] = field(default_factory=dict)
     sent_again: dict[Value, list[int]] = field(default_factory=dict)
-    open_sends: dict[tuple[Value, int], list[int]] = field(default_factory=dict)
+    open_sends: dict[tuple[Value, int], deque[int]] = field(default_factory=dict)
     moved: dict[Value, dict[int, int]] = field(default_factory=dict)
     acked: "array[int]" = field(default_factory=lambda: array("I"))
     failed: "array[int]" = field(default_factory=lambda: array("I"))

@@ -228,3 +228,10 @@ def test_a_skip_between_sends_of_an_operation_is_permitted() -> None:
     history = (READ, ok(0, send("t", "a", 0), send("t", "c", 2)))
     assert anomalies(*history) == {"int-send-skip": [("t", "c")]}
     assert judge(*history).status == "permitted"
+
+
+def test_sends_of_equal_values_in_flight_end_in_the_order_of_their_invocations() -> None:
+    first, second = ok(0, send("t", "a", 0)), ok(0, send("t", "a", 1))
+    begun = [first[0], second[0]]
+    found = anomalies(begun, [first[1], second[1]], ok(1, poll("t", (0, "a"), (1, "a"))))
+    assert found.keys() == {"duplicate"}

@@ -1,0 +1,101 @@
+"""Spark judges a history of many files like a single process: same verdict, same findings."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from harrow.campaigns.large_histories.spark_tables import read_on_spark
+from harrow.campaigns.large_histories.splits import split_files
+from harrow.campaigns.record.check_report import size_of
+from harrow.campaigns.record.history_file import HistoryError, read_history
+from harrow.campaigns.storage.location import location
+from harrow.campaigns.sweep.spark_session import start_session, stop_session
+from harrow.checks.history.index import HistoryIndex
+from harrow.checks.history.judge import judge_history
+from tests.properties.correct_history import lines, random_history
+from tests.properties.correct_log import History
+from tests.properties.planted import PLANTS
+
+LIMITS = {"line_max": 1 << 20, "unpacked_max": 1 << 26}
+SPLIT_BYTES = 40_000
+FILES = 20
+
+
+@pytest.fixture(scope="module")
+def session() -> Iterator[SparkSession]:
+    spark = start_session(master="local[2]")
+    yield spark
+    stop_session(spark)
+
+
+def renamed(value: Any, number: int) -> Any:
+    """Return a part of history *number*, with partitions, values and processes of its own."""
+    if isinstance(value, dict):
+        return {
+            key: part + 1_000 * number
+            if key == "process" and isinstance(part, int)
+            else renamed(part, number)
+            for key, part in ((renamed_key(key, number), part) for key, part in value.items())
+        }
+    if isinstance(value, list):
+        return [renamed(part, number) for part in value]
+    return (
+        f"{value}/{number}"
+        if isinstance(value, str) and value[:1] in "tm" and value[1:2] in "-0123456789"
+        else value
+    )
+
+
+def renamed_key(key: str, number: int) -> str:
+    return f"{key}/{number}" if key.startswith("t-") else key
+
+
+def all_anomalies() -> History:
+    """Return a history that has all kinds of anomalies."""
+    history: History = []
+    for number, plant in enumerate(PLANTS.values()):
+        planted = plant(random_history(number, 40), Random(number).choice).history
+        history += [renamed(line, number) for line in planted]
+    for index, line in enumerate(history):
+        line["index"] = index
+        line["time"] = index * 1_000
+    return history
+
+
+def on_spark(session: SparkSession, folder: Path, files: list[bytes]) -> HistoryIndex:
+    for number, content in enumerate(files):
+        (folder / f"{number:02}.jsonl").write_bytes(content)
+    places = [(path.name, location(path)) for path in sorted(folder.iterdir())]
+    splits = split_files(places, split_bytes=SPLIT_BYTES)
+    return read_on_spark(session, splits, numbered=len(files) > 1, **LIMITS)
+
+
+def test_spark_agrees_with_a_single_process_to_the_letter(session: SparkSession, tmp_path: Path) -> None:
+    content = list(lines(all_anomalies()))
+    whole = read_history(content, "whole")
+    random = Random(1)
+    files: list[list[bytes]] = [[] for _ in range(FILES)]
+    for line in content:
+        random.choice(files).append(line)
+    reduced = on_spark(session, tmp_path, [b"".join(file) for file in files])
+    verdict = judge_history(whole)
+    found = {name for name, result in verdict.rules.items() if result.findings}
+    assert len(found) > len(PLANTS) // 2
+    assert judge_history(reduced) == verdict
+    assert size_of(reduced) == size_of(whole)
+
+
+def test_spark_reports_the_line_of_a_mistake_in_a_later_part_of_a_file(
+    session: SparkSession, tmp_path: Path
+) -> None:
+    content = [*lines(random_history(1, 400))]
+    content[-2] = content[-2].replace(b'"process"', b'"proces"')
+    assert len(b"".join(content)) > 2 * SPLIT_BYTES
+    with pytest.raises(HistoryError) as caught:
+        on_spark(session, tmp_path, [b"".join(content)])
+    (problem,) = caught.value.problems
+    assert (problem.file, problem.line) == ("00.jsonl", len(content) - 1)
