@@ -88,6 +88,7 @@ def measured(sweep_definition: Definition, engine: Engine, path: Path) -> SweepR
     """Run a sweep, and return how fast it was."""
     folder = SweepFolder(path, sweep_definition)
     folder.begin()
+    engine.folder = folder.location
     # Workers start with their first task. Run such tasks before the measurement.
     warm_up = Task(cell=0, seeds=range(1))
     engine.run(Chunk(tasks=(warm_up,) * 2 * engine.workers, campaign=sweep_definition.cells[0].campaign))
@@ -178,7 +179,9 @@ def driver(runs: int) -> None:
         engine.close()
         peak_mib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
         start_s = time.perf_counter()
-        report_of(duck_sql(path / "sweep"), sweep_definition, {})
+        folder = SweepFolder(path / "sweep", sweep_definition)
+        folder.load()
+        report_of(duck_sql(folder), sweep_definition, {})
         query_s = time.perf_counter() - start_s
         size = sum(part.stat().st_size for part in path.glob("sweep/runs/*/*.parquet"))
         print(

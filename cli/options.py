@@ -11,6 +11,7 @@ import typer
 
 from harrow.campaigns.language import seeds
 from harrow.campaigns.language.spelling import printable
+from harrow.campaigns.storage.location import Location, location
 from harrow.cli import completion
 from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
 
@@ -176,6 +177,17 @@ def argument(metavar: str, meaning: str, complete: Completion | None = None, **m
 
 def folder(name: str, meaning: str) -> Any:
     return option(name, "DIR", meaning, file_okay=False, callback=check_path)
+
+
+def folder_or_uri(name: str, meaning: str) -> Any:
+    return option(name, "DIR|URI", f"{meaning} It may be a URI, such as s3://bucket/sweep.", parser=place_of)
+
+
+def place_of(text: str) -> Location:
+    try:
+        return location(text)
+    except OSError as error:
+        raise typer.BadParameter(f"{error.filename or printable(text)}: {error.strerror or error}") from None
 
 
 def output(meaning: str) -> Any:

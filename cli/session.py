@@ -20,6 +20,7 @@ from rich.console import Console
 from harrow.campaigns.language.problem import FileError, Problem
 from harrow.campaigns.language.spelling import in_message, printable
 from harrow.campaigns.record.json_text import json_parts
+from harrow.campaigns.storage.location import LocalLocation, Location, location
 from harrow.cli import exit_code
 from harrow.cli.console import commands, data_console, message_console, say, show
 from harrow.cli.extras import advice_on
@@ -89,17 +90,25 @@ def need_two_files(request: CommandRequest) -> None:
         raise Refusal(f"nothing was run: --output and --junit both name {printable(str(junit))}")
 
 
-def need_writable(folder: Path) -> None:
+def need_writable(place: Path | Location) -> None:
     """Refuse a folder, which need not exist yet, if results cannot be written to it."""
-    above = next(path for path in (folder, *folder.parents) if path.exists())
-    trial = above / f".harrow-{os.getpid()}"
+    folder = location(place)
     try:
+        if not isinstance(folder, LocalLocation):
+            trial_file = folder / f".trial-{os.getpid()}"
+            trial_file.write(b"")
+            trial_file.delete()
+            return
+        above = next(path for path in (folder.path, *folder.path.parents) if path.exists())
+        trial = above / f".harrow-{os.getpid()}"
         # Permissions do not reveal a read-only file system, or one like /proc.
         trial.mkdir()
         trial.rmdir()
     except OSError as error:
-        place = printable(str(folder))
-        raise Refusal(f"nothing was run: {place} cannot be written: {error.strerror or error}") from None
+        reason = error.strerror or str(error)
+        raise Refusal(
+            f"nothing was run: {printable(str(folder))} cannot be written: {printable(reason)}"
+        ) from None
 
 
 def need_file_for_page(request: CommandRequest) -> None:

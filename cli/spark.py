@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import typer
 
 from harrow.campaigns.run.workers.workers import Workers
+from harrow.campaigns.storage.location import LocalLocation, Location, location
 from harrow.cli.extras import need
 from harrow.cli.options import SweepEngine, refuse
 from harrow.cli.session import Refusal, note
@@ -54,8 +55,10 @@ def available_engine(request: "EngineRequest") -> SweepEngine:
     return "process"
 
 
-def start_spark(request: "EngineRequest", workers: int | None, folder: Path, stack: ExitStack) -> Any:
-    """Start a session, or connect to one, which ends with *stack*. Java's log is in *folder*.
+def start_spark(request: "EngineRequest", workers: int | None, folder: Location, stack: ExitStack) -> Any:
+    """Start a session, or connect to one, which ends with *stack*.
+
+    Java's log is in *folder*, if that is local and can be written.
 
     Raises:
         EngineError: Spark cannot be started or reached.
@@ -67,24 +70,39 @@ def start_spark(request: "EngineRequest", workers: int | None, folder: Path, sta
     embedded = f"local[{workers}]" if workers else DEFAULT_MASTER
     master = request.master or embedded
     note(request, f"starting Spark ({without_secrets(request.remote or master)})")
-    log = folder / _LOG if os.access(folder, os.W_OK) else Path(os.devnull)
+    log = Path(os.devnull)
+    if isinstance(folder, LocalLocation) and os.access(folder.path, os.W_OK):
+        log = folder.path / _LOG
     session = start_session(master=master, remote=request.remote, log=log)
     stack.callback(stop_session, session)
     return session
 
 
 def spark_engine(
-    request: "EngineRequest", session: Any, cells: "Sequence[Cell]", workers: int | None, stack: ExitStack
+    request: "EngineRequest",
+    session: Any,
+    cells: "Sequence[Cell]",
+    workers: int | None,
+    stack: ExitStack,
+    folder: Location | None = None,
 ) -> Any:
     """Return an engine on Spark, which ends with *stack*, and say how its executors run harrow.
+
+    Executors write a sweep's rows into *folder*, unless it may be a folder of this machine only.
 
     Raises:
         EngineError: The executors cannot run tasks.
 
     """
+    from harrow.campaigns.sweep.spark_availability import is_on_this_machine
     from harrow.campaigns.sweep.spark_engine import SparkEngine
 
-    engine = SparkEngine(session, cells, workers)
+    is_shared = (
+        not isinstance(folder, LocalLocation)
+        or folder.is_shared
+        or is_on_this_machine(request.remote or request.master)
+    )
+    engine = SparkEngine(session, cells, workers, folder if is_shared else None)
     stack.callback(engine.close)
     note(request, f"harrow on Spark's executors: {engine.core}")
     return engine
@@ -108,7 +126,7 @@ def workers_on(engine: SweepEngine, request: "AdviseRequest | AssessRequest", st
 
     request.results.mkdir(parents=True, exist_ok=True)
     try:
-        session = start_spark(request, request.jobs, request.results, stack)
+        session = start_spark(request, request.jobs, location(request.results), stack)
         spark = spark_engine(request, session, (), request.jobs, stack)
     except EngineError as error:
         raise Refusal(str(error)) from None

@@ -52,6 +52,10 @@ class Location(ABC):
         """Return a location below this folder. *name* may have several parts."""
 
     @abstractmethod
+    def absolute(self) -> "Location":
+        """Return the same location for a process with another working folder."""
+
+    @abstractmethod
     def exists(self) -> bool: ...
 
     @abstractmethod
@@ -62,8 +66,11 @@ class Location(ABC):
         """Return the size of a file in bytes."""
 
     @abstractmethod
-    def files(self) -> "list[Location]":
-        """Return all files below a folder, in order; none if the folder is missing."""
+    def names(self) -> list[str]:
+        """Return the paths of all files below a folder, relative to it, in order.
+
+        There are none if the folder is missing.
+        """
 
     @abstractmethod
     def open(self) -> BinaryIO:
@@ -80,6 +87,10 @@ class Location(ABC):
     @abstractmethod
     def in_arrow(self) -> "tuple[pyarrow.fs.FileSystem, str]":
         """Return the file system of pyarrow, and the path in it."""
+
+    def files(self) -> "list[Location]":
+        """Return all files below a folder, in order; none if the folder is missing."""
+        return [self / name for name in self.names()]
 
     def read(self) -> bytes:
         with self.open() as file:
@@ -107,7 +118,7 @@ def location(place: str | Path | Location) -> Location:
         return LocalLocation(Path(place))
     scheme = match["scheme"].lower()
     if scheme == _FILE:
-        return LocalLocation(Path(unquote(urlsplit(str(place)).path)))
+        return LocalLocation(Path(unquote(urlsplit(str(place)).path)), is_shared=True)
     parsed = urlsplit(f"{_SAME_AS.get(scheme, scheme)}:{match['rest']}")
     if parsed.password:
         raise OSError(None, "set credentials in the environment, not in a URI", f"{scheme}://...")
@@ -127,9 +138,13 @@ def storage_variables(environ: Mapping[str, str] = os.environ) -> dict[str, str]
 
 @dataclass(frozen=True, slots=True)
 class LocalLocation(Location):
-    """A file or a folder of this machine."""
+    """A file or a folder of this machine, or of a file system that all machines mount.
+
+    A user who writes ``file:`` says that other machines have the same file system.
+    """
 
     path: Path
+    is_shared: bool = False
 
     def __str__(self) -> str:
         return str(self.path)
@@ -139,7 +154,10 @@ class LocalLocation(Location):
         return self.path.name
 
     def __truediv__(self, name: str) -> Location:
-        return LocalLocation(self.path / name)
+        return LocalLocation(self.path / name, self.is_shared)
+
+    def absolute(self) -> Location:
+        return LocalLocation(self.path.absolute(), self.is_shared)
 
     def exists(self) -> bool:
         return self.path.exists()
@@ -150,8 +168,9 @@ class LocalLocation(Location):
     def size(self) -> int:
         return self.path.stat().st_size
 
-    def files(self) -> list[Location]:
-        return [LocalLocation(path) for path in sorted(self.path.rglob("*")) if not path.is_dir()]
+    def names(self) -> list[str]:
+        files = (path for path in self.path.rglob("*") if not path.is_dir())
+        return sorted(path.relative_to(self.path).as_posix() for path in files)
 
     def open(self) -> BinaryIO:
         return open_regular(self.path)
@@ -199,6 +218,9 @@ class RemoteLocation(Location):
     def __truediv__(self, name: str) -> Location:
         return RemoteLocation(self.root, f"{self.path}/{name}".lstrip("/"))
 
+    def absolute(self) -> Location:
+        return self
+
     def exists(self) -> bool:
         from pyarrow.fs import FileType  # noqa: PLC0415 - paths need only Python
 
@@ -212,14 +234,13 @@ class RemoteLocation(Location):
     def size(self) -> int:
         return int(self._info().size or 0)
 
-    def files(self) -> list[Location]:
+    def names(self) -> list[str]:
         from pyarrow.fs import FileSelector, FileType  # noqa: PLC0415 - paths need only Python
 
         with _errors_of(self):
             system, path = self.in_arrow()
             infos = system.get_file_info(FileSelector(path, recursive=True, allow_not_found=True))
-        below = sorted(info.path[len(path) :].strip("/") for info in infos if info.type == FileType.File)
-        return [self / name for name in below]
+        return sorted(info.path[len(path) :].strip("/") for info in infos if info.type == FileType.File)
 
     def open(self) -> BinaryIO:
         with _errors_of(self):

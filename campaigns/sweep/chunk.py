@@ -1,7 +1,7 @@
 """Divides a sweep into tasks, and groups the tasks into chunks.
 
-A task has seeds of one cell for one worker. The tasks of a chunk belong to one campaign. They are
-submitted together, and their rows become one file. If a sweep ends before it has written the row of
+A task has seeds of one cell for one worker, and its rows become one file. The tasks of a chunk
+belong to one campaign, and are submitted together. If a sweep ends before it has written the row of
 a run, the next sweep into the same folder repeats the run.
 """
 
@@ -39,7 +39,7 @@ class Task:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chunk:
-    """Tasks that are submitted and written together. ``attempt`` counts from 1.
+    """Tasks that are submitted together. ``attempt`` counts from 1.
 
     If ``repeats`` is set, the chunk runs seeds a second time, only to compare their digests.
     """

@@ -1,16 +1,14 @@
 """Writes ``failures/<signature>/``: for each kind of failure, a campaign that reproduces it."""
 
 from collections.abc import Callable, Iterable, Iterator
-from pathlib import Path
 
-from harrow.campaigns.language.regular_file import regular_text
 from harrow.campaigns.record.campaign_copy import campaign_copy
 from harrow.campaigns.run.runner import run_plan
 from harrow.campaigns.run.workers.workers import Workers
 from harrow.campaigns.search.shrink import NothingToShrinkError, Shrinker
 from harrow.campaigns.search.shrunk_campaign import SHRUNK_BY, prevention_comments, shrunk_text
 from harrow.campaigns.search.signature import signatures
-from harrow.campaigns.storage.whole_file import whole_file
+from harrow.campaigns.storage.location import Location
 from harrow.campaigns.sweep.cell import Cell
 from harrow.campaigns.sweep.definition import Definition, load_stored_cell, overrides_of
 from harrow.campaigns.sweep.row import ERROR, EXPECTATION
@@ -26,12 +24,12 @@ class WrittenFailure:
     """The file of a failure: the shrunk campaign if ``shrunk``, otherwise the original run's."""
 
     group: FailureGroup
-    path: Path
+    path: Location
     shrunk: bool
 
 
 def write_failures(
-    folder: Path,
+    folder: Location,
     definition: Definition,
     groups: Iterable[FailureGroup],
     *,
@@ -49,25 +47,23 @@ def write_failures(
         text = None
         if shrink_s is not None and group.rule not in _CANNOT_BE_SHRUNK:
             text = _shrunk(definition, group, workers, shrink_s, on_shrink)
-        path.parent.mkdir(parents=True, exist_ok=True)
         shrunk = text is not None
         if text is None and _is_shrunk(path):
             # An earlier search, which may have had more time, shrank this failure. Its file stays.
             yield WrittenFailure(group=group, path=path, shrunk=True)
             continue
-        with whole_file(path) as stream:
-            stream.write(_original_text(definition, group, workers) if text is None else text)
+        path.write_text(_original_text(definition, group, workers) if text is None else text)
         yield WrittenFailure(group=group, path=path, shrunk=shrunk)
 
 
-def known_failures(folder: Path, groups: Iterable[FailureGroup]) -> Iterator[WrittenFailure]:
+def known_failures(folder: Location, groups: Iterable[FailureGroup]) -> Iterator[WrittenFailure]:
     """Yield failure files that were written before, without running anything."""
     for group, path in _files(folder, groups):
-        if path.is_file():
+        if path.exists():
             yield WrittenFailure(group=group, path=path, shrunk=_is_shrunk(path))
 
 
-def _files(folder: Path, groups: Iterable[FailureGroup]) -> Iterator[tuple[FailureGroup, Path]]:
+def _files(folder: Location, groups: Iterable[FailureGroup]) -> Iterator[tuple[FailureGroup, Location]]:
     """Yield the path for each kind of failure. Several campaigns may have failures of one kind."""
     taken: set[str] = set()
     for group in groups:
@@ -76,9 +72,9 @@ def _files(folder: Path, groups: Iterable[FailureGroup]) -> Iterator[tuple[Failu
         yield group, folder / FAILURES / group.signature / name
 
 
-def _is_shrunk(path: Path) -> bool:
+def _is_shrunk(path: Location) -> bool:
     try:
-        return f"# {SHRUNK_BY}" in regular_text(path)
+        return f"# {SHRUNK_BY}" in path.read_text()
     except (OSError, ValueError):
         return False
 

@@ -1,20 +1,22 @@
 """A pool of processes, for sweeps on this machine without Spark."""
 
 import threading
-from collections.abc import Mapping, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
-from typing import Final
-
-import pyarrow as pa
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from typing import Final, TypeVar
 
 from harrow.campaigns.run.workers.available_workers import available_workers
 from harrow.campaigns.run.workers.worker_pool import WorkerLostError, detect_lost_workers, kill, worker_pool
+from harrow.campaigns.storage.location import Location
 from harrow.campaigns.sweep.cell import Cell
 from harrow.campaigns.sweep.chunk import Chunk, Task
 from harrow.campaigns.sweep.engine import ChunkLostError
-from harrow.campaigns.sweep.row_table import task_batch
+from harrow.campaigns.sweep.part_file import PartFile, merge
+from harrow.campaigns.sweep.task_result import TaskResult, perform
 
 NAME: Final = "process"
+
+_Result = TypeVar("_Result")
 
 _cells: Mapping[int, Cell] = {}
 
@@ -22,20 +24,36 @@ _cells: Mapping[int, Cell] = {}
 class ProcessEngine:
     """A pool of *workers* processes. If a process dies, a new pool replaces the whole pool."""
 
-    def __init__(self, cells: Sequence[Cell], workers: int | None = None) -> None:
+    def __init__(
+        self, cells: Sequence[Cell], workers: int | None = None, folder: Location | None = None
+    ) -> None:
         self.name = NAME
+        self.folder = folder
         self.workers = available_workers() if workers is None else workers
         self._cells = dict(enumerate(cells))
         self._lock = threading.Lock()
         self._pool: ProcessPoolExecutor | None = None
         self._cancelled = False
 
-    def run(self, chunk: Chunk) -> pa.Table:
+    def run(self, chunk: Chunk) -> list[TaskResult]:
+        return self._map(_perform, [(task, self.folder) for task in chunk.tasks])
+
+    def merge(self, parts: Sequence[PartFile]) -> PartFile | None:
+        assert self.folder is not None, "the driver merges what only it can reach"
+        return self._map(merge, [(self.folder, parts)])[0]
+
+    def _map(self, function: Callable[..., _Result], calls: Sequence[tuple[object, ...]]) -> list[_Result]:
+        """Call a function in workers, once with each of some arguments.
+
+        Raises:
+            ChunkLostError: A worker died.
+
+        """
         pool = self._living_pool()
         try:
             with detect_lost_workers():
-                futures: list[Future[pa.RecordBatch]] = [pool.submit(_run, task) for task in chunk.tasks]
-                return pa.Table.from_batches([future.result() for future in futures])
+                futures = [pool.submit(function, *arguments) for arguments in calls]
+                return [future.result() for future in futures]
         except WorkerLostError as error:
             self._drop(pool)
             raise ChunkLostError(str(error)) from error
@@ -75,5 +93,5 @@ def _receive_cells(cells: Mapping[int, Cell]) -> None:
     _cells = cells
 
 
-def _run(task: Task) -> pa.RecordBatch:
-    return task_batch(_cells, [task], 0)
+def _perform(task: Task, folder: Location | None) -> TaskResult:
+    return perform(_cells, task, folder)

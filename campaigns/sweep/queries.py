@@ -5,14 +5,15 @@ with `explode` in Spark and with `unnest` in DuckDB.
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from glob import escape
-from pathlib import Path
 from typing import Any, Final
 
 import duckdb
+import pyarrow as pa
+import pyarrow.dataset as ds
 
-from harrow.campaigns.sweep.row_table import PARTITION
-from harrow.campaigns.sweep.sweep_folder import RUNS
+from harrow.campaigns.sweep.part_file import RUNS
+from harrow.campaigns.sweep.row_table import FILE_SCHEMA, PARTITION
+from harrow.campaigns.sweep.sweep_folder import SweepFolder
 from harrow.cluster_model.lazy_dataclass import dataclass
 
 Answer = list[tuple[Any, ...]]
@@ -31,18 +32,23 @@ class Sql:
         return [tuple(row) for row in self.rows(query.format(explode=self.explode))]
 
 
-def duck_sql(folder: Path) -> Sql:
-    """Return a DuckDB engine for a sweep's files. There must be at least one file.
+def duck_sql(folder: SweepFolder) -> Sql:
+    """Return a DuckDB engine for the files of a sweep that count. There must be at least one.
 
-    DuckDB streams the files, as Spark does.
+    Arrow streams the files from wherever they are, so the sweep need not fit into memory.
     """
     connection = duckdb.connect()
-    files = f"{escape(str(folder / RUNS))}/{PARTITION}=*/*.parquet".replace("'", "''")
-    # Campaign names stay text even if they look like numbers or dates.
-    connection.execute(
-        f"CREATE VIEW runs AS SELECT * FROM read_parquet('{files}', "  # noqa: S608 - a path, quoted
-        "hive_partitioning = true, hive_types_autocast = false)"
+    system, top = folder.location.in_arrow()
+    campaign = pa.field(PARTITION, pa.string())  # Stays text even if it looks like a number or a date.
+    dataset = ds.dataset(
+        [f"{top}/{part.path}" for part in folder.parts()],
+        filesystem=system,
+        format="parquet",
+        schema=FILE_SCHEMA.append(campaign),
+        partitioning=ds.HivePartitioning(pa.schema([campaign]), segment_encoding="none"),
+        partition_base_dir=f"{top}/{RUNS}",
     )
+    connection.register("runs", dataset)
     return Sql("DuckDB", "unnest", lambda query: connection.execute(query).fetchall())
 
 

@@ -1,23 +1,15 @@
 """Checks determinism by sampling: another worker repeats a run and must get the same digest."""
 
-import itertools
-import zlib
 from collections import deque
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import field
-from types import MappingProxyType
 from typing import Final
-
-import pyarrow as pa
 
 from harrow.campaigns.sweep.cell import Cell
 from harrow.campaigns.sweep.chunk import Chunk, Task
-from harrow.campaigns.sweep.row_table import PARTITION, WORKER
 from harrow.campaigns.sweep.sweep_folder import RepeatedRun
+from harrow.campaigns.sweep.task_result import TaskResult
 from harrow.cluster_model.lazy_dataclass import dataclass
-
-ONE_IN: Final = 50
-"""One in this many runs is repeated."""
 
 _TRIES_MAX: Final = 6
 """The worker that ran a run first leaves its repetition to another worker.
@@ -25,7 +17,6 @@ _TRIES_MAX: Final = 6
 The last of this many tries is open to every worker, because there may be no other.
 """
 _BATCH: Final = 40
-NOTHING: Final[Mapping[int, Collection[int]]] = MappingProxyType({})
 
 
 @dataclass(slots=True, kw_only=True)
@@ -37,14 +28,6 @@ class _Sample:
     tries: int = 0
 
 
-def is_sampled(cell: Cell, seed: int) -> bool:
-    """Return whether a run is repeated.
-
-    Its plan and seed decide, so the answer is the same on every machine.
-    """
-    return zlib.crc32(f"{cell.digest}:{seed}".encode()) % ONE_IN == 0
-
-
 @dataclass(slots=True)
 class Repeats:
     """The runs that are waiting to be repeated."""
@@ -53,32 +36,12 @@ class Repeats:
     workers: int
     _waiting: deque[_Sample] = field(default_factory=deque)
     _under_way: dict[tuple[int, int], _Sample] = field(default_factory=dict)
-    _numbers: dict[tuple[str, str], int] = field(default_factory=dict)
 
-    def __post_init__(self) -> None:
-        self._numbers = {(cell.campaign, cell.name): number for number, cell in enumerate(self.cells)}
-
-    def are_missing(self, covers: Iterable[tuple[int, range]], done: Mapping[int, Collection[int]]) -> bool:
-        """Return whether any of these runs is sampled, but not *done* (seeds by cell)."""
-        return any(
-            seed not in done.get(number, ()) and is_sampled(self.cells[number], seed)
-            for number, seeds in covers
-            for seed in seeds
-        )
-
-    def sample(self, rows: pa.Table, done: Mapping[int, Collection[int]] = NOTHING) -> None:
-        """Queue the sampled runs among rows, except the *done* ones (seeds by cell)."""
-        for number, seed, digest, worker in self._runs(rows):
-            if digest is None or seed in done.get(number, ()) or not is_sampled(self.cells[number], seed):
-                continue
-            self._waiting.append(_Sample(cell=number, seed=seed, digest=digest, worker=worker))
-
-    def _runs(self, rows: pa.Table) -> Iterator[tuple[int, int, str | None, str]]:
-        """Yield cell, seed, digest and worker. Rows read from a file have no worker."""
-        columns = [rows.column(name).to_pylist() for name in (PARTITION, "cell", "seed", "trace_digest")]
-        workers = rows.column(WORKER).to_pylist() if WORKER in rows.column_names else itertools.repeat("")
-        for campaign, name, seed, digest, worker in zip(*columns, workers, strict=False):
-            yield self._numbers[campaign, name], seed, digest, worker
+    def sample(self, cell: int, digests: Iterable[tuple[int, str | None]], worker: str = "") -> None:
+        """Queue sampled runs of a cell: seeds and digests, and the worker that ran them."""
+        for seed, digest in digests:
+            if digest is not None:
+                self._waiting.append(_Sample(cell=cell, seed=seed, digest=digest, worker=worker))
 
     def waiting(self) -> int:
         return len(self._waiting)
@@ -107,24 +70,25 @@ class Repeats:
                 )
         return Chunk(tasks=tuple(tasks), campaign=self.cells[samples_now[0].cell].campaign, repeats=True)
 
-    def compare(self, chunk: Chunk, rows: pa.Table) -> list[RepeatedRun]:
+    def compare(self, chunk: Chunk, results: Iterable[TaskResult]) -> list[RepeatedRun]:
         """Compare the digests of a chunk of repeats with those of the first runs.
 
         Runs that the worker left out, because it ran them first, are queued again.
         """
         repeated: list[RepeatedRun] = []
-        for number, seed, digest, worker in self._runs(rows):
-            sample = self._under_way.pop((number, seed), None)
-            if sample is not None:
-                repeated.append(
-                    RepeatedRun(
-                        cell=sample.cell,
-                        seed=seed,
-                        first=sample.digest,
-                        again=digest,
-                        other_worker=worker != sample.worker,
+        for result in results:
+            for seed, digest in result.digests:
+                sample = self._under_way.pop((result.cell, seed), None)
+                if sample is not None:
+                    repeated.append(
+                        RepeatedRun(
+                            cell=sample.cell,
+                            seed=seed,
+                            first=sample.digest,
+                            again=digest,
+                            other_worker=result.worker != sample.worker,
+                        )
                     )
-                )
         self.requeue(chunk)
         return repeated
 

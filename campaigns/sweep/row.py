@@ -1,7 +1,7 @@
 """A row of a sweep: the record of one run.
 
 A row is made where the run takes place, on a machine that may have only Python and harrow's core.
-Everything but ``wall_us`` and ``worker`` is the same on every engine.
+Everything but ``wall_us`` is the same on every engine.
 """
 
 import hashlib
@@ -59,7 +59,7 @@ def run_task(cells: Mapping[int, Cell], task: Task) -> Iterator[Row]:
     worker = this_worker()
     for place, seed in enumerate(task.seeds):
         if not task.not_on or task.not_on[place] != worker:
-            yield {**run_row(cells[task.cell], seed), "worker": worker}
+            yield run_row(cells[task.cell], seed)
 
 
 def run_row(cell: Cell, seed: int) -> Row:

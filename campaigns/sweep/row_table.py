@@ -1,15 +1,11 @@
-"""The Arrow and Parquet schema of a sweep's files, and of what workers send back."""
+"""The Arrow and Parquet schema of a sweep's files."""
 
-import pickle
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Iterable
+from typing import Final
 
 import pyarrow as pa
 
-from harrow.campaigns.run.workers.workers import Run, RunOne, Workers
-from harrow.campaigns.sweep.cell import Cell
-from harrow.campaigns.sweep.chunk import Task
-from harrow.campaigns.sweep.row import Row, run_task
+from harrow.campaigns.sweep.row import Row
 
 SCHEMA_VERSION: Final = "harrow.sweep/1"
 
@@ -99,29 +95,10 @@ COLUMNS: Final[dict[str, tuple[pa.DataType, str]]] = {
 """The columns of a sweep's files, in order, with their types and meanings."""
 
 PARTITION: Final = "campaign"
-WORKER: Final = "worker"
 
-ROW_SCHEMA: Final = pa.schema([(name, kind) for name, (kind, _) in COLUMNS.items()])
-TRANSPORT_SCHEMA: Final = ROW_SCHEMA.append(pa.field(WORKER, pa.string()))
-"""The schema of the rows that a worker returns, which also name the worker."""
-NUMBER: Final = "number"
-RESULT: Final = "result"
-RESULT_SCHEMA: Final = pa.schema([(NUMBER, pa.int64()), (RESULT, pa.binary())])
-"""The schema of what a worker returns for a run of a search: its number, and a pickled result."""
-FILE_SCHEMA: Final = pa.schema([field for field in ROW_SCHEMA if field.name != PARTITION])
+FILE_SCHEMA: Final = pa.schema([(name, kind) for name, (kind, _) in COLUMNS.items() if name != PARTITION])
 
 
-def as_batch(rows: Iterable[Row]) -> pa.RecordBatch:
-    """Return rows in the form in which a worker sends them back."""
-    return pa.RecordBatch.from_pylist(list(rows), schema=TRANSPORT_SCHEMA)
-
-
-def task_batch(cells: Mapping[int, Cell], tasks: Sequence[Task], number: int) -> pa.RecordBatch:
-    """Run a task, and return its rows."""
-    return as_batch(run_task(cells, tasks[number]))
-
-
-def result_batch(run_one: RunOne[Any], runs: Sequence[Run], number: int) -> pa.RecordBatch:
-    """Execute a run, and return its number and its result."""
-    result = pickle.dumps(run_one(*runs[number], Workers()))
-    return pa.RecordBatch.from_pydict({NUMBER: [number], RESULT: [result]}, schema=RESULT_SCHEMA)
+def as_table(rows: Iterable[Row]) -> pa.Table:
+    """Return rows of one campaign as they are in its files."""
+    return pa.Table.from_pylist(list(rows), schema=FILE_SCHEMA)

@@ -3,48 +3,43 @@
 A search runs on Spark in the same way: several runs are a job, and each of them is a partition.
 
 This works the same embedded, on a cluster and through Spark Connect. `DataFrame.mapInArrow` passes
-the numbers to Python workers, which return rows. Plans travel with the function, as data. The code
-travels as one zip, with the library of the compiled core beside it. Spark returns one result for
-each partition, however often it retried the partition.
+the numbers to Python workers, which write rows and return counts. Plans travel with the function,
+as data. The code travels as one zip, with the library of the compiled core beside it. Spark returns
+one result for each partition, however often it retried the partition.
 """
 
 import gc
+import os
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
-from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.utils import is_remote
 
 from harrow.campaigns.run.workers.workers import Run, RunOne
+from harrow.campaigns.storage.location import Location, storage_variables
 from harrow.campaigns.sweep.cell import Cell
 from harrow.campaigns.sweep.chunk import Chunk
 from harrow.campaigns.sweep.code_archive import library, write_code_archive
 from harrow.campaigns.sweep.engine import ChunkLostError, EngineError, EngineLostError
-from harrow.campaigns.sweep.row_table import (
-    NUMBER,
-    RESULT,
-    RESULT_SCHEMA,
-    TRANSPORT_SCHEMA,
-    result_batch,
-    task_batch,
-)
+from harrow.campaigns.sweep.part_file import PartFile
 from harrow.campaigns.sweep.spark_session import in_short
+from harrow.campaigns.sweep.task_result import TaskResult, check_worker, execute_nth, merge_nth, perform_nth
 from harrow.campaigns.temporary_folder import temporary_folder
-from harrow.compilation import compilation
 
 NAME: Final = "spark"
 
 _MANY_ROWS: Final = 100_000
-_CORE: Final = "core"
+_NUMBER: Final = "number"
+_RESULT: Final = "result"
 
 T = TypeVar("T")
-_OnExecutor = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
 class SparkEngine:
@@ -57,21 +52,32 @@ class SparkEngine:
 
     """
 
-    def __init__(self, session: SparkSession, cells: Sequence[Cell], workers: int | None = None) -> None:
+    def __init__(
+        self,
+        session: SparkSession,
+        cells: Sequence[Cell],
+        workers: int | None = None,
+        folder: Location | None = None,
+    ) -> None:
         self.name = NAME
+        self.folder = None if folder is None else folder.absolute()
         self.session = session
         self._cells = tuple(cells)
         self.workers = _parallelism(session) if workers is None else workers
         # Executors may fetch the archive whenever they start, so it stays until the end.
         with ExitStack() as opened:
             ship_code(session, opened.enter_context(temporary_folder()))
-            self.core = _core_of_executors(session, self.workers)
+            self.core = self._check_executors()
             self._archive = opened.pop_all()
 
-    def run(self, chunk: Chunk) -> pa.Table:
+    def run(self, chunk: Chunk) -> list[TaskResult]:
         cells = {task.cell: self._cells[task.cell] for task in chunk.tasks}
-        on_executor = _on_executor(task_batch, cells, chunk.tasks)
-        return self._table(on_executor, len(chunk.tasks), TRANSPORT_SCHEMA)
+        return self._map_or_lose(partial(perform_nth, cells, chunk.tasks, self.folder), len(chunk.tasks))
+
+    def merge(self, parts: Sequence[PartFile]) -> PartFile | None:
+        assert self.folder is not None, "the driver merges what only it can reach"
+        found: list[PartFile | None] = self._map_or_lose(partial(merge_nth, self.folder, [parts]), 1)
+        return found[0]
 
     def results(self, run_one: RunOne[T], runs: Sequence[Run]) -> list[T]:
         """Execute runs at once, and return what *run_one* returns for each.
@@ -81,20 +87,40 @@ class SparkEngine:
             EngineLostError: The engine is gone.
 
         """
-        on_executor = _on_executor(result_batch, run_one, tuple(runs))
-        table = self._table(on_executor, len(runs), RESULT_SCHEMA).sort_by(NUMBER)
-        return [pickle.loads(result) for result in table.column(RESULT).to_pylist()]  # noqa: S301 - the driver's own code made it
+        return self._map_or_lose(partial(execute_nth, run_one, tuple(runs)), len(runs))
 
-    def _table(self, on_executor: _OnExecutor, parts: int, schema: pa.Schema) -> pa.Table:
-        """Have Spark apply a function to the numbers of the parts of a job, each on a worker."""
+    def _map(self, work: Callable[[int], Any], count: int) -> list[Any]:
+        """Call a function of this package on executors, with each number up to *count*."""
+        numbers = self.session.range(0, count, 1, count)
+        schema = f"{_NUMBER} long, {_RESULT} binary"
+        results = numbers.mapInArrow(_on_executor(work), schema).toArrow().sort_by(_NUMBER)
+        return [pickle.loads(result) for result in results.column(_RESULT).to_pylist()]  # noqa: S301 - of our own code
+
+    def _map_or_lose(self, work: Callable[[int], Any], count: int) -> list[Any]:
         try:
-            numbers = self.session.range(0, parts, 1, parts)
-            table: pa.Table = numbers.mapInArrow(on_executor, from_arrow_schema(schema)).toArrow()
+            return self._map(work, count)
         except Exception as error:  # Spark, Py4J and gRPC each have errors of their own
             if self._is_lost():
                 raise EngineLostError(f"it no longer responds ({in_short(error)})") from error
             raise ChunkLostError(in_short(error)) from error
-        return table.cast(schema)
+
+    def _check_executors(self) -> str:
+        """Have Python workers import harrow's modules and write, so that mistakes show at once.
+
+        Return how the workers run harrow: compiled, in plain Python, or both.
+
+        Raises:
+            EngineError: The executors cannot run tasks, or cannot write their results.
+
+        """
+        try:
+            checks = self._map(partial(check_worker, self.folder), self.workers)
+        except Exception as error:  # Spark, Py4J and gRPC each have errors of their own
+            message = f"Spark's executors cannot run harrow: {in_short(error)} (they need Python and pyarrow)"
+            raise EngineError(message) from error
+        if problems := [check.problem for check in checks if check.problem is not None]:
+            raise EngineError(f"Spark's executors cannot write results: {problems[0]}")
+        return " and ".join(sorted({check.core for check in checks}))
 
     def cancel(self) -> None:
         """Cancel all running chunks, unless Spark itself is gone."""
@@ -116,21 +142,27 @@ class SparkEngine:
         return False
 
 
-def _on_executor(batch_of: Callable[..., pa.RecordBatch], *arguments: Any) -> _OnExecutor:
-    """Return the function that a Python worker applies to the numbers of a job's parts.
+def _on_executor(
+    work: Callable[[int], Any],
+) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """Return the function that a Python worker applies to numbers.
 
-    It calls *batch_of* with *arguments* and with each number.
+    Spark sends a nested function as code. A function of this module would go by name, and a worker
+    would import this module, with libraries that executors need not have.
     """
-    shipped = pickle.dumps((batch_of, arguments))
+    shipped = pickle.dumps(work)
+    variables = storage_variables()
 
     def run_numbers(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        batch_of, arguments = pickle.loads(shipped)  # noqa: S301 - the driver's own plans
+        os.environ.update(variables)
+        work = pickle.loads(shipped)  # noqa: S301 - the driver's own plans
         if not gc.get_freeze_count():
             # PySpark collects garbage after each task. For modules that takes as long as a run.
             gc.freeze()
         for batch in batches:
             for number in batch.column(0).to_pylist():
-                yield batch_of(*arguments, number)
+                result = pickle.dumps(work(number))
+                yield pa.RecordBatch.from_pydict({_NUMBER: [number], _RESULT: [result]})
 
     return run_numbers
 
@@ -164,35 +196,3 @@ def ship_code(session: SparkSession, folder: Path) -> None:
                 session.sparkContext.addFile(compiled)
     except Exception as error:  # Spark, Py4J and gRPC each have errors of their own
         raise EngineError(f"Spark does not accept harrow's code: {in_short(error)}") from error
-
-
-def _core_of_executors(session: SparkSession, workers: int) -> str:
-    """Have Python workers import harrow's modules, so that a missing one is reported at once.
-
-    Return how the workers run harrow: compiled, in plain Python, or both.
-
-    Raises:
-        EngineError: The executors cannot run tasks.
-
-    """
-    try:
-        numbers = session.range(0, workers, 1, workers)
-        cores = numbers.mapInArrow(_core_on_executor(), f"{_CORE} string").toArrow().column(_CORE).unique()
-    except Exception as error:  # Spark, Py4J and gRPC each have errors of their own
-        message = f"Spark's executors cannot run harrow: {in_short(error)} (they need Python and pyarrow)"
-        raise EngineError(message) from error
-    return " and ".join(sorted(cores.to_pylist()))
-
-
-def _core_on_executor() -> _OnExecutor:
-    """Return a function that imports what runs tasks, and yields how this worker runs harrow.
-
-    Spark sends a nested function as code. A function of this module would go by name, and a worker
-    would import this module, with libraries that executors need not have.
-    """
-
-    def core(_: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        result_batch, task_batch  # noqa: B018 - a worker imports the modules of the names that it unpickles
-        yield pa.RecordBatch.from_pydict({_CORE: [compilation()[0]]})
-
-    return core

@@ -21,9 +21,9 @@ from pyspark.sql import SparkSession
 
 from harrow.campaigns.record.redaction import without_secrets
 from harrow.campaigns.sweep.engine import EngineError
+from harrow.campaigns.sweep.part_file import RUNS
 from harrow.campaigns.sweep.queries import Sql
 from harrow.campaigns.sweep.spark_availability import is_on_this_machine
-from harrow.campaigns.sweep.sweep_folder import RUNS
 from harrow.campaigns.temporary_folder import temporary_folder
 
 DEFAULT_MASTER: Final = "local[*]"
@@ -92,7 +92,7 @@ def start_session(
 
 
 def spark_sql(session: SparkSession, folder: Path) -> Sql:
-    """Return Spark SQL over a sweep's files, which the session's executors have to see."""
+    """Return Spark SQL over a sweep's local files, which the session's executors have to see."""
     # Spark reads a path as a pattern.
     path = re.sub(r"([\\*?{}\[\]])", r"\\\1", str((folder / RUNS).absolute()))
     session.read.parquet(path).createOrReplaceTempView("runs")

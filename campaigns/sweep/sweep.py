@@ -8,26 +8,26 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import field, replace
 from typing import Final
 
-import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from harrow.campaigns.language.regular_file import open_regular
 from harrow.campaigns.probes.probes import PROBES
 from harrow.campaigns.sweep.chunk import Chunk, Planner, RunCosts, chunks_in_flight, halves
 from harrow.campaigns.sweep.definition import Definition
 from harrow.campaigns.sweep.engine import ChunkLostError, Engine, EngineLostError
+from harrow.campaigns.sweep.part_file import PartFile, merge, worth_merging
 from harrow.campaigns.sweep.repeats import Repeats
 from harrow.campaigns.sweep.row import error_row, run_row
-from harrow.campaigns.sweep.row_table import PARTITION, as_batch
 from harrow.campaigns.sweep.sweep_folder import RepeatedRun, SweepFolder
 from harrow.campaigns.sweep.sweep_tally import SweepTally
+from harrow.campaigns.sweep.task_result import TaskResult, is_sampled, result_of
 from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
 
 _ATTEMPTS_MAX: Final = 3
 """Tries of a whole chunk. Then it is halved until the run that kills workers is alone in one."""
 _TICK_S: Final = 0.2
+_MERGES_MAX: Final = 4
+"""Merges at the same time, each of another campaign's files."""
 _GUESSES: Final = 4
 _GUESS_MAX_S: Final = 0.5
 
@@ -89,7 +89,7 @@ class Limits:
 
 
 class Sweep:
-    """The driver's loop: submits chunks and writes their rows.
+    """The driver's loop: submits chunks, and counts the files that workers write.
 
     *on_progress* is called several times a second. *shielded* returns a context manager within
     which an interrupt has to wait.
@@ -116,7 +116,10 @@ class Sweep:
         )
         self._repeats = Repeats(definition.cells, engine.workers)
         self._again: list[Chunk] = []
-        self._under_way: dict[Future[pa.Table], Chunk] = {}
+        self._under_way: dict[Future[Sequence[TaskResult]], Chunk] = {}
+        self._merging: dict[Future[PartFile | None], list[PartFile]] = {}
+        self._unmerged: set[str] = set()
+        """Files whose merge failed. They stay small."""
 
     def run(self) -> Progress:
         """Run the missing seeds. An interrupt ends the sweep, but finished chunks are written."""
@@ -129,17 +132,21 @@ class Sweep:
         costs = RunCosts(self._first_guess_s(missing))
         planner = Planner(cells, self._engine.workers, costs, missing)
         with ThreadPoolExecutor(
-            chunks_in_flight(self._engine.workers), thread_name_prefix="chunk"
+            chunks_in_flight(self._engine.workers) + _MERGES_MAX, thread_name_prefix="chunk"
         ) as threads:
             try:
                 self._loop(planner, threads)
+                if self.progress.is_complete():
+                    self._merge_the_rest(threads)
             except (KeyboardInterrupt, EngineLostError) as error:
                 self.progress.interrupted = isinstance(error, KeyboardInterrupt)
                 self.progress.engine_lost = str(error) if isinstance(error, EngineLostError) else None
                 self._write_finished(planner)
             finally:
-                if self._under_way:
+                if self._under_way or self._merging:
                     self._engine.cancel()
+                    self._count_unfinished_chunks()
+        self._folder.write_repeated()
         self.progress.left_s = None
         return self.progress
 
@@ -165,14 +172,29 @@ class Sweep:
             if run.seed not in done.setdefault(run.cell, set()):
                 done[run.cell].add(run.seed)
                 self._count_repeated([run])
-        for path in self._folder.parts():
-            if not self._repeats.are_missing(self._folder.covers(path), done):
+        cells = self._definition.cells
+        for part in self._folder.parts():
+            owed = {
+                (number, seed)
+                for number, seeds in self._folder.covers(part)
+                for seed in seeds
+                if seed not in done.get(number, ()) and is_sampled(cells[number], seed)
+            }
+            if not owed:
                 continue
-            with open_regular(path) as file:
-                rows = pq.ParquetFile(file).read(["cell", "seed", "trace_digest"])
-            campaign = path.parent.name.removeprefix(f"{PARTITION}=")
-            rows = rows.append_column(PARTITION, pa.array([campaign] * len(rows), pa.string()))
-            self._repeats.sample(rows, done)
+            with (self._folder.location / part.path).open() as file:
+                columns = pq.ParquetFile(file).read(["cell", "seed", "trace_digest"]).to_pydict()
+            numbers = {cells[number].name: number for number, _ in self._folder.covers(part)}
+            for name, seed, digest in zip(*columns.values(), strict=True):
+                if (numbers[name], seed) in owed:
+                    self._repeats.sample(numbers[name], ((seed, digest),))
+
+    def _count_unfinished_chunks(self) -> None:
+        """Count the files that workers had written for chunks that did not come back."""
+        self._folder.load()
+        rows = sum(part.rows for part in self._folder.parts())
+        self.progress.done = rows - self.progress.already
+        self.progress.probes |= self._folder.probes
 
     # The loop
 
@@ -185,6 +207,9 @@ class Sweep:
             for future in finished:
                 with self._shielded():
                     self._take_in(self._under_way.pop(future), future, planner)
+            with self._shielded():
+                self._take_in_merges()
+                self._start_merges(threads)
             self._report_progress(planner)
 
     def _hand_out(self, planner: Planner, threads: ThreadPoolExecutor) -> None:
@@ -240,27 +265,23 @@ class Sweep:
 
     # Results
 
-    def _take_in(self, chunk: Chunk, future: Future[pa.Table], planner: Planner) -> None:
+    def _take_in(self, chunk: Chunk, future: Future[Sequence[TaskResult]], planner: Planner) -> None:
         try:
-            rows = future.result()
+            results = future.result()
         except ChunkLostError as error:
             self.progress.lost[str(error)] += 1
             self._retry(chunk)
             return
         if chunk.repeats:
-            self._compare(chunk, rows)
+            self._compare(chunk, results)
             return
-        if len(rows) != chunk.rows():
-            # A file must have all runs that it claims to have: a missing one would never be run.
-            self.progress.lost[f"{len(rows)} of {chunk.rows()} rows came back"] += 1
+        if len(results) != len(chunk.tasks):
+            self.progress.lost[f"{len(results)} of {len(chunk.tasks)} results came back"] += 1
             self._retry(chunk)
             return
-        self._write(chunk, rows)
-        for cell in dict.fromkeys(task.cell for task in chunk.tasks):
-            mask = pc.equal(rows.column("cell"), self._definition.cells[cell].name)
-            wall = rows.column("wall_us").filter(mask)
-            if len(wall):
-                planner.costs.measure(cell, pc.mean(wall).as_py() / US_PER_SECOND)
+        for task, result in zip(chunk.tasks, results, strict=True):
+            self._count(result, len(task.seeds))
+            planner.costs.measure(task.cell, result.wall_us / len(task.seeds) / US_PER_SECOND)
 
     def _retry(self, chunk: Chunk) -> None:
         """Retry a lost chunk, first whole, then in halves. A run that is lost alone is an error."""
@@ -277,22 +298,20 @@ class Sweep:
             return
         task = chunk.tasks[0]
         message = f"the worker died in each of {_ATTEMPTS_MAX} attempts at this run"
-        row = error_row(self._definition.cells[task.cell], task.seeds[0], message, "worker died")
-        self._write(chunk, pa.Table.from_batches([as_batch([{**row, "worker": ""}])]))
+        cell = self._definition.cells[task.cell]
+        row = error_row(cell, task.seeds[0], message, "worker died")
+        self._count(result_of(cell, task, [row], None), 1)
 
-    def _write(self, chunk: Chunk, rows: pa.Table) -> None:
-        covers = [(task.cell, task.seeds) for task in chunk.tasks if isinstance(task.seeds, range)]
-        self._folder.write(chunk.campaign, rows, covers)
-        self._count(rows)
-        self._repeats.sample(rows)
+    def _count(self, result: TaskResult, runs: int) -> None:
+        assert result.part is not None, "only repeats have no rows"
+        self._folder.add(result.part, result.content)
+        self.progress.done += runs
+        self.progress.tally.add_tally(result.tally)
+        self.progress.probes.update(result.tally.probes)
+        self._repeats.sample(result.cell, result.digests, result.worker)
 
-    def _count(self, rows: pa.Table) -> None:
-        self.progress.done += len(rows)
-        self.progress.tally.add(rows)
-        self.progress.probes.update(self.progress.tally.probes)
-
-    def _compare(self, chunk: Chunk, rows: pa.Table) -> None:
-        repeated = self._repeats.compare(chunk, rows)
+    def _compare(self, chunk: Chunk, results: Sequence[TaskResult]) -> None:
+        repeated = self._repeats.compare(chunk, results)
         self._folder.add_repeated(repeated)
         self._count_repeated(repeated)
 
@@ -300,6 +319,46 @@ class Sweep:
         self.progress.repeated += len(runs)
         self.progress.repeated_elsewhere += sum(run.other_worker for run in runs)
         self.progress.unequal += [run for run in runs if not run.is_equal]
+
+    # Merges of small files
+
+    def _start_merges(self, threads: ThreadPoolExecutor, *, at_end: bool = False) -> None:
+        """Merge small files of campaigns that have many of them, one group of each at a time."""
+        busy = {sources[0].campaign for sources in self._merging.values()}
+        small: dict[str, list[PartFile]] = {}
+        for part in self._folder.parts():
+            if part.campaign not in busy and part.path not in self._unmerged:
+                small.setdefault(part.campaign, []).append(part)
+        for parts in small.values():
+            for group in worth_merging(parts, at_end=at_end)[:1]:
+                if len(self._merging) < _MERGES_MAX:
+                    self._merging[threads.submit(self._merge, group)] = group
+
+    def _merge(self, parts: Sequence[PartFile]) -> PartFile | None:
+        if self._engine.folder is None:
+            return merge(self._folder.location, parts)
+        return self._engine.merge(parts)
+
+    def _take_in_merges(self) -> None:
+        for future in [future for future in self._merging if future.done()]:
+            sources = self._merging.pop(future)
+            try:
+                merged = future.result()
+            except ChunkLostError:
+                merged = None
+            if merged is None:
+                self._unmerged.update(source.path for source in sources)
+            else:
+                self._folder.replace(sources, merged)
+
+    def _merge_the_rest(self, threads: ThreadPoolExecutor) -> None:
+        while True:
+            with self._shielded():
+                self._take_in_merges()
+                self._start_merges(threads, at_end=True)
+            if not self._merging:
+                return
+            wait(self._merging, timeout=_TICK_S, return_when=FIRST_COMPLETED)
 
 
 def state_of(progress: Progress, engine: str) -> dict[str, object]:

@@ -1,48 +1,46 @@
 """The folder of a sweep: its rows in Parquet files, and all that is needed to resume it.
 
-``runs/campaign=NAME/part-NNNNN.parquet`` has the rows, one file for each chunk. The metadata of a
-file list its cells and seeds, so a sweep can be resumed without a search in the rows. Even so, each
-file is read once, to find damage before hours go into the remaining runs. ``sweep.json`` has the
-definition, ``campaigns/`` the campaigns, and ``repeated.jsonl`` the runs that were repeated.
+``runs/campaign=NAME/part-DIGEST.parquet`` has rows (`harrow.campaigns.sweep.part_file`). Its
+metadata list its cells and seeds, so a sweep can be resumed without a search in the rows. Even so,
+each local file is read once, to find damage before hours go into the remaining runs. ``sweep.json``
+has the definition, ``campaigns/`` the campaigns, and ``repeated.jsonl`` the repeated runs.
 """
 
 import json
-import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from filelock import FileLock, Timeout
 from pydantic import ValidationError
 
-from harrow.campaigns.language.regular_file import open_regular, regular_text
 from harrow.campaigns.language.spelling import quoted
 from harrow.campaigns.record.json_text import json_document, json_line
-from harrow.campaigns.storage.whole_file import whole_file, whole_path
+from harrow.campaigns.storage.location import LocalLocation, Location, location
 from harrow.campaigns.sweep.cell import cell_of
 from harrow.campaigns.sweep.chunk import uncovered_ranges
 from harrow.campaigns.sweep.definition import Definition, SkippedCells, SweepSource, load_stored_cell
+from harrow.campaigns.sweep.part_file import RUNS, SWEEP, PartFile
 from harrow.campaigns.sweep.row_table import FILE_SCHEMA, PARTITION, SCHEMA_VERSION
-from harrow.campaigns.sweep.sweep_state import PROBES, SEED_RANGES, probes_of, problem_of, seed_ranges_of
+from harrow.campaigns.sweep.sweep_state import probes_of, problem_of, seed_ranges_of
 from harrow.cluster_model.lazy_dataclass import dataclass
 
-SWEEP: Final = "sweep.json"
-RUNS: Final = "runs"
 REPEATED: Final = "repeated.jsonl"
 CAMPAIGNS: Final = "campaigns"
 FAILURES: Final = "failures"
 
-_SCHEMA: Final = b"harrow.schema"
-_PART: Final = "part-"
-_PART_NAME: Final = re.compile(rf"{_PART}([0-9]{{5,9}})\.parquet")
+_PART_PATH: Final = re.compile(rf"{RUNS}/{PARTITION}=[^/]+/part-[0-9a-f]{{5,16}}\.parquet")
+_REQUESTS: Final = 16
+"""Files to open at once, because an object store takes its time for each."""
+_REPEATED_MIN: Final = 1_000
 _LOCK: Final = ".lock"
-_BEGUN: Final = frozenset({RUNS, CAMPAIGNS, "spark.log", _LOCK})
+_BEGUN: Final = frozenset({"spark.log", _LOCK})
 """What a sweep may leave behind if it is killed before it has written its definition."""
 
 
@@ -66,56 +64,97 @@ class RepeatedRun:
 
 
 class SweepFolder:
-    """A sweep on disk."""
+    """A sweep in a folder, by path or URI."""
 
-    def __init__(self, path: Path, definition: Definition) -> None:
-        self.path = path
+    def __init__(self, place: Path | Location, definition: Definition) -> None:
+        self.location = location(place)
         self._definition = definition
-        self._next = 0
         self.probes: set[str] = set()
-        """Rare states that earlier rows reached. Filled by `missing`."""
+        """Rare states that earlier rows reached. Filled by `load`."""
+        self._parts: dict[str, PartFile] = {}
+        self._repeated: list[RepeatedRun] = []
+        self._repeated_written = 0
         self._cells = {(cell.campaign, cell.name): number for number, cell in enumerate(definition.cells)}
 
     @contextmanager
     def exclusively(self) -> Iterator[None]:
-        """Keep other processes from sweeping into the folder at the same time.
+        """Keep other processes from sweeping into the folder at the same time, if it is local.
 
         Raises:
             SweepFolderError: Another process is sweeping into the folder.
 
         """
-        self.path.mkdir(parents=True, exist_ok=True)
+        if not isinstance(self.location, LocalLocation):
+            yield
+            return
+        self.location.path.mkdir(parents=True, exist_ok=True)
         try:
-            lock = FileLock(self.path / _LOCK).acquire(blocking=False)
+            lock = FileLock(self.location.path / _LOCK).acquire(blocking=False)
         except Timeout:
-            raise SweepFolderError(f"{self.path}: another harrow is sweeping into this folder now") from None
+            raise SweepFolderError(
+                f"{self.location}: another harrow is sweeping into this folder now"
+            ) from None
         with lock:
             yield
 
     def begin(self) -> None:
-        """Create the folder and write the definition.
+        """Write the definition.
 
         Raises:
             OSError: The folder cannot be written.
 
         """
-        (self.path / RUNS).mkdir(parents=True, exist_ok=True)
-        (self.path / CAMPAIGNS).mkdir(exist_ok=True)
         for source in self._definition.sources:
-            with whole_file(self.path / CAMPAIGNS / f"{source.campaign}.yaml") as stream:
-                stream.write(source.text)
+            (self.location / CAMPAIGNS / f"{source.campaign}.yaml").write_text(source.text)
         self._write_state({"complete": False})
 
     def end(self, state: Mapping[str, Any]) -> None:
-        """Write the end state of the sweep."""
-        self._write_state(state)
+        """Write the end state of the sweep, with its files. Delete files that do not count."""
+        self.write_repeated()
+        self._write_state({**state, "files": sorted(self._parts)})
+        for path in sorted(self._found() - self._parts.keys()):
+            if _is_part(path):
+                (self.location / path).delete()
 
     def _write_state(self, state: Mapping[str, Any]) -> None:
-        with whole_file(self.path / SWEEP) as stream:
-            stream.write(json_document({**self._definition.as_mapping(), **state}))
+        (self.location / SWEEP).write_text(json_document({**self._definition.as_mapping(), **state}))
+
+    # The files of rows
+
+    def parts(self) -> list[PartFile]:
+        """Return the files that count, since the last `load` or `missing`."""
+        return [self._parts[path] for path in sorted(self._parts)]
+
+    def has_rows(self) -> bool:
+        return any(map(_is_part, self._found()))
+
+    def load(self) -> None:
+        """Find the files that count.
+
+        After a kill, two files may have the same rows, for example a merged file and its sources.
+        Then those count that the sweep listed at its end, or otherwise the larger ones.
+
+        Raises:
+            SweepFolderError: A file does not belong to this sweep.
+
+        """
+        listed: set[str] = set()
+        with suppress(SweepFolderError):
+            listed.update(read_state(self.location).get("files", ()))
+        with ThreadPoolExecutor(_REQUESTS) as threads:
+            parts = list(threads.map(self._read_part, sorted(filter(_is_part, self._found()))))
+        taken: dict[tuple[str, str], list[range]] = {}
+        self._parts = {}
+        for part, probes in sorted(parts, key=lambda read: (read[0].path not in listed, -read[0].rows)):
+            ranges = [((part.campaign, name), range(start, stop)) for name, start, stop in part.covers]
+            if all(uncovered_ranges(seeds, taken.get(key, ())) == [seeds] for key, seeds in ranges):
+                for key, seeds in ranges:
+                    taken.setdefault(key, []).append(seeds)
+                self._parts[part.path] = part
+                self.probes.update(probes)
 
     def missing(self) -> list[tuple[int, range]]:
-        """Return the seeds of each cell for which no file has rows.
+        """Load the files, and return the seeds of each cell for which none has rows.
 
         Also remove what a killed sweep left behind.
 
@@ -123,12 +162,13 @@ class SweepFolder:
             SweepFolderError: A file does not belong to this sweep.
 
         """
+        self.load()
+        for path in self._found() - self._parts.keys():
+            if _is_part(path) or _is_hidden(path):
+                (self.location / path).delete()
         done: dict[int, list[range]] = {}
-        for path in sorted(self.path.glob(f"{RUNS}/*/.*")):
-            path.unlink()
-        for path in self.parts():
-            self._next = max(self._next, int(path.stem.removeprefix(_PART)) + 1)
-            for cell, seeds in self.covers(path):
+        for part in self._parts.values():
+            for cell, seeds in self.covers(part):
                 done.setdefault(cell, []).append(seeds)
         return [
             (number, seeds)
@@ -136,133 +176,147 @@ class SweepFolder:
             for seeds in uncovered_ranges(self._definition.seeds, done.get(number, ()))
         ]
 
-    def parts(self) -> list[Path]:
-        paths = self.path.glob(f"{RUNS}/{PARTITION}=*/{_PART}*.parquet")
-        return sorted(path for path in paths if _PART_NAME.fullmatch(path.name))
+    def covers(self, part: PartFile) -> list[tuple[int, range]]:
+        """Return the numbers of a file's cells, with the seeds of each."""
+        return [(self._cells[part.campaign, name], range(start, stop)) for name, start, stop in part.covers]
 
-    def write(self, campaign: str, rows: pa.Table, covers: Iterable[tuple[int, range]]) -> Path:
-        """Write the rows of a chunk atomically. *covers* are its seeds by cell."""
-        folder = self.path / RUNS / f"{PARTITION}={campaign}"
-        folder.mkdir(exist_ok=True)
-        path = folder / f"{_PART}{self._next:05}.parquet"
-        self._next += 1
-        cells = self._definition.cells
-        covered = [[cells[cell].name, seeds.start, seeds.stop] for cell, seeds in covers]
-        table = rows.select(FILE_SCHEMA.names).cast(FILE_SCHEMA)
-        table = table.replace_schema_metadata(
-            {
-                _SCHEMA: SCHEMA_VERSION.encode(),
-                SEED_RANGES: json.dumps(covered).encode(),
-                PROBES: json.dumps(sorted(probes_in(rows))).encode(),
-            }
-        )
-        with whole_path(path) as temporary:
-            pq.write_table(table, temporary, compression="zstd")
-        return path
-
-    def covers(self, path: Path) -> list[tuple[int, range]]:
-        """Return the cells and seeds of the rows in a file, from the file's metadata.
+    def add(self, part: PartFile, content: bytes | None = None) -> None:
+        """Count a file. Write it first if its *content* is given.
 
         Raises:
-            SweepFolderError: The file does not belong to this sweep.
+            OSError: The file cannot be written.
 
         """
+        if content is not None:
+            (self.location / part.path).write(content)
+        self._parts[part.path] = part
+
+    def replace(self, sources: Iterable[PartFile], merged: PartFile) -> None:
+        """Count a merged file in place of its sources, and delete them."""
+        self.add(merged)
+        for source in sources:
+            if source.path != merged.path:
+                del self._parts[source.path]
+                (self.location / source.path).delete()
+
+    def _found(self) -> set[str]:
+        """Return the paths of all files of rows, and of others beside them."""
+        return {f"{RUNS}/{name}" for name in (self.location / RUNS).names()}
+
+    def _read_part(self, path: str) -> tuple[PartFile, list[str]]:
+        """Read what a file covers, and the rare states that its rows reached, from its metadata."""
+        place = self.location / path
         try:
-            with open_regular(path) as file:
+            with place.open() as file:
                 metadata = pq.read_schema(file).metadata or {}
             entries = seed_ranges_of(metadata)
-            self.probes.update(probes_of(metadata))
+            probes = probes_of(metadata)
         except ValidationError:
-            raise SweepFolderError(f"{path}: not a file of a sweep (it does not list its seeds)") from None
+            raise SweepFolderError(f"{place}: not a file of a sweep (it does not list its seeds)") from None
         except (OSError, ValueError, pa.ArrowException) as error:
-            raise SweepFolderError(f"{path}: not a file of a sweep ({error})") from None
-        campaign = path.parent.name.removeprefix(f"{PARTITION}=")
-        try:
-            return [(self._cells[campaign, name], range(start, stop)) for name, start, stop in entries]
-        except KeyError as error:
-            raise SweepFolderError(f"{path}: this sweep has no cell {error}") from None
+            raise SweepFolderError(f"{place}: not a file of a sweep ({error})") from None
+        campaign = path.split("/")[1].removeprefix(f"{PARTITION}=")
+        for name, _, _ in entries:
+            if (campaign, name) not in self._cells:
+                raise SweepFolderError(f"{place}: this sweep has no cell {(campaign, name)}")
+        return PartFile(campaign, tuple(entries), path), probes
 
     def check(self) -> None:
         """Check that all files of rows are whole and belong to this sweep.
 
-        Queries do not check this.
+        Queries do not check this. Object stores check what they return, so harrow does not read
+        whole files from there.
 
         Raises:
             SweepFolderError: A file is damaged or has other contents.
 
         """
-        parts = self.parts()
         # Spark and DuckDB read every file in the folder.
-        for path in sorted({*self.path.glob(f"{RUNS}/**/*")} - {*parts}):
-            if not (path.name.startswith(".") or path.is_dir()):
-                raise SweepFolderError(f"{path}: not a file of a sweep")
-        for path in parts:
-            self.covers(path)
+        for path in sorted(self._found()):
+            if not (_is_part(path) or _is_hidden(path)):
+                raise SweepFolderError(f"{self.location / path}: not a file of a sweep")
+        self.load()
+        read = pq.read_table if isinstance(self.location, LocalLocation) else pq.read_schema
+        for part in self.parts():
+            place = self.location / part.path
             try:
-                with open_regular(path) as file:
-                    schema = pq.read_table(file).schema
+                with place.open() as file:
+                    found = read(file)
             except (OSError, pa.ArrowException) as error:
-                raise SweepFolderError(f"{path}: damaged ({error})") from None
+                raise SweepFolderError(f"{place}: damaged ({error})") from None
+            schema = getattr(found, "schema", found)
             for field in FILE_SCHEMA:
                 index = schema.get_field_index(field.name)
                 if index < 0 or schema.field(index).type != field.type:
-                    raise SweepFolderError(f"{path}: no column {field.name} of this version's type")
+                    raise SweepFolderError(f"{place}: no column {field.name} of this version's type")
+
+    # The repeated runs
 
     def add_repeated(self, repeated: Iterable[RepeatedRun]) -> None:
-        """Append repeated runs."""
-        cells = self._definition.cells
-        with (self.path / REPEATED).open("ab+") as stream:
-            end = stream.seek(0, os.SEEK_END)
-            stream.seek(max(0, end - 1))
-            if stream.read(1) not in (b"", b"\n"):
-                stream.write(b"\n")  # A kill cut off the last line, and the next one must start anew.
-            for run in repeated:
-                cell = cells[run.cell]
-                line = {"campaign": cell.campaign, **asdict(run), "cell": cell.name}
-                stream.write(f"{json_line(line)}\n".encode())
+        """Add repeated runs.
 
-    def repeated(self) -> Iterator[RepeatedRun]:
-        """Yield the repeated runs, without a line that a kill cut off."""
-        try:
-            lines = open_regular(self.path / REPEATED)
-        except FileNotFoundError:
+        The file is written whole, and not each time. After a kill, some runs are repeated again.
+        """
+        self._repeated += repeated
+        if len(self._repeated) >= 2 * self._repeated_written + _REPEATED_MIN:
+            self.write_repeated()
+
+    def write_repeated(self) -> None:
+        if len(self._repeated) == self._repeated_written:
             return
-        with lines:
-            for line in lines:
-                try:
+        cells = self._definition.cells
+        lines = (
+            json_line({"campaign": cells[run.cell].campaign, **asdict(run), "cell": cells[run.cell].name})
+            for run in self._repeated
+        )
+        (self.location / REPEATED).write_text("".join(f"{line}\n" for line in lines))
+        self._repeated_written = len(self._repeated)
+
+    def repeated(self) -> list[RepeatedRun]:
+        """Read and return the repeated runs of an earlier sweep, without damaged lines."""
+        self._repeated = []
+        with suppress(FileNotFoundError):
+            for line in (self.location / REPEATED).read().splitlines():
+                with suppress(ValueError, KeyError, TypeError):
                     entry = json.loads(line)
-                    yield RepeatedRun(
+                    run = RepeatedRun(
                         cell=self._cells[entry["campaign"], entry["cell"]],
                         seed=entry["seed"],
                         first=entry["first"],
                         again=entry["again"],
                         other_worker=entry["other_worker"],
                     )
-                except (ValueError, KeyError, TypeError):
-                    continue
+                    self._repeated.append(run)
+        self._repeated_written = len(self._repeated)
+        return list(self._repeated)
 
 
-def probes_in(rows: pa.Table) -> set[str]:
-    probes = pc.list_flatten(rows.column("probes").combine_chunks())
-    return set(pc.struct_field(probes, "probe").unique().to_pylist())
+def _is_part(path: str) -> bool:
+    return _PART_PATH.fullmatch(path) is not None
 
 
-def is_only_begun(path: Path) -> bool:
+def _is_hidden(path: str) -> bool:
+    return path.rpartition("/")[2].startswith(".")
+
+
+def is_only_begun(place: Path | Location) -> bool:
     """Return whether a folder is empty, or has only what a sweep killed at its start leaves."""
-    names = {child.name for child in path.iterdir()} if path.exists() else set()
-    strange = {name for name in names - _BEGUN if not name.startswith(f".{SWEEP}")}
-    return not strange and not any(path.glob(f"{RUNS}/*"))
+    return all(
+        name in _BEGUN or name.startswith((f"{CAMPAIGNS}/", f".{SWEEP}", ".trial-"))
+        for name in location(place).names()
+    )
 
 
-def read_state(path: Path) -> dict[str, Any]:
+def read_state(place: Path | Location) -> dict[str, Any]:
     """Read ``sweep.json``.
 
     Raises:
         SweepFolderError: The folder does not have a sweep.
 
     """
+    path = location(place)
     try:
-        state = json.loads(regular_text(path / SWEEP))
+        state = json.loads((path / SWEEP).read_text())
     except FileNotFoundError:
         raise SweepFolderError(f"{path}: not a sweep ({SWEEP} is missing)") from None
     except (OSError, ValueError, RecursionError) as error:
@@ -274,7 +328,7 @@ def read_state(path: Path) -> dict[str, Any]:
     return state
 
 
-def read_definition(path: Path) -> Definition:
+def read_definition(place: Path | Location) -> Definition:
     """Return the definition of the sweep in a folder, as written there.
 
     Raises:
@@ -282,6 +336,7 @@ def read_definition(path: Path) -> Definition:
         CampaignError: One of its campaigns cannot be read by this version.
 
     """
+    path = location(place)
     state = read_state(path)
     sources = {
         entry["campaign"]: SweepSource(
@@ -316,9 +371,9 @@ def read_definition(path: Path) -> Definition:
     )
 
 
-def _campaign_text(path: Path) -> str:
+def _campaign_text(path: Location) -> str:
     try:
-        return regular_text(path)
+        return path.read_text()
     except FileNotFoundError:
         raise SweepFolderError(f"{path}: missing: the sweep's copy of its campaign") from None
     except OSError as error:

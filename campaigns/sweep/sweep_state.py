@@ -6,10 +6,8 @@ from typing import Annotated, Any, Final
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from harrow.campaigns.language.literals import campaign_name
+from harrow.campaigns.sweep.part_file import PROBES, SEED_RANGES
 from harrow.cluster_model.settings import LONG_MAX
-
-SEED_RANGES: Final = b"harrow.covers"
-PROBES: Final = b"harrow.probes"
 
 _Count = Annotated[int, Field(ge=0, le=LONG_MAX + 1)]
 _CampaignName = Annotated[str, AfterValidator(campaign_name)]
@@ -48,6 +46,7 @@ class _State(_StatePart):
     campaigns: list[_Campaign]
     cells: list[_Cell]
     skipped: list[_Skipped] = []
+    files: list[str] = []
     complete: bool = False
     engine: str = ""
     workers: _Count = 0

@@ -1,16 +1,14 @@
-"""Counts the results of a sweep's runs as they come back.
+"""Counts the results of runs: those of a task on its worker, and of all tasks on the driver.
 
 The report of a sweep is made with SQL from its rows on disk. During the sweep, this module counts
 what can be counted without looking at a row twice. It does not count rows of an earlier sweep.
 """
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import field
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
-from harrow.campaigns.sweep.row import FAILED
+from harrow.campaigns.sweep.row import FAILED, Row
 from harrow.cluster_model.lazy_dataclass import dataclass
 
 CellKey = tuple[str, str]
@@ -36,26 +34,32 @@ class SweepTally:
     failures: dict[tuple[str, str], FailureTally] = field(default_factory=dict)
     probes: Counter[str] = field(default_factory=Counter)
 
-    def add(self, rows: pa.Table) -> None:
-        # One thread keeps the order of the rows.
-        by_verdict = rows.group_by(["campaign", "cell", "verdict"], use_threads=False)
-        for group in by_verdict.aggregate([([], "count_all")]).to_pylist():
-            cell = group["campaign"], group["cell"]
-            self.runs[cell] += group["count_all"]
-            self.verdicts[cell, group["verdict"]] += group["count_all"]
-        failed = rows.filter(pc.equal(rows.column("outcome"), FAILED))
-        for row in failed.select(["campaign", "cell", "seed", "signature"]).to_pylist():
-            self._add_failure(**row)
-        # A row has each rare state once, so this counts runs.
-        reached = pc.struct_field(pc.list_flatten(rows.column("probes").combine_chunks()), "probe")
-        for probe in reached.value_counts().to_pylist():
-            self.probes[probe["values"]] += probe["counts"]
+    def add(self, rows: Iterable[Row]) -> None:
+        """Count rows. A row has each rare state once, so ``probes`` counts runs."""
+        for row in rows:
+            cell = row["campaign"], row["cell"]
+            self.runs[cell] += 1
+            self.verdicts[cell, row["verdict"]] += 1
+            if row["outcome"] == FAILED:
+                self.failed[cell] += 1
+                self._add_failures(
+                    (row["campaign"], row["signature"]), FailureTally(1, row["seed"], row["cell"])
+                )
+            self.probes.update(item["probe"] for item in row["probes"])
 
-    def _add_failure(self, campaign: str, cell: str, seed: int, signature: str) -> None:
-        self.failed[campaign, cell] += 1
-        failure = self.failures.get((campaign, signature))
-        if failure is None:
-            self.failures[campaign, signature] = FailureTally(1, seed, cell)
+    def add_tally(self, other: "SweepTally") -> None:
+        """Add the counts of other runs."""
+        self.runs.update(other.runs)
+        self.verdicts.update(other.verdicts)
+        self.failed.update(other.failed)
+        self.probes.update(other.probes)
+        for key, failure in other.failures.items():
+            self._add_failures(key, failure)
+
+    def _add_failures(self, key: tuple[str, str], more: FailureTally) -> None:
+        known = self.failures.get(key)
+        if known is None:
+            self.failures[key] = more
             return
-        failure.count += 1
-        failure.seed, failure.cell = min((failure.seed, failure.cell), (seed, cell))
+        known.count += more.count
+        known.seed, known.cell = min((known.seed, known.cell), (more.seed, more.cell))

@@ -13,6 +13,7 @@ from rich.console import Console
 
 from harrow.campaigns.language.spelling import printable
 from harrow.campaigns.record.report import UNDECIDED
+from harrow.campaigns.storage.location import LocalLocation, Location, location
 from harrow.campaigns.sweep.definition import Definition, VaryError, define, parse_vary
 from harrow.campaigns.version import another_harrow
 from harrow.cli import exit_code
@@ -29,6 +30,7 @@ from harrow.cli.spark import available_engine, check_engine, spark_engine, start
 
 if TYPE_CHECKING:
     from harrow.campaigns.sweep.sweep import Progress
+    from harrow.campaigns.sweep.sweep_folder import SweepFolder
     from harrow.campaigns.sweep.sweep_report import SweepReport
 
 _SPARK_ROWS_MIN: Final = 1_000_000
@@ -45,6 +47,18 @@ def session(request: SweepRequest) -> int:
         return _SweepSession(request).run()
     except (EngineError, SweepFolderError, VaryError) as error:
         raise Refusal(str(error)) from None
+
+
+def _by_other_models(path: Path) -> Iterator[str]:
+    """Yield the default folders where other versions of the model ran the same sweep."""
+    from harrow.campaigns.sweep.part_file import SWEEP
+    from harrow.campaigns.sweep.sweep_folder import SweepFolderError, read_state
+
+    for file in sorted(path.parent.glob(f"{path.name.rpartition('-')[0]}-*/{SWEEP}")):
+        with suppress(SweepFolderError):
+            state = read_state(file.parent)
+            if other := another_harrow(state["version"], state.get("model")):
+                yield f"{file.parent} was {printable(other)}"
 
 
 def is_for_spark(state: Mapping[str, Any]) -> bool:
@@ -88,26 +102,27 @@ class _SweepSession:
         if request.report is not None:
             from harrow.campaigns.sweep.sweep_folder import SweepFolder, read_definition
 
-            definition, path = read_definition(request.report), request.report
+            definition = read_definition(request.report)
             self._check_keys(definition)
-            SweepFolder(path, definition).check()  # The folder may come from another machine.
+            folder = SweepFolder(request.report, definition)
+            folder.check()  # The folder may come from another machine.
             with Interrupts() as interrupts, ExitStack() as stack:
                 # DuckDB finishes before Spark has started, so use Spark only on request.
                 if wants_spark(request):
                     available_engine(request)
-                    self._start_spark(stack, path)
-                return self._report(definition, path, interrupts)
+                    self._start_spark(stack, folder)
+                return self._report(definition, folder, interrupts)
         definition = self._define()
         self._check_keys(definition)
         engine = available_engine(request)
-        path = request.out or request.results / definition.name()
-        need_writable(path)
-        folder = self._folder(definition, path)
+        place = request.out or location(request.results / definition.name())
+        need_writable(place)
+        folder = self._folder(definition, place)
         with Interrupts() as interrupts, ExitStack() as stack:
             stack.enter_context(folder.exclusively())
             folder.begin()
             self._sweep(definition, folder, engine, interrupts, stack)
-            return self._report(definition, path, interrupts)
+            return self._report(definition, folder, interrupts)
 
     # The definition, the engine and the folder
 
@@ -149,12 +164,13 @@ class _SweepSession:
 
         Grouping(definition.cells, self._by)
 
-    def _folder(self, definition: Definition, path: Path) -> Any:
-        from harrow.campaigns.sweep.sweep_folder import SWEEP, SweepFolder, is_only_begun, read_state
+    def _folder(self, definition: Definition, path: Location) -> "SweepFolder":
+        from harrow.campaigns.sweep.part_file import SWEEP
+        from harrow.campaigns.sweep.sweep_folder import SweepFolder, is_only_begun, read_state
 
         folder = SweepFolder(path, definition)
         if (path / SWEEP).exists():
-            if folder.parts() and not self._request.resume:
+            if folder.has_rows() and not self._request.resume:
                 raise Refusal(
                     f"{path} already has this sweep: --resume continues it, `harrow sweep --report {path}` "
                     "prints it, --out chooses another folder"
@@ -171,43 +187,34 @@ class _SweepSession:
         elif not is_only_begun(path):
             raise Refusal(f"{path} is not empty and has no sweep")
         elif self._request.resume:
-            for other in self._by_other_models(path):
-                self._note(other)
+            if self._request.out is None and isinstance(path, LocalLocation):
+                for other in _by_other_models(path.path):
+                    self._note(other)
             self._note(f"nothing to resume in {path}: starting a new sweep")
         return folder
 
-    def _by_other_models(self, path: Path) -> Iterator[str]:
-        """Yield the default folders where other versions of the model ran the same sweep."""
-        from harrow.campaigns.sweep.sweep_folder import SWEEP, SweepFolderError, read_state
-
-        if self._request.out is not None:
-            return
-        for file in sorted(path.parent.glob(f"{path.name.rpartition('-')[0]}-*/{SWEEP}")):
-            with suppress(SweepFolderError):
-                state = read_state(file.parent)
-                if other := another_harrow(state["version"], state.get("model")):
-                    yield f"{file.parent} was {printable(other)}"
-
     # The runs
 
-    def _start_spark(self, stack: ExitStack, path: Path) -> None:
-        self._spark = start_spark(self._request, self._request.workers, path, stack)
+    def _start_spark(self, stack: ExitStack, folder: "SweepFolder") -> None:
+        self._spark = start_spark(self._request, self._request.workers, folder.location, stack)
 
-    def _start(self, choice: SweepEngine, definition: Definition, path: Path, stack: ExitStack) -> Any:
-        workers = self._request.workers
+    def _start(
+        self, choice: SweepEngine, definition: Definition, folder: "SweepFolder", stack: ExitStack
+    ) -> Any:
+        workers, place = self._request.workers, folder.location
         if choice == "spark":
-            self._start_spark(stack, path)
-            return spark_engine(self._request, self._spark, definition.cells, workers, stack)
+            self._start_spark(stack, folder)
+            return spark_engine(self._request, self._spark, definition.cells, workers, stack, place)
         from harrow.campaigns.sweep.process_engine import ProcessEngine
 
-        engine = ProcessEngine(definition.cells, workers)
+        engine = ProcessEngine(definition.cells, workers, place)
         stack.callback(engine.close)
         return engine
 
     def _sweep(
         self,
         definition: Definition,
-        folder: Any,
+        folder: "SweepFolder",
         engine_choice: SweepEngine,
         interrupts: Interrupts,
         stack: ExitStack,
@@ -216,7 +223,7 @@ class _SweepSession:
         from harrow.cli.sweep_progress import SweepProgress
 
         request = self._request
-        engine = self._start(engine_choice, definition, folder.path, stack)
+        engine = self._start(engine_choice, definition, folder, stack)
         picture = None
         if request.watch:
             from harrow.cli.watch.canvas import canvas_of
@@ -262,23 +269,22 @@ class _SweepSession:
 
     # The report
 
-    def _report(self, definition: Definition, path: Path, interrupts: Interrupts) -> int:
+    def _report(self, definition: Definition, folder: "SweepFolder", interrupts: Interrupts) -> int:
         from harrow.campaigns.run.workers.available_workers import available_workers
         from harrow.campaigns.run.workers.workers import Workers
         from harrow.campaigns.sweep.failures import WrittenFailure, known_failures, write_failures
-        from harrow.campaigns.sweep.sweep_folder import SweepFolder, read_state
+        from harrow.campaigns.sweep.sweep_folder import read_state
         from harrow.campaigns.sweep.sweep_report import SweepReport, exit_outcome, report_of
 
-        request = self._request
+        request, path = self._request, folder.location
         state = read_state(path)
         if other := another_harrow(state["version"], state.get("model")):
             say(self._messages, f"{path} was {printable(other)}: its runs may differ here")
-        folder = SweepFolder(path, definition)
         has_rows = bool(folder.parts())
         if not has_rows and request.output_format == "table":
             return self._end_without_report()
         report = (
-            report_of(self._sql(path, state), definition, state, self._by)
+            report_of(self._sql(folder, state), definition, state, self._by)
             if has_rows
             else SweepReport(state=state, never_reached=definition.probes())
         )
@@ -350,11 +356,12 @@ class _SweepSession:
         say(self._messages, "no run finished")
         return exit_code.INCONCLUSIVE
 
-    def _sql(self, path: Path, state: Mapping[str, Any]) -> Any:
+    def _sql(self, folder: "SweepFolder", state: Mapping[str, Any]) -> Any:
         from harrow.campaigns.sweep.spark_availability import is_on_this_machine
 
         if (
             self._spark is not None
+            and isinstance(folder.location, LocalLocation)
             and (self._request.report is not None or is_for_spark(state))
             and not self._spark_is_lost
             and not self._interrupted  # After Ctrl-C the user does not want to wait.
@@ -363,7 +370,7 @@ class _SweepSession:
         ):
             from harrow.campaigns.sweep.spark_session import spark_sql
 
-            return spark_sql(self._spark, path)
+            return spark_sql(self._spark, folder.location.path)
         from harrow.campaigns.sweep.queries import duck_sql
 
-        return duck_sql(path)
+        return duck_sql(folder)

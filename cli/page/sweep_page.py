@@ -4,9 +4,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import log, sqrt
 from typing import Final
 
-from harrow.campaigns.language.regular_file import regular_text
 from harrow.campaigns.language.spelling import counted, listed
 from harrow.campaigns.language.units import rough_duration_text
+from harrow.campaigns.storage.location import LocalLocation
 from harrow.campaigns.sweep.definition import SweepSource
 from harrow.campaigns.sweep.failures import WrittenFailure
 from harrow.campaigns.sweep.row import ERROR
@@ -118,12 +118,13 @@ def _file_text(written: WrittenFailure) -> str:
     A folder may come from anywhere, and the page goes to other people. So a link must not put a
     file from elsewhere on this machine into it.
     """
-    folder = written.path.parents[2]  # the sweep's own, above failures/SIGNATURE/
+    place = written.path
     try:
-        file = written.path.resolve(strict=True)
-        if not file.is_relative_to(folder.resolve()) or file.stat().st_size > _FILE_BYTES_MAX:
-            return ""
-        return regular_text(file)
+        if isinstance(place, LocalLocation):
+            folder = place.path.parents[2]  # the sweep's own, above failures/SIGNATURE/
+            if not place.path.resolve(strict=True).is_relative_to(folder.resolve()):
+                return ""
+        return "" if place.size() > _FILE_BYTES_MAX else place.read_text()
     except (OSError, ValueError):
         return ""  # The page names the file, and the report is valid without its text.
 

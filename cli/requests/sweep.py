@@ -3,8 +3,9 @@
 from pathlib import Path
 from typing import Annotated
 
+from harrow.campaigns.storage.location import Location
 from harrow.cli import options
-from harrow.cli.options import flag, folder, option, repeatable_option
+from harrow.cli.options import flag, folder, folder_or_uri, option, repeatable_option
 from harrow.cli.requests.request import OnCluster, WrittenRequest
 from harrow.cluster_model.lazy_dataclass import dataclass
 
@@ -41,8 +42,8 @@ class SweepRequest(WrittenRequest, OnCluster):
         int | None, option("--workers", "N", "Run N tasks at once; by default one per core.", min=1)
     ] = None
     out: Annotated[
-        Path | None,
-        folder(
+        Location | None,
+        folder_or_uri(
             "--out",
             "The folder of the sweep; by default a folder in --results, named after the sweep's content.",
         ),
@@ -59,7 +60,10 @@ class SweepRequest(WrittenRequest, OnCluster):
     shrink_time: Annotated[str, option("--shrink-time", "DURATION", "The time limit for each shrink.")] = (
         "60s"
     )
-    report: Annotated[Path | None, folder("--report", "Run nothing; print the report of this sweep.")] = None
+    report: Annotated[
+        Location | None,
+        folder_or_uri("--report", "Run nothing; print the report of the sweep in this folder."),
+    ] = None
     by: Annotated[
         str | None,
         option(

@@ -8,9 +8,7 @@ from tests.cli.conftest import Harrow
 
 ADDRESSES = ("s3a://bucket/folder", "gs://bucket/x", "hdfs://name:9000/x", "FILE:///tmp/x")
 OPTIONS = {
-    "sweep calm.yaml --seeds 0..2 --engine process --out": "--out",
     "sweep calm.yaml --seeds 0..2 --engine process --results": "--results",
-    "sweep --report": "--report",
     "run calm.yaml --results": "--results",
     "run calm.yaml --output": "--output",
     "shrink failing.yaml --seed 0 -o": "--output",
@@ -30,6 +28,26 @@ def test_an_address_is_refused_as_a_folder(
     assert "is an address" in ended.stderr
     assert ended.stdout == ""
     assert sorted(folder.iterdir()) == before
+
+
+@pytest.mark.parametrize(
+    ("command", "refusal"),
+    [
+        (
+            "sweep calm.yaml --seeds 0..2 --engine process --out",
+            "nothing was run: s3://bucket/x cannot be written: ",
+        ),
+        ("sweep --report", "s3://bucket/x/sweep.json: cannot be read: "),
+    ],
+)
+def test_a_storage_that_cannot_be_reached_is_refused_in_one_line(
+    harrow: Harrow, command: str, refusal: str
+) -> None:
+    reach = {"AWS_ENDPOINT_URL": "http://127.0.0.1:9", "AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b"}
+    ended = harrow(*command.split(), "s3a://bucket/x", COLUMNS="300", **reach)
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert refusal in ended.stderr
+    assert ended.stderr.count("\n") == 1
 
 
 def test_the_refusal_of_a_file_address_names_the_path_to_give(harrow: Harrow) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from harrow.campaigns.storage.location import location
 from harrow.campaigns.sweep.definition import SweepSource
 from harrow.campaigns.sweep.failures import WrittenFailure
 from harrow.campaigns.sweep.sweep_report import BIN_RATIO, CellService, SweepReport, TimeBin
@@ -94,7 +95,7 @@ def test_a_failure_has_its_chain_its_commands_and_the_campaign_that_reproduces_i
     file.parent.mkdir(parents=True)
     file.write_text("# Shrunk by harrow\nname: c\ndescription: <i>\n", encoding="utf-8")
     whole = sweep()
-    written = WrittenFailure(group=whole.failures[0], path=file, shrunk=True)
+    written = WrittenFailure(group=whole.failures[0], path=location(file), shrunk=True)
     text = sweep_page(whole, [written], [SOURCE])
     assert '<ol class="chain"><li>acked</li><li>1</li></ol>' in text
     assert "<pre><code>harrow run c.yaml --seed 9 --set acks=1</code></pre>" in text
@@ -120,7 +121,7 @@ def test_a_campaign_file_that_cannot_be_shown_costs_only_its_text(tmp_path: Path
         case "link of a folder":
             folder.symlink_to(elsewhere.parent)
     whole = sweep()
-    text = sweep_page(whole, [WrittenFailure(group=whole.failures[0], path=file, shrunk=False)], [])
+    text = sweep_page(whole, [WrittenFailure(group=whole.failures[0], path=location(file), shrunk=False)], [])
     assert escape(str(file)) in text
     assert "private" not in text
     assert "<details>" not in text

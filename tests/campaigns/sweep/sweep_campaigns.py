@@ -1,9 +1,14 @@
 """Small campaigns and definitions for tests of sweeps."""
 
+from collections.abc import Iterable
 from pathlib import Path
 
 from harrow.campaigns.language.loader import Campaign, load_text
 from harrow.campaigns.sweep.definition import Definition, Vary, define
+from harrow.campaigns.sweep.part_file import SeedRange, parquet_of, part_of
+from harrow.campaigns.sweep.row import Row
+from harrow.campaigns.sweep.row_table import as_table
+from harrow.campaigns.sweep.sweep_folder import SweepFolder, read_definition
 
 TEXT = """
 name: small
@@ -31,3 +36,17 @@ def acks(*values: str) -> tuple[Vary, ...]:
 
 
 HERE = Path(__file__)
+
+
+def write_rows(folder: SweepFolder, rows: Iterable[Row], covers: Iterable[SeedRange] = ()) -> Path:
+    """Write a file of rows of the campaign in a local folder, and return its path."""
+    part = part_of("small", covers)
+    folder.add(part, parquet_of(part, as_table(rows)))
+    return Path(str(folder.location / part.path))
+
+
+def loaded(path: Path) -> SweepFolder:
+    """Return the sweep in a folder, with its files."""
+    folder = SweepFolder(path, read_definition(path))
+    folder.load()
+    return folder

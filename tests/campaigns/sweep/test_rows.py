@@ -3,7 +3,6 @@
 from dataclasses import replace
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
 from harrow.campaigns.language.library_index import resolve
@@ -22,7 +21,7 @@ from harrow.campaigns.sweep.row import (
     signature_columns,
     this_worker,
 )
-from harrow.campaigns.sweep.row_table import COLUMNS, TRANSPORT_SCHEMA, as_batch
+from harrow.campaigns.sweep.row_table import COLUMNS, FILE_SCHEMA, PARTITION, as_table
 from harrow.checks.evidence import Evidence
 from harrow.checks.index import Index
 from harrow.checks.promise import DEMANDED
@@ -137,7 +136,7 @@ def test_an_error_while_a_row_is_made_is_a_row_too(monkeypatch: pytest.MonkeyPat
     row = run_row(swarm_cell(), 7)
     assert (row["verdict"], row["seed"]) == (ERROR, 7)
     assert row["error"].endswith(r"KeyError: 'half a pair: \ud800'")
-    assert as_batch([row]).num_rows == 1
+    assert as_table([row]).num_rows == 1
 
 
 def test_a_run_over_its_step_limit_is_undecided_as_in_harrow_run() -> None:
@@ -150,24 +149,22 @@ def test_a_run_over_its_step_limit_is_undecided_as_in_harrow_run() -> None:
 def test_rows_keep_the_columns_that_are_documented() -> None:
     cells = dict(enumerate(definition(1, varies=acks("1", "all")).cells))
     rows = list(run_task(cells, Task(cell=1, seeds=range(2))))
-    assert all(set(row) <= set(TRANSPORT_SCHEMA.names) for row in rows)
-    batch = as_batch(rows)
-    assert batch.schema == TRANSPORT_SCHEMA
-    assert list(COLUMNS) == batch.schema.names[:-1]
-    first = batch.to_pylist()[0]
+    assert all(set(row) <= set(COLUMNS) for row in rows)
+    table = as_table(rows)
+    assert table.schema == FILE_SCHEMA
+    assert list(COLUMNS) == [PARTITION, *table.schema.names]
+    first = table.to_pylist()[0]
     assert first["settings"] == [("acks", "all")]
     assert first["cell"] == "base acks=all"
-    assert first["worker"] == this_worker()
 
 
-def test_an_empty_batch_has_the_schema_too() -> None:
-    assert as_batch([]).schema == TRANSPORT_SCHEMA
-    assert pa.Table.from_batches([as_batch([])]).num_rows == 0
+def test_an_empty_table_has_the_schema_too() -> None:
+    assert as_table([]).schema == FILE_SCHEMA
 
 
 def test_a_failed_row_is_equal_after_a_round_trip_through_arrow() -> None:
     row = first_failing(swarm_cell(unclean_election_only_if_enabled=False))
-    (copy,) = as_batch([row]).to_pylist()
+    (copy,) = as_table([row]).to_pylist()
     assert (copy["signature"], copy["failed_rule"]) == (row["signature"], row["failed_rule"])
     assert copy["rules"] == row["rules"]
 

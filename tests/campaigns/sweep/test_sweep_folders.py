@@ -4,17 +4,18 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from harrow.campaigns.sweep.chunk import Task
 from harrow.campaigns.sweep.definition import Definition, define
-from harrow.campaigns.sweep.row import run_task
-from harrow.campaigns.sweep.row_table import as_batch
+from harrow.campaigns.sweep.part_file import merge, parquet_of, part_of
+from harrow.campaigns.sweep.row import Row, run_task
+from harrow.campaigns.sweep.row_table import as_table
 from harrow.campaigns.sweep.sweep_folder import (
     RepeatedRun,
     SweepFolder,
@@ -22,19 +23,24 @@ from harrow.campaigns.sweep.sweep_folder import (
     is_only_begun,
     read_definition,
 )
-from tests.campaigns.sweep.sweep_campaigns import TEXT, acks, campaign, definition
+from tests.campaigns.sweep.sweep_campaigns import TEXT, acks, campaign, definition, write_rows
 
 
-def table(sweep: Definition, seeds: range) -> pa.Table:
-    cells = dict(enumerate(sweep.cells))
-    return pa.Table.from_batches([as_batch(run_task(cells, Task(cell=0, seeds=seeds)))])
+def rows_of(sweep: Definition, seeds: range) -> Iterator[Row]:
+    return run_task(dict(enumerate(sweep.cells)), Task(cell=0, seeds=seeds))
 
 
 def write_sweep(path: Path, sweep: Definition, seeds: range) -> SweepFolder:
     folder = SweepFolder(path, sweep)
     folder.begin()
-    folder.write(sweep.cells[0].campaign, table(sweep, seeds), [(0, seeds)])
+    cell = sweep.cells[0]
+    part = part_of(cell.campaign, [(cell.name, seeds.start, seeds.stop)])
+    folder.add(part, parquet_of(part, as_table(rows_of(sweep, seeds))))
     return folder
+
+
+def files_of_rows(path: Path) -> list[Path]:
+    return sorted(path.glob("runs/*/*"))
 
 
 def test_two_processes_do_not_sweep_into_one_folder(tmp_path: Path) -> None:
@@ -74,14 +80,15 @@ def test_a_file_that_cannot_be_written_leaves_nothing_behind(
     folder = SweepFolder(tmp_path, sweep)
     folder.begin()
 
-    def full(_table: pa.Table, path: Path, **_: Any) -> None:
-        path.write_bytes(b"half of a fi")
+    def full(path: Path, _content: bytes) -> int:
+        with path.open("wb") as stream:
+            stream.write(b"half of a fi")
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(pq, "write_table", full)
+    monkeypatch.setattr(Path, "write_bytes", full)
     with pytest.raises(OSError, match="No space left"):
-        folder.write("small", table(sweep, range(3)), [(0, range(3))])
-    assert list(tmp_path.glob("runs/*/*")) == []
+        write_rows(folder, rows_of(sweep, range(3)), [("base", 0, 3)])
+    assert files_of_rows(tmp_path) == []
     assert folder.missing() == [(0, range(3))]
 
 
@@ -90,20 +97,68 @@ def test_a_file_lists_the_rare_states_of_its_rows(tmp_path: Path) -> None:
     write_sweep(tmp_path, sweep, range(4))
     again = SweepFolder(tmp_path, sweep)
     assert again.missing() == []
-    (file_of_rows,) = again.parts()
+    (file_of_rows,) = files_of_rows(tmp_path)
     rows = pq.ParquetFile(file_of_rows).read(["probes"]).to_pylist()
     assert again.probes == {item["probe"] for row in rows for item in row["probes"]}
     assert again.probes
 
 
-def test_a_truncated_line_does_not_damage_the_next_one(tmp_path: Path) -> None:
+def test_a_damaged_line_does_not_damage_the_next_one(tmp_path: Path) -> None:
     folder = SweepFolder(tmp_path, definition())
-    run = RepeatedRun(cell=0, seed=3, first="a", again="a", other_worker=True)
-    folder.add_repeated([run])
-    with (tmp_path / "repeated.jsonl").open("ab") as stream:
-        stream.write(b'{"campaign": "sm')
-    folder.add_repeated([run])
-    assert list(folder.repeated()) == [run, run]
+    runs = [RepeatedRun(cell=0, seed=seed, first="a", again="a", other_worker=True) for seed in range(3)]
+    folder.add_repeated(runs)
+    folder.write_repeated()
+    file = tmp_path / "repeated.jsonl"
+    first, _, last = file.read_bytes().splitlines()
+    file.write_bytes(first + b'\n{"campaign": "sm\n' + last + b"\n")
+    again = SweepFolder(tmp_path, definition())
+    assert again.repeated() == [runs[0], runs[2]]
+    again.add_repeated([runs[1]])
+    again.write_repeated()
+    assert SweepFolder(tmp_path, definition()).repeated() == [runs[0], runs[2], runs[1]]
+
+
+def test_the_larger_of_two_files_with_the_same_rows_counts(tmp_path: Path) -> None:
+    """A sweep may be killed after a merge, before it has deleted the files that it merged."""
+    sweep = definition(6)
+    folder = write_sweep(tmp_path, sweep, range(2))
+    write_rows(folder, rows_of(sweep, range(2, 4)), [("base", 2, 4)])
+    sources = folder.parts()
+    merged = merge(folder.location, sources)
+    assert merged is not None
+    assert len(files_of_rows(tmp_path)) == 3
+    again = SweepFolder(tmp_path, sweep)
+    again.load()
+    assert [part.covers for part in again.parts()] == [merged.covers] == [(("base", 0, 4),)]
+    assert again.missing() == [(0, range(4, 6))]
+    assert files_of_rows(tmp_path) == [tmp_path / merged.path]
+
+
+def test_a_file_that_appears_after_the_end_of_a_sweep_does_not_count(tmp_path: Path) -> None:
+    """Such a file comes from a worker of a driver that was killed."""
+    sweep = definition(6)
+    folder = write_sweep(tmp_path, sweep, range(2))
+    folder.end({"complete": False})
+    write_rows(SweepFolder(tmp_path, sweep), rows_of(sweep, range(4)), [("base", 0, 4)])
+    again = SweepFolder(tmp_path, sweep)
+    again.load()
+    assert [part.rows for part in again.parts()] == [2]
+
+
+def test_a_merged_file_has_the_rows_and_the_rare_states_of_its_sources(tmp_path: Path) -> None:
+    sweep = definition(4)
+    folder = write_sweep(tmp_path / "a", sweep, range(2))
+    write_rows(folder, rows_of(sweep, range(2, 4)), [("base", 2, 4)])
+    merged = merge(folder.location, folder.parts())
+    assert merged is not None
+    folder.replace(folder.parts(), merged)
+    write_sweep(tmp_path / "b", sweep, range(4))
+    (at_once,) = files_of_rows(tmp_path / "b")
+    (file,) = files_of_rows(tmp_path / "a")
+    assert file.name == at_once.name
+    first, second = pq.read_table(file, partitioning=None), pq.read_table(at_once, partitioning=None)
+    assert first.drop_columns("wall_us").equals(second.drop_columns("wall_us"))
+    assert first.schema.metadata == second.schema.metadata
 
 
 def query_verdicts(*folders: Path) -> list[list[list[Any]]]:
@@ -113,7 +168,8 @@ def query_verdicts(*folders: Path) -> list[list[list[Any]]]:
     """
     script = (
         "import json, sys, pathlib; from harrow.campaigns.sweep.queries import VERDICTS, duck_sql; "
-        "print(json.dumps([duck_sql(pathlib.Path(path)).ask(VERDICTS) for path in sys.argv[1:]]))"
+        "from tests.campaigns.sweep.sweep_campaigns import loaded; "
+        "print(json.dumps([duck_sql(loaded(pathlib.Path(path))).ask(VERDICTS) for path in sys.argv[1:]]))"
     )
     ended = subprocess.run(
         [sys.executable, "-c", script, *map(str, folders)], stdout=subprocess.PIPE, text=True, check=True
@@ -168,7 +224,7 @@ def write_file_of_rows_with(path: Path, metadata: dict[bytes, bytes]) -> SweepFo
     """Write a sweep of three runs, and change the metadata of its file of rows."""
     sweep = definition(3)
     folder = write_sweep(path, sweep, range(3))
-    (file_of_rows,) = folder.parts()
+    (file_of_rows,) = files_of_rows(path)
     rows = pq.ParquetFile(file_of_rows).read()
     pq.write_table(rows.replace_schema_metadata({**rows.schema.metadata, **metadata}), file_of_rows)
     return folder
@@ -216,7 +272,7 @@ def test_a_foreign_file_that_queries_would_read_is_rejected(tmp_path: Path, name
 
 def read_all(folder: SweepFolder) -> None:
     folder.check()
-    read_definition(folder.path)
+    read_definition(folder.location)
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes with names")

@@ -6,16 +6,14 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
 from harrow.campaigns.record.report import UNDECIDED, UNEXPECTED
 from harrow.campaigns.sweep.definition import Vary, VaryError
 from harrow.campaigns.sweep.grouping import Grouping
 from harrow.campaigns.sweep.row import Row, signature_columns
-from harrow.campaigns.sweep.row_table import as_batch
 from harrow.campaigns.sweep.sweep_folder import SweepFolder
-from tests.campaigns.sweep.sweep_campaigns import TEXT, acks, definition
+from tests.campaigns.sweep.sweep_campaigns import TEXT, acks, definition, write_rows
 
 REQUIRING = f"{TEXT}expect: {{probes: [unclean-election]}}\n"
 LOST = signature_columns("lost-write", "acks=all", "acked > lost")
@@ -25,8 +23,9 @@ from pathlib import Path
 from harrow.campaigns.sweep.queries import duck_sql
 from harrow.campaigns.sweep.sweep_folder import read_definition, read_state
 from harrow.campaigns.sweep.sweep_report import report_of
+from tests.campaigns.sweep.sweep_campaigns import loaded
 path = Path(sys.argv[1])
-sql, definition, state = duck_sql(path), read_definition(path), read_state(path)
+sql, definition, state = duck_sql(loaded(path)), read_definition(path), read_state(path)
 for by in ("acks", "linger.ms"), ("linger.ms",), ("campaign",):
     print(json.dumps(report_of(sql, definition, state, by).as_mapping()))
 """
@@ -36,8 +35,9 @@ from pathlib import Path
 from harrow.campaigns.sweep.queries import duck_sql
 from harrow.campaigns.sweep.sweep_folder import read_definition, read_state
 from harrow.campaigns.sweep.sweep_report import exit_outcome, report_of
+from tests.campaigns.sweep.sweep_campaigns import loaded
 path = Path(sys.argv[1])
-report = report_of(duck_sql(path), read_definition(path), {**read_state(path), **json.loads(sys.argv[2])})
+report = report_of(duck_sql(loaded(path)), read_definition(path), {**read_state(path), **json.loads(sys.argv[2])})
 print(json.dumps({**report.as_mapping(), "exit": exit_outcome(report)}))
 """
 
@@ -68,7 +68,7 @@ def report_of(path: Path, *rows: Row, **state: Any) -> dict[str, Any]:
     sweep = definition(20, text=REQUIRING, varies=acks("1", "all"))
     folder = SweepFolder(path, sweep)
     folder.begin()
-    folder.write("small", pa.Table.from_batches([as_batch(rows)]), [])
+    write_rows(folder, rows)
     ended = subprocess.run(
         [sys.executable, "-c", SCRIPT, str(path), json.dumps(state)],
         stdout=subprocess.PIPE,
@@ -177,7 +177,7 @@ def test_cells_with_equal_values_of_some_keys_are_added_up(tmp_path: Path) -> No
         for number, cell in enumerate(sweep.cells)
         for seed in range(10)
     ]
-    folder.write("small", pa.Table.from_batches([as_batch(rows)]), [])
+    write_rows(folder, rows)
     ended = subprocess.run(
         [sys.executable, "-c", GROUPED, str(tmp_path)], stdout=subprocess.PIPE, text=True, check=True
     )

@@ -4,13 +4,13 @@ import re
 import time
 from collections.abc import Sequence
 from io import StringIO
-from pathlib import Path
 from typing import Any
 
 import pytest
 from rich.console import Console
 
 from harrow.campaigns.probes.probes import PROBES
+from harrow.campaigns.storage.location import location
 from harrow.campaigns.sweep.confidence import wilson
 from harrow.campaigns.sweep.failures import WrittenFailure
 from harrow.campaigns.sweep.sweep import Progress
@@ -245,7 +245,7 @@ def test_names_of_cells_in_a_folder_cannot_disturb_a_terminal() -> None:
 
 
 def test_a_failure_shows_commands_that_can_be_copied() -> None:
-    file = WrittenFailure(group=failure(), path=Path("s/failures/x/campaign.yaml"), shrunk=False)
+    file = WrittenFailure(group=failure(), path=location("s/failures/x/campaign.yaml"), shrunk=False)
     lines = screen_lines(report(failures=(failure(),)), width=30, written=[file])
     assert "  earliest  harrow run c.yaml --seed 7 --set acks=1" in lines
     assert "  shortest  harrow run c.yaml --seed 9 --set acks=1" in lines

@@ -3,7 +3,6 @@
 from collections import Counter
 from pathlib import Path
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from rich.cells import cell_len
@@ -11,7 +10,7 @@ from rich.cells import cell_len
 from harrow.campaigns.probes.probes import PROBES
 from harrow.campaigns.sweep.cell import cell_of
 from harrow.campaigns.sweep.definition import Definition, SweepSource
-from harrow.campaigns.sweep.row import FAILED
+from harrow.campaigns.sweep.row import FAILED, Row
 from harrow.campaigns.sweep.sweep import Progress, Sweep
 from harrow.campaigns.sweep.sweep_folder import RepeatedRun, SweepFolder
 from harrow.campaigns.sweep.sweep_tally import FailureTally, SweepTally
@@ -23,22 +22,20 @@ from tests.campaigns.sweep.test_sweeps import InProcessEngine
 from tests.played_runs import rendered
 
 
-def rows(*runs: tuple[str, int, str, str | None], probes: tuple[str, ...] = ()) -> pa.Table:
+def rows(*runs: tuple[str, int, str, str | None], probes: tuple[str, ...] = ()) -> list[Row]:
     """Return rows of (cell, seed, verdict, signature of the failure)."""
-    return pa.table(
+    return [
         {
-            "campaign": ["loss"] * len(runs),
-            "cell": [cell for cell, _, _, _ in runs],
-            "seed": [seed for _, seed, _, _ in runs],
-            "verdict": [verdict for _, _, verdict, _ in runs],
-            "outcome": ["as-expected" if signature is None else FAILED for *_, signature in runs],
-            "signature": pa.array([signature for *_, signature in runs], pa.string()),
-            "probes": pa.array(
-                [[{"probe": probe, "count": 3} for probe in probes] for _ in runs],
-                pa.list_(pa.struct([("probe", pa.string()), ("count", pa.int32())])),
-            ),
+            "campaign": "loss",
+            "cell": cell,
+            "seed": seed,
+            "verdict": verdict,
+            "outcome": "as-expected" if signature is None else FAILED,
+            "signature": signature,
+            "probes": [{"probe": probe, "count": 3} for probe in probes],
         }
-    )
+        for cell, seed, verdict, signature in runs
+    ]
 
 
 def grid(cells: int = 2) -> Definition:
@@ -47,7 +44,7 @@ def grid(cells: int = 2) -> Definition:
     return Definition(sources=(source,), cells=sweep_cells, seeds=range(100))
 
 
-def progress(sweep: Definition, *tables: pa.Table) -> Progress:
+def progress(sweep: Definition, *tables: list[Row]) -> Progress:
     state = Progress(planned=sweep.runs(), workers=2)
     for table in tables:
         state.tally.add(table)

@@ -2,24 +2,25 @@
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from harrow.campaigns.storage.location import Location, location
 from harrow.campaigns.sweep import chunk as chunk_module
+from harrow.campaigns.sweep import part_file as part_module
+from harrow.campaigns.sweep import sweep as sweep_module
 from harrow.campaigns.sweep.chunk import Chunk
 from harrow.campaigns.sweep.definition import Definition, define
 from harrow.campaigns.sweep.engine import ChunkLostError, EngineLostError
-from harrow.campaigns.sweep.repeats import is_sampled
-from harrow.campaigns.sweep.row import run_task
-from harrow.campaigns.sweep.row_table import as_batch
+from harrow.campaigns.sweep.part_file import PartFile, merge
 from harrow.campaigns.sweep.sweep import Limits, Progress, Sweep, state_of
 from harrow.campaigns.sweep.sweep_folder import SweepFolder, SweepFolderError, read_definition, read_state
+from harrow.campaigns.sweep.task_result import TaskResult, is_sampled, perform
 from tests.campaigns.sweep.sweep_campaigns import TEXT, acks, campaign, definition
 
 
@@ -33,17 +34,21 @@ class InProcessEngine:
 
     definition: Definition
     before: Callable[[Chunk], None] = accept
-    change: Callable[[Chunk, pa.Table], pa.Table] = lambda _chunk, table: table
+    change: Callable[[Chunk, list[TaskResult]], list[TaskResult]] = lambda _chunk, results: results
     name: str = "here"
     workers: int = 1
+    folder: Location | None = None
     ran: list[Chunk] = field(default_factory=list)
 
-    def run(self, chunk: Chunk) -> pa.Table:
+    def run(self, chunk: Chunk) -> list[TaskResult]:
         self.before(chunk)
         self.ran.append(chunk)
         cells = dict(enumerate(self.definition.cells))
-        table = pa.Table.from_batches([as_batch(run_task(cells, task)) for task in chunk.tasks])
-        return self.change(chunk, table)
+        return self.change(chunk, [perform(cells, task, self.folder) for task in chunk.tasks])
+
+    def merge(self, parts: Sequence[PartFile]) -> PartFile | None:
+        assert self.folder is not None
+        return merge(self.folder, parts)
 
     def cancel(self) -> None:
         """Do nothing: chunks run at once."""
@@ -103,7 +108,7 @@ def test_leftovers_of_a_killed_writer_are_not_rows(tmp_path: Path) -> None:
     folder = SweepFolder(tmp_path, sweep_definition)
     folder.begin()
     place = tmp_path / "runs" / "campaign=small"
-    place.mkdir()
+    place.mkdir(parents=True)
     (place / ".part-00000.parquet.123").write_bytes(b"half of a fi")
     sweep(tmp_path, InProcessEngine(sweep_definition))
     assert keys(tmp_path) == keys_of(sweep_definition)
@@ -115,7 +120,7 @@ def test_a_damaged_file_is_named(tmp_path: Path) -> None:
     sweep(tmp_path, InProcessEngine(sweep_definition))
     (part,) = tmp_path.glob("runs/*/*.parquet")
     part.write_bytes(b"nothing")
-    with pytest.raises(SweepFolderError, match=r"part-00000\.parquet: not a file of a sweep"):
+    with pytest.raises(SweepFolderError, match=r"part-[0-9a-f]+\.parquet: not a file of a sweep"):
         SweepFolder(tmp_path, sweep_definition).missing()
 
 
@@ -158,19 +163,43 @@ def test_a_run_that_always_kills_its_worker_is_isolated_and_becomes_an_error(tmp
     assert error["error"] == "the worker died in each of 3 attempts at this run"
 
 
-def test_rows_that_do_not_come_back_are_run_again(tmp_path: Path) -> None:
+def test_results_that_do_not_come_back_are_run_again(tmp_path: Path) -> None:
     sweep_definition = definition(30)
     cut: list[Chunk] = []
 
-    def drop_rows(chunk: Chunk, rows: pa.Table) -> pa.Table:
+    def drop_result(chunk: Chunk, results: list[TaskResult]) -> list[TaskResult]:
         if cut:
-            return rows
+            return results
         cut.append(chunk)
-        return rows.slice(1)
+        return results[1:]
 
-    progress = sweep(tmp_path, InProcessEngine(sweep_definition, change=drop_rows))
+    progress = sweep(tmp_path, InProcessEngine(sweep_definition, change=drop_result))
     assert keys(tmp_path) == keys_of(sweep_definition)
-    assert list(progress.lost) == [f"{cut[0].rows() - 1} of {cut[0].rows()} rows came back"]
+    assert list(progress.lost) == [f"{len(cut[0].tasks) - 1} of {len(cut[0].tasks)} results came back"]
+
+
+@pytest.mark.parametrize("reaches_folder", [False, True])
+def test_a_sweep_ends_with_few_files_whoever_writes_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, reaches_folder: bool
+) -> None:
+    monkeypatch.setattr(chunk_module, "_TASK_MIN_S", 0.0)
+    monkeypatch.setattr(part_module, "SMALL_FILES_MAX", 8)
+    campaigns = [(campaign(TEXT.replace("name: small", f"name: {name}")), f"{name}.yaml") for name in "ab"]
+    sweep_definition = define(campaigns, range(60))
+    engine = InProcessEngine(sweep_definition, folder=location(tmp_path) if reaches_folder else None)
+    sweep(tmp_path, engine)
+    assert sum(len(chunk.tasks) for chunk in engine.ran if not chunk.repeats) > 16
+    assert [path.parent.name for path in sorted(tmp_path.glob("runs/*/*"))] == ["campaign=a", "campaign=b"]
+    assert keys(tmp_path) == sorted([("base", seed) for seed in range(60)] * 2)
+
+
+def test_files_that_cannot_be_merged_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(chunk_module, "_TASK_MIN_S", 0.0)
+    monkeypatch.setattr(sweep_module, "merge", lambda *_: None)
+    sweep_definition = definition(20)
+    assert sweep(tmp_path, InProcessEngine(sweep_definition)).is_complete()
+    assert len(list(tmp_path.glob("runs/*/*"))) > 1
+    assert keys(tmp_path) == keys_of(sweep_definition)
 
 
 def test_an_interrupt_during_a_chunk_keeps_finished_rows(
@@ -261,11 +290,13 @@ def test_one_run_in_fifty_is_repeated_and_compared(tmp_path: Path) -> None:
 def test_a_repeat_with_another_digest_is_reported(tmp_path: Path) -> None:
     sweep_definition = definition(200)
 
-    def change_digest(chunk: Chunk, rows: pa.Table) -> pa.Table:
+    def change_digest(chunk: Chunk, results: list[TaskResult]) -> list[TaskResult]:
         if not chunk.repeats:
-            return rows
-        place = rows.schema.get_field_index("trace_digest")
-        return rows.set_column(place, "trace_digest", pa.array(["other"] * len(rows)))
+            return results
+        return [
+            replace(result, digests=tuple((seed, "other") for seed, _ in result.digests))
+            for result in results
+        ]
 
     progress = sweep(tmp_path, InProcessEngine(sweep_definition, change=change_digest))
     assert len(progress.unequal) == progress.repeated > 0
@@ -316,9 +347,9 @@ def test_a_chunk_that_may_have_killed_its_worker_is_retried_alone(tmp_path: Path
             under_way.remove(chunk)
             raise ChunkLostError("a worker died")
 
-    def back(chunk: Chunk, rows: pa.Table) -> pa.Table:
+    def back(chunk: Chunk, results: list[TaskResult]) -> list[TaskResult]:
         under_way.remove(chunk)
-        return rows
+        return results
 
     progress = sweep(tmp_path, InProcessEngine(sweep_definition, lost_at_first, back))
     assert together == []
@@ -330,9 +361,9 @@ def test_chunks_that_finish_during_an_interrupt_are_written(tmp_path: Path) -> N
     sweep_definition = define(campaigns, range(2))
     returned: list[Chunk] = []
 
-    def back(chunk: Chunk, rows: pa.Table) -> pa.Table:
+    def back(chunk: Chunk, results: list[TaskResult]) -> list[TaskResult]:
         returned.append(chunk)
-        return rows
+        return results
 
     engine = InProcessEngine(sweep_definition, change=back)
     folder = SweepFolder(tmp_path, sweep_definition)

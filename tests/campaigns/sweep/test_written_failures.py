@@ -10,6 +10,7 @@ from harrow.campaigns.language.plan import Plan
 from harrow.campaigns.run import trial
 from harrow.campaigns.run.run_result import RunResult
 from harrow.campaigns.run.runner import run_plan
+from harrow.campaigns.storage.location import location
 from harrow.campaigns.sweep import failures, row
 from harrow.campaigns.sweep.definition import define
 from harrow.campaigns.sweep.failures import known_failures, write_failures
@@ -33,13 +34,15 @@ def group(cell: str) -> FailureGroup:
 def test_a_failure_file_lists_the_remedies_that_held(tmp_path: Path) -> None:
     campaign = load_campaign(resolve("loss-by-hw-truncation")[0])
     sweep = define([(campaign, "loss-by-hw-truncation")], range(1))
-    (written,) = write_failures(tmp_path, sweep, [group(sweep.cells[0].name)])
-    text = written.path.read_text(encoding="utf-8")
+    (written,) = write_failures(location(tmp_path), sweep, [group(sweep.cells[0].name)])
+    text = written.path.read_text()
     begin = text.index("Prevented by any of these (confirmed by a rerun):")
     lines = text[begin:].splitlines()
     assert lines[1].startswith("#     --set behaviours.follower_truncation=leader_epoch --set limits.step=")
     assert lines[2].startswith("#       KIP-101, from 0.11 on: ")
-    assert [plan.digest() for plan in load_campaign(written.path).plans][:1] == [campaign.plans[0].digest()]
+    assert [plan.digest() for plan in load_campaign(str(written.path)).plans][:1] == [
+        campaign.plans[0].digest()
+    ]
 
 
 def test_the_rows_of_a_sweep_cost_one_run_each(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -63,12 +66,12 @@ def test_existing_failure_files_are_listed_without_a_run(
     campaign = load_campaign(resolve("loss-by-hw-truncation")[0])
     sweep = define([(campaign, "loss-by-hw-truncation")], range(1))
     failed = group(sweep.cells[0].name)
-    assert not list(known_failures(tmp_path, [failed]))
-    written = list(write_failures(tmp_path, sweep, [failed]))
+    assert not list(known_failures(location(tmp_path), [failed]))
+    written = list(write_failures(location(tmp_path), sweep, [failed]))
 
     def refuse_runs(plan: Plan, seed: int) -> RunResult:
         raise AssertionError((plan, seed))
 
     for module in (failures, trial):
         monkeypatch.setattr(module, "run_plan", refuse_runs)
-    assert list(known_failures(tmp_path, [failed])) == written
+    assert list(known_failures(location(tmp_path), [failed])) == written

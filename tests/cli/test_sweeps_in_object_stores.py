@@ -1,0 +1,69 @@
+"""A sweep into an object store has the rows of one on disk, and can be resumed and reported."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow.dataset as ds
+import pytest
+
+from harrow.campaigns.storage.location import location
+from tests.cli.conftest import Harrow
+from tests.s3_server import BUCKET, s3_server
+
+FAILING = """
+name: failing
+cluster: {brokers: 2, topics: [{name: t, replication_factor: 2}]}
+workload: {duration: 2s, producers: [{name: p, rate: 3/s, settings: {acks: "1", enable.idempotence: false}}]}
+faults:
+  - rate: 40/m
+    do: {broker_crash: {broker: leader of t-0, restart_after: 500ms}}
+expect: {verdict: held}
+"""
+SWEEP = ("sweep", "failing.yaml", "--engine", "process", "--workers", "1")
+
+
+@pytest.fixture(scope="module")
+def s3() -> Iterator[dict[str, str]]:
+    with s3_server() as environment:
+        yield environment
+
+
+def test_a_sweep_into_an_object_store_is_resumed_and_reported_from_there(
+    harrow: Harrow, folder: Path, s3: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "failing.yaml").write_text(FAILING, encoding="utf-8")
+    on_disk = harrow(*SWEEP, "--seeds", "0..12", "--out", "on-disk", "--format", "json")
+    uri = f"s3a://{BUCKET}/sweeps/one"
+    first = harrow(*SWEEP, "--seeds", "0..6", "--out", uri, **s3)
+    assert (first.returncode, on_disk.returncode) == (1, 1)
+    refused = harrow(*SWEEP, "--seeds", "0..6", "--out", uri, **s3)
+    assert refused.returncode == 2
+    assert "already has this sweep: --resume continues it" in refused.stderr
+    resumed = harrow(*SWEEP, "--seeds", "0..12", "--out", uri, "--resume", "--format", "json", **s3)
+    assert resumed.returncode == 1
+    reported = harrow("sweep", "--report", uri, "--format", "json", **s3)
+    reports = [json.loads(ended.stdout) for ended in (on_disk, resumed, reported)]
+    for key in ("verdict", "runs", "cells", "failures", "rates", "probes", "service"):
+        assert reports[0][key] == reports[1][key] == reports[2][key], key
+    for name, value in s3.items():
+        monkeypatch.setenv(name, value)
+    names = location(uri).names()
+    assert [name for name in names if name.startswith("failures/")]
+    (rows,) = [name for name in names if name.startswith("runs/")]
+    system, top = location(uri).in_arrow()
+    stored = ds.dataset(f"{top}/{rows}", filesystem=system).to_table().drop_columns("wall_us")
+    local = ds.dataset(folder / "on-disk" / rows).to_table().drop_columns("wall_us")
+    assert stored.sort_by("seed").equals(local.sort_by("seed"))
+
+
+def test_a_folder_in_an_object_store_without_a_sweep_is_refused(
+    harrow: Harrow, folder: Path, s3: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "failing.yaml").write_text(FAILING, encoding="utf-8")
+    for name, value in s3.items():
+        monkeypatch.setenv(name, value)
+    (location(f"s3://{BUCKET}/other") / "thesis.txt").write_text("mine")
+    ended = harrow(*SWEEP, "--seeds", "0..2", "--out", f"s3://{BUCKET}/other", **s3)
+    assert (ended.returncode, ended.stderr.count("\n")) == (2, 1)
+    assert f"s3://{BUCKET}/other is not empty and has no sweep" in ended.stderr
