@@ -28,7 +28,7 @@ def test_a_worker_keeps_its_modules_from_the_garbage_collector() -> None:
     cells = define([(load_text(TINY, "tiny.yaml"), "tiny.yaml")], range(2)).cells
     work = partial(perform_nth, dict(enumerate(cells)), [Task(cell=0, seeds=range(2))], None)
     (results,) = _on_executor(work)([pa.RecordBatch.from_pydict({"id": [0]})])
-    (result,) = map(pickle.loads, results.column(0).to_pylist())
+    (result,) = map(pickle.loads, results.column(1).to_pylist())
     assert result.tally.runs.total() == 2
     # PySpark collects garbage after each task, and cannot be told not to.
     assert len(gc.get_objects()) < gc.get_freeze_count()
