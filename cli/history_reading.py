@@ -11,7 +11,7 @@ from typing import Final
 
 import typer
 
-from harrow.campaigns.logs.client_logs import READ, SENT, recognise
+from harrow.campaigns.logs.client_logs import SENT, recognise
 from harrow.campaigns.logs.logged_records import history_of
 from harrow.campaigns.record.history_file import open_history, read_history
 from harrow.campaigns.storage.location import LocalLocation, Location, location
@@ -46,6 +46,9 @@ def sources_of(request: CheckRequest) -> list[Source]:
     names = histories or [*sent, *read]
     if names.count(_STDIN) > 1:
         raise typer.BadParameter("only one file can be standard input", param_hint="--read")
+    if len(histories) > 1 and _STDIN in histories:
+        message = "several files are read twice, so none can be standard input"
+        raise typer.BadParameter(message, param_hint="HISTORY")
     if request.engine != "spark":
         refuse(
             {"--master": request.master, "--remote": request.remote}, "has no meaning without --engine spark"
@@ -69,10 +72,10 @@ def read_sources(request: CheckRequest, sources: Sequence[Source]) -> tuple[Hist
     """
     if request.engine == "spark":
         return _on_spark(request, sources), frozenset()
-    if request.histories and len(sources) > 1:
+    if request.histories and len(sources) > 1 and not _are_logs(request, sources):
         need("sweep")
         return _reduced(request, sources, None), frozenset()
-    if request.histories and (path := _large(request, sources[0])) is not None:
+    if request.histories and (path := _large(request, sources)) is not None:
         return _reduced(request, sources, path), frozenset()
     with ExitStack() as stack:
         lines, not_shown = _lines(request, sources, stack)
@@ -98,6 +101,12 @@ def _sources(name: str) -> list[Source]:
     return parts
 
 
+def _are_logs(request: CheckRequest, sources: Sequence[Source]) -> bool:
+    """Return whether the first of several files is a log of a client."""
+    with ExitStack() as stack:
+        return recognise(_opened(request, sources[0], stack)[1])[0] is not None
+
+
 def _lines(
     request: CheckRequest, sources: Sequence[Source], stack: ExitStack
 ) -> tuple[Iterable[bytes], frozenset[str]]:
@@ -105,36 +114,35 @@ def _lines(
 
     Logs of clients become a history.
     """
-    limits = {"line_max": request.line_max_mib << 20, "unpacked_max": request.unpacked_max_mib << 20}
-    files = [
-        (name_of(source), stack.enter_context(open_history(source, sys.stdin.buffer, **limits)))
-        for source in sources
-    ]
+    files = [_opened(request, source, stack) for source in sources]
     count = len(request.sent or ())
     sent, read = files[:count], files[count:]
     if request.histories:
-        kind, lines = recognise(files[0][1])
-        if kind is None:
-            return lines, frozenset()
-        sent, read = ([(files[0][0], lines)] if kind == each else [] for each in (SENT, READ))
+        recognised = [(name, *recognise(lines)) for name, lines in files]
+        if recognised[0][1] is None:
+            return recognised[0][2], frozenset()
+        sent = [(name, lines) for name, kind, lines in recognised if kind == SENT]
+        read = [(name, lines) for name, kind, lines in recognised if kind != SENT]
     say_note = lambda text: note(request, f"note: {text}")  # noqa: E731 - its use gives its type
     return history_of(sent, read, say_note, read_to_end=not request.histories)
 
 
-def _large(request: CheckRequest, source: Source) -> Path | None:
+def _opened(request: CheckRequest, source: Source, stack: ExitStack) -> tuple[str, Iterable[bytes]]:
+    limits = {"line_max": request.line_max_mib << 20, "unpacked_max": request.unpacked_max_mib << 20}
+    return name_of(source), stack.enter_context(open_history(source, sys.stdin.buffer, **limits))
+
+
+def _large(request: CheckRequest, sources: Sequence[Source]) -> Path | None:
     """Return the path of a large file of JSON lines, or None if the source is something else."""
+    source = sources[0]
     if not isinstance(source, LocalLocation) or not all(map(find_spec, EXTRAS["sweep"])):
         return None
     path = source.path
     if not path.is_file() or path.stat().st_size < _LARGE_BYTES:
         return None
-    with ExitStack() as stack:
-        limits = {"line_max": request.line_max_mib << 20, "unpacked_max": request.unpacked_max_mib << 20}
-        kind, lines = recognise(stack.enter_context(open_history(source, sys.stdin.buffer, **limits)))
-        first = next(iter(lines), b"")
-    with path.open("rb") as file:
-        is_plain = file.read(1) == b"{"
-    return path if kind is None and is_plain and first.startswith(b"{") else None
+    with ExitStack() as stack, path.open("rb") as file:
+        kind, _ = recognise(_opened(request, source, stack)[1])
+        return path if kind is None and file.read(1) == b"{" else None
 
 
 def _reduced(request: CheckRequest, sources: Sequence[Source], json_lines: Path | None) -> HistoryIndex:

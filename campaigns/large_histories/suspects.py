@@ -284,6 +284,14 @@ group by partition
 """Partitions are listed in the order in which the history first names them."""
 
 _FIRST_OF_SESSIONS: Final = f"""
+select partition, min_by(value, place)
+from {EVENTS} semi join (
+    select process, partition, min(position) as position from {EVENTS}
+    where kind <= {UNSURE} group by process, partition
+) as firsts using (process, partition, position)
+where kind <= {UNSURE}
+group by process, partition
+union all
 select partition, value from (
     select partition, value, kind,
         row_number() over (partition by process, partition, assignment order by position, place) as number
@@ -291,7 +299,8 @@ select partition, value from (
         select *, sum(case when kind is null then 1 else 0 end)
             over (partition by process order by position rows unbounded preceding) as assignment
         from (
-            select process, partition, position, place, value, kind from {EVENTS} where kind <= {UNSURE}
+            select process, partition, position, place, value, kind
+            from {EVENTS} semi join {ASSIGNMENTS} using (process) where kind <= {UNSURE}
             union all
             select process, null, position, 0, null, null from {ASSIGNMENTS}
         ) as sends

@@ -297,3 +297,52 @@ def test_an_interrupt_ends_a_command_with_a_message(
     _, message = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 130
     assert message == b"harrow: interrupted: there is no result\n"
+
+
+def in_parts(folder: Path, text: str) -> list[str]:
+    """Write every second line into a file of its own."""
+    (folder / "parts").mkdir()
+    lines = text.splitlines(keepends=True)
+    names = ["parts/one.jsonl", "parts/two.jsonl"]
+    for number, name in enumerate(names):
+        (folder / name).write_text("".join(lines[number::2]), encoding="utf-8")
+    return names
+
+
+def test_several_files_or_a_folder_of_them_are_one_history(harrow: Harrow, folder: Path) -> None:
+    names = in_parts(folder, LOST)
+    (folder / "whole.jsonl").write_text(LOST, encoding="utf-8")
+    whole = json.loads(harrow("check", "whole.jsonl", "--format", "json").stdout)
+    for arguments in (names, ["parts"], [(folder / "parts").as_uri()]):
+        ended = harrow("check", *arguments, "--format", "json")
+        assert ended.returncode == 1, ended.stderr
+        document = json.loads(ended.stdout)
+        assert document["anomalies"] == whole["anomalies"]
+        assert {**document["history"], "file": ""} == {**whole["history"], "file": ""}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("parts/one.jsonl -", "several files are read twice, so none can be standard input"),
+        ("parts/one.jsonl parts/none.jsonl", "parts/none.jsonl"),
+        ("parts/one.jsonl --master local", "has no meaning without --engine spark"),
+        ("- --engine spark", "Spark reads only files of histories"),
+        (
+            "--sent parts/one.jsonl --read parts/two.jsonl --engine spark",
+            "Spark reads only files of histories",
+        ),
+        ("nowhere://bucket/history.jsonl", "nowhere://bucket/history.jsonl"),
+        ("parts/two.jsonl parts/three.jsonl", "parts/three.jsonl:1:1: in a history of several files"),
+    ],
+)
+def test_files_that_cannot_be_one_history_are_refused_in_one_line(
+    harrow: Harrow, folder: Path, arguments: str, message: str
+) -> None:
+    in_parts(folder, SAFE)
+    unnumbered = SAFE.splitlines()[0].replace('"index": 0, ', "")
+    (folder / "parts/three.jsonl").write_text(unnumbered + "\n", encoding="utf-8")
+    ended = harrow("check", *arguments.split())
+    assert ended.returncode == 2
+    assert message in " ".join(ended.stderr.split())
+    assert len(ended.stderr.strip().splitlines()) <= 2

@@ -87,6 +87,15 @@ def test_the_output_of_a_tool_is_recognised_by_its_content(harrow: Harrow, logge
     assert "nothing was tried: no record was sent" in ended.stdout
 
 
+def test_logs_of_several_tools_need_no_options(harrow: Harrow, logged: Path) -> None:
+    (logged / "producer.log").write_text(PRODUCED, encoding="utf-8")
+    by_content = harrow("check", "producer.log", "read.jsonl", "--format", "json")
+    assert by_content.returncode in (0, 1, 3), by_content.stderr
+    size = json.loads(by_content.stdout)["history"]
+    assert size["sent"] > 0
+    assert size["polled"] > 0
+
+
 def test_rules_about_which_logs_cannot_show_anything_are_named_but_are_no_test_cases(
     harrow: Harrow, logged: Path
 ) -> None:
