@@ -1,0 +1,310 @@
+"""The time and memory that a large history takes, and whether all planted anomalies are found.
+
+Run ``python -m benchmarks.large_histories [OPERATIONS] [--engine spark] [--master URL]``. Each
+operation is one line. The history has 8 producers, 4 consumers and some partitions with a correct
+log, and every million operations it has one anomaly of each kind. The anomalies are planted in
+partitions of their own, except for a lost record, a duplicate and a repeated poll in the busy ones.
+``harrow check`` judges the history in its own process, and must find each anomaly and nothing else.
+"""
+
+import argparse
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter, deque
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final, TextIO
+
+from harrow.campaigns.record.history_file import read_history
+from harrow.checks.history.judge import judge_history
+
+PRODUCERS: Final = 8
+CONSUMERS: Final = 4
+SENDS_PER_ROUND: Final = 10
+LINES_PER_ROUND: Final = 2 * SENDS_PER_ROUND + 2
+OPERATIONS_PER_SET: Final = 1_000_000
+
+Line = tuple[int, str, str, list[Any]]
+
+
+class Recording:
+    """Writes the lines of a history."""
+
+    def __init__(self, file: TextIO) -> None:
+        self._write = file.write
+        self.lines = 0
+
+    def add(self, process: int, type_: str, f: str, value: str) -> None:
+        index = self.lines
+        self._write(
+            f'{{"index": {index}, "process": {process}, "type": "{type_}", "f": "{f}", "value": {value}, '
+            f'"time": {1_000 * index}}}\n'
+        )
+        self.lines = index + 1
+
+
+class Planter:
+    """Makes the operations of set *number* of anomalies, in partitions of its own."""
+
+    def __init__(self, number: int) -> None:
+        self._number = number
+        self._first = 1_000 + 100 * number
+
+    def _sent(
+        self, process: int, partition: str, value: str, offset: int, type_: str = "ok"
+    ) -> Iterator[Line]:
+        process += self._first
+        place = f"{partition}-{self._number}"
+        yield process, "invoke", "send", [["send", place, f"{value}-{place}"]]
+        record: Any = [offset, f"{value}-{place}"] if type_ == "ok" else f"{value}-{place}"
+        yield process, type_, "send", [["send", place, record]]
+
+    def _read(self, process: int, partition: str, *records: tuple[int, str]) -> Iterator[Line]:
+        process += self._first
+        place = f"{partition}-{self._number}"
+        pairs = [[offset, f"{value}-{place}"] for offset, value in records]
+        yield process, "invoke", "poll", [["poll"]]
+        yield process, "ok", "poll", [["poll", {place: pairs} if pairs else {}]]
+
+    def _transaction(self, process: int, type_: str, *parts: tuple[Any, ...]) -> Iterator[Line]:
+        """Yield a transaction that sends (partition, value, offset); with a fourth part, polls it."""
+        process += self._first
+        begun: list[Any] = []
+        ended: list[Any] = []
+        for partition, value, offset, *polled in parts:
+            place = f"{partition}-{self._number}"
+            named = f"{value}-{place}"
+            begun.append(["poll"] if polled else ["send", place, named])
+            record: Any = [offset, named] if type_ == "ok" else named
+            ended.append(["poll", {place: [[offset, named]]}] if polled else ["send", place, record])
+        yield process, "invoke", "txn", begun
+        yield process, type_, "txn", ended
+
+    def of_sends(self) -> Iterator[Line]:
+        yield from self._sent(0, "unseen", "a", 0)
+        yield from self._read(1, "unseen", (0, "a"))
+        yield from self._sent(0, "unseen", "b", 1)
+        yield from self._read(1, "unseen")
+        yield from self._sent(2, "conflict", "a", 0)
+        yield from self._sent(3, "conflict", "b", 0)
+        yield from self._read(4, "conflict", (0, "a"))
+        yield from self._read(5, "conflict", (0, "b"))
+        yield from self._sent(6, "order", "a", 1)
+        yield from self._sent(6, "order", "b", 0)
+        yield from self._read(7, "order", (0, "b"), (1, "a"))
+        for offset, value in enumerate("abcdef"):
+            yield from self._sent(8 + offset, "skip", value, offset)
+
+    def of_polls(self) -> Iterator[Line]:
+        yield from self._read(20, "skip", *enumerate("abcdef"))
+        yield from self._read(21, "skip", (0, "a"))
+        yield from self._read(21, "skip", (4, "e"))
+        yield from self._read(22, "skip", (2, "c"))
+        yield from self._read(22, "skip", (1, "b"))
+        yield from self._read(23, "skip", (0, "a"), (2, "c"))
+        yield from self._read(24, "skip", (3, "d"), (2, "c"))
+        yield from self._sent(25, "aborted", "a", 0, "fail")
+        yield from self._read(26, "aborted", (0, "a"))
+        yield from self._transaction(27, "ok", ("early", "a", 0), ("early", "a", 0, True))
+        yield from self._sent(28, "misrouted", "a", 0)
+        yield from self._read(29, "misrouted", (0, "a"))
+        yield from self._sent(28, "other", "b", 0)
+        yield (
+            29,
+            "ok",
+            "poll",
+            [
+                [
+                    "poll",
+                    {
+                        f"other-{self._number}": [
+                            [0, f"b-other-{self._number}"],
+                            [1, f"a-misrouted-{self._number}"],
+                        ]
+                    },
+                ]
+            ],
+        )
+
+    def of_transactions(self) -> Iterator[Line]:
+        yield from self._transaction(30, "info", ("torn", "a", 0), ("half", "b", 0))
+        yield from self._sent(31, "half", "c", 1)
+        yield from self._read(32, "torn", (0, "a"))
+        yield from self._read(32, "half", (1, "c"))
+        yield from self._read(32, "half")
+        yield (
+            self._first + 33,
+            "invoke",
+            "txn",
+            [["send", f"g-{self._number}", "a"], ["send", f"h-{self._number}", "d"]],
+        )
+        yield (
+            self._first + 34,
+            "invoke",
+            "txn",
+            [["send", f"g-{self._number}", "b"], ["send", f"h-{self._number}", "c"]],
+        )
+        yield (
+            self._first + 33,
+            "ok",
+            "txn",
+            [["send", f"g-{self._number}", [0, "a"]], ["send", f"h-{self._number}", [1, "d"]]],
+        )
+        yield (
+            self._first + 34,
+            "ok",
+            "txn",
+            [["send", f"g-{self._number}", [1, "b"]], ["send", f"h-{self._number}", [0, "c"]]],
+        )
+        yield (
+            35,
+            "ok",
+            "poll",
+            [
+                [
+                    "poll",
+                    {f"g-{self._number}": [[0, "a"], [1, "b"]], f"h-{self._number}": [[0, "c"], [1, "d"]]},
+                ]
+            ],
+        )
+        yield from self._transaction(36, "ok", ("i", "a", 0), ("j", "b", 0, True))
+        yield from self._transaction(37, "ok", ("j", "b", 0), ("i", "a", 0, True))
+        yield from self._sent(38, "between", "c", 1)
+        yield from self._transaction(39, "ok", ("between", "a", 0), ("between", "b", 2))
+        yield from self._read(40, "between", (0, "a"), (1, "c"), (2, "b"))
+        yield from self._transaction(41, "ok", ("inside", "a", 1), ("inside", "b", 0))
+        yield from self._read(42, "inside", (0, "b"), (1, "a"))
+
+    def all(self) -> Iterator[Line]:
+        yield from self.of_sends()
+        yield from self.of_polls()
+        yield from self.of_transactions()
+
+
+def write_history(path: Path, operations: int, partitions: int) -> int:
+    """Write a history, and return how many sets of anomalies it has."""
+    ends = [0] * partitions
+    unread: list[deque[tuple[int, int]]] = [deque() for _ in range(partitions)]
+    sets = value = 0
+    with path.open("w", encoding="utf-8") as file:
+        recording = Recording(file)
+        while recording.lines < operations or any(unread):
+            is_over = recording.lines >= operations
+            plants = not is_over and recording.lines >= OPERATIONS_PER_SET * sets + OPERATIONS_PER_SET // 2
+            for number in range(0 if is_over else SENDS_PER_ROUND):
+                partition, process = value % partitions, value % PRODUCERS
+                name, offset = f"t-{partition}", ends[partition]
+                recording.add(process, "invoke", "send", f'[["send", "{name}", "m{value}"]]')
+                recording.add(process, "ok", "send", f'[["send", "{name}", [{offset}, "m{value}"]]]')
+                if not (plants and number == 0):  # the first record is lost
+                    unread[partition].append((offset, value))
+                ends[partition] += 1
+                if plants and number == 1:  # the second one is stored twice
+                    unread[partition].append((offset + 1, value))
+                    ends[partition] += 1
+                value += 1
+            consumer = value // SENDS_PER_ROUND % CONSUMERS
+            if is_over:
+                consumer = next(at % CONSUMERS for at, records in enumerate(unread) if records)
+            _poll(recording, PRODUCERS + consumer, unread, consumer, reads_again=plants)
+            if plants:
+                sets += 1
+                for process, type_, f, micros in Planter(sets).all():
+                    recording.add(process, type_, f, json.dumps(micros))
+        for consumer in range(CONSUMERS):  # each reads to the end
+            recording.add(PRODUCERS + consumer, "invoke", "poll", '[["poll"]]')
+            recording.add(PRODUCERS + consumer, "ok", "poll", '[["poll", {}]]')
+    return sets
+
+
+def _poll(
+    recording: Recording,
+    process: int,
+    unread: list[deque[tuple[int, int]]],
+    consumer: int,
+    *,
+    reads_again: bool,
+) -> None:
+    """Let a consumer read all its partitions to the end, and perhaps its last record again."""
+    names = [at for at in range(len(unread)) if at % CONSUMERS == consumer and unread[at]]
+    read = ", ".join(
+        f'"t-{at}": [' + ", ".join(f'[{offset}, "m{record}"]' for offset, record in unread[at]) + "]"
+        for at in names
+    )
+    recording.add(process, "invoke", "poll", '[["poll"]]')
+    recording.add(process, "ok", "poll", f'[["poll", {{{read}}}]]')
+    if reads_again and names:
+        offset, record = unread[names[0]][-1]
+        again = f'"t-{names[0]}": [[{offset}, "m{record}"]]'
+        recording.add(process, "ok", "poll", f'[["poll", {{{again}}}]]')
+    for at in names:
+        unread[at].clear()
+
+
+def anomalies_of_a_set(folder: Path, partitions: int) -> Counter[str]:
+    """Return how many anomalies of each kind a set has, judged without any reduction."""
+    path = folder / "one.jsonl"
+    sets = write_history(path, OPERATIONS_PER_SET // 2 + 1_000, partitions)
+    with path.open("rb") as lines:
+        verdict = judge_history(read_history(lines, path.name))
+    path.unlink()
+    return Counter({name: result.count // sets for name, result in verdict.rules.items() if result.count})
+
+
+def measure(operations: int, partitions: int, options: list[str]) -> None:
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        of_a_set = anomalies_of_a_set(folder, partitions)
+        path = folder / "history.jsonl"
+        sets = write_history(path, operations, partitions)
+        command = [
+            sys.executable,
+            "-m",
+            "harrow",
+            "check",
+            str(path),
+            "--format",
+            "json",
+            "--max-findings",
+            "10",
+        ]
+        began, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
+        ended = subprocess.run([*command, *options], capture_output=True, text=True, check=False)  # noqa: S603
+        wall_s, after = time.perf_counter() - began, resource.getrusage(resource.RUSAGE_CHILDREN)
+        if not ended.stdout:
+            raise SystemExit(ended.stderr)
+        rules = json.loads(ended.stdout)["rules"]
+        found = Counter({rule: result["count"] for rule, result in rules.items() if result["count"]})
+        expected = Counter({rule: count * sets for rule, count in of_a_set.items()})
+        cpu_s = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+        print(
+            f"{operations:.0e} operations, {path.stat().st_size >> 20} MiB: {wall_s:.0f} s, {cpu_s:.0f} CPU s, "
+            f"{after.ru_maxrss >> 10} MiB in the largest process; "
+            f"{found.total()} anomalies of {len(found)} kinds, {'as planted' if found == expected else 'NOT as planted'}"
+        )
+        for rule in sorted(found.keys() | expected.keys()):
+            if found[rule] != expected[rule]:
+                print(f"  {rule}: {found[rule]} found, {expected[rule]} planted")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("operations", type=float, nargs="*", default=[1e6, 1e7])
+    parser.add_argument("--partitions", type=int, default=16)
+    parser.add_argument("--engine", choices=["process", "spark"], default="process")
+    parser.add_argument("--master", default=f"local[{os.cpu_count()}]")
+    arguments = parser.parse_args()
+    options = ["--engine", arguments.engine]
+    if arguments.engine == "spark":
+        options += ["--master", arguments.master]
+    for operations in arguments.operations:
+        measure(int(operations), arguments.partitions, options)
+
+
+if __name__ == "__main__":
+    main()
