@@ -72,7 +72,7 @@ class Planter:
         yield process, "ok", "poll", [["poll", {place: pairs} if pairs else {}]]
 
     def _transaction(self, process: int, type_: str, *parts: tuple[Any, ...]) -> Iterator[Line]:
-        """Yield a transaction that sends (partition, value, offset); with a fourth part, polls it."""
+        """Yield a transaction that sends (partition, value, offset), or polls it given a fourth."""
         process += self._first
         begun: list[Any] = []
         ended: list[Any] = []

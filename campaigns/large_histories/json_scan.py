@@ -26,10 +26,6 @@ from harrow.campaigns.large_histories.tables import (
     UNSURE,
 )
 
-_WHOLE: Final = r"'^(0|[1-9]\d{0,17})$'"
-"""A whole number from 0 on that fits into 64 bits."""
-_INTEGER: Final = r"'^(0|-?[1-9]\d*)$'"
-
 MACROS: Final = (
     "create macro hash_of(text) as (hash(text) >> 1)::bigint",
     # A string of JSON without its quotes, or the digits of a number.
@@ -37,9 +33,11 @@ MACROS: Final = (
         when not starts_with(json, '"') then json
         when contains(json, '\\') then json_extract_string(json, '$')
         else substring(json, 2, length(json) - 2) end""",
-    f"create macro is_whole(json) as regexp_matches(json, {_WHOLE})",
-    f"""create macro is_value(json) as
-        coalesce(starts_with(json, '"') or regexp_matches(json, {_INTEGER}), false)""",
+    # A whole number from 0 on that fits into 63 bits, as JSON writes it.
+    "create macro is_whole(json) as try_cast(json as bigint) >= 0 and try_cast(json as bigint)::varchar = json",
+    """create macro is_value(json) as coalesce(case
+        when starts_with(json, '"') then true
+        else try_cast(json as bigint)::varchar = json end, false)""",
 )
 
 _LINES: Final = """
