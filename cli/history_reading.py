@@ -176,7 +176,8 @@ def _on_spark(request: CheckRequest, sources: Sequence[Source]) -> HistoryIndex:
     from harrow.campaigns.sweep.engine import EngineError
     from harrow.campaigns.sweep.spark_session import DEFAULT_MASTER, start_session, stop_session
 
-    files = [(name_of(source), source) for source in sources if source is not None]
+    # Executors may have another working folder.
+    files = [(name_of(source), source.absolute()) for source in sources if source is not None]
     limits = {"line_max": request.line_max_mib << 20, "unpacked_max": request.unpacked_max_mib << 20}
     splits = split_files(files)
     master = request.master or DEFAULT_MASTER

@@ -4,6 +4,7 @@ Executors read the parts of the files. Only suspects return to this process, whi
 """
 
 import json
+import os
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
@@ -15,18 +16,14 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from harrow.campaigns.language.problem import Problem
-from harrow.campaigns.large_histories.event_columns import SCHEMA, EventColumns
-from harrow.campaigns.large_histories.operation_order import OperationOrder, split_of
-from harrow.campaigns.large_histories.reduction import (
-    KeptOperation,
-    KeptOperations,
-    Reduction,
-    reduce,
-    reduced_history,
-)
+from harrow.campaigns.large_histories.event_columns import SCHEMA
+from harrow.campaigns.large_histories.operation_order import split_of
+from harrow.campaigns.large_histories.reduction import KeptOperation, Reduction, reduce, reduced_history
+from harrow.campaigns.large_histories.split_reading import kept_of_split, rows_of_split
 from harrow.campaigns.large_histories.splits import Split, lines_before
 from harrow.campaigns.large_histories.tables import LINES, NOT_PLAIN, ROWS, VIEWS
-from harrow.campaigns.record.history_file import HistoryError, read_operations
+from harrow.campaigns.record.history_file import HistoryError
+from harrow.campaigns.storage.location import storage_variables
 from harrow.campaigns.sweep.engine import EngineError
 from harrow.campaigns.sweep.spark_engine import ship_code
 from harrow.campaigns.sweep.spark_session import in_short
@@ -114,31 +111,22 @@ def _for_each(session: SparkSession, count: int, task: _Batches, schema: pa.Sche
 
 
 def _read_rows(splits: Sequence[Split], limits: Mapping[str, int], *, numbered: bool) -> _Batches:
+    """Return the function with which executors read the rows of parts.
+
+    Spark sends a nested function as code. A function of this module would go by name, and executors
+    would import this module, with libraries that they need not have.
+    """
     shipped = pickle.dumps((tuple(splits), dict(limits), numbered))
+    variables = storage_variables()
 
     def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        os.environ.update(variables)
         splits, limits, numbered = pickle.loads(shipped)  # noqa: S301 - the driver's own data
         for batch in batches:
             for number in batch.column(0).to_pylist():
                 yield from rows_of_split(splits[number], limits, numbered=numbered)
 
     return read
-
-
-def rows_of_split(split: Split, limits: dict[str, int], *, numbered: bool) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of a part. If it is malformed, its only row has the problems."""
-    found: list[pa.RecordBatch] = []
-    sink = EventColumns(found.append, OperationOrder(numbered=numbered, split=split.number))
-    try:
-        read_operations(split.lines(**limits), split.name, sink, line_max=limits["line_max"])
-    except HistoryError as error:
-        problems = [(problem.line, problem.column, problem.message) for problem in error.problems]
-        text = json.dumps([problems, error.more])
-        row = (text, None, None, None, None, split.number, NOT_PLAIN, None)
-        arrays = [pa.array([value], field.type) for value, field in zip(row, SCHEMA, strict=True)]
-        yield pa.record_batch(arrays, schema=SCHEMA)
-        return
-    yield from found
 
 
 def _raise_problems(splits: Sequence[Split], rows: Iterable[tuple[Any, ...]]) -> None:
@@ -185,9 +173,12 @@ def _kept_on_spark(
 
 
 def _read_kept(parts: Sequence[Any], limits: Mapping[str, int], *, numbered: bool) -> _Batches:
+    """Return the function with which executors read the operations that remain of parts."""
     shipped = pickle.dumps((tuple(parts), dict(limits), numbered))
+    variables = storage_variables()
 
     def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        os.environ.update(variables)
         parts, limits, numbered = pickle.loads(shipped)  # noqa: S301 - the driver's own data
         for batch in batches:
             for number in batch.column(0).to_pylist():
@@ -196,13 +187,3 @@ def _read_kept(parts: Sequence[Any], limits: Mapping[str, int], *, numbered: boo
                 yield pa.record_batch([pa.array([pickle.dumps(kept)], pa.binary())], names=[_KEPT])
 
     return read
-
-
-def kept_of_split(
-    split: Split, first_number: int, places: Mapping[int, Any], limits: dict[str, int], *, numbered: bool
-) -> list[KeptOperation]:
-    """Return the operations of a part that remain."""
-    order = OperationOrder(numbered=numbered, split=split.number, first_number=first_number)
-    sink = KeptOperations(places, order)
-    read_operations(split.lines(**limits), split.name, sink, line_max=limits["line_max"])
-    return sink.kept
