@@ -81,11 +81,20 @@ _IS_JUMP: Final = "(record_offset <> earlier_offset + 1)"
 _KNOWN: Final = f"""
 select partition, record_offset, record_offset >> {BUCKET_BITS} as bucket,
     min(value) as value, max(value) as other_value
-from {EVENTS}
-where record_offset is not null and kind in ({ACKED}, {POLLED}, {POLLED_IN_VAIN})
+from (
+    select partition, record_offset, value from {EVENTS}
+    where record_offset is not null and kind in ({ACKED}, {POLLED}, {POLLED_IN_VAIN})
+    union all
+    select partition, record_offset, value from {EVENTS}
+    where record_offset is not null and kind = {UNSURE} and position in (
+        select position from {EVENTS} semi join (
+            select partition, value from {STORIES} where polled > 0
+        ) as read using (partition, value) where kind = {UNSURE})
+) as committed
 group by partition, record_offset
 """
-"""The known offsets of each partition, which are its version order."""
+"""The known offsets of each partition, which are its version order. An operation whose outcome is
+unknown has committed if one of its records was read."""
 
 _VAIN_READS: Final = f"""
 select *, sum(case when kind = {POLLED} then 1 else 0 end) over reads as ok_reads,

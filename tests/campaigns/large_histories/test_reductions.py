@@ -118,6 +118,26 @@ def test_values_that_are_written_with_escapes_are_the_same_values(tmp_path: Path
     assert judge_history(reduced).status == "held"
 
 
+def test_an_offset_that_an_unknown_outcome_names_is_known_once_the_operation_was_read() -> None:
+    for read in ("a", "b"):
+        content = numbered(
+            [
+                {
+                    "process": 0,
+                    "type": "info",
+                    "f": "send",
+                    "value": [["send", "t", [1, "x"]], ["send", "u", [0, "a"]]],
+                },
+                {"process": 1, "type": "ok", "f": "poll", "value": [["poll", {"u": [[0, read]]}]]},
+                {"process": 1, "type": "ok", "f": "poll", "value": [["poll", {"t": [[0, "w"], [2, "y"]]}]]},
+            ]
+        )
+        whole = read_history(content, "whole")
+        assert bool(judge_history(whole).rules["int-poll-skip"].findings) == (read == "a")
+        reduced = read_reduced([("one", opened(content))])
+        assert judge_history(reduced) == judge_history(whole)
+
+
 MALFORMED = {
     "a number in place of a list": b'"value": 5',
     "an offset that is not a number": b'"value": [["send", "t-0", ["x", "m0"]]]',
