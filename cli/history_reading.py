@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import typer
 
@@ -74,14 +74,14 @@ def read_sources(request: CheckRequest, sources: Sequence[Source]) -> tuple[Hist
         return _on_spark(request, sources), frozenset()
     if request.histories and len(sources) > 1 and not _are_logs(request, sources):
         need("sweep")
-        return _reduced(request, sources, None), frozenset()
+        return _reduced(request, sources), frozenset()
     if request.histories and (path := _large(request, sources)) is not None:
-        return _reduced(request, sources, path), frozenset()
+        history = _reduced_lines(request, sources[0], path)
+        if history is not None:
+            return history, frozenset()
     with ExitStack() as stack:
         lines, not_shown = _lines(request, sources, stack)
-        names = " and ".join(map(name_of, sources))
-        limits = {"line_max": request.line_max_mib << 20, "memory_max": request.memory_max_mib << 20}
-        return read_history(lines, names, **limits), not_shown
+        return read_history(lines, " and ".join(map(name_of, sources)), **_limits(request)), not_shown
 
 
 def _sources(name: str) -> list[Source]:
@@ -102,9 +102,15 @@ def _sources(name: str) -> list[Source]:
 
 
 def _are_logs(request: CheckRequest, sources: Sequence[Source]) -> bool:
-    """Return whether the first of several files is a log of a client."""
+    """Return whether several files are logs of clients. They cannot be mixed with histories."""
     with ExitStack() as stack:
-        return recognise(_opened(request, sources[0], stack)[1])[0] is not None
+        opened = [_opened(request, source, stack) for source in sources]
+        kinds = {name: recognise(lines)[0] is not None for name, lines in opened}
+    if len(set(kinds.values())) > 1:
+        log = next(name for name, is_log in kinds.items() if is_log)
+        history = next(name for name, is_log in kinds.items() if not is_log)
+        raise Refusal(f"{log} is the log of a client, and {history} is a history: give files of one kind")
+    return any(kinds.values())
 
 
 def _lines(
@@ -145,22 +151,40 @@ def _large(request: CheckRequest, sources: Sequence[Source]) -> Path | None:
         return path if kind is None and file.read(1) == b"{" else None
 
 
-def _reduced(request: CheckRequest, sources: Sequence[Source], json_lines: Path | None) -> HistoryIndex:
+def _reduced(request: CheckRequest, sources: Sequence[Source]) -> HistoryIndex:
     from harrow.campaigns.large_histories.reduced_reading import read_reduced
-    from harrow.campaigns.large_histories.reduction import TooManySuspectsError
+    from harrow.campaigns.large_histories.reduction import ReductionError
+    from harrow.campaigns.large_histories.tables import TablesError
 
-    line_max, memory_max = request.line_max_mib << 20, request.memory_max_mib << 20
-    limits = {"line_max": line_max, "unpacked_max": request.unpacked_max_mib << 20}
-    files = [
-        (name_of(source), partial(open_history, source, sys.stdin.buffer, **limits)) for source in sources
-    ]
+    for source in sources:
+        if isinstance(source, LocalLocation) and source.exists() and not source.path.is_file():
+            raise Refusal(f"several files are read twice, so {source} must be a regular file")
     try:
-        return read_reduced(files, json_lines=json_lines, line_max=line_max, memory_max=memory_max)
-    except TooManySuspectsError as error:
-        if json_lines is None:
-            raise Refusal(str(error)) from None
-    with files[0][1]() as lines:
-        return read_history(lines, files[0][0], line_max=line_max, memory_max=memory_max)
+        return read_reduced([*map(partial(_file, request), sources)], **_limits(request))
+    except (ReductionError, TablesError) as error:
+        raise Refusal(str(error)) from None
+
+
+def _reduced_lines(request: CheckRequest, source: Source, path: Path) -> HistoryIndex | None:
+    from harrow.campaigns.large_histories.reduced_reading import read_json_lines
+    from harrow.campaigns.large_histories.reduction import ReductionError
+    from harrow.campaigns.large_histories.tables import TablesError
+
+    try:
+        name, open_lines = _file(request, source)
+        return read_json_lines(path, name, open_lines, **_limits(request))
+    except (ReductionError, TablesError) as error:
+        raise Refusal(str(error)) from None
+
+
+def _file(request: CheckRequest, source: Source) -> tuple[str, Any]:
+    """Return the name of a file, and a function that opens it."""
+    limits = {"line_max": request.line_max_mib << 20, "unpacked_max": request.unpacked_max_mib << 20}
+    return name_of(source), partial(open_history, source, sys.stdin.buffer, **limits)
+
+
+def _limits(request: CheckRequest) -> dict[str, int]:
+    return {"line_max": request.line_max_mib << 20, "memory_max": request.memory_max_mib << 20}
 
 
 def _on_spark(request: CheckRequest, sources: Sequence[Source]) -> HistoryIndex:
@@ -169,13 +193,15 @@ def _on_spark(request: CheckRequest, sources: Sequence[Source]) -> HistoryIndex:
     missing = why_spark_cannot_start(remote=request.remote is not None)
     if missing is not None:
         raise Refusal(missing)
-    from harrow.campaigns.large_histories.reduction import TooManySuspectsError
+    from harrow.campaigns.large_histories.reduction import ReductionError
     from harrow.campaigns.large_histories.spark_tables import read_on_spark
     from harrow.campaigns.large_histories.splits import split_files
     from harrow.campaigns.record.redaction import without_secrets
     from harrow.campaigns.sweep.engine import EngineError
     from harrow.campaigns.sweep.spark_session import DEFAULT_MASTER, start_session, stop_session
 
+    if _are_logs(request, sources):
+        raise Refusal("Spark reads histories, and not logs of clients")
     # Executors may have another working folder.
     files = [(name_of(source), source.absolute()) for source in sources if source is not None]
     limits = {"line_max": request.line_max_mib << 20, "unpacked_max": request.unpacked_max_mib << 20}
@@ -188,5 +214,5 @@ def _on_spark(request: CheckRequest, sources: Sequence[Source]) -> HistoryIndex:
             return read_on_spark(spark, splits, numbered=len(files) > 1, **limits)
         finally:
             stop_session(spark)
-    except (EngineError, TooManySuspectsError) as error:
+    except (EngineError, ReductionError) as error:
         raise Refusal(str(error)) from None

@@ -1,6 +1,7 @@
 """Computes the tables of a large history with DuckDB, in bounded memory."""
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -8,11 +9,12 @@ import duckdb
 import pyarrow as pa
 
 from harrow.campaigns.large_histories.json_scan import INSERT_JSON_LINES, INSERT_SIZE, MACROS
-from harrow.campaigns.large_histories.tables import NOT_PLAIN, ROWS, VIEWS
+from harrow.campaigns.large_histories.tables import NOT_PLAIN, ROWS, VIEWS, TablesError
 
 MEMORY_BYTES: Final = 256 << 20
 """How much memory DuckDB may use. What does not fit is on disk."""
 
+_PATTERN: Final = re.compile(r"[*?\[]")
 _COLUMNS: Final = """
 partition varchar, value bigint, record_offset bigint, position bigint, place bigint, process bigint,
 kind tinyint, together tinyint
@@ -30,34 +32,47 @@ class DuckDbTables:
         }
         self._connection = duckdb.connect(config=settings)
         for macro in MACROS:
-            self._connection.execute(macro)
-        self._connection.execute(f"create table {ROWS} ({_COLUMNS})")
+            self._execute(macro)
+        self._execute(f"create table {ROWS} ({_COLUMNS})")
         for name, query in VIEWS.items():
-            self._connection.execute(f"create view {name} as {query}")
+            self._execute(f"create view {name} as {query}")
 
     def insert(self, batch: pa.RecordBatch) -> None:
         """Add rows of the history, and hash their values."""
         self._connection.register("batch", batch)
-        self._connection.execute(f"insert into {ROWS} select * replace (hash_of(value) as value) from batch")
+        self._execute(f"insert into {ROWS} select * replace (hash_of(value) as value) from batch")
         self._connection.unregister("batch")
 
-    def insert_json_lines(self, path: Path) -> bool:
+    def insert_json_lines(self, path: Path, line_max: int) -> bool:
         """Add the rows of a file, and return whether all its lines are plain.
 
-        If not, some rows may be missing.
+        A line longer than *line_max* bytes is not. If one is not plain, rows may be missing.
         """
+        if _PATTERN.search(str(path)):
+            return False  # DuckDB would read it as a pattern
         try:
-            self._connection.execute(INSERT_JSON_LINES, {"path": str(path)})
-        except duckdb.Error:
+            self._execute(INSERT_JSON_LINES, {"path": str(path), "line_max": line_max})
+        except TablesError:
             return False
-        self._connection.execute(INSERT_SIZE)
+        self._execute(INSERT_SIZE)
         return not self.rows(f"select 1 from {ROWS} where kind = {NOT_PLAIN} limit 1")
 
     def define(self, name: str, query: str) -> None:
-        self._connection.execute(f"create temp table {name} as {query}")
+        self._execute(f"create temp table {name} as {query}")
 
     def rows(self, query: str) -> Sequence[tuple[Any, ...]]:
-        return self._connection.execute(query).fetchall()
+        return self._execute(query).fetchall()
+
+    def _execute(
+        self, statement: str, values: Mapping[str, object] | None = None
+    ) -> duckdb.DuckDBPyConnection:
+        try:
+            return self._connection.execute(statement, values)
+        except RuntimeError as error:
+            # DuckDB handles Ctrl-C itself.
+            raise KeyboardInterrupt from error
+        except duckdb.Error as error:
+            raise TablesError(f"DuckDB cannot judge the history: {str(error).splitlines()[0]}") from error
 
     def close(self) -> None:
         self._connection.close()

@@ -19,6 +19,7 @@ from harrow.campaigns.large_histories.tables import (
     POLLED,
     POLLED_IN_VAIN,
     PROCESS,
+    SENT_NOTHING,
     UNSURE,
 )
 from harrow.campaigns.record import history_line
@@ -75,7 +76,7 @@ class EventColumns:
 
     def take_any_offset(self) -> None:
         raise history_line.MalformedOperation(
-            "value", "this offset needs more than 64 bits; judge the history in one process"
+            "value", "this offset needs more than 64 bits; harrow reads such a history only as one file"
         )
 
     def memory_bytes(self) -> int:
@@ -106,7 +107,7 @@ class EventColumns:
                 if f == SEND and len(value) == 1:
                     _, partition, written = value[0]
                     offset, sent = written if type(written) in _PAIRS else (None, written)
-                    rows.append((partition, str(sent), offset, position, 0, process, _KINDS[type_], 0))
+                    rows.append((partition, _text(sent), offset, position, 0, process, _KINDS[type_], 0))
                 else:
                     self._add_micros(process, type_, f, value, position)
             elif f in _ASSIGNING and type_ not in _CHANGES_NOTHING:
@@ -123,6 +124,8 @@ class EventColumns:
         transactions for the rules.
         """
         rows = self._rows
+        if f == SEND and not value:
+            self._add_row(SENT_NOTHING, position, process)
         sends = any(micro[0] == SEND for micro in value)
         together = sends and (len(value) != 1 or (f == TXN and type_ != INVOKE))
         has_polled = False
@@ -133,13 +136,13 @@ class EventColumns:
                 _, partition, written = micro
                 offset, sent = written if type(written) in _PAIRS else (None, written)
                 rows.append(
-                    (partition, str(sent), offset, position, place, process, _KINDS[type_], int(together))
+                    (partition, _text(sent), offset, position, place, process, _KINDS[type_], int(together))
                 )
             elif len(micro) > 1 and type_ != INVOKE:
                 has_polled = True
                 for partition, pairs in micro[1].items():
                     rows += [
-                        (partition, str(read), offset, position, at, process, kind, int(together))
+                        (partition, _text(read), offset, position, at, process, kind, int(together))
                         for at, (offset, read) in enumerate(pairs, place)
                     ]
         if type_ == INVOKE and (len(value) != 1 or not sends):
@@ -161,6 +164,23 @@ class EventColumns:
 
     def _flush_rows(self) -> None:
         columns = zip(*self._rows, strict=True)
-        arrays = [pa.array(column, field.type) for column, field in zip(columns, SCHEMA, strict=True)]
+        arrays = [_array(column, field.type) for column, field in zip(columns, SCHEMA, strict=True)]
         self._flush(pa.record_batch(arrays, schema=SCHEMA))
         self._rows.clear()
+
+
+def _text(value: str | int) -> str:
+    """Return a text for a value. Equal texts and numbers are different values."""
+    return f'"{value}' if isinstance(value, str) else str(value)
+
+
+def _array(column: Sequence[Any], type_: pa.DataType) -> pa.Array:
+    try:
+        return pa.array(column, type_)
+    except UnicodeEncodeError:
+        # Half of a surrogate pair is no UTF-8. Its escape may equal another value, which then looks
+        # suspicious too.
+        escaped = (
+            text if text is None else text.encode("utf-8", "backslashreplace").decode() for text in column
+        )
+        return pa.array(list(escaped), type_)

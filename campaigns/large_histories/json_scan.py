@@ -28,11 +28,13 @@ from harrow.campaigns.large_histories.tables import (
 
 MACROS: Final = (
     "create macro hash_of(text) as (hash(text) >> 1)::bigint",
-    # A string of JSON without its quotes, or the digits of a number.
+    # A string of JSON without escapes and quotes, or the digits of a number.
     """create macro text_of(json) as case
         when not starts_with(json, '"') then json
         when contains(json, '\\') then json_extract_string(json, '$')
         else substring(json, 2, length(json) - 2) end""",
+    # Equal texts and numbers are different values.
+    """create macro value_of(json) as case when starts_with(json, '"') then '"' || text_of(json) else json end""",
     # A whole number from 0 on that fits into 63 bits, as JSON writes it.
     "create macro is_whole(json) as try_cast(json as bigint) >= 0 and try_cast(json as bigint)::varchar = json",
     """create macro is_value(json) as coalesce(case
@@ -45,7 +47,7 @@ _LINES: Final = """
         case when f in ('send', 'poll', 'txn', 'assign', 'subscribe') and starts_with(value::varchar, '[')
             then from_json(value, '["JSON"]') end as value,
         time::varchar as time, "index"::varchar as number, "rebalance-log" as rebalances
-    from read_ndjson($path, maximum_object_size = 16777216, columns = {
+    from read_ndjson($path, maximum_object_size = $line_max, columns = {
         'index': 'JSON', 'process': 'JSON', 'type': 'VARCHAR', 'f': 'VARCHAR', 'time': 'JSON',
         'value': 'JSON', 'rebalance-log': 'JSON'})
 """
@@ -85,17 +87,22 @@ _MICRO_ROWS: Final = f"""
         else {_row(_SEND_KIND, "part[2]", "part[3]")} end]
     when micro = '["poll"]' and f <> 'send' then null
     when starts_with(micro, '["poll",') and f <> 'send' then
-        case when len(part) <> 2 or type = 'invoke' or not starts_with(part[2]::varchar, '{{') then [{_row(str(NOT_PLAIN))}]
+        case when len(part) <> 2 or type = 'invoke' or not coalesce(starts_with(part[2]::varchar, '{{'), false)
+            or len(list_distinct(json_keys(part[2]))) <> len(json_keys(part[2])) then [{_row(str(NOT_PLAIN))}]
         else flatten(list_transform(
-            map_entries(from_json(part[2], '"MAP(VARCHAR, JSON[][])"')), lambda entry: list_transform(
-                entry.value, lambda pair, i: case when len(pair) = 2
+            map_entries(from_json(part[2], '"MAP(VARCHAR, JSON[][])"')), lambda entry: case
+                when entry.value is null then [{_row(str(NOT_PLAIN))}] else list_transform(entry.value, lambda pair, i: case when len(pair) = 2
                 then {_row(_POLL_KIND, "to_json(entry.key)", "pair[2]", "pair[1]", "i - 1")}
-                else {_row(str(NOT_PLAIN))} end))) end
+                else {_row(str(NOT_PLAIN))} end) end)) end
     else [{_row(str(NOT_PLAIN))}] end
 """
 
 _LINE_ROWS: Final = f"""
     case
+    when f = 'send' and len(value) = 0 then [{_row(str(NOT_PLAIN))}]
+    when f in ('assign', 'subscribe')
+        and not coalesce(list_bool_and(list_transform(value, lambda name: is_value(name::varchar))), true)
+        then [{_row(str(NOT_PLAIN))}]
     when f in ('assign', 'subscribe') and type in ('ok', 'info') then list_concat(
         [{_row(str(ASSIGNMENT))}],
         list_transform(value, lambda name: {_row(str(ASSIGNED_PARTITION), "name")}))
@@ -136,7 +143,7 @@ found as (
         end) as found
     from parts where process is not null or number = 0
 )
-select text_of(found.partition) as partition, hash_of(text_of(found.value)) as value,
+select text_of(found.partition) as partition, hash_of(value_of(found.value)) as value,
     try_cast(found.record_offset as bigint) as record_offset, position, (number << {PLACE_BITS}) | found.at as place,
     process,
     case when found.kind > {POLLED_IN_VAIN} and found.kind <> {ASSIGNED_PARTITION} then found.kind

@@ -7,6 +7,7 @@ the suspects. The second time, `KeptOperations` takes the operations on suspects
 from bisect import bisect_left
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from operator import itemgetter
 from typing import Any, Final
 
@@ -22,7 +23,9 @@ from harrow.campaigns.large_histories.tables import (
     POLL_INVOKED,
     POLLED,
     POLLS,
+    PROCESS,
     ROWS,
+    SENT_NOTHING,
     TableEngine,
 )
 from harrow.checks.history.index import HistoryIndex
@@ -39,7 +42,15 @@ _OPERATION_BYTES: Final = 1_200
 _EVENTS_OF_SUSPECTS: Final = f"from {EVENTS} semi join {SUSPECTS} using (partition, value)"
 
 
-class TooManySuspectsError(Exception):
+EVENTS_MAX: Final = 1_000_000
+"""How many events of suspects are judged together. Each takes about a kilobyte."""
+
+
+class ReductionError(Exception):
+    """A history cannot be reduced. The message gives the reason."""
+
+
+class TooManySuspectsError(ReductionError):
     """A history has more suspects than can be judged together."""
 
     def __init__(self, events: int, events_max: int) -> None:
@@ -59,14 +70,21 @@ class Reduction:
 
     places: Mapping[int, Collection[tuple[str, int]]]
     passed_over: int
+    names_transactions_sends: bool
     removed: RemovedRecords
 
 
-def reduce(tables: TableEngine, *, events_max: int) -> Reduction:
+def reduce(tables: TableEngine, *, numbered: bool = False, events_max: int = EVENTS_MAX) -> Reduction:
     """Reduce a history whose rows the tables has.
 
-    Raises `TooManySuspectsError` if more than *events_max* events remain.
+    Raises `TooManySuspectsError` if more than *events_max* events remain, and `ReductionError` if
+    operations of several files have the same number.
     """
+    if numbered and (repeated := tables.rows(_REPEATED_NUMBERS)):
+        [(position,)] = repeated
+        raise ReductionError(
+            f"operations of several processes have the index {position}: number the operations of all files together"
+        )
     find_suspects(tables)
     [(events,)] = tables.rows(f"select count(*) {_EVENTS_OF_SUSPECTS}")
     if events > events_max:
@@ -81,6 +99,7 @@ def reduce(tables: TableEngine, *, events_max: int) -> Reduction:
     [(sent, acked, polled)] = tables.rows(_REMOVED)
     [(lines, passed_over)] = tables.rows(f"select sum(position), sum(place) from {ROWS} where kind = {LINES}")
     [(processes,)] = tables.rows(f"select count(distinct process) from {ROWS} where kind < {LINES}")
+    sent_nothing = tables.rows(f"select 1 from {ROWS} where kind = {SENT_NOTHING} limit 1")
     ranks: dict[str, dict[int, int]] = {}
     for partition, *ends in tables.rows(
         f"select partition, from_offset, from_rank, to_offset, to_rank from {JUMPS}"
@@ -96,8 +115,13 @@ def reduce(tables: TableEngine, *, events_max: int) -> Reduction:
         ranks=ranks,
         read_dry=_read_dry(tables),
     )
-    return Reduction(places, passed_over or 0, removed)
+    return Reduction(places, passed_over or 0, bool(sent_nothing), removed)
 
+
+_REPEATED_NUMBERS: Final = f"""
+select position from {ROWS} where kind < {PROCESS}
+group by position having min(process) <> max(process) order by position limit 1
+"""
 
 _REMOVED: Final = f"""
 select count(*) filter (where invoked + completed > 0), sum(acked), count(*) filter (where polled > 0)
@@ -256,9 +280,20 @@ class KeptOperations:
 
 
 def reduced_history(reduction: Reduction, kept: Iterable[KeptOperation]) -> HistoryIndex:
-    """Return the history that consists of the *kept* operations."""
+    """Return the history that consists of the *kept* operations.
+
+    Raises `ReductionError` if they are not those of the reduction.
+    """
     in_order = sorted(kept, key=itemgetter(0))
     positions = [position for position, _ in in_order]
+    for position, following in pairwise(positions):
+        if position == following:
+            raise ReductionError(
+                f"two operations have the index {position}: in a history of several files, number the operations of all "
+                "files together"
+            )
+    if len(positions) != len(reduction.places):
+        raise ReductionError("the history changed while it was read")
     # Positions of polls become those of the reduced history.
     read_dry = {
         name: (bisect_left(positions, begun), bisect_left(positions, ended))
@@ -266,6 +301,7 @@ def reduced_history(reduction: Reduction, kept: Iterable[KeptOperation]) -> Hist
     }
     history = HistoryIndex(removed=replace(reduction.removed, read_dry=read_dry))
     history.passed_over = reduction.passed_over
+    history.names_transactions_sends = reduction.names_transactions_sends
     for _, (process, type_, f, value, time_us, number, rebalanced) in in_order:
         history.add([process], [type_], [f], [value], [time_us], [number], {0: rebalanced})
     history.finish()

@@ -30,9 +30,6 @@ from harrow.campaigns.sweep.spark_session import in_short
 from harrow.campaigns.temporary_folder import temporary_folder
 from harrow.checks.history.index import HistoryIndex
 
-EVENTS_MAX: Final = 1_000_000
-"""How many events of suspects are judged together. Each takes up to a kilobyte."""
-
 _PARTS_MIN: Final = 2
 _KEPT: Final = "kept"
 _Batches = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
@@ -70,7 +67,7 @@ def read_on_spark(
 
     Raises:
         HistoryError: Lines are malformed.
-        TooManySuspectsError: More remains than `EVENTS_MAX`.
+        ReductionError: Too much remains, or the numbers of operations are not unique.
         EngineError: Spark cannot run tasks.
 
     """
@@ -92,7 +89,7 @@ def read_on_spark(
             )
             for name, query in VIEWS.items():
                 session.sql(query).createOrReplaceTempView(name)
-            reduction = reduce(tables, events_max=EVENTS_MAX)
+            reduction = reduce(tables, numbered=numbered)
             sizes = dict(tables.rows(f"select process, position from {ROWS} where kind = {LINES}"))
             kept = _kept_on_spark(session, splits, reduction, sizes, limits, numbered=numbered)
         except HistoryError:

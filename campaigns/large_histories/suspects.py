@@ -76,7 +76,7 @@ select process, partition, position, place, value, record_offset from {EVENTS} w
 """
 
 _IS_UNORDERED: Final = "(record_offset is null or earlier_offset is null or record_offset <= earlier_offset)"
-_IS_JUMP: Final = "(record_offset <> earlier_offset + 1)"
+_IS_JUMP: Final = "(record_offset - 1 <> earlier_offset)"
 
 _KNOWN: Final = f"""
 select partition, record_offset, record_offset >> {BUCKET_BITS} as bucket,
@@ -120,11 +120,12 @@ where vain.kind = {POLLED_IN_VAIN} and ok.kind = {POLLED}
 
 _SENT_TOGETHER: Final = f"""
 select partition, earlier_offset as from_offset, record_offset as to_offset from (
-    select partition, highest as record_offset, lag(highest) over sends as earlier_offset
+    select partition, coalesce(record_offset, highest) as record_offset,
+        lag(coalesce(record_offset, highest)) over sends as earlier_offset
     from {EVENTS} join {STORIES} using (partition, value)
-    where {EVENTS}.together = 1 and kind <= {UNSURE} and highest is not null
+    where {EVENTS}.together = 1 and kind <= {UNSURE} and coalesce(record_offset, highest) is not null
     window sends as (partition by process, partition, position order by place)
-) as pairs where record_offset > earlier_offset + 1
+) as pairs where record_offset - 1 > earlier_offset
 """
 """Pairs of sends of one operation between which the log may have records of other operations."""
 
@@ -160,7 +161,7 @@ def find_suspects(tables: TableEngine) -> None:
         *([_VAIN_JUMPS] if has_vain else []),
     ]
     tables.define("jumps", " union all ".join(jumps))
-    gaps = ["select partition, from_offset, to_offset from jumps where to_offset > from_offset + 1"]
+    gaps = ["select partition, from_offset, to_offset from jumps where to_offset - 1 > from_offset"]
     if has_transactions:
         gaps.append(_SENT_TOGETHER)
     _define_jumps(tables, " union all ".join(gaps))

@@ -31,6 +31,9 @@ LINES: Final = 12
 history (``process``) has so many lines (``position``), of which some (``place``) belong to no
 client."""
 
+SENT_NOTHING: Final = 13
+"""The kind of rows about sends without records. They show how a history names transactions."""
+
 NOT_PLAIN: Final = 99
 """The kind of rows about lines that are malformed, or that this reader does not understand."""
 
@@ -59,6 +62,10 @@ VIEWS: Final = {
     ASSIGNMENTS: f"select position, process from {ROWS} where kind = {ASSIGNMENT}",
     ASSIGNED: f"select position, process, partition from {ROWS} where kind = {ASSIGNED_PARTITION}",
 }
+
+
+class TablesError(Exception):
+    """An engine cannot compute a table. The message gives the reason."""
 
 
 class TableEngine(Protocol):

@@ -12,8 +12,8 @@ from harrow.campaigns.large_histories import suspects
 from harrow.campaigns.large_histories.duckdb_tables import DuckDbTables
 from harrow.campaigns.large_histories.event_columns import EventColumns
 from harrow.campaigns.large_histories.operation_order import OperationOrder
-from harrow.campaigns.large_histories.reduced_reading import Lines, read_reduced
-from harrow.campaigns.large_histories.reduction import TooManySuspectsError, reduce
+from harrow.campaigns.large_histories.reduced_reading import Lines, read_json_lines, read_reduced
+from harrow.campaigns.large_histories.reduction import ReductionError, TooManySuspectsError, reduce
 from harrow.campaigns.large_histories.tables import BUCKET_BITS, ROWS
 from harrow.campaigns.record.check_report import size_of
 from harrow.campaigns.record.history_file import HistoryError, read_history, read_operations
@@ -48,10 +48,16 @@ def scattered(content: Sequence[bytes], random: Random) -> list[tuple[str, Lines
     return [(f"part-{number}", opened(file)) for number, file in enumerate(files)]
 
 
+def in_lines(path: Path, content: Sequence[bytes]) -> HistoryIndex:
+    """Read a file as DuckDB does, or as a whole."""
+    path.write_bytes(b"".join(content))
+    reduced = read_json_lines(path, "one", opened(content))
+    return read_history(content, "one") if reduced is None else reduced
+
+
 def check_same(whole: HistoryIndex, reduced: HistoryIndex) -> None:
     assert judge_history(reduced) == judge_history(whole)
     assert size_of(reduced) == size_of(whole)
-    assert len(reduced.processes) < len(whole.processes)
 
 
 def histories(seed: int) -> Iterator[History]:
@@ -65,10 +71,9 @@ def test_a_reduced_history_is_judged_like_the_whole(seed: int, tmp_path: Path) -
     for history in histories(seed):
         content = numbered(history)
         path = tmp_path / "history.jsonl"
-        path.write_bytes(b"".join(content))
         whole = read_history(content, "whole")
         check_same(whole, read_reduced([("one", opened(content))]))
-        check_same(whole, read_reduced([("one", opened(content))], json_lines=path))
+        check_same(whole, in_lines(path, content))
         check_same(whole, read_reduced(scattered(content, Random(seed))))
 
 
@@ -98,9 +103,7 @@ def plain_lines(count: int) -> list[bytes]:
 def test_what_remains_of_a_plain_history_does_not_grow_with_it(tmp_path: Path) -> None:
     sizes = []
     for count in (100, 3_000):
-        path = tmp_path / f"{count}.jsonl"
-        path.write_bytes(b"".join(plain_lines(count)))
-        reduced = read_reduced([("one", opened(plain_lines(count)))], json_lines=path)
+        reduced = in_lines(tmp_path / "history.jsonl", plain_lines(count))
         assert judge_history(reduced).status == "held"
         sizes.append(len(reduced.processes))
     assert sizes[0] == sizes[1] < 20
@@ -112,9 +115,8 @@ def test_values_that_are_written_with_escapes_are_the_same_values(tmp_path: Path
         for number, line in enumerate(plain_lines(9))
     ]
     assert content != plain_lines(9)
-    path = tmp_path / "history.jsonl"
-    path.write_bytes(b"".join(content))
-    reduced = read_reduced([("one", opened(content))], json_lines=path)
+    reduced = in_lines(tmp_path / "history.jsonl", content)
+    assert reduced.removed is not None
     assert judge_history(reduced).status == "held"
 
 
@@ -148,7 +150,12 @@ MALFORMED = {
     "a record of three parts": b'"value": [["send", "t-0", [0, "m0", 1]]]',
     "an unknown kind": b'"value": [["sent", "t-0", [0, "m0"]]]',
     "a partition that is null": b'"value": [["send", null, [0, "m0"]]]',
+    "a poll of nothing": b'"value": [["poll", null]]',
+    "a poll whose records are null": b'"value": [["poll", {"t-0": null}]]',
+    "a poll whose records are no list": b'"value": [["poll", {"t-0": {}}]]',
+    "an assignment of a fraction": b'"value": [1.5]',
 }
+FUNCTION_OF = {b'["poll"': b'"poll"', b"[1.5]": b'"assign"'}
 
 
 @pytest.mark.parametrize("mistake", MALFORMED.values(), ids=MALFORMED)
@@ -156,10 +163,12 @@ def test_a_malformed_line_is_reported_with_its_file_and_line(mistake: bytes, tmp
     content = plain_lines(3)
     content[1] = content[1].replace(b'"value": [["send", "t-0", [0, "m0"]]]', mistake)
     assert content[1] != plain_lines(3)[1]
+    for begin, function in FUNCTION_OF.items():
+        if begin in mistake:
+            content[1] = content[1].replace(b'"send", "value"', function + b', "value"')
     path = tmp_path / "history.jsonl"
-    path.write_bytes(b"".join(content))
     with pytest.raises(HistoryError) as caught:
-        read_reduced([("one", opened(content))], json_lines=path)
+        in_lines(path, content)
     assert [(problem.file, problem.line) for problem in caught.value.problems] == [("one", 2)]
 
 
@@ -173,6 +182,80 @@ def test_operations_of_several_files_must_be_numbered() -> None:
     content = [line.replace(b'"index": 1, ', b"") for line in plain_lines(2)]
     with pytest.raises(HistoryError, match="an operation has a field `index`"):
         read_reduced([("one", opened(content)), ("two", opened([]))])
+
+
+def test_operations_of_different_processes_cannot_have_one_number() -> None:
+    send, poll = plain_lines(1)[:2], plain_lines(1)[2:]
+    again = [
+        line.replace(b'"index": 2', b'"index": 0').replace(b'"index": 3', b'"index": 1') for line in poll
+    ]
+    with pytest.raises(ReductionError, match="operations of several processes have the index 0"):
+        read_reduced([("one", opened(send)), ("two", opened(again))])
+
+
+def test_one_file_given_twice_is_refused() -> None:
+    content = plain_lines(2)
+    with pytest.raises(ReductionError, match="two operations have the index 0"):
+        read_reduced([("one", opened(content)), ("two", opened(content))])
+
+
+def test_a_file_that_changes_while_it_is_read_is_refused() -> None:
+    content = plain_lines(2)
+    readings = iter([content, content[:2]])
+
+    @contextmanager
+    def changing() -> Iterator[Iterator[bytes]]:
+        yield iter(next(readings))
+
+    with pytest.raises(ReductionError, match="changed while it was read"):
+        read_reduced([("one", changing)])
+
+
+def test_a_name_with_wildcards_names_one_file(tmp_path: Path) -> None:
+    content = plain_lines(2)
+    (tmp_path / "run1.jsonl").write_bytes(b"".join(content[:2]))
+    reduced = in_lines(tmp_path / "run[1].jsonl", content)
+    assert size_of(reduced) == size_of(read_history(content, "whole"))
+
+
+def test_a_number_and_an_equal_text_are_different_values(tmp_path: Path) -> None:
+    content = numbered(
+        [
+            {"process": 0, "type": "ok", "f": "send", "value": [["send", "t", [0, 1]]]},
+            {"process": 0, "type": "ok", "f": "send", "value": [["send", "u", [0, "1"]]]},
+            {"process": 0, "type": "ok", "f": "send", "value": [["send", "t", [1, 2]]]},
+            {"process": 0, "type": "ok", "f": "send", "value": [["send", "u", [1, 2]]]},
+            {
+                "process": 1,
+                "type": "ok",
+                "f": "poll",
+                "value": [["poll", {"t": [[0, 1], [1, 2]], "u": [[0, "1"], [2, 1]]}]],
+            },
+        ]
+    )
+    whole = read_history(content, "whole")
+    check_same(whole, read_reduced([("one", opened(content))]))
+    check_same(whole, in_lines(tmp_path / "history.jsonl", content))
+
+
+def test_a_send_of_nothing_shows_how_transactions_are_named(tmp_path: Path) -> None:
+    content = numbered(
+        [
+            {"process": 0, "type": "ok", "f": "send", "value": []},
+            {"process": 0, "type": "fail", "f": "send", "value": [["send", "t", "b"]]},
+            {
+                "process": 1,
+                "type": "ok",
+                "f": "poll",
+                "value": [["poll", {"t": [[0, "a"], [1, "b"], [2, "c"]]}]],
+            },
+            {"process": 2, "type": "ok", "f": "poll", "value": [["poll", {"t": [[0, "a"], [2, "c"]]}]]},
+        ]
+    )
+    whole = read_history(content, "whole")
+    assert not judge_history(whole).rules["int-poll-skip"].findings
+    check_same(whole, read_reduced([("one", opened(content))]))
+    check_same(whole, in_lines(tmp_path / "history.jsonl", content))
 
 
 def test_a_history_with_too_many_suspects_is_refused(tmp_path: Path) -> None:
@@ -195,5 +278,5 @@ def test_duckdb_and_python_make_the_same_rows(tmp_path: Path) -> None:
         path.write_bytes(b"".join(content))
         by_python, by_duckdb = DuckDbTables(tmp_path), DuckDbTables(tmp_path)
         read_operations(content, "whole", EventColumns(by_python.insert, OperationOrder()))
-        assert by_duckdb.insert_json_lines(path)
+        assert by_duckdb.insert_json_lines(path, 1 << 20)
         assert by_duckdb.rows(query) == by_python.rows(query)
