@@ -267,7 +267,7 @@ class RemoteLocation(Location):
 
     def in_arrow(self) -> "tuple[pyarrow.fs.FileSystem, str]":
         with _errors_of(self):
-            system, top = _connected(self.root)
+            system, top = _connected(self.root, tuple(storage_variables().items()))
         return system, f"{top}/{self.path}".rstrip("/")
 
     def _info(self) -> Any:
@@ -282,8 +282,13 @@ def _write(system: Any, path: str, content: bytes) -> None:
 
 
 @lru_cache(maxsize=64)
-def _connected(root: _Root) -> "tuple[pyarrow.fs.FileSystem, str]":
+def _connected(
+    root: _Root,
+    variables: tuple[tuple[str, str], ...],  # noqa: ARG001 - another endpoint is another file system
+) -> "tuple[pyarrow.fs.FileSystem, str]":
     """Return the file system of a root, and the root's path in it.
+
+    The libraries read *variables* from the environment.
 
     Raises:
         Exception: It cannot be used. Each library has errors of its own.

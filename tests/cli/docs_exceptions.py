@@ -25,6 +25,7 @@ NOT_RUN: Final = {
         ),
         "needs the jars of Kafka; tests/live/test_findings.py runs it",
     ),
+    "harrow check s3://bucket/week-12 --engine spark --master spark://host:7077": "test_spark_histories.py has it",
     "harrow --install-completion": "would change the shell's start-up file; test_completion.py has it",
 }
 """Commands that no test runs."""
@@ -37,6 +38,8 @@ SMALLER: Final = (
     ("make demo", f"harrow run {shlex.quote(str(ROOT / 'campaigns' / 'library'))}"),
     ("--seeds 0..2000", "--engine process --workers 1 --seeds 0..10"),
     ("--seeds 0..200", "--seeds 0..10"),
+    ("--seeds 0..4000", "--engine process --workers 1 --seeds 0..12"),
+    ("s3://bucket/sweeps/swarm", "sweeps/swarm"),
     ("--harrow-seeds 0..200 --harrow-set acks=1 -n auto", "--harrow-seeds 0..2 --harrow-set acks=1"),
     ("--max-examples 500", "--max-examples 5"),
     (
@@ -48,6 +51,12 @@ SMALLER: Final = (
 
 _LOSS: Final = (ROOT / "campaigns" / "library" / "loss-by-hw-truncation.yaml").read_text(encoding="utf-8")
 
+_HISTORY: Final = (
+    """{"index": 0, "process": 0, "type": "invoke", "f": "send", "value": [["send", "t-0", "m0"]], "time": 1}\n""",
+    """{"index": 1, "process": 0, "type": "ok", "f": "send", "value": [["send", "t-0", [0, "m0"]]], "time": 2}\n""",
+    """{"index": 2, "process": 1, "type": "ok", "f": "poll", "value": [["poll", {"t-0": [[0, "m0"]]}]], "time": 3}\n""",
+)
+
 PREPARED: Final[dict[str, dict[str, str]]] = {
     # The page uses a failing campaign, here one with a wrong expectation.
     "docs/how-to/pytest.md": {
@@ -55,6 +64,7 @@ PREPARED: Final[dict[str, dict[str, str]]] = {
             r"^expect:\n.*?(?=^variants)", "expect: {verdict: held}\n", _LOSS, flags=re.DOTALL | re.MULTILINE
         ).replace("name: loss-by-hw-truncation", "name: loss")
     },
+    "docs/how-to/history.md": {"one.jsonl": _HISTORY[0] + _HISTORY[2], "two.jsonl": _HISTORY[1]},
 }
 """Files that a page presupposes, by page and name."""
 

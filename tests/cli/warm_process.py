@@ -20,6 +20,8 @@ from tests.plain_environment import PYTHONPATH, plain_environment
 
 _SERVER = "tests.cli.warm_server"
 _STREAMS = ("stdin", "stdout", "stderr")
+_ARROW = {"ARROW_DEFAULT_MEMORY_POOL": "system"}
+"""Arrow's own pool reserves a gigabyte of addresses, which is the limit of some commands."""
 
 
 class _ForkServer:
@@ -37,7 +39,8 @@ class _ForkServer:
         if cls.warm_pid is None or server._forkserver._forkserver_pid != cls.warm_pid:
             server._forkserver._stop()
             context.set_forkserver_preload([_SERVER])
-            with mock.patch.dict(os.environ, {**plain_environment(), "PYTHONPATH": PYTHONPATH}, clear=True):
+            environment = {**plain_environment(), "PYTHONPATH": PYTHONPATH, **_ARROW}
+            with mock.patch.dict(os.environ, environment, clear=True):
                 server.ensure_running()
             cls.warm_pid = server._forkserver._forkserver_pid
         return context
