@@ -3,7 +3,7 @@
 Run ``python -m benchmarks.large_histories [OPERATIONS] [--engine spark] [--master URL]``. Each
 operation is one line. The history has 8 producers, 4 consumers and some partitions with a correct
 log, and every million operations it has one anomaly of each kind. The anomalies are planted in
-partitions of their own, except for a lost record, a duplicate and a repeated poll in the busy ones.
+partitions of their own, except for a duplicate and a repeated poll in the busy ones.
 ``harrow check`` judges the history in its own process, and must find each anomaly and nothing else.
 """
 
@@ -90,6 +90,11 @@ class Planter:
         yield from self._read(1, "unseen", (0, "a"))
         yield from self._sent(0, "unseen", "b", 1)
         yield from self._read(1, "unseen")
+        yield from self._sent(43, "lost", "a", 0)
+        yield from self._sent(44, "lost", "b", 1)
+        yield from self._sent(45, "lost", "c", 2)
+        yield from self._read(46, "lost", (0, "a"))
+        yield from self._read(46, "lost", (2, "c"))
         yield from self._sent(2, "conflict", "a", 0)
         yield from self._sent(3, "conflict", "b", 0)
         yield from self._read(4, "conflict", (0, "a"))
@@ -141,25 +146,37 @@ class Planter:
             self._first + 33,
             "invoke",
             "txn",
-            [["send", f"g-{self._number}", "a"], ["send", f"h-{self._number}", "d"]],
+            [
+                ["send", f"g-{self._number}", f"a-g-{self._number}"],
+                ["send", f"h-{self._number}", f"d-g-{self._number}"],
+            ],
         )
         yield (
             self._first + 34,
             "invoke",
             "txn",
-            [["send", f"g-{self._number}", "b"], ["send", f"h-{self._number}", "c"]],
+            [
+                ["send", f"g-{self._number}", f"b-g-{self._number}"],
+                ["send", f"h-{self._number}", f"c-g-{self._number}"],
+            ],
         )
         yield (
             self._first + 33,
             "ok",
             "txn",
-            [["send", f"g-{self._number}", [0, "a"]], ["send", f"h-{self._number}", [1, "d"]]],
+            [
+                ["send", f"g-{self._number}", [0, f"a-g-{self._number}"]],
+                ["send", f"h-{self._number}", [1, f"d-g-{self._number}"]],
+            ],
         )
         yield (
             self._first + 34,
             "ok",
             "txn",
-            [["send", f"g-{self._number}", [1, "b"]], ["send", f"h-{self._number}", [0, "c"]]],
+            [
+                ["send", f"g-{self._number}", [1, f"b-g-{self._number}"]],
+                ["send", f"h-{self._number}", [0, f"c-g-{self._number}"]],
+            ],
         )
         yield (
             35,
@@ -168,7 +185,10 @@ class Planter:
             [
                 [
                     "poll",
-                    {f"g-{self._number}": [[0, "a"], [1, "b"]], f"h-{self._number}": [[0, "c"], [1, "d"]]},
+                    {
+                        f"g-{self._number}": [[0, f"a-g-{self._number}"], [1, f"b-g-{self._number}"]],
+                        f"h-{self._number}": [[0, f"c-g-{self._number}"], [1, f"d-g-{self._number}"]],
+                    },
                 ]
             ],
         )
@@ -201,8 +221,7 @@ def write_history(path: Path, operations: int, partitions: int) -> int:
                 name, offset = f"t-{partition}", ends[partition]
                 recording.add(process, "invoke", "send", f'[["send", "{name}", "m{value}"]]')
                 recording.add(process, "ok", "send", f'[["send", "{name}", [{offset}, "m{value}"]]]')
-                if not (plants and number == 0):  # the first record is lost
-                    unread[partition].append((offset, value))
+                unread[partition].append((offset, value))
                 ends[partition] += 1
                 if plants and number == 1:  # the second one is stored twice
                     unread[partition].append((offset + 1, value))

@@ -25,10 +25,6 @@ _STDIN: Final = "-"
 _HISTORY_FILES: Final = ("history.jsonl", "history.jsonl.gz")
 _ENDINGS: Final = (".jsonl", ".json", ".edn", ".jsonl.gz", ".json.gz", ".edn.gz")
 _HIDDEN: Final = ("_", ".")
-_LARGE_BYTES: Final = 64 << 20
-"""From this size on, a file is read twice and reduced to what rules need, which takes less
-memory."""
-
 Source = Location | None
 """A file of a history. None stands for standard input."""
 
@@ -139,12 +135,16 @@ def _opened(request: CheckRequest, source: Source, stack: ExitStack) -> tuple[st
 
 
 def _large(request: CheckRequest, sources: Sequence[Source]) -> Path | None:
-    """Return the path of a large file of JSON lines, or None if the source is something else."""
+    """Return the path of a file of JSON lines that is larger than the memory it may take.
+
+    Return None for any other source. To judge such a file from what rules need takes less memory,
+    but more time.
+    """
     source = sources[0]
     if not isinstance(source, LocalLocation) or not all(map(find_spec, EXTRAS["sweep"])):
         return None
     path = source.path
-    if not path.is_file() or path.stat().st_size < _LARGE_BYTES:
+    if not path.is_file() or path.stat().st_size <= request.memory_max_mib << 20:
         return None
     with ExitStack() as stack, path.open("rb") as file:
         kind, _ = recognise(_opened(request, source, stack)[1])
