@@ -5,9 +5,9 @@ has downloaded. It needs a JDK. Kafka's Java producer, on which the model's is m
 records of 1 kB to one partition as fast as it can, case after case, in one process, which drops the
 first seconds of each case. (Kafka's own ``kafka-producer-perf-test`` is in none of the jars that
 brokers need, and librdkafka fills batches by other rules.) The model then runs the same cases. It
-gets the flush and the latency as in `benchmarks.costs`, and one more number, the rate of acks=0,
-for which nothing waits: processes of the model need no processor, so its producer gets no more
-records than that.
+gets the flush and the latency as in `benchmarks.costs`, and one more number: the rate of acks=0,
+where the producer never waits. Processes of the model use no processor time, so its producer gets
+no more records than that.
 
 A busy machine measures its scheduler. Start the benchmark with ``chrt --rr 1`` if other processes
 run. The table is that of docs/evidence/costs.md.

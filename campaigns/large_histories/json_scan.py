@@ -1,4 +1,4 @@
-"""The SQL with which DuckDB reads a history of JSON lines, four times as fast as Python.
+"""The SQL with which DuckDB reads a history of JSON lines in bounded memory.
 
 It accepts only plain lines, which it understands as `harrow.campaigns.record.history_file` does.
 For any other line, DuckDB raises an error or stores a row of the kind `NOT_PLAIN`. Python then

@@ -35,7 +35,7 @@ class Split:
                 return
             position = self.begin
             if position:
-                # The part before has the line in which this part begins.
+                # A line that begins in the part before belongs to that part.
                 stream.seek(position - 1)
                 position += len(stream.readline()) - 1
             yield from _until(bounded_lines(stream, line_max), position, self.end)
