@@ -88,6 +88,12 @@ class BrokerLog:
             self._read_new_lines()
             return self._terms.resignations()
 
+    def is_active_in(self, controller_epoch: int) -> bool:
+        """Return whether the node has become the active controller in an epoch, and still is."""
+        with self._lock:
+            self._read_new_lines()
+            return self._terms.is_active_in(controller_epoch)
+
     def election_reason(self, partition: str) -> str:
         """Return why a controller has just changed a partition; empty if the log does not tell."""
         with self._lock:

@@ -1,4 +1,4 @@
-"""Finds the ends of a controller's terms in its log. Other sources show only their beginnings."""
+"""Finds a controller's terms in its log."""
 
 import re
 from typing import Final
@@ -11,6 +11,11 @@ _TERM_START: Final = re.compile(
 # KafkaController.onControllerResignation logs "Broker 2 resigned as the controller" up to 0.11, and
 # "Resigned" since 1.0.
 _TERM_END: Final = re.compile(rf"(?:Broker \d+ resigned as the controller|\] Resigned ){_KAFKA_CONTROLLER}")
+# Logged by QuorumController.QuorumMetaLogListener.handleLeaderChange. A voter leads the quorum
+# before it is the active controller, because it reads all records first.
+_KRAFT_TERM_START: Final = re.compile(
+    r"(?:Becoming the active controller at epoch|are still the leader in the new epoch) (?P<epoch>\d+)"
+)
 # Logged by QuorumController.QuorumMetaLogListener.handleLeaderChange, or by handleEventException if
 # an event fails first because the controller no longer leads.
 _KRAFT_TERM_END: Final = re.compile(
@@ -36,13 +41,18 @@ class ControllerTerms:
     def read(self, line: str) -> None:
         if (renounces := _KRAFT_TERM_END.search(line)) is not None:
             self._resignations.append(int(renounces["epoch"] or renounces["met_at"]))
-        elif (begins := _TERM_START.search(line)) is not None:
+            self._controller_epoch = None
+        elif (begins := _TERM_START.search(line) or _KRAFT_TERM_START.search(line)) is not None:
             self._controller_epoch = int(begins["epoch"])
         elif BROKER_START.search(line) is not None:
             self._controller_epoch = None
         elif self._controller_epoch is not None and _TERM_END.search(line) is not None:
             self._resignations.append(self._controller_epoch)
             self._controller_epoch = None
+
+    def is_active_in(self, controller_epoch: int) -> bool:
+        """Return whether the node has become the active controller in an epoch, and still is."""
+        return self._controller_epoch == controller_epoch
 
     def resignations(self) -> list[int]:
         """Return the controller epochs from which the node has resigned since the last call."""

@@ -113,6 +113,9 @@ class StartedCluster:
             log = self._controller_logs.get(controller) if metadata == KRAFT else None
             return {} if log is None else log.partitions()
 
+        def is_active(controller: int, controller_epoch: int) -> bool:
+            return self._controller_logs[controller].is_active_in(controller_epoch)
+
         self._requests = ObservedRequests(report)
         context.trace.subscribe(BatchReplicated, self._requests.batch_copied)
 
@@ -132,7 +135,7 @@ class StartedCluster:
                 folder=context.folder,
                 proxies=proxies,
                 observed_metadata=ObservedMetadata(
-                    report, election_reason, logged_partitions, has_znodes=metadata != KRAFT
+                    report, election_reason, logged_partitions, is_active, has_znodes=metadata != KRAFT
                 ),
                 metadata=metadata,
                 activity=context.activity,

@@ -41,7 +41,8 @@ class ObservedMetadata:
     """The last observed controller, registrations and partitions. Watches update them.
 
     *election_reason* returns why a controller (-1 if it is not a broker) has just changed a
-    partition. *logged_partitions* returns the partitions in the controller's log.
+    partition. *logged_partitions* returns the partitions in the controller's log. *is_active* tells
+    whether a leader of the quorum is the active controller in an epoch.
     """
 
     def __init__(
@@ -49,11 +50,13 @@ class ObservedMetadata:
         report: Report,
         election_reason: Callable[[int, str], str] = _no_reason,
         logged_partitions: Callable[[], Mapping[str, LoggedPartition]] = dict,
+        is_active: Callable[[int, int], bool] = lambda _controller, _epoch: True,
         *,
         has_znodes: bool = True,
     ) -> None:
         self._report = report
         self._logged_partitions = logged_partitions
+        self.is_active = is_active
         self._has_znodes = has_znodes
         self._election_reason = election_reason
         self._lock = threading.Lock()

@@ -15,7 +15,7 @@ _NO_LEADER: Final = QuorumLeader(-1, -1)
 
 
 class QuorumWatch:
-    """Updates *observed_metadata* with the leader of the quorum.
+    """Updates *observed_metadata* with the leader of the quorum, once it is the active controller.
 
     Only a leader claims to lead. The claim with the highest epoch counts, because a leader that is
     cut off believes for a while that it still leads. The last leader counts while it is paused or
@@ -52,7 +52,11 @@ class QuorumWatch:
                 with suppress(ConnectionLostError):
                     leader = quorum_leader(self._connections[number])
                     silent.discard(number)
-                    if leader is not None and leader.epoch >= self._last_leader.epoch:
+                    if (
+                        leader is not None
+                        and leader.epoch >= self._last_leader.epoch
+                        and self._observed_metadata.is_active(*leader)
+                    ):
                         leaders.append(leader)
         if leaders:
             self._last_leader = max(leaders, key=lambda leader: leader.epoch)

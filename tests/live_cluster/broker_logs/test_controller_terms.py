@@ -1,4 +1,4 @@
-"""A controller's resignation is read from its log in the wording of each release."""
+"""A controller's terms are read from its log in the wording of each release."""
 
 import pytest
 
@@ -61,3 +61,18 @@ def test_a_kraft_voter_may_resign_in_the_middle_of_an_event() -> None:
         " Exception message: Flush failed because the replica is not the current leader (org.apache.kafka.controller.QuorumController)"
     )
     assert terms.resignations() == [2]
+
+
+def test_a_kraft_voter_is_active_from_its_claim_until_it_resigns() -> None:
+    terms = ControllerTerms()
+    active = []
+    for line in (
+        "[QuorumController id=3000] Becoming the active controller at epoch 2, next write offset 93.",
+        "[QuorumController id=3000] We were the leader in epoch 2, and are still the leader in the new epoch 3.",
+        "[QuorumController id=3000] Renouncing the leadership due to a metadata log event. We were the leader at epoch 3, but",
+        # Up to 3.5.
+        "[QuorumController id=3000] Becoming the active controller at epoch 5, committed offset 93, committed epoch 3",
+    ):
+        terms.read(f"[2026-11-24 01:28:55,722] INFO {line} (org.apache.kafka.controller.QuorumController)")
+        active.append([epoch for epoch in range(6) if terms.is_active_in(epoch)])
+    assert active == [[2], [3], [], [5]]

@@ -51,10 +51,13 @@ def events_of(
         assert voter.state != "paused"
         if voter.state == "busy":
             raise ConnectionLostError("it does not answer")
-        return None if voter.state == "resigned" else QuorumLeader(*map(int, voter.state.split()))
+        return None if voter.state == "resigned" else QuorumLeader(*map(int, voter.state.split()[:2]))
 
     monkeypatch.setattr(quorum_watch, "quorum_leader", quorum_leader)
-    metadata = ObservedMetadata(lambda kind, *fields: events.append((kind.name, *fields)))
+    metadata = ObservedMetadata(
+        lambda kind, *fields: events.append((kind.name, *fields)),
+        is_active=lambda controller, _: not voters[controller - 3000].state.endswith("loading"),
+    )
     connections = [
         cast("BrokerConnection", SimpleNamespace(number=number, close=lambda: None))
         for number in range(len(voters))
@@ -91,6 +94,16 @@ def test_a_controller_that_does_not_answer_stays_controller(
     monkeypatch: pytest.MonkeyPatch, state: str
 ) -> None:
     assert events_of(monkeypatch, "3000 1", state, "3000 1") == FIRST
+
+
+def test_a_leader_of_the_quorum_is_the_controller_once_it_is_active(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks = ("3000 1 loading", "3000 1", "down", "3000 2 loading", "resigned", "3000 4")
+    assert events_of(monkeypatch, *looks) == [
+        *FIRST,
+        ("controller_changed", -1, 1),
+        ("controller_changed", 3000, 4),
+        ("controller_elected", 3000, 4),
+    ]
 
 
 def test_a_resigned_controller_leaves_none(monkeypatch: pytest.MonkeyPatch) -> None:
