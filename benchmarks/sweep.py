@@ -8,7 +8,6 @@ cost next to nothing.
 """
 
 import argparse
-import hashlib
 import multiprocessing
 import os
 import resource
@@ -21,15 +20,18 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import duckdb
+import pyarrow as pa
+import pyarrow.dataset as ds
 
 from harrow.campaigns.language.library_index import resolve
 from harrow.campaigns.language.loader import load_text
 from harrow.campaigns.run.runner import run_plan
 from harrow.campaigns.run.workers.available_workers import available_workers
+from harrow.campaigns.storage.location import Location, location
 from harrow.campaigns.sweep.chunk import Chunk, Task
 from harrow.campaigns.sweep.definition import Definition, define
 from harrow.campaigns.sweep.engine import Engine
+from harrow.campaigns.sweep.part_file import RUNS
 from harrow.campaigns.sweep.process_engine import ProcessEngine
 from harrow.campaigns.sweep.queries import duck_sql
 from harrow.campaigns.sweep.spark_engine import SparkEngine
@@ -61,11 +63,12 @@ class SweepRate:
     """How fast a sweep was: runs a second, and runs for each second of processor time.
 
     The processor time is that of this process and of all its descendants. Other work on the
-    machine hardly changes it.
+    machine hardly changes it. ``driver_cpu_s`` is the part of this process.
     """
 
     runs_per_s: float
     runs_per_cpu_s: float
+    driver_cpu_s: float
 
 
 def cpu_s() -> float:
@@ -84,27 +87,28 @@ def cpu_s() -> float:
     return sum(ticks[pid] for pid in family) / os.sysconf("SC_CLK_TCK")
 
 
-def measured(sweep_definition: Definition, engine: Engine, path: Path) -> SweepRate:
+def measured(sweep_definition: Definition, engine: Engine, place: Path | Location) -> SweepRate:
     """Run a sweep, and return how fast it was."""
-    folder = SweepFolder(path, sweep_definition)
+    folder = SweepFolder(place, sweep_definition)
     folder.begin()
     engine.folder = folder.location
     # Workers start with their first task. Run such tasks before the measurement.
     warm_up = Task(cell=0, seeds=range(1))
     engine.run(Chunk(tasks=(warm_up,) * 2 * engine.workers, campaign=sweep_definition.cells[0].campaign))
-    start_s, start_cpu_s = time.perf_counter(), cpu_s()
+    start_s, start_cpu_s, start_driver_s = time.perf_counter(), cpu_s(), time.process_time()
     progress = Sweep(sweep_definition, folder, engine).run()
     elapsed_s, used_s = time.perf_counter() - start_s, cpu_s() - start_cpu_s
+    driver_s = time.process_time() - start_driver_s
     assert progress.is_complete(), progress
-    return SweepRate(sweep_definition.runs() / elapsed_s, sweep_definition.runs() / used_s)
+    runs = sweep_definition.runs()
+    return SweepRate(runs / elapsed_s, runs / used_s, driver_s)
 
 
-def rows_digest(path: Path) -> str:
-    """Return a digest of all rows without their times, in the order of their keys."""
-    rows = duckdb.read_parquet(str(path / "runs" / "*" / "*.parquet"), hive_partitioning=True)
-    names = ", ".join(name for name in rows.columns if name != "wall_us")
-    found = rows.project(names).order("cell, seed").fetchall()
-    return hashlib.sha256(repr(found).encode()).hexdigest()[:16]
+def rows_of(place: Path | Location) -> pa.Table:
+    """Return all rows without their times, in the order of their keys."""
+    system, top = location(place).in_arrow()
+    rows = ds.dataset(f"{top}/{RUNS}", filesystem=system, partitioning="hive").to_table()
+    return rows.drop_columns("wall_us").sort_by([("cell", "ascending"), ("seed", "ascending")])
 
 
 def throughput(text: str, runs: int, rounds: int) -> None:
@@ -113,7 +117,7 @@ def throughput(text: str, runs: int, rounds: int) -> None:
     Other work on the machine can only slow an engine down, so the best round tells the most.
     """
     sweep_definition = definition(text, runs)
-    digests: set[str] = set()
+    tables: list[pa.Table] = []
     scales: list[float] = []
     with tempfile.TemporaryDirectory() as folder:
         engines: dict[str, Engine] = {
@@ -130,7 +134,7 @@ def throughput(text: str, runs: int, rounds: int) -> None:
             for name, engine in engines.items():
                 path = Path(folder) / f"{number}-{name.replace(' ', '-')}"
                 rates[name].append(measured(sweep_definition, engine, path))
-                digests.add(rows_digest(path))
+                tables.append(rows_of(path))
                 rate = rates[name][-1]
                 print(
                     f"  {name:<10} {engine.workers} workers  {rate.runs_per_s:8.1f} runs/s"
@@ -145,7 +149,7 @@ def throughput(text: str, runs: int, rounds: int) -> None:
         f"Spark / processes {best['Spark'] / best['processes']:.2f}, by CPU {per_cpu['Spark'] / per_cpu['processes']:.2f}"
     )
     print(f"Spark / 1 process {best['Spark'] / best['1 process']:.2f}, of {max(scales):.2f} that there are")
-    print(f"rows are {'the same' if len(digests) == 1 else 'DIFFERENT'}")
+    print(f"rows are {'the same' if all(map(tables[0].equals, tables)) else 'DIFFERENT'}")
 
 
 def scale(sweep_definition: Definition, runs: int) -> float:

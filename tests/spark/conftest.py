@@ -33,3 +33,13 @@ def require_spark() -> None:
     """Fail if Spark is required but missing."""
     missing = why_spark_cannot_start()
     assert missing is None, f"HARROW_REQUIRE_SPARK=1, but {missing}"
+
+
+@pytest.fixture
+def linux() -> None:
+    """Skip a test without /proc.
+
+    A mark would split the report of tests without Java into two lines.
+    """
+    if not Path("/proc/self/stat").exists():
+        pytest.skip("looks for processes in /proc")

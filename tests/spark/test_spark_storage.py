@@ -8,7 +8,8 @@ import pytest
 
 from harrow.campaigns.storage.location import location
 from tests.s3_server import BUCKET, s3_server
-from tests.spark.test_spark_sweeps import CLUSTER, GRID, SMALL, sweep
+from tests.spark.sweep_processes import CLUSTER, SMALL, sweep
+from tests.spark.test_spark_sweeps import GRID
 
 
 def test_executors_write_the_rows_of_local_processes_into_an_object_store(

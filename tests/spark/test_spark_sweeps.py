@@ -11,8 +11,7 @@ import sys
 import sysconfig
 import time
 import venv
-from collections.abc import Callable
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -20,24 +19,21 @@ import pyarrow.parquet as pq
 import pytest
 
 from harrow.compilation import compilation
-from tests.conftest import kill_after_test
 from tests.patience import PATIENCE_S
 from tests.plain_environment import PYTHONPATH, plain_environment
+from tests.spark.sweep_processes import (
+    CLUSTER,
+    SMALL,
+    descendants_of,
+    kill_with_children_after_test,
+    process_table,
+    python_workers,
+    start,
+    sweep,
+    wait_for,
+)
 
 ROOT = Path(__file__).parents[2]
-CLUSTER = "local-cluster[2,1,1024]"
-
-SMALL = """
-name: small
-kafka: "2.4"
-behaviours: {hw_waits_for_whole_isr: false}
-cluster: {brokers: 3, topics: [{name: t, replication_factor: 3}]}
-workload: {duration: 5s, producers: [{name: p, rate: 4/s, settings: {enable.idempotence: false}}]}
-faults:
-  - rate: 30/m
-    do: {broker_crash: {broker: leader of t-0, restart_after: 500ms}}
-"""
-"""Some runs break promises, so that rows have all kinds of contents."""
 
 
 @pytest.fixture
@@ -45,45 +41,6 @@ def folder(tmp_path: Path) -> Path:
     """Return a folder with a campaign outside the checkout."""
     (tmp_path / "small.yaml").write_text(SMALL, encoding="utf-8")
     return tmp_path
-
-
-def start(processes: ExitStack, folder: Path, *words: str, **variables: str) -> subprocess.Popen[str]:
-    """Start a sweep. It and its descendants are killed when the test ends."""
-    environment = {**plain_environment(), "PYTHONPATH": PYTHONPATH, **variables}
-    process = subprocess.Popen(
-        [sys.executable, "-m", "harrow", "sweep", *words],
-        cwd=folder,
-        env=environment,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
-    return kill_with_children_after_test(processes, process)
-
-
-def kill_with_children_after_test(
-    processes: ExitStack, process: subprocess.Popen[str]
-) -> subprocess.Popen[str]:
-    """Kill a process when the test ends, with its Java and Python children, which would live on."""
-    kill_after_test(processes, process)
-
-    def end_children() -> None:
-        for pid in descendants_of(process.pid) if process.poll() is None else ():
-            with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-
-    processes.callback(end_children)
-    return process
-
-
-def sweep(processes: ExitStack, folder: Path, out: str, *words: str, **variables: str) -> str:
-    """Run a sweep to its end, and return its output. Some of its runs must fail."""
-    process = start(processes, folder, "small.yaml", "--out", out, *words, **variables)
-    stdout, stderr = process.communicate(timeout=PATIENCE_S)
-    assert process.returncode == 1, stderr
-    return stdout
 
 
 def rows(folder: Path) -> list[dict[str, Any]]:
@@ -232,62 +189,12 @@ def test_an_executor_without_its_dependencies_is_reported_at_once(
 # Killed processes
 
 
-@pytest.fixture
-def linux() -> None:
-    """Skip a test without /proc.
-
-    A mark would split the report of tests without Java into two lines.
-    """
-    if not Path("/proc/self/stat").exists():
-        pytest.skip("looks for processes in /proc")
-
-
 RUNS = 600
 LONG = ("--seeds", f"0..{RUNS}", "--engine", "spark")
 
 
-def process_table() -> dict[int, tuple[int, str]]:
-    """Return the parent and the command line of every process."""
-    processes = {}
-    for status in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            parent = int(status.read_text().rpartition(")")[2].split()[1])
-            command = (status.parent / "cmdline").read_text().replace("\0", " ")
-        except OSError:
-            continue
-        processes[int(status.parent.name)] = (parent, command)
-    return processes
-
-
-def descendants_of(root: int) -> dict[int, str]:
-    """Return the command lines of a process's descendants."""
-    table = process_table()
-    descendants: dict[int, str] = {}
-    children = {root}
-    while children:
-        children = {
-            pid for pid, (parent, _) in table.items() if parent in children and pid not in descendants
-        }
-        descendants |= {pid: table[pid][1] for pid in children}
-    return descendants
-
-
-def python_workers(process: subprocess.Popen[str]) -> list[int]:
-    daemons = {pid for pid, command in descendants_of(process.pid).items() if "pyspark.daemon" in command}
-    return [pid for pid, (parent, _) in process_table().items() if parent in daemons]
-
-
 def part_count(folder: Path) -> int:
     return len(list(folder.glob("s/runs/*/part-*.parquet")))
-
-
-def wait_for(condition: Callable[[], Any], process: subprocess.Popen[str]) -> Any:
-    deadline_s = time.monotonic() + PATIENCE_S
-    while not (result := condition()):
-        assert process.poll() is None, process.communicate()
-        assert time.monotonic() < deadline_s
-        time.sleep(0.1)
-    return result
 
 
 @pytest.fixture(scope="module")
@@ -356,7 +263,7 @@ def test_a_killed_driver_can_be_resumed_and_then_a_killed_python_worker_costs_no
     assert 0 < len(done) < RUNS
     assert done == sorted(set(done))
     again = start(processes, folder, *words, "--resume")
-    os.kill(max(wait_for(lambda: python_workers(again), again)), signal.SIGKILL)
+    os.kill(max(wait_for(lambda: python_workers(again.pid), again)), signal.SIGKILL)
     assert_complete(folder, again, expected_rows_of_long_sweep)
 
 
