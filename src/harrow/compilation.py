@@ -37,18 +37,20 @@ UNLOADABLE: Final = "pure Python: the compiled library does not load"
 
 _loader: Any = __spec__.loader
 """Reads files beside this one, even in an archive."""
+_FOLDER: Final = os.path.dirname(__file__)  # noqa: PTH120 - a `Path` would turn ./a.zip into a.zip
+"""`HOME` as Python's path has it, because only by that name an archive has its files."""
 
 
-def source_line(home: Path, file: str, module: str) -> str:
+def source_line(home: Path | str, file: str, module: str) -> str:
     """Return the line of a source in `SOURCES`."""
-    return f"{source_hash(_loader.get_data(str(home / file))).hex()} {file} {module}".rstrip()
+    return f"{source_hash(_loader.get_data(f'{home}/{file}')).hex()} {file} {module}".rstrip()
 
 
 @cache
 def source_lines() -> list[str]:
     """Return the lines of `SOURCES`; none if nothing was compiled for this Python."""
     try:
-        return str(_loader.get_data(str(SOURCES)), encoding="utf-8").splitlines()
+        return str(_loader.get_data(f"{_FOLDER}/{SOURCES.name}"), encoding="utf-8").splitlines()
     except OSError:
         return []
 
@@ -61,7 +63,7 @@ def compilation() -> tuple[str, frozenset[str]]:
         return PURE, frozenset()
     sources = [(*line.split(" "), "")[1:3] for line in lines]
     try:
-        now = [source_line(HOME, file, module) for file, module in sources]
+        now = [source_line(_FOLDER, file, module) for file, module in sources]
     except OSError:
         now = []
     if now != lines:

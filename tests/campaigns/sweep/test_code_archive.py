@@ -35,10 +35,12 @@ print(kafka_settings.unmodelled_hint("log.cleaner.threads"), kafka_settings.refu
 """
 
 
-def executor(*path: Path, program: str = EXECUTOR) -> str:
+def executor(*path: Path | str, program: str = EXECUTOR, folder: Path | None = None) -> str:
     """Return what a Python prints that has only these places on its path."""
     words = [sys.executable, "-I", "-S", "-c", program, *map(str, path)]
-    completed = subprocess.run(words, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+    completed = subprocess.run(
+        words, cwd=folder, capture_output=True, text=True, timeout=PATIENCE_S, check=False
+    )
     assert completed.returncode == 0, completed.stderr
     return completed.stdout.strip()
 
@@ -51,6 +53,14 @@ def test_an_executor_with_the_library_on_its_path_runs_compiled(tmp_path: Path) 
     assert executor(archive, files) == f"{compilation.UNLOADABLE} zipimporter"
     (files / compilation.LIBRARY.name).symlink_to(compilation.LIBRARY)
     assert executor(archive, files) == f"{compilation.COMPILED} _Library"
+
+
+@needs_library
+def test_an_executor_may_find_the_archive_in_its_working_folder(tmp_path: Path) -> None:
+    """A standalone cluster starts Python with ``./code.zip`` and ``.`` on its path."""
+    write_code_archive(tmp_path / "code.zip")
+    (tmp_path / compilation.LIBRARY.name).symlink_to(compilation.LIBRARY)
+    assert executor("./code.zip", ".", folder=tmp_path) == f"{compilation.COMPILED} _Library"
 
 
 @needs_library
