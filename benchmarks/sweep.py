@@ -35,7 +35,7 @@ from harrow.campaigns.sweep.part_file import RUNS
 from harrow.campaigns.sweep.process_engine import ProcessEngine
 from harrow.campaigns.sweep.queries import duck_sql
 from harrow.campaigns.sweep.spark_engine import SparkEngine
-from harrow.campaigns.sweep.spark_session import start_session
+from harrow.campaigns.sweep.spark_session import spark_address, start_session
 from harrow.campaigns.sweep.sweep import Sweep
 from harrow.campaigns.sweep.sweep_folder import SweepFolder
 from harrow.campaigns.sweep.sweep_report import report_of
@@ -123,7 +123,9 @@ def throughput(text: str, runs: int, rounds: int) -> None:
         engines: dict[str, Engine] = {
             "1 process": ProcessEngine(sweep_definition.cells, 1),
             "processes": ProcessEngine(sweep_definition.cells),
-            "Spark": SparkEngine(start_session(log=Path(folder) / "spark.log"), sweep_definition.cells),
+            "Spark": SparkEngine(
+                start_session(spark_address(), log=Path(folder) / "spark.log"), sweep_definition.cells
+            ),
         }
         rates: dict[str, list[SweepRate]] = {name: [] for name in engines}
         for number in range(rounds):

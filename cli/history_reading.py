@@ -1,6 +1,5 @@
 """Reads the history that `harrow check` judges: a file, several files, or logs of clients."""
 
-import os
 import sys
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
@@ -51,6 +50,10 @@ def sources_of(request: CheckRequest) -> list[Source]:
         )
     elif not histories or _STDIN in histories:
         raise typer.BadParameter("Spark reads only files of histories", param_hint="--engine")
+    else:
+        from harrow.cli.spark import check_engine
+
+        check_engine(request)
     return [source for name in names for source in _sources(name)]
 
 
@@ -188,17 +191,13 @@ def _limits(request: CheckRequest) -> dict[str, int]:
 
 
 def _on_spark(request: CheckRequest, sources: Sequence[Source]) -> HistoryIndex:
-    from harrow.campaigns.sweep.spark_availability import why_spark_cannot_start
+    from harrow.campaigns.sweep.engine import EngineError
+    from harrow.cli.spark import address_of, available_engine, start_spark
 
-    missing = why_spark_cannot_start(remote=request.remote is not None)
-    if missing is not None:
-        raise Refusal(missing)
+    available_engine(request)
     from harrow.campaigns.large_histories.reduction import ReductionError
     from harrow.campaigns.large_histories.spark_tables import read_on_spark
     from harrow.campaigns.large_histories.splits import split_files
-    from harrow.campaigns.record.redaction import without_secrets
-    from harrow.campaigns.sweep.engine import EngineError
-    from harrow.campaigns.sweep.spark_session import DEFAULT_MASTER, start_session, stop_session
 
     if _are_logs(request, sources):
         raise Refusal("Spark reads histories, and not logs of clients")
@@ -206,13 +205,9 @@ def _on_spark(request: CheckRequest, sources: Sequence[Source]) -> HistoryIndex:
     files = [(name_of(source), source.absolute()) for source in sources if source is not None]
     limits = {"line_max": request.line_max_mib << 20, "unpacked_max": request.unpacked_max_mib << 20}
     splits = split_files(files)
-    master = request.master or DEFAULT_MASTER
-    note(request, f"starting Spark ({without_secrets(request.remote or master)})")
     try:
-        spark = start_session(master=master, remote=request.remote, log=Path(os.devnull))
-        try:
+        with ExitStack() as stack:
+            spark = start_spark(request, address_of(request), stack)
             return read_on_spark(spark, splits, numbered=len(files) > 1, **limits)
-        finally:
-            stop_session(spark)
     except (EngineError, ReductionError) as error:
         raise Refusal(str(error)) from None

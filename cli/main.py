@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import fields
 from functools import cache, partial
+from pathlib import Path
 from typing import Annotated, Any, Final, Literal, NoReturn, get_args, get_origin
 
 import typer
@@ -207,12 +208,27 @@ def _print_version(wanted: bool) -> None:
         raise typer.Exit
 
 
+def _print_spark_submit_file(wanted: bool) -> None:
+    if wanted:
+        typer.echo(Path(__file__).with_name("spark_submit") / "harrow_on_spark.py")
+        raise typer.Exit
+
+
 @app.callback()
 def harrow(
     *,
     version: Annotated[
         bool,
         typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit."),
+    ] = False,
+    spark_submit_file: Annotated[
+        bool,
+        typer.Option(
+            "--spark-submit-file",
+            callback=_print_spark_submit_file,
+            is_eager=True,
+            help="Print the path of the file for spark-submit and exit.",
+        ),
     ] = False,
 ) -> None:
     """Declare the options of ``harrow`` itself, and do nothing."""

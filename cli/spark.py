@@ -3,13 +3,13 @@
 import os
 from collections.abc import Sequence
 from contextlib import ExitStack
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import typer
 
 from harrow.campaigns.run.workers.workers import Workers
 from harrow.campaigns.storage.location import LocalLocation, Location, location
+from harrow.campaigns.sweep.spark_availability import is_connect, is_submitted, why_spark_cannot_start
 from harrow.cli.extras import need
 from harrow.cli.options import SweepEngine, refuse
 from harrow.cli.session import Refusal, note
@@ -17,11 +17,13 @@ from harrow.cli.worker_processes import workers_of
 
 if TYPE_CHECKING:
     from harrow.campaigns.sweep.cell import Cell
+    from harrow.campaigns.sweep.spark_session import SparkAddress
     from harrow.cli.requests.advise import AdviseRequest
     from harrow.cli.requests.assess import AssessRequest
+    from harrow.cli.requests.results import CheckRequest
     from harrow.cli.requests.sweep import SweepRequest
 
-    EngineRequest = AdviseRequest | AssessRequest | SweepRequest
+    EngineRequest = AdviseRequest | AssessRequest | CheckRequest | SweepRequest
 
 _LOG: Final = "spark.log"
 
@@ -33,20 +35,20 @@ def check_engine(request: "EngineRequest") -> None:
         raise typer.BadParameter("give --master or --remote, not both", param_hint="--remote")
     if request.engine == "process":
         refuse(spark, "has no meaning with --engine process")
+    elif is_submitted():
+        refuse(spark, "has no meaning in spark-submit, which has the same option")
 
 
 def wants_spark(request: "EngineRequest") -> bool:
-    """Return whether an option asks for Spark."""
-    return request.engine == "spark" or bool(request.master or request.remote)
+    """Return whether an option asks for Spark, or spark-submit has started it."""
+    return request.engine == "spark" or bool(request.master or request.remote) or is_submitted()
 
 
 def available_engine(request: "EngineRequest") -> SweepEngine:
     """Return an available engine. Refuse if an option asks for Spark, but Spark is missing."""
-    from harrow.campaigns.sweep.spark_availability import why_spark_cannot_start
-
     if request.engine == "process":
         return "process"
-    missing = why_spark_cannot_start(remote=request.remote is not None)
+    missing = why_spark_cannot_start(remote=is_connect(request.master, request.remote))
     if missing is None:
         return "spark"
     if wants_spark(request):
@@ -55,8 +57,26 @@ def available_engine(request: "EngineRequest") -> SweepEngine:
     return "process"
 
 
-def start_spark(request: "EngineRequest", workers: int | None, folder: Location, stack: ExitStack) -> Any:
-    """Start a session, or connect to one, which ends with *stack*.
+def address_of(request: "EngineRequest", workers: int | None = None) -> "SparkAddress":
+    """Return where Spark runs."""
+    from harrow.campaigns.sweep.spark_session import DEFAULT_MASTER, spark_address
+
+    embedded = f"local[{workers}]" if workers else DEFAULT_MASTER
+    return spark_address(request.master, request.remote, default=embedded)
+
+
+def need_shared(folder: Location, address: "SparkAddress") -> None:
+    """Refuse a folder that vanishes with the driver."""
+    if address.has_driver_on_cluster and isinstance(folder, LocalLocation) and not folder.is_shared:
+        raise Refusal(
+            f"the driver runs on the cluster, and {folder} would be lost with its disk: give --out a URI"
+        )
+
+
+def start_spark(
+    request: "EngineRequest", address: "SparkAddress", stack: ExitStack, folder: Location | None = None
+) -> Any:
+    """Start a session, or connect to one, which ends with *stack* if harrow started it.
 
     Java's log is in *folder*, if that is local and can be written.
 
@@ -64,26 +84,29 @@ def start_spark(request: "EngineRequest", workers: int | None, folder: Location,
         EngineError: Spark cannot be started or reached.
 
     """
-    from harrow.campaigns.record.redaction import without_secrets
-    from harrow.campaigns.sweep.spark_session import DEFAULT_MASTER, start_session, stop_session
+    from harrow.campaigns.sweep.spark_session import start_session, stop_session
 
-    embedded = f"local[{workers}]" if workers else DEFAULT_MASTER
-    master = request.master or embedded
-    note(request, f"starting Spark ({without_secrets(request.remote or master)})")
-    log = Path(os.devnull)
+    note(request, f"{'using' if address.is_given else 'starting'} Spark ({address})")
     if isinstance(folder, LocalLocation) and os.access(folder.path, os.W_OK):
         log = folder.path / _LOG
-    session = start_session(master=master, remote=request.remote, log=log)
-    stack.callback(stop_session, session)
+    else:
+        from harrow.campaigns.temporary_folder import temporary_folder
+
+        log = stack.enter_context(temporary_folder()) / _LOG
+    session = start_session(address, log=None if address.is_given else log)
+    if not address.is_session_running:
+        stack.callback(stop_session, session)
     return session
 
 
 def spark_engine(
     request: "EngineRequest",
     session: Any,
-    cells: "Sequence[Cell]",
-    workers: int | None,
+    address: "SparkAddress",
     stack: ExitStack,
+    *,
+    cells: "Sequence[Cell]" = (),
+    workers: int | None = None,
     folder: Location | None = None,
 ) -> Any:
     """Return an engine on Spark, which ends with *stack*, and say how its executors run harrow.
@@ -94,17 +117,14 @@ def spark_engine(
         EngineError: The executors cannot run tasks.
 
     """
-    from harrow.campaigns.sweep.spark_availability import is_on_this_machine
     from harrow.campaigns.sweep.spark_engine import SparkEngine
+    from harrow.campaigns.sweep.spark_session import stated_settings
 
-    is_shared = (
-        not isinstance(folder, LocalLocation)
-        or folder.is_shared
-        or is_on_this_machine(request.remote or request.master)
-    )
+    is_shared = not isinstance(folder, LocalLocation) or folder.is_shared or address.is_here
     engine = SparkEngine(session, cells, workers, folder if is_shared else None)
     stack.callback(engine.close)
     note(request, f"harrow on Spark's executors: {engine.core}")
+    note(request, f"tasks at a time: {engine.workers} ({stated_settings(session)})")
     return engine
 
 
@@ -126,8 +146,9 @@ def workers_on(engine: SweepEngine, request: "AdviseRequest | AssessRequest", st
 
     request.results.mkdir(parents=True, exist_ok=True)
     try:
-        session = start_spark(request, request.jobs, location(request.results), stack)
-        spark = spark_engine(request, session, (), request.jobs, stack)
+        address = address_of(request, request.jobs)
+        session = start_spark(request, address, stack, location(request.results))
+        spark = spark_engine(request, session, address, stack, workers=request.jobs)
     except EngineError as error:
         raise Refusal(str(error)) from None
     return stack.enter_context(workers_of(request, pool=EnginePool(spark), pool_size=spark.workers))

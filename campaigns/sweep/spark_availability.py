@@ -23,6 +23,8 @@ def why_spark_cannot_start(*, remote: bool = False) -> str | None:
     if remote:
         # Spark Connect needs gRPC, which pyspark[sql] does not install.
         return None if find_spec("grpc") else "gRPC is not installed: pip install 'kafka-harrow[connect]'"
+    if is_submitted():
+        return None  # Java runs already.
     java = _java()
     if java is None:
         return f"Java is not installed: Spark needs version {JAVA_MIN} or newer (set JAVA_HOME or PATH)"
@@ -34,9 +36,19 @@ def why_spark_cannot_start(*, remote: bool = False) -> str | None:
     return None
 
 
-def is_on_this_machine(master: str | None) -> bool:
-    """Return whether a master's executors share this machine's files. None is embedded Spark."""
-    return master is None or master.startswith("local")
+def is_submitted() -> bool:
+    """Return whether spark-submit, or a service like it, started this process beside its Java."""
+    return "PYSPARK_GATEWAY_PORT" in os.environ
+
+
+def is_connect(master: str | None, remote: str | None) -> bool:
+    """Return whether a Spark Connect server is named: by the option, or as PySpark reads it."""
+    return remote is not None or (master is None and bool(os.environ.get("SPARK_REMOTE")))
+
+
+def is_on_this_machine(master: str) -> bool:
+    """Return whether a master's executors share this machine's files."""
+    return master.startswith("local")
 
 
 def _java() -> str | None:

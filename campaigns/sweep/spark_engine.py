@@ -29,7 +29,7 @@ from harrow.campaigns.sweep.chunk import Chunk
 from harrow.campaigns.sweep.code_archive import library, write_code_archive
 from harrow.campaigns.sweep.engine import ChunkLostError, EngineError, EngineLostError
 from harrow.campaigns.sweep.part_file import PartFile
-from harrow.campaigns.sweep.spark_session import in_short
+from harrow.campaigns.sweep.spark_session import in_short, task_cpus
 from harrow.campaigns.sweep.task_result import TaskResult, check_worker, execute_nth, merge_nth, perform_nth
 from harrow.campaigns.temporary_folder import temporary_folder
 
@@ -168,10 +168,12 @@ def _on_executor(
 
 
 def _parallelism(session: SparkSession) -> int:
-    if not is_remote():
-        return int(session.sparkContext.defaultParallelism)
-    numbers = session.range(_MANY_ROWS).select(F.spark_partition_id().alias("partition"))
-    return int(numbers.distinct().count())
+    if is_remote():
+        numbers = session.range(_MANY_ROWS).select(F.spark_partition_id().alias("partition"))
+        cores = int(numbers.distinct().count())
+    else:
+        cores = int(session.sparkContext.defaultParallelism)
+    return max(1, cores // task_cpus(session))
 
 
 def ship_code(session: SparkSession, folder: Path) -> None:

@@ -1,4 +1,4 @@
-"""A Spark session for a sweep: embedded by default, or any master or Spark Connect server."""
+"""A Spark session: embedded, on any master, at a Spark Connect server, or inside spark-submit."""
 
 import atexit
 import logging
@@ -10,6 +10,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from types import FrameType
@@ -23,22 +24,51 @@ from harrow.campaigns.record.redaction import without_secrets
 from harrow.campaigns.sweep.engine import EngineError
 from harrow.campaigns.sweep.part_file import RUNS
 from harrow.campaigns.sweep.queries import Sql
-from harrow.campaigns.sweep.spark_availability import is_on_this_machine
+from harrow.campaigns.sweep.spark_availability import is_on_this_machine, is_submitted
 from harrow.campaigns.temporary_folder import temporary_folder
 
 DEFAULT_MASTER: Final = "local[*]"
 TASK_FAILURES_MAX: Final = 4
 """How often Spark tries a task before it gives up the job. Embedded Spark would try only once."""
 
-_SETTINGS: Final = {
-    "spark.ui.enabled": "false",
-    "spark.ui.showConsoleProgress": "false",
-    # Spark before 4.1 ignores this setting.
-    "spark.python.unix.domain.socket.enabled": "true" if hasattr(socket, "AF_UNIX") else "false",
+_SESSION_SETTINGS: Final = {
     "spark.sql.session.timeZone": "UTC",
     # Campaign names stay text even if they look like numbers.
     "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
 }
+_SETTINGS: Final = {
+    **_SESSION_SETTINGS,
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    # Spark before 4.1 ignores this setting.
+    "spark.python.unix.domain.socket.enabled": "true" if hasattr(socket, "AF_UNIX") else "false",
+}
+_SUBMITTED_SETTINGS: Final = {"spark.log.level": "WARN"}
+"""Defaults for an application of spark-submit, whose log is beside the output of harrow."""
+_CLUSTER_SETTINGS: Final = {
+    # An attempt writes the same file as another, so a slow machine need not hold up a chunk.
+    "spark.speculation": "true",
+    "spark.speculation.minTaskRuntime": "60s",
+}
+"""Defaults on a cluster, which its users can replace."""
+_CONTAINER_MASTERS: Final = ("yarn", "k8s:")
+"""Managers that kill an executor whose Python takes more memory than its container has."""
+_OVERHEADS: Final = (
+    "spark.executor.memoryOverhead",
+    "spark.executor.memoryOverheadFactor",
+    "spark.executor.pyspark.memory",
+    "spark.kubernetes.memoryOverheadFactor",
+)
+_JAVA_OVERHEAD_MIB: Final = 384
+_CORE_MIB: Final = 512
+"""The memory of a Python worker. A run of a usual campaign needs less than half of it."""
+_STATED: Final = {
+    "spark.task.cpus": "1",
+    "spark.speculation": "false",
+    "spark.executor.memoryOverhead": None,
+    "spark.executor.pyspark.memory": None,
+}
+"""What a sweep says about its executors, with Spark's defaults."""
 # On this machine, Spark does little and ends soon. If Java optimised Spark's code, or collected its
 # garbage in several threads, it would take cores away from the runs.
 _JAVA_OPTIONS: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
@@ -49,46 +79,143 @@ _SETTINGS_HERE: Final = {
 """Settings for Spark on this machine. On a cluster, those of its administrator apply."""
 _LOCAL_ADDRESS: Final = "127.0.0.1"
 _CONNECT_PORT: Final = 15002
+_KUBERNETES_PORT: Final = 443
 _CONNECT_MAX_S: Final = 10.0
 _PROXIES: Final = ("grpc_proxy", "https_proxy", "http_proxy")
 _STOPPED: Final = "stopped SparkContext"
 
 
-def start_session(
-    *, master: str = DEFAULT_MASTER, remote: str | None = None, log: Path | None = None
-) -> SparkSession:
+@dataclass(frozen=True, slots=True)
+class SparkAddress:
+    """The URL of a master, or of a Spark Connect server.
+
+    It is *given* if spark-submit or another service chose it. Then the service may also have put
+    the driver on the cluster, or have started the session, which harrow does not stop.
+    """
+
+    url: str
+    is_connect: bool = False
+    is_given: bool = False
+    has_driver_on_cluster: bool = False
+    is_session_running: bool = False
+
+    def __str__(self) -> str:
+        return without_secrets(self.url)
+
+    @property
+    def is_here(self) -> bool:
+        """Whether the executors share this machine's files."""
+        return is_on_this_machine(self.url)
+
+
+def spark_address(
+    master: str | None = None, remote: str | None = None, *, default: str = DEFAULT_MASTER
+) -> SparkAddress:
+    """Return where Spark is: as an option says, as spark-submit or SPARK_REMOTE says, or *default*.
+
+    Raises:
+        EngineError: The Java process of spark-submit does not respond.
+
+    """
+    if master or remote:
+        return SparkAddress(remote or master or default, is_connect=remote is not None)
+    if is_submitted():
+        try:
+            return _given_address(default)
+        except Exception as error:  # Spark and Py4J each have errors of their own
+            raise EngineError(f"spark-submit does not respond: {in_short(error)}") from error
+    if server := os.environ.get("SPARK_REMOTE"):
+        is_running = SparkSession.getActiveSession() is not None
+        return SparkAddress(server, is_connect=True, is_given=True, is_session_running=is_running)
+    return SparkAddress(default)
+
+
+def _given_address(default: str) -> SparkAddress:
+    SparkContext._ensure_initialized()  # noqa: SLF001 - nothing public connects to Java alone
+    conf = SparkConf()
+    if server := conf.get("spark.remote"):
+        return SparkAddress(server, is_connect=True, is_given=True)
+    active = SparkSession.getActiveSession()
+    return SparkAddress(
+        (conf if active is None else active.sparkContext.getConf()).get("spark.master") or default,
+        is_given=True,
+        # On Kubernetes, the driver's container submits once more, in client mode.
+        has_driver_on_cluster=conf.get("spark.submit.deployMode") == "cluster"
+        or conf.get("spark.kubernetes.submitInDriver") == "true",
+        is_session_running=active is not None,
+    )
+
+
+def start_session(address: SparkAddress, *, log: Path | None = None) -> SparkSession:
     """Start a session, or return the existing one. Java's output goes to *log*.
 
     Raises:
         EngineError: Spark cannot be started or reached.
 
     """
-    where = without_secrets(remote or master)
-    _check_reachable(remote or master)
-    is_here = is_on_this_machine(remote or master)
-    settings = {**_SETTINGS, **_SETTINGS_HERE} if is_here else _SETTINGS
-    builder = SparkSession.builder.appName("harrow sweep")
-    for name, value in settings.items():
-        builder = builder.config(name, value)
-    builder = builder.master(_with_retries(master)) if remote is None else builder.remote(remote)
-    if is_here:
-        _prepare_for_this_machine(remote or master)
+    _check_reachable(address.url)
+    master = _with_retries(address.url)
+    settings = _SUBMITTED_SETTINGS if address.is_given else _SETTINGS
+    if address.is_here:
+        if not address.is_given:
+            settings = {**settings, **_SETTINGS_HERE}
+        _prepare_for_this_machine(address.url)
     _silence_py4j()
+    start = 0 if log is None or not log.exists() else log.stat().st_size
     try:
         with _output_into(log), _interrupt_handler_kept():
-            if remote is None:
-                _start_java({**settings, "spark.master": _with_retries(master)})
+            builder = SparkSession.builder
+            if address.is_connect:
+                builder = builder.remote(address.url)
+                settings = _SESSION_SETTINGS
+            else:
+                if not address.is_given:
+                    _start_java({**settings, "spark.master": master})
+                    builder = builder.appName("harrow").master(master)
+                settings = {**_with_defaults(settings, address, SparkConf()), **_SESSION_SETTINGS}
+            for name, value in settings.items():
+                builder = builder.config(name, value)
             session: SparkSession = builder.getOrCreate()
             session.range(1).collect()
     except Exception as error:  # Spark, Py4J and gRPC each have errors of their own
-        more = "" if log is None else f" ({log} has more)"
-        raise EngineError(f"Spark at {where} cannot be used: {in_short(error)}{more}") from error
-    if remote is None:
+        reason = (None if log is None else _reason_of_java(log, start)) or in_short(error)
+        raise EngineError(f"Spark at {address} cannot be used: {reason}") from error
+    if not address.is_connect:
         # When Java dies, the thread that receives accumulators must not print a traceback either.
         server = getattr(session.sparkContext, "_accumulatorServer", None)
         if server is not None:
             server.handle_error = lambda *_: None
     return session
+
+
+def _with_defaults(settings: Mapping[str, str], address: SparkAddress, conf: SparkConf) -> dict[str, str]:
+    """Return settings, and harrow's defaults for those that the user has not set."""
+    defaults = {} if address.is_here else dict(_CLUSTER_SETTINGS)
+    if address.url.startswith(_CONTAINER_MASTERS) and not any(map(conf.contains, _OVERHEADS)):
+        cores = int(conf.get("spark.executor.cores") or 1)
+        defaults["spark.executor.memoryOverhead"] = f"{_JAVA_OVERHEAD_MIB + _CORE_MIB * cores}m"
+    if address.is_given:
+        defaults |= settings
+        settings = {}
+    return {**{name: value for name, value in defaults.items() if not conf.contains(name)}, **settings}
+
+
+def task_cpus(session: SparkSession) -> int:
+    """Return how many cores of an executor a task takes."""
+    return int(_setting(session, "spark.task.cpus") or 1)
+
+
+def stated_settings(session: SparkSession) -> str:
+    """Return the settings that decide how many runs an executor has at a time, and their memory."""
+    found = {name: _setting(session, name) for name in _STATED}
+    return ", ".join(f"{name}={value}" for name, value in found.items() if value is not None)
+
+
+def _setting(session: SparkSession, name: str) -> str | None:
+    with suppress(Exception):  # Services do not let their users read every setting.
+        value: str | None = session.conf.get(name, _STATED[name])
+        return value
+    return _STATED[name]
 
 
 def spark_sql(session: SparkSession, folder: Path) -> Sql:
@@ -133,10 +260,11 @@ def _addresses(url: str) -> list[tuple[str, int]]:
     if scheme == "spark":
         parts = [address.strip().rpartition(":") for address in rest.split(",")]
         return [(host.strip("[]"), int(port)) for host, _, port in parts if host and port.isdigit()]
-    if scheme == "sc" and not any(os.environ.get(name) or os.environ.get(name.upper()) for name in _PROXIES):
+    port = {"sc": _CONNECT_PORT, "k8s": _KUBERNETES_PORT}.get(scheme)
+    if port and not any(os.environ.get(name) or os.environ.get(name.upper()) for name in _PROXIES):
         with suppress(ValueError):  # Spark reports what is wrong with an address
-            parsed = urlsplit(url)
-            return [(parsed.hostname, parsed.port or _CONNECT_PORT)] if parsed.hostname else []
+            parsed = urlsplit(rest if "://" in rest else url)
+            return [(parsed.hostname, parsed.port or port)] if parsed.hostname else []
     return []
 
 
@@ -161,6 +289,16 @@ def in_short(error: Exception) -> str:
     python_errors = [line for line in lines if re.match(r"[\w.]+(Error|Exception|Interrupt): ", line)]
     java_errors = [line.removeprefix(": ") for line in lines[1:2] if line.startswith(": ")]
     return (python_errors[-1:] or java_errors or lines)[0]
+
+
+def _reason_of_java(log: Path, start: int) -> str | None:
+    """Return why Java ended, from the bytes of its log after *start*; None if it did not end so."""
+    with suppress(OSError), log.open("rb") as stream:
+        stream.seek(start)
+        text = stream.read().decode("utf-8", "replace")
+        reasons = re.findall(r'(?m)^(?:Exception in thread "main" [\w.$]+: |Error: )(.+)$', text)
+        return str(reasons[-1]) if reasons else None
+    return None
 
 
 def _with_retries(master: str) -> str:

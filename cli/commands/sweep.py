@@ -26,7 +26,15 @@ from harrow.cli.options import SweepEngine, need_terminal, parse_time_s, refuse
 from harrow.cli.progress import ProgressLine
 from harrow.cli.requests.sweep import SweepRequest
 from harrow.cli.session import Refusal, need_file_for_page, need_writable, note, publish
-from harrow.cli.spark import available_engine, check_engine, spark_engine, start_spark, wants_spark
+from harrow.cli.spark import (
+    address_of,
+    available_engine,
+    check_engine,
+    need_shared,
+    spark_engine,
+    start_spark,
+    wants_spark,
+)
 
 if TYPE_CHECKING:
     from harrow.campaigns.sweep.sweep import Progress
@@ -91,6 +99,7 @@ class _SweepSession:
         self._shrink_s = parse_time_s(request.shrink_time) if request.shrink else None
         self._by = [key.strip() for key in request.by.split(",")] if request.by else []
         self._spark: Any = None
+        self._address: Any = None
         self._interrupted = False
         self._spark_is_lost = False
 
@@ -196,7 +205,9 @@ class _SweepSession:
     # The runs
 
     def _start_spark(self, stack: ExitStack, folder: "SweepFolder") -> None:
-        self._spark = start_spark(self._request, self._request.workers, folder.location, stack)
+        self._address = address_of(self._request, self._request.workers)
+        need_shared(folder.location, self._address)
+        self._spark = start_spark(self._request, self._address, stack, folder.location)
 
     def _start(
         self, choice: SweepEngine, definition: Definition, folder: "SweepFolder", stack: ExitStack
@@ -204,7 +215,15 @@ class _SweepSession:
         workers, place = self._request.workers, folder.location
         if choice == "spark":
             self._start_spark(stack, folder)
-            return spark_engine(self._request, self._spark, definition.cells, workers, stack, place)
+            return spark_engine(
+                self._request,
+                self._spark,
+                self._address,
+                stack,
+                cells=definition.cells,
+                workers=workers,
+                folder=place,
+            )
         from harrow.campaigns.sweep.process_engine import ProcessEngine
 
         engine = ProcessEngine(definition.cells, workers, place)
@@ -357,16 +376,14 @@ class _SweepSession:
         return exit_code.INCONCLUSIVE
 
     def _sql(self, folder: "SweepFolder", state: Mapping[str, Any]) -> Any:
-        from harrow.campaigns.sweep.spark_availability import is_on_this_machine
-
         if (
             self._spark is not None
             and isinstance(folder.location, LocalLocation)
             and (self._request.report is not None or is_for_spark(state))
             and not self._spark_is_lost
             and not self._interrupted  # After Ctrl-C the user does not want to wait.
-            and self._request.remote is None
-            and is_on_this_machine(self._request.master)
+            and self._address.is_here
+            and not self._address.is_connect
         ):
             from harrow.campaigns.sweep.spark_session import spark_sql
 

@@ -13,7 +13,7 @@ from harrow.campaigns.large_histories.splits import split_files
 from harrow.campaigns.record.check_report import size_of
 from harrow.campaigns.record.history_file import HistoryError, read_history
 from harrow.campaigns.storage.location import location
-from harrow.campaigns.sweep.spark_session import start_session, stop_session
+from harrow.campaigns.sweep.spark_session import SparkAddress, start_session, stop_session
 from harrow.checks.history.index import HistoryIndex
 from harrow.checks.history.judge import judge_history
 from tests.properties.correct_history import lines, random_history
@@ -27,7 +27,7 @@ FILES = 20
 
 @pytest.fixture(scope="module")
 def session() -> Iterator[SparkSession]:
-    spark = start_session(master="local[2]")
+    spark = start_session(SparkAddress("local[2]"))
     yield spark
     stop_session(spark)
 

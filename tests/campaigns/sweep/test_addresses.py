@@ -25,7 +25,8 @@ def no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
         ("local[*]", []),
         ("local-cluster[2,1,1024]", []),
         ("yarn", []),
-        ("k8s://https://host:6443", []),
+        ("k8s://https://host:6443", [("host", 6443)]),
+        ("k8s://host", [("host", 443)]),
     ],
 )
 def test_the_servers_of_a_spark_address_are_tried_first(url: str, addresses: list[tuple[str, int]]) -> None:
@@ -37,8 +38,8 @@ def test_no_server_is_tried_behind_a_proxy(monkeypatch: pytest.MonkeyPatch) -> N
     assert _addresses("sc://host:443") == []
 
 
-@pytest.mark.parametrize("master", [None, "local", "local[4]", "local-cluster[2,1,1024]"])
-def test_only_local_masters_share_this_machines_files(master: str | None) -> None:
+@pytest.mark.parametrize("master", ["local", "local[4]", "local-cluster[2,1,1024]"])
+def test_only_local_masters_share_this_machines_files(master: str) -> None:
     assert is_on_this_machine(master)
     assert not is_on_this_machine("spark://host:7077")
 

@@ -1,0 +1,1 @@
+"""The file for spark-submit, alone, because Python searches the folder of a file first."""
