@@ -26,7 +26,7 @@ from harrow.campaigns.run.workers.available_workers import available_workers
 from harrow.campaigns.storage.location import Location, location
 from harrow.campaigns.sweep.process_engine import ProcessEngine
 from harrow.campaigns.sweep.spark_engine import SparkEngine
-from harrow.campaigns.sweep.spark_session import start_session, stop_session
+from harrow.campaigns.sweep.spark_session import spark_address, start_session, stop_session
 from harrow.campaigns.sweep.sweep_folder import SweepFolder, SweepFolderError, read_definition, read_state
 from tests.s3_server import BUCKET, s3_server
 from tests.spark.standalone_cluster import ENVIRONMENT, StandaloneCluster, standalone_cluster
@@ -97,7 +97,7 @@ def compare(text: str, runs: int, rounds: int, cluster: StandaloneCluster) -> Lo
             with ExitStack() as opened:
                 engine: ProcessEngine | SparkEngine = ProcessEngine(sweep_definition.cells)
                 if name == "Spark":
-                    session = start_session(master=cluster.url, log=Path(os.devnull))
+                    session = start_session(spark_address(cluster.url), log=Path(os.devnull))
                     opened.callback(stop_session, session)
                     engine = SparkEngine(session, sweep_definition.cells)
                 opened.callback(engine.close)
