@@ -5,7 +5,7 @@ from typing import Final
 
 EXTRAS: Final = {
     "hypothesis": ("hypothesis",),
-    "sweep": ("duckdb", "pyarrow"),
+    "sweep": ("duckdb", "numpy", "pyarrow"),
     "spark": ("pandas", "pyspark"),
     "connect": ("grpc",),
     "live": ("confluent_kafka", "kafka", "kazoo"),

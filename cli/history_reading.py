@@ -174,8 +174,7 @@ def _reduced_lines(request: CheckRequest, source: Source, path: Path) -> History
     from harrow.campaigns.large_histories.tables import TablesError
 
     try:
-        name, open_lines = _file(request, source)
-        return read_json_lines(path, name, open_lines, **_limits(request))
+        return read_json_lines(path, name_of(source), **_limits(request))
     except (ReductionError, TablesError) as error:
         raise Refusal(str(error)) from None
 

@@ -8,7 +8,7 @@ from tests.plain_environment import PYTHONPATH, plain_environment
 WITHOUT_POSIX = """
 import multiprocessing.pool, concurrent.futures.process, pkgutil, runpy, signal, subprocess, sys, tempfile, importlib, os
 import hypothesis, pytest  # libraries may need POSIX
-for library in ("confluent_kafka", "duckdb", "kafka", "kazoo.client", "pandas", "pyarrow.parquet", "pyspark.sql", "pyspark.sql.utils"):
+for library in ("confluent_kafka", "duckdb", "kafka", "kazoo.client", "numpy", "pandas", "pyarrow.parquet", "pyspark.sql", "pyspark.sql.utils"):
     try:
         importlib.import_module(library)
     except ImportError:

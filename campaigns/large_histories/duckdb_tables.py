@@ -1,20 +1,19 @@
 """Computes the tables of a large history with DuckDB, in bounded memory."""
 
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
 import duckdb
 import pyarrow as pa
 
-from harrow.campaigns.large_histories.json_scan import INSERT_JSON_LINES, INSERT_SIZE, MACROS
-from harrow.campaigns.large_histories.tables import NOT_PLAIN, ROWS, VIEWS, TablesError
+from harrow.campaigns.large_histories.event_columns import SCHEMA
+from harrow.campaigns.large_histories.events import NONE, Events
+from harrow.campaigns.large_histories.tables import ROWS, VIEWS, TablesError
 
 MEMORY_BYTES: Final = 256 << 20
 """How much memory DuckDB may use. What does not fit is on disk."""
 
-_PATTERN: Final = re.compile(r"[*?\[]")
 _COLUMNS: Final = """
 partition varchar, value bigint, record_offset bigint, position bigint, place bigint, process bigint,
 kind tinyint, together tinyint
@@ -31,31 +30,27 @@ class DuckDbTables:
             "threads": "1",
         }
         self._connection = duckdb.connect(config=settings)
-        for macro in MACROS:
-            self._execute(macro)
         self._execute(f"create table {ROWS} ({_COLUMNS})")
         for name, query in VIEWS.items():
             self._execute(f"create view {name} as {query}")
 
     def insert(self, batch: pa.RecordBatch) -> None:
         """Add rows of the history, and hash their values."""
+        self._insert(batch, "* replace ((hash(value) >> 1)::bigint as value)")
+
+    def insert_events(self, events: Events, partitions: Sequence[str]) -> None:
+        """Add rows of the history whose values are hashed already. *partitions* are the names."""
+        numbers = pa.array(events.partition, pa.int32(), mask=events.partition == NONE)
+        names = pa.DictionaryArray.from_arrays(numbers, pa.array(partitions, pa.string()))
+        offsets = pa.array(events.offset, mask=events.offset == NONE)
+        _, value, _, *columns = events.columns()
+        arrays = [names, pa.array(value), offsets, *map(pa.array, columns)]
+        self._insert(pa.record_batch(arrays, names=SCHEMA.names), "*")
+
+    def _insert(self, batch: pa.RecordBatch, columns: str) -> None:
         self._connection.register("batch", batch)
-        self._execute(f"insert into {ROWS} select * replace (hash_of(value) as value) from batch")
+        self._execute(f"insert into {ROWS} select {columns} from batch")
         self._connection.unregister("batch")
-
-    def insert_json_lines(self, path: Path, line_max: int) -> bool:
-        """Add the rows of a file, and return whether all its lines are plain.
-
-        A line longer than *line_max* bytes is not. If one is not plain, rows may be missing.
-        """
-        if _PATTERN.search(str(path)):
-            return False  # DuckDB would read it as a pattern
-        try:
-            self._execute(INSERT_JSON_LINES, {"path": str(path), "line_max": line_max})
-        except TablesError:
-            return False
-        self._execute(INSERT_SIZE)
-        return not self.rows(f"select 1 from {ROWS} where kind = {NOT_PLAIN} limit 1")
 
     def define(self, name: str, query: str) -> None:
         self._execute(f"create temp table {name} as {query}")
@@ -63,11 +58,9 @@ class DuckDbTables:
     def rows(self, query: str) -> Sequence[tuple[Any, ...]]:
         return self._execute(query).fetchall()
 
-    def _execute(
-        self, statement: str, values: Mapping[str, object] | None = None
-    ) -> duckdb.DuckDBPyConnection:
+    def _execute(self, statement: str) -> duckdb.DuckDBPyConnection:
         try:
-            return self._connection.execute(statement, values)
+            return self._connection.execute(statement)
         except RuntimeError as error:
             # DuckDB handles Ctrl-C itself.
             raise KeyboardInterrupt from error

@@ -1,12 +1,17 @@
 """Reads a history of any size into an index of the records that rules need, on this machine."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, closing
+from itertools import pairwise
 from pathlib import Path
-from typing import Final
+from typing import IO, Final
 
+from harrow.campaigns.large_histories.byte_block import ByteBlock, LongLineError, blocks_of
+from harrow.campaigns.large_histories.column_reader import ColumnReader, UnusualLinesError
 from harrow.campaigns.large_histories.duckdb_tables import DuckDbTables
 from harrow.campaigns.large_histories.event_columns import EventColumns
+from harrow.campaigns.large_histories.events import EventStore
 from harrow.campaigns.large_histories.operation_order import OperationOrder
 from harrow.campaigns.large_histories.reduction import (
     KeptOperations,
@@ -14,7 +19,12 @@ from harrow.campaigns.large_histories.reduction import (
     reduce,
     reduced_history,
 )
-from harrow.campaigns.record.history_file import LINE_MAX_BYTES, MEMORY_MAX_BYTES, read_operations
+from harrow.campaigns.record.history_file import (
+    LINE_MAX_BYTES,
+    MEMORY_MAX_BYTES,
+    HistoryError,
+    read_operations,
+)
 from harrow.campaigns.temporary_folder import temporary_folder
 from harrow.checks.history.index import HistoryIndex
 
@@ -60,7 +70,6 @@ def read_reduced(
 def read_json_lines(
     path: Path,
     name: str,
-    open_lines: Lines,
     *,
     line_max: int = LINE_MAX_BYTES,
     memory_max: int = MEMORY_MAX_BYTES,
@@ -68,29 +77,56 @@ def read_json_lines(
     """Read a large file of JSON lines, and keep only what rules need.
 
     Return None if the file has to be read as a whole: lines are unusual, or too much remains.
-    The parameters are those of `read_reduced`.
+    The limits are those of `read_operations`.
     """
-    with temporary_folder() as folder, closing(DuckDbTables(folder)) as tables:
-        if not tables.insert_json_lines(path, line_max):
-            return None
+    reader, places = ColumnReader(), _BlockPlaces()
+    with temporary_folder() as folder:
+        events = EventStore(folder)
         try:
-            reduction = reduce(tables, events_max=_EVENTS_OF_FILE_MAX)
-        except TooManySuspectsError:
+            with path.open("rb") as file:
+                events.fill(map(reader.read, places.note(blocks_of(file, line_max), reader)))
+        except (HistoryError, LongLineError, UnusualLinesError):
             return None
+        with closing(DuckDbTables(folder)) as tables:
+            for part in (*events, reader.totals()):
+                tables.insert_events(part, reader.partitions)
+            try:
+                reduction = reduce(tables, events_max=_EVENTS_OF_FILE_MAX)
+            except TooManySuspectsError:
+                return None
     positions: list[int] = []
     kept = KeptOperations(reduction.places, OperationOrder(listed=positions))
-    with open_lines() as lines:
-        wanted = _wanted_lines(lines, reduction.places, positions)
-        read_operations(wanted, name, kept, line_max=line_max, memory_max=memory_max)
+    with path.open("rb") as file:
+        lines = places.lines(file, sorted(reduction.places), positions)
+        read_operations(lines, name, kept, line_max=line_max, memory_max=memory_max)
     return reduced_history(reduction, kept.kept)
 
 
-def _wanted_lines(lines: Iterable[bytes], wanted: Collection[int], positions: list[int]) -> Iterator[bytes]:
-    """Yield the wanted lines, and add their positions to a list."""
-    position = 0
-    for line in lines:
-        if not line.isspace():
-            if position in wanted:
-                positions.append(position)
-                yield line
-            position += 1
+class _BlockPlaces:
+    """Where the blocks of a file are, and how many operations precede each."""
+
+    def __init__(self) -> None:
+        self._begins = [0]
+        self._firsts = [0]
+
+    def note(self, blocks: Iterable[ByteBlock], reader: ColumnReader) -> Iterator[ByteBlock]:
+        """Yield the blocks that *reader* reads one by one, and note their places."""
+        for block in blocks:
+            yield block
+            self._begins.append(self._begins[-1] + block.size)
+            self._firsts.append(reader.lines)
+
+    def lines(self, file: IO[bytes], wanted: Sequence[int], positions: list[int]) -> Iterator[bytes]:
+        """Yield the lines of the wanted operations, and add their positions to a list."""
+        for (begin, end), (first, following) in zip(
+            pairwise(self._begins), pairwise(self._firsts), strict=True
+        ):
+            here = wanted[bisect_left(wanted, first) : bisect_left(wanted, following)]
+            if not here:
+                continue
+            file.seek(begin)
+            lines = [line for line in file.read(end - begin).split(b"\n") if line and not line.isspace()]
+            for position in here:
+                if position - first < len(lines):
+                    positions.append(position)
+                    yield lines[position - first]

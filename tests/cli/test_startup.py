@@ -13,7 +13,7 @@ RUNS = {
     "harrow.cluster_model.cluster",
     "yaml",
 }
-LIBRARIES = {"hypothesis", "pyarrow", "pandas", "pyspark", "duckdb", "pytest"}
+LIBRARIES = {"hypothesis", "numpy", "pyarrow", "pandas", "pyspark", "duckdb", "pytest"}
 PROCESSES = {"multiprocessing", "concurrent.futures", "logging", "harrow.campaigns.run.workers.worker_pool"}
 OTHER_COMMANDS = {
     "harrow.cli.requests.sweep",

@@ -14,7 +14,7 @@ from harrow.campaigns.large_histories.event_columns import EventColumns
 from harrow.campaigns.large_histories.operation_order import OperationOrder
 from harrow.campaigns.large_histories.reduced_reading import Lines, read_json_lines, read_reduced
 from harrow.campaigns.large_histories.reduction import ReductionError, TooManySuspectsError, reduce
-from harrow.campaigns.large_histories.tables import BUCKET_BITS, ROWS
+from harrow.campaigns.large_histories.tables import BUCKET_BITS
 from harrow.campaigns.record.check_report import size_of
 from harrow.campaigns.record.history_file import HistoryError, read_history, read_operations
 from harrow.checks.history.index import HistoryIndex
@@ -49,9 +49,9 @@ def scattered(content: Sequence[bytes], random: Random) -> list[tuple[str, Lines
 
 
 def in_lines(path: Path, content: Sequence[bytes]) -> HistoryIndex:
-    """Read a file as DuckDB does, or as a whole."""
+    """Read a file by its columns, or as a whole."""
     path.write_bytes(b"".join(content))
-    reduced = read_json_lines(path, "one", opened(content))
+    reduced = read_json_lines(path, "one")
     return read_history(content, "one") if reduced is None else reduced
 
 
@@ -265,18 +265,3 @@ def test_a_history_with_too_many_suspects_is_refused(tmp_path: Path) -> None:
     with pytest.raises(TooManySuspectsError, match="at most 1 can be judged together"):
         reduce(tables, events_max=1)
     tables.close()
-
-
-def test_duckdb_and_python_make_the_same_rows(tmp_path: Path) -> None:
-    columns = "partition, value, record_offset, position, place, process, kind"
-    query = f"select {columns} from {ROWS} where kind < 10 order by all"  # noqa: S608 - constants
-    for history in histories(3):
-        for line in history:
-            line.pop("rebalance-log", None)
-        content = numbered(history)
-        path = tmp_path / "history.jsonl"
-        path.write_bytes(b"".join(content))
-        by_python, by_duckdb = DuckDbTables(tmp_path), DuckDbTables(tmp_path)
-        read_operations(content, "whole", EventColumns(by_python.insert, OperationOrder()))
-        assert by_duckdb.insert_json_lines(path, 1 << 20)
-        assert by_duckdb.rows(query) == by_python.rows(query)
