@@ -200,6 +200,8 @@ class Sweep:
 
     def _loop(self, planner: Planner, threads: ThreadPoolExecutor) -> None:
         while True:
+            if self._folder.is_lost():
+                self._folder.check_claim()
             self._hand_out(planner, threads)
             if not self._under_way:
                 return

@@ -8,7 +8,7 @@ has the definition, ``campaigns/`` the campaigns, and ``repeated.jsonl`` the rep
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
@@ -17,11 +17,11 @@ from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from filelock import FileLock, Timeout
 from pydantic import ValidationError
 
 from harrow.campaigns.language.spelling import quoted
 from harrow.campaigns.record.json_text import json_document, json_line
+from harrow.campaigns.storage.claim import CLAIMS, LOCK, Claim, ClaimError, exclusively
 from harrow.campaigns.storage.location import LocalLocation, Location, location
 from harrow.campaigns.sweep.cell import cell_of
 from harrow.campaigns.sweep.chunk import uncovered_ranges
@@ -39,8 +39,7 @@ _PART_PATH: Final = re.compile(rf"{RUNS}/{PARTITION}=[^/]+/part-[0-9a-f]{{5,16}}
 _REQUESTS: Final = 16
 """Files to open at once, because an object store takes its time for each."""
 _REPEATED_MIN: Final = 1_000
-_LOCK: Final = ".lock"
-_BEGUN: Final = frozenset({"spark.log", _LOCK})
+_BEGUN: Final = frozenset({"spark.log", LOCK})
 """What a sweep may leave behind if it is killed before it has written its definition."""
 
 
@@ -74,28 +73,38 @@ class SweepFolder:
         self._parts: dict[str, PartFile] = {}
         self._repeated: list[RepeatedRun] = []
         self._repeated_written = 0
+        self._claim: Claim | None = None
         self._cells = {(cell.campaign, cell.name): number for number, cell in enumerate(definition.cells)}
 
     @contextmanager
-    def exclusively(self) -> Iterator[None]:
-        """Keep other processes from sweeping into the folder at the same time, if it is local.
+    def exclusively(self, on_wait: Callable[[str], None] = lambda _: None) -> Iterator[None]:
+        """Keep other processes from sweeping into the folder. *on_wait* says what takes a while.
 
         Raises:
-            SweepFolderError: Another process is sweeping into the folder.
+            SweepFolderError: Another process is sweeping into the folder, or has taken it over.
 
         """
-        if not isinstance(self.location, LocalLocation):
-            yield
-            return
-        self.location.path.mkdir(parents=True, exist_ok=True)
         try:
-            lock = FileLock(self.location.path / _LOCK).acquire(blocking=False)
-        except Timeout:
-            raise SweepFolderError(
-                f"{self.location}: another harrow is sweeping into this folder now"
-            ) from None
-        with lock:
-            yield
+            with exclusively(self.location, on_wait) as self._claim:
+                yield
+        except ClaimError as error:
+            raise SweepFolderError(f"{self.location}: {error}") from None
+        finally:
+            self._claim = None
+
+    def is_lost(self) -> bool:
+        """Return whether another process has taken over the folder."""
+        return self._claim is not None and self._claim.is_lost()
+
+    def check_claim(self) -> None:
+        """Check that the folder still belongs to this process, before files change or go.
+
+        Raises:
+            ClaimError: Another process has taken over the folder.
+
+        """
+        if self._claim is not None:
+            self._claim.check()
 
     def begin(self) -> None:
         """Write the definition.
@@ -109,14 +118,25 @@ class SweepFolder:
         self._write_state({"complete": False})
 
     def end(self, state: Mapping[str, Any]) -> None:
-        """Write the end state of the sweep, with its files. Delete files that do not count."""
+        """Write the end state of the sweep, with its files. Delete files that do not count.
+
+        Raises:
+            SweepFolderError: Files of this sweep have vanished.
+
+        """
+        found = self._found()
+        if vanished := sorted(self._parts.keys() - found):
+            raise SweepFolderError(
+                f"{self.location / vanished[0]} has vanished; --resume runs again what is missing"
+            )
         self.write_repeated()
         self._write_state({**state, "files": sorted(self._parts)})
-        for path in sorted(self._found() - self._parts.keys()):
+        for path in sorted(found - self._parts.keys()):
             if _is_part(path):
                 (self.location / path).delete()
 
     def _write_state(self, state: Mapping[str, Any]) -> None:
+        self.check_claim()
         (self.location / SWEEP).write_text(json_document({**self._definition.as_mapping(), **state}))
 
     # The files of rows
@@ -193,6 +213,7 @@ class SweepFolder:
 
     def replace(self, sources: Iterable[PartFile], merged: PartFile) -> None:
         """Count a merged file in place of its sources, and delete them."""
+        self.check_claim()
         self.add(merged)
         for source in sources:
             if source.path != merged.path:
@@ -302,7 +323,7 @@ def _is_hidden(path: str) -> bool:
 def is_only_begun(place: Path | Location) -> bool:
     """Return whether a folder is empty, or has only what a sweep killed at its start leaves."""
     return all(
-        name in _BEGUN or name.startswith((f"{CAMPAIGNS}/", f".{SWEEP}", ".trial-"))
+        name in _BEGUN or name.startswith((f"{CAMPAIGNS}/", f"{CLAIMS}/", f".{SWEEP}", ".trial-"))
         for name in location(place).names()
     )
 

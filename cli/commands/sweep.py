@@ -128,7 +128,7 @@ class _SweepSession:
         need_writable(place)
         folder = self._folder(definition, place)
         with Interrupts() as interrupts, ExitStack() as stack:
-            stack.enter_context(folder.exclusively())
+            stack.enter_context(folder.exclusively(self._note))
             folder.begin()
             self._sweep(definition, folder, engine, interrupts, stack)
             return self._report(definition, folder, interrupts)

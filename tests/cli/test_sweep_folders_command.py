@@ -151,7 +151,7 @@ def test_one_sweep_owns_a_folder_and_an_interrupt_ends_all_its_processes(
     os.killpg(process.pid, signal.SIGINT)
     out, err = process.communicate(timeout=PATIENCE_S)
     assert refused.returncode == 2
-    assert "s: another harrow is sweeping into this folder now" in refused.stderr
+    assert "s: another harrow uses this folder now" in refused.stderr
     assert process.returncode == 130
     assert "Traceback" not in err
     assert "not complete" in out

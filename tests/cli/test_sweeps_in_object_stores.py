@@ -1,13 +1,19 @@
 """A sweep into an object store has the rows of one on disk, and can be resumed and reported."""
 
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow.dataset as ds
 import pytest
 
+from harrow.campaigns.storage import claim
 from harrow.campaigns.storage.location import location
+from harrow.campaigns.sweep.chunk import Task
+from harrow.campaigns.sweep.row import run_task
+from harrow.campaigns.sweep.sweep_folder import SweepFolder, SweepFolderError, read_state
+from tests.campaigns.sweep.sweep_campaigns import definition, write_rows
 from tests.cli.conftest import Harrow
 from tests.s3_server import BUCKET, s3_server
 
@@ -67,3 +73,49 @@ def test_a_folder_in_an_object_store_without_a_sweep_is_refused(
     ended = harrow(*SWEEP, "--seeds", "0..2", "--out", f"s3://{BUCKET}/other", **s3)
     assert (ended.returncode, ended.stderr.count("\n")) == (2, 1)
     assert f"s3://{BUCKET}/other is not empty and has no sweep" in ended.stderr
+
+
+def test_two_sweeps_do_not_write_into_one_folder_of_an_object_store(
+    harrow: Harrow, folder: Path, s3: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "failing.yaml").write_text(FAILING, encoding="utf-8")
+    for name, value in s3.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(claim, "_BEAT_S", 0.1)
+    uri = f"s3://{BUCKET}/shared"
+    command = (*SWEEP, "--seeds", "0..2", "--out", uri)
+    with claim.exclusively(location(uri)):
+        refused = harrow(*command, **s3)
+    assert (refused.returncode, refused.stdout) == (2, "")
+    *_, last = refused.stderr.splitlines()
+    assert f"{uri}: process {os.getpid()} on " in last
+    assert "uses this folder now" in last
+    assert harrow(*command, **s3).returncode == 1
+    assert not [name for name in location(uri).names() if name.startswith(claim.CLAIMS)]
+
+
+def test_a_sweep_that_lost_its_folder_changes_nothing(
+    s3: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in s3.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(claim, "_LOST_AFTER_S", 0.0)
+    sweep = definition(4)
+    place = location(f"s3://{BUCKET}/taken")
+    first, second = SweepFolder(place, sweep), SweepFolder(place, sweep)
+    rows = list(run_task(dict(enumerate(sweep.cells)), Task(cell=0, seeds=range(4))))
+
+    def lose_the_folder() -> None:
+        with first.exclusively():
+            first.begin()
+            write_rows(first, rows[:3], [("base", 0, 3)])
+            with second.exclusively():
+                assert [seeds for _, seeds in second.missing()] == [range(3, 4)]
+                write_rows(second, rows[3:], [("base", 3, 4)])
+                second.end({"complete": True})
+            first.end({"complete": False})
+
+    with pytest.raises(SweepFolderError, match="another harrow took over"):
+        lose_the_folder()
+    assert read_state(place)["complete"]
+    assert SweepFolder(place, sweep).missing() == []

@@ -47,12 +47,33 @@ def test_two_processes_do_not_sweep_into_one_folder(tmp_path: Path) -> None:
     first, second = (SweepFolder(tmp_path / "s", definition()) for _ in range(2))
     with (
         first.exclusively(),
-        pytest.raises(SweepFolderError, match="another harrow is sweeping into this folder"),
+        pytest.raises(SweepFolderError, match="another harrow uses this folder"),
         second.exclusively(),
     ):
         pass
     with second.exclusively():
         pass
+
+
+def write_parts(folder: SweepFolder, sweep: Definition, *ranges: tuple[int, int]) -> None:
+    for start, stop in ranges:
+        write_rows(folder, rows_of(sweep, range(start, stop)), [("base", start, stop)])
+
+
+def test_of_two_sweeps_in_one_folder_the_second_to_end_changes_nothing(tmp_path: Path) -> None:
+    """Nothing keeps them apart if shared storage shows new files late."""
+    sweep = definition(4)
+    first, second = (SweepFolder(tmp_path, sweep) for _ in range(2))
+    first.begin()
+    write_parts(first, sweep, (0, 4))
+    write_parts(second, sweep, (0, 2), (2, 4))
+    first.end({"complete": True})
+    files = files_of_rows(tmp_path)
+    assert len(files) == 1
+    with pytest.raises(SweepFolderError, match="has vanished"):
+        second.end({"complete": True})
+    assert files_of_rows(tmp_path) == files
+    assert SweepFolder(tmp_path, sweep).missing() == []
 
 
 def test_a_folder_whose_sweep_was_killed_at_its_start_can_be_used(tmp_path: Path) -> None:
