@@ -3,8 +3,8 @@
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain, pairwise, repeat
-from operator import itemgetter, sub
+from itertools import chain, pairwise
+from operator import itemgetter
 from typing import Any, TypeVar
 
 from harrow.cluster_model import events
@@ -65,11 +65,10 @@ class TraceIndex:
         """Yield the events at the lines of several kinds, block by block: there may be millions."""
         for begin, end in pairwise(self._begins):
             parts = [each[bisect_left(each, begin) : bisect_left(each, end)] for each in lines]
-            numbers = parts[0] if len(parts) == 1 else sorted(chain.from_iterable(parts))
+            numbers = parts[0].tolist() if len(parts) == 1 else sorted(chain.from_iterable(parts))
             if numbers:
                 position, rows = block_of(self._trace, begin - 1)
-                places = map(sub, numbers, repeat(position + 1))
-                yield zip(numbers, map(rows.__getitem__, places), strict=True)
+                yield [(number, rows[number - position - 1]) for number in numbers]
 
     def last_us(self, *kinds: type[Event]) -> int | None:
         """Return when the last event of some kinds happened, None if none did."""

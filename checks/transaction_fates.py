@@ -40,8 +40,8 @@ class TransactionPart(NamedTuple):
 
 def fate_of(parts: Sequence[TransactionPart]) -> str | None:
     """Return the best fate of a record with several copies, None if it is in no transaction."""
-    if len(parts) == 1:
-        return parts[0].fate.state
+    if len(parts) <= 1:
+        return parts[0].fate.state if parts else None
     states = {part.fate.state for part in parts}
     return next((state for state in (COMMITTED, OPEN, ABORTED) if state in states), None)
 

@@ -6,7 +6,7 @@ written ``topic-number``, for example ``t-0``.
 
 from collections.abc import Mapping
 from dataclasses import field
-from typing import ClassVar, Final
+from typing import ClassVar, Final, final
 
 from harrow.cluster_model import errors
 from harrow.cluster_model.lazy_dataclass import dataclass
@@ -16,6 +16,7 @@ from harrow.cluster_model.sim.message import Request
 NO_LEADER: Final = -1
 NO_EPOCH: Final = -1
 CONSUMER_REPLICA_ID: Final = -1
+NO_LOG_START: Final = -1
 
 NO_SESSION: Final = 0
 INITIAL_SESSION_EPOCH: Final = 0
@@ -75,17 +76,37 @@ class ProduceResponse:
     throttle_us: int = 0
 
 
+@final
+@dataclass(slots=True)
+class PartitionData:
+    """What a fetch states about a partition (``FetchRequest.PartitionData``).
+
+    ``leader_epoch`` is the current leader epoch, -1 before KIP-320. A follower whose leader checks
+    for divergence sends in ``last_epoch`` the epoch of its record before ``offset`` (KIP-595). Only
+    followers send the start of their log (KIP-107).
+    """
+
+    offset: int
+    leader_epoch: int
+    last_epoch: int = NO_EPOCH
+    log_start: int = NO_LOG_START
+
+    def differs_from(self, other: "PartitionData") -> bool:
+        """Return whether the broker must learn about this after *other*."""
+        return (
+            self.offset != other.offset
+            or self.leader_epoch != other.leader_epoch
+            or self.last_epoch != other.last_epoch
+            or self.log_start != other.log_start
+        )
+
+
 @dataclass(slots=True)
 class FetchRequest(Request):
     """A fetch of records by a follower or a consumer.
 
-    ``partitions`` has ``(fetch offset, current leader epoch)``, with epoch -1 before KIP-320. In a
-    request that continues a session these are only the partitions that have changed since the
-    previous request, and ``forgotten`` are those that are no longer fetched (KIP-227). A follower
-    whose leader checks for divergence sends in ``last_epochs`` the epoch of the record before each
-    fetch offset (KIP-595).
-
-    A follower also sends its ``log_starts``, except those that are 0 (KIP-107).
+    In a request that continues a session, ``partitions`` has only the partitions that have changed
+    since the previous request, and ``forgotten`` are those that are no longer fetched (KIP-227).
 
     ``replica_id`` is the follower's broker id, to which KRaft adds its broker epoch,
     ``replica_epoch`` (KIP-903). It is -1 for a consumer, which sends its isolation level and its
@@ -97,14 +118,12 @@ class FetchRequest(Request):
     replica_id: int
     max_wait_us: int
     max_bytes: int
-    partitions: dict[str, tuple[int, int]]
+    partitions: dict[str, PartitionData]
     isolation_level: int = READ_UNCOMMITTED
     session_id: int = NO_SESSION
     session_epoch: int = FINAL_SESSION_EPOCH
     forgotten: tuple[str, ...] = ()
-    last_epochs: dict[str, int] = field(default_factory=dict)
     replica_epoch: int = NO_EPOCH
-    log_starts: dict[str, int] = field(default_factory=dict)
     rack: str | None = None
 
     def repeated(self, cycles: int) -> "FetchRequest":
@@ -121,9 +140,7 @@ class FetchRequest(Request):
             self.session_id,
             self.session_epoch + cycles,
             self.forgotten,
-            self.last_epochs,
             self.replica_epoch,
-            self.log_starts,
             self.rack,
         )
 

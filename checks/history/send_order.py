@@ -42,9 +42,10 @@ def internal_skips(orders: VersionOrders) -> Iterator[Sighting]:
             offset = _place(orders, order, row)
             if offset is None:
                 continue
-            if before is not None and row in transaction_of:
+            within = None if before is None else transaction_of.get(row)
+            if before is not None and within is not None and within is transaction_of.get(before[1]):
                 first, end = order.between(before[0], offset)
-                if transaction_of[row] is transaction_of.get(before[1]) and first < end:
+                if first < end:
                     yield Sighting(partial(_skip, orders, session, before, (offset, row), first, end))
             before = (offset, row)
 

@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import field, replace
-from operator import ne
 from typing import Annotated, Final
 
 from harrow.checks import promise
@@ -107,12 +106,12 @@ def _are_consistent(index: Index, partition: str, logs: Sequence[list[str | None
     if history is None:
         return True
     records = index.history.records
+    values, end = records.values, len(longest)
     for rows, offsets_of in ((history.polled, records.polled_at), (history.acked, records.acked_at)):
-        offsets = list(map(offsets_of.__getitem__, rows))
-        if rows and not 0 <= min(offsets) <= max(offsets) < len(longest):
-            return False
-        if any(map(ne, map(longest.__getitem__, offsets), map(records.values.__getitem__, rows))):
-            return False
+        for row in rows:
+            offset = offsets_of[row]
+            if not 0 <= offset < end or longest[offset] != values[row]:
+                return False
     return True
 
 

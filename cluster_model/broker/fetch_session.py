@@ -288,18 +288,17 @@ class FetchSession(CountedSession):
         again. With *repeats_hw* the session sends the high watermark again, as before sessions
         existed.
         """
-        last_epochs = request.last_epochs
-        for name, (offset, leader_epoch) in request.partitions.items():
-            epoch = leader_epoch if keeps_epoch else protocol.NO_EPOCH
+        for name, data in request.partitions.items():
+            epoch = data.leader_epoch if keeps_epoch else protocol.NO_EPOCH
             cached = self.partitions.get(name)
             if cached is None:
-                cached = CachedPartition(self, hosted.hosted_partition(name), offset, epoch)
+                cached = CachedPartition(self, hosted.hosted_partition(name), data.offset, epoch)
                 self.partitions[name] = cached
             else:
-                cached.offset, cached.leader_epoch = offset, epoch
+                cached.offset, cached.leader_epoch = data.offset, epoch
                 if repeats_hw:
                     cached.hw = UNKNOWN_HIGH_WATERMARK
-            cached.last_epoch = last_epochs.get(name, protocol.NO_EPOCH) if last_epochs else protocol.NO_EPOCH
+            cached.last_epoch = data.last_epoch
             self.news[name] = cached
 
     def watch(self) -> None:

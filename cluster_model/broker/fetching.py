@@ -478,7 +478,8 @@ class Fetching:
                 self._hosted.suspect_isr(partition)
             self._host.emit(FollowerFetched, self._broker, hosted.name, session.replica_id, cached.offset)
             partition.mark_news_in_other_session(replica, session)
-            log_start = request.log_starts.get(hosted.name, 0) if hosted.name in request.partitions else None
+            data = request.partitions.get(hosted.name)
+            log_start = None if data is None else data.log_start
             if partition.update_follower(
                 replica, cached.offset, leader_leo, session.replica_epoch, log_start
             ):

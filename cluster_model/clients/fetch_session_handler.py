@@ -9,31 +9,8 @@ partition changes nothing. The differences that matter are in
 """
 
 from collections.abc import Callable
-from typing import final
 
 from harrow.cluster_model import errors, protocol
-
-
-@final
-class PartitionData:
-    """What a fetch states about a partition (``FetchRequest.PartitionData``)."""
-
-    __slots__ = ("last_epoch", "leader_epoch", "log_start", "offset")
-
-    def __init__(self, offset: int, leader_epoch: int, last_epoch: int, log_start: int) -> None:
-        self.offset = offset
-        self.leader_epoch = leader_epoch
-        self.last_epoch = last_epoch
-        self.log_start = log_start
-
-    def differs_from(self, other: "PartitionData") -> bool:
-        """Return whether the broker must learn about this after *other*."""
-        return (
-            self.offset != other.offset
-            or self.leader_epoch != other.leader_epoch
-            or self.last_epoch != other.last_epoch
-            or self.log_start != other.log_start
-        )
 
 
 class FetchSessionHandler:
@@ -54,13 +31,13 @@ class FetchSessionHandler:
     )
 
     def __init__(self) -> None:
-        self._partitions: dict[str, PartitionData] = {}
+        self._partitions: dict[str, protocol.PartitionData] = {}
         # Since the last request. A removed partition may have been added again.
         self._changed_partitions: dict[str, None] = {}
         self._removed_partitions: dict[str, None] = {}
         self._session_id = protocol.NO_SESSION
         self._session_epoch = protocol.INITIAL_SESSION_EPOCH
-        self.requested: dict[str, PartitionData] = {}
+        self.requested: dict[str, protocol.PartitionData] = {}
 
     def has_partitions(self) -> bool:
         """Return whether there are partitions to fetch."""
@@ -72,13 +49,13 @@ class FetchSessionHandler:
         offset: int,
         leader_epoch: int,
         last_epoch: int = protocol.NO_EPOCH,
-        log_start: int = 0,
+        log_start: int = protocol.NO_LOG_START,
     ) -> None:
         """Fetch a partition from *offset*, for a replica whose log starts at *log_start*.
 
         The replica's record before *offset* has the leader epoch *last_epoch* (KIP-595).
         """
-        self._partitions[partition] = PartitionData(offset, leader_epoch, last_epoch, log_start)
+        self._partitions[partition] = protocol.PartitionData(offset, leader_epoch, last_epoch, log_start)
         self._changed_partitions[partition] = None
 
     def remove(self, partition: str) -> None:
@@ -97,10 +74,8 @@ class FetchSessionHandler:
         isolation_level: int = protocol.READ_UNCOMMITTED,
     ) -> protocol.FetchRequest:
         """Return the next request."""
-        partitions: dict[str, tuple[int, int]] = {}
-        forgotten: list[str] = []
-        last_epochs: dict[str, int] = {}
-        log_starts: dict[str, int] = {}
+        partitions: dict[str, protocol.PartitionData] = {}
+        forgotten: tuple[str, ...] = ()
         if self._session_epoch == protocol.INITIAL_SESSION_EPOCH:
             self.requested = {}
             self._changed_partitions = dict.fromkeys(self._partitions)
@@ -111,14 +86,9 @@ class FetchSessionHandler:
             if data is None:
                 if previous is not None:
                     del requested[name]
-                    forgotten.append(name)
+                    forgotten += (name,)
             elif previous is None or previous.differs_from(data) or name in self._removed_partitions:
-                requested[name] = data
-                partitions[name] = (data.offset, data.leader_epoch)
-                if data.last_epoch != protocol.NO_EPOCH:
-                    last_epochs[name] = data.last_epoch
-                if data.log_start:
-                    log_starts[name] = data.log_start
+                requested[name] = partitions[name] = data
         self._changed_partitions.clear()
         if self._removed_partitions:
             self._removed_partitions.clear()
@@ -130,9 +100,7 @@ class FetchSessionHandler:
             isolation_level,
             self._session_id,
             self._session_epoch,
-            tuple(forgotten),
-            last_epochs,
-            log_starts=log_starts,
+            forgotten,
         )
 
     def has_changed(self) -> bool:

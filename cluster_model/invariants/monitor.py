@@ -82,7 +82,17 @@ class InvariantMonitor:
             check(replica)
         replica.hw = log.high_watermark
 
-    def _on_append(self, _at_us: int, broker: int, partition: str, *_: Any) -> None:
+    def _on_append(
+        self,
+        _at_us: int,
+        broker: int,
+        partition: str,
+        _base_offset: int,
+        _leader_epoch: int,
+        _producer_id: int,
+        _base_sequence: int,
+        _values: events.Values,
+    ) -> None:
         replica = self._partitions[partition].replicas[broker]
         for check in self._checks.on_append:
             check(replica)

@@ -252,9 +252,11 @@ class UnifiedLog:
         if offset >= end_offset or offset >= self.log_end_offset:
             return ()
         file = self._file
-        first = bisect_right(file.base_offsets, offset) - 1
+        first = len(file.base_offsets) - 1
         if file.compacts:
             first = file.place_at(offset)
+        elif file.base_offsets[first] > offset:  # Most reads are of the last batch.
+            first = bisect_right(file.base_offsets, offset) - 1
         batches: list[RecordBatch] = []
         size = 0
         for position in range(first, len(file.batches)):

@@ -19,10 +19,12 @@ T = TypeVar("T")
 STREAM_NAMES: Final = ("network", "disk", "schedule", "workload")
 
 _BLOCK_DRAWS: Final = 512
-_BLOCK_FORMAT: Final = f"<{2 * _BLOCK_DRAWS}I"
+_BLOCK_FORMAT: Final = f"<{_BLOCK_DRAWS}q"
 _BLOCK_BYTES: Final = struct.calcsize(_BLOCK_FORMAT)
 
 _HALF: Final = 32
+_HALF_MASK: Final = (1 << _HALF) - 1
+_DRAW_MASK: Final = (1 << 2 * _HALF) - 1
 _BOUND_MAX: Final = 1 << 31
 """Up to this bound, the products of the bound with each half of a draw fit into 64 bits."""
 
@@ -48,39 +50,42 @@ class SeededStream(Stream):
     platform and in every version of Python.
     """
 
-    __slots__ = ("_blocks", "_halves", "_key")
+    __slots__ = ("_blocks", "_draws", "_key")
 
     def __init__(self, seed: int, name: str) -> None:
         self._key = f"{seed}/{name}"
         self._blocks = 0
-        self._halves: list[int] = []
+        self._draws: list[int] = []
 
     def below(self, bound: int) -> int:
         # The result is ``draw * bound >> 64`` for a draw of 64 bits. This needs no division, and
-        # has a bias below 2**-40 for any bound in use. A draw is in two halves, so that compiled
-        # code needs no long integers.
-        halves = self._halves
-        if not halves:
-            halves = self._halves = _block(self._key, self._blocks)
+        # has a bias below 2**-40 for any bound in use. Each half of a draw is multiplied by itself,
+        # so that compiled code needs no long integers.
+        draws = self._draws
+        if not draws:
+            draws = self._draws = _block(self._key, self._blocks)
             self._blocks += 1
         if bound > _BOUND_MAX:
-            return _product(halves.pop(), halves.pop(), bound)
-        low: i64 = halves.pop()
-        high: i64 = halves.pop()
+            return _product(draws.pop(), bound)
+        draw: i64 = draws.pop()
+        low: i64 = draw & _HALF_MASK
+        high: i64 = draw >> _HALF & _HALF_MASK
         return (high * bound + (low * bound >> _HALF)) >> _HALF
 
 
-def _product(low: Any, high: Any, bound: int) -> int:
+def _product(draw: Any, bound: int) -> int:
     # Python checks for signals when it multiplies long integers, which may raise KeyboardInterrupt.
-    # If the halves were typed as int, compiled code would swallow that interrupt.
-    product: int = ((high << _HALF) + low) * bound >> 64
+    # If the draw were typed as int, compiled code would swallow that interrupt.
+    product: int = (draw & _DRAW_MASK) * bound >> 2 * _HALF
     return product
 
 
 def _block(key: str, number: int) -> list[int]:
-    """Return a block of draws of 64 bits, each as its upper half and its lower half, last first."""
+    """Return a block of draws of 64 bits, last first. A draw from 2**63 on is negative here."""
     block = hashlib.shake_128(f"{key}/{number}".encode()).digest(_BLOCK_BYTES)
-    return list(reversed(struct.unpack(_BLOCK_FORMAT, block)))
+    draws = list(struct.unpack(_BLOCK_FORMAT, block))
+    draws.reverse()
+    return draws
 
 
 @dataclass(slots=True, eq=False)

@@ -77,7 +77,7 @@ def fetched_log(connection: BrokerConnection, partition: str) -> tuple[RecordBat
     log: list[RecordBatch] = []
     offset = 0
     while True:
-        positions = {partition: (offset, protocol.NO_EPOCH)}
+        positions = {partition: protocol.PartitionData(offset, protocol.NO_EPOCH)}
         fetch = protocol.FetchRequest(DEBUGGING, 0, _BYTES, positions, rack="")
         error, batches = only(list(fetched_batches(connection, fetch, _VERSIONS).values()), "partitions")
         if error != errors.NONE:

@@ -77,7 +77,9 @@ class InternalTopicWatch:
         if connection is None:
             return False
         try:
-            positions = {name: (self._offsets[name], protocol.NO_EPOCH) for name in partitions}
+            positions = {
+                name: protocol.PartitionData(self._offsets[name], protocol.NO_EPOCH) for name in partitions
+            }
             fetch = protocol.FetchRequest(protocol.CONSUMER_REPLICA_ID, 0, _BYTES, positions)
             answer = fetched_batches(connection, fetch)
         except ConnectionLostError:

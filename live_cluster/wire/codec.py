@@ -255,16 +255,6 @@ class _MessageField(NamedTuple):
     model: str
 
 
-class _FollowerField(NamedTuple):
-    """A field of each partition that the model keeps only if its value is unusual.
-
-    Usually followers send 0 and consumers send -1.
-    """
-
-    wire: str
-    model: str
-
-
 class _Partitions(NamedTuple):
     """An attribute with a value for each partition name.
 
@@ -276,7 +266,7 @@ class _Partitions(NamedTuple):
     wire: str
     parts: tuple[_Part, ...] = ()
     kind: Callable[..., Any] | None = None
-    extras: tuple[_MessageField | _FollowerField, ...] = ()
+    extras: tuple[_MessageField, ...] = ()
 
     def write(self, message: Any, fields: Mapping[str, Any], naming: Naming) -> dict[str, Any]:
         partitions = getattr(message, self.model)
@@ -292,7 +282,7 @@ class _Partitions(NamedTuple):
                 entry = inner(
                     **{_one_of(_INDEXES, inner.fields): entry},
                     **_write_all(self.parts, partitions[name], inner.fields, naming),
-                    **{extra.wire: _extra_value(extra, message, name) for extra in self.extras},
+                    **{extra.wire: getattr(message, extra.model) for extra in self.extras},
                 )
             by_topic.setdefault(naming.names.cluster_topic(topic), []).append(entry)
         return {
@@ -326,12 +316,8 @@ class _Partitions(NamedTuple):
                 for name, partition in partitions.items()
             }
         }
-        for extra in self.extras:
-            values = {name: getattr(partition, extra.wire) for name, partition in partitions.items()}
-            if isinstance(extra, _FollowerField):
-                attributes[extra.model] = {name: value for name, value in values.items() if value > 0}
-            elif values:
-                attributes[extra.model] = next(iter(values.values()))
+        for extra in self.extras if partitions else ():
+            attributes[extra.model] = getattr(next(iter(partitions.values())), extra.wire)
         return attributes
 
 
@@ -342,13 +328,6 @@ def _array_in(fields: Mapping[str, Any]) -> tuple[str, Any]:
 
 def _one_of(names: Iterable[str], fields: Mapping[str, Any]) -> str:
     return next(name for name in names if name in fields)
-
-
-def _extra_value(extra: _MessageField | _FollowerField, message: Any, partition: str) -> Any:
-    value = getattr(message, extra.model)
-    if isinstance(extra, _MessageField):
-        return value
-    return value.get(partition, 0 if message.replica_id >= 0 else -1)
 
 
 class _RequestedTopics:
@@ -509,14 +488,19 @@ def _shape(
     return _Shape(*types, kind, versions, request, answer, **rest)
 
 
+_FETCHED_FROM: Final = (
+    _Value("fetch_offset", "offset"),
+    _Value("current_leader_epoch", "leader_epoch"),
+    _Value("log_start_offset", "log_start"),
+)
 _FETCH_REQUEST: Final[tuple[_Part, ...]] = (
     *_READER,
     _Value("max_wait_ms", "max_wait_us", _TIME),
     _Fixed("min_bytes", 1),
     *_same("max_bytes", "session_id", "session_epoch"),
     _Partitions(
-        *("partitions", "topics", _tuple_fields("fetch_offset", "current_leader_epoch"), None),
-        (_MessageField("partition_max_bytes", "max_bytes"), _FollowerField("log_start_offset", "log_starts")),
+        *("partitions", "topics", _FETCHED_FROM, protocol.PartitionData),
+        (_MessageField("partition_max_bytes", "max_bytes"),),
     ),
     _Partitions("forgotten", "forgotten_topics_data"),
 )

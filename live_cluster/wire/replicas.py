@@ -85,7 +85,7 @@ def _offsets_on_cluster(
     if not ends:
         return {}
     as_consumer = _list_offsets(connection, names, protocol.CONSUMER_REPLICA_ID, {})
-    positions = {name: (end, protocol.NO_EPOCH) for name, end in ends.items()}
+    positions = {name: protocol.PartitionData(end, protocol.NO_EPOCH) for name, end in ends.items()}
     fetch = protocol.FetchRequest(DEBUGGING, 0, 1, positions, rack="")
     responses = exchange(connection, fetch, versions=_FETCH_VERSIONS).partitions
     return {

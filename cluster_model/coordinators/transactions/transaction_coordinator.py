@@ -1,7 +1,6 @@
 """Coordinates transactions on one broker (``TransactionCoordinator.scala``)."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from typing import Final
 
@@ -107,7 +106,7 @@ class TransactionCoordinator:
 
     def _complete_prepared(self, coordinator_epoch: int, metadata: TransactionMetadata) -> None:
         if metadata.state == PREPARE_COMMIT and not self._switches.new_coordinator_completes_commit:
-            metadata.current = replace(metadata.current, state=PREPARE_ABORT)
+            metadata.current = metadata.current.copy(PREPARE_ABORT)
         transition = metadata.prepare_complete(self._host.clock.now_us)
         self._markers.end(coordinator_epoch, metadata, transition)
 

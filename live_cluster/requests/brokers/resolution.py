@@ -133,7 +133,7 @@ class Resolution:
             _replica(follower=step.follower),
             _FETCH_WAIT_US if step.waits else 0,
             _MAX_BYTES,
-            {partition_name(place.partition): self._place(place) for place in step.places},
+            {partition_name(place.partition): self._partition_data(step, place) for place in step.places},
             int(step.committed),
             number,
             epoch,
@@ -141,9 +141,11 @@ class Resolution:
             rack="" if step.racks and not step.follower and self._model.knows_racks else None,
         )
 
-    def _place(self, place: PartitionFetch) -> tuple[int, int]:
-        return self._offset(place.partition, place.place) + place.plus, self._epoch(
-            place.partition, place.epoch
+    def _partition_data(self, step: FetchStep, place: PartitionFetch) -> protocol.PartitionData:
+        return protocol.PartitionData(
+            self._offset(place.partition, place.place) + place.plus,
+            self._epoch(place.partition, place.epoch),
+            log_start=LOG_START if step.follower else protocol.NO_LOG_START,
         )
 
     def _offset(self, partition: int, place: Place) -> int:

@@ -194,7 +194,7 @@ class _TransactionLog:
 
     def read(self) -> TransactionStates:
         """Read new records, and return the last state of each transactional id."""
-        positions = {_TRANSACTIONS_PARTITION: (self._offset, protocol.NO_EPOCH)}
+        positions = {_TRANSACTIONS_PARTITION: protocol.PartitionData(self._offset, protocol.NO_EPOCH)}
         fetch = protocol.FetchRequest(protocol.CONSUMER_REPLICA_ID, 0, _BYTES_MAX, positions)
         for _, batches in fetched_batches(self._connection, fetch).values():
             for batch in batches:

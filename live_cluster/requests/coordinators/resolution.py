@@ -276,7 +276,7 @@ class CoordinatorResolution:
                 protocol.CONSUMER_REPLICA_ID,
                 0,
                 _MAX_BYTES,
-                {partition_name(step.partition): (LOG_START, protocol.NO_EPOCH)},
+                {partition_name(step.partition): protocol.PartitionData(LOG_START, protocol.NO_EPOCH)},
                 int(step.committed),
             )
         if isinstance(step, EndOffsetStep):

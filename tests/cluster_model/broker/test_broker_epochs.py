@@ -14,6 +14,7 @@ from harrow.cluster_model.protocol import (
     FetchRequest,
     LeaderAndIsr,
     LeaderAndIsrPartitionState,
+    PartitionData,
     ProduceRequest,
 )
 from harrow.cluster_model.release.profiles import RELEASES
@@ -85,7 +86,9 @@ class Leader:
 
     def fetch(self, broker: int, offset: int, broker_epoch: int) -> None:
         self.correlation_id += 1
-        request = FetchRequest(broker, 0, 1_000_000, {PARTITION: (offset, 0)}, replica_epoch=broker_epoch)
+        request = FetchRequest(
+            broker, 0, 1_000_000, {PARTITION: PartitionData(offset, 0)}, replica_epoch=broker_epoch
+        )
         self.manager.fetching.handle_fetch(Exchange(self._connection(broker), self.correlation_id, request))
 
     def _connection(self, broker: int) -> Connection:

@@ -11,6 +11,7 @@ from harrow.cluster_model.protocol import (
     LeaderAndIsr,
     LeaderAndIsrPartitionState,
     LeaderAndIsrRequest,
+    PartitionData,
     ProduceRequest,
 )
 from harrow.cluster_model.sim.connection import Connection, Exchange
@@ -45,7 +46,7 @@ class Leader(BrokerHarness):
         self.ask(client, ProduceRequest(acks, 30 * SECOND, {PARTITION: batch(value, size=size)}))
 
     def fetch(self, client: str, offset: int = 0, *, session: int = 0, epoch: int = 0) -> FetchResponse:
-        partitions = {} if epoch else {PARTITION: (offset, -1)}
+        partitions = {} if epoch else {PARTITION: PartitionData(offset, -1)}
         self.ask(client, FetchRequest(-1, 0, 1_000_000, partitions, session_id=session, session_epoch=epoch))
         answer: FetchResponse = self.answers[-1]
         return answer
@@ -136,7 +137,7 @@ def test_up_to_1_1_a_throttled_consumer_gets_its_records_late() -> None:
     leader = Leader(QuotaSpec(consumer_byte_rate=KB), release="1.1")
     leader.append("bulk", "m0", 15 * KB)
     leader.host.responses.clear()
-    leader.ask("consumer", FetchRequest(-1, 0, 1_000_000, {PARTITION: (0, -1)}, session_epoch=0))
+    leader.ask("consumer", FetchRequest(-1, 0, 1_000_000, {PARTITION: PartitionData(0, -1)}, session_epoch=0))
     assert leader.answers == []
     leader.host.advance(5 * SECOND)
     assert [len(answer.partitions[PARTITION].batches) for answer in leader.answers] == [1]

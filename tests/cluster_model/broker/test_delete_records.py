@@ -16,6 +16,7 @@ from harrow.cluster_model.protocol import (
     LeaderAndIsr,
     LeaderAndIsrPartitionState,
     LeaderAndIsrRequest,
+    PartitionData,
     UpdateMetadataRequest,
 )
 from harrow.cluster_model.trace import select
@@ -49,10 +50,8 @@ class Leader(BrokerHarness):
         self.answers.append((error, offset, low_watermark))
 
     def fetch(self, follower: int, offset: int, log_start: int) -> None:
-        request = FetchRequest(
-            follower, 0, 1_000, {PARTITION: (offset, -1)}, log_starts={PARTITION: log_start}
-        )
-        self.send(request)
+        data = PartitionData(offset, -1, log_start=log_start)
+        self.send(FetchRequest(follower, 0, 1_000, {PARTITION: data}))
 
     @property
     def log_start(self) -> int:
@@ -134,15 +133,14 @@ def test_a_follower_reports_a_new_log_start_in_its_fetch() -> None:
     for log_start in (0, 0, 3, 3, 0):
         session.set_position(PARTITION, 4, 0, log_start=log_start)
         request = session.request(2, 0, 1_000)
-        requests.append((request.partitions, request.log_starts))
+        requests.append({name: data.log_start for name, data in request.partitions.items()})
         session.handle_response(FetchResponse({}, errors.NONE, 7))
-    positions = {PARTITION: (4, 0)}
     assert requests == [
-        (positions, {}),
-        ({}, {}),
-        (positions, {PARTITION: 3}),
-        ({}, {}),
-        (positions, {}),
+        {PARTITION: 0},
+        {},
+        {PARTITION: 3},
+        {},
+        {PARTITION: 0},
     ]
 
 

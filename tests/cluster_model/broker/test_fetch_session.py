@@ -12,7 +12,7 @@ from harrow.cluster_model import errors, protocol
 from harrow.cluster_model.broker.fetch_session import FetchSessionCache, HostedPartitions
 from harrow.cluster_model.broker.replica import UNKNOWN_OFFSET
 from harrow.cluster_model.clients.fetch_session_handler import FetchSessionHandler
-from harrow.cluster_model.protocol import FetchRequest, FetchResponse, StopReplicaRequest
+from harrow.cluster_model.protocol import FetchRequest, FetchResponse, PartitionData, StopReplicaRequest
 from tests.cluster_model.broker.test_purgatory import WAIT_US, P, Q, Replicas
 from tests.cluster_model.fakes import MS, SECOND, FakeEndpoint, FakeHost
 
@@ -35,7 +35,7 @@ class Follower:
     def fetch(self, max_wait_us: int) -> dict[str, list[str]]:
         """Fetch, and return the values received."""
         request = FetchRequest(
-            self.broker, max_wait_us, 1_000, {n: (o, -1) for n, o in self.positions.items()}
+            self.broker, max_wait_us, 1_000, {n: PartitionData(o, -1) for n, o in self.positions.items()}
         )
         if self._session is not None:
             request = self._session.request(self.broker, max_wait_us, 1_000)
@@ -142,7 +142,7 @@ def fetch(replicas: Replicas, request: FetchRequest, client: str = "consumer-0")
 
 
 def full_fetch(replica: int = -1, *names: str, session_id: int = protocol.NO_SESSION) -> FetchRequest:
-    partitions = dict.fromkeys(names or (P,), (0, -1))
+    partitions = dict.fromkeys(names or (P,), PartitionData(0, -1))
     return FetchRequest(replica, 0, 1_000, partitions, session_id=session_id, session_epoch=0)
 
 
@@ -167,7 +167,7 @@ def test_a_fetch_that_removes_the_last_partition_ends_the_session() -> None:
 def test_a_fetch_that_ends_its_session_gets_the_partitions_it_names() -> None:
     replicas = Replicas()
     last = incremental_fetch(fetch(replicas, full_fetch()).session_id, 1)
-    last.partitions, last.forgotten = {P: (0, -1)}, (P,)
+    last.partitions, last.forgotten = {P: PartitionData(0, -1)}, (P,)
     last_request = fetch(replicas, last)
     assert (last_request.session_id, list(last_request.partitions)) == (protocol.NO_SESSION, [P])
 
@@ -175,7 +175,7 @@ def test_a_fetch_that_ends_its_session_gets_the_partitions_it_names() -> None:
 def test_a_session_fetch_counts_for_the_replica_in_the_request() -> None:
     replicas = Replicas()
     next_one = incremental_fetch(fetch(replicas, full_fetch()).session_id, 1)
-    next_one.replica_id, next_one.partitions = 1, {P: (0, -1)}
+    next_one.replica_id, next_one.partitions = 1, {P: PartitionData(0, -1)}
     fetch(replicas, next_one)
     assert replicas.host.events_named("fetch") == [(0, P, 1, 0)]
 
@@ -184,7 +184,7 @@ def test_a_session_fetch_counts_for_the_replica_in_the_request() -> None:
 def test_a_fetch_outside_the_log_is_out_of_range(offset: int) -> None:
     replicas = Replicas()
     replicas.produce("m0", acks=1)
-    request = FetchRequest(-1, 0, 1_000, {P: (offset, -1)})
+    request = FetchRequest(-1, 0, 1_000, {P: PartitionData(offset, -1)})
     assert fetch(replicas, request).partitions[P].error == errors.OFFSET_OUT_OF_RANGE
 
 
@@ -247,7 +247,7 @@ def test_an_error_is_repeated_and_the_high_watermark_is_sent_after_it() -> None:
 def test_before_2_5_an_incremental_fetch_ignores_its_leader_epoch(*, keeps_epoch: bool, error: str) -> None:
     replicas = Replicas(fetch_sessions_keep_epoch=keeps_epoch)
     session_id = fetch(replicas, full_fetch()).session_id
-    moved = FetchRequest(-1, 0, 1_000, {P: (0, 5)}, session_id=session_id, session_epoch=1)
+    moved = FetchRequest(-1, 0, 1_000, {P: PartitionData(0, 5)}, session_id=session_id, session_epoch=1)
     fetched = fetch(replicas, moved).partitions.get(P)
     assert (errors.NONE if fetched is None else fetched.error) == error
 
@@ -257,7 +257,7 @@ def test_before_2_5_later_fetches_ignore_the_leader_epochs_of_the_full_fetch(
     *, keeps_epoch: bool, error: str
 ) -> None:
     replicas = Replicas(fetch_sessions_keep_epoch=keeps_epoch)
-    opened = FetchRequest(-1, 0, 1_000, {P: (0, 1)}, session_epoch=0)
+    opened = FetchRequest(-1, 0, 1_000, {P: PartitionData(0, 1)}, session_epoch=0)
     session_id = fetch(replicas, opened).session_id
     replicas.lead(P, 0, (0, 1), epoch=2)
     fetched = fetch(replicas, incremental_fetch(session_id, 1)).partitions.get(P)
@@ -271,8 +271,8 @@ def test_up_to_2_3_a_rejected_fetch_resets_the_followers_position(
 ) -> None:
     replicas = Replicas(failed_fetch_keeps_follower_state=keeps_position)
     replicas.lead(P, 0, (0, 1), epoch=2)
-    fetch(replicas, FetchRequest(1, 0, 1_000, {P: (0, -1)}), "broker-1")
-    fetch(replicas, FetchRequest(1, 0, 1_000, {P: moved}), "broker-1")
+    fetch(replicas, FetchRequest(1, 0, 1_000, {P: PartitionData(0, -1)}), "broker-1")
+    fetch(replicas, FetchRequest(1, 0, 1_000, {P: PartitionData(*moved)}), "broker-1")
     assert replicas.manager.partitions[P].remote_replicas[1].log_end_offset == position
 
 
@@ -329,8 +329,8 @@ def test_an_append_answers_the_oldest_waiting_fetch_first(later_us: int) -> None
 
 def test_a_repeated_request_differs_only_in_its_session_epoch() -> None:
     request = FetchRequest(
-        *(1, 500, 1_000, {P: (7, 2)}, protocol.READ_COMMITTED, 9, 3, (Q,)),
-        *({P: 1}, 5, {P: 4}, "rack-a"),
+        *(1, 500, 1_000, {P: PartitionData(7, 2)}, protocol.READ_COMMITTED, 9, 3, (Q,)),
+        *(5, "rack-a"),
     )
     defaults = FetchRequest(-1, 0, 0, {})
     names = {field.name for field in fields(request)} - {"api"}  # mypyc counts it as a field
@@ -356,7 +356,9 @@ def test_an_unused_session_does_not_stop_a_replica_from_catching_up() -> None:
     """A late or repeated full fetch opens a second session."""
     replicas = Replicas(partitions=(P, Q))
     follower = quiet_follower(replicas)
-    second_session = FetchRequest(1, 0, 1_000, {P: (0, -1), Q: (0, -1)}, session_epoch=0)
+    second_session = FetchRequest(
+        1, 0, 1_000, {P: PartitionData(0, -1), Q: PartitionData(0, -1)}, session_epoch=0
+    )
     fetch(replicas, second_session, "broker-1 before")
     for _ in range(2):
         replicas.host.advance(SECOND)
@@ -392,7 +394,7 @@ def test_before_kip_227_a_repeated_fetch_gets_a_full_answer_and_changes_nothing(
 
 def test_an_evicted_session_still_answers_its_waiting_fetch() -> None:
     replicas = Replicas(settings={"max.incremental.fetch.session.cache.slots": 1})
-    opened = FetchRequest(-1, WAIT_US, 1_000, {P: (0, -1)}, session_epoch=0)
+    opened = FetchRequest(-1, WAIT_US, 1_000, {P: PartitionData(0, -1)}, session_epoch=0)
     replicas.manager.fetching.handle_fetch(replicas.exchange(opened, "consumer-0"))
     waiting = replicas.correlation_id
     assert fetch(replicas, full_fetch(1, P), "broker-1").session_id != protocol.NO_SESSION
@@ -471,13 +473,16 @@ def test_a_client_sends_only_added_changed_and_removed_partitions() -> None:
     handler.set_position(P, 0, 1)
     handler.set_position(Q, 3, 1)
     request = handler.request(1, 0, 1_000)
-    assert (request.partitions, request.session_epoch) == ({P: (0, 1), Q: (3, 1)}, 0)
+    assert (request.partitions, request.session_epoch) == (
+        {P: PartitionData(0, 1), Q: PartitionData(3, 1)},
+        0,
+    )
     assert handler.handle_response(FetchResponse({}, errors.NONE, 9))
     handler.set_position(P, 2, 1)
     handler.set_position("t-2", 0, 1)
     handler.remove(Q)
     request = handler.request(1, 0, 1_000)
-    assert request.partitions == {P: (2, 1), "t-2": (0, 1)}
+    assert request.partitions == {P: PartitionData(2, 1), "t-2": PartitionData(0, 1)}
     assert (request.forgotten, request.session_id, request.session_epoch) == ((Q,), 9, 1)
     assert {name: data.offset for name, data in handler.requested.items()} == {P: 2, "t-2": 0}
 
@@ -489,10 +494,10 @@ def test_a_client_sends_a_full_fetch_after_an_error() -> None:
     handler.handle_response(FetchResponse({}, errors.NONE, 9))
     handler.handle_error()
     request = handler.request(1, 0, 1_000)
-    assert (request.partitions, request.session_id, request.session_epoch) == ({P: (0, 1)}, 9, 0)
+    assert (request.partitions, request.session_id, request.session_epoch) == ({P: PartitionData(0, 1)}, 9, 0)
     assert not handler.handle_response(FetchResponse({}, errors.FETCH_SESSION_ID_NOT_FOUND))
     request = handler.request(1, 0, 1_000)
-    assert (request.partitions, request.session_id) == ({P: (0, 1)}, protocol.NO_SESSION)
+    assert (request.partitions, request.session_id) == ({P: PartitionData(0, 1)}, protocol.NO_SESSION)
 
 
 def test_a_follower_that_ignored_an_answer_gets_the_high_watermark_when_it_next_changes() -> None:

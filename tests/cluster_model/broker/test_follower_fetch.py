@@ -6,7 +6,13 @@ from typing import Any
 import pytest
 
 from harrow.cluster_model import errors
-from harrow.cluster_model.protocol import FetchedPartition, FetchRequest, FetchResponse, ListOffsetsRequest
+from harrow.cluster_model.protocol import (
+    FetchedPartition,
+    FetchRequest,
+    FetchResponse,
+    ListOffsetsRequest,
+    PartitionData,
+)
 from harrow.cluster_model.settings import RACK_AWARE_SELECTOR
 from tests.cluster_model.broker.test_purgatory import WAIT_US, P, Replicas
 from tests.cluster_model.fakes import MS, batch
@@ -28,7 +34,7 @@ class RackAwareLeader(Replicas):
     def consume(
         self, offset: int = 0, rack: str | None = "c", epoch: int = -1, wait_us: int = WAIT_US, name: str = P
     ) -> int:
-        request = FetchRequest(-1, wait_us, 1_000_000, {name: (offset, epoch)}, rack=rack)
+        request = FetchRequest(-1, wait_us, 1_000_000, {name: PartitionData(offset, epoch)}, rack=rack)
         self.manager.fetching.handle_fetch(self.exchange(request, "near"))
         return self.correlation_id
 
@@ -148,7 +154,7 @@ def test_a_waiting_consumer_is_redirected_when_the_replica_in_its_rack_returns()
     leader = RackAwareLeader(release="3.9")
     leader.manager._metadata.live_brokers = (0, 1)
     leader.commit("m0")
-    request = FetchRequest(-1, WAIT_US, 1_000_000, {P: (1, -1)}, session_epoch=0, rack="c")
+    request = FetchRequest(-1, WAIT_US, 1_000_000, {P: PartitionData(1, -1)}, session_epoch=0, rack="c")
     leader.manager.fetching.handle_fetch(leader.exchange(request, "near"))
     leader.host.advance(WAIT_US)
     session = dict(leader.responses)[leader.correlation_id].session_id

@@ -24,6 +24,7 @@ from harrow.cluster_model.protocol import (
     LeaderAndIsr,
     LeaderAndIsrPartitionState,
     LeaderAndIsrRequest,
+    PartitionData,
     ProduceRequest,
 )
 from harrow.cluster_model.release.profiles import RELEASES
@@ -258,14 +259,14 @@ class Replicas:
         return self.correlation_id
 
     def fetch(self, replica: int, max_wait_us: int = WAIT_US, **offsets: int) -> int:
-        partitions = {name.replace("_", "-"): (offset, -1) for name, offset in offsets.items()}
+        partitions = {name.replace("_", "-"): PartitionData(offset, -1) for name, offset in offsets.items()}
         request = FetchRequest(replica, max_wait_us, 1_000_000, partitions)
         self.manager.fetching.handle_fetch(self.exchange(request, f"client-{replica}"))
         return self.correlation_id
 
     def fetch_behind(self, offset: int, last_epoch: int, max_wait_us: int = 0) -> int:
         """Fetch as broker 1 with the epoch of its last record (KIP-595)."""
-        request = FetchRequest(1, max_wait_us, 1_000_000, {P: (offset, -1)}, last_epochs={P: last_epoch})
+        request = FetchRequest(1, max_wait_us, 1_000_000, {P: PartitionData(offset, -1, last_epoch)})
         self.manager.fetching.handle_fetch(self.exchange(request, "client-1"))
         return self.correlation_id
 
@@ -534,7 +535,7 @@ def test_an_answered_produce_keeps_nothing_of_its_request() -> None:
 @pytest.mark.parametrize(("epoch", "completes"), [(-1, False), (1, False), (0, True), (2, True)])
 def test_a_delayed_fetch_of_another_leader_epoch_is_completed(epoch: int, completes: bool) -> None:
     replicas = Replicas()
-    request = FetchRequest(1, WAIT_US, 1_000, {P: (0, epoch)})
+    request = FetchRequest(1, WAIT_US, 1_000, {P: PartitionData(0, epoch)})
     session = FetchSession(1, 1, 0, is_cached=True)
     session.update(request, replicas.manager._hosted.hosted)
     completed: list[bool] = []

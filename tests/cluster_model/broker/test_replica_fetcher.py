@@ -19,11 +19,13 @@ from harrow.cluster_model.protocol import (
     EARLIEST_TIMESTAMP,
     NO_EPOCH,
     FetchedPartition,
+    FetchRequest,
     FetchResponse,
     LeaderAndIsr,
     LeaderAndIsrPartitionState,
     ListOffsetsResponse,
     OffsetsForLeaderEpochResponse,
+    PartitionData,
 )
 from harrow.cluster_model.release.profiles import RELEASES
 from harrow.cluster_model.settings import Value, broker_config, topic_config
@@ -108,7 +110,7 @@ class Follower:
             self.fetcher.add(partition)
 
     def requests(self) -> list[tuple[str, dict[str, Any]]]:
-        return [(sent.body.api, sent.body.partitions) for sent in self.host.requests()]
+        return [(sent.body.api, stated(sent.body)) for sent in self.host.requests()]
 
     def answer_epochs(self, **answers: tuple[str, int, int]) -> None:
         sent = self.host.take("OffsetsForLeaderEpoch")
@@ -122,7 +124,7 @@ class Follower:
     ) -> None:
         """Answer the fetch of t-0 with one batch of these values, or none."""
         sent = self.host.take("Fetch")
-        offset = sent.body.partitions[P][0] if at < 0 else at
+        offset = sent.body.partitions[P].offset if at < 0 else at
         batches = (batch(*values, at=offset, leader_epoch=epoch),) if values else ()
         sent.answer(FetchResponse({P: FetchedPartition(error, hw, batches)}))
 
@@ -632,8 +634,19 @@ def follower_that_truncates_on_fetch(*epochs_and_values: tuple[int, str], hw: in
 def fetch_of(follower: Follower) -> tuple[dict[str, Any], dict[str, int]]:
     """Return the partitions of the fetch in flight, and its last epochs."""
     (sent,) = follower.host.requests()
-    assert sent.body.api == "Fetch"
-    return sent.body.partitions, sent.body.last_epochs
+    assert isinstance(sent.body, FetchRequest)
+    return stated(sent.body), last_epochs(sent.body)
+
+
+def stated(request: Any) -> dict[str, Any]:
+    """Return what a request states about its partitions: a fetch states offsets and epochs."""
+    if not isinstance(request, FetchRequest):
+        return dict(request.partitions)
+    return {name: (data.offset, data.leader_epoch) for name, data in request.partitions.items()}
+
+
+def last_epochs(request: FetchRequest) -> dict[str, int]:
+    return {name: data.last_epoch for name, data in request.partitions.items() if data.last_epoch >= 0}
 
 
 def answer_diverging(follower: Follower, epoch: int, end_offset: int) -> None:
@@ -714,11 +727,10 @@ def test_a_fence_for_an_older_epoch_does_not_stop_the_current_fetch(release: str
 def test_a_session_sends_a_partition_again_if_only_its_last_epoch_changed() -> None:
     handler = FetchSessionHandler()
     handler.set_position(P, 3, 5, 1)
-    assert handler.request(1, 0, 0).last_epochs == {P: 1}
+    assert last_epochs(handler.request(1, 0, 0)) == {P: 1}
     handler.handle_response(FetchResponse({}, errors.NONE, 9))
     handler.set_position(P, 3, 5, 1)
     assert handler.request(1, 0, 0).partitions == {}
     handler.handle_response(FetchResponse({}, errors.NONE, 9))
     handler.set_position(P, 3, 5, 0)
-    request = handler.request(1, 0, 0)
-    assert (request.partitions, request.last_epochs) == ({P: (3, 5)}, {P: 0})
+    assert handler.request(1, 0, 0).partitions == {P: PartitionData(3, 5, 0)}

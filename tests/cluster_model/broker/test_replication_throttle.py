@@ -12,6 +12,7 @@ from harrow.cluster_model.protocol import (
     LeaderAndIsr,
     LeaderAndIsrPartitionState,
     OffsetsForLeaderEpochResponse,
+    PartitionData,
 )
 from harrow.cluster_model.release.profiles import RELEASES
 from harrow.cluster_model.settings import broker_config
@@ -60,7 +61,7 @@ class Leader(BrokerHarness):
 
     def fetch(self, follower: int, offset: int, max_wait_us: int = 0) -> Any:
         self.host.responses.clear()
-        self.send(FetchRequest(follower, max_wait_us, 1_000_000, {P: (offset, 0)}))
+        self.send(FetchRequest(follower, max_wait_us, 1_000_000, {P: PartitionData(offset, 0)}))
         return self.answer
 
     @property

@@ -14,6 +14,7 @@ from harrow.cluster_model.protocol import (
     ListOffsetsRequest,
     MetadataRequest,
     MetadataResponse,
+    PartitionData,
 )
 from harrow.cluster_model.settings import Value, consumer_config
 from tests.cluster_model.fakes import MS, FakeHost, Sent, batch
@@ -77,7 +78,7 @@ class ReadingConsumer:
 def test_a_consumer_reads_from_the_preferred_replica_at_its_current_position() -> None:
     consumer = ReadingConsumer()
     assert consumer.fetches_from() == "broker-2"
-    assert consumer.latest_request(FetchRequest).body.partitions == {PARTITION: (0, 3)}
+    assert consumer.latest_request(FetchRequest).body.partitions == {PARTITION: PartitionData(0, 3)}
     assert consumer.latest_request(FetchRequest).body.rack == "c"
     consumer.answer(FetchedPartition(errors.NONE, 1, (batch("m0", at=0),)))
     assert consumer.fetches_from() == "broker-2"

@@ -25,6 +25,7 @@ from harrow.cluster_model.protocol import (
     READ_UNCOMMITTED,
     FetchRequest,
     InitProducerIdRequest,
+    PartitionData,
     ProduceRequest,
 )
 from harrow.cluster_model.sim.process import Process
@@ -117,7 +118,7 @@ def test_a_transaction_is_read_once_it_is_committed_and_never_if_it_is_aborted(r
 def test_a_waiting_fetch_returns_when_the_transaction_commits() -> None:
     cluster = TransactionsCluster()
     producer = open_transaction(cluster, "t-0")
-    request = FetchRequest(-1, 20 * US_PER_SECOND, 1 << 20, {"t-0": (0, -1)}, READ_COMMITTED)
+    request = FetchRequest(-1, 20 * US_PER_SECOND, 1 << 20, {"t-0": PartitionData(0, -1)}, READ_COMMITTED)
     answers = cluster.send(cluster.leader("t-0"), request)
     cluster.run(2)
     assert not answers

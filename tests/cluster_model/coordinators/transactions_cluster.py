@@ -20,6 +20,7 @@ from harrow.cluster_model.protocol import (
     FetchRequest,
     InitProducerIdRequest,
     InitProducerIdResponse,
+    PartitionData,
     ProduceRequest,
 )
 from harrow.cluster_model.release.profiles import behaviours_in
@@ -148,7 +149,7 @@ class TransactionsCluster:
     # Results
 
     def read(self, partition: str, isolation: int = READ_COMMITTED) -> FetchedPartition:
-        request = FetchRequest(-1, 0, 1 << 20, {partition: (0, -1)}, isolation)
+        request = FetchRequest(-1, 0, 1 << 20, {partition: PartitionData(0, -1)}, isolation)
         fetched = self.ask(self.leader(partition), request).partitions[partition]
         assert isinstance(fetched, FetchedPartition)
         return fetched

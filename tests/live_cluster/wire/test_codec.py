@@ -53,10 +53,15 @@ VERSIONS: Final = range(13)
 REQUESTS: Final[tuple[Any, ...]] = (
     protocol.ProduceRequest(-1, 30_000, {"t-0": BATCH}, "x"),
     protocol.FetchRequest(
-        1, 20_000, 900, {"t-0": (5, 2), "t-1": (6, 2)}, session_id=3, session_epoch=4, forgotten=("t-2",)
+        *(1, 20_000, 900, {"t-0": protocol.PartitionData(5, 2), "t-1": protocol.PartitionData(6, 2)}),
+        session_id=3,
+        session_epoch=4,
+        forgotten=("t-2",),
     ),
-    protocol.FetchRequest(1, 0, 900, {"t-0": (5, -1)}, log_starts={"t-0": 3}),
-    protocol.FetchRequest(-1, 0, 900, {"t-0": (5, -1)}, protocol.READ_COMMITTED, rack=""),
+    protocol.FetchRequest(1, 0, 900, {"t-0": protocol.PartitionData(5, -1, log_start=3)}),
+    protocol.FetchRequest(
+        -1, 0, 900, {"t-0": protocol.PartitionData(5, -1)}, protocol.READ_COMMITTED, rack=""
+    ),
     protocol.ListOffsetsRequest(
         -1, {"t-0": -1, "u-1": -1}, protocol.READ_COMMITTED, protocol.EARLIEST_TIMESTAMP
     ),
@@ -246,7 +251,7 @@ def test_microseconds_of_the_model_are_milliseconds_on_the_wire() -> None:
 def test_each_number_of_a_partition_goes_to_its_own_field() -> None:
     """A round trip hides two fields that are swapped in both directions."""
     fetch, epochs = (
-        protocol.FetchRequest(-1, 0, 900, {"t-3": (5, 2)}),
+        protocol.FetchRequest(-1, 0, 900, {"t-3": protocol.PartitionData(5, 2)}),
         protocol.OffsetsForLeaderEpochRequest(-1, {"t-3": (4, 2)}),
     )
     partition = wire_request(fetch, 10).topics[0].partitions[0]
