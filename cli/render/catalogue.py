@@ -116,9 +116,12 @@ def with_targets(catalogue: list[CatalogueEntry]) -> list[CatalogueEntry]:
 def explain(name: str) -> list[CatalogueEntry]:
     """Return every entry with this name, in upper or lower case.
 
-    The name `LATEST_RELEASE` stands for the newest release.
+    The name `LATEST_RELEASE` stands for the newest release, and the qualified name of a setting,
+    such as ``consumer.request.timeout.ms``, for the setting.
     """
-    wanted = {**RULE_OF_INVARIANT, LATEST_RELEASE: NEWEST_RELEASE}.get(name.lower(), name.lower())
+    plain = {qualified: setting for qualified, (_, setting) in settings.qualified_names().items()}
+    aliases = {**RULE_OF_INVARIANT, **plain, LATEST_RELEASE: NEWEST_RELEASE}
+    wanted = aliases.get(name.lower(), name.lower())
     term = term_of(name)
     matches = with_targets(
         [

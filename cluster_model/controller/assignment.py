@@ -43,12 +43,14 @@ def assign_replicas(
     other replicas follow at a distance that is shifted after every n partitions, so that the
     partitions of a broker have their followers on different brokers. With *racks*, the brokers are
     ordered so that racks alternate, and a replica goes to a rack, or else to a broker, without a
-    replica of the partition if there is any. Kafka draws *start_index* and *start_shift*. Here both
+    replica of the partition if there is any. The brokers that have no rack count as one more rack,
+    as in KRaft (``StripedReplicaPlacer``). Kafka draws *start_index* and *start_shift*. Here both
     are 0 by default.
     """
     if racks:
+        rack_of = {broker: racks.get(broker, "") for broker in brokers}
         return _assign_rack_aware(
-            brokers, partitions, replication_factor, racks, start_index, start_shift, start_partition
+            brokers, partitions, replication_factor, rack_of, start_index, start_shift, start_partition
         )
     count = len(brokers)
     shift = start_shift
@@ -86,8 +88,7 @@ def assign_partitions(
     continues from that partition.
     """
     start = next((index for index, broker in enumerate(brokers) if broker >= first[0]), 0)
-    usable_racks = racks if all(broker in racks for broker in brokers) else {}
-    return assign_replicas(brokers, total - existing, len(first), usable_racks, start, start, existing)
+    return assign_replicas(brokers, total - existing, len(first), racks, start, start, existing)
 
 
 def _replica_index(first: int, shift: int, replica: int, brokers: int) -> int:

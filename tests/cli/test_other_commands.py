@@ -76,6 +76,13 @@ def test_a_fault_is_explained_with_all_its_fields_and_their_values_in_backticks(
         assert part in explanation
 
 
+def test_the_name_of_a_setting_for_one_kind_of_client_explains_the_setting(harrow: Harrow) -> None:
+    plain = harrow("explain", "request.timeout.ms")
+    assert plain.returncode == 0
+    for qualified in ("consumer.request.timeout.ms", "producer.request.timeout.ms"):
+        assert harrow("explain", qualified).stdout == plain.stdout
+
+
 def test_wrapped_source_text_becomes_one_paragraph(harrow: Harrow) -> None:
     (entry,) = json.loads(harrow("explain", "session_expiry", "--format", "json").stdout)["entries"]
     assert (entry["about"].count("\n"), len(entry["about"]) > 120) == (0, True)

@@ -63,7 +63,6 @@ class ClusterReader:
         topics = self._topics()
         specs = tuple(topic for topic, _ in topics.values())
         broker_specs = [broker for broker, _ in brokers.values()]
-        self._check_racks(broker_specs, specs)
         references = References(self._draft, broker_specs, specs, has_all=self._is_complete)
         spec = SectionReader(self._draft, references).read(
             ClusterSpec,
@@ -75,6 +74,7 @@ class ClusterReader:
         )
         self._check_metadata(spec)
         self._check_voters(spec)
+        self._note_racks(spec)
         self._note_ignored(spec, [self._settings.broker(), *(settings for _, settings in brokers.values())])
         if (
             spec.controller is not None
@@ -176,18 +176,18 @@ class ClusterReader:
             if plane != metadata and section in self._section:
                 self._draft.note(self._section / section, f"cluster.{section} is ignored: {why}")
 
-    def _check_racks(self, brokers: Sequence[BrokerSpec], topics: Sequence[TopicSpec]) -> None:
-        """Check that either all brokers have racks or none, if Kafka assigns replicas."""
-        without = [broker.id for broker in brokers if broker.rack is None]
-        if not without or len(without) == len(brokers) or not self._has_sound_brokers():
+    def _note_racks(self, spec: ClusterSpec) -> None:
+        """Note where Kafka places replicas if only some brokers have a rack."""
+        without = [broker.id for broker in spec.brokers if broker.rack is None]
+        if not without or len(without) == len(spec.brokers) or not self._has_sound_brokers():
             return
-        if any(not topic.assignment for topic in topics):
+        if any(not topic.assignment for topic in spec.topics):
             names = f"broker{'s' if len(without) > 1 else ''} {listed(without)}"
-            message = (
-                f"{names} without a `rack`: Kafka assigns replicas to racks only when every broker has one; "
-                "give all a rack, or every topic an `assignment`"
-            )
-            self._draft.problem(self._section / "brokers", message)
+            message = f"no `rack` for {names}: replicas are placed as if this were one more rack"
+            if self._fixed_metadata(spec) == ZOOKEEPER:
+                # AdminUtils.assignReplicasToBrokers
+                message += "; with ZooKeeper, Kafka creates no topics then unless told to ignore racks"
+            self._draft.note(self._section / "brokers", message)
 
     def _has_sound_brokers(self) -> bool:
         return self._is_complete and self._draft.body.is_sound("cluster", "brokers")

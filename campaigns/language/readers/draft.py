@@ -81,7 +81,7 @@ class Draft:
         self.report.add(part.key_mark if at_key else part.mark, message, self.variant)
 
     def note(self, part: Part, message: str) -> None:
-        """Note that a part has no effect."""
+        """Note that a part has no effect, or another one than a reader may expect."""
         self.report.notes[nodes.Mistake(part.key_mark, message)] = None
 
     def check_stop(self, noun: str, section: Part, start_us: int, stop_us: int | None) -> None:

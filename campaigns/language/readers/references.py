@@ -182,12 +182,8 @@ class References:
         noun, name = literals.name_in(reference)
         if noun == "rack" and name == ANY:
             if len(self._racks) < _RACKS_MIN and self._checks_brokers:
-                there = (
-                    f"all brokers are in rack {listed(self._racks)}"
-                    if self._racks
-                    else "no broker has a rack"
-                )
-                self._draft.problem(part, f"`rack any` chooses among several racks, but {there}")
+                there = f"the only rack is {listed(self._racks)}" if self._racks else "no broker has a rack"
+                self._draft.problem(part, f"{there}, and `rack any` chooses among several")
         elif noun == "partition" and name != ANY:
             self.partition(part, name)
         elif noun == "topic" and name not in self._topics and self._checks_partitions:

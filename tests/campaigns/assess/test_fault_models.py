@@ -58,8 +58,8 @@ def test_a_fault_model_and_a_campaign_of_the_library_never_share_a_name() -> Non
 @pytest.mark.parametrize(
     ("cluster", "unfit"),
     [
-        (ONE_RACK, "`rack any` chooses among several racks, but all brokers are in rack a"),
-        (NO_RACK, "`rack any` chooses among several racks, but no broker has a rack"),
+        (ONE_RACK, "the only rack is a, and `rack any` chooses among several"),
+        (NO_RACK, "no broker has a rack, and `rack any` chooses among several"),
         (TWO_RACKS, ""),
     ],
 )

@@ -13,10 +13,6 @@ BAD_SECTIONS: dict[str, tuple[str, list[tuple[str, str]]]] = {
             ("6:11", "id: 1001 is too large"),
         ],
     ),
-    "racks of some brokers": (
-        "cluster:\n  brokers: [{id: 0, rack: a}, {id: 1}]\n",
-        [("2:12", "broker 1 without a `rack`")],
-    ),
     "a fault beside its time": (
         "workload: {duration: 9s}\nfaults:\n  - at: 1s\n    broker_crash: {broker: 0}\n",
         [("4:5", "unknown key `broker_crash`; `broker_crash` belongs under `do`")],

@@ -51,6 +51,17 @@ workload: {duration: 5s, consumers: [{name: plain}, {name: member, settings: {gr
     assert again.digest() == plan.digest()
 
 
+@pytest.mark.parametrize(("kafka", "refuses"), [("2.4", True), ("4.3", False)])
+def test_brokers_without_a_rack_beside_others_are_noted(kafka: str, refuses: bool) -> None:
+    brokers = "brokers: [{id: 0, rack: a}, {id: 1}, {id: 2, rack: b}, {id: 3}]"
+    ((line, message),) = notes(f'kafka: "{kafka}"\ncluster: {{{brokers}}}\n')
+    assert line == 2
+    assert message.startswith("no `rack` for brokers 1, 3: replicas are placed")
+    assert ("ZooKeeper" in message) == refuses
+    placed = "topics: [{name: t, assignment: [[0, 1]]}]"
+    assert notes(f'kafka: "{kafka}"\ncluster: {{{brokers}, {placed}}}\n') == []
+
+
 def test_a_setting_of_a_removed_control_plane_is_ignored() -> None:
     assert notes(CAMPAIGN, "kafka=4.0")[:2] == [
         (3, "zookeeper.session.timeout.ms is ignored: Kafka 4.0 no longer has it"),

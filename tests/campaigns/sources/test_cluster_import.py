@@ -85,6 +85,13 @@ def test_several_files_are_a_broker_each_with_what_differs() -> None:
     assert {line.fate for line in imported.lines} == {Fate.TAKEN}
 
 
+def test_brokers_may_lack_a_rack_that_others_have() -> None:
+    files = [(f"{number}.properties", f"broker.id={number}\n") for number in (1, 2)]
+    files.append(("3.properties", "broker.id=3\nbroker.rack=a\n"))
+    racks = {broker.id: broker.rack for broker in plan_on(import_texts(files)).cluster.brokers}
+    assert racks == {1: None, 2: None, 3: "a"}
+
+
 def test_a_setting_that_needs_one_that_is_not_taken_over_stays_out_of_the_file_too() -> None:
     producer = "acks=all\nclient.rack=a\npartitioner.rack.aware=true\n"
     imported = import_texts([("s", "node.id=1\n"), ("producer.properties", producer)], release="4.4")

@@ -116,6 +116,16 @@ def test_no_broker_gets_two_replicas_of_a_partition(
     assert {len({racks[b] for b in replicas}) for replicas in assignment} == {racks_used}
 
 
+def test_brokers_without_a_rack_are_one_more_rack() -> None:
+    known = {0: "a", 1: "a", 2: "b"}
+    all_named = {**known, 3: "c", 4: "c"}
+    assert assign_replicas(range(5), 10, 3, known) == assign_replicas(
+        range(5), 10, 3, {**all_named, 3: "", 4: ""}
+    )
+    for replicas in assign_replicas(range(5), 10, 3, known):
+        assert {all_named[broker] for broker in replicas} == {"a", "b", "c"}
+
+
 def test_brokers_in_one_rack_take_turns_as_leaders() -> None:
     assignment = assign_replicas(range(6), 6, 3, dict.fromkeys(range(6), "rack1"))
     assert counts(assignment, leaders_only=True) == {1}
