@@ -24,6 +24,9 @@ _STDIN: Final = "-"
 _HISTORY_FILES: Final = ("history.jsonl", "history.jsonl.gz")
 _ENDINGS: Final = (".jsonl", ".json", ".edn", ".jsonl.gz", ".json.gz", ".edn.gz")
 _HIDDEN: Final = ("_", ".")
+_LARGE_BYTES: Final = 32 << 20
+"""A larger file is judged by what rules need of it, which takes less time and memory."""
+
 Source = Location | None
 """A file of a history. None stands for standard input."""
 
@@ -138,16 +141,12 @@ def _opened(request: CheckRequest, source: Source, stack: ExitStack) -> tuple[st
 
 
 def _large(request: CheckRequest, sources: Sequence[Source]) -> Path | None:
-    """Return the path of a file of JSON lines that is larger than the memory it may take.
-
-    Return None for any other source. To judge such a file from what rules need takes less memory,
-    but more time.
-    """
+    """Return the path of a large file of JSON lines, and None for any other source."""
     source = sources[0]
     if not isinstance(source, LocalLocation) or not all(map(find_spec, EXTRAS["sweep"])):
         return None
     path = source.path
-    if not path.is_file() or path.stat().st_size <= request.memory_max_mib << 20:
+    if not path.is_file() or path.stat().st_size <= _LARGE_BYTES:
         return None
     with ExitStack() as stack, path.open("rb") as file:
         kind, _ = recognise(_opened(request, source, stack)[1])

@@ -21,6 +21,7 @@ from harrow.campaigns.large_histories.line_template import (
     LineTemplate,
     learn,
 )
+from harrow.campaigns.large_histories.numbering import Numbering, distinct
 from harrow.campaigns.large_histories.operation_order import OperationOrder
 from harrow.campaigns.large_histories.tables import (
     ACKED,
@@ -65,8 +66,7 @@ class ColumnReader:
         self.passed_over = 0
         self.sends_nothing = False
         self._templates: list[LineTemplate] = []
-        self._hashes = np.zeros(0, np.int64)
-        self._numbers = np.zeros(0, np.int64)
+        self._partition_numbering = Numbering()
 
     def read(self, block: ByteBlock) -> Events:
         """Return the events of a block.
@@ -88,7 +88,7 @@ class ColumnReader:
         if slow:
             parts.append(self._read_singly([block.line(number) for number in slow], positions[slow]))
         events = concatenated(parts)
-        self.processes.update(np.unique(events.process).tolist())
+        self.processes.update(distinct(events.process).tolist())
         return events
 
     def totals(self) -> Events:
@@ -156,24 +156,9 @@ class ColumnReader:
 
     def _partition_numbers(self, block: ByteBlock, hashes: Ints, starts: Ints, ends: Ints) -> Ints:
         """Return the numbers of partitions, given the hashes and the places of their names."""
-        while True:
-            at = np.searchsorted(self._hashes, hashes)
-            at[at == len(self._hashes)] = 0
-            missing = (
-                np.flatnonzero(self._hashes[at] != hashes) if len(self._hashes) else np.arange(len(hashes))
-            )
-            if not len(missing):
-                return self._numbers[at]
-            new, firsts = np.unique(hashes[missing], return_index=True)
-            for first in np.sort(missing[firsts]).tolist():
-                self.partitions.append(block.text(starts[first], ends[first]))
-            order = np.argsort(missing[firsts])
-            numbers = np.empty(len(new), np.int64)
-            numbers[order] = np.arange(len(self.partitions) - len(new), len(self.partitions))
-            hashes_known = np.concatenate((self._hashes, new))
-            sorted_ = np.argsort(hashes_known)
-            self._hashes = hashes_known[sorted_]
-            self._numbers = np.concatenate((self._numbers, numbers))[sorted_]
+        numbers, firsts = self._partition_numbering.add(hashes)
+        self.partitions += [block.text(starts[first], ends[first]) for first in firsts.tolist()]
+        return numbers
 
     def _read_singly(self, lines: Sequence[bytes], positions: Ints) -> Events:
         if any(not line.lstrip().startswith(b"{") or looks_like_edn(line) for line in lines):

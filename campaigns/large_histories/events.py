@@ -1,6 +1,7 @@
 """Columns of events of a large history, in memory and on disk."""
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -36,6 +37,15 @@ class Events:
     def take(self, which: Ints | Flags) -> "Events":
         return Events(*(column[which] for column in self.columns()))
 
+    def part(self, begin: int, end: int) -> "Events":
+        return Events(*(column[begin:end] for column in self.columns()))
+
+    def with_places(self, place: Ints) -> "Events":
+        return replace(self, place=place)
+
+    def at(self, position: Ints) -> "Events":
+        return replace(self, position=position)
+
     def columns(self) -> tuple[Ints, ...]:
         return (
             *(self.partition, self.value, self.offset, self.position),
@@ -67,16 +77,21 @@ def events_of(
     )
 
 
-def concatenated(parts: Iterable[Events]) -> Events:
-    """Return the events of all parts, in the order of their positions."""
-    columns = [np.concatenate(column) for column in zip(*(part.columns() for part in parts), strict=True)]
-    events = Events(*columns)
+def concatenated(parts: Iterable[Events], *, in_order: bool = False) -> Events:
+    """Return the events of all parts, in the order of their positions.
+
+    *in_order* says that they are in this order.
+    """
+    nothing = np.zeros(0, np.int64)
+    empty = events_of(0, nothing, nothing)
+    columns = (part.columns() for part in (empty, *parts))
+    events = Events(*(np.concatenate(column) for column in zip(*columns, strict=True)))
+    if in_order:
+        return events
     first = int(events.position.min(initial=0))
-    offset_in_block = events.position - first
+    from_first = events.position - first
     # Numbers of 16 bits are sorted in linear time.
-    narrow = (
-        offset_in_block.astype(np.uint16) if offset_in_block.max(initial=0) < 1 << 16 else offset_in_block
-    )
+    narrow = from_first.astype(np.uint16) if from_first.max(initial=0) < 1 << 16 else from_first
     return events.take(np.argsort(narrow, kind="stable"))
 
 

@@ -3,7 +3,7 @@
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, closing
-from itertools import pairwise
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import IO, Final
 
@@ -11,10 +11,14 @@ from harrow.campaigns.large_histories.byte_block import ByteBlock, LongLineError
 from harrow.campaigns.large_histories.column_reader import ColumnReader, UnusualLinesError
 from harrow.campaigns.large_histories.duckdb_tables import DuckDbTables
 from harrow.campaigns.large_histories.event_columns import EventColumns
-from harrow.campaigns.large_histories.events import EventStore
+from harrow.campaigns.large_histories.events import Events, EventStore
 from harrow.campaigns.large_histories.operation_order import OperationOrder
+from harrow.campaigns.large_histories.plain_records import PlainRecords
+from harrow.campaigns.large_histories.plain_reduction import PlainReduction
+from harrow.campaigns.large_histories.record_slots import TooIrregularError
 from harrow.campaigns.large_histories.reduction import (
     KeptOperations,
+    Reduction,
     TooManySuspectsError,
     reduce,
     reduced_history,
@@ -77,29 +81,71 @@ def read_json_lines(
     """Read a large file of JSON lines, and keep only what rules need.
 
     Return None if the file has to be read as a whole: lines are unusual, or too much remains.
-    The limits are those of `read_operations`.
+    The limits are those of `read_operations`. Only for a file of more than *memory_max* bytes,
+    DuckDB looks for what remains if little is plain.
     """
     reader, places = ColumnReader(), _BlockPlaces()
+    is_large = path.stat().st_size > memory_max
     with temporary_folder() as folder:
         events = EventStore(folder)
+        plain = _Plain(reader)
         try:
             with path.open("rb") as file:
-                events.fill(map(reader.read, places.note(blocks_of(file, line_max), reader)))
+                blocks = places.note(blocks_of(file, line_max), reader)
+                events.fill(plain.follow(map(reader.read, blocks), may_stop=not is_large))
         except (HistoryError, LongLineError, UnusualLinesError):
             return None
-        with closing(DuckDbTables(folder)) as tables:
-            for part in (*events, reader.totals()):
-                tables.insert_events(part, reader.partitions)
-            try:
-                reduction = reduce(tables, events_max=_EVENTS_OF_FILE_MAX)
-            except TooManySuspectsError:
-                return None
+        reduction = plain.reduce(events)
+        if reduction is None and is_large:
+            reduction = _reduced_by_duckdb(folder, events, reader)
+    if reduction is None:
+        return None
     positions: list[int] = []
     kept = KeptOperations(reduction.places, OperationOrder(listed=positions))
     with path.open("rb") as file:
         lines = places.lines(file, sorted(reduction.places), positions)
         read_operations(lines, name, kept, line_max=line_max, memory_max=memory_max)
     return reduced_history(reduction, kept.kept)
+
+
+class _Plain:
+    """Reduces a history by its plain records, unless it has too few of them."""
+
+    def __init__(self, reader: ColumnReader) -> None:
+        self._reader = reader
+        self._records: PlainRecords | None = PlainRecords(_EVENTS_OF_FILE_MAX)
+
+    def follow(self, parts: Iterable[Events], *, may_stop: bool) -> Iterator[Events]:
+        """Yield events, which it follows, and perhaps stop where it can no longer follow them."""
+        for events in parts:
+            if self._records is not None:
+                try:
+                    self._records.add(events)
+                except TooIrregularError:
+                    self._records = None
+            if self._records is None and may_stop:
+                return
+            yield events
+
+    def reduce(self, events: Iterable[Events]) -> Reduction | None:
+        """Return the reduction of the history, or None if too much would remain."""
+        if self._records is None:
+            return None
+        self._records.finish()
+        try:
+            return PlainReduction(self._records, self._reader).reduce(events, _EVENTS_OF_FILE_MAX)
+        except TooManySuspectsError:
+            return None
+
+
+def _reduced_by_duckdb(folder: Path, events: Iterable[Events], reader: ColumnReader) -> Reduction | None:
+    with closing(DuckDbTables(folder)) as tables:
+        for part in chain(events, [reader.totals()]):
+            tables.insert_events(part, reader.partitions)
+        try:
+            return reduce(tables, events_max=_EVENTS_OF_FILE_MAX)
+        except TooManySuspectsError:
+            return None
 
 
 class _BlockPlaces:

@@ -18,9 +18,9 @@ class RemovedRecords:
 
     ``sent``, ``acked`` and ``polled`` count removed records. ``lines`` and ``processes`` count
     those of the whole history. ``ranks`` has, by partition and offset, how many known offsets of
-    the whole history are lower; it has all offsets whose distance a finding may state. ``read_dry``
-    has, by partition, the positions at which the last poll that returned nothing of the partition
-    was invoked and completed.
+    the whole history are lower; it has all offsets whose distance a finding may state. A partition
+    of which no record was removed needs no ranks. ``read_dry`` has, by partition, the positions at
+    which the last poll that returned nothing of the partition was invoked and completed.
     """
 
     lines: int = 0

@@ -282,8 +282,8 @@ class VersionOrder:
     def distance(self, one: int, other: int) -> int:
         """Return by how many known offsets *other* is ahead of *one*; both are known."""
         removed = self._history.removed
-        if removed is not None:
-            ranks = removed.ranks[self.partition.name]
+        ranks = None if removed is None else removed.ranks.get(self.partition.name)
+        if ranks is not None:
             return ranks[other] - ranks[one]
         return bisect_left(self.offsets, other) - bisect_left(self.offsets, one)
 

@@ -5,10 +5,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from random import Random
+from unittest.mock import patch
 
 import pytest
 
-from harrow.campaigns.large_histories import suspects
+from harrow.campaigns.large_histories import byte_block, suspects
 from harrow.campaigns.large_histories.duckdb_tables import DuckDbTables
 from harrow.campaigns.large_histories.event_columns import EventColumns
 from harrow.campaigns.large_histories.operation_order import OperationOrder
@@ -19,6 +20,7 @@ from harrow.campaigns.record.check_report import size_of
 from harrow.campaigns.record.history_file import HistoryError, read_history, read_operations
 from harrow.checks.history.index import HistoryIndex
 from harrow.checks.history.judge import judge_history
+from tests.campaigns.large_histories.unruly_histories import unruly_history
 from tests.properties.correct_history import lines, random_history
 from tests.properties.correct_log import History
 from tests.properties.planted import PLANTS
@@ -85,6 +87,22 @@ def test_windows_over_small_buckets_find_the_same(monkeypatch: pytest.MonkeyPatc
     for history in histories(7):
         content = numbered(history)
         check_same(read_history(content, "whole"), read_reduced([("one", opened(content))]))
+
+
+@pytest.mark.parametrize("block_bytes", [3_000, byte_block.BLOCK_BYTES])
+def test_what_remains_of_an_unruly_history_is_judged_like_the_whole(block_bytes: int, tmp_path: Path) -> None:
+    kept = total = 0
+    for seed in range(60):
+        content = list(lines(unruly_history(seed, 150)))
+        path = tmp_path / "history.jsonl"
+        path.write_bytes(b"".join(content))
+        whole = read_history(content, "whole")
+        with patch.object(byte_block, "BLOCK_BYTES", block_bytes):
+            reduced = read_json_lines(path, "one")
+        assert reduced is not None
+        check_same(whole, reduced)
+        kept, total = kept + len(reduced.processes), total + len(content)
+    assert kept < total * 2 // 3
 
 
 def plain_lines(count: int) -> list[bytes]:
