@@ -29,6 +29,11 @@ EXAMPLES: Final = {
             "run a folder of campaigns, and write a JUnit report",
         ),
     ),
+    "serve": (
+        ("harrow serve ack-lost -- pytest tests", "run your tests on a cluster that loses acknowledgements"),
+        ("harrow serve mine.yaml -- ./producer --broker {bootstrap}", "pass the addresses to your program"),
+        ("harrow serve shop.yaml --port 9092", "keep a cluster for your clients until Ctrl-C"),
+    ),
     "sweep": (
         ("harrow sweep standard --seeds 0..1000", "run a thousand seeds, on all cores or on Spark"),
         ("harrow sweep swarm --seeds 0..500 --vary acks=1,all", "compare two values of a setting"),

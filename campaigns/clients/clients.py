@@ -109,6 +109,8 @@ class Clients:
         self._host = host
         self._specs = tuple(specs)
         self._readers: list[Reader] = []
+        self.real_transactions_us = 0
+        """How long a transaction of real clients, which are not in the workload, may stay open."""
         self._clients = {spec.name: make_client(spec, target, host) for spec in self._specs}
 
     def start(self) -> None:
@@ -174,7 +176,7 @@ class Clients:
             if isinstance(spec, (ProducerSpec, ApplicationSpec)) and spec.transactional_id
         ]
         timeouts_ms = (int(settings.get(TRANSACTION_TIMEOUT, default)) for settings in producers)
-        return max(timeouts_ms, default=0) * US_PER_MS
+        return max(max(timeouts_ms, default=0) * US_PER_MS, self.real_transactions_us)
 
     def start_core_reader(self, bootstrap: tuple[int, ...]) -> Reader:
         """Start a consumer that reads everything from the beginning, via *bootstrap* brokers.

@@ -2,21 +2,19 @@
 
 import gc
 import time
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import typer
-from rich.console import Console
 
 from harrow.campaigns.language.plan import Plan
 from harrow.campaigns.language.plan_file import WrittenPlan
 from harrow.campaigns.language.writers.section import UnwritablePlanError
-from harrow.campaigns.record.json_text import json_line
-from harrow.campaigns.record.report import document, reproduce_command
+from harrow.campaigns.record.report import reproduce_command
 from harrow.campaigns.run.release_difference import with_difference
 from harrow.campaigns.run.required_probes import as_only_run
 from harrow.campaigns.run.run_result import RunResult
@@ -32,9 +30,9 @@ from harrow.cli.console import message_console, say
 from harrow.cli.interrupts import Interrupts
 from harrow.cli.options import need_terminal, refuse
 from harrow.cli.progress import ProgressLine
-from harrow.cli.render.run import RunTable
+from harrow.cli.render.run_formats import printer_of
 from harrow.cli.requests.run import RunRequest
-from harrow.cli.session import CI_FORMATS, data, junit_file, note, write_json, write_suites
+from harrow.cli.session import data, junit_file, note
 from harrow.cli.worker_processes import workers_of
 
 if TYPE_CHECKING:
@@ -85,7 +83,7 @@ def _run_all(request: RunRequest) -> int:
         if request.target != MODEL:
             plans = [plan for selection in selections for plan in selection.plans]
             brokers = stack.enter_context(real_brokers(request, plans, interrupts))
-        printer = _printer(request, console)
+        printer = printer_of(request, console, several_seeds=len(_seeds(request)) > 1)
         if request.junit is not None:
             from harrow.cli.ci.run_suites import RunSuites
 
@@ -263,41 +261,3 @@ def _on_brokers(
 def _seeds(request: RunRequest) -> range:
     seed = request.seed or 0
     return range(seed, seed + 1) if request.seeds is None else request.seeds
-
-
-def _printer(request: RunRequest, console: Console) -> RunPrinter:
-    if request.output_format in CI_FORMATS:
-        from harrow.cli.ci.run_suites import RunSuites
-
-        return RunSuites(lambda suites, total: write_suites(console, request, suites, "campaign", total))
-    if request.output_format == "json":
-        return _JsonDocument(console)
-    if request.output_format == "ndjson":
-        return _NdjsonStream(console)
-    several_seeds = len(_seeds(request)) > 1
-    return RunTable(console, several_seeds=several_seeds, quiet=request.quiet, verbose=request.verbose)
-
-
-class _JsonDocument(RunPrinter):
-    """Writes one document of all runs at the end."""
-
-    def __init__(self, console: Console) -> None:
-        self._console = console
-        self._runs: list[Mapping[str, Any]] = []
-
-    def add(self, run: FinishedRun) -> None:
-        self._runs.append(run.as_mapping())
-
-    def finish(self, tally: Tally) -> None:
-        write_json(self._console, document(self._runs, tally.required.unreached()))
-
-
-class _NdjsonStream(RunPrinter):
-    """Writes a line for each run as soon as it has finished."""
-
-    def __init__(self, console: Console) -> None:
-        self._console = console
-
-    def add(self, run: FinishedRun) -> None:
-        self._console.file.write(json_line(run.as_mapping()) + "\n")
-        self._console.file.flush()

@@ -11,7 +11,7 @@ from harrow.cli.requests.request import CommandRequest
 
 GROUPS: Final = {
     "Judge a cluster": ("assess", "advise"),
-    "Run campaigns": ("run", "sweep", "regress", "replay"),
+    "Run campaigns": ("run", "serve", "sweep", "regress", "replay"),
     "Understand results": ("diff", "trace", "shrink", "check"),
     "Write campaigns": ("new", "import", "validate", "schema"),
     "Look up": ("list", "explain"),

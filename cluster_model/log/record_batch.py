@@ -81,6 +81,8 @@ class RecordBatch:
     max_timestamp_us: int = 0
     """When the application sent the last record of the batch (``CreateTime``, KIP-32)."""
     keyed: KeyedRecords | None = None
+    payload: bytes | None = None
+    """The batch in the bytes of a real client; None if a modelled client made it."""
     next_offset: int = field(init=False)
     """The offset after the batch's last record."""
     last_sequence: int = field(init=False)
@@ -108,6 +110,7 @@ class RecordBatch:
             self.control_type,
             self.max_timestamp_us,
             self.keyed,
+            self.payload,
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -124,6 +127,7 @@ class RecordBatch:
             self.control_type,
             self.max_timestamp_us,
             self.keyed,
+            self.payload,
         )
 
     @property
@@ -181,6 +185,7 @@ class RecordBatch:
             self.control_type,
             self.max_timestamp_us,
             remaining,
+            self.payload,
         )
 
     @property
@@ -228,5 +233,6 @@ class ControlBatch(RecordBatch):
             self.control_type,
             self.max_timestamp_us,
             self.keyed,
+            self.payload,
             self.coordinator_epoch,
         )

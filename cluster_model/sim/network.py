@@ -102,6 +102,11 @@ class Network:
         """Let *endpoint* accept the connections to *process*, under its own name or *name*."""
         self._endpoints[name or process.name] = (process, endpoint)
 
+    def accepts(self, name: str) -> bool:
+        """Return whether a process listens under *name*."""
+        process, endpoint = self._endpoints.get(name, (None, None))
+        return process is not None and process.running and endpoint is not None
+
     def stop_listening(self, process: Process) -> None:
         """Accept no more connections under a process's own name, and close the existing ones.
 

@@ -94,6 +94,11 @@ class Simulator(Clock):
                 place = middle
         return low
 
+    @property
+    def next_us(self) -> int | None:
+        """When the next event is due; None if there is none."""
+        return self._queue[-1].at_us if self._queue else None
+
     def run_until(self, end_us: int) -> None:
         """Handle every event up to and including *end_us*, and set the clock to *end_us*."""
         self._handle(end_us, self.events_limit - self.events_handled + 1)

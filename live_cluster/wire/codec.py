@@ -30,12 +30,7 @@ from harrow.cluster_model.sim.virtual_time import US_PER_MS
 from harrow.cluster_model.topology import CONSUMER_OFFSETS, TRANSACTION_STATE
 from harrow.live_cluster.names import SAME_NAMES, Names
 from harrow.live_cluster.wire.connection import BrokerConnection, only
-from harrow.live_cluster.wire.coordinator_messages import (
-    assigned_partitions,
-    assignment,
-    subscribed_topics,
-    subscription,
-)
+from harrow.live_cluster.wire.contents import MODEL_CONTENTS, Contents
 from harrow.live_cluster.wire.errors import error_code, error_name
 from harrow.live_cluster.wire.schemas import (
     ALTER_PARTITION,
@@ -44,7 +39,7 @@ from harrow.live_cluster.wire.schemas import (
     CONSUMER_GROUP_HEARTBEAT,
     TXN_OFFSET_COMMIT,
 )
-from harrow.live_cluster.wire.stored_batches import as_batches, encoded, whole_batches
+from harrow.live_cluster.wire.stored_batches import whole_batches
 
 _TRANSACTIONS_V2: Final = 5
 """The first version of EndTxn with transactions v2, in which leaders add partitions to a
@@ -62,18 +57,30 @@ _INCARNATION, _DIRECTORY = 1 << 96, 1 << 97
 _NUMBER_MASK: Final = 0xFFFFFFFF
 
 
+class Address(NamedTuple):
+    """Where a broker listens; empty if there is no such broker."""
+
+    host: str = ""
+    port: int = -1
+
+
+_NO_ADDRESS: Final = Address()
+
+
 @dataclass(frozen=True, slots=True)
 class Naming:
-    """How a cluster names the brokers, topics and groups of a message.
+    """How a cluster names the brokers, topics and groups of a message, and writes its contents.
 
     Groups and transactional ids get a *suffix*. *ids* are the ids of topics, by their names on the
-    cluster.
+    cluster. Answers of a server have the *addresses* of brokers.
     """
 
     names: Names = SAME_NAMES
     suffix: str = ""
     ids: Mapping[str, UUID] = field(default_factory=lambda: MappingProxyType({}))
     cluster_id: str = ""
+    contents: Contents = MODEL_CONTENTS
+    addresses: Mapping[int, Address] = field(default_factory=lambda: MappingProxyType({}))
 
     def topic_of(self, topic: Any) -> str:
         """Return the model's name of a topic in a message, which has a name or an id."""
@@ -133,17 +140,16 @@ _TOPICS: Final = _Conversion(
     ),
 )
 _SUBSCRIPTION: Final = _Conversion(
-    lambda value, _: subscription(value.topics),
-    lambda data, _: messages.Subscription(tuple(subscribed_topics(data))),
+    lambda value, naming: naming.contents.subscription_bytes(value),
+    lambda data, naming: naming.contents.subscription(bytes(data)),
 )
 _ASSIGNMENT: Final = _Conversion(
-    lambda partitions, _: assignment(partitions), lambda data, _: tuple(assigned_partitions(data))
+    lambda partitions, naming: naming.contents.assignment_bytes(partitions),
+    lambda data, naming: naming.contents.assignment(bytes(data or b"")),
 )
 _RECORDS: Final = _Conversion(
-    lambda batches, _: b"".join(map(encoded, batches)),
-    lambda data, _: tuple(
-        batch for stored, _ in whole_batches(bytes(data or b"")) for batch in as_batches(stored)
-    ),
+    lambda batches, naming: b"".join(map(naming.contents.batch_bytes, batches)),
+    lambda data, naming: naming.contents.batches(bytes(data or b"")),
 )
 _ONE_BATCH: Final = _Conversion(
     lambda batch, naming: _RECORDS.to_wire((batch,), naming),
@@ -307,9 +313,11 @@ class _Partitions(NamedTuple):
             for partition in getattr(topic, array) or ()
         ]
         if not self.parts:
-            return {self.model: tuple(f"{topic}-{number}" for topic, number in entries)}
+            return {self.model: tuple(_partition_name(topic, number) for topic, number in entries)}
         index = _one_of(_INDEXES, inner.fields)
-        partitions = {f"{topic}-{getattr(partition, index)}": partition for topic, partition in entries}
+        partitions = {
+            _partition_name(topic, getattr(partition, index)): partition for topic, partition in entries
+        }
         attributes: dict[Any, Any] = {
             self.model: {
                 name: _build(self.kind, _read_all(self.parts, partition, inner.fields, naming))
@@ -319,6 +327,12 @@ class _Partitions(NamedTuple):
         for extra in self.extras if partitions else ():
             attributes[extra.model] = getattr(next(iter(partitions.values())), extra.wire)
         return attributes
+
+
+def _partition_name(topic: str, number: int) -> str:
+    if number < 0:
+        raise ValueError(f"partition {number} of {topic}")
+    return f"{topic}-{number}"
 
 
 def _array_in(fields: Mapping[str, Any]) -> tuple[str, Any]:
@@ -342,14 +356,16 @@ class _RequestedTopics:
 
 
 class _MetadataBrokers:
-    """The brokers in metadata that have an id in the model; a server fills in their addresses."""
+    """The brokers in metadata that have an id in the model."""
 
     def write(self, message: Any, fields: Mapping[str, Any], naming: Naming) -> dict[str, Any]:
         racks, names = message.racks, naming.names
         return {
             "brokers": [
                 fields["brokers"](
-                    node_id=names.cluster_broker(broker), host="", port=0, rack=racks.get(broker)
+                    node_id=names.cluster_broker(broker),
+                    rack=racks.get(broker),
+                    **naming.addresses.get(broker, _NO_ADDRESS)._asdict(),
                 )
                 for broker in message.brokers
             ]
@@ -361,6 +377,16 @@ class _MetadataBrokers:
             "brokers": tuple(sorted(broker for broker in racks if broker is not None)),
             "racks": {broker: rack for broker, rack in racks.items() if rack and broker is not None},
         }
+
+
+class _NodeAddress:
+    """The address of the node that a response names."""
+
+    def write(self, message: Any, fields: Mapping[str, Any], naming: Naming) -> dict[str, Any]:
+        return naming.addresses.get(message.node, _NO_ADDRESS)._asdict()
+
+    def read(self, wire: Any, fields: Mapping[str, Any], naming: Naming) -> dict[Any, Any]:
+        return {}
 
 
 class _LeaveError:
@@ -410,8 +436,8 @@ class _RegistrationFields:
 class _Shape:
     """A request and its response, in the *versions* that harrow sends.
 
-    ``fits`` says whether a request can be sent in this shape; ``complete`` fills in a response from
-    its request.
+    harrow also answers requests in the versions ``answered``. ``fits`` says whether a request can
+    be sent in this shape; ``complete`` fills in a response from its request.
     """
 
     request_type: type
@@ -420,6 +446,7 @@ class _Shape:
     versions: Sequence[int]
     request: tuple[_Part, ...]
     answer: tuple[_Part, ...]
+    answered: Sequence[int] = ()
     fits: Callable[[Any, BrokerConnection], bool] = lambda _request, _connection: True
     complete: Callable[[Any, Any], None] = lambda _answer, _request: None
 
@@ -623,12 +650,13 @@ _SHAPES: Final = (
         range(4, 10),
         (_RequestedTopics(),),
         (_MetadataBrokers(), _by_partition(("leader_id", _BROKER), "leader_epoch")),
+        answered=range(10, 14),
     ),
     _shape(
         metadata.FindCoordinatorRequest,
         range(1, 4),
         (_Value("key", "key", _ID), _Value("key_type", "topic", _KEY_TYPE)),
-        (_ERROR_CODE, _Value("node_id", "node", _BROKER)),
+        (_ERROR_CODE, _Value("node_id", "node", _BROKER), _NodeAddress()),
     ),
     # Transactions. Leaders have sent the versions of the first shape since 3.6.
     _shape(
@@ -684,6 +712,14 @@ _SHAPES: Final = (
     ),
     _shape(
         consumer.OffsetFetchRequest,
+        (),
+        (_Nested("groups", (_GROUP, _PARTITION_NAMES)), *_same("require_stable")),
+        (_Nested("groups", (_COMMITTED, _ERROR_CODE)),),
+        answered=range(8, 9),
+        fits=lambda _request, _connection: False,
+    ),
+    _shape(
+        consumer.OffsetFetchRequest,
         range(9, 10),
         (_Nested("groups", _COMMITTED_TO_MEMBER), *_same("require_stable")),
         (_Nested("groups", (_COMMITTED, _ERROR_CODE)),),
@@ -712,8 +748,22 @@ _SHAPES: Final = (
     ),
 )
 _BY_VERSION: Final = {
-    (shape.kind.API_KEY, version): shape for shape in reversed(_SHAPES) for version in shape.versions
+    (shape.kind.API_KEY, version): shape
+    for shape in reversed(_SHAPES)
+    for version in (*shape.versions, *shape.answered)
 }
+_OF_BROKERS: Final = frozenset(
+    (BROKER_REGISTRATION.API_KEY, BROKER_HEARTBEAT.API_KEY, ALTER_PARTITION.API_KEY)
+)
+CLIENT_VERSIONS: Final = {
+    key: (
+        min(version for other, version in _BY_VERSION if other == key),
+        max(version for other, version in _BY_VERSION if other == key),
+    )
+    for key, _ in _BY_VERSION
+    if key not in _OF_BROKERS
+}
+"""The lowest and the highest version of each request of clients, by API key."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from typing import Any, Final, Self, TypeVar
 from kafka.protocol.metadata import ApiVersionsRequest
 
 from harrow.live_cluster.errors import LiveError
-from harrow.live_cluster.wire.answers import decoded
+from harrow.live_cluster.wire.decoding import decoded
 from harrow.live_cluster.wire.security import PLAINTEXT, Security
 
 _LENGTH: Final = struct.Struct(">i")

@@ -60,6 +60,26 @@ def subscribed_topics(metadata: bytes) -> list[str]:
     return topics
 
 
+def client_assignment(data: bytes) -> list[str]:
+    """Return the partitions of an assignment that a client's assignor made.
+
+    It is a ``ConsumerProtocolAssignment`` of any version.
+    """
+    (count,), position = _INT.unpack_from(data, _SHORT.size), _SHORT.size + _INT.size
+    partitions = []
+    for _ in range(count):
+        (length,) = _SHORT.unpack_from(data, position)
+        position += _SHORT.size + length
+        topic = data[position - length : position].decode()
+        (numbers,) = _INT.unpack_from(data, position)
+        position += _INT.size
+        for _ in range(numbers):
+            (number,) = _INT.unpack_from(data, position)
+            position += _INT.size
+            partitions.append(f"{topic}-{number}")
+    return partitions
+
+
 def assignment(partitions: Sequence[str]) -> bytes:
     """Return an assignment in a format of harrow's own: coordinators treat it as opaque bytes."""
     return ",".join(partitions).encode()

@@ -2,6 +2,7 @@
 
 import re
 import shlex
+import sys
 from typing import Final
 
 from tests.plain_environment import ROOT
@@ -57,7 +58,28 @@ _HISTORY: Final = (
     """{"index": 2, "process": 1, "type": "ok", "f": "poll", "value": [["poll", {"t-0": [[0, "m0"]]}]], "time": 3}\n""",
 )
 
+_SERVED: Final = re.search(
+    r"```yaml\n(name: crash.*?)```",
+    (ROOT / "docs" / "how-to" / "serve.md").read_text(encoding="utf-8"),
+    re.DOTALL,
+)
+_SERVICE: Final = f"""\
+import os
+import sys
+import time
+sys.path += {sys.path}
+from kafka import KafkaProducer
+
+with KafkaProducer(bootstrap_servers=os.environ["KAFKA_BOOTSTRAP_SERVERS"]) as producer:
+    # It outlives the start of the fault.
+    for _ in range(20):
+        producer.send("orders", b"one")
+        time.sleep(0.1)
+    producer.flush(60)
+"""
+
 PREPARED: Final[dict[str, dict[str, str]]] = {
+    "docs/how-to/serve.md": {"crash.yaml": _SERVED[1] if _SERVED else "", "my_service.py": _SERVICE},
     # The page uses a failing campaign, here one with a wrong expectation.
     "docs/how-to/pytest.md": {
         "campaigns/loss.yaml": re.sub(

@@ -17,7 +17,6 @@ from harrow.live_cluster.names import Names
 from harrow.live_cluster.requests.brokers.broker_driver import SingleRequest
 from harrow.live_cluster.requests.controllers.driver import RequestToController
 from harrow.live_cluster.requests.coordinators.driver import CoordinatorRequest
-from harrow.live_cluster.wire.answers import decoded
 from harrow.live_cluster.wire.codec import (
     Naming,
     Sent,
@@ -26,6 +25,7 @@ from harrow.live_cluster.wire.codec import (
     to_wire,
 )
 from harrow.live_cluster.wire.connection import BrokerConnection, ConnectionLostError
+from harrow.live_cluster.wire.decoding import decoded
 from harrow.live_cluster.wire.errors import error_code, error_name
 from harrow.live_cluster.wire.stored_batches import as_batches, encoded, whole_batches
 

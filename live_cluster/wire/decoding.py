@@ -1,4 +1,4 @@
-"""Decodes responses, and refuses nulls that the protocol forbids, which kafka-python accepts."""
+"""Decodes messages, and refuses nulls that the protocol forbids, which kafka-python accepts."""
 
 from collections.abc import Iterable, Iterator
 from functools import cache
@@ -9,8 +9,8 @@ _WITH_LENGTH: Final = frozenset({"string", "bytes", "records"})
 default."""
 
 
-class NoAnswerError(ValueError):
-    """A response breaks the protocol."""
+class MalformedMessageError(ValueError):
+    """A message breaks the protocol."""
 
 
 class _Fields(NamedTuple):
@@ -22,18 +22,18 @@ class _Fields(NamedTuple):
 
 
 def decoded(kind: Any, frame: bytes) -> Any:
-    """Return the response in a frame; *kind* is the response's class of one version.
+    """Return the message in a frame; *kind* is the message's class of one version.
 
-    Raise `NoAnswerError` if it cannot be decoded, or has a null that the protocol forbids
+    Raise `MalformedMessageError` if it cannot be decoded, or has a null that the protocol forbids
     (``nullableVersions``).
     """
     try:
-        answer = kind.decode(frame, header=True)
+        message = kind.decode(frame, header=True)
     except Exception as error:  # A decoder may raise anything.
-        raise NoAnswerError(f"{type(error).__name__}: {error}") from error
-    for name in _nulls(answer, _fields_of(kind)):
-        raise NoAnswerError(f"{name} is null")
-    return answer
+        raise MalformedMessageError(f"{type(error).__name__}: {error}") from error
+    for name in _nulls(message, _fields_of(kind)):
+        raise MalformedMessageError(f"{name} is null")
+    return message
 
 
 def _nulls(struct: Any, fields: _Fields) -> Iterator[str]:

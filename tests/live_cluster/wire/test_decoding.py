@@ -13,8 +13,8 @@ from harrow.live_cluster.names import Names
 from harrow.live_cluster.releases.kafka_release import KafkaRelease
 from harrow.live_cluster.users.fetched_logs import fetched_log
 from harrow.live_cluster.wire import administration, quorum, replicas, survey
-from harrow.live_cluster.wire.answers import NoAnswerError, decoded
 from harrow.live_cluster.wire.connection import BrokerConnection, ConnectionLostError
+from harrow.live_cluster.wire.decoding import MalformedMessageError, decoded
 from harrow.live_cluster.wire.metadata import broker_metadata, eligible_leaders
 
 NAMES: Final = Names({0: 0}, {"t": "t"})
@@ -77,7 +77,7 @@ class Broker(BrokerConnection):
         answer.with_header(correlation_id=1)
         try:
             return decoded(kind, bytes(answer.encode(header=True)))
-        except NoAnswerError as error:
+        except MalformedMessageError as error:
             raise ConnectionLostError(str(error)) from error
 
 
@@ -159,5 +159,5 @@ def test_any_exception_of_a_decoder_refuses_the_answer() -> None:
         request.with_header(1, "harrow")
         kind = request.header.get_response_class()
         for frame in (b"", b"\0\0\0\x01", b"\0\0\0\x01" + b"\xff" * 40):
-            with pytest.raises(NoAnswerError):
+            with pytest.raises(MalformedMessageError):
                 decoded(kind, frame)

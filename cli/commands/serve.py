@@ -1,0 +1,167 @@
+"""`harrow serve`: lets real clients use a modelled cluster, and judges what they saw."""
+
+import os
+import shlex
+import subprocess
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+import typer
+
+from harrow.campaigns.language.loader import Campaign, plan_without_work
+from harrow.campaigns.language.plan import Plan
+from harrow.campaigns.language.problem import ClusterFileGivenError
+from harrow.campaigns.language.spelling import CLUSTER_OPTION
+from harrow.campaigns.record.report import variant_name
+from harrow.campaigns.run.required_probes import as_only_run
+from harrow.campaigns.run.run_result import RunResult
+from harrow.campaigns.run.runner import Run
+from harrow.cli import exit_code
+from harrow.cli.commands.run_selection import Selection, print_notes, select
+from harrow.cli.commands.run_tally import FinishedRun, RunPrinter, SeveralPrinters, Tally
+from harrow.cli.interrupts import Interrupts
+from harrow.cli.render.run_formats import printer_of
+from harrow.cli.requests.serve import ServeRequest
+from harrow.cli.session import Refusal, data, junit_file, need_writable, note
+from harrow.live_cluster.serve.served_run import serve
+from harrow.live_cluster.serve.served_target import obstacles
+from harrow.live_cluster.wire.codec import Address
+
+_LOOPBACK: Final = frozenset({"127.0.0.1", "localhost"})
+_BOOTSTRAP: Final = "{bootstrap}"
+_VARIABLE: Final = "KAFKA_BOOTSTRAP_SERVERS"
+
+
+def session(request: ServeRequest) -> int:
+    selection = _selection(request)
+    (plan,) = selection.plans
+    if reasons := tuple(dict.fromkeys(obstacles(plan))):
+        raise Refusal(f"nothing was run: {request.campaign} cannot be served", *reasons)
+    if not request.no_results:
+        need_writable(request.results)
+    print_notes(request, [selection.campaign])
+    if request.host not in _LOOPBACK:
+        note(request, f"everyone who can reach {request.host} can use this cluster; nobody has to log in")
+    with Interrupts() as interrupts, ExitStack() as stack:
+        console = stack.enter_context(data(request))
+        write_junit = stack.enter_context(junit_file(request))
+        printer: RunPrinter = printer_of(request, console, several_seeds=False)
+        if request.junit is not None:
+            from harrow.cli.ci.run_suites import RunSuites
+
+            printer = SeveralPrinters((printer, RunSuites(lambda suites, _: write_junit(lambda: suites))))
+        program = _Program(request.command or (), stack)
+
+        def on_ready(addresses: Sequence[Address]) -> None:
+            servers = ",".join(f"{host}:{port}" for host, port in addresses)
+            if request.command:
+                program.start(servers)
+            else:
+                note(request, f"bootstrap.servers={servers}")
+
+        with interrupts.deferred():
+            result = as_only_run(
+                _serve(request, plan, on_ready, lambda run: interrupts.is_pending() or program.has_ended(run))
+            )
+            tally = _print(request, selection, result, printer)
+    return program.code or tally.exit_code()
+
+
+def _selection(request: ServeRequest) -> Selection:
+    """Return the only plan to serve: that of a campaign, or of a cluster file without faults."""
+    try:
+        (selection,) = select([request.campaign], request.overrides, request.variants)
+    except ClusterFileGivenError:
+        path = Path(request.campaign)
+        plan = plan_without_work((f"{CLUSTER_OPTION}={path}", *(request.overrides or ())))
+        campaign = Campaign(name=path.stem, description="", path=path, plans=(plan,))
+        return Selection(campaign=campaign, argument=request.campaign, plans=(plan,))
+    except ValueError:
+        raise typer.BadParameter("name one campaign", param_hint="CAMPAIGN") from None
+    if len(selection.plans) > 1:
+        names = " or ".join(f"`{variant_name(plan)}`" for plan in selection.plans)
+        raise typer.BadParameter(
+            f"{request.campaign} has several variants: choose {names}", param_hint="--variant"
+        )
+    return selection
+
+
+def _serve(
+    request: ServeRequest,
+    plan: Plan,
+    on_ready: Callable[[Sequence[Address]], None],
+    is_over: Callable[[Run], bool],
+) -> RunResult:
+    brokers = len(plan.cluster.brokers)
+    first = request.port
+    ports = [0] * brokers if first is None else [*range(first, first + brokers)]
+    try:
+        return serve(
+            plan,
+            request.seed or 0,
+            host=request.host,
+            ports=ports,
+            time_scale=request.time_scale,
+            on_ready=on_ready,
+            is_over=is_over,
+        )
+    except (OSError, OverflowError) as error:
+        raise Refusal(
+            f"cannot listen on {request.host}: {getattr(error, 'strerror', None) or error}"
+        ) from None
+
+
+def _print(request: ServeRequest, selection: Selection, result: RunResult, printer: RunPrinter) -> Tally:
+    reproduce = shlex.join(["harrow", "serve", selection.argument, "--seed", str(result.seed)])
+    run = FinishedRun(result=result, reproduce=reproduce, file=selection.campaign.path, folder=None)
+    if not request.no_results:
+        from harrow.campaigns.record.campaign_copy import campaign_copy
+        from harrow.campaigns.record.results_folder import write_run
+
+        text = campaign_copy(selection.campaign, selection.plans[0], result.seed, request.overrides or ())
+        run = replace(run, folder=write_run(request.results, result, run.as_mapping(), text))
+    tally = Tally(planned=1, wall_s=(result.wall_ms or 0) / 1_000)
+    printer.begin(selection)
+    tally.add(run)
+    printer.add(run)
+    printer.end()
+    printer.finish(tally)
+    return tally
+
+
+class _Program:
+    """The user's program, which ends the run when it ends."""
+
+    def __init__(self, command: Sequence[str], stack: ExitStack) -> None:
+        self._command = command
+        self._stack = stack
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def code(self) -> int:
+        """The exit code of the program; 0 if there is none."""
+        if self._process is None or self._process.returncode is None:
+            return exit_code.OK
+        return self._process.returncode if self._process.returncode >= 0 else 128 - self._process.returncode
+
+    def start(self, servers: str) -> None:
+        words = [word.replace(_BOOTSTRAP, servers) for word in self._command]
+        try:
+            self._process = subprocess.Popen(words, env={**os.environ, _VARIABLE: servers})  # noqa: S603 - the user names the program
+        except OSError as error:
+            raise Refusal(f"cannot start {words[0]}: {error.strerror or error}") from None
+        self._stack.callback(self._stop)
+
+    def has_ended(self, run: Run) -> bool:
+        """Return whether the program has ended; without one, whether the campaign's script has."""
+        if self._process is not None:
+            return self._process.poll() is not None
+        return run.script.steps_taken > 0 and run.script.is_finished()
+
+    def _stop(self) -> None:
+        if self._process is not None and self._process.poll() is None:
+            self._process.terminate()
+            self._process.wait()

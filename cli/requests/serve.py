@@ -1,0 +1,55 @@
+"""The options of `harrow serve`."""
+
+from pathlib import Path
+from typing import Annotated
+
+from harrow.cli import options
+from harrow.cli.options import argument, option
+from harrow.cli.requests.request import OnCluster, WrittenRequest
+from harrow.cluster_model.lazy_dataclass import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServeRequest(WrittenRequest, OnCluster):
+    """Let real clients use a modelled cluster, and judge them.
+
+    Each broker gets a port on this machine. The faults and the script of the campaign strike at
+    their times, and real clients take the place of its workload. With a COMMAND after --, harrow
+    starts it with KAFKA_BOOTSTRAP_SERVERS, replaces {bootstrap} in its arguments, and ends with it;
+    otherwise it ends with Ctrl-C. Then it judges what the clients sent and read.
+    """
+
+    campaign: Annotated[str, argument("CAMPAIGN", "A campaign, or a cluster file, which has no faults.")]
+    command: Annotated[
+        list[str] | None,
+        argument("COMMAND", "A program that uses the cluster, with its arguments, after --."),
+    ] = None
+    seed: options.Seed = None
+    cluster: options.Cluster = None
+    overrides: options.Overrides = None
+    variants: options.Variants = None
+    host: Annotated[
+        str,
+        option("--host", "ADDRESS", "The address to listen on. Everyone who reaches it can use the cluster."),
+    ] = "127.0.0.1"
+    port: Annotated[
+        int | None,
+        option(
+            "--port",
+            "N",
+            "The first broker's port; the others follow. By default any free ports.",
+            min=1,
+            max=65535,
+        ),
+    ] = None
+    time_scale: Annotated[
+        float,
+        option("--time-scale", "N", "How many seconds pass in the cluster in one second.", min=0.1, max=1000),
+    ] = 1.0
+    results: Annotated[Path, options.folder("--results", "The folder for result files.")] = (
+        options.DEFAULT_RESULTS
+    )
+    no_results: options.NoResults = False
+    output_format: Annotated[options.RunFormat, options.FORMAT] = "table"
+    junit: options.Junit = None
+    verbose: options.Verbose = False

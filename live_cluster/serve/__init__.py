@@ -1,0 +1,1 @@
+"""Lets real clients use the model of a cluster, through ports on this machine."""

@@ -1,0 +1,202 @@
+"""Connects the socket of a real client with a broker of the model."""
+
+import socket
+from collections import deque
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import count
+from typing import Any, Final, Protocol
+
+from harrow.cluster_model.lazy_dataclass import dataclass
+from harrow.cluster_model.protocol import ProduceRequest, ProduceResponse
+from harrow.cluster_model.sim.connection import ClientEndpoint, Connection, Reply
+from harrow.cluster_model.sim.host import Host
+from harrow.live_cluster.serve.client_batches import RefusedBatchError
+from harrow.live_cluster.serve.own_answers import OwnAnswers
+from harrow.live_cluster.serve.requests import (
+    BadRequestError,
+    ClientRequest,
+    frames,
+    read_request,
+    response_bytes,
+)
+from harrow.live_cluster.serve.wire_contents import WireContents
+from harrow.live_cluster.serve.wire_history import ConnectionHistory, WireHistory
+from harrow.live_cluster.wire.codec import Naming, answer_to_wire, request_from_wire
+
+_READ_BYTES: Final = 1 << 18
+_NO_OFFSET: Final = -1
+CLIENT_LISTENER: Final = "client"
+
+
+@dataclass(slots=True, eq=False)
+class _Pending:
+    """A request whose response is not written yet, and the response once it is known."""
+
+    request: ClientRequest
+    model: Any = None
+    fetch: Any = None
+    response: bytes | None = None
+
+
+class _ModelEnd(ClientEndpoint):
+    """The model's view of a client: it hands over what the broker sends."""
+
+    def __init__(self, receive: Callable[[Reply], None], lose: Callable[[], None]) -> None:
+        self._receive = receive
+        self._lose = lose
+
+    def receive_response(self, reply: Reply) -> None:
+        self._receive(reply)
+
+    def connection_lost(self, connection: Connection) -> None:
+        self._lose()
+
+
+class ClientServer(Protocol):
+    """What the connections of all clients have in common."""
+
+    history: WireHistory
+    own_answers: OwnAnswers
+    naming: Naming
+    numbers: "count[int]"
+
+    def host_of(self, client_id: str) -> Host:
+        """Return the machine of a client in the model."""
+
+    def model_time(self, client_ms: int) -> int:
+        """Return the time of a client's clock as a time of the model, in microseconds."""
+
+
+class ClientConnection:
+    """A connection of a real client to a broker.
+
+    Responses are written in the order of the requests, as a broker does.
+    """
+
+    def __init__(self, sock: socket.socket, number: int, broker: int, server: ClientServer) -> None:
+        self.socket = sock
+        self.broker = broker
+        self.is_open = True
+        self._number = number
+        self._server = server
+        self._contents = WireContents(server.model_time, server.numbers)
+        self._naming = replace(server.naming, contents=self._contents)
+        self._history: ConnectionHistory | None = None
+        self._received = bytearray()
+        self._to_send = bytearray()
+        self._pending: deque[_Pending] = deque()
+        self._by_number: dict[int, _Pending] = {}
+        self._count = 0
+        self._host: Host | None = None
+        self._connection: Connection | None = None
+
+    @property
+    def has_to_send(self) -> bool:
+        return bool(self._to_send)
+
+    def close(self) -> None:
+        """End the connection; the server then closes its socket."""
+        if self.is_open:
+            self.is_open = False
+            if self._connection is not None and self._host is not None:
+                self._host.close(self._connection)
+
+    def read(self) -> None:
+        """Read what has arrived, and hand whole requests to the broker."""
+        try:
+            data = self.socket.recv(_READ_BYTES)
+        except BlockingIOError:
+            return
+        except OSError:
+            data = b""
+        if not data:
+            self.close()
+            return
+        self._received += data
+        try:
+            for frame in frames(self._received):
+                self._handle(read_request(frame))
+        except BadRequestError:
+            self.close()
+
+    def write(self) -> None:
+        """Write as much as the socket takes."""
+        try:
+            sent = self.socket.send(self._to_send)
+        except BlockingIOError:
+            return
+        except OSError:
+            self.close()
+            return
+        del self._to_send[:sent]
+
+    def _handle(self, request: ClientRequest) -> None:
+        pending = _Pending(request)
+        own = self._server.own_answers.answer(request)
+        if own is not None:
+            pending.response = response_bytes(request.correlation_id, own)
+            self._pending.append(pending)
+            self._send_ready()
+            return
+        if request.body is None:
+            raise BadRequestError(f"API {request.api_key} version {request.version} is unknown")
+        self._count += 1
+        number = self._count
+        self._contents.request = f"c{self._number}.{number}"
+        try:
+            pending.model = request_from_wire(request.body, self._naming)
+        except RefusedBatchError as error:
+            self._refuse(pending, error.error)
+            return
+        except Exception as error:  # Hostile bytes may raise anything.
+            raise BadRequestError(f"API {request.api_key} version {request.version}: {error}") from error
+        is_answered = not (isinstance(pending.model, ProduceRequest) and pending.model.acks == 0)
+        if is_answered:
+            self._pending.append(pending)
+            self._by_number[number] = pending
+        if self._connection is None or self._host is None:
+            self._host = self._server.host_of(request.client_id)
+            self._history = self._server.history.connection(self._host.name)
+            self._connection = self._host.connect(
+                f"broker-{self.broker}", CLIENT_LISTENER, _ModelEnd(self._receive, self.close)
+            )
+        assert self._history is not None
+        pending.fetch = self._history.request(pending.model, self._host.clock.now_us)
+        self._host.send_request(self._connection, number, pending.model)
+
+    def _refuse(self, pending: _Pending, error: str) -> None:
+        """Answer a Produce request of which no batch is appended."""
+        body = pending.request.body
+        refused = ProduceResponse(
+            {
+                f"{topic.name}-{partition.index}": (error, _NO_OFFSET)
+                for topic in body.topic_data
+                for partition in topic.partition_data
+            }
+        )
+        if body.acks != 0:
+            answer = answer_to_wire(body, refused, self._naming)
+            pending.response = response_bytes(pending.request.correlation_id, answer)
+            self._pending.append(pending)
+            self._send_ready()
+
+    def _receive(self, reply: Reply) -> None:
+        pending = self._by_number.pop(reply.correlation_id, None)
+        if pending is None or not self.is_open:
+            return
+        request = pending.request
+        answer = answer_to_wire(request.body, reply.body, self._naming)
+        self._server.own_answers.complete(answer, request, reply.body)
+        pending.response = response_bytes(request.correlation_id, answer)
+        assert self._history is not None
+        self._history.answer(pending.model, reply.body, pending.fetch)
+        self._send_ready()
+
+    def _send_ready(self) -> None:
+        while self._pending and self._pending[0].response is not None:
+            response = self._pending.popleft().response
+            assert response is not None
+            self._to_send += response
+        if self._to_send and self.is_open:
+            self.write()

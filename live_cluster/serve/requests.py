@@ -1,0 +1,90 @@
+"""Reads requests of real clients from bytes, and writes the responses."""
+
+import struct
+from collections.abc import Iterator
+from typing import Any, Final, NamedTuple
+
+from kafka.protocol import admin, consumer, metadata, producer, sasl  # noqa: F401 - registers all requests
+from kafka.protocol.api_message import ApiMessage
+
+from harrow.live_cluster.wire import schemas
+from harrow.live_cluster.wire.decoding import MalformedMessageError, decoded
+
+_LENGTH: Final = struct.Struct(">i")
+_START: Final = struct.Struct(">hhi")
+"""API key, version and correlation id, with which the header of every request begins."""
+FRAME_MAX: Final = 100 * 1024 * 1024
+"""The default of ``socket.request.max.bytes``."""
+
+
+class BadRequestError(ValueError):
+    """A client sent bytes that are no request. Kafka closes the connection, too."""
+
+
+class ClientRequest(NamedTuple):
+    """A request in kafka-python's form."""
+
+    api_key: int
+    version: int
+    correlation_id: int
+    client_id: str
+    body: Any
+
+
+def _request_kinds() -> dict[int, Any]:
+    kinds: dict[int, Any] = {}
+    for kind in ApiMessage.__subclasses__():
+        if kind.is_request():
+            kinds[kind.API_KEY] = kind
+    kinds[schemas.TXN_OFFSET_COMMIT.API_KEY] = schemas.TXN_OFFSET_COMMIT
+    return kinds
+
+
+REQUESTS: Final = _request_kinds()
+"""kafka-python's class of each request, by API key."""
+
+
+def frames(buffer: bytearray) -> Iterator[bytes]:
+    """Remove the whole frames from the start of *buffer*, and yield them without their lengths.
+
+    Raises:
+        BadRequestError: A length is negative or above `FRAME_MAX`.
+
+    """
+    while len(buffer) >= _LENGTH.size:
+        (length,) = _LENGTH.unpack_from(buffer)
+        if not _START.size <= length <= FRAME_MAX:
+            raise BadRequestError(f"a frame has {length} bytes")
+        end = _LENGTH.size + length
+        if len(buffer) < end:
+            return
+        frame = bytes(buffer[_LENGTH.size : end])
+        del buffer[:end]
+        yield frame
+
+
+def read_request(frame: bytes) -> ClientRequest:
+    """Return the request in a frame.
+
+    The body is None if the API or its version is unknown.
+
+    Raises:
+        BadRequestError: The bytes do not follow the schema.
+
+    """
+    api_key, version, correlation_id = _START.unpack_from(frame)
+    kind = REQUESTS.get(api_key)
+    if kind is None or not 0 <= version <= kind.max_version:
+        return ClientRequest(api_key, version, correlation_id, "", None)
+    try:
+        body = decoded(kind[version], frame)
+    except MalformedMessageError as error:
+        raise BadRequestError(f"{kind.name} {version}: {error}") from error
+    return ClientRequest(api_key, version, correlation_id, body.header.client_id or "", body)
+
+
+def response_bytes(correlation_id: int, response: Any) -> bytes:
+    """Return the frame of a response, which is in kafka-python's form."""
+    response.with_header(correlation_id)
+    data: bytes = response.encode(header=True, framed=True)
+    return data

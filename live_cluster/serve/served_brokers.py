@@ -1,0 +1,147 @@
+"""Listens for real clients on a port for each broker of the model."""
+
+import selectors
+import socket
+import time
+from collections.abc import Iterable
+from contextlib import suppress
+from itertools import count
+from typing import Final
+from uuid import NAMESPACE_OID, uuid5
+
+from harrow.cluster_model.cluster import Cluster
+from harrow.cluster_model.sim.host import Host
+from harrow.cluster_model.sim.process import Process
+from harrow.cluster_model.topology import is_internal
+from harrow.live_cluster.serve.client_connection import ClientConnection
+from harrow.live_cluster.serve.own_answers import OwnAnswers
+from harrow.live_cluster.serve.wire_history import WireHistory
+from harrow.live_cluster.wire.codec import Address, Naming
+
+_BACKLOG: Final = 128
+_US_PER_S: Final = 1_000_000
+_MS_PER_S: Final = 1_000
+_US_PER_MS: Final = 1_000
+
+
+class ServedBrokers:
+    """The ports of all brokers, and the connections of clients to them.
+
+    A broker that is down refuses connections, and a crash closes those that it has.
+    """
+
+    def __init__(self, cluster: Cluster, host: str, ports: Iterable[int], time_scale: float) -> None:
+        self._cluster = cluster
+        self._selector = selectors.DefaultSelector()
+        self._listeners: dict[int, socket.socket] = {}
+        self._connections: set[ClientConnection] = set()
+        self.history = WireHistory(cluster.history, cluster.simulator, self._has_partition)
+        self._processes: dict[str, Process] = {}
+        self.numbers = count()
+        self._scale = time_scale
+        self._began_s = 0.0
+        self._zero_ms = 0.0
+        topic_ids = {topic: uuid5(NAMESPACE_OID, topic) for topic in cluster.topic_names()}
+        self.own_answers = OwnAnswers(cluster, topic_ids)
+        self.addresses: dict[int, Address] = {}
+        for broker, port in zip(cluster.processes, ports, strict=False):
+            listener = self._listen(host, port)
+            self.addresses[broker] = Address(host, listener.getsockname()[1])
+            self._add_listener(broker, listener)
+        self.naming = Naming(addresses=self.addresses, ids=topic_ids)
+
+    def begin(self) -> None:
+        """Let time pass from now on."""
+        passed_s = self._cluster.simulator.now_us / _US_PER_S / self._scale
+        self._began_s = time.monotonic() - passed_s
+        self._zero_ms = (time.time() - passed_s) * _MS_PER_S
+
+    def model_time(self, client_ms: int) -> int:
+        """Return the time of a client's clock as a time of the model."""
+        return int((client_ms - self._zero_ms) * _US_PER_MS * self._scale)
+
+    def close(self) -> None:
+        for connection in self._connections:
+            connection.close()
+        self.update()
+        self.history.close()
+        for broker in list(self._listeners):
+            self._stop_listening(broker)
+        self._selector.close()
+
+    @property
+    def wall_us(self) -> int:
+        """The time that has passed, in microseconds of the model."""
+        return int((time.monotonic() - self._began_s) * self._scale * _US_PER_S)
+
+    def serve(self, until_us: int) -> None:
+        """Serve clients until *until_us* or until something has happened."""
+        wait_s = max(0.0, (until_us - self.wall_us) / _US_PER_S / self._scale)
+        ready = self._selector.select(wait_s)
+        if ready:
+            now_us = self.wall_us
+            self._cluster.simulator.run_until(min(now_us, until_us))
+        for key, mask in ready:
+            if isinstance(key.data, ClientConnection):
+                if mask & selectors.EVENT_READ and key.data.is_open:
+                    key.data.read()
+                if mask & selectors.EVENT_WRITE and key.data.is_open:
+                    key.data.write()
+            else:
+                self._accept(key.data)
+        self.update()
+
+    def update(self) -> None:
+        """Let brokers listen that have started, and those refuse that have ended."""
+        network = self._cluster.network
+        for broker in self.addresses:
+            listens = network.accepts(f"broker-{broker}")
+            if listens and broker not in self._listeners:
+                address = self.addresses[broker]
+                self._add_listener(broker, self._listen(address.host, address.port))
+            elif not listens and broker in self._listeners:
+                self._stop_listening(broker)
+        for connection in [each for each in self._connections if not each.is_open]:
+            self._connections.discard(connection)
+            self._selector.unregister(connection.socket)
+            connection.socket.close()
+        for connection in self._connections:
+            wanted = selectors.EVENT_READ | (selectors.EVENT_WRITE if connection.has_to_send else 0)
+            key = self._selector.get_key(connection.socket)
+            if key.events != wanted:
+                self._selector.modify(connection.socket, wanted, connection)
+
+    def _has_partition(self, name: str) -> bool:
+        return self._cluster.partition_state(name) is not None and not is_internal(name)
+
+    def _listen(self, host: str, port: int) -> socket.socket:
+        listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((host, port))
+        listener.listen(_BACKLOG)
+        listener.setblocking(False)
+        return listener
+
+    def _add_listener(self, broker: int, listener: socket.socket) -> None:
+        self._listeners[broker] = listener
+        self._selector.register(listener, selectors.EVENT_READ, broker)
+
+    def _stop_listening(self, broker: int) -> None:
+        listener = self._listeners.pop(broker)
+        self._selector.unregister(listener)
+        listener.close()
+
+    def _accept(self, broker: int) -> None:
+        with suppress(BlockingIOError):
+            sock, _ = self._listeners[broker].accept()
+            sock.setblocking(False)
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            connection = ClientConnection(sock, next(self.numbers), broker, self)
+            self._connections.add(connection)
+            self._selector.register(sock, selectors.EVENT_READ, connection)
+
+    def host_of(self, client_id: str) -> Host:
+        process = self._processes.get(client_id)
+        if process is None:
+            process = self._processes[client_id] = Process(client_id or "client")
+        return self._cluster.host(process)

@@ -1,0 +1,123 @@
+"""Runs a plan on the model of a cluster while real clients use it."""
+
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import replace
+from typing import Final
+
+from harrow.campaigns.language.plan import Plan
+from harrow.campaigns.run.targets.model_target import ModelTarget
+from harrow.checks.evidence import Evidence
+from harrow.cluster_model.coordinators.internal_topics import internal_topic
+from harrow.cluster_model.fields import ClientMarker, all_fields_of
+from harrow.cluster_model.settings import broker_config
+from harrow.cluster_model.sim.choices import Choices
+from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
+from harrow.cluster_model.topology import INTERNAL_TOPICS
+from harrow.live_cluster.reach.rehearsal import actions_of, faults_of
+from harrow.live_cluster.serve.served_brokers import ServedBrokers
+
+_LONGEST_WAIT_US: Final = US_PER_SECOND // 10
+"""How long the target waits for clients before it lets the run check whether it should end."""
+
+
+def served_plan(plan: Plan) -> Plan:
+    """Return the plan without its own clients, and with the internal topics that real ones need.
+
+    Transactions v2 (KIP-890) are off, as on brokers with ``transaction.version`` 1, so that clients
+    of all releases and libraries can use transactions.
+    """
+    cluster = plan.cluster
+    defined = {topic.name for topic in cluster.topics}
+    config = broker_config(plan.kafka, cluster.settings)
+    created = (internal_topic(name, config) for name in INTERNAL_TOPICS if name not in defined)
+    cluster = replace(cluster, topics=(*cluster.topics, *created))
+    return replace(
+        plan,
+        cluster=cluster,
+        producers=(),
+        consumers=(),
+        applications=(),
+        behaviours={**plan.behaviours, "transactions_v2": False},
+    )
+
+
+def obstacles(plan: Plan) -> Iterator[str]:
+    """Yield the reasons why real clients cannot take the place of a plan's clients."""
+    for part in (*actions_of(plan), *faults_of(plan)):
+        if any(issubclass(field.kind, ClientMarker) for field in all_fields_of(type(part))):
+            yield f"`{part.name}` acts on a client of the campaign, but real clients take their place"
+
+
+class ServedTarget(ModelTarget):
+    """The model of a cluster, whose time passes with the clock of this machine.
+
+    *time_scale* says how many seconds pass in the model while one passes here. Until `heal`, the
+    brokers listen on *host*, each on one of the *ports*. Afterwards no client can connect, and the
+    model runs as fast as it can.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        choices: Choices,
+        invariants: Collection[str],
+        *,
+        host: str,
+        ports: Iterable[int],
+        time_scale: float = 1.0,
+    ) -> None:
+        super().__init__(plan, choices, invariants)
+        self._brokers: ServedBrokers | None = ServedBrokers(self.cluster, host, ports, time_scale)
+        self.addresses = self._brokers.addresses
+        self._history = self._brokers.history
+        self.start = self._start
+        self.advance = self._advance
+        self.step = self._step
+
+    def close(self) -> None:
+        """End the connections of clients, and refuse new ones."""
+        if self._brokers is not None:
+            self._brokers.close()
+            self._brokers = None
+
+    def heal(self) -> None:
+        self.close()
+        self.clients.real_transactions_us = self._history.transactions_us
+        super().heal()
+
+    def evidence(self) -> Evidence:
+        evidence = super().evidence()
+        return replace(
+            evidence,
+            producers={**evidence.producers, **self._history.producers},
+            consumers={**evidence.consumers, **self._history.consumers},
+        )
+
+    def _start(self) -> None:
+        self.cluster.start()
+        if self._brokers is not None:
+            self._brokers.begin()
+
+    def _advance(self, end_us: int) -> None:
+        while self._step(end_us):
+            pass
+        self.cluster.simulator.run_until(end_us)
+
+    def _step(self, end_us: int) -> bool:
+        """Handle one event when it is due. Return False if none was due by *end_us*."""
+        simulator = self.cluster.simulator
+        while self._brokers is not None:
+            now_us = min(self._brokers.wall_us, end_us)
+            if simulator.step(now_us):
+                return True
+            if now_us == end_us:
+                return False
+            self._serve(end_us)
+        return simulator.step(end_us)
+
+    def _serve(self, end_us: int) -> None:
+        """Serve clients until the next event of the model is due, or *end_us*."""
+        assert self._brokers is not None
+        due_us = self.cluster.simulator.next_us
+        wait_us = self._brokers.wall_us + _LONGEST_WAIT_US
+        self._brokers.serve(min(end_us, wait_us, end_us if due_us is None else due_us))

@@ -1,0 +1,285 @@
+"""Records the history of real clients from their requests and the answers to them.
+
+A process of the history is an idempotent producer, or else a connection. A send is acknowledged
+when the broker has answered, and a poll returns what a broker has sent.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import field
+from typing import Final, NamedTuple
+
+from harrow.checks.evidence import ConsumerSettings, ProducerSettings
+from harrow.cluster_model import errors
+from harrow.cluster_model.coordinators.protocol import EndTxnRequest, EndTxnResponse
+from harrow.cluster_model.history import FAIL, INFO, INVOKE, OK, SEND, TXN, History, MicroOperation
+from harrow.cluster_model.lazy_dataclass import dataclass
+from harrow.cluster_model.log.record_batch import NO_PRODUCER_ID, RecordBatch
+from harrow.cluster_model.protocol import (
+    CONSUMER_REPLICA_ID,
+    INITIAL_SESSION_EPOCH,
+    READ_COMMITTED,
+    FetchedPartition,
+    FetchRequest,
+    FetchResponse,
+    InitProducerIdRequest,
+    ProduceRequest,
+    ProduceResponse,
+)
+from harrow.cluster_model.trace import Clock
+
+_ACKS_ALL: Final = -1
+_IN_FLIGHT_MAX: Final = 5
+"""The limit for idempotent producers (``max.in.flight.requests.per.connection``). A broker does not
+see the settings of a producer."""
+_RETRIES_MAX: Final = 2**31 - 1
+
+
+@dataclass(slots=True, eq=False)
+class _Transaction:
+    """The records of an open transaction, with offsets once acknowledged."""
+
+    offsets: dict[tuple[str, str], int | None] = field(default_factory=dict)
+    is_commit_sent: bool = False
+
+    def value(self) -> tuple[MicroOperation, ...]:
+        return tuple(
+            [
+                (SEND, partition, value if offset is None else (offset, value))
+                for (partition, value), offset in self.offsets.items()
+            ]
+        )
+
+
+class WireHistory:
+    """The operations of all connections."""
+
+    def __init__(self, history: History, clock: Clock, has_partition: Callable[[str], bool]) -> None:
+        self._history = history
+        self.has_partition = has_partition
+        self._clock = clock
+        self._producers: dict[tuple[int, int], int] = {}
+        # The records that have no outcome yet, in the order of their sends.
+        self._open: dict[tuple[int, str, str], None] = {}
+        self._transactions: dict[int, _Transaction] = {}
+        self.transactions_us = 0
+        """The longest timeout of a transactional producer; 0 if there is none."""
+        self.producers: dict[int, ProducerSettings] = {}
+        self.consumers: dict[int, ConsumerSettings] = {}
+
+    def connection(self, name: str) -> "ConnectionHistory":
+        """Return the history of a new connection, whose client is called *name*."""
+        return ConnectionHistory(self, name)
+
+    def new_process(self, name: str) -> int:
+        return self._history.new_process(name)
+
+    def idempotent_process(self, batch: RecordBatch, name: str) -> int:
+        key = batch.producer_id, batch.producer_epoch
+        if key not in self._producers:
+            self._producers[key] = self.new_process(name)
+        return self._producers[key]
+
+    def send(self, process: int, partition: str, batch: RecordBatch) -> None:
+        """Record that a batch is sent, unless it is a retry."""
+        if batch.is_transactional:
+            transaction = self._transactions.setdefault(process, _Transaction())
+            for value in batch.values:
+                if (partition, value) not in transaction.offsets:
+                    transaction.offsets[partition, value] = None
+                    send = ((SEND, partition, value),)
+                    self._history.add(process, INVOKE, TXN, send, self._clock.now_us)
+            return
+        for value in batch.values:
+            if (process, partition, value) not in self._open:
+                self._open[process, partition, value] = None
+                self._history.record_send(process, partition, value, self._clock.now_us)
+
+    def acknowledge(self, process: int, partition: str, batch: RecordBatch, base_offset: int | None) -> None:
+        transaction = self._transactions.get(process)
+        for place, value in enumerate(batch.values):
+            offset = None if base_offset is None else base_offset + place
+            if transaction is not None and (partition, value) in transaction.offsets:
+                transaction.offsets[partition, value] = offset
+            elif (process, partition, value) in self._open:
+                del self._open[process, partition, value]
+                self._history.record_ack(process, partition, offset, value, self._clock.now_us)
+
+    def end_transaction(self, request: EndTxnRequest) -> None:
+        """Record that a producer wants to end its transaction."""
+        transaction = self._transactions.get(self._process_of(request))
+        if transaction is not None and request.committed:
+            transaction.is_commit_sent = True
+
+    def transaction_ended(self, request: EndTxnRequest) -> None:
+        """Record that the coordinator has decided as requested."""
+        process = self._process_of(request)
+        transaction = self._transactions.pop(process, None)
+        if transaction is not None:
+            outcome, error = (OK, None) if request.committed else (FAIL, "ABORTED")
+            self._history.add(process, outcome, TXN, transaction.value(), self._clock.now_us, error)
+
+    def _process_of(self, request: EndTxnRequest) -> int:
+        return self._producers.get((request.producer_id, request.producer_epoch), -1)
+
+    def fail(self, process: int, partition: str, batch: RecordBatch, error: str, *, definite: bool) -> None:
+        for value in batch.values:
+            if self._open.pop((process, partition, value), None) is not None:
+                self._history.record_failure(
+                    process, partition, value, self._clock.now_us, error, definite=definite
+                )
+
+    def poll(self, process: int, records: dict[str, list[tuple[int, str]]], invoked_us: int) -> None:
+        self._history.record_poll(process, records, invoked_us, self._clock.now_us)
+
+    def assign(self, process: int, partitions: list[str]) -> None:
+        self._history.record_assignment(process, partitions, self._clock.now_us)
+
+    def close(self) -> None:
+        """Record that the outcomes that are still open stay unknown."""
+        for process, partition, value in self._open:
+            self._history.record_failure(
+                process, partition, value, self._clock.now_us, "no answer", definite=False
+            )
+        self._open.clear()
+        for process, transaction in self._transactions.items():
+            # Nobody can commit a transaction whose producer has not asked for it.
+            outcome = INFO if transaction.is_commit_sent else FAIL
+            self._history.add(process, outcome, TXN, transaction.value(), self._clock.now_us, "no answer")
+        self._transactions.clear()
+
+
+class ConnectionHistory:
+    """The operations of one connection."""
+
+    def __init__(self, shared: WireHistory, name: str) -> None:
+        self._shared = shared
+        self._name = name
+        self._process: int | None = None
+        self._positions: dict[str, int] = {}
+        self._fetch = _Fetch(0, {})
+
+    def request(self, request: object, now_us: int) -> "_Fetch | None":
+        """Record a request that arrives. Return what `answer` must know about it."""
+        if isinstance(request, ProduceRequest):
+            for partition, batch in self._written(request):
+                process = self._sender(batch, request)
+                self._shared.send(process, partition, batch)
+                if request.acks == 0:
+                    self._shared.acknowledge(process, partition, batch, None)
+        elif isinstance(request, FetchRequest) and request.replica_id == CONSUMER_REPLICA_ID:
+            self._fetch = self._fetch.followed_by(request, now_us)
+            return self._fetch
+        elif isinstance(request, EndTxnRequest):
+            self._shared.end_transaction(request)
+        elif isinstance(request, InitProducerIdRequest) and request.transactional_id:
+            self._shared.transactions_us = max(self._shared.transactions_us, request.transaction_timeout_us)
+        return None
+
+    def answer(self, request: object, answer: object, fetch: "_Fetch | None") -> None:
+        """Record an answer that the client gets."""
+        if isinstance(request, ProduceRequest) and isinstance(answer, ProduceResponse):
+            for partition, batch in self._written(request):
+                error, base_offset = answer.partitions[partition]
+                process = self._sender(batch, request)
+                if error == errors.NONE:
+                    known = base_offset if base_offset >= 0 else None
+                    self._shared.acknowledge(process, partition, batch, known)
+                elif batch.producer_id == NO_PRODUCER_ID:
+                    # An idempotent producer may still retry the same batch.
+                    definite = error not in errors.MAYBE_APPENDED
+                    self._shared.fail(process, partition, batch, error, definite=definite)
+        elif isinstance(request, FetchRequest) and isinstance(answer, FetchResponse) and fetch is not None:
+            self._poll(request, answer, fetch)
+        elif (
+            isinstance(request, EndTxnRequest)
+            and isinstance(answer, EndTxnResponse)
+            and answer.error == errors.NONE
+        ):
+            self._shared.transaction_ended(request)
+
+    def _written(self, request: ProduceRequest) -> Iterator[tuple[str, RecordBatch]]:
+        """Yield the batches of a request for partitions that exist."""
+        return ((name, batch) for name, batch in request.batches.items() if self._shared.has_partition(name))
+
+    def _sender(self, batch: RecordBatch, request: ProduceRequest) -> int:
+        if batch.producer_id != NO_PRODUCER_ID:
+            process = self._shared.idempotent_process(batch, self._name)
+        else:
+            process = self._own_process()
+        if process not in self._shared.producers:
+            self._shared.producers[process] = ProducerSettings(
+                name=self._name,
+                acks="all" if request.acks == _ACKS_ALL else str(request.acks),
+                idempotence=batch.producer_id != NO_PRODUCER_ID,
+                max_in_flight=_IN_FLIGHT_MAX,
+                retries=_RETRIES_MAX,
+                transactional_id=request.transactional_id,
+            )
+        return process
+
+    def _own_process(self) -> int:
+        if self._process is None:
+            self._process = self._shared.new_process(self._name)
+        return self._process
+
+    def _poll(self, request: FetchRequest, answer: FetchResponse, fetch: "_Fetch") -> None:
+        process = self._own_process()
+        self._shared.consumers.setdefault(
+            process,
+            ConsumerSettings(name=self._name, read_committed=request.isolation_level == READ_COMMITTED),
+        )
+        records: dict[str, list[tuple[int, str]]] = {}
+        moved: list[str] = []
+        is_new = True
+        for partition, fetched in answer.partitions.items():
+            begin = fetch.offsets.get(partition)
+            if begin is None or not fetched.batches:
+                continue
+            if self._positions.get(partition) != begin:
+                moved.append(partition)
+                is_new = is_new and partition not in self._positions
+            read = list(_delivered(fetched, begin, request.isolation_level == READ_COMMITTED))
+            self._positions[partition] = fetched.batches[-1].next_offset
+            if read:
+                records[partition] = read
+        # The client chose other offsets than the next ones, as after a seek. A history has no
+        # seeks, so the client gives up these partitions and gets them again.
+        if not is_new:
+            self._shared.assign(process, [name for name in self._positions if name not in moved])
+        if moved:
+            self._shared.assign(process, [*self._positions])
+        if records:
+            self._shared.poll(process, records, fetch.sent_us)
+
+
+class _Fetch(NamedTuple):
+    """When a fetch arrived, and from which offset it reads each partition.
+
+    In a session it names only the partitions that have changed since the previous fetch (KIP-227).
+    """
+
+    sent_us: int
+    offsets: Mapping[str, int]
+
+    def followed_by(self, request: FetchRequest, now_us: int) -> "_Fetch":
+        is_whole = request.session_epoch <= INITIAL_SESSION_EPOCH
+        if not (is_whole or request.partitions or request.forgotten):
+            return _Fetch(now_us, self.offsets)
+        offsets = {} if is_whole else dict(self.offsets)
+        for partition in request.forgotten:
+            offsets.pop(partition, None)
+        offsets.update({partition: data.offset for partition, data in request.partitions.items()})
+        return _Fetch(now_us, offsets)
+
+
+def _delivered(fetched: FetchedPartition, begin: int, read_committed: bool) -> Iterator[tuple[int, str]]:
+    """Yield the records that a consumer hands to its application (``CompletedFetch.java``)."""
+    aborted = sorted(fetched.aborted, key=lambda each: each[1]) if read_committed else []
+    open_aborts: set[int] = set()
+    for batch in fetched.batches:
+        while aborted and aborted[0][1] <= batch.next_offset - 1:
+            open_aborts.add(aborted.pop(0)[0])
+        if batch.is_control:
+            open_aborts.discard(batch.producer_id)
+        elif not (batch.is_transactional and batch.producer_id in open_aborts):
+            yield from ((offset, value) for offset, value in batch.records() if offset >= begin)
