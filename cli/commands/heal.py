@@ -1,5 +1,6 @@
 """`harrow heal`: undoes the faults that are still in force on users' clusters."""
 
+import os
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -44,7 +45,9 @@ def _heal(path: Path, request: HealRequest) -> int | None:
     try:
         with Journal(path, Path(), Path()) as journal:
             # The run and the user may have written the path in different ways.
-            if request.file is not None and request.file.resolve() != journal.cluster_file.resolve():
+            if request.file is not None and os.path.realpath(request.file) != os.path.realpath(
+                journal.cluster_file
+            ):
                 return None
             file = _file(journal.cluster_file, messages)
             with temporary_folder() as folder:

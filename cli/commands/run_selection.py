@@ -1,5 +1,6 @@
 """Loads the campaigns that a command line names, and selects their variants."""
 
+import os
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -46,7 +47,7 @@ def select(
     """
     arguments = list(arguments)
     files, missing = find_campaigns(arguments)
-    named = {Path(argument).resolve() for argument in arguments}
+    named = {_real(Path(argument)) for argument in arguments}
     campaigns, mistakes, unsuited = _load_each(files, named, overrides or (), variants or (), brokers)
     has_plans = any(campaign.plans for campaign in campaigns)
     if problems := [*missing, *mistakes, *([] if has_plans else unsuited)]:
@@ -64,6 +65,11 @@ def select(
         )
         for campaign, argument in zip(campaigns, files.values(), strict=True)
     ]
+
+
+def _real(path: Path) -> Path:
+    """Return a path without links; in a loop of links, some path (`Path.resolve` may raise)."""
+    return Path(os.path.realpath(path))
 
 
 def select_to_run(
@@ -109,14 +115,14 @@ def find_campaigns(arguments: Iterable[str]) -> tuple[dict[Path, str], list[Prob
 
 def _relative(path: Path) -> Path:
     """Return a path as a person would write it: relative, if it is below the current folder."""
-    resolved = path.resolve()
+    resolved = _real(path)
     current_folder = Path.cwd()
     return resolved.relative_to(current_folder) if resolved.is_relative_to(current_folder) else path
 
 
 def _short_name(path: Path) -> str:
     """Return the name of a campaign that ships, and the path of any other."""
-    if path.stem in shipped_names() and resolve(path.stem)[0].resolve() == path.resolve():
+    if path.stem in shipped_names() and _real(resolve(path.stem)[0]) == _real(path):
         return path.stem
     return str(path)
 
@@ -160,7 +166,7 @@ def _load_each(
         try:
             loaded.append(load_campaign(path, overrides, variants, brokers))
         except ClusterFileGivenError as error:
-            if path.resolve() in named:
+            if _real(path) in named:
                 problems += error.problems
             # A folder may contain cluster files beside the campaigns that use them.
             loaded.append(Campaign(name=path.stem, description="", path=path, plans=()))

@@ -178,6 +178,14 @@ def test_new_into_an_unwritable_place_is_a_usage_error(harrow: Harrow, name: str
     assert "Traceback" not in ended.stderr
 
 
+@pytest.mark.parametrize("command", ["run", "serve", "validate"])
+def test_a_loop_of_links_is_a_missing_campaign(harrow: Harrow, folder: Path, command: str) -> None:
+    (folder / "loop").symlink_to("loop")
+    ended = harrow(command, "loop")
+    assert ended.returncode == 2
+    assert "loop: no file, folder or campaign that ships is called `loop`" in ended.stdout + ended.stderr
+
+
 @pytest.mark.parametrize("command", ["explain", "run"])
 def test_a_former_name_of_a_setting_suggests_the_current_one(
     harrow: Harrow, folder: Path, command: str

@@ -45,6 +45,7 @@ SAMPLES: Final = {
     "DIR": "corpus",
     **dict.fromkeys(("SOURCE", "CLUSTER"), "server.properties"),
     "HISTORY": "run/history.jsonl",
+    "COMMAND": "true",
     "FILE": "cluster.yaml",
     "KIND": "faults",
     "NAME": "fresh",

@@ -96,9 +96,14 @@ def use_kafka_python(servers: str) -> None:
 
 def use_librdkafka(servers: str) -> None:
     failures: list[Any] = []
+
+    def delivered(error: Any, _: Any) -> None:
+        if error is not None:
+            failures.append(error)
+
     producer = Producer({"bootstrap.servers": servers, "enable.idempotence": True, "linger.ms": 1})
     for number in range(COUNT):
-        producer.produce("t", b"%d" % number, on_delivery=lambda error, _: error and failures.append(error))
+        producer.produce("t", b"%d" % number, on_delivery=delivered)
         producer.poll(0.005)
     assert producer.flush(PATIENCE_S) == 0
     assert failures == []
