@@ -34,7 +34,8 @@ class MemberCommit(NamedTuple):
     offset: int
 
 
-class Effect(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Effect:
     """A result of an input record. It was acknowledged or can be read, so it counts.
 
     ``row`` is the row of the result's send; a result that is stored outside of Kafka has none.

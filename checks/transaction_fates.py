@@ -1,7 +1,7 @@
 """Reads the fates of transactional records from the markers in a log."""
 
 from collections.abc import Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
 from harrow.checks.evidence import FinalLog
 from harrow.checks.history.records import Value
@@ -29,7 +29,8 @@ class TransactionFate:
     marker_offset: int | None = None
 
 
-class TransactionPart(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class TransactionPart:
     """A record of a transaction in a log, with its fate in this log."""
 
     partition: str
@@ -71,4 +72,5 @@ def _note(
     fates: dict[int, TransactionFate], batch: RecordBatch, state: str, marker_offset: int | None
 ) -> None:
     fate = TransactionFate(state, batch.producer_id, batch.producer_epoch, batch.leader_epoch, marker_offset)
-    fates.update(dict.fromkeys((offset for offset, _ in batch.records()), fate))
+    for offset, _ in batch.records():
+        fates[offset] = fate

@@ -9,6 +9,7 @@ from dataclasses import field
 from typing import ClassVar, Final, final
 
 from harrow.cluster_model import errors
+from harrow.cluster_model.compiling import mypyc_attr
 from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.log.record_batch import NO_PRODUCER_ID, RecordBatch
 from harrow.cluster_model.sim.message import Request
@@ -40,6 +41,8 @@ These are the levels of ``FetchIsolation``.
 """
 
 
+@final
+@mypyc_attr(free_list_len=1)
 @dataclass(slots=True)
 class ProduceRequest(Request):
     """Batches for partitions that the receiver leads; ``acks`` is 0, 1 or -1 (all).
@@ -60,6 +63,8 @@ class ProduceRequest(Request):
         return sum(batch.size_bytes for batch in self.batches.values())
 
 
+@final
+@mypyc_attr(free_list_len=1)
 @dataclass(slots=True)
 class ProduceResponse:
     """The answer to a Produce.
@@ -77,6 +82,7 @@ class ProduceResponse:
 
 
 @final
+@mypyc_attr(free_list_len=1)
 @dataclass(slots=True)
 class PartitionData:
     """What a fetch states about a partition (``FetchRequest.PartitionData``).
@@ -101,6 +107,8 @@ class PartitionData:
         )
 
 
+@final
+@mypyc_attr(free_list_len=1)
 @dataclass(slots=True)
 class FetchRequest(Request):
     """A fetch of records by a follower or a consumer.
@@ -152,6 +160,8 @@ Kafka's name is ``DeleteRecordsRequest.HIGH_WATERMARK``.
 """
 
 
+@final
+@mypyc_attr(free_list_len=1)
 @dataclass(slots=True)
 class FetchedPartition:
     """A partition in the answer to a fetch; ``hw`` is its high watermark.
@@ -180,6 +190,8 @@ class FetchedPartition:
     """For read_committed: the offset below which all transactions have ended."""
 
 
+@final
+@mypyc_attr(free_list_len=1)
 @dataclass(slots=True)
 class FetchResponse:
     """The answer to a Fetch.

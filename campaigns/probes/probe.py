@@ -6,8 +6,8 @@ reach the state that it is meant to test shows nothing, so a campaign can requir
 A probe is a function. Its name, with hyphens, is the name of the probe. Its docstring describes the
 state and, after an empty line, explains what it means. A function decorated with `probe` returns
 how often an event reached the state; the annotation of ``event`` selects the kinds of events. If
-the decorator has a kind of event as its argument, the parameters of the function are names of
-fields of that event. This form is for frequent events: to make an object for each of them would
+the decorator has kinds of events as its arguments, the parameters of the function are names of
+fields of these events. This form is for frequent events: to make an object for each of them would
 take too much time. A function decorated with `at_each` has no body, because the fields of the event
 decide. The declarations of events and requests decide which runs can reach a probe; arguments of
 the decorator add conditions.
@@ -32,6 +32,8 @@ Condition = Callable[..., int]
 some of its fields. Returns how often the event reached the state."""
 F = TypeVar("F", bound=Callable[..., int | None])
 
+_FIRST_IN_ROWS: Final = {"at_us": 0, "name": 1}
+"""The places in a trace's row that all kinds of events have in common."""
 _WHY_TOPIC_IS_UNUSED: Final[Mapping[str, str]] = {
     CONSUMER_OFFSETS: "no client is a member of a group",
     TRANSACTION_STATE: "no client has transactions",
@@ -108,8 +110,7 @@ PROBES: Final[Registry[str, Probe]] = Registry()
 
 
 def probe(
-    of_fields: type[Event] | None = None,
-    *,
+    *of_fields: type[Event],
     subsystems: tuple[str, ...] = (),
     switch: str | None = None,
     protocol: str | None = None,
@@ -117,7 +118,7 @@ def probe(
 ) -> Callable[[F], F]:
     """Declare a probe whose condition is the decorated function.
 
-    With *of_fields*, a kind of event, the function takes fields of such an event; otherwise it
+    With *of_fields*, kinds of events, the function takes fields of such an event; otherwise it
     takes the event. *at_end* is called with the memory and the time of the last event, and counts
     states that lasted until then.
 
@@ -128,14 +129,15 @@ def probe(
     """
 
     def declare(function: F) -> F:
-        if of_fields is None:
+        if not of_fields:
             kind = function.__annotations__["event"]
             kind = get_type_hints(function)["event"] if isinstance(kind, str) else kind
             at, names = get_args(kind) or (kind,), None
         else:
-            kind, at = of_fields, (of_fields,)
+            at = of_fields
             names = tuple(name for name in function.__annotations__ if name != "return")[1:]
-            _require_fields(function, kind, names)
+            for kind in at:
+                _require_fields(function, kind, set(names) - _FIRST_IN_ROWS.keys())
         if not all(event.name in EVENTS for event in at):
             raise TypeError(
                 f"{function.__name__}: traces do not have {kind}; declare the probe with `at_each`"
@@ -198,6 +200,12 @@ def _fields_of(kind: type[Event]) -> list[str]:
     return [item.name for item in fields(kind)[1:]]
 
 
+def _place_in_row(kind: type[Event], field: str) -> int:
+    """Return where the trace's row of an event has a field."""
+    first = _FIRST_IN_ROWS.get(field)
+    return _fields_of(kind).index(field) + len(_FIRST_IN_ROWS) if first is None else first
+
+
 @dataclass(frozen=True, slots=True)
 class Lookup:
     """The probes that events with certain field values reach.
@@ -257,7 +265,7 @@ def field_conditions() -> Mapping[str, tuple[FieldCondition, ...]]:
     for name, declared in PROBES.items():
         if (condition := declared.condition) is not None and declared.fields is not None:
             for kind in declared.at:
-                places = [_fields_of(kind).index(field) + 3 for field in declared.fields]
+                places = [_place_in_row(kind, field) + 1 for field in declared.fields]
                 pick = itemgetter(0, *places) if places else itemgetter(slice(1))
                 by_event[kind.name] = (*by_event.get(kind.name, ()), FieldCondition(name, condition, pick))
     return by_event

@@ -197,14 +197,6 @@ class ProbeMemory:
         self.transactions[event.transactional_id] = event
         self.producers[event.producer_id] = event
 
-    def transaction_begun(self, event: events.TransactionBegun) -> None:
-        if self.leads(event.broker, event.partition):
-            self.opened[event.partition, event.producer_id] = (event.at_us, event.first_offset)
-
-    def transaction_marker_written(self, event: events.TransactionMarkerWritten) -> None:
-        if self.leads(event.broker, event.partition):
-            self.opened.pop((event.partition, event.producer_id), None)
-
     # Frequent events. Their handlers take the row of the trace, because to make an object for each
     # event would take too much time.
 
@@ -234,6 +226,15 @@ class ProbeMemory:
         values = row[-1]
         self._batches[values] = self._batches.get(values, 0) | _ACKNOWLEDGED
 
+    def transaction_begun(self, row: TraceEvent) -> None:
+        at_us, _, broker, partition, producer_id, _epoch, first_offset = row
+        if self.leads(broker, partition):
+            self.opened[partition, producer_id] = (at_us, first_offset)
+
+    def transaction_marker_written(self, row: TraceEvent) -> None:
+        if self.leads(row[2], row[3]):
+            self.opened.pop((row[3], row[4]), None)
+
 
 FREQUENT: Final[Mapping[str, Callable[[ProbeMemory, TraceEvent], None]]] = {
     events.HighWatermarkSet.name: ProbeMemory.high_watermark_set,
@@ -241,6 +242,8 @@ FREQUENT: Final[Mapping[str, Callable[[ProbeMemory, TraceEvent], None]]] = {
     events.RecordsServed.name: ProbeMemory.records_served,
     events.BatchAcknowledged.name: ProbeMemory.batch_acknowledged,
     events.SendFailed.name: ProbeMemory.send_failed,
+    events.TransactionBegun.name: ProbeMemory.transaction_begun,
+    events.TransactionMarkerWritten.name: ProbeMemory.transaction_marker_written,
 }
 """The handlers that take the row of an event."""
 _HANDLERS: Final[Mapping[str, Callable[..., None]]] = {
@@ -257,8 +260,6 @@ _HANDLERS: Final[Mapping[str, Callable[..., None]]] = {
     events.GroupAssigned.name: ProbeMemory.group_assigned,
     events.TargetAssigned.name: ProbeMemory.target_assigned,
     events.TransactionStateChanged.name: ProbeMemory.transaction_state_changed,
-    events.TransactionBegun.name: ProbeMemory.transaction_begun,
-    events.TransactionMarkerWritten.name: ProbeMemory.transaction_marker_written,
 }
 """The handlers that take an event.
 

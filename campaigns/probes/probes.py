@@ -1209,47 +1209,53 @@ def markers_delayed(run: ProbeMemory, event: events.TransactionStateChanged) -> 
     return before is not None and event.at_us - before.at_us >= _MARKERS_DELAYED_US
 
 
-@probe()
-def marker_without_transaction(run: ProbeMemory, event: events.TransactionMarkerWritten) -> bool:
+@probe(events.TransactionMarkerWritten)
+def marker_without_transaction(run: ProbeMemory, broker: int, partition: str, first_offset: int) -> bool:
     """A leader got the marker of a transaction that is not open in its log.
 
     The marker was sent twice, or the transaction has no records in the log.
     """
-    return event.first_offset < 0 and run.leads(event.broker, event.partition)
+    return first_offset < 0 and run.leads(broker, partition)
 
 
-@probe()
-def late_transactional_batch(run: ProbeMemory, event: events.TransactionBegun) -> bool:
+@probe(events.TransactionBegun)
+def late_transactional_batch(run: ProbeMemory, broker: int, partition: str, producer_id: int) -> bool:
     """A leader accepted a batch for a transaction that is not open at its coordinator.
 
     The batch opens a transaction in the log. It stays open until the producer's next transaction
     ends, if there is a next one (KIP-890).
     """
-    transaction = run.producers.get(event.producer_id)
+    transaction = run.producers.get(producer_id)
     # The last known state may be outdated: a new coordinator does not report the states that it
     # loads from its log, and a former coordinator may still report.
     if (
         transaction is None
         or transaction.at_us < run.coordinators_elected_us
         or not run.coordinates(transaction.broker)
-        or not run.leads(event.broker, event.partition)
+        or not run.leads(broker, partition)
     ):
         return False
-    return transaction.state != ONGOING or event.partition not in transaction.partitions
+    return transaction.state != ONGOING or partition not in transaction.partitions
 
 
-@probe(at_end=_held_back_at_end)
-def lso_held_back(run: ProbeMemory, event: events.TransactionBegun | events.TransactionMarkerWritten) -> bool:
+@probe(events.TransactionBegun, events.TransactionMarkerWritten, at_end=_held_back_at_end)
+def lso_held_back(
+    run: ProbeMemory, at_us: int, name: str, broker: int, partition: str, producer_id: int, first_offset: int
+) -> bool:
     """A transaction held back the last stable offset of a log for five seconds or more.
 
     Consumers with read_committed got no records beyond its first one, even if other transactions
     had committed there. A transaction without a marker holds the offset back until the end of the
     run.
     """
-    if isinstance(event, events.TransactionBegun) or not run.leads(event.broker, event.partition):
-        return False
-    opened = run.opened.get((event.partition, event.producer_id))
-    return opened is not None and event.first_offset >= 0 and event.at_us - opened[0] >= _HELD_BACK_US
+    opened = run.opened.get((partition, producer_id))
+    return (
+        opened is not None
+        and name == events.TransactionMarkerWritten.name
+        and first_offset >= 0
+        and at_us - opened[0] >= _HELD_BACK_US
+        and run.leads(broker, partition)
+    )
 
 
 # Probes and the runs that reach them

@@ -72,9 +72,11 @@ def _fences(index: Index) -> _Fences:
 
 def _fence_of(fences: _Fences, fate: TransactionFate) -> tuple[int, int] | None:
     """Return the first fence against a record's epoch: the first newer epoch."""
-    of_producer = fences.get(fate.producer_id, [])
+    of_producer = fences.get(fate.producer_id)
+    if of_producer is None or of_producer[-1][1] <= fate.producer_epoch:
+        return None
     place = bisect_right(of_producer, fate.producer_epoch, key=itemgetter(1))
-    return of_producer[place] if place < len(of_producer) else None
+    return of_producer[place]
 
 
 def _late_writes(index: Index, suspects: Mapping[tuple[str, int], tuple[int, int]]) -> Iterator[Finding]:

@@ -78,9 +78,9 @@ def _unread(index: Index, partition: str, rows: Sequence[int]) -> list[int]:
         unread += [
             place
             for place, row in enumerate(rows)
-            if history.processes[records.invoked[row]] in transactional
-            and polled_by[row] != UNKNOWN
+            if polled_by[row] != UNKNOWN
             and history.processes[polled_by[row]] not in committed
+            and history.processes[records.invoked[row]] in transactional
             and values[row] not in index.committed_reads.get(partition, ())
         ]
     return sorted(unread)

@@ -15,12 +15,14 @@ from harrow.cluster_model.broker.fetch_session import (
 )
 from harrow.cluster_model.broker.partition import Partition
 from harrow.cluster_model.broker.purgatory import DelayedOperation, TimedOperation
+from harrow.cluster_model.compiling import mypyc_attr
 from harrow.cluster_model.protocol import LOG_END, NO_EPOCH, FetchRequest, FetchResponse
 from harrow.cluster_model.sim.connection import Exchange
 from harrow.cluster_model.sim.host import Host
 
 
 @final
+@mypyc_attr(free_list_len=1)
 class DelayedFetch(WaitingFetch):
     """A fetch that has found nothing to read, and waits.
 
@@ -119,6 +121,7 @@ class DelayedFetch(WaitingFetch):
 
 
 @final
+@mypyc_attr(free_list_len=1)
 class PendingAck:
     """One partition of a produce: its result, and the offset that must be committed first."""
 
@@ -133,6 +136,7 @@ class PendingAck:
 
 
 @final
+@mypyc_attr(free_list_len=1)
 class DelayedProduce(DelayedOperation):
     """An append with acks=all that waits for the high watermark.
 

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import field
 from typing import Any, Final, final
 
+from harrow.cluster_model.compiling import mypyc_attr
 from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.sim.connection import PUSHED, ClientEndpoint, Connection, Reply
 from harrow.cluster_model.sim.host import Host
@@ -22,6 +23,7 @@ OnComplete = Callable[[Any, Any], None]
 
 
 @final
+@mypyc_attr(free_list_len=1)
 class InFlightRequest:
     """A request that has no answer yet (``NetworkClient.InFlightRequest``)."""
 

@@ -6,9 +6,10 @@ offset that the next record will get.
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import Final, final
 
 from harrow.cluster_model import errors
+from harrow.cluster_model.compiling import mypyc_attr
 from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.log.disk import (
     LOG_START_OFFSET_CHECKPOINT,
@@ -49,6 +50,8 @@ class UnexpectedAppendOffset(Exception):
         self.base_offset = base_offset
 
 
+@final
+@mypyc_attr(free_list_len=1)
 @dataclass(slots=True)
 class AppendResult:
     """The result of an append: an error or a base offset, and whether the batch is a duplicate."""

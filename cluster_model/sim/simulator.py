@@ -9,7 +9,7 @@ from bisect import bisect_left
 from collections.abc import Callable
 from typing import Any, Final, final
 
-from harrow.cluster_model.compiling import i64
+from harrow.cluster_model.compiling import i64, mypyc_attr
 from harrow.cluster_model.sim.process import Process, ScheduledEvent
 from harrow.cluster_model.trace import Clock
 
@@ -24,6 +24,7 @@ class StepLimitExceeded(Exception):
 
 
 @final
+@mypyc_attr(free_list_len=1)
 class Timer(ScheduledEvent):
     """A call of a function with one argument."""
 

@@ -5,9 +5,10 @@ Modelled on ``TransactionStateManager.scala``.
 
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Final, NamedTuple
+from typing import Final, final
 
 from harrow.cluster_model import errors
+from harrow.cluster_model.compiling import mypyc_attr
 from harrow.cluster_model.coordinators.coordinator_log import CoordinatorLog, CoordinatorRecord, records_of
 from harrow.cluster_model.coordinators.internal_topics import partition_for
 from harrow.cluster_model.coordinators.transactions.transaction_metadata import (
@@ -38,7 +39,10 @@ _UNAVAILABLE: Final = (
 _DEPOSED: Final = (errors.NOT_LEADER_FOR_PARTITION, errors.KAFKA_STORAGE_ERROR)
 
 
-class IdLookup(NamedTuple):
+@final
+@mypyc_attr(free_list_len=1)
+@dataclass(slots=True, eq=False)
+class IdLookup:
     """The result of looking up a transactional id.
 
     It has an error, or the coordinator epoch and the state of the id. The state is None if the id
