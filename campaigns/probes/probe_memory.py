@@ -201,7 +201,9 @@ class ProbeMemory:
     # event would take too much time.
 
     def high_watermark_set(self, row: TraceEvent) -> None:
-        _, _, broker, partition, hw = row
+        broker: int = row[2]
+        partition: str = row[3]
+        hw: int = row[4]
         if hw > self.committed.get(partition, 0):
             self.committed[partition] = hw
         state = self.state.partitions.get(partition) or self.state.partition(partition)
@@ -214,7 +216,8 @@ class ProbeMemory:
             self._batches[values] = self._batches.get(values, 0) | _APPENDED
 
     def records_served(self, row: TraceEvent) -> None:
-        _, _, _broker, partition, _client, _offset, end_offset, _hw = row
+        partition: str = row[3]
+        end_offset: int = row[6]
         if end_offset > self.read_end.get(partition, 0):
             self.read_end[partition] = end_offset
 

@@ -46,8 +46,9 @@ def _repeated(index: Index, partition: str) -> dict[Value, list[int]]:
     """Return the values with several offsets, with these offsets; aborted copies do not count."""
     offsets: dict[Value, set[int]] = {}
     for broker, values in index.logs.get(partition, {}).items():
-        stored = len(values) - values.count(None)
-        if len({*values} - {None}) != stored:
+        distinct = {*values}
+        distinct.discard(None)
+        if len(distinct) != len(values) - values.count(None):
             fates = transaction_fates(index.evidence.replicas[partition][broker])
             _collect(offsets, ((at, value) for at, value in enumerate(values) if value is not None), fates)
     history = index.history.partitions.get(partition)
