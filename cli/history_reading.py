@@ -1,8 +1,8 @@
 """Reads the history that `harrow check` judges: a file, several files, or logs of clients."""
 
 import sys
-from collections.abc import Iterable, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -15,8 +15,10 @@ from harrow.campaigns.logs.logged_records import history_of
 from harrow.campaigns.record.history_file import open_history, read_history
 from harrow.campaigns.storage.location import LocalLocation, Location, location
 from harrow.checks.history.index import HistoryIndex
+from harrow.cli.console import message_console
 from harrow.cli.extras import EXTRAS, need
 from harrow.cli.options import refuse
+from harrow.cli.progress import ReadingProgress
 from harrow.cli.requests.results import CheckRequest
 from harrow.cli.session import Refusal, note
 
@@ -24,6 +26,7 @@ _STDIN: Final = "-"
 _HISTORY_FILES: Final = ("history.jsonl", "history.jsonl.gz")
 _ENDINGS: Final = (".jsonl", ".json", ".edn", ".jsonl.gz", ".json.gz", ".edn.gz")
 _HIDDEN: Final = ("_", ".")
+_LINES_AT_ONCE: Final = 4_096
 _LARGE_BYTES: Final = 32 << 20
 """A larger file is judged by what rules need of it, which takes less time and memory."""
 
@@ -83,7 +86,32 @@ def read_sources(request: CheckRequest, sources: Sequence[Source]) -> tuple[Hist
             return history, frozenset()
     with ExitStack() as stack:
         lines, not_shown = _lines(request, sources, stack)
+        if sys.stderr.isatty():
+            progress = stack.enter_context(_progress(request, sources[0] if len(sources) == 1 else None))
+            lines = _reported(lines, progress)
         return read_history(lines, " and ".join(map(name_of, sources)), **_limits(request)), not_shown
+
+
+@contextmanager
+def _progress(request: CheckRequest, source: Source) -> Iterator[ReadingProgress]:
+    """Show the progress of reading. The unpacked size of a compressed file is unknown."""
+    size = None
+    if isinstance(source, LocalLocation) and source.path.is_file() and not source.name.endswith(".gz"):
+        size = source.path.stat().st_size
+    progress = ReadingProgress(message_console(no_color=request.no_color), size, enabled=not request.quiet)
+    try:
+        yield progress
+    finally:
+        progress.clear()
+
+
+def _reported(lines: Iterable[bytes], progress: ReadingProgress) -> Iterator[bytes]:
+    read = 0
+    for number, line in enumerate(lines, 1):
+        yield line
+        read += len(line)
+        if not number % _LINES_AT_ONCE:
+            progress.update(read)
 
 
 def _sources(name: str) -> list[Source]:
@@ -173,7 +201,8 @@ def _reduced_lines(request: CheckRequest, source: Source, path: Path) -> History
     from harrow.campaigns.large_histories.tables import TablesError
 
     try:
-        return read_json_lines(path, name_of(source), **_limits(request))
+        with _progress(request, source) as progress:
+            return read_json_lines(path, name_of(source), report=progress.update, **_limits(request))
     except (ReductionError, TablesError) as error:
         raise Refusal(str(error)) from None
 

@@ -7,7 +7,9 @@ from typing import Final
 from rich.console import Console
 
 from harrow.campaigns.language.spelling import printable
+from harrow.campaigns.language.units import rough_duration_text
 from harrow.cli.console import is_unicode, say
+from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
 
 _DELAY_S: Final = 1.0
 """For work that is shorter than this, progress would only flash up, so it is not shown."""
@@ -17,6 +19,7 @@ _LOG_INTERVAL_S: Final = 30.0
 """The interval between lines in a log. A CI job that is silent for a minute seems to hang."""
 
 _BAR_WIDTH: Final = 16
+_MIB_BITS: Final = 20
 _ERASE_LINE: Final = "\r\x1b[2K"
 
 
@@ -69,3 +72,29 @@ class ProgressLine:
             self._console.file.write(_ERASE_LINE)
             self._console.file.flush()
             self._shown = False
+
+
+class ReadingProgress:
+    """Shows how much of a file was read, and how long the rest takes at the same rate.
+
+    Nothing is shown if stderr is not a terminal. The size of a file may be unknown.
+    """
+
+    def __init__(self, console: Console, size: int | None, *, enabled: bool) -> None:
+        self._size = size
+        total = None if size is None else size >> _MIB_BITS
+        self._line = ProgressLine(console, total=total, enabled=enabled and console.is_terminal)
+        self._began_s = time.monotonic()
+
+    def update(self, read: int) -> None:
+        """Show that so many bytes were read."""
+        self._line.update(read >> _MIB_BITS, lambda: f"MiB read{self._left(read)}")
+
+    def _left(self, read: int) -> str:
+        if self._size is None or not read:
+            return ""
+        left_s = (time.monotonic() - self._began_s) * max(self._size - read, 0) / read
+        return f", about {rough_duration_text(round(left_s * US_PER_SECOND))} left"
+
+    def clear(self) -> None:
+        self._line.clear()

@@ -75,16 +75,17 @@ def read_json_lines(
     path: Path,
     name: str,
     *,
+    report: Callable[[int], None] = lambda _: None,
     line_max: int = LINE_MAX_BYTES,
     memory_max: int = MEMORY_MAX_BYTES,
 ) -> HistoryIndex | None:
     """Read a large file of JSON lines, and keep only what rules need.
 
     Return None if the file has to be read as a whole: lines are unusual, or too much remains.
-    The limits are those of `read_operations`. Only for a file of more than *memory_max* bytes,
-    DuckDB looks for what remains if little is plain.
+    Only for a file of more than *memory_max* bytes, DuckDB looks for what remains if little is
+    plain. The limits are those of `read_operations`. *report* gets the bytes read so far.
     """
-    reader, places = ColumnReader(), _BlockPlaces()
+    reader, places = ColumnReader(), _BlockPlaces(report)
     is_large = path.stat().st_size > memory_max
     with temporary_folder() as folder:
         events = EventStore(folder)
@@ -151,7 +152,8 @@ def _reduced_by_duckdb(folder: Path, events: Iterable[Events], reader: ColumnRea
 class _BlockPlaces:
     """Where the blocks of a file are, and how many operations precede each."""
 
-    def __init__(self) -> None:
+    def __init__(self, report: Callable[[int], None]) -> None:
+        self._report = report
         self._begins = [0]
         self._firsts = [0]
 
@@ -161,6 +163,7 @@ class _BlockPlaces:
             yield block
             self._begins.append(self._begins[-1] + block.size)
             self._firsts.append(reader.lines)
+            self._report(self._begins[-1])
 
     def lines(self, file: IO[bytes], wanted: Sequence[int], positions: list[int]) -> Iterator[bytes]:
         """Yield the lines of the wanted operations, and add their positions to a list."""

@@ -7,7 +7,7 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
-from harrow.cli.progress import ProgressLine
+from harrow.cli.progress import ProgressLine, ReadingProgress
 
 ERASE_LINE = "\r\x1b[2K"
 
@@ -92,3 +92,25 @@ def test_progress_text_is_computed_only_when_shown(monkeypatch: pytest.MonkeyPat
     assert calls == []
     assert watched.at(1.5, 0, doing).count("\x1b") == ERASE_LINE.count("\x1b")
     assert calls == [1]
+
+
+@pytest.mark.parametrize(
+    ("size", "terminal", "shown"),
+    [
+        (400 << 20, True, f"{ERASE_LINE}━━━━──────────── 100/400  MiB read, about 9 s left"),
+        (None, True, f"{ERASE_LINE}100  MiB read"),
+        (400 << 20, False, ""),
+    ],
+)
+def test_reading_a_file_shows_how_long_the_rest_takes(
+    size: int | None, shown: str, monkeypatch: pytest.MonkeyPatch, *, terminal: bool
+) -> None:
+    now_s = 100.0
+    monkeypatch.setattr(time, "monotonic", lambda: now_s)
+    file = StringIO()
+    console = Console(file=file, width=80, force_terminal=terminal, _environ={})
+    progress = ReadingProgress(console, size, enabled=True)
+    now_s = 103.0
+    progress.update(100 << 20)
+    assert file.getvalue() == shown
+    progress.clear()
