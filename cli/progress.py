@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from math import ceil
 from typing import Final
 
 from rich.console import Console
@@ -94,7 +95,7 @@ class ReadingProgress:
         if self._size is None or not read:
             return ""
         left_s = (time.monotonic() - self._began_s) * max(self._size - read, 0) / read
-        return f", about {rough_duration_text(round(left_s * US_PER_SECOND))} left"
+        return f", about {rough_duration_text(ceil(left_s) * US_PER_SECOND)} left"
 
     def clear(self) -> None:
         self._line.clear()
