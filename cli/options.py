@@ -180,14 +180,16 @@ def folder(name: str, meaning: str) -> Any:
 
 
 def folder_or_uri(name: str, meaning: str) -> Any:
-    return option(name, "DIR|URI", f"{meaning} It may be a URI, such as s3://bucket/sweep.", parser=place_of)
+    return option(name, "DIR|URI", f"{meaning} It may be a URI, such as s3://bucket/folder.", parser=place_of)
 
 
-def place_of(text: str) -> Location:
+def place_of(text: str | Path) -> Location:
     try:
         return location(text)
     except OSError as error:
-        raise typer.BadParameter(f"{error.filename or printable(text)}: {error.strerror or error}") from None
+        raise typer.BadParameter(
+            f"{error.filename or printable(str(text))}: {error.strerror or error}"
+        ) from None
 
 
 def output(meaning: str) -> Any:

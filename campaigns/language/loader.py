@@ -54,6 +54,8 @@ _NODES_MAX: Final = 500_000
 
 VARIANTS_MAX: Final = 100
 
+READ_MAX: Final = nodes.MAX_BYTES + 1
+"""How many bytes of a file to read, to see whether it is too large."""
 _TOO_LARGE: Final = "the file is larger than 1 MiB"
 _ANY: Final = "name: any\n"
 
@@ -186,17 +188,26 @@ def read_file(path: Path) -> str:
         CampaignError: The file cannot be read, or is not UTF-8.
 
     """
-    content = read_bytes(path)
+    return decoded(read_bytes(path), str(path))
+
+
+def decoded(content: bytes, file: str) -> str:
+    """Return the text of a file of which `read_bytes` returned the *content*.
+
+    Raises:
+        CampaignError: It is not UTF-8.
+
+    """
     try:
         return content.decode("utf-8")
     except UnicodeDecodeError as error:
         if len(content) > nodes.MAX_BYTES:
             return content.decode("utf-8", errors="replace")
         mark = _mark_of_end(content[: error.start].decode("utf-8"))
-        raise CampaignError([Problem(str(path), mark.line, mark.column, encoding_mistake(error))]) from None
+        raise CampaignError([Problem(file, mark.line, mark.column, encoding_mistake(error))]) from None
 
 
-def read_bytes(path: Path, limit: int = nodes.MAX_BYTES + 1) -> bytes:
+def read_bytes(path: Path, limit: int = READ_MAX) -> bytes:
     """Return the content of a file, cut off after *limit* bytes.
 
     Raises:

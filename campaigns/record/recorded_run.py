@@ -1,7 +1,9 @@
 """Finds a recorded run in ``results/`` by its folder or its id, and reads it."""
 
+import atexit
 import json
 from collections.abc import Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Final
 
@@ -13,7 +15,9 @@ from harrow.campaigns.language.seeds import SeedError, check_seed
 from harrow.campaigns.language.spelling import counted, quoted
 from harrow.campaigns.record.recorded_findings import as_tuples, recorded_rules
 from harrow.campaigns.record.recorded_service import RecordedService, recorded_service
-from harrow.campaigns.record.results_folder import LATEST, RUN
+from harrow.campaigns.record.results_folder import FILES, LATEST, RUN
+from harrow.campaigns.storage.location import LocalLocation, Location, location
+from harrow.campaigns.temporary_folder import temporary_folder
 from harrow.campaigns.version import name_ending, reads_records_of, version
 from harrow.checks.finding import RuleResult
 from harrow.cluster_model.lazy_dataclass import dataclass
@@ -80,6 +84,8 @@ class RecordedRun:
 def find_run(argument: str, results: Path) -> Path:
     """Return the folder of a run. The argument is a path, ``CAMPAIGN/ID`` or an id in *results*.
 
+    It may also be the URI of a run in shared storage. Then the folder is a copy.
+
     The start of an id (``1f0c35ab-7``: the digest of the plan, and the seed) is enough if only one
     run has it, or if only one run of this version of harrow has it.
 
@@ -89,6 +95,12 @@ def find_run(argument: str, results: Path) -> Path:
     """
     if not argument:
         raise RecordError("''", "the name of a run is empty")
+    try:
+        place = location(argument)
+        if not isinstance(place, LocalLocation):
+            return _copy(place)
+    except OSError as error:
+        raise RecordError(argument, f"cannot be read: {error.strerror or error}") from None
     for path in (Path(argument), results / argument):
         try:
             if path.is_dir():
@@ -153,6 +165,21 @@ def read_run(folder: Path) -> RecordedRun:
         events=events,
         is_whole=digest(values) == run["trace_digest"],
     )
+
+
+def _copy(place: Location) -> Path:
+    """Copy the files of a run in shared storage to a folder that exists until the program ends."""
+    if place.name == LATEST and not place.is_folder():
+        place = location(str(place).removesuffix(LATEST) + place.read_text().strip())
+    if not (place / RUN).exists():
+        raise RecordError(str(place), "not the folder of a run: it has no run.json")
+    until_exit = ExitStack()
+    atexit.register(until_exit.close)
+    folder = until_exit.enter_context(temporary_folder())
+    for name in place.names():
+        if name in FILES:
+            (folder / name).write_bytes((place / name).read())
+    return folder
 
 
 def _runs_in(folder: Path) -> str:

@@ -9,7 +9,9 @@ from harrow.campaigns.record.json_text import json_line
 from harrow.campaigns.record.markdown_report import markdown_report
 from harrow.campaigns.record.report import run_id
 from harrow.campaigns.run.run_result import RunResult
+from harrow.campaigns.storage.location import LocalLocation, Location
 from harrow.campaigns.storage.whole_file import open_text, unfinished, whole_folder
+from harrow.campaigns.temporary_folder import temporary_folder
 from harrow.cluster_model.events import event_fields
 from harrow.cluster_model.trace import TraceEvent
 
@@ -34,6 +36,24 @@ def write_run(results: Path, result: RunResult, run: Mapping[str, Any], campaign
         _fill(temporary, result, run, campaign_text)
     _point_latest_to(results, folder)
     return folder
+
+
+def write_run_to(
+    results: Location, result: RunResult, run: Mapping[str, Any], campaign_text: str
+) -> Location:
+    """Write a run below a path or a URI, as `write_run` does, and return its folder.
+
+    In shared storage, ``latest`` is a file that contains the path.
+    """
+    if isinstance(results, LocalLocation):
+        return LocalLocation(write_run(results.path, result, run, campaign_text))
+    path = f"{result.plan.campaign}/{run_id(result)}"
+    with temporary_folder() as temporary:
+        _fill(temporary, result, run, campaign_text)
+        for name in sorted(FILES - {CLUSTER}, key=lambda name: name == RUN):
+            (results / path / name).write((temporary / name).read_bytes())
+    (results / LATEST).write_text(f"{path}\n")
+    return results / path
 
 
 def trace_line(event: TraceEvent) -> str:

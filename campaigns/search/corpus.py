@@ -5,13 +5,14 @@ An entry is a campaign with `found`: the broken rule, the seed, and a status. Wi
 describes how the run ends today.
 """
 
+import shlex
 from collections import Counter, deque
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Final, cast
 
-from harrow.campaigns.language.loader import CampaignError, load_campaign, load_text
+from harrow.campaigns.language.loader import READ_MAX, CampaignError, decoded, load_campaign, load_text
 from harrow.campaigns.language.plan import FIXED as MUST_HOLD
 from harrow.campaigns.language.plan import OPEN, Expectation, Origin, Plan
 from harrow.campaigns.language.plan_file import UnwritablePlanError, campaign_text
@@ -21,6 +22,7 @@ from harrow.campaigns.run.run_result import RunResult
 from harrow.campaigns.run.runner import run_plan
 from harrow.campaigns.run.workers.parallel_runs import tried_run
 from harrow.campaigns.run.workers.workers import RunOne, Workers, each_by
+from harrow.campaigns.storage.location import Location
 from harrow.campaigns.version import version
 from harrow.checks.finding import INCONCLUSIVE, PERMITTED, VIOLATED
 from harrow.cluster_model.lazy_dataclass import dataclass
@@ -40,6 +42,10 @@ _VALUES_MAX: Final = 20
 _FOUND_BY: Final = "Found by harrow"
 
 
+CorpusFile = Path | Location
+"""A file by its path, or a file in shared storage."""
+
+
 class NotFailingError(Exception):
     """A campaign cannot become an entry. The message says why."""
 
@@ -52,7 +58,7 @@ class EntryResult:
     happened.
     """
 
-    file: Path
+    file: CorpusFile
     outcome: str
     as_recorded: bool = False
     why: str = ""
@@ -64,6 +70,8 @@ class EntryResult:
         """Return the command that runs only this entry, None if it did not run."""
         if self.plan is None or self.plan.found is None:
             return None
+        if isinstance(self.file, Location):
+            return shlex.join(["harrow", "regress", str(self.file)])
         return reproduce_command(str(self.file), self.plan.found.seed, self.plan.variant)
 
 
@@ -82,6 +90,28 @@ def corpus_files(place: Path) -> list[Path]:
     if not place.is_dir():
         raise CampaignError([Problem(str(place), 0, 0, "no such file or folder")])
     return sorted(_campaign_files(place, set()))
+
+
+def stored_corpus_files(place: Location) -> list[Location]:
+    """Return the campaign files of a corpus in shared storage, sorted. *place* may also be a file.
+
+    Raises:
+        CampaignError: There is no such folder or file, or it cannot be read.
+
+    """
+    try:
+        names = [
+            name
+            for name in place.names()
+            if name.lower().endswith(_SUFFIXES)
+            and not any(part.startswith(_HIDDEN) for part in name.split("/"))
+        ]
+        if not names and not place.exists():
+            raise CampaignError([Problem(str(place), 0, 0, "no such file or folder")])
+        return [place / name for name in names] if place.is_folder() else [place]
+    except OSError as error:
+        reason = f"cannot be read: {error.strerror or error}"
+        raise CampaignError([Problem(str(place), 0, 0, reason)]) from None
 
 
 def _campaign_files(folder: Path, visited: set[Path]) -> Iterator[Path]:
@@ -107,7 +137,7 @@ def _campaign_files(folder: Path, visited: set[Path]) -> Iterator[Path]:
 
 
 def check_files(
-    files: Iterable[Path],
+    files: Iterable[CorpusFile],
     workers: Workers | None = None,
     run: RunOne[RunResult | str] = tried_run,
 ) -> Generator[EntryResult]:
@@ -115,7 +145,7 @@ def check_files(
 
     An error in a file or a run is an outcome too, and the other entries still run.
     """
-    entries: deque[EntryResult | tuple[Path, Plan, Origin]] = deque()
+    entries: deque[EntryResult | tuple[CorpusFile, Plan, Origin]] = deque()
 
     def runs() -> Iterator[tuple[Plan, int]]:
         for file in files:
@@ -132,7 +162,7 @@ def check_files(
                 yield cast("EntryResult", entries.popleft())
             if result is None:
                 return
-            file, plan, failure = cast("tuple[Path, Plan, Origin]", entries.popleft())
+            file, plan, failure = cast("tuple[CorpusFile, Plan, Origin]", entries.popleft())
             if isinstance(result, str):
                 yield _error(file, plan, failure.line, f"the run crashed: {result}")
             else:
@@ -141,7 +171,7 @@ def check_files(
         results.close()
 
 
-def _entries(file: Path) -> Iterator[EntryResult | tuple[Path, Plan, Origin]]:
+def _entries(file: CorpusFile) -> Iterator[EntryResult | tuple[CorpusFile, Plan, Origin]]:
     """Yield the entries of a file, and the outcomes of those that cannot run."""
     try:
         plans = _load(file)
@@ -158,7 +188,7 @@ def _entries(file: Path) -> Iterator[EntryResult | tuple[Path, Plan, Origin]]:
             yield file, plan, plan.found
 
 
-def entry_result(file: Path, plan: Plan, result: RunResult) -> EntryResult:
+def entry_result(file: CorpusFile, plan: Plan, result: RunResult) -> EntryResult:
     assert plan.found is not None
     outcome, as_recorded, why = _outcome(plan, plan.found, result)
     return EntryResult(file=file, outcome=outcome, as_recorded=as_recorded, why=why, plan=plan, result=result)
@@ -229,12 +259,12 @@ def regress_document(results: Sequence[EntryResult], *, interrupted: bool = Fals
     }
 
 
-def _load(file: Path) -> tuple[Plan, ...]:
-    if file.exists() and not (file.is_file() or file.is_dir()):
+def _load(file: CorpusFile) -> tuple[Plan, ...]:
+    if isinstance(file, Path) and file.exists() and not (file.is_file() or file.is_dir()):
         # To open a pipe would block until a process writes to it.
         raise CampaignError([Problem(str(file), 0, 0, "cannot be read: it is not a file")])
     try:
-        return load_campaign(file).plans
+        return load_campaign(file).plans if isinstance(file, Path) else _load_stored(file)
     except CampaignError:
         raise
     except Exception as error:  # A bug in the loader is an outcome, and the other entries still run.
@@ -242,7 +272,18 @@ def _load(file: Path) -> tuple[Plan, ...]:
         raise CampaignError([Problem(str(file), 1, 1, message)]) from error
 
 
-def _error(file: Path, plan: Plan, line: int, message: str) -> EntryResult:
+def _load_stored(file: Location) -> tuple[Plan, ...]:
+    try:
+        with file.open() as stream:
+            content = stream.read(READ_MAX)
+    except OSError as error:
+        raise CampaignError(
+            [Problem(str(file), 0, 0, f"cannot be read: {error.strerror or error}")]
+        ) from None
+    return load_text(decoded(content, str(file)), str(file)).plans
+
+
+def _error(file: CorpusFile, plan: Plan, line: int, message: str) -> EntryResult:
     problem = Problem(str(file), max(line, 1), 1, message)
     return EntryResult(file=file, outcome=ERROR, why=message, plan=plan, problems=(problem,))
 

@@ -13,6 +13,7 @@ from harrow.campaigns.record.recorded_run import read_run
 from harrow.campaigns.record.report import run_as_mapping
 from harrow.campaigns.record.results_folder import write_run
 from harrow.campaigns.run.workers.parallel_runs import timed_run
+from harrow.campaigns.storage.location import LocalLocation
 from harrow.campaigns.story.run_diff import DiffMoment, diff_run
 from harrow.cli.commands.run_tally import FinishedRun
 from harrow.cli.console import show, unbroken
@@ -42,7 +43,7 @@ def show_worst_run(console: Console, request: AssessRequest, tally: ModelTally) 
     reproduce = tally.reproduce(trial)
     text = campaign_copy(campaign, model.plan, trial.seed, model.overrides)
     folder = write_run(request.results, result, run_as_mapping(result, reproduce), text)
-    run = FinishedRun(result=result, reproduce=reproduce, file=path, folder=folder)
+    run = FinishedRun(result=result, reproduce=reproduce, file=path, folder=LocalLocation(folder))
     status = result.verdict.status
     heading = f"{marks(console)[status]} {status}"
     show(

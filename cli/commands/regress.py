@@ -11,7 +11,8 @@ from harrow.campaigns.language.literals import LiteralError, campaign_name
 from harrow.campaigns.language.spelling import option_words, run_name
 from harrow.campaigns.record.report import run_id
 from harrow.campaigns.search import corpus
-from harrow.campaigns.search.corpus import ERROR, EntryResult
+from harrow.campaigns.search.corpus import ERROR, CorpusFile, EntryResult
+from harrow.campaigns.storage.location import LocalLocation, Location
 from harrow.cli import exit_code
 from harrow.cli.ci.suite import MS_PER_S, REPRODUCE, Case, Status, Suite, note_suite, problem_suites
 from harrow.cli.commands.run_selection import select_one
@@ -20,7 +21,7 @@ from harrow.cli.interrupts import Interrupts
 from harrow.cli.options import refuse
 from harrow.cli.progress import ProgressLine
 from harrow.cli.requests.failures import RegressRequest
-from harrow.cli.session import CI_FORMATS, data, junit_file, write_json, write_new, write_suites
+from harrow.cli.session import CI_FORMATS, Refusal, data, junit_file, write_json, write_new, write_suites
 from harrow.cli.text import Text
 from harrow.cli.worker_processes import workers_of
 
@@ -42,7 +43,7 @@ def session(request: RegressRequest) -> int:
     typed = {option_words(text)[0]: text for text in request.overrides or ()}
     refuse({**only_with_add, **typed}, "needs --add")
     messages = message_console(no_color=request.no_color)
-    files = corpus.corpus_files(request.corpus)
+    files = _files(request.corpus)
     entries: list[EntryResult] = []
     results = corpus.check_files(files, workers_of(request))
     with Interrupts() as interrupts, data(request) as console, junit_file(request) as write_junit:
@@ -72,6 +73,24 @@ def session(request: RegressRequest) -> int:
     return _exit_code(entries)
 
 
+def _files(place: Location) -> Sequence[CorpusFile]:
+    if isinstance(place, LocalLocation):
+        return corpus.corpus_files(place.path)
+    return corpus.stored_corpus_files(place)
+
+
+def _write(place: Location, text: str) -> CorpusFile:
+    """Write a new entry."""
+    if isinstance(place, LocalLocation):
+        place.path.parent.mkdir(parents=True, exist_ok=True)
+        write_new(place.path, text)
+        return place.path
+    if place.exists():
+        raise Refusal(f"{place} already exists; harrow does not overwrite it")
+    place.write_text(text)
+    return place
+
+
 def _add(request: RegressRequest, argument: str) -> int:
     """Add a failing campaign to the corpus, and return the exit code."""
     _check_destination(request)
@@ -83,10 +102,8 @@ def _add(request: RegressRequest, argument: str) -> int:
                 selection.plans[0], request.seed or 0, request.name, selection.campaign.heading()
             )
             interrupts.defer_to_the_end()
-            path = request.corpus / f"{name}.yaml"
-            path.parent.mkdir(parents=True, exist_ok=True)
-            write_new(path, text)
-            entries = list(corpus.check_files([path]))
+            file = _write(request.corpus / f"{name}.yaml", text)
+            entries = list(corpus.check_files([file]))
     except KeyboardInterrupt:
         say(messages, f"interrupted: {argument} is not in the corpus")
         return exit_code.INTERRUPTED
@@ -102,7 +119,7 @@ def _add(request: RegressRequest, argument: str) -> int:
 
 
 def _check_destination(request: RegressRequest) -> None:
-    if request.corpus.exists() and not request.corpus.is_dir():
+    if request.corpus.exists() and not request.corpus.is_folder():
         message = f"{request.corpus} is not a folder; --add writes the entry into a folder"
         raise typer.BadParameter(message, param_hint="DIR")
     if request.name is not None:

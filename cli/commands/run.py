@@ -22,6 +22,7 @@ from harrow.campaigns.run.runner import RunStopped, run_plan
 from harrow.campaigns.run.swarm import draw_for_seed
 from harrow.campaigns.run.workers.parallel_runs import run_all
 from harrow.campaigns.run.workers.workers import Workers
+from harrow.campaigns.storage.location import LocalLocation
 from harrow.checks.finding import SKIPPED
 from harrow.cli.commands.brokers import MODEL, broker_release, real_brokers, stop_if_interrupted
 from harrow.cli.commands.run_selection import Selection, select_to_run
@@ -65,6 +66,7 @@ def session(request: RunRequest) -> int:
         refuse(jobs, "has no meaning with --watch, which plays one run at a time")
     if request.target != MODEL:
         refuse(jobs, "has no meaning on brokers, which run one campaign at a time")
+        _mounted_results(request)
     return _run_all(request)
 
 
@@ -148,8 +150,9 @@ class _RunSession:
             workers = Workers(end_s=end_s) if request.watch else workers_of(request, end_s)
             self._results = run_all(runs, workers)
         else:
-            results = None if request.no_results else request.results
-            self._results = _on_brokers(brokers, runs, results, interrupts, self._show_wait, end_s)
+            self._results = _on_brokers(
+                brokers, runs, _mounted_results(request), interrupts, self._show_wait, end_s
+            )
 
     def run(self) -> Tally:
         """Run all plans and seeds. Even if a limit or an error stops them, complete the output."""
@@ -226,12 +229,21 @@ class _RunSession:
     def _written(self, run: FinishedRun, selection: Selection, plan: Plan) -> FinishedRun:
         """Write the files of a run of a *plan*, and return the run with their folder."""
         from harrow.campaigns.record.campaign_copy import campaign_copy
-        from harrow.campaigns.record.results_folder import write_run
+        from harrow.campaigns.record.results_folder import write_run_to
 
         overrides = self._request.overrides or ()
         text = campaign_copy(selection.campaign, plan, run.result.seed, overrides)
-        folder = write_run(self._request.results, run.result, run.as_mapping(), text)
+        folder = write_run_to(self._request.results, run.result, run.as_mapping(), text)
         return replace(run, folder=folder)
+
+
+def _mounted_results(request: RunRequest) -> Path | None:
+    """Return the folder for the files of brokers and clients, which write there while they run."""
+    if request.no_results:
+        return None
+    if isinstance(request.results, LocalLocation):
+        return request.results.path
+    raise typer.BadParameter("brokers write their files only to mounted folders", param_hint="--results")
 
 
 def _on_brokers(

@@ -15,11 +15,12 @@ from harrow.campaigns.language.problem import FileError
 from harrow.campaigns.language.spelling import counted, run_name
 from harrow.campaigns.record.json_text import json_line
 from harrow.campaigns.record.report import document, in_short, reproduce_command, run_as_mapping, run_id
-from harrow.campaigns.record.results_folder import write_run
+from harrow.campaigns.record.results_folder import write_run_to
 from harrow.campaigns.run.proof import proven
 from harrow.campaigns.run.required_probes import UnreachedProbes
 from harrow.campaigns.run.run_result import RunResult
 from harrow.campaigns.search.strategies import Search, drawn_from, search, without_folder
+from harrow.campaigns.storage.location import Location
 from harrow.campaigns.storage.whole_file import whole_file
 from harrow.cli import exit_code
 from harrow.cli.ci.run_suites import search_suites
@@ -150,14 +151,14 @@ def _campaign_text(request: RunRequest, plan: Plan, result: Search, failure: Run
 
 def _write_files(request: RunRequest, selection: Selection, failure: RunResult, text: str) -> FinishedRun:
     results = None if request.no_results else request.results
-    file = Path("campaign.yaml")
+    file: Path | Location = Path("campaign.yaml")
     if request.output is not None:
         file = request.output
     elif results is not None:
-        file = results / failure.plan.campaign / run_id(failure) / "campaign.yaml"
+        file = results / f"{failure.plan.campaign}/{run_id(failure)}/campaign.yaml"
     reproduce = reproduce_command(str(file), request.seed or 0, None)
     folder = (
-        None if results is None else write_run(results, failure, run_as_mapping(failure, reproduce), text)
+        None if results is None else write_run_to(results, failure, run_as_mapping(failure, reproduce), text)
     )
     if request.output is not None:
         with whole_file(request.output) as stream:

@@ -21,6 +21,7 @@ from harrow.campaigns.record.report import (
 )
 from harrow.campaigns.run.required_probes import RequiredProbes
 from harrow.campaigns.run.run_result import RunResult
+from harrow.campaigns.storage.location import Location
 from harrow.cli import exit_code
 from harrow.cli.commands.run_selection import Selection
 from harrow.cluster_model.lazy_dataclass import dataclass
@@ -36,7 +37,7 @@ class FinishedRun:
     result: RunResult
     reproduce: str
     file: Path
-    folder: Path | None
+    folder: Location | None
 
     @property
     def outcome(self) -> str:

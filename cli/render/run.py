@@ -4,7 +4,6 @@ import shlex
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Final
 
 from rich.cells import set_cell_size
@@ -25,6 +24,7 @@ from harrow.campaigns.record.report import (
     reason,
     variant_name,
 )
+from harrow.campaigns.storage.location import LocalLocation, Location
 from harrow.campaigns.version import name_ending
 from harrow.checks.finding import HELD, INCONCLUSIVE, PERMITTED, STATUSES, VIOLATED
 from harrow.cli.commands.run_selection import Selection
@@ -61,7 +61,7 @@ class RunTable(RunPrinter):
         self._groups: dict[tuple[str, str, str], list[FinishedRun]] = {}
         self._heading: Selection | None = None
         self._variant_width = 0
-        self._folders_with_findings: list[Path] = []
+        self._folders_with_findings: list[Location] = []
 
     def begin(self, selection: Selection) -> None:
         """Remember the campaign; its heading is printed with the first line below it."""
@@ -182,14 +182,15 @@ def _has_finding(run: FinishedRun) -> bool:
     return run.result.verdict.status in (VIOLATED, PERMITTED) or run.outcome == UNEXPECTED
 
 
-def _diff_commands(folders: Sequence[Path]) -> Iterator[Text]:
+def _diff_commands(folders: Sequence[Location]) -> Iterator[Text]:
     """Yield the commands that show the findings of runs, unless there are many runs."""
     if len(folders) > _DIFF_COMMANDS_MAX:
         return
     for number, folder in enumerate(folders):
-        # `harrow diff` looks in results/ by default, so the id is enough there.
-        is_default = folder.parent.parent == DEFAULT_RESULTS
-        run = "/".join(folder.parts[-2:]).removesuffix(name_ending()) if is_default else str(folder)
+        run = str(folder)
+        if isinstance(folder, LocalLocation) and folder.path.parent.parent == DEFAULT_RESULTS:
+            # `harrow diff` looks in results/ by default, so the id is enough there.
+            run = "/".join(folder.path.parts[-2:]).removesuffix(name_ending())
         label = "look at it: " if not number else " " * len("look at it: ")
         yield unbroken(Text.assemble((label, DIM), shlex.join(["harrow", "diff", run])))
 

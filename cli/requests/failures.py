@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Annotated
 
+from harrow.campaigns.storage.location import LocalLocation, Location
 from harrow.cli import completion, options
 from harrow.cli.options import argument, option
 from harrow.cli.requests.request import OnCluster, WrittenRequest
@@ -19,9 +20,13 @@ class RegressRequest(WrittenRequest, OnCluster):
     """
 
     corpus: Annotated[
-        Path,
-        argument("DIR", "The corpus: a folder of campaigns, or one file in it.", callback=options.check_path),
-    ] = Path("tests/regressions")
+        Location,
+        argument(
+            "DIR|URI",
+            "The corpus: a folder of campaigns, or one file in it; a path or a URI.",
+            parser=options.place_of,
+        ),
+    ] = LocalLocation(Path("tests/regressions"))
     added: Annotated[
         str | None,
         option(

@@ -1,10 +1,10 @@
 """The options of `harrow run`."""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from harrow.campaigns.storage.location import LocalLocation, Location
 from harrow.cli import options
 from harrow.cli.options import flag, option
 from harrow.cli.requests.request import OnCluster, WrittenRequest
@@ -27,8 +27,8 @@ class RunRequest(WrittenRequest, OnCluster):
     overrides: options.Overrides = None
     then: options.Then = None
     variants: options.Variants = None
-    results: Annotated[Path, options.folder("--results", "The folder for result files.")] = (
-        options.DEFAULT_RESULTS
+    results: Annotated[Location, options.folder_or_uri("--results", "The folder for result files.")] = (
+        LocalLocation(options.DEFAULT_RESULTS)
     )
     no_results: options.NoResults = False
     failures_max: options.FailuresMax = None

@@ -9,10 +9,9 @@ from tests.cli.conftest import Harrow
 ADDRESSES = ("s3a://bucket/folder", "gs://bucket/x", "hdfs://name:9000/x", "FILE:///tmp/x")
 OPTIONS = {
     "sweep calm.yaml --seeds 0..2 --engine process --results": "--results",
-    "run calm.yaml --results": "--results",
+    "conform calm.yaml --results": "--results",
     "run calm.yaml --output": "--output",
     "shrink failing.yaml --seed 0 -o": "--output",
-    "regress --add failing.yaml": "DIR",
 }
 
 
@@ -38,6 +37,10 @@ def test_an_address_is_refused_as_a_folder(
             "nothing was run: s3://bucket/x cannot be written: ",
         ),
         ("sweep --report", "s3://bucket/x/sweep.json: cannot be read: "),
+        ("run calm.yaml --results", "nothing was run: s3://bucket/x cannot be written: "),
+        ("regress", "s3://bucket/x: cannot be read: "),
+        ("regress --add failing.yaml", "to server: s3://bucket/x"),
+        ("replay", "s3a://bucket/x: cannot be read: "),
     ],
 )
 def test_a_storage_that_cannot_be_reached_is_refused_in_one_line(
@@ -51,7 +54,7 @@ def test_a_storage_that_cannot_be_reached_is_refused_in_one_line(
 
 
 def test_the_refusal_of_a_file_address_names_the_path_to_give(harrow: Harrow) -> None:
-    ended = harrow("run", "calm.yaml", "--results", "file:///tmp/some/where", COLUMNS="300")
+    ended = harrow("conform", "calm.yaml", "--results", "file:///tmp/some/where", COLUMNS="300")
     assert "give the path instead: /tmp/some/where" in ended.stderr
 
 

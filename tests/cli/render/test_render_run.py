@@ -10,6 +10,7 @@ from harrow.campaigns.language.loader import Campaign
 from harrow.campaigns.language.plan import Expectation
 from harrow.campaigns.record.report import reproduce_command
 from harrow.campaigns.run.run_result import MissedExpectation, ReleaseDifference, RunResult
+from harrow.campaigns.storage.location import location
 from harrow.checks.finding import HELD, INCONCLUSIVE, PERMITTED, RuleResult, Verdict
 from harrow.cli.commands.run_selection import Selection
 from harrow.cli.commands.run_tally import FinishedRun, Tally
@@ -35,7 +36,8 @@ def rendered(
     tally = Tally(planned=len(results))
     for result in results:
         reproduce = reproduce_command("loss", result.seed, result.plan.variant)
-        run = FinishedRun(result=result, reproduce=reproduce, file=campaign.path, folder=folder)
+        place = None if folder is None else location(folder)
+        run = FinishedRun(result=result, reproduce=reproduce, file=campaign.path, folder=place)
         tally.add(run)
         table.add(run)
     table.end()
