@@ -119,10 +119,10 @@ def _print(request: ServeRequest, selection: Selection, result: RunResult, print
     run = FinishedRun(result=result, reproduce=reproduce, file=selection.campaign.path, folder=None)
     if not request.no_results:
         from harrow.campaigns.record.campaign_copy import campaign_copy
-        from harrow.campaigns.record.results_folder import write_run
+        from harrow.campaigns.record.results_folder import write_run_to
 
         text = campaign_copy(selection.campaign, selection.plans[0], result.seed, request.overrides or ())
-        run = replace(run, folder=write_run(request.results, result, run.as_mapping(), text))
+        run = replace(run, folder=write_run_to(request.results, result, run.as_mapping(), text))
     tally = Tally(planned=1, wall_s=(result.wall_ms or 0) / 1_000)
     printer.begin(selection)
     tally.add(run)

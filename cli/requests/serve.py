@@ -1,8 +1,8 @@
 """The options of `harrow serve`."""
 
-from pathlib import Path
 from typing import Annotated
 
+from harrow.campaigns.storage.location import LocalLocation, Location
 from harrow.cli import options
 from harrow.cli.options import argument, option
 from harrow.cli.requests.request import OnCluster, WrittenRequest
@@ -46,8 +46,8 @@ class ServeRequest(WrittenRequest, OnCluster):
         float,
         option("--time-scale", "N", "How many seconds pass in the cluster in one second.", min=0.1, max=1000),
     ] = 1.0
-    results: Annotated[Path, options.folder("--results", "The folder for result files.")] = (
-        options.DEFAULT_RESULTS
+    results: Annotated[Location, options.folder_or_uri("--results", "The folder for result files.")] = (
+        LocalLocation(options.DEFAULT_RESULTS)
     )
     no_results: options.NoResults = False
     output_format: Annotated[options.RunFormat, options.FORMAT] = "table"
