@@ -27,12 +27,38 @@ NOT_RUN: Final = {
         "needs the jars of Kafka; tests/live/test_findings.py runs it",
     ),
     "harrow check s3://bucket/week-12 --engine spark --master spark://host:7077": "test_spark_histories.py has it",
+    **dict.fromkeys(
+        (
+            "python3 -m venv environment",
+            "environment/bin/pip install 'kafka-harrow[spark]' venv-pack",
+            "environment/bin/venv-pack --output environment.tar.gz",
+        ),
+        "would install",
+    ),
+    **dict.fromkeys(
+        (
+            "pip install 'kafka-harrow[sweep]' 'databricks-connect==17.3.*'",
+            "databricks jobs submit --json @job.json",
+            "harrow sweep swarm --seeds 0..2000 --remote 'sc://WORKSPACE:443/;token=TOKEN;x-databricks-cluster-id=CLUSTER' --out s3://bucket/sweeps/swarm",
+            "aws s3 cp environment.tar.gz s3://bucket/environment.tar.gz",
+            "aws s3 cp $(harrow --spark-submit-file) s3://bucket/harrow_on_spark.py",
+            "aws emr add-steps --cluster-id CLUSTER --steps file://steps.json",
+            "aws emr-serverless start-job-run --application-id APPLICATION --execution-role-arn ROLE --job-driver file://driver.json",
+            "docker build --tag REGISTRY/harrow-on-spark . && docker push REGISTRY/harrow-on-spark",
+            "kubectl create serviceaccount spark",
+            "kubectl create rolebinding spark --clusterrole=edit --serviceaccount=default:spark",
+        ),
+        "needs a service; the page says that no test runs it",
+    ),
     "harrow --install-completion": "would change the shell's start-up file; test_completion.py has it",
 }
 """Commands that no test runs."""
 
 NEEDS_BROKERS: Final = "--target kafka:"
 """Marks commands that start real brokers for minutes; tests/live covers them."""
+
+NEEDS_SPARK: Final = ("spark-submit --", "sc://host", "start-connect-server.sh", "sweeps/variable")
+"""Marks commands that need a cluster; tests/spark/test_spark_pages.py runs them."""
 
 SMALLER: Final = (
     # The command of the Makefile after it has set up a virtual environment.

@@ -14,7 +14,7 @@ import typer.main
 
 from harrow.cli.main import app
 from tests.cli import warm_process
-from tests.cli.docs_exceptions import NEEDS_BROKERS, NOT_RUN, PREPARED, SMALLER, TYPED
+from tests.cli.docs_exceptions import NEEDS_BROKERS, NEEDS_SPARK, NOT_RUN, PREPARED, SMALLER, TYPED
 from tests.cli.docs_pages import Command, Page, difference, other_blocks, read_page
 from tests.patience import PATIENCE_S
 from tests.plain_environment import PYTHONPATH, ROOT, plain_environment
@@ -73,7 +73,7 @@ def test_every_command_of_a_page_prints_what_the_page_shows(page: Page, tmp_path
         file.write_text(text, encoding="utf-8")
     wrong = []
     for command in page.commands:
-        if command.text in NOT_RUN or NEEDS_BROKERS in command.text:
+        if command.text in NOT_RUN or any(mark in command.text for mark in (NEEDS_BROKERS, *NEEDS_SPARK)):
             continue
         code, printed = run(command, tmp_path)
         if code != command.exit_code:

@@ -19,7 +19,7 @@ from tests.patience import PATIENCE_S
 from tests.plain_environment import plain_environment
 from tests.spark.sweep_processes import descendants_of, python_workers
 
-_HOME: Final = Path(str(pyspark.__file__)).parent
+SPARK_HOME: Final = Path(str(pyspark.__file__)).parent
 _ADDRESS: Final = "127.0.0.1"
 ENVIRONMENT: Final = {"SPARK_LOCAL_IP": _ADDRESS, "PYSPARK_PYTHON": sys.executable}
 """What a driver needs in its environment, because only a ``local`` master is known to be here."""
@@ -69,8 +69,8 @@ class StandaloneCluster:
     def _start(self, name: str, *words: str) -> tuple[subprocess.Popen[bytes], Path]:
         self._started += 1
         log = self._folder / f"{name}-{self._started}.log"
-        command = [str(_HOME / "bin" / "spark-class"), f"org.apache.spark.deploy.{name.lower()}.{name}"]
-        environment = {**plain_environment(), **ENVIRONMENT, "SPARK_HOME": str(_HOME)}
+        command = [str(SPARK_HOME / "bin" / "spark-class"), f"org.apache.spark.deploy.{name.lower()}.{name}"]
+        environment = {**plain_environment(), **ENVIRONMENT, "SPARK_HOME": str(SPARK_HOME)}
         with log.open("wb") as stream:
             process = subprocess.Popen(
                 [*command, "--host", _ADDRESS, "--webui-port", "0", *words],

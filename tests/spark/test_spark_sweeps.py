@@ -150,6 +150,8 @@ def bare_python(folder: Path) -> str:
         "dateutil",
         "six.py",
         "tzdata",
+        "pydantic_core",
+        "typing_extensions.py",
     ):
         if (ours / name).exists():
             (theirs / name).symlink_to(ours / name)
@@ -306,6 +308,10 @@ def test_java_that_dies_ends_the_sweep_in_one_line(processes: ExitStack, linux: 
         ),
         (("--remote", "sc://127.0.0.1:1/;token=secret"), "token=... cannot be reached: 127.0.0.1:1: "),
         (("--master", "local[x]"), "Could not parse Master URL"),
+        (("--master", "http://127.0.0.1"), "Master must either be yarn or start with spark, k8s, or local"),
+        (("--master", "k8s://https://127.0.0.1:1"), "cannot be reached: 127.0.0.1:1: "),
+        (("--master", "yarn"), "either HADOOP_CONF_DIR or YARN_CONF_DIR must be set"),
+        (("--remote", "http://127.0.0.1"), "The URL must start with 'sc://'"),
     ],
 )
 def test_an_unreachable_spark_is_reported_in_one_line(

@@ -1,9 +1,10 @@
 """A sweep first tries to connect to the servers of a Spark address, and prints no secrets."""
 
 import pytest
+from pyspark import SparkConf
 
 from harrow.campaigns.sweep.spark_availability import is_on_this_machine, why_spark_cannot_start
-from harrow.campaigns.sweep.spark_session import _addresses, in_short
+from harrow.campaigns.sweep.spark_session import SparkAddress, _addresses, _with_defaults, in_short
 
 
 @pytest.fixture(autouse=True)
@@ -71,3 +72,29 @@ def test_spark_connect_without_grpc_is_reported(monkeypatch: pytest.MonkeyPatch)
 )
 def test_an_error_of_spark_is_summarised_in_one_line(text: str, short: str) -> None:
     assert in_short(ValueError(text)).startswith(short)
+
+
+def defaults(master: str, **settings: str) -> dict[str, str]:
+    """Return what harrow adds to the settings of a user, whose dots are underscores here."""
+    conf = SparkConf(loadDefaults=False)
+    for name, value in settings.items():
+        conf.set(name.replace("_", "."), value)
+    return _with_defaults({}, SparkAddress(master), conf)
+
+
+OVERHEAD = "spark.executor.memoryOverhead"
+
+
+@pytest.mark.parametrize("master", ["yarn", "k8s://https://host:6443"])
+def test_an_executor_in_a_container_gets_memory_for_each_core(master: str) -> None:
+    one, four = (int(defaults(master, spark_executor_cores=n)[OVERHEAD].rstrip("m")) for n in "14")
+    assert four - one == 3 * 512
+    assert OVERHEAD not in defaults("spark://host:7077")
+
+
+def test_settings_of_a_user_stay_and_none_are_added_on_this_machine() -> None:
+    assert defaults("local[2]") == {}
+    assert defaults("spark://host:7077")["spark.speculation"] == "true"
+    assert "spark.speculation" not in defaults("spark://host:7077", spark_speculation="false")
+    assert OVERHEAD not in defaults("yarn", spark_executor_pyspark_memory="2g")
+    assert OVERHEAD not in defaults("yarn", spark_executor_memoryOverheadFactor="0.4")
