@@ -2,6 +2,7 @@
 
 import os
 import shlex
+import signal
 import subprocess
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
@@ -13,15 +14,16 @@ import typer
 
 from harrow.campaigns.language.loader import Campaign, plan_without_work
 from harrow.campaigns.language.plan import Plan
-from harrow.campaigns.language.problem import ClusterFileGivenError
+from harrow.campaigns.language.plan_file import campaign_text
 from harrow.campaigns.language.spelling import CLUSTER_OPTION
 from harrow.campaigns.record.report import variant_name
 from harrow.campaigns.run.required_probes import as_only_run
 from harrow.campaigns.run.run_result import RunResult
 from harrow.campaigns.run.runner import Run
 from harrow.cli import exit_code
-from harrow.cli.commands.run_selection import Selection, print_notes, select
+from harrow.cli.commands.run_selection import Selection, load_all, print_notes, select
 from harrow.cli.commands.run_tally import FinishedRun, RunPrinter, SeveralPrinters, Tally
+from harrow.cli.console import message_console, say
 from harrow.cli.interrupts import Interrupts
 from harrow.cli.render.run_formats import printer_of
 from harrow.cli.requests.serve import ServeRequest
@@ -46,6 +48,8 @@ def session(request: ServeRequest) -> int:
     if request.host not in _LOOPBACK:
         note(request, f"everyone who can reach {request.host} can use this cluster; nobody has to log in")
     with Interrupts() as interrupts, ExitStack() as stack:
+        # Scripts serve in the background, and end that with SIGTERM or SIGINT.
+        interrupts.handle_also(signal.SIGTERM)
         console = stack.enter_context(data(request))
         write_junit = stack.enter_context(junit_file(request))
         printer: RunPrinter = printer_of(request, console, several_seeds=False)
@@ -60,7 +64,7 @@ def session(request: ServeRequest) -> int:
             if request.command:
                 program.start(servers)
             else:
-                note(request, f"bootstrap.servers={servers}")
+                say(message_console(no_color=request.no_color), f"bootstrap.servers={servers}")
 
         with interrupts.deferred():
             result = as_only_run(
@@ -72,13 +76,15 @@ def session(request: ServeRequest) -> int:
 
 def _selection(request: ServeRequest) -> Selection:
     """Return the only plan to serve: that of a campaign, or of a cluster file without faults."""
+    path = Path(request.campaign)
+    if path.is_file() and path in load_all([path], ())[1]:
+        calm = plan_without_work((f"{CLUSTER_OPTION}={path}", *(request.overrides or ())))
+        plan = replace(calm, campaign=path.stem)
+        text = campaign_text(plan)
+        campaign = Campaign(name=path.stem, description="", path=path, plans=(plan,), text=text)
+        return Selection(campaign=campaign, argument=request.campaign, plans=(plan,))
     try:
         (selection,) = select([request.campaign], request.overrides, request.variants)
-    except ClusterFileGivenError:
-        path = Path(request.campaign)
-        plan = plan_without_work((f"{CLUSTER_OPTION}={path}", *(request.overrides or ())))
-        campaign = Campaign(name=path.stem, description="", path=path, plans=(plan,))
-        return Selection(campaign=campaign, argument=request.campaign, plans=(plan,))
     except ValueError:
         raise typer.BadParameter("name one campaign", param_hint="CAMPAIGN") from None
     if len(selection.plans) > 1:
