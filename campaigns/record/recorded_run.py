@@ -53,6 +53,10 @@ class RecordedEvent:
     fields: Mapping[str, Any]
 
 
+MODEL: Final = "model"
+"""The kind of the only cluster whose runs can be repeated."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedRun:
     """A recorded run: the contents of ``run.json``, its trace, and its plan as loaded today.
@@ -61,13 +65,14 @@ class RecordedRun:
     model. ``processes`` are the names of clients by process in the history; older records lack
     them. ``rules`` are the results of the rules, and ``service`` the service levels, if recorded.
     ``lines`` are the lines of the trace, ``events`` the same as data. ``is_whole`` says whether the
-    trace has the digest in ``run.json``.
+    trace has the digest in ``run.json``. ``target`` is the kind of cluster, such as ``model``.
     """
 
     folder: Path
     seed: int
     version: str
     model: str | None
+    target: str
     plan_digest: str
     trace_digest: str
     verdict: str
@@ -153,6 +158,7 @@ def read_run(folder: Path) -> RecordedRun:
         seed=run["seed"],
         version=recorded,
         model=run.get("model"),
+        target=_target(run.get("target")),
         plan_digest=run["plan_digest"],
         trace_digest=run["trace_digest"],
         verdict=run["verdict"],
@@ -180,6 +186,12 @@ def _copy(place: Location) -> Path:
         if name in FILES:
             (folder / name).write_bytes((place / name).read())
     return folder
+
+
+def _target(target: Any) -> str:
+    """Return the kind of cluster; older records have none, and are of the model."""
+    kind = target.get("kind") if isinstance(target, dict) else None
+    return kind if isinstance(kind, str) else MODEL
 
 
 def _runs_in(folder: Path) -> str:

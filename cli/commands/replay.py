@@ -8,14 +8,14 @@ from typing import Final
 from rich.console import Console
 
 from harrow.campaigns.language.spelling import printable
-from harrow.campaigns.record.recorded_run import RecordedEvent, find_run, read_run
+from harrow.campaigns.record.recorded_run import MODEL, RecordedEvent, find_run, read_run
 from harrow.campaigns.record.replay import Difference, Replay, replay, replay_document, replayed_name
 from harrow.cli import exit_code
 from harrow.cli.ci.suite import REPRODUCE, Case, Status, Suite
 from harrow.cli.console import plain_text, show, unbroken
 from harrow.cli.interrupts import Interrupts
 from harrow.cli.requests.results import ReplayRequest
-from harrow.cli.session import publish
+from harrow.cli.session import Refusal, publish
 from harrow.cli.text import Text
 from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
 
@@ -24,7 +24,11 @@ _SIDE_WIDTH: Final = 10
 
 def session(request: ReplayRequest) -> int:
     with Interrupts():
-        comparison = replay(read_run(find_run(request.run, request.results)))
+        recorded = read_run(find_run(request.run, request.results))
+        if recorded.target != MODEL:
+            kind = printable(recorded.target)
+            raise Refusal(f"nothing was run: {kind} is not the model, so this run cannot be repeated")
+        comparison = replay(recorded)
 
         def show_lines(console: Console) -> None:
             if not (request.quiet and comparison.is_same()):

@@ -247,3 +247,13 @@ def test_an_unknown_run_is_reported(harrow: Harrow, folder: Path) -> None:
         ended = harrow("replay", name)
         assert ended.returncode == 2, name
         assert "Traceback" not in ended.stderr
+
+
+def test_a_run_on_another_cluster_than_the_model_is_not_repeated(harrow: Harrow, run: Path) -> None:
+    file = run / "run.json"
+    document = json.loads(file.read_text(encoding="utf-8"))
+    document["target"] = {"kind": "kafka", "release": "4.4.0", "metadata": "kraft", "began": "today"}
+    file.write_text(json.dumps(document), encoding="utf-8")
+    ended = harrow("replay", str(run))
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert ended.stderr == "harrow: nothing was run: kafka is not the model, so this run cannot be repeated\n"
