@@ -35,6 +35,7 @@ PARTITION_BITS: Final = 22
 _OPEN_MAX: Final = 200_000
 """So many sends may be without a completion."""
 
+_SUSPICIONS_MAX: Final = 4
 _FACTORS: Final = 0x1E3779B97F4A7C15, 0x3F58476D1CE4E5B9
 
 
@@ -49,6 +50,7 @@ class PlainRecords:
 
     def __init__(self, events_max: int) -> None:
         self._events_max = events_max
+        self._suspected = 0
         self.slots = RecordSlots()
         self.dry_polls = DryPolls()
         self.suspects: list[tuple[Ints, Ints]] = []
@@ -81,7 +83,9 @@ class PlainRecords:
             self.assignments.append(int(events.position[at]))
             self.dry_polls.assign(int(process[at]), named.tolist())
         self._add(events.part(begin, len(events)), process[begin:])
-        if self._sizes[sorted(self.whole)].sum() > self._events_max:
+        # An event may be suspected several times: as the first one, and because of its offset.
+        is_unruly = self._suspected > _SUSPICIONS_MAX * self._events_max
+        if is_unruly or self._sizes[sorted(self.whole)].sum() > self._events_max:
             raise TooIrregularError
 
     def finish(self) -> None:
@@ -103,6 +107,7 @@ class PlainRecords:
     def _suspect(self, partition: Ints, value: Ints) -> None:
         if len(partition):
             self.suspects.append((partition, value))
+            self._suspected += len(partition)
 
     def _note_firsts(self, events: Events, process: Ints, is_record: Flags) -> None:
         """Suspect the first record of each partition, and of each session.
