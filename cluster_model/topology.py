@@ -502,9 +502,12 @@ class ApplicationSpec(Coordinated):
     """
 
     name: ClientName = described("By default application-0, application-1 and so on.", implied=True)
-    source: Topic = described("The topic that it reads.", key="from")
+    source: Topic = described("The topic that it reads; `any` is the first topic of the cluster.", key="from")
     target: Topic | None = described(
-        "The topic that it writes to; with `idempotent_sink` it writes to none.", default=None, key="to"
+        "The topic that it writes to; with `idempotent_sink` it writes to none. `own` is one like the topic that it reads, which the "
+        "cluster gets in addition.",
+        default=None,
+        key="to",
     )
     delivery: Delivery = described(
         "How it commits its input. `exactly_once`: with its output, in a transaction. `at_least_once`: after its output is "

@@ -14,8 +14,9 @@ from harrow.campaigns.advise.axis import (
     topic_axis,
     topics_of,
 )
-from harrow.campaigns.advise.harm import FAILED, OUTAGE, UNCOMMITTED, has_transactions
+from harrow.campaigns.advise.harm import FAILED, OUTAGE, has_transactions
 from harrow.campaigns.advise.placement import Assignment, has_racks, is_across_racks, reassigned
+from harrow.campaigns.assess.trials import UNCOMMITTED
 from harrow.campaigns.language.plan import Plan
 from harrow.campaigns.run.remedies import option_text
 from harrow.checks.rule import DOUBLED, LOST, REORDERED

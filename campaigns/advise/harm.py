@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from harrow.campaigns.advise.axis import consumer_configs, producer_configs, topic_configs
+from harrow.campaigns.assess.trials import UNCOMMITTED, UNCOMMITTED_RULES
 from harrow.campaigns.clients.client_promises import producer_promises
 from harrow.campaigns.language.literals import duration_text
 from harrow.campaigns.language.plan import Plan
@@ -17,7 +18,6 @@ from harrow.checks.stated_settings import StatedSettings
 from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.settings import READ_COMMITTED
 
-UNCOMMITTED: Final = "uncommitted"
 FAILED: Final = "failed"
 OUTAGE: Final = "outage"
 KINDS: Final[Mapping[str, str]] = {
@@ -35,7 +35,7 @@ RULES_OF_HARM: Final[Mapping[str, tuple[str, ...]]] = {
         kind: tuple(name for name, each in RULES.items() if kind in (each.fate, each.fate_for_readers))
         for kind in (LOST, REORDERED, DOUBLED)
     },
-    UNCOMMITTED: (promise.G1A, promise.PRECOMMITTED_READ, promise.TORN_TRANSACTION),
+    UNCOMMITTED: UNCOMMITTED_RULES,
     FAILED: (),
 }
 """The harm that settings can be asked to prevent, each with the rules that find it."""

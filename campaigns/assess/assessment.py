@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from harrow.campaigns.assess.tally import ModelTally, PermittedDamage
-from harrow.campaigns.assess.trials import FATES
+from harrow.campaigns.assess.trials import FATES, KINDS_OF_DAMAGE
 from harrow.campaigns.language.literals import LiteralError, duration, duration_text, whole_number
 from harrow.campaigns.language.spelling import counted, quoted, suggestion
 from harrow.campaigns.language.units import milliseconds
@@ -22,7 +22,7 @@ def _records_max(fate: str) -> Callable[[ModelTally], int]:
 
 
 _MEASURES: Final[Mapping[str, Callable[[ModelTally], int]]] = {
-    **{fate: _records_max(fate) for fate in FATES},
+    **{kind: _records_max(kind) for kind in KINDS_OF_DAMAGE},
     OUTAGE: lambda tally: tally.outage_max_us,
     "violated": lambda tally: sum(bool(trial.broken) for trial in tally.conclusive),
     "inconclusive": lambda tally: tally.inconclusive,
@@ -129,13 +129,16 @@ class Assessment:
                 yield tally, f"{runs}: {tally.usual_reason()}"
 
     def damage(self) -> dict[tuple[str, str | None], list[tuple[ModelTally, PermittedDamage]]]:
-        """Return what each setting permitted, by fate and setting, the worst fate first."""
+        """Return what each setting permitted, by kind and setting, the worst kind first."""
         found: dict[tuple[str, str | None], list[tuple[ModelTally, PermittedDamage]]] = {}
         for tally in self.tried():
             for damage in tally.damage():
                 found.setdefault((damage.fate, damage.setting), []).append((tally, damage))
         # What no setting permits comes first.
-        order = sorted(found, key=lambda key: (FATES.index(key[0]), key[1] is not None, key[1] or ""))
+        ranks = {kind: rank for rank, kind in enumerate(KINDS_OF_DAMAGE)}
+        order = sorted(
+            found, key=lambda key: (ranks.get(key[0], len(ranks)), key[0], key[1] is not None, key[1] or "")
+        )
         return {key: found[key] for key in order}
 
     def as_mapping(self) -> dict[str, Any]:

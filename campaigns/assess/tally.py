@@ -4,7 +4,7 @@ from collections import Counter
 from functools import cached_property
 
 from harrow.campaigns.assess.fault_model import FaultModel
-from harrow.campaigns.assess.trials import FATES, FaultTrial
+from harrow.campaigns.assess.trials import KINDS_OF_DAMAGE, FaultTrial
 from harrow.campaigns.record.report import reproduce_command
 from harrow.checks.finding import HELD, INCONCLUSIVE, PERMITTED, VIOLATED, worst
 from harrow.checks.service.levels import percentile
@@ -74,8 +74,8 @@ class ModelTally:
         """Return what each setting permitted, and what broke a promise."""
         found: dict[tuple[str, str | None], list[int]] = {}
         for trial in self.conclusive:
-            for fate in FATES:
-                for setting, records in trial.damage.get(fate, {}).items():
+            for fate, by_setting in trial.damage.items():
+                for setting, records in by_setting.items():
                     found.setdefault((fate, setting), []).append(records)
         return tuple(
             PermittedDamage(fate=fate, setting=setting, runs=len(records), records_max=max(records))
@@ -107,4 +107,4 @@ class ModelTally:
 
 def _badness(trial: FaultTrial) -> tuple[int, ...]:
     # Seeds are compared last, so that the answer does not depend on the order of the trials.
-    return (len(trial.broken), *map(trial.count, FATES), trial.outage_us, -trial.seed)
+    return (len(trial.broken), *map(trial.count, KINDS_OF_DAMAGE), trial.outage_us, -trial.seed)

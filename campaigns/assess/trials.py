@@ -9,28 +9,36 @@ from harrow.campaigns.run.run_result import RunResult
 from harrow.campaigns.run.runner import collector_off, run_plan
 from harrow.campaigns.run.workers.workers import Workers, each_by
 from harrow.checks.finding import INCONCLUSIVE
+from harrow.checks.promise import G1A, PRECOMMITTED_READ, TORN_TRANSACTION
 from harrow.checks.rule import DOUBLED, LOST, REORDERED
 from harrow.checks.rules.catalogue import RULES
 from harrow.cluster_model.lazy_dataclass import dataclass
 
 FATES: Final = (LOST, DOUBLED, REORDERED)
 """What can happen to a record, the worst first."""
+UNCOMMITTED: Final = "uncommitted"
+KINDS_OF_DAMAGE: Final = (*FATES, UNCOMMITTED)
+UNCOMMITTED_RULES: Final = (G1A, PRECOMMITTED_READ, TORN_TRANSACTION)
+"""The rules about records that consumers receive although their transaction did not commit."""
 
 Damage = Mapping[str, Mapping[str | None, int]]
-"""How many records were lost, for example, by the setting that permits it; None if none does."""
+"""How many records were lost, for example, by the setting that permits it; None if none does.
+
+If a run shows no damage of these kinds, but other anomalies, the keys are names of rules."""
 
 DAMAGING: Final = {
-    name: fate for name, rule in RULES.items() if (fate := rule.fate or rule.fate_for_readers) in FATES
+    **{name: fate for name, rule in RULES.items() if (fate := rule.fate or rule.fate_for_readers) in FATES},
+    **dict.fromkeys(UNCOMMITTED_RULES, UNCOMMITTED),
 }
-"""The rules whose findings are about damaged records, each with the fate of these records."""
+"""The rules whose findings are about damaged records, each with what happened to them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FaultTrial:
     """What one run of a fault model showed.
 
-    ``damage`` counts the records of the findings by their fate (`harrow.checks.rule`) and by the
-    setting that permits it. ``broken`` are the rules whose promises were broken. ``outage_us`` is
+    ``damage`` counts the records of the findings by the kind of damage and by the setting that
+    permits it. ``broken`` are the rules whose promises were broken. ``outage_us`` is
     the longest outage of a partition. ``reasons`` say why the run is inconclusive.
     """
 
@@ -63,11 +71,7 @@ def tried(plan: Plan, seed: int, workers: Workers) -> FaultTrial:
 
 
 def trial_of(result: RunResult) -> FaultTrial:
-    damage: dict[str, Counter[str | None]] = {}
-    for name, fate in DAMAGING.items():
-        judged = result.verdict.rules.get(name)
-        for finding in () if judged is None else judged.findings:
-            damage.setdefault(fate, Counter())[finding.permitted_by] += 1
+    damage = _damage(result, DAMAGING) or _damage(result, {name: name for name in RULES})
     levels = result.measured
     latency = levels.total.ack_latency
     return FaultTrial(
@@ -83,6 +87,16 @@ def trial_of(result: RunResult) -> FaultTrial:
         ack_p50_us=None if latency is None else latency.p50_us,
         ack_p99_us=None if latency is None else latency.p99_us,
     )
+
+
+def _damage(result: RunResult, kinds: Mapping[str, str]) -> dict[str, Counter[str | None]]:
+    """Return the damage that a run shows. *kinds* has the kind of damage that each rule finds."""
+    damage: dict[str, Counter[str | None]] = {}
+    for name, kind in kinds.items():
+        judged = result.verdict.rules.get(name)
+        for finding in () if judged is None else judged.findings:
+            damage.setdefault(kind, Counter())[finding.permitted_by] += 1
+    return damage
 
 
 def _is_struck(result: RunResult) -> bool:

@@ -11,9 +11,10 @@ from harrow.campaigns.advise.advice import Advice, advise
 from harrow.campaigns.advise.advice_by_release import AdviceByRelease
 from harrow.campaigns.advise.axes import AXES
 from harrow.campaigns.advise.counter_example import Shrinking
-from harrow.campaigns.advise.harm import RULES_OF_HARM, UNCOMMITTED, Needs, has_transactions
+from harrow.campaigns.advise.harm import RULES_OF_HARM, Needs, has_transactions
 from harrow.campaigns.advise.lattice import obstacle
 from harrow.campaigns.assess.fault_model import FaultModel, fault_models
+from harrow.campaigns.assess.trials import UNCOMMITTED
 from harrow.campaigns.language.literals import LiteralError, bound_of, duration, release
 from harrow.campaigns.language.spelling import listed, quoted, suggestion
 from harrow.checks.rule import DOUBLED

@@ -37,7 +37,7 @@ class AssessRequest(WrittenRequest):
         repeatable_option(
             "--expect",
             "KEY=MAX",
-            "Exit with 1 if a fault model exceeds this, such as lost=0, doubled=0, reordered=0, outage=10s, "
+            "Exit with 1 if a fault model exceeds this, such as lost=0, doubled=0, reordered=0, uncommitted=0, outage=10s, "
             "violated=0 or inconclusive=0.",
         ),
     ] = None

@@ -24,6 +24,7 @@ from harrow.cluster_model.topology import (
     EXACTLY_ONCE,
     HIGHEST_FINISHED,
     IDEMPOTENT_SINK,
+    INTERNAL_TOPICS,
     WATERMARK,
     ApplicationSpec,
     Delivery,
@@ -38,13 +39,39 @@ _DELIVERIES_OF_KEY: Final[Mapping[str, tuple[str, ...]]] = {
 """The keys that apply only to some deliveries, with these deliveries."""
 
 
+ANY: Final = "any"
+OWN: Final = "own"
+
+
+def own_topic(source: str) -> str:
+    """Return the name of the topic that applications that read *source* have as their own."""
+    return f"{source}-{OWN}"
+
+
+def topics_of_application(section: Part, topics: Collection[str]) -> tuple[str | None, str | None]:
+    """Return the topics of a cluster that an application reads and writes.
+
+    `from: any` is the first topic. `to: own` is a topic that the cluster gets for the application.
+    A topic that has such a name comes first.
+    """
+    source, target = section.get("from"), section.get("to")
+    if source == ANY and ANY not in topics:
+        source = next((name for name in topics if name not in INTERNAL_TOPICS), source)
+    if target == OWN and OWN not in topics and source is not None:
+        target = own_topic(source)
+    return source, target
+
+
 class ApplicationReader:
     """Reads and checks an application."""
 
-    def __init__(self, draft: Draft, settings: EffectiveSettings, reader: SectionReader) -> None:
+    def __init__(
+        self, draft: Draft, settings: EffectiveSettings, reader: SectionReader, topics: Collection[str]
+    ) -> None:
         self._draft = draft
         self._settings = settings
         self._reader = reader
+        self._topics = topics
 
     def read(self, section: Part, name: str) -> ApplicationSpec:
         delivery = section.get(_DELIVERY) or EXACTLY_ONCE
@@ -54,8 +81,11 @@ class ApplicationReader:
         is_transactional = delivery == EXACTLY_ONCE and self._has_transactions()
         implied: dict[str, Value] = {TRANSACTIONAL_ID: name} if is_transactional else {}
         producer = self._settings.own_in(PRODUCER, section / PRODUCER, implied)
+        source, target = topics_of_application(section, self._topics)
+        topics = {"source": source} if source != section.get("from") else {}
+        topics |= {"target": target} if target != section.get("to") else {}
         spec = self._reader.read(
-            ApplicationSpec, section, name=name, consumer=plain(consumer), producer=plain(producer)
+            ApplicationSpec, section, name=name, consumer=plain(consumer), producer=plain(producer), **topics
         )
         ignored = self._keys_without_effect(spec, section)
         spec = replace(

@@ -1,9 +1,12 @@
 """Reads the section ``cluster``: brokers, topics, network and disk."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import islice
 
+from harrow.campaigns.clients.clients import APPLICATIONS
 from harrow.campaigns.language.part import Part
+from harrow.campaigns.language.readers.applications import own_topic, topics_of_application
 from harrow.campaigns.language.readers.draft import Draft
 from harrow.campaigns.language.readers.effective_settings import EffectiveSettings, SourcedSettings, plain
 from harrow.campaigns.language.readers.references import References
@@ -61,6 +64,7 @@ class ClusterReader:
             self._draft.problem(self._section / "brokers", message)
         self._settings.check_brokers(settings for _, settings in brokers.values())
         topics = self._topics()
+        self._add_own_topics(topics)
         specs = tuple(topic for topic, _ in topics.values())
         broker_specs = [broker for broker, _ in brokers.values()]
         references = References(self._draft, broker_specs, specs, has_all=self._is_complete)
@@ -235,6 +239,17 @@ class ClusterReader:
                 break
             topics[name] = topic
         return topics
+
+    def _add_own_topics(self, topics: dict[str, tuple[TopicSpec, SourcedSettings]]) -> None:
+        """Add the topics of applications that write to one of their own.
+
+        It is like the topic that the application reads.
+        """
+        for application in self._draft.body / "workload" / APPLICATIONS:
+            source, target = topics_of_application(application, topics)
+            if source in topics and target == own_topic(source) and target not in topics:
+                spec, settings = topics[source]
+                topics[target] = replace(spec, name=target), settings
 
     def _topic(self, name: str, section: Part) -> tuple[TopicSpec, SourcedSettings]:
         settings = self._settings.own(TOPIC, section)

@@ -46,7 +46,7 @@ class WorkloadReader:
         self._cluster = cluster
         self._references = cluster.references
         self._reader = SectionReader(draft, cluster.references)
-        self._applications = ApplicationReader(draft, settings, self._reader)
+        self._applications = ApplicationReader(draft, settings, self._reader, cluster.topics)
         self._section = draft.body / "workload"
         self.duration_us: int = self._section.get("duration") or 0
         self._names: dict[str, Part] = {}

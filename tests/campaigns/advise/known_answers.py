@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from harrow.campaigns.advise.harm import FAILED, UNCOMMITTED
+from harrow.campaigns.advise.harm import FAILED
+from harrow.campaigns.assess.trials import UNCOMMITTED
 from harrow.checks.rule import DOUBLED, LOST, REORDERED
 
 ACKS: Final = "acks"

@@ -6,7 +6,7 @@ import pytest
 
 from harrow.campaigns.assess.fault_model import FaultModel, fault_models
 from harrow.campaigns.assess.tally import ModelTally
-from harrow.campaigns.assess.trials import trials, tried
+from harrow.campaigns.assess.trials import FATES, UNCOMMITTED, trials, tried
 from harrow.campaigns.language.library_index import fault_model_names, resolve
 from harrow.campaigns.language.loader import load_campaign
 from harrow.campaigns.run.workers.workers import Workers
@@ -92,6 +92,20 @@ def test_a_trial_in_which_only_the_load_of_a_fault_model_struck_proves_nothing(t
 
 
 # The default of linger.ms is 0 before 4.0 and 5 since then (KIP-1030).
+@pytest.mark.parametrize(
+    ("isolation", "permitted_by"),
+    [("read_uncommitted", {"isolation.level=read_uncommitted"}), ("read_committed", set())],
+)
+def test_consumers_get_results_of_a_dying_application_that_it_did_not_commit_unless_they_read_committed(
+    tmp_path: Path, isolation: str, permitted_by: set[str]
+) -> None:
+    settings = f"isolation.level: {isolation}, auto.offset.reset: earliest"
+    cluster = f'kafka: "4.3"\nbrokers: 3\nsettings: {{{settings}}}\n'
+    tally = tally_of(model_on(tmp_path, "applications-die", cluster), 2, Workers())
+    assert {damage.setting for damage in tally.damage() if damage.fate == UNCOMMITTED} == permitted_by
+    assert not any(tally.records_max(fate) for fate in FATES)
+
+
 @pytest.mark.parametrize("kafka", ["2.4", "3.9", "4.3"])
 @pytest.mark.parametrize("name", ["broker-dies", "disk-lost", "log-dir-fails"])
 def test_a_leader_that_fails_under_load_takes_records_with_it_unless_acks_is_all(

@@ -1,5 +1,7 @@
 """The section `workload.applications`: its defaults, its mistakes and its round trip."""
 
+from dataclasses import replace
+
 import pytest
 
 from harrow.campaigns.language.loader import CampaignError, load_text
@@ -34,6 +36,28 @@ def test_the_group_and_the_transactional_id_of_an_application_default_to_its_nam
     application = spec("{from: in, to: out}")
     assert (application.name, application.group, application.transactional_id) == ("application-0",) * 3
     assert application.internal_topics() == ("__consumer_offsets", "__transaction_state")
+
+
+def test_an_application_finds_a_topic_to_read_on_any_cluster_and_gets_one_to_write() -> None:
+    read = plan("{from: any, to: own}")
+    (application,) = read.applications
+    assert (application.source, application.target) == ("in", "in-own")
+    source, _, own = read.cluster.topics
+    assert own == replace(source, name="in-own")
+    (again,) = load_text(campaign_text(read), "a.yaml").plans
+    assert again.digest() == read.digest()
+
+
+def test_instances_that_read_one_topic_share_their_own_one() -> None:
+    read = plan("{from: in, to: own}, {from: any, to: own}, {from: out, to: own}")
+    assert [topic.name for topic in read.cluster.topics] == ["in", "out", "in-own", "out-own"]
+
+
+def test_a_topic_may_be_called_like_a_word_for_topics() -> None:
+    text = TEXT.format(application="{from: any, to: own}", settings="", kafka="3.9")
+    text = text.replace("name: in", "name: own").replace("name: out", "name: any")
+    (application,) = load_text(text, "a.yaml").plans[0].applications
+    assert (application.source, application.target) == ("any", "own")
 
 
 def test_an_option_replaces_the_own_settings_of_an_application_too() -> None:
