@@ -17,7 +17,6 @@ from harrow.campaigns.record.recorded_findings import as_tuples, recorded_rules
 from harrow.campaigns.record.recorded_service import RecordedService, recorded_service
 from harrow.campaigns.record.results_folder import FILES, LATEST, RUN
 from harrow.campaigns.storage.location import LocalLocation, Location, location
-from harrow.campaigns.temporary_folder import temporary_folder
 from harrow.campaigns.version import name_ending, reads_records_of, version
 from harrow.checks.finding import RuleResult
 from harrow.cluster_model.lazy_dataclass import dataclass
@@ -179,6 +178,8 @@ def _copy(place: Location) -> Path:
         place = location(str(place).removesuffix(LATEST) + place.read_text().strip())
     if not (place / RUN).exists():
         raise RecordError(str(place), "not the folder of a run: it has no run.json")
+    from harrow.campaigns.temporary_folder import temporary_folder  # noqa: PLC0415 - paths need only Python
+
     until_exit = ExitStack()
     atexit.register(until_exit.close)
     folder = until_exit.enter_context(temporary_folder())

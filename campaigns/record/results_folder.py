@@ -11,7 +11,6 @@ from harrow.campaigns.record.report import run_id
 from harrow.campaigns.run.run_result import RunResult
 from harrow.campaigns.storage.location import LocalLocation, Location
 from harrow.campaigns.storage.whole_file import open_text, unfinished, whole_folder
-from harrow.campaigns.temporary_folder import temporary_folder
 from harrow.cluster_model.events import event_fields
 from harrow.cluster_model.trace import TraceEvent
 
@@ -47,6 +46,8 @@ def write_run_to(
     """
     if isinstance(results, LocalLocation):
         return LocalLocation(write_run(results.path, result, run, campaign_text))
+    from harrow.campaigns.temporary_folder import temporary_folder  # noqa: PLC0415 - paths need only Python
+
     path = f"{result.plan.campaign}/{run_id(result)}"
     with temporary_folder() as temporary:
         _fill(temporary, result, run, campaign_text)
