@@ -79,6 +79,7 @@ def folder(tmp_path: Path) -> Path:
 NEEDS = {
     "sweep calm.yaml --seeds 0..2 --engine process": "sweep",
     "sweep --report swept": "sweep",
+    "serve calm.yaml -- true": "live",
     "assess server.properties --engine spark": "spark",
     "advise server.properties --survive broker-dies --engine spark": "spark",
     "run calm.yaml --engine hypothesis": "hypothesis",

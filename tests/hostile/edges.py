@@ -42,7 +42,7 @@ _EXPECTED_EXIT_CODES: Final = frozenset(range(4))
 SAMPLES: Final = {
     **dict.fromkeys(("CAMPAIGN", "PATH"), "calm.yaml"),
     "RUN": "run",
-    "DIR": "corpus",
+    **dict.fromkeys(("DIR", "DIR|URI"), "corpus"),
     **dict.fromkeys(("SOURCE", "CLUSTER"), "server.properties"),
     "HISTORY": "run/history.jsonl",
     "COMMAND": "true",
