@@ -79,7 +79,6 @@ def folder(tmp_path: Path) -> Path:
 NEEDS = {
     "sweep calm.yaml --seeds 0..2 --engine process": "sweep",
     "sweep --report swept": "sweep",
-    "serve calm.yaml -- true": "live",
     "assess server.properties --engine spark": "spark",
     "advise server.properties --survive broker-dies --engine spark": "spark",
     "run calm.yaml --engine hypothesis": "hypothesis",
@@ -90,6 +89,7 @@ NEEDS = {
     "conform --requests 3 --target kafka:2.4.1": "hypothesis",
     "target check cluster.yaml": "live",
     "heal": "live",
+    "serve calm.yaml -- true": "live",
     "new mine --from cluster.yaml": "live",
 }
 
