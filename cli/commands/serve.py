@@ -4,11 +4,12 @@ import os
 import shlex
 import signal
 import subprocess
+import sys
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import Final
+from typing import Final, TextIO
 
 import typer
 
@@ -28,12 +29,15 @@ from harrow.cli.interrupts import Interrupts
 from harrow.cli.render.run_formats import printer_of
 from harrow.cli.requests.serve import ServeRequest
 from harrow.cli.session import Refusal, data, junit_file, need_writable, note
-from harrow.live_cluster.serve.served_run import serve
+from harrow.live_cluster.serve.served_run import CannotListenError, serve
 from harrow.live_cluster.serve.served_target import obstacles
 from harrow.live_cluster.wire.codec import Address
 
 _LOOPBACK: Final = frozenset({"127.0.0.1", "localhost"})
+_WILDCARDS: Final = frozenset({"0.0.0.0", "::", ""})  # noqa: S104 - they are refused
 _BOOTSTRAP: Final = "{bootstrap}"
+_GRACE_S: Final = 10.0
+"""How long a program may take to end after SIGTERM."""
 _VARIABLE: Final = "KAFKA_BOOTSTRAP_SERVERS"
 
 
@@ -45,6 +49,9 @@ def session(request: ServeRequest) -> int:
     if not request.no_results:
         need_writable(request.results)
     print_notes(request, [selection.campaign])
+    if request.host in _WILDCARDS:
+        message = "brokers must tell clients an address: name one of this machine"
+        raise typer.BadParameter(message, param_hint="--host")
     if request.host not in _LOOPBACK:
         note(request, f"everyone who can reach {request.host} can use this cluster; nobody has to log in")
     with Interrupts() as interrupts, ExitStack() as stack:
@@ -57,7 +64,8 @@ def session(request: ServeRequest) -> int:
             from harrow.cli.ci.run_suites import RunSuites
 
             printer = SeveralPrinters((printer, RunSuites(lambda suites, _: write_junit(lambda: suites))))
-        program = _Program(request.command or (), stack)
+        output = None if request.output_format == "table" else sys.stderr
+        program = _Program(request.command or (), stack, output)
 
         def on_ready(addresses: Sequence[Address]) -> None:
             servers = ",".join(f"{host}:{port}" for host, port in addresses)
@@ -114,14 +122,21 @@ def _serve(
             on_ready=on_ready,
             is_over=is_over,
         )
-    except (OSError, OverflowError) as error:
-        raise Refusal(
-            f"cannot listen on {request.host}: {getattr(error, 'strerror', None) or error}"
-        ) from None
+    except CannotListenError as error:
+        raise Refusal(str(error)) from None
 
 
 def _print(request: ServeRequest, selection: Selection, result: RunResult, printer: RunPrinter) -> Tally:
-    reproduce = shlex.join(["harrow", "serve", selection.argument, "--seed", str(result.seed)])
+    options = {
+        "--seed": [str(result.seed)],
+        "--variant": request.variants or [],
+        "--cluster": [] if request.cluster is None else [str(request.cluster)],
+        "--set": [text for text in request.overrides or () if not text.startswith(f"{CLUSTER_OPTION}=")],
+        "--time-scale": [] if request.time_scale == 1 else [f"{request.time_scale:g}"],
+    }
+    words = [word for option, values in options.items() for value in values for word in (option, value)]
+    command = ["--", *request.command] if request.command else []
+    reproduce = shlex.join(["harrow", "serve", selection.argument, *words, *command])
     run = FinishedRun(result=result, reproduce=reproduce, file=selection.campaign.path, folder=None)
     if not request.no_results:
         from harrow.campaigns.record.campaign_copy import campaign_copy
@@ -141,8 +156,10 @@ def _print(request: ServeRequest, selection: Selection, result: RunResult, print
 class _Program:
     """The user's program, which ends the run when it ends."""
 
-    def __init__(self, command: Sequence[str], stack: ExitStack) -> None:
+    def __init__(self, command: Sequence[str], stack: ExitStack, output: TextIO | None) -> None:
+        """Prepare a program; *output* takes the place of its standard output."""
         self._command = command
+        self._output = output
         self._stack = stack
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -156,7 +173,9 @@ class _Program:
     def start(self, servers: str) -> None:
         words = [word.replace(_BOOTSTRAP, servers) for word in self._command]
         try:
-            self._process = subprocess.Popen(words, env={**os.environ, _VARIABLE: servers})  # noqa: S603 - the user names the program
+            self._process = subprocess.Popen(  # noqa: S603 - the user names the program
+                words, env={**os.environ, _VARIABLE: servers}, stdout=self._output
+            )
         except OSError as error:
             raise Refusal(f"cannot start {words[0]}: {error.strerror or error}") from None
         self._stack.callback(self._stop)
@@ -170,4 +189,8 @@ class _Program:
     def _stop(self) -> None:
         if self._process is not None and self._process.poll() is None:
             self._process.terminate()
-            self._process.wait()
+            try:
+                self._process.wait(_GRACE_S)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                self._process.wait()

@@ -2,7 +2,7 @@
 
 import struct
 from collections.abc import Callable
-from typing import Final
+from typing import Final, NamedTuple
 
 from kafka.record.util import calc_crc32c
 
@@ -15,7 +15,12 @@ _BASE_OFFSET, _LEADER_EPOCH, _LEADER_EPOCH_AT = struct.Struct(">q"), struct.Stru
 _CHECKED_FROM: Final = 21
 _MAGIC: Final = 2
 _LENGTH_COUNTED_FROM: Final = 12
-_TRANSACTIONAL: Final = 0x10
+_COMPRESSION, _TRANSACTIONAL, _CONTROL = 0x07, 0x10, 0x20
+_BATCH_BYTES_MAX: Final = 1_048_588
+"""The default of ``message.max.bytes``."""
+_RECORD_BYTES_MIN: Final = 7
+_COMPRESSED_RECORDS_MAX: Final = 200_000
+"""How many records a compressed batch may have; an uncompressed one has no room for more."""
 
 
 class RefusedBatchError(ValueError):
@@ -31,50 +36,90 @@ class UnknownFormatError(RefusedBatchError):
 
 
 class CorruptBatchError(RefusedBatchError):
-    """A batch is torn or has a wrong checksum."""
+    """A batch is torn or has a wrong checksum, or more records than bytes for them."""
 
     error = "CORRUPT_MESSAGE"
 
 
-def read_batch(data: bytes, request: str, model_time: Callable[[int], int]) -> RecordBatch:
-    """Return a client's batch as the model has it; *request* names the request.
+class LargeBatchError(RefusedBatchError):
+    """A batch is larger than a broker accepts."""
 
-    The values of the batch name its records. A record of an idempotent producer is named by
-    producer id, producer epoch and sequence number, so a retried batch has the same names. Any
-    other record is named by the request that brought it.
+    error = "MESSAGE_SIZE_TOO_LARGE"
+
+
+class MarkerError(RefusedBatchError):
+    """A client sent a transaction marker, which only coordinators write."""
+
+    error = "INVALID_RECORD"
+
+
+class InternalTopicError(RefusedBatchError):
+    """A batch is for a topic that only coordinators write."""
+
+    error = "INVALID_TOPIC"
+
+
+class ClientBatch(NamedTuple):
+    """A batch of a client, whose records have no names yet."""
+
+    data: bytes
+    checksum: int
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int
+    records: int
+    is_transactional: bool
+    max_timestamp_us: int
+
+    def named(self, prefix: str) -> RecordBatch:
+        """Return the batch as the model has it.
+
+        A record's value is *prefix* and a number: the record's sequence number, if it has one.
+        """
+        first = 0 if self.producer_id == NO_PRODUCER_ID else self.base_sequence
+        return RecordBatch(
+            tuple([f"{prefix}.{number}" for number in range(first, first + self.records)]),
+            self.producer_id,
+            self.producer_epoch,
+            self.base_sequence,
+            size_bytes=len(self.data),
+            is_transactional=self.is_transactional,
+            max_timestamp_us=self.max_timestamp_us,
+            payload=self.data,
+        )
+
+
+def read_batch(data: bytes, model_time: Callable[[int], int]) -> ClientBatch:
+    """Read a client's batch.
 
     *model_time* converts the milliseconds of a client's clock to the model's time in microseconds.
 
     Raises:
-        UnknownFormatError: The batch has an older format.
-        CorruptBatchError: The batch is torn, or its checksum is wrong.
+        RefusedBatchError: A broker would refuse the batch.
 
     """
     if len(data) < _HEADER.size:
         raise CorruptBatchError("the batch has no whole header")
+    if len(data) > _BATCH_BYTES_MAX:
+        raise LargeBatchError(f"the batch has {len(data)} bytes")
     (_, length, _, magic, checksum, attributes, last_delta, _, max_timestamp_ms, *rest) = _HEADER.unpack_from(
         data
     )
     producer_id, producer_epoch, base_sequence, count = rest
     if magic != _MAGIC:
         raise UnknownFormatError(f"the batch has magic {magic}")
-    if length + _LENGTH_COUNTED_FROM != len(data) or count != last_delta + 1 or count < 1:
+    room = (len(data) - _HEADER.size) // _RECORD_BYTES_MIN
+    count_max = _COMPRESSED_RECORDS_MAX if attributes & _COMPRESSION else room
+    if length + _LENGTH_COUNTED_FROM != len(data) or not 1 <= count == last_delta + 1 <= count_max:
         raise CorruptBatchError("the batch has a wrong length or number of records")
     if calc_crc32c(data[_CHECKED_FROM:]) != checksum:
         raise CorruptBatchError("the batch has a wrong checksum")
-    is_idempotent = producer_id != NO_PRODUCER_ID
-    first = base_sequence if is_idempotent else 0
-    name = f"{producer_id}.{producer_epoch}" if is_idempotent else request
-    values = tuple([f"{name}.{number}" for number in range(first, first + count)])
-    return RecordBatch(
-        values,
-        producer_id,
-        producer_epoch,
-        base_sequence,
-        size_bytes=len(data),
+    if attributes & _CONTROL:
+        raise MarkerError("the batch is a transaction marker")
+    return ClientBatch(
+        *(data, checksum, producer_id, producer_epoch, base_sequence, count),
         is_transactional=bool(attributes & _TRANSACTIONAL),
         max_timestamp_us=0 if max_timestamp_ms < 0 else max(0, model_time(max_timestamp_ms)),
-        payload=data,
     )
 
 
@@ -89,3 +134,29 @@ def batch_bytes(batch: RecordBatch) -> bytes:
     _BASE_OFFSET.pack_into(data, 0, batch.base_offset)
     _LEADER_EPOCH.pack_into(data, _LEADER_EPOCH_AT, batch.leader_epoch)
     return bytes(data)
+
+
+class RecordNames:
+    """Names the records of all clients.
+
+    A record of an idempotent producer is named by its partition, producer id, producer epoch and
+    sequence number, so it has the same name in a retried batch. Any other record is named by the
+    request that brought it.
+    """
+
+    def __init__(self) -> None:
+        # Some producers start again at sequence number 0 in the same epoch, as Java's up to 2.4
+        # after UNKNOWN_PRODUCER_ID. Their first batch is then another one than before.
+        self._first: dict[tuple[str, int, int], tuple[int, int]] = {}
+
+    def named(self, partition: str, batch: ClientBatch, request: str) -> RecordBatch:
+        """Return a batch with names; *request* names the request that brought it."""
+        if batch.producer_id == NO_PRODUCER_ID:
+            return batch.named(f"{partition}:{request}")
+        key = partition, batch.producer_id, batch.producer_epoch
+        start, checksum = self._first.get(key, (0, batch.checksum))
+        if batch.base_sequence == 0:
+            start += checksum != batch.checksum
+            self._first[key] = start, batch.checksum
+        restarts = "'" * start
+        return batch.named(f"{partition}:{batch.producer_id}.{batch.producer_epoch}{restarts}")

@@ -2,16 +2,23 @@
 
 import socket
 from collections import deque
-from collections.abc import Callable
-from dataclasses import replace
-from itertools import count
+from collections.abc import Callable, Mapping
 from typing import Any, Final, Protocol
 
 from harrow.cluster_model.lazy_dataclass import dataclass
-from harrow.cluster_model.protocol import ProduceRequest, ProduceResponse
+from harrow.cluster_model.protocol import (
+    CONSUMER_REPLICA_ID,
+    EARLIEST_TIMESTAMP,
+    LATEST_TIMESTAMP,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ProduceRequest,
+    ProduceResponse,
+)
 from harrow.cluster_model.sim.connection import ClientEndpoint, Connection, Reply
 from harrow.cluster_model.sim.host import Host
-from harrow.live_cluster.serve.client_batches import RefusedBatchError
+from harrow.cluster_model.topology import is_internal
+from harrow.live_cluster.serve.client_batches import InternalTopicError, RecordNames, RefusedBatchError
 from harrow.live_cluster.serve.own_answers import OwnAnswers
 from harrow.live_cluster.serve.requests import (
     BadRequestError,
@@ -20,22 +27,29 @@ from harrow.live_cluster.serve.requests import (
     read_request,
     response_bytes,
 )
-from harrow.live_cluster.serve.wire_contents import WireContents
 from harrow.live_cluster.serve.wire_history import ConnectionHistory, WireHistory
 from harrow.live_cluster.wire.codec import Naming, answer_to_wire, request_from_wire
 
 _READ_BYTES: Final = 1 << 18
 _NO_OFFSET: Final = -1
+_ENDS: Final = frozenset({EARLIEST_TIMESTAMP, LATEST_TIMESTAMP})
+_TRY_AGAIN: Final = "OFFSET_NOT_AVAILABLE"
+_NO_TIMES: Final = "UNSUPPORTED_FOR_MESSAGE_FORMAT"
+_UNREAD_MAX: Final = 1 << 20
+_PENDING_MAX: Final = 1_000
+"""With more bytes or requests that wait, a connection is not read (``socket.request.max.bytes``
+and the mute of a channel bound them in Kafka)."""
 CLIENT_LISTENER: Final = "client"
 
 
 @dataclass(slots=True, eq=False)
-class _Pending:
+class _UnansweredRequest:
     """A request whose response is not written yet, and the response once it is known."""
 
     request: ClientRequest
     model: Any = None
     fetch: Any = None
+    errors: dict[str, tuple[str, int]] | None = None
     response: bytes | None = None
 
 
@@ -59,7 +73,7 @@ class ClientServer(Protocol):
     history: WireHistory
     own_answers: OwnAnswers
     naming: Naming
-    numbers: "count[int]"
+    names: RecordNames
 
     def host_of(self, client_id: str) -> Host:
         """Return the machine of a client in the model."""
@@ -80,13 +94,12 @@ class ClientConnection:
         self.is_open = True
         self._number = number
         self._server = server
-        self._contents = WireContents(server.model_time, server.numbers)
-        self._naming = replace(server.naming, contents=self._contents)
+        self._naming = server.naming
         self._history: ConnectionHistory | None = None
         self._received = bytearray()
         self._to_send = bytearray()
-        self._pending: deque[_Pending] = deque()
-        self._by_number: dict[int, _Pending] = {}
+        self._pending: deque[_UnansweredRequest] = deque()
+        self._by_number: dict[int, _UnansweredRequest] = {}
         self._count = 0
         self._host: Host | None = None
         self._connection: Connection | None = None
@@ -94,6 +107,11 @@ class ClientConnection:
     @property
     def has_to_send(self) -> bool:
         return bool(self._to_send)
+
+    @property
+    def may_read(self) -> bool:
+        """Whether the client may send more before it reads its answers."""
+        return len(self._to_send) <= _UNREAD_MAX and len(self._pending) <= _PENDING_MAX
 
     def close(self) -> None:
         """End the connection; the server then closes its socket."""
@@ -132,27 +150,24 @@ class ClientConnection:
         del self._to_send[:sent]
 
     def _handle(self, request: ClientRequest) -> None:
-        pending = _Pending(request)
+        pending = _UnansweredRequest(request)
         own = self._server.own_answers.answer(request)
         if own is not None:
-            pending.response = response_bytes(request.correlation_id, own)
-            self._pending.append(pending)
-            self._send_ready()
+            self._respond(pending, own)
             return
-        if request.body is None:
-            raise BadRequestError(f"API {request.api_key} version {request.version} is unknown")
         self._count += 1
         number = self._count
-        self._contents.request = f"c{self._number}.{number}"
         try:
-            pending.model = request_from_wire(request.body, self._naming)
+            pending.model = self._translated(request, f"c{self._number}.{number}")
         except RefusedBatchError as error:
             self._refuse(pending, error.error)
             return
-        except Exception as error:  # Hostile bytes may raise anything.
-            raise BadRequestError(f"API {request.api_key} version {request.version}: {error}") from error
-        is_answered = not (isinstance(pending.model, ProduceRequest) and pending.model.acks == 0)
-        if is_answered:
+        if isinstance(pending.model, ListOffsetsRequest):
+            pending.errors = _ask_for_one_end(pending.model, request.body)
+            if not pending.model.partitions:
+                self._answer(pending, ListOffsetsResponse(pending.errors))
+                return
+        if not (isinstance(pending.model, ProduceRequest) and pending.model.acks == 0):
             self._pending.append(pending)
             self._by_number[number] = pending
         if self._connection is None or self._host is None:
@@ -165,7 +180,39 @@ class ClientConnection:
         pending.fetch = self._history.request(pending.model, self._host.clock.now_us)
         self._host.send_request(self._connection, number, pending.model)
 
-    def _refuse(self, pending: _Pending, error: str) -> None:
+    def _translated(self, request: ClientRequest, name: str) -> Any:
+        """Return the model's request; *name* names it.
+
+        Raises:
+            BadRequestError: The request is unknown, malformed or only for brokers.
+            RefusedBatchError: It has a batch that a broker refuses.
+
+        """
+        what = f"API {request.api_key} version {request.version}"
+        if request.body is None:
+            raise BadRequestError(f"{what} is unknown")
+        try:
+            model = request_from_wire(request.body, self._naming)
+        except RefusedBatchError:
+            raise
+        except Exception as error:  # Hostile bytes may raise anything.
+            raise BadRequestError(f"{what}: {error}") from error
+        if getattr(model, "replica_id", CONSUMER_REPLICA_ID) != CONSUMER_REPLICA_ID:
+            raise BadRequestError(f"{what} has the id of a broker")
+        if isinstance(model, ProduceRequest):
+            if any(map(is_internal, model.batches)):
+                raise InternalTopicError("clients do not write internal topics")
+            self._name_records(model, name)
+        return model
+
+    def _name_records(self, produce: ProduceRequest, request: str) -> None:
+        batches: Mapping[str, Any] = produce.batches
+        names = self._server.names
+        produce.batches = {
+            partition: names.named(partition, batch, request) for partition, batch in batches.items()
+        }
+
+    def _refuse(self, pending: _UnansweredRequest, error: str) -> None:
         """Answer a Produce request of which no batch is appended."""
         body = pending.request.body
         refused = ProduceResponse(
@@ -176,16 +223,24 @@ class ClientConnection:
             }
         )
         if body.acks != 0:
-            answer = answer_to_wire(body, refused, self._naming)
-            pending.response = response_bytes(pending.request.correlation_id, answer)
-            self._pending.append(pending)
-            self._send_ready()
+            self._answer(pending, refused)
+
+    def _answer(self, pending: _UnansweredRequest, answer: Any) -> None:
+        """Give an answer of the model that no broker has given."""
+        self._respond(pending, answer_to_wire(pending.request.body, answer, self._naming))
+
+    def _respond(self, pending: _UnansweredRequest, wire: Any) -> None:
+        pending.response = response_bytes(pending.request.correlation_id, wire)
+        self._pending.append(pending)
+        self._send_ready()
 
     def _receive(self, reply: Reply) -> None:
         pending = self._by_number.pop(reply.correlation_id, None)
         if pending is None or not self.is_open:
             return
         request = pending.request
+        if pending.errors and isinstance(reply.body, ListOffsetsResponse):
+            reply.body.partitions.update(pending.errors)
         answer = answer_to_wire(request.body, reply.body, self._naming)
         self._server.own_answers.complete(answer, request, reply.body)
         pending.response = response_bytes(request.correlation_id, answer)
@@ -200,3 +255,22 @@ class ClientConnection:
             self._to_send += response
         if self._to_send and self.is_open:
             self.write()
+
+
+def _ask_for_one_end(request: ListOffsetsRequest, body: Any) -> dict[str, tuple[str, int]]:
+    """Let a request ask for the same end of all its partitions, and return the answers for others.
+
+    The model's request has one timestamp. A partition with another end gets an error, after which
+    clients ask for it again. The model cannot look up a time; clients take that error for "there is
+    no such offset" (``OffsetFetcherUtils.handleListOffsetResponse``).
+    """
+    timestamps = {
+        f"{topic.name}-{partition.partition_index}": partition.timestamp
+        for topic in body.topics
+        for partition in topic.partitions
+    }
+    request.timestamp = next((time for time in timestamps.values() if time in _ENDS), LATEST_TIMESTAMP)
+    others = [name for name in request.partitions if timestamps[name] != request.timestamp]
+    for name in others:
+        del request.partitions[name]
+    return {name: (_TRY_AGAIN if timestamps[name] in _ENDS else _NO_TIMES, _NO_OFFSET) for name in others}

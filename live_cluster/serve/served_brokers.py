@@ -4,7 +4,7 @@ import selectors
 import socket
 import time
 from collections.abc import Iterable
-from contextlib import suppress
+from contextlib import ExitStack
 from itertools import count
 from typing import Final
 from uuid import NAMESPACE_OID, uuid5
@@ -13,12 +13,16 @@ from harrow.cluster_model.cluster import Cluster
 from harrow.cluster_model.sim.host import Host
 from harrow.cluster_model.sim.process import Process
 from harrow.cluster_model.topology import is_internal
+from harrow.live_cluster.serve.client_batches import RecordNames
 from harrow.live_cluster.serve.client_connection import ClientConnection
 from harrow.live_cluster.serve.own_answers import OwnAnswers
+from harrow.live_cluster.serve.wire_contents import WireContents
 from harrow.live_cluster.serve.wire_history import WireHistory
 from harrow.live_cluster.wire.codec import Address, Naming
 
 _BACKLOG: Final = 128
+_CONNECTIONS_MAX: Final = 500
+"""Few enough for the usual limit of 1024 open files."""
 _US_PER_S: Final = 1_000_000
 _MS_PER_S: Final = 1_000
 _US_PER_MS: Final = 1_000
@@ -34,27 +38,33 @@ class ServedBrokers:
         self._cluster = cluster
         self._selector = selectors.DefaultSelector()
         self._listeners: dict[int, socket.socket] = {}
+        # The sockets that keep the ports of brokers that do not listen. They refuse connections.
+        self._ports: dict[int, socket.socket] = {}
         self._connections: set[ClientConnection] = set()
         self.history = WireHistory(cluster.history, cluster.simulator, self._has_partition)
         self._processes: dict[str, Process] = {}
-        self.numbers = count()
+        self.names = RecordNames()
+        self._numbers = count()
         self._scale = time_scale
         self._began_s = 0.0
         self._zero_ms = 0.0
         topic_ids = {topic: uuid5(NAMESPACE_OID, topic) for topic in cluster.topic_names()}
         self.own_answers = OwnAnswers(cluster, topic_ids)
         self.addresses: dict[int, Address] = {}
-        for broker, port in zip(cluster.processes, ports, strict=False):
-            listener = self._listen(host, port)
-            self.addresses[broker] = Address(host, listener.getsockname()[1])
-            self._add_listener(broker, listener)
-        self.naming = Naming(addresses=self.addresses, ids=topic_ids)
+        with ExitStack() as opened:
+            opened.callback(self._close_sockets)
+            for broker, port in zip(cluster.processes, ports, strict=True):
+                self._ports[broker] = _bound_socket(host, port)
+                self.addresses[broker] = Address(host, self._ports[broker].getsockname()[1])
+            opened.pop_all()
+        self.naming = Naming(addresses=self.addresses, ids=topic_ids, contents=WireContents(self.model_time))
 
     def begin(self) -> None:
-        """Let time pass from now on."""
+        """Let brokers listen, and time pass."""
         passed_s = self._cluster.simulator.now_us / _US_PER_S / self._scale
         self._began_s = time.monotonic() - passed_s
         self._zero_ms = (time.time() - passed_s) * _MS_PER_S
+        self.update()
 
     def model_time(self, client_ms: int) -> int:
         """Return the time of a client's clock as a time of the model."""
@@ -65,8 +75,11 @@ class ServedBrokers:
             connection.close()
         self.update()
         self.history.close()
-        for broker in list(self._listeners):
-            self._stop_listening(broker)
+        self._close_sockets()
+
+    def _close_sockets(self) -> None:
+        for sock in (*self._listeners.values(), *self._ports.values()):
+            sock.close()
         self._selector.close()
 
     @property
@@ -76,6 +89,7 @@ class ServedBrokers:
 
     def serve(self, until_us: int) -> None:
         """Serve clients until *until_us* or until something has happened."""
+        self.update()
         wait_s = max(0.0, (until_us - self.wall_us) / _US_PER_S / self._scale)
         ready = self._selector.select(wait_s)
         if ready:
@@ -97,8 +111,7 @@ class ServedBrokers:
         for broker in self.addresses:
             listens = network.accepts(f"broker-{broker}")
             if listens and broker not in self._listeners:
-                address = self.addresses[broker]
-                self._add_listener(broker, self._listen(address.host, address.port))
+                self._listen(broker)
             elif not listens and broker in self._listeners:
                 self._stop_listening(broker)
         for connection in [each for each in self._connections if not each.is_open]:
@@ -106,42 +119,55 @@ class ServedBrokers:
             self._selector.unregister(connection.socket)
             connection.socket.close()
         for connection in self._connections:
-            wanted = selectors.EVENT_READ | (selectors.EVENT_WRITE if connection.has_to_send else 0)
-            key = self._selector.get_key(connection.socket)
-            if key.events != wanted:
+            wanted = selectors.EVENT_READ if connection.may_read else selectors.EVENT_WRITE
+            if connection.has_to_send:
+                wanted |= selectors.EVENT_WRITE
+            if self._selector.get_key(connection.socket).events != wanted:
                 self._selector.modify(connection.socket, wanted, connection)
 
     def _has_partition(self, name: str) -> bool:
         return self._cluster.partition_state(name) is not None and not is_internal(name)
 
-    def _listen(self, host: str, port: int) -> socket.socket:
-        listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind((host, port))
+    def _listen(self, broker: int) -> None:
+        listener = self._listeners[broker] = self._ports.pop(broker)
         listener.listen(_BACKLOG)
-        listener.setblocking(False)
-        return listener
-
-    def _add_listener(self, broker: int, listener: socket.socket) -> None:
-        self._listeners[broker] = listener
         self._selector.register(listener, selectors.EVENT_READ, broker)
 
     def _stop_listening(self, broker: int) -> None:
         listener = self._listeners.pop(broker)
         self._selector.unregister(listener)
         listener.close()
+        self._ports[broker] = _bound_socket(*self.addresses[broker])
 
     def _accept(self, broker: int) -> None:
-        with suppress(BlockingIOError):
+        try:
             sock, _ = self._listeners[broker].accept()
-            sock.setblocking(False)
-            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            connection = ClientConnection(sock, next(self.numbers), broker, self)
-            self._connections.add(connection)
-            self._selector.register(sock, selectors.EVENT_READ, connection)
+        except OSError:
+            # The client has gone, or this process may not open another socket.
+            return
+        if len(self._connections) >= _CONNECTIONS_MAX:
+            sock.close()
+            return
+        sock.setblocking(False)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        connection = ClientConnection(sock, next(self._numbers), broker, self)
+        self._connections.add(connection)
+        self._selector.register(sock, selectors.EVENT_READ, connection)
 
     def host_of(self, client_id: str) -> Host:
         process = self._processes.get(client_id)
         if process is None:
             process = self._processes[client_id] = Process(client_id or "client")
         return self._cluster.host(process)
+
+
+def _bound_socket(host: str, port: int) -> socket.socket:
+    """Return a socket that has a port but does not listen yet."""
+    sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    with ExitStack() as opened:
+        opened.callback(sock.close)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        sock.bind((host, port))
+        sock.setblocking(False)
+        opened.pop_all()
+    return sock

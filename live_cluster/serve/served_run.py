@@ -14,6 +14,7 @@ from harrow.campaigns.run.swarm import draw_for_seed
 from harrow.checks.rules.catalogue import watched_in
 from harrow.cluster_model.sim.choices import Choices
 from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
+from harrow.live_cluster.errors import LiveError
 from harrow.live_cluster.serve.served_target import ServedTarget, served_plan
 from harrow.live_cluster.wire.codec import Address
 
@@ -21,6 +22,10 @@ KIND: Final = "served"
 """The kind of target in the results of runs."""
 _CHECK_US: Final = US_PER_SECOND // 10
 _START_FORMAT: Final = "%Y%m%dT%H%M%S.%fZ"
+
+
+class CannotListenError(LiveError):
+    """A broker cannot listen; the message says where and why."""
 
 
 def serve(
@@ -40,14 +45,18 @@ def serve(
     cluster.
 
     Raises:
-        OSError: A port cannot be used.
+        CannotListenError: A port cannot be used.
 
     """
     began_s, began = time.monotonic(), datetime.now(UTC).strftime(_START_FORMAT)
     drawn = draw_for_seed(plan, seed)
     served, choices = served_plan(drawn.plan), Choices.from_seed(seed)
     watched = watched_in(served.invariants, served.kafka, served.demand)
-    target = ServedTarget(served, choices, watched, host=host, ports=ports, time_scale=time_scale)
+    try:
+        target = ServedTarget(served, choices, watched, host=host, ports=ports, time_scale=time_scale)
+    except (OSError, OverflowError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise CannotListenError(f"cannot listen on {host}: {reason}") from None
     with closing(target):
         run = Run(served, seed, choices, target)
         run.begin()

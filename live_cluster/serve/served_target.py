@@ -9,7 +9,7 @@ from harrow.campaigns.run.targets.model_target import ModelTarget
 from harrow.checks.evidence import Evidence
 from harrow.cluster_model.coordinators.internal_topics import internal_topic
 from harrow.cluster_model.fields import ClientMarker, all_fields_of
-from harrow.cluster_model.settings import broker_config
+from harrow.cluster_model.settings import broker_config, topic_config
 from harrow.cluster_model.sim.choices import Choices
 from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
 from harrow.cluster_model.topology import INTERNAL_TOPICS
@@ -46,6 +46,9 @@ def obstacles(plan: Plan) -> Iterator[str]:
     for part in (*actions_of(plan), *faults_of(plan)):
         if any(issubclass(field.kind, ClientMarker) for field in all_fields_of(type(part))):
             yield f"`{part.name}` acts on a client of the campaign, but real clients take their place"
+    for topic in plan.cluster.topics:
+        if topic_config(topic.settings, broker_config(plan.kafka, plan.cluster.settings)).compacts:
+            yield f"{topic.name} is compacted, but harrow does not read the keys of real records"
 
 
 class ServedTarget(ModelTarget):

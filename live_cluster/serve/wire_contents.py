@@ -1,9 +1,10 @@
 """Passes on the contents of real clients' messages byte by byte."""
 
+import struct
 from base64 import b64decode, b64encode
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from itertools import count
-from typing import Final
+from typing import Any, Final
 
 from harrow.cluster_model.coordinators.protocol import Subscription
 from harrow.cluster_model.log.record_batch import RecordBatch
@@ -15,40 +16,52 @@ _DATA: Final = "#"
 
 
 class WireContents:
-    """The contents of the messages of one client (`Contents`); *request* names the current request.
+    """The contents of the messages of clients (`Contents`).
 
     The model stores subscriptions and assignments as names of topics and partitions. Behind them
     stands one more name that has all bytes, because a coordinator must return what it was given,
-    also after another broker has read its log. A number makes that name unique.
+    also after another broker has read its log. In assignments a number makes that name unique.
     """
 
-    def __init__(self, model_time: Callable[[int], int], numbers: "count[int]") -> None:
+    def __init__(self, model_time: Callable[[int], int]) -> None:
         self._model_time = model_time
-        self._numbers = numbers
-        self.request = ""
+        self._numbers = count()
 
-    def batches(self, data: bytes) -> tuple[RecordBatch, ...]:
+    def batches(self, data: bytes) -> tuple[Any, ...]:
+        """Return a `ClientBatch`, which gets its names when its partition is known."""
         if not data:
             raise CorruptBatchError("there is no batch")
-        return (read_batch(data, self.request, self._model_time),)
+        return (read_batch(data, self._model_time),)
 
     def batch_bytes(self, batch: RecordBatch) -> bytes:
         return batch_bytes(batch)
 
     def subscription(self, data: bytes) -> Subscription:
-        return Subscription(self._with_data(subscribed_topics(data), data))
+        try:
+            topics = subscribed_topics(data)
+        except (struct.error, UnicodeDecodeError):
+            # Other protocols than the consumers' have metadata of their own.
+            topics = []
+        return Subscription((*topics, _named(data)))
 
     def subscription_bytes(self, subscription: Subscription) -> bytes:
         return _data_of(subscription.topics)
 
     def assignment(self, data: bytes) -> tuple[str, ...]:
-        return self._with_data(client_assignment(data), data) if data else ()
+        if not data:
+            return ()
+        try:
+            partitions = client_assignment(data)
+        except (struct.error, UnicodeDecodeError):
+            partitions = []
+        return (*partitions, _named(data, next(self._numbers)))
 
     def assignment_bytes(self, partitions: Sequence[str]) -> bytes:
         return _data_of(partitions)
 
-    def _with_data(self, names: Iterable[str], data: bytes) -> tuple[str, ...]:
-        return (*names, f"{_DATA}{next(self._numbers)}:{b64encode(data).decode()}")
+
+def _named(data: bytes, number: int = 0) -> str:
+    return f"{_DATA}{number}:{b64encode(data).decode()}"
 
 
 def _data_of(names: Sequence[str]) -> bytes:

@@ -35,19 +35,29 @@ _RETRIES_MAX: Final = 2**31 - 1
 
 
 @dataclass(slots=True, eq=False)
-class _Transaction:
-    """The records of an open transaction, with offsets once acknowledged."""
+class _SentTransaction:
+    """The records of an open transaction that have no answer yet, and those that are acknowledged.
 
-    offsets: dict[tuple[str, str], int | None] = field(default_factory=dict)
+    An acknowledged record has its offset, or None if the broker did not name it.
+    """
+
+    unanswered: dict[tuple[str, str], None] = field(default_factory=dict)
+    acked: dict[tuple[str, str], int | None] = field(default_factory=dict)
     is_commit_sent: bool = False
 
-    def value(self) -> tuple[MicroOperation, ...]:
+    def acked_sends(self) -> tuple[MicroOperation, ...]:
         return tuple(
             [
                 (SEND, partition, value if offset is None else (offset, value))
-                for (partition, value), offset in self.offsets.items()
+                for (partition, value), offset in self.acked.items()
             ]
         )
+
+    def unanswered_sends(self) -> tuple[MicroOperation, ...]:
+        return tuple([(SEND, partition, value) for partition, value in self.unanswered])
+
+    def sends(self) -> tuple[MicroOperation, ...]:
+        return tuple([(SEND, partition, value) for partition, value in (*self.acked, *self.unanswered)])
 
 
 class WireHistory:
@@ -60,7 +70,9 @@ class WireHistory:
         self._producers: dict[tuple[int, int], int] = {}
         # The records that have no outcome yet, in the order of their sends.
         self._open: dict[tuple[int, str, str], None] = {}
-        self._transactions: dict[int, _Transaction] = {}
+        self._transactions: dict[int, _SentTransaction] = {}
+        # By the names of records without their sequence number: the next sequence number.
+        self._sent: dict[str, int] = {}
         self.transactions_us = 0
         """The longest timeout of a transactional producer; 0 if there is none."""
         self.producers: dict[int, ProducerSettings] = {}
@@ -80,26 +92,34 @@ class WireHistory:
         return self._producers[key]
 
     def send(self, process: int, partition: str, batch: RecordBatch) -> None:
-        """Record that a batch is sent, unless it is a retry."""
+        """Record that the records of a batch are sent, but not those of a retried batch."""
+        transaction = None
         if batch.is_transactional:
-            transaction = self._transactions.setdefault(process, _Transaction())
-            for value in batch.values:
-                if (partition, value) not in transaction.offsets:
-                    transaction.offsets[partition, value] = None
-                    send = ((SEND, partition, value),)
-                    self._history.add(process, INVOKE, TXN, send, self._clock.now_us)
-            return
-        for value in batch.values:
-            if (process, partition, value) not in self._open:
+            transaction = self._transactions.setdefault(process, _SentTransaction())
+        for value in self._new_values(batch):
+            if transaction is not None:
+                transaction.unanswered[partition, value] = None
+                self._history.add(process, INVOKE, TXN, ((SEND, partition, value),), self._clock.now_us)
+            else:
                 self._open[process, partition, value] = None
                 self._history.record_send(process, partition, value, self._clock.now_us)
+
+    def _new_values(self, batch: RecordBatch) -> tuple[str, ...]:
+        """Return the values of a batch without those that its producer has sent before."""
+        if batch.producer_id == NO_PRODUCER_ID:
+            return batch.values
+        prefix = batch.values[0].rpartition(".")[0]
+        sent = max(0, self._sent.get(prefix, batch.base_sequence) - batch.base_sequence)
+        self._sent[prefix] = batch.base_sequence + max(sent, len(batch.values))
+        return batch.values[sent:]
 
     def acknowledge(self, process: int, partition: str, batch: RecordBatch, base_offset: int | None) -> None:
         transaction = self._transactions.get(process)
         for place, value in enumerate(batch.values):
             offset = None if base_offset is None else base_offset + place
-            if transaction is not None and (partition, value) in transaction.offsets:
-                transaction.offsets[partition, value] = offset
+            if transaction is not None and (partition, value) in transaction.unanswered:
+                del transaction.unanswered[partition, value]
+                transaction.acked[partition, value] = offset
             elif (process, partition, value) in self._open:
                 del self._open[process, partition, value]
                 self._history.record_ack(process, partition, offset, value, self._clock.now_us)
@@ -114,16 +134,25 @@ class WireHistory:
         """Record that the coordinator has decided as requested."""
         process = self._process_of(request)
         transaction = self._transactions.pop(process, None)
-        if transaction is not None:
-            outcome, error = (OK, None) if request.committed else (FAIL, "ABORTED")
-            self._history.add(process, outcome, TXN, transaction.value(), self._clock.now_us, error)
+        if transaction is None:
+            return
+        now_us = self._clock.now_us
+        if not request.committed:
+            self._history.add(process, FAIL, TXN, transaction.sends(), now_us, "ABORTED")
+            return
+        if transaction.acked:
+            self._history.add(process, OK, TXN, transaction.acked_sends(), now_us)
+        if transaction.unanswered:
+            # The client has committed without them, as after an error that it ignores.
+            self._history.add(process, INFO, TXN, transaction.unanswered_sends(), now_us, "no ack")
 
     def _process_of(self, request: EndTxnRequest) -> int:
         return self._producers.get((request.producer_id, request.producer_epoch), -1)
 
     def fail(self, process: int, partition: str, batch: RecordBatch, error: str, *, definite: bool) -> None:
         for value in batch.values:
-            if self._open.pop((process, partition, value), None) is not None:
+            if (process, partition, value) in self._open:
+                del self._open[process, partition, value]
                 self._history.record_failure(
                     process, partition, value, self._clock.now_us, error, definite=definite
                 )
@@ -144,7 +173,7 @@ class WireHistory:
         for process, transaction in self._transactions.items():
             # Nobody can commit a transaction whose producer has not asked for it.
             outcome = INFO if transaction.is_commit_sent else FAIL
-            self._history.add(process, outcome, TXN, transaction.value(), self._clock.now_us, "no answer")
+            self._history.add(process, outcome, TXN, transaction.sends(), self._clock.now_us, "no answer")
         self._transactions.clear()
 
 

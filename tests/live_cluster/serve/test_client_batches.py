@@ -4,9 +4,13 @@ import struct
 
 import pytest
 from kafka.record import MemoryRecords, MemoryRecordsBuilder
+from kafka.record.util import calc_crc32c
 
 from harrow.live_cluster.serve.client_batches import (
     CorruptBatchError,
+    LargeBatchError,
+    MarkerError,
+    RecordNames,
     UnknownFormatError,
     batch_bytes,
     read_batch,
@@ -23,14 +27,21 @@ def batch_of(*values: bytes, compression: int = 0, **producer: int) -> bytes:
     return bytes(builder.buffer())
 
 
-def read(data: bytes, request: str = "r") -> tuple[str, ...]:
-    return read_batch(data, request, lambda ms: ms * 1_000).values
+def read(
+    data: bytes, request: str = "r", names: RecordNames | None = None, partition: str = "t-0"
+) -> tuple[str, ...]:
+    batch = read_batch(data, lambda ms: ms * 1_000)
+    return (names or RecordNames()).named(partition, batch, request).values
+
+
+def with_checksum(data: bytes) -> bytes:
+    return data[:17] + struct.pack(">I", calc_crc32c(data[21:])) + data[21:]
 
 
 @pytest.mark.parametrize("compression", COMPRESSIONS.values(), ids=COMPRESSIONS)
 def test_a_reader_gets_the_bytes_that_a_producer_wrote(compression: int) -> None:
     data = batch_of(b"a", b"\x00\xfe", compression=compression)
-    stored = read_batch(data, "r", lambda ms: ms * 1_000).stored_at(41, 7)
+    stored = RecordNames().named("t-0", read_batch(data, lambda ms: ms * 1_000), "r").stored_at(41, 7)
     assert (stored.next_offset, stored.size_bytes) == (43, len(data))
     records = list(MemoryRecords(batch_bytes(stored)).next_batch())
     assert [(record.offset, record.key, record.value) for record in records] == [
@@ -76,3 +87,43 @@ def test_a_torn_batch_is_refused() -> None:
     for length in range(len(data)):
         with pytest.raises(CorruptBatchError):
             read(data[:length])
+
+
+def test_a_header_cannot_claim_more_records_than_the_batch_has_bytes_for() -> None:
+    data = batch_of(b"a")
+    claimed = data[:23] + struct.pack(">i", 999_999) + data[27:57] + struct.pack(">i", 1_000_000) + data[61:]
+    with pytest.raises(CorruptBatchError, match="number of records"):
+        read(with_checksum(claimed))
+    compressed = batch_of(b"a", compression=1)
+    claimed = compressed[:23] + struct.pack(">i", 2**31 - 2) + compressed[27:57]
+    claimed += struct.pack(">i", 2**31 - 1) + compressed[61:]
+    with pytest.raises(CorruptBatchError, match="number of records"):
+        read(with_checksum(claimed))
+
+
+def test_a_client_may_not_write_transaction_markers() -> None:
+    data = bytearray(batch_of(b"a", producer_id=5, producer_epoch=0, base_sequence=0))
+    data[22] |= 0x20
+    with pytest.raises(MarkerError):
+        read(with_checksum(bytes(data)))
+
+
+def test_a_batch_may_not_be_larger_than_message_max_bytes() -> None:
+    with pytest.raises(LargeBatchError):
+        read(bytes(1_048_589))
+
+
+def test_records_of_two_partitions_have_different_names() -> None:
+    data = batch_of(b"a", producer_id=5, producer_epoch=0, base_sequence=0)
+    assert read(data, partition="t-0") != read(data, partition="t-1")
+
+
+def test_a_producer_that_starts_again_at_sequence_0_sends_other_records() -> None:
+    names = RecordNames()
+    producer = {"producer_id": 5, "producer_epoch": 0}
+    first = batch_of(b"a", **producer, base_sequence=0)
+    second = batch_of(b"b", **producer, base_sequence=1)
+    again = batch_of(b"c", **producer, base_sequence=0)
+    read_values = [read(data, "r", names) for data in (first, first, second, again, second)]
+    assert read_values[0] == read_values[1]
+    assert len({*read_values}) == 4
