@@ -234,7 +234,7 @@ def _on_spark(request: CheckRequest, sources: Sequence[Source]) -> HistoryIndex:
     splits = split_files(files)
     try:
         with ExitStack() as stack:
-            spark = start_spark(request, address_of(request), stack)
+            spark = start_spark(request, address_of(request), stack, for_sql=True)
             return read_on_spark(spark, splits, numbered=len(files) > 1, **limits)
     except (EngineError, ReductionError) as error:
         raise Refusal(str(error)) from None

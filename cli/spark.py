@@ -74,7 +74,12 @@ def need_shared(folder: Location, address: "SparkAddress") -> None:
 
 
 def start_spark(
-    request: "EngineRequest", address: "SparkAddress", stack: ExitStack, folder: Location | None = None
+    request: "EngineRequest",
+    address: "SparkAddress",
+    stack: ExitStack,
+    folder: Location | None = None,
+    *,
+    for_sql: bool = False,
 ) -> Any:
     """Start a session, or connect to one, which ends with *stack* if harrow started it.
 
@@ -93,7 +98,7 @@ def start_spark(
         from harrow.campaigns.temporary_folder import temporary_folder
 
         log = stack.enter_context(temporary_folder()) / _LOG
-    session = start_session(address, log=None if address.is_given else log)
+    session = start_session(address, log=None if address.is_given else log, for_sql=for_sql)
     if not address.is_session_running:
         stack.callback(stop_session, session)
     return session

@@ -1,6 +1,6 @@
 """Computes the tables of a large history with DuckDB, in bounded memory."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,6 +14,7 @@ from harrow.campaigns.large_histories.tables import ROWS, VIEWS, TablesError
 MEMORY_BYTES: Final = 256 << 20
 """How much memory DuckDB may use. What does not fit is on disk."""
 
+_ROWS_AT_ONCE: Final = 10_000
 _COLUMNS: Final = """
 partition varchar, value bigint, record_offset bigint, position bigint, place bigint, process bigint,
 kind tinyint, together tinyint
@@ -54,6 +55,19 @@ class DuckDbTables:
 
     def define(self, name: str, query: str) -> None:
         self._execute(f"create temp table {name} as {query}")
+
+    def view(self, name: str, query: str) -> None:
+        self._execute(f"create temp view {name} as {query}")
+
+    def load(self, name: str, table: pa.Table) -> None:
+        self._connection.register(f"{name}_loaded", table)
+        self.define(name, f"select * from {name}_loaded")
+        self._connection.unregister(f"{name}_loaded")
+
+    def stream(self, query: str) -> Iterator[tuple[Any, ...]]:
+        cursor = self._execute(query)
+        while rows := cursor.fetchmany(_ROWS_AT_ONCE):
+            yield from rows
 
     def rows(self, query: str) -> Sequence[tuple[Any, ...]]:
         return self._execute(query).fetchall()

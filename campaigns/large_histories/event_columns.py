@@ -10,6 +10,8 @@ from harrow.campaigns.large_histories.tables import (
     ACKED,
     ASSIGNED_PARTITION,
     ASSIGNMENT,
+    CALLED_SEND,
+    CALLED_TXN,
     FAILED,
     INVOKED,
     LINES,
@@ -127,7 +129,9 @@ class EventColumns:
         if f == SEND and not value:
             self._add_row(SENT_NOTHING, position, process)
         sends = any(micro[0] == SEND for micro in value)
-        together = sends and (len(value) != 1 or (f == TXN and type_ != INVOKE))
+        together = 0
+        if sends and (len(value) != 1 or (f == TXN and type_ != INVOKE)):
+            together = CALLED_SEND if f == SEND else CALLED_TXN
         has_polled = False
         kind = POLLED if type_ == OK else POLLED_IN_VAIN
         for number, micro in enumerate(value):
@@ -136,13 +140,13 @@ class EventColumns:
                 _, partition, written = micro
                 offset, sent = written if type(written) in _PAIRS else (None, written)
                 rows.append(
-                    (partition, _text(sent), offset, position, place, process, _KINDS[type_], int(together))
+                    (partition, _text(sent), offset, position, place, process, _KINDS[type_], together)
                 )
             elif len(micro) > 1 and type_ != INVOKE:
                 has_polled = True
                 for partition, pairs in micro[1].items():
                     rows += [
-                        (partition, _text(read), offset, position, at, process, kind, int(together))
+                        (partition, _text(read), offset, position, at, process, kind, together)
                         for at, (offset, read) in enumerate(pairs, place)
                     ]
         if type_ == INVOKE and (len(value) != 1 or not sends):

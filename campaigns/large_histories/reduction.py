@@ -12,11 +12,13 @@ from operator import itemgetter
 from typing import Any, Final
 
 from harrow.campaigns.large_histories.operation_order import OperationOrder
-from harrow.campaigns.large_histories.suspects import JUMPS, STORIES, SUSPECTS, find_suspects
+from harrow.campaigns.large_histories.suspects import find_suspects
 from harrow.campaigns.large_histories.tables import (
     ASSIGNED,
     ASSIGNMENTS,
+    CALLED_SEND,
     EVENTS,
+    JUMPS,
     LINES,
     PLACE_BITS,
     POLL_ENDED,
@@ -26,7 +28,10 @@ from harrow.campaigns.large_histories.tables import (
     PROCESS,
     ROWS,
     SENT_NOTHING,
+    STORIES,
+    SUSPECTS,
     TableEngine,
+    exists,
 )
 from harrow.checks.history.index import HistoryIndex
 from harrow.checks.history.records import UNKNOWN
@@ -99,7 +104,7 @@ def reduce(tables: TableEngine, *, numbered: bool = False, events_max: int = EVE
     [(sent, acked, polled)] = tables.rows(_REMOVED)
     [(lines, passed_over)] = tables.rows(f"select sum(position), sum(place) from {ROWS} where kind = {LINES}")
     [(processes,)] = tables.rows(f"select count(distinct process) from {ROWS} where kind < {LINES}")
-    sent_nothing = tables.rows(f"select 1 from {ROWS} where kind = {SENT_NOTHING} limit 1")
+    named = exists(tables, f"{ROWS} where kind = {SENT_NOTHING} or together = {CALLED_SEND}")
     ranks: dict[str, dict[int, int]] = {}
     for partition, *ends in tables.rows(
         f"select partition, from_offset, from_rank, to_offset, to_rank from {JUMPS}"
@@ -115,7 +120,7 @@ def reduce(tables: TableEngine, *, numbered: bool = False, events_max: int = EVE
         ranks=ranks,
         read_dry=_read_dry(tables),
     )
-    return Reduction(places, passed_over or 0, bool(sent_nothing), removed)
+    return Reduction(places, passed_over or 0, named, removed)
 
 
 _REPEATED_NUMBERS: Final = f"""
@@ -141,6 +146,12 @@ select position from (
 """
 """The first poll after an assignment names the assigned partitions."""
 
+_UNREAD: Final = f"""
+select distinct partition from {STORIES} semi join {SUSPECTS} using (partition, value)
+where polled = 0 and (acked > 0 or (together > 0 and failed = 0))
+"""
+"""The partitions for which it matters whether a poll found them empty."""
+
 _OK_POLLS: Final = f"""
 select process, position, assignment,
     row_number() over (partition by process, assignment order by position desc) - 1 as polls_later
@@ -165,7 +176,8 @@ from (
     select *, row_number() over (partition by process, assignment, partition order by polls_later) - 1
         as reads_later
     from (
-        select distinct process, partition, position from {EVENTS} where kind = {POLLED}
+        select distinct process, partition, position
+        from {EVENTS} semi join unread using (partition) where kind = {POLLED}
     ) as reads join ok_polls using (process, position)
 ) as numbered group by process, assignment, partition
 """
@@ -181,7 +193,7 @@ where dry is not null
 union all
 select named.partition, named.process, named.position as assignment,
     coalesce(dry_after_read.dry, dry_after_read.reads, 0) as dry
-from {ASSIGNED} as named left join dry_after_read
+from (select * from {ASSIGNED} semi join unread using (partition)) as named left join dry_after_read
     on dry_after_read.process = named.process and dry_after_read.assignment = named.position
     and dry_after_read.partition = named.partition
 """
@@ -191,10 +203,8 @@ record. Any other process reads the partitions that it has read."""
 
 def _read_dry(tables: TableEngine) -> dict[str, tuple[int, int]]:
     """Return the positions at which the last poll that found a partition empty began and ended."""
-    is_needed = tables.rows(
-        f"select 1 from {STORIES} where (acked > 0 and polled = 0) or together = 1 limit 1"
-    )
-    if not is_needed:
+    tables.define("unread", _UNREAD)
+    if not exists(tables, "unread"):
         return {}
     tables.define("ok_polls", _OK_POLLS)
     tables.define("dry_after_read", _DRY_AFTER_READ)
@@ -312,10 +322,14 @@ def _kept(value: Sequence[Any], places: Collection[tuple[str, int]]) -> list[Any
     """Return the micro-operations with the kept records alone."""
     kept: list[Any] = []
     for number, micro in enumerate(value):
-        if micro[0] != POLL or len(micro) == 1:
+        first = number << PLACE_BITS
+        if len(micro) == 1:
             kept.append(micro)
             continue
-        first = number << PLACE_BITS
+        if micro[0] != POLL:
+            if (micro[1], first) in places:
+                kept.append(micro)
+            continue
         records = {
             partition: [pair for at, pair in enumerate(pairs, first) if (partition, at) in places]
             for partition, pairs in micro[1].items()

@@ -19,7 +19,7 @@ from harrow.campaigns.language.problem import Problem
 from harrow.campaigns.large_histories.event_columns import SCHEMA
 from harrow.campaigns.large_histories.operation_order import split_of
 from harrow.campaigns.large_histories.reduction import KeptOperation, Reduction, reduce, reduced_history
-from harrow.campaigns.large_histories.split_reading import kept_of_split, rows_of_split
+from harrow.campaigns.large_histories.split_reading import KEPT_SCHEMA, kept_of_split, rows_of_split
 from harrow.campaigns.large_histories.splits import Split, lines_before
 from harrow.campaigns.large_histories.tables import LINES, NOT_PLAIN, ROWS, VIEWS
 from harrow.campaigns.record.history_file import HistoryError
@@ -31,26 +31,40 @@ from harrow.campaigns.temporary_folder import temporary_folder
 from harrow.checks.history.index import HistoryIndex
 
 _PARTS_MIN: Final = 2
-_KEPT: Final = "kept"
-_Batches = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+_Read = Callable[..., Iterator[pa.RecordBatch]]
 
 
 class SparkTables:
-    """Tables in a Spark session. Each is stored on the executors when it is first used."""
+    """Tables in a Spark session.
+
+    A table is computed and stored on the executors when it is defined. Spark then knows its size,
+    and joins a small table without a shuffle.
+    """
 
     def __init__(self, session: SparkSession) -> None:
         self._session = session
         self._stored: list[DataFrame] = []
 
     def define(self, name: str, query: str) -> None:
-        self.store(name, self._session.sql(query))
-
-    def store(self, name: str, rows: DataFrame) -> None:
-        self._stored.append(rows.persist())
+        # The plan of a persisted table has the plans of those below it, each as often as it is
+        # used: Spark's driver ran out of memory when it printed them.
+        rows = self._session.sql(query).localCheckpoint()
+        self._stored.append(rows)
         rows.createOrReplaceTempView(name)
+
+    def view(self, name: str, query: str) -> None:
+        self._session.sql(query).createOrReplaceTempView(name)
+
+    def load(self, name: str, table: pa.Table) -> None:
+        rows = [tuple(row.values()) for row in table.to_pylist()]
+        self._session.createDataFrame(rows, from_arrow_schema(table.schema)).createOrReplaceTempView(name)
 
     def rows(self, query: str) -> Sequence[tuple[Any, ...]]:
         return [tuple(row) for row in self._session.sql(query).collect()]
+
+    def stream(self, query: str) -> Iterator[tuple[Any, ...]]:
+        for batch in self._session.sql(query).toArrow().to_batches():
+            yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
 
     def close(self) -> None:
         for rows in reversed(self._stored):
@@ -78,8 +92,8 @@ def read_on_spark(
         tables = SparkTables(session)
         opened.callback(tables.close)
         try:
-            rows = _for_each(session, len(splits), _read_rows(splits, limits, numbered=numbered), SCHEMA)
-            rows.createOrReplaceTempView("text_rows")
+            parts = [{"split": split, "limits": limits, "numbered": numbered} for split in splits]
+            _for_each(session, parts, rows_of_split, SCHEMA).createOrReplaceTempView("text_rows")
             tables.define(
                 ROWS,
                 "select * except (value), case when kind <= 5 then xxhash64(value) end as value from text_rows",
@@ -88,10 +102,10 @@ def read_on_spark(
                 splits, tables.rows(f"select partition, process from {ROWS} where kind = {NOT_PLAIN}")
             )
             for name, query in VIEWS.items():
-                session.sql(query).createOrReplaceTempView(name)
+                tables.view(name, query)
             reduction = reduce(tables, numbered=numbered)
             sizes = dict(tables.rows(f"select process, position from {ROWS} where kind = {LINES}"))
-            kept = _kept_on_spark(session, splits, reduction, sizes, limits, numbered=numbered)
+            kept = _kept_on_spark(session, parts, reduction, sizes)
         except HistoryError:
             raise
         except Exception as error:
@@ -102,28 +116,25 @@ def read_on_spark(
     return reduced_history(reduction, kept)
 
 
-def _for_each(session: SparkSession, count: int, task: _Batches, schema: pa.Schema) -> DataFrame:
-    """Return the rows of a task for each number below *count*."""
-    return session.range(0, count, 1, count).mapInArrow(task, from_arrow_schema(schema))
-
-
-def _read_rows(splits: Sequence[Split], limits: Mapping[str, int], *, numbered: bool) -> _Batches:
-    """Return the function with which executors read the rows of parts.
+def _for_each(
+    session: SparkSession, parts: Sequence[Mapping[str, Any]], read: _Read, schema: pa.Schema
+) -> DataFrame:
+    """Return what executors *read* of each part, given its keyword arguments.
 
     Spark sends a nested function as code. A function of this module would go by name, and executors
     would import this module, with libraries that they need not have.
     """
-    shipped = pickle.dumps((tuple(splits), dict(limits), numbered))
+    shipped = [pickle.dumps((read, part)) for part in parts]
     variables = storage_variables()
 
-    def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def read_parts(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         os.environ.update(variables)
-        splits, limits, numbered = pickle.loads(shipped)  # noqa: S301 - the driver's own data
         for batch in batches:
             for number in batch.column(0).to_pylist():
-                yield from rows_of_split(splits[number], limits, numbered=numbered)
+                read, part = pickle.loads(shipped[number])  # noqa: S301 - the driver's own data
+                yield from read(**part)
 
-    return read
+    return session.range(0, len(parts), 1, len(parts)).mapInArrow(read_parts, from_arrow_schema(schema))
 
 
 def _raise_problems(splits: Sequence[Split], rows: Iterable[tuple[Any, ...]]) -> None:
@@ -142,45 +153,21 @@ def _raise_problems(splits: Sequence[Split], rows: Iterable[tuple[Any, ...]]) ->
 
 def _kept_on_spark(
     session: SparkSession,
-    splits: Sequence[Split],
+    parts: Sequence[Mapping[str, Any]],
     reduction: Reduction,
     sizes: Mapping[int, int],
-    limits: Mapping[str, int],
-    *,
-    numbered: bool,
 ) -> list[KeptOperation]:
     """Read the operations that remain, from the parts of the files that have some."""
-    firsts = accumulate((sizes[split.number] for split in splits), initial=0)
+    firsts = accumulate((sizes[part["split"].number] for part in parts), initial=0)
     by_split: dict[int, dict[int, Any]] = {}
-    if numbered:
-        by_split = {split.number: dict(reduction.places) for split in splits if reduction.places}
-    else:
-        for position, places in reduction.places.items():
-            by_split.setdefault(split_of(position), {})[position] = places
-    parts = [
-        (split, first, by_split[split.number])
-        for split, first in zip(splits, firsts, strict=False)
-        if split.number in by_split
-    ]
-    if not parts:
+    for position, places in reduction.places.items():
+        by_split.setdefault(split_of(position), {})[position] = places
+    kept_parts = []
+    for part, first_number in zip(parts, firsts, strict=False):
+        remaining = reduction.places if part["numbered"] else by_split.get(part["split"].number)
+        if remaining:
+            kept_parts.append({**part, "first_number": first_number, "places": dict(remaining)})
+    if not kept_parts:
         return []
-    schema = pa.schema({_KEPT: pa.binary()})
-    rows = _for_each(session, len(parts), _read_kept(parts, limits, numbered=numbered), schema)
-    return [kept for row in rows.collect() for kept in pickle.loads(row[0])]  # noqa: S301 - harrow's own data
-
-
-def _read_kept(parts: Sequence[Any], limits: Mapping[str, int], *, numbered: bool) -> _Batches:
-    """Return the function with which executors read the operations that remain of parts."""
-    shipped = pickle.dumps((tuple(parts), dict(limits), numbered))
-    variables = storage_variables()
-
-    def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        os.environ.update(variables)
-        parts, limits, numbered = pickle.loads(shipped)  # noqa: S301 - the driver's own data
-        for batch in batches:
-            for number in batch.column(0).to_pylist():
-                split, first_number, places = parts[number]
-                kept = kept_of_split(split, first_number, places, limits, numbered=numbered)
-                yield pa.record_batch([pa.array([pickle.dumps(kept)], pa.binary())], names=[_KEPT])
-
-    return read
+    rows = _for_each(session, kept_parts, kept_of_split, KEPT_SCHEMA).collect()
+    return [kept for row in rows for kept in pickle.loads(row[0])]  # noqa: S301 - harrow's own data

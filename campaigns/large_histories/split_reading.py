@@ -1,17 +1,21 @@
 """What executors do with a part of a history. They need pyarrow and pydantic-core only."""
 
 import json
+import pickle
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
 
 from harrow.campaigns.large_histories.event_columns import SCHEMA, EventColumns
 from harrow.campaigns.large_histories.operation_order import OperationOrder
-from harrow.campaigns.large_histories.reduction import KeptOperation, KeptOperations
+from harrow.campaigns.large_histories.reduction import KeptOperations
 from harrow.campaigns.large_histories.splits import Split
 from harrow.campaigns.large_histories.tables import NOT_PLAIN
 from harrow.campaigns.record.history_file import HistoryError, read_operations
+
+KEPT_SCHEMA: Final = pa.schema({"kept": pa.binary()})
+"""The column of the operations that remain: lists of `KeptOperation`."""
 
 
 def rows_of_split(split: Split, limits: dict[str, int], *, numbered: bool) -> Iterator[pa.RecordBatch]:
@@ -31,10 +35,10 @@ def rows_of_split(split: Split, limits: dict[str, int], *, numbered: bool) -> It
 
 
 def kept_of_split(
-    split: Split, first_number: int, places: Mapping[int, Any], limits: dict[str, int], *, numbered: bool
-) -> list[KeptOperation]:
-    """Return the operations of a part that remain."""
+    split: Split, limits: dict[str, int], *, numbered: bool, first_number: int, places: Mapping[int, Any]
+) -> Iterator[pa.RecordBatch]:
+    """Yield the operations of a part that remain, pickled."""
     order = OperationOrder(numbered=numbered, split=split.number, first_number=first_number)
     sink = KeptOperations(places, order)
     read_operations(split.lines(**limits), split.name, sink, line_max=limits["line_max"])
-    return sink.kept
+    yield pa.record_batch([pa.array([pickle.dumps(sink.kept)], pa.binary())], schema=KEPT_SCHEMA)

@@ -5,8 +5,10 @@ hashed: equal values have equal hashes. Two values with the same hash look suspi
 in the reduced history, which has the values themselves.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Final, Protocol
+
+import pyarrow as pa
 
 INVOKED: Final = 0
 ACKED: Final = 1
@@ -48,8 +50,12 @@ more than a bucket, so that a single partition or process can be judged by many 
 ROWS: Final = "history_rows"
 """The table that a reader of the history fills: ``partition``, ``value`` (a hash),
 ``record_offset`` (or null), ``position`` and ``place`` of the event, ``process``, ``kind``, and
-``together`` (1 if the operation is a transaction, otherwise 0). The tables below are parts of
-it."""
+``together`` (`CALLED_TXN` or `CALLED_SEND` if the operation is a transaction, otherwise 0). The
+tables below are parts of it."""
+
+CALLED_TXN: Final = 1
+CALLED_SEND: Final = 2
+"""What a history calls a transaction."""
 
 EVENTS: Final = "events"
 POLLS: Final = "polls"
@@ -64,6 +70,36 @@ VIEWS: Final = {
 }
 
 
+STORIES: Final = "stories"
+"""One row for each value of each partition: what happened to it."""
+
+SCATTERED: Final = "scattered"
+KNOWN: Final = "known"
+"""One row for each known offset of a value."""
+
+WORDS: Final = "words"
+"""The known offsets of each partition as bits, which take much less space and time than sorting.
+
+A word has the bits of 32 offsets, its ``number``, and ``base``, the number of known offsets before
+it. There are more ``entries`` than bits if an offset has several values."""
+
+WORD_BITS: Final = 5
+
+JUMPS: Final = "real_jumps"
+"""One row for each jump of a consumer that skipped known records or went back: ``partition``,
+``from_offset``, ``to_offset`` and their ranks. The gaps between the sends of a transaction are
+there, too."""
+
+SUSPECTS: Final = "suspects"
+"""One row for each record that rules need: ``partition``, ``value``."""
+
+
+def bits_below(bits: str, offset: str) -> str:
+    """Return the SQL of how many offsets of a word are below an offset."""
+    place = f"cast({offset} & {(1 << WORD_BITS) - 1} as int)"
+    return f"bit_count({bits} & ((cast(1 as bigint) << {place}) - 1))"
+
+
 class TablesError(Exception):
     """An engine cannot compute a table. The message gives the reason."""
 
@@ -74,5 +110,18 @@ class TableEngine(Protocol):
     def define(self, name: str, query: str) -> None:
         """Compute a table once, and keep it."""
 
+    def view(self, name: str, query: str) -> None:
+        """Name a query, which is computed at each use."""
+
+    def load(self, name: str, table: pa.Table) -> None:
+        """Store a small table."""
+
     def rows(self, query: str) -> Sequence[tuple[Any, ...]]:
         """Return the rows of a small result."""
+
+    def stream(self, query: str) -> Iterator[tuple[Any, ...]]:
+        """Yield the rows of a large result."""
+
+
+def exists(tables: TableEngine, table: str) -> bool:
+    return bool(tables.rows(f"select 1 from {table} limit 1"))

@@ -77,6 +77,12 @@ _SETTINGS_HERE: Final = {
     "spark.executor.defaultJavaOptions": _JAVA_OPTIONS,
 }
 """Settings for Spark on this machine. On a cluster, those of its administrator apply."""
+_SETTINGS_HERE_FOR_SQL: Final = {
+    "spark.driver.memory": "3g",
+    "spark.driver.defaultJavaOptions": "-XX:+UseSerialGC",
+    "spark.executor.defaultJavaOptions": "-XX:+UseSerialGC",
+}
+"""The same if Java itself does the work, so that optimising its code pays."""
 _LOCAL_ADDRESS: Final = "127.0.0.1"
 _CONNECT_PORT: Final = 15002
 _KUBERNETES_PORT: Final = 443
@@ -146,8 +152,10 @@ def _given_address(default: str) -> SparkAddress:
     )
 
 
-def start_session(address: SparkAddress, *, log: Path | None = None) -> SparkSession:
+def start_session(address: SparkAddress, *, log: Path | None = None, for_sql: bool = False) -> SparkSession:
     """Start a session, or return the existing one. Java's output goes to *log*.
+
+    A session *for_sql* computes with Java rather than with Python.
 
     Raises:
         EngineError: Spark cannot be started or reached.
@@ -158,7 +166,7 @@ def start_session(address: SparkAddress, *, log: Path | None = None) -> SparkSes
     settings = _SUBMITTED_SETTINGS if address.is_given else _SETTINGS
     if address.is_here:
         if not address.is_given:
-            settings = {**settings, **_SETTINGS_HERE}
+            settings = {**settings, **(_SETTINGS_HERE_FOR_SQL if for_sql else _SETTINGS_HERE)}
         _prepare_for_this_machine(address.url)
     _silence_py4j()
     start = 0 if log is None or not log.exists() else log.stat().st_size

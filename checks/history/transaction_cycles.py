@@ -8,7 +8,7 @@ search. The definitions are those of Adya, Weak Consistency (1999), as in Jepsen
 """
 
 from collections import defaultdict, deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from functools import partial
 from itertools import chain
@@ -144,15 +144,17 @@ class _Graphs:
         self._orders = orders
         self._nodes = len(self.transactions)
         self._writer_of: dict[tuple[str, Value], int] = {}
-        partitions: dict[str, None] = {}
+        partitions: set[str] = set()
         values = orders.history.records.values
         for node, transaction in enumerate(self.transactions):
-            partitions.update(dict.fromkeys(transaction.reads))
+            partitions.update(transaction.reads)
             for partition, row in transaction.sends:
-                partitions[partition] = None
+                partitions.add(partition)
                 self._writer_of[partition, values[row]] = node
-        for partition in partitions:
-            self._add_writes(partition)
+        # This order does not depend on transactions that are on no cycle.
+        for partition in orders.history.partitions:
+            if partition in partitions:
+                self._add_writes(partition)
         for node, transaction in enumerate(self.transactions):
             self._add_reads(node, transaction)
 
@@ -177,8 +179,6 @@ class _Graphs:
         A record whose sender is unknown connects nothing, and neither does an offset with several
         records. If a value is at two offsets, the first one counts.
         """
-        if partition not in self._orders.history.partitions:
-            return
         order = self._orders.of(partition)
         values_of = self._orders.history.records.values
         # A failed send orders nothing, even if a poll returned its record.
@@ -222,7 +222,8 @@ def _add(graph: Graph, edge: Dependency) -> None:
 
 def _cycles(graph: Graph, required: Graph) -> Iterator[list[Dependency]]:
     """Yield a short cycle of each component, with at least one edge of *required*."""
-    for component in _components(graph):
+    # In this order, components do not change places if operations without cycles are left out.
+    for component in sorted(components(graph), key=min):
         best: list[Dependency] | None = None
         edges = [
             edge
@@ -238,13 +239,13 @@ def _cycles(graph: Graph, required: Graph) -> Iterator[list[Dependency]]:
             yield best
 
 
-def _components(graph: Graph) -> Iterator[frozenset[int]]:
+def components(graph: Mapping[int, Iterable[int]]) -> list[frozenset[int]]:
     """Return the strongly connected components with several nodes (Kosaraju, not recursive)."""
     predecessors: defaultdict[int, list[int]] = defaultdict(list)
     for node, successors in graph.items():
         for successor in successors:
             predecessors[successor].append(node)
-    components: list[frozenset[int]] = []
+    found: list[frozenset[int]] = []
     visited: set[int] = set()
     for root in reversed(_postorder(graph)):
         component: set[int] = set()
@@ -256,11 +257,11 @@ def _components(graph: Graph) -> Iterator[frozenset[int]]:
                 component.add(node)
                 work += predecessors[node]
         if len(component) > 1:
-            components.append(frozenset(component))
-    return reversed(components)
+            found.append(frozenset(component))
+    return found
 
 
-def _postorder(graph: Graph) -> list[int]:
+def _postorder(graph: Mapping[int, Iterable[int]]) -> list[int]:
     """Return the nodes in postorder of a depth-first search."""
     order: list[int] = []
     visited: set[int] = set()

@@ -27,7 +27,7 @@ FILES = 20
 
 @pytest.fixture(scope="module")
 def session() -> Iterator[SparkSession]:
-    spark = start_session(SparkAddress("local[2]"))
+    spark = start_session(SparkAddress("local[2]"), for_sql=True)
     yield spark
     stop_session(spark)
 
@@ -54,12 +54,17 @@ def renamed_key(key: str, number: int) -> str:
     return f"{key}/{number}" if key.startswith("t-") else key
 
 
-def all_anomalies() -> History:
-    """Return a history that has all kinds of anomalies."""
+def all_anomalies(seed: int) -> History:
+    """Return a correct history, and one with each kind of anomaly, as one history."""
     history: History = []
-    for number, plant in enumerate(PLANTS.values()):
-        planted = plant(random_history(number, 40), Random(number).choice).history
-        history += [renamed(line, number) for line in planted]
+    first = seed * (len(PLANTS) + 1)
+    correct = random_history(first, 40)
+    planted = (
+        plant(random_history(number, 40), Random(number).choice).history
+        for number, plant in enumerate(PLANTS.values(), first + 1)
+    )
+    for number, part in enumerate((correct, *planted)):
+        history += [renamed(line, number) for line in part]
     for index, line in enumerate(history):
         line["index"] = index
         line["time"] = index * 1_000
@@ -74,19 +79,27 @@ def on_spark(session: SparkSession, folder: Path, files: list[bytes]) -> History
     return read_on_spark(session, splits, numbered=len(files) > 1, **LIMITS)
 
 
-def test_spark_agrees_with_a_single_process_to_the_letter(session: SparkSession, tmp_path: Path) -> None:
-    content = list(lines(all_anomalies()))
+def check_same(session: SparkSession, folder: Path, seed: int) -> None:
+    content = list(lines(all_anomalies(seed)))
     whole = read_history(content, "whole")
-    random = Random(1)
+    random = Random(seed)
     files: list[list[bytes]] = [[] for _ in range(FILES)]
     for line in content:
         random.choice(files).append(line)
-    reduced = on_spark(session, tmp_path, [b"".join(file) for file in files])
+    reduced = on_spark(session, folder, [b"".join(file) for file in files])
     verdict = judge_history(whole)
     found = {name for name, result in verdict.rules.items() if result.findings}
     assert len(found) > len(PLANTS) // 2
     assert judge_history(reduced) == verdict
     assert size_of(reduced) == size_of(whole)
+
+
+@pytest.mark.soak(size=1, rounds_in_test=1, rounds_in_soak=12)
+def test_spark_agrees_with_a_single_process_to_the_letter(
+    session: SparkSession, tmp_path: Path, numbers: range
+) -> None:
+    for seed in numbers:
+        check_same(session, tmp_path, seed)
 
 
 def test_spark_reports_the_line_of_a_mistake_in_a_later_part_of_a_file(

@@ -9,13 +9,14 @@ from unittest.mock import patch
 
 import pytest
 
-from harrow.campaigns.large_histories import byte_block, suspects
+from harrow.campaigns.large_histories import byte_block, suspects, transaction_suspects
 from harrow.campaigns.large_histories.duckdb_tables import DuckDbTables
 from harrow.campaigns.large_histories.event_columns import EventColumns
 from harrow.campaigns.large_histories.operation_order import OperationOrder
 from harrow.campaigns.large_histories.reduced_reading import Lines, read_json_lines, read_reduced
 from harrow.campaigns.large_histories.reduction import ReductionError, TooManySuspectsError, reduce
 from harrow.campaigns.large_histories.tables import BUCKET_BITS
+from harrow.campaigns.large_histories.transaction_suspects import CELL_BITS
 from harrow.campaigns.record.check_report import size_of
 from harrow.campaigns.record.history_file import HistoryError, read_history, read_operations
 from harrow.checks.history.index import HistoryIndex
@@ -80,10 +81,14 @@ def test_a_reduced_history_is_judged_like_the_whole(seed: int, tmp_path: Path) -
 
 
 def test_windows_over_small_buckets_find_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("_KNOWN", "_STEPS"):
-        small = getattr(suspects, name).replace(f">> {BUCKET_BITS}", ">> 2")
-        assert small != getattr(suspects, name)
-        monkeypatch.setattr(suspects, name, small)
+    for module, name, bits in (
+        (suspects, "_STEPS", BUCKET_BITS),
+        (transaction_suspects, "_STEPS", BUCKET_BITS),
+        *((transaction_suspects, name, CELL_BITS) for name in ("_CELLS", "_BACKWARD", "_GRAPHS")),
+    ):
+        small = getattr(module, name).replace(f">> {bits}", ">> 2")
+        assert small != getattr(module, name)
+        monkeypatch.setattr(module, name, small)
     for history in histories(7):
         content = numbered(history)
         check_same(read_history(content, "whole"), read_reduced([("one", opened(content))]))
@@ -125,6 +130,62 @@ def test_what_remains_of_a_plain_history_does_not_grow_with_it(tmp_path: Path) -
         assert judge_history(reduced).status == "held"
         sizes.append(len(reduced.processes))
     assert sizes[0] == sizes[1] < 20
+
+
+def transaction_lines(count: int) -> list[bytes]:
+    """Return a history of transactions, each with another one between its begin and end."""
+    history: History = []
+    for number in range(count):
+        names = {process: f"m{number}-{process}" for process in (0, 1)}
+        for process, type_ in ((0, "invoke"), (1, "invoke"), (1, "ok"), (0, "ok")):
+            value = [
+                ["send", place, [3 * number + process, names[process]] if type_ == "ok" else names[process]]
+                for place in ("t", "u")
+            ]
+            history.append({"process": process, "type": type_, "f": "txn", "value": value, "time": 0})
+        polled = {place: [[3 * number + at, names[at]] for at in names] for place in ("t", "u")}
+        for type_, micro in (("invoke", ["poll"]), ("ok", ["poll", polled])):
+            history.append({"process": 2, "type": type_, "f": "poll", "value": [micro], "time": 0})
+    return numbered(history)
+
+
+def test_what_remains_of_correct_transactions_does_not_grow_with_them() -> None:
+    sizes = []
+    for count in (100, 1_000):
+        content = transaction_lines(count)
+        reduced = read_reduced([("one", opened(content))])
+        check_same(read_history(content, "whole"), reduced)
+        sizes.append(len(reduced.processes))
+    assert sizes[0] == sizes[1] < 20
+
+
+@pytest.mark.parametrize("crossed", range(3))
+def test_a_cycle_is_found_among_many_correct_transactions(crossed: int) -> None:
+    content = transaction_lines(300)
+    at = 6 * (100 + crossed)
+    for line, place in ((at + 2, b'"u"'), (at + 3, b'"u"'), (at + 5, b'"u"')):
+        # The second transaction is before the first one in one of the partitions.
+        operation = json.loads(content[line])
+        low = 3 * (100 + crossed)
+        text = json.dumps(operation["value"])
+        before, begin, after = text.partition(place.decode())
+        after = (
+            after.replace(f"[{low},", "[-,")
+            .replace(f"[{low + 1},", f"[{low},")
+            .replace("[-,", f"[{low + 1},")
+        )
+        if operation["f"] == "poll":
+            pairs = json.loads(before + begin + after)
+            pairs[0][1]["u"].sort()
+            operation["value"] = pairs
+        else:
+            operation["value"] = json.loads(before + begin + after)
+        content[line] = json.dumps(operation).encode() + b"\n"
+    whole = read_history(content, "whole")
+    assert judge_history(whole).rules["G0"].count == 1
+    reduced = read_reduced([("one", opened(content))])
+    check_same(whole, reduced)
+    assert len(reduced.processes) < 20
 
 
 def test_values_that_are_written_with_escapes_are_the_same_values(tmp_path: Path) -> None:
