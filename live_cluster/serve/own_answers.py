@@ -40,7 +40,7 @@ class OwnAnswers:
 
     def _api_versions(self, request: ClientRequest) -> Any:
         """Return the versions; a client with a later version of the request gets version 0."""
-        is_known = request.version <= _API_VERSIONS_MAX
+        is_known = 0 <= request.version <= _API_VERSIONS_MAX
         keys = ApiVersionsResponse.ApiVersion
         return ApiVersionsResponse[request.version if is_known else 0](
             error_code=0 if is_known else _UNSUPPORTED_VERSION,
