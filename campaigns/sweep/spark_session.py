@@ -10,7 +10,6 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from types import FrameType
@@ -26,6 +25,7 @@ from harrow.campaigns.sweep.part_file import RUNS
 from harrow.campaigns.sweep.queries import Sql
 from harrow.campaigns.sweep.spark_availability import is_on_this_machine, is_submitted
 from harrow.campaigns.temporary_folder import temporary_folder
+from harrow.cluster_model.lazy_dataclass import dataclass
 
 DEFAULT_MASTER: Final = "local[*]"
 TASK_FAILURES_MAX: Final = 4

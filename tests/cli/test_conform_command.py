@@ -14,6 +14,7 @@ from harrow.campaigns.language.plan import Plan
 from harrow.campaigns.run.run_result import RealTarget, RunResult
 from harrow.campaigns.run.runner import run_plan
 from harrow.campaigns.run.swarm import draw_for_seed
+from harrow.campaigns.storage.location import location
 from harrow.cli import exit_code
 from harrow.cli.commands import conform, run
 from harrow.cli.requests.real_brokers import ConformRequest
@@ -109,7 +110,9 @@ def test_an_interrupted_run_on_brokers_is_written_up_to_the_interrupt(
         commands: list[tuple[Any, Any]] = [(conform, ConformRequest), (run, RunRequest)]
         for command, request in commands:
             results = tmp_path / command.__name__
-            code = command.session(request(results=results, output=tmp_path / "output", **options))
+            # Only runs can be written to shared storage.
+            place = location(results) if request is RunRequest else results
+            code = command.session(request(results=place, output=tmp_path / "output", **options))
             assert code == exit_code.INTERRUPTED
             (file,) = results.glob("generated/*/run.json")
             document = json.loads(file.read_text(encoding="utf-8"))

@@ -203,8 +203,8 @@ def test_a_diverged_follower_truncates_to_the_longest_common_prefix(
     follower = follower_with(*followers, release=release, epoch=90)
     shared = sum(common)
     for _ in range(len(followers) + 2):
-        ((offset, _),) = [sent.body.partitions[P] for sent in follower.host.requests("Fetch")]
-        last_epoch = follower.host.requests("Fetch")[0].body.last_epochs.get(P, -1)
+        (fetch,) = [sent.body.partitions[P] for sent in follower.host.requests("Fetch")]
+        offset, last_epoch = fetch.offset, fetch.last_epoch
         epoch, end_offset = cache.end_offset_for(last_epoch, len(leaders))
         # The leader's rule: the answered epoch is smaller, or ends before the fetch offset.
         diverges = last_epoch >= 0 and (epoch < last_epoch or end_offset < offset)

@@ -93,6 +93,10 @@ def test_what_a_cluster_file_does_not_set_has_kafkas_default(
     explicit = models_on(tmp_path, written)
     for name, model in models_on(tmp_path, bare).items():
         other = explicit[name]
+        if other.unfit.startswith("transactional.id "):
+            # With transactions acks has another default (``ProducerConfig.configureAcks``).
+            assert acks == "1"
+            continue
         assert model.unfit == other.unfit
         if model.plan is None or other.plan is None:
             continue

@@ -20,6 +20,7 @@ from harrow.cluster_model.protocol import (
     ListOffsetsResponse,
     MetadataRequest,
     MetadataResponse,
+    PartitionData,
 )
 from harrow.cluster_model.settings import consumer_config
 from tests.cluster_model.fakes import FakeHost, Sent, batch, control, transactional
@@ -48,7 +49,7 @@ def test_a_fetch_has_the_leader_epoch_in_the_consumers_metadata(sends: bool, epo
     answer_metadata(host, 1, 3)
     fetch = latest_request(host, FetchRequest)
     assert fetch.server.endswith("1")
-    assert fetch.body.partitions == {"t-0": (0, epoch)}
+    assert fetch.body.partitions == {"t-0": PartitionData(0, epoch)}
 
 
 @pytest.mark.parametrize("error", [errors.FENCED_LEADER_EPOCH, errors.UNKNOWN_LEADER_EPOCH])
@@ -125,7 +126,7 @@ def test_a_consumer_stays_before_a_corrupt_batch_until_a_leader_serves_a_good_on
     assert reader.position == {"t-0": 1}
     host.advance(100_000)
     retry = latest_request(host, FetchRequest)
-    assert retry.body.partitions == {"t-0": (1, 3)}
+    assert retry.body.partitions == {"t-0": PartitionData(1, 3)}
     retry.answer(FetchResponse({"t-0": FetchedPartition(errors.NONE, 2, (), corrupt_offset=1)}))
     assert (reader.position, reader.has_read_to_end()) == ({"t-0": 1}, False)
     assert host.events_named("corrupt_batch") == [("host", 1, "t-0", 1)]
@@ -143,7 +144,7 @@ def test_a_consumer_that_skips_corrupt_batches_passes_their_records_one_by_one()
     answer_metadata(host, 1, 3)
     for position in (0, 1, 2):
         fetch = latest_request(host, FetchRequest)
-        assert fetch.body.partitions == {"t-0": (position, 3)}
+        assert fetch.body.partitions == {"t-0": PartitionData(position, 3)}
         fetch.answer(FetchResponse({"t-0": FetchedPartition(errors.NONE, 4, (), corrupt_offset=0)}))
     assert host.events_named("corrupt_batch") == [("host", 1, "t-0", 0)]
     last = FetchedPartition(errors.NONE, 4, (batch("d", at=3),))
@@ -224,7 +225,7 @@ class Subscribed:
 
 def test_with_earliest_an_added_partition_is_read_from_its_beginning() -> None:
     subscribed = Subscribed("earliest")
-    assert latest_request(subscribed.host, FetchRequest).body.partitions == {"t-1": (0, 0)}
+    assert latest_request(subscribed.host, FetchRequest).body.partitions == {"t-1": PartitionData(0, 0)}
 
 
 def test_with_latest_records_written_before_the_consumer_learns_of_a_partition_are_missed() -> None:
@@ -233,7 +234,7 @@ def test_with_latest_records_written_before_the_consumer_learns_of_a_partition_a
     request = latest_request(host, ListOffsetsRequest)
     assert (request.body.timestamp, request.body.partitions) == (LATEST_TIMESTAMP, {"t-1": 0})
     request.answer(ListOffsetsResponse({"t-1": (errors.NONE, 7)}))
-    assert latest_request(host, FetchRequest).body.partitions == {"t-1": (7, 0)}
+    assert latest_request(host, FetchRequest).body.partitions == {"t-1": PartitionData(7, 0)}
     assert host.events_named("offset_reset") == [("host", "t-1", -1, 7, "latest")]
 
 

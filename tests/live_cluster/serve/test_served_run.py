@@ -1,7 +1,8 @@
 """Unmodified clients use a served cluster while faults strike it, and are judged."""
 
-import gc
 import socket
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from random import Random
@@ -9,7 +10,6 @@ from typing import Any, Final
 
 import pytest
 from confluent_kafka import Consumer, Producer
-from kafka import KafkaConsumer, KafkaProducer
 from kafka.protocol.metadata import ApiVersionsRequest, FindCoordinatorRequest, MetadataRequest
 from kafka.protocol.producer import InitProducerIdRequest, ProduceRequest
 from kafka.record import MemoryRecordsBuilder
@@ -21,10 +21,6 @@ from harrow.live_cluster.serve.served_run import serve
 from harrow.live_cluster.wire.codec import Address
 from tests.patience import PATIENCE_S
 
-# kafka-python leaves the sockets of refused connections to the garbage collector.
-pytestmark = pytest.mark.filterwarnings(
-    "ignore:unclosed:ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning"
-)
 COUNT: Final = 200
 CALM = """
 name: served
@@ -77,7 +73,6 @@ def run_with(text: str, client: Callable[[str], None], **options: Any) -> RunRes
         is_over=lambda _: not threads[0].is_alive(),
     )
     threads[0].join(PATIENCE_S)
-    gc.collect()
     for error in errors:
         raise error
     return result
@@ -88,15 +83,33 @@ def acked(result: RunResult) -> int:
     return sum(len(list(operation.sends())) for operation in operations)
 
 
+# kafka-python leaves the sockets of refused connections to the garbage collector, so it runs in
+# processes of its own.
+PRODUCE = """
+import sys
+from kafka import KafkaConsumer, KafkaProducer
+
+servers, acks, count = sys.argv[1], {"all": "all"}.get(sys.argv[2], 1), int(sys.argv[3])
+options = {"enable_idempotence": acks == "all", "bootstrap_servers": servers, "acks": acks}
+with KafkaProducer(**options) as producer:
+    sent = [producer.send("t", b"%d" % number) for number in range(count)]
+    producer.flush(PATIENCE_S)
+    assert len({(future.get(0).partition, future.get(0).offset) for future in sent}) == count
+""".replace("PATIENCE_S", str(PATIENCE_S))
+CONSUME = """
+consumer = KafkaConsumer("t", bootstrap_servers=servers, group_id="g", auto_offset_reset="earliest")
+values = {next(consumer).value for _ in range(count)}
+consumer.close()
+assert values == {b"%d" % number for number in range(count)}
+"""
+
+
+def run_python(program: str, *arguments: str) -> None:
+    subprocess.run([sys.executable, "-c", program, *arguments], check=True, timeout=PATIENCE_S)
+
+
 def use_kafka_python(servers: str) -> None:
-    with KafkaProducer(bootstrap_servers=servers, acks="all") as producer:
-        sent = [producer.send("t", b"%d" % number) for number in range(COUNT)]
-        producer.flush(PATIENCE_S)
-        assert len({(future.get(0).partition, future.get(0).offset) for future in sent}) == COUNT
-    consumer = KafkaConsumer("t", bootstrap_servers=servers, group_id="g", auto_offset_reset="earliest")
-    values = {next(consumer).value for _ in range(COUNT)}
-    consumer.close()
-    assert values == {b"%d" % number for number in range(COUNT)}
+    run_python(PRODUCE + CONSUME, servers, "all", str(COUNT))
 
 
 def use_librdkafka(servers: str) -> None:
@@ -137,12 +150,9 @@ def test_a_client_loses_nothing_when_a_leader_dies(client: Callable[[str], None]
 
 def test_records_that_only_a_dead_leader_had_are_lost_as_acks_1_permits() -> None:
     def use(servers: str) -> None:
-        with KafkaProducer(bootstrap_servers=servers, acks=1, enable_idempotence=False) as producer:
-            for number in range(20):
-                producer.send("t", b"%d" % number).get(PATIENCE_S)
-        with KafkaProducer(bootstrap_servers=servers, acks=1, enable_idempotence=False) as producer:
-            # It is sent to the next leader.
-            producer.send("t", b"last").get(PATIENCE_S)
+        run_python(PRODUCE, servers, "1", "20")
+        # This one is sent to the next leader.
+        run_python(PRODUCE, servers, "1", "1")
 
     result = run_with(LONELY_LEADER, use, time_scale=10)
     lost = result.verdict.rules["lost-write"]
@@ -221,8 +231,7 @@ def test_hostile_frames_end_only_their_own_connections() -> None:
                 connection.shutdown(socket.SHUT_WR)
                 while connection.recv(4096):
                     pass
-        with KafkaProducer(bootstrap_servers=servers) as producer:
-            producer.send("t", b"last").get(PATIENCE_S)
+        run_python(PRODUCE, servers, "all", "1")
 
     result = run_with(CALM, use)
     assert result.verdict.status != VIOLATED
