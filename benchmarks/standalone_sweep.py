@@ -39,7 +39,7 @@ _ROWS: Final = 10_000
 
 
 @dataclass(frozen=True)
-class Kill:
+class KilledProcess:
     """What was killed, and how many rows there were by then."""
 
     name: str
@@ -64,9 +64,9 @@ def doubled(rows: pa.Table) -> int:
 
 def sweep_with_kills(
     cluster: StandaloneCluster, folder: Path, words: Sequence[str], place: Location, runs: int
-) -> list[Kill]:
+) -> list[KilledProcess]:
     """Sweep on a cluster, kill what `KILLS` says, and resume."""
-    kills: list[Kill] = []
+    kills: list[KilledProcess] = []
     command = (*words, "--out", str(place), "--engine", "spark", "--master", cluster.url)
     with ExitStack() as processes:
         driver = start(processes, folder, *command, **ENVIRONMENT)
@@ -74,7 +74,7 @@ def sweep_with_kills(
         def kill_at(part: float, name: str, kill: Callable[[], object]) -> None:
             wait_for(lambda: rows_written(place) >= part * runs, driver)
             wait_for(lambda: kill() is not False, driver)
-            kills.append(Kill(name, rows_written(place)))
+            kills.append(KilledProcess(name, rows_written(place)))
 
         kill_at(KILLS[0], "a Python worker", cluster.kill_python)
         kill_at(KILLS[1], "a worker of Spark", cluster.kill_worker)
@@ -122,7 +122,7 @@ def place_of(name: str) -> Location:
 
 
 def main() -> None:
-    """Print what was asked for."""
+    """Run the benchmark, and print its figures."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("runs", nargs="?", type=int, default=400)
     parser.add_argument("--rounds", type=int, default=1)

@@ -200,7 +200,7 @@ def driver(runs: int) -> None:
 
 
 def main() -> None:
-    """Print what was asked for."""
+    """Run the benchmark, and print its figures."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("runs", nargs="?", type=int, default=2_000)
     parser.add_argument("--rounds", type=int, default=1)

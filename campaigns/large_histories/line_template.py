@@ -105,8 +105,8 @@ def learn(line: bytes) -> LineTemplate | None:
         return None
     head, tail = pieces
     if gaps is not None:
-        tail = (_END_OF_RECORDS[:-1] + tail[0], *tail[1:])  # type: ignore[operator] # a piece of bytes
-        head = (*head[:-1], head[-1] + b'"')  # type: ignore[operator] # a piece of bytes
+        tail = (_END_OF_RECORDS[:-1] + tail[0], *tail[1:])  # type: ignore[operator] # no slot stands beside the records
+        head = (*head[:-1], head[-1] + b'"')  # type: ignore[operator] # no slot stands beside the records
     return LineTemplate(
         type_=operation["type"],
         f=operation["f"],

@@ -26,8 +26,9 @@ class TooIrregularError(Exception):
 class RecordSlots:
     """A slot for each offset, in pages of consecutive offsets of a partition.
 
-    ``value`` is the first known value at the offset, ``flags`` what is known. ``session`` is the
-    sender and ``invoked`` the position of the send; without a send, ``session`` is 0.
+    ``value`` is the value that was found first at the offset, and ``flags`` say what is known about
+    it. ``session`` is the sender and ``invoked`` the position of the send; without a send,
+    ``session`` is 0.
     """
 
     def __init__(self) -> None:

@@ -121,7 +121,7 @@ class ClientConnection:
                 self._host.close(self._connection)
 
     def read(self) -> None:
-        """Read what has arrived, and hand whole requests to the broker."""
+        """Read the bytes that have arrived, and hand complete requests to the broker."""
         try:
             data = self.socket.recv(_READ_BYTES)
         except BlockingIOError:
@@ -134,7 +134,8 @@ class ClientConnection:
         self._received += data
         try:
             for frame in frames(self._received):
-                self._handle(read_request(frame))
+                if self.is_open:
+                    self._handle(read_request(frame))
         except BadRequestError:
             self.close()
 

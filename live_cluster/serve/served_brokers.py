@@ -40,7 +40,8 @@ class ServedBrokers:
         self._listeners: dict[int, socket.socket] = {}
         # The sockets that keep the ports of brokers that do not listen. They refuse connections.
         self._ports: dict[int, socket.socket] = {}
-        self._connections: set[ClientConnection] = set()
+        # In the order in which they began, which is also the order in which they end.
+        self._connections: dict[ClientConnection, None] = {}
         self.history = WireHistory(cluster.history, cluster.simulator, self._has_partition)
         self._processes: dict[str, Process] = {}
         self.names = RecordNames()
@@ -114,16 +115,26 @@ class ServedBrokers:
                 self._listen(broker)
             elif not listens and broker in self._listeners:
                 self._stop_listening(broker)
-        for connection in [each for each in self._connections if not each.is_open]:
-            self._connections.discard(connection)
+        for connection in list(self._connections):
+            self._watch(connection)
+            if not connection.is_open:
+                del self._connections[connection]
+                connection.socket.close()
+
+    def _watch(self, connection: ClientConnection) -> None:
+        """Wait for what a connection can do now; it may be nothing."""
+        wanted = 0
+        if connection.is_open:
+            wanted |= selectors.EVENT_READ if connection.may_read else 0
+            wanted |= selectors.EVENT_WRITE if connection.has_to_send else 0
+        key = self._selector.get_map().get(connection.socket)
+        if key is None:
+            if wanted:
+                self._selector.register(connection.socket, wanted, connection)
+        elif not wanted:
             self._selector.unregister(connection.socket)
-            connection.socket.close()
-        for connection in self._connections:
-            wanted = selectors.EVENT_READ if connection.may_read else selectors.EVENT_WRITE
-            if connection.has_to_send:
-                wanted |= selectors.EVENT_WRITE
-            if self._selector.get_key(connection.socket).events != wanted:
-                self._selector.modify(connection.socket, wanted, connection)
+        elif key.events != wanted:
+            self._selector.modify(connection.socket, wanted, connection)
 
     def _has_partition(self, name: str) -> bool:
         return self._cluster.partition_state(name) is not None and not is_internal(name)
@@ -151,8 +162,8 @@ class ServedBrokers:
         sock.setblocking(False)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         connection = ClientConnection(sock, next(self._numbers), broker, self)
-        self._connections.add(connection)
-        self._selector.register(sock, selectors.EVENT_READ, connection)
+        self._connections[connection] = None
+        self._watch(connection)
 
     def host_of(self, client_id: str) -> Host:
         process = self._processes.get(client_id)

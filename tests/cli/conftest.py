@@ -5,7 +5,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -224,3 +224,12 @@ def on_terminal(
         return process.wait(timeout=PATIENCE_S), output.decode("utf-8").replace("\r\n", "\n")
 
     return run
+
+
+@pytest.fixture(scope="module")
+def s3() -> Iterator[dict[str, str]]:
+    """Return the environment in which a command finds an object store that runs on this machine."""
+    from tests.s3_server import s3_server
+
+    with s3_server() as environment:
+        yield environment

@@ -1,7 +1,6 @@
 """Runs and corpora can be in an object store: what one command writes there, the others read."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -9,13 +8,7 @@ import pytest
 from harrow.campaigns.storage.location import location
 from tests.cli.conftest import Harrow
 from tests.cli.test_regress_command import CALM, LOSS
-from tests.s3_server import BUCKET, s3_server
-
-
-@pytest.fixture(scope="module")
-def s3() -> Iterator[dict[str, str]]:
-    with s3_server() as environment:
-        yield environment
+from tests.s3_server import BUCKET
 
 
 def test_a_run_in_an_object_store_has_the_files_of_one_on_disk_and_is_replayed_from_there(

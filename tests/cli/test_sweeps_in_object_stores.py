@@ -2,7 +2,6 @@
 
 import json
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow.dataset as ds
@@ -15,7 +14,7 @@ from harrow.campaigns.sweep.row import run_task
 from harrow.campaigns.sweep.sweep_folder import SweepFolder, SweepFolderError, read_state
 from tests.campaigns.sweep.sweep_campaigns import definition, write_rows
 from tests.cli.conftest import Harrow
-from tests.s3_server import BUCKET, s3_server
+from tests.s3_server import BUCKET
 
 FAILING = """
 name: failing
@@ -27,12 +26,6 @@ faults:
 expect: {verdict: held}
 """
 SWEEP = ("sweep", "failing.yaml", "--engine", "process", "--workers", "1")
-
-
-@pytest.fixture(scope="module")
-def s3() -> Iterator[dict[str, str]]:
-    with s3_server() as environment:
-        yield environment
 
 
 def test_a_sweep_into_an_object_store_is_resumed_and_reported_from_there(
