@@ -429,6 +429,10 @@ class Index:
         """Return the partitions with acked records that could not be read back."""
         return [partition for partition in self.acked if partition not in self.evidence.read_back]
 
+    def has_groups(self) -> bool:
+        """Return whether any consumer is in a group."""
+        return any(settings.group for settings in self.evidence.consumers.values())
+
     def has_unread(self) -> bool:
         """Return whether some acked records were not read back, so their loss is undecided."""
         return bool(self.unread_partitions())

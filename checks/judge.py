@@ -10,14 +10,14 @@ from harrow.checks.rules.catalogue import rules_for
 
 
 def judge(evidence: Evidence, index: Index | None = None) -> Verdict:
-    """Judge a run by the rules that apply to it (`rules_for`).
+    """Judge a run by the rules that apply to it (`rules_for`), and that it has tried.
 
     A run in which nothing was tried, or that did not get to its end, is inconclusive, unless it
     broke a promise. Pass the *index* of the evidence if there is one already.
     """
     index = Index(evidence) if index is None else index
     rules = rules_for(evidence.invariants, core=evidence.core is not None, in_order=evidence.in_order)
-    results = {name: rule.judge(index) for name, rule in rules.items()}
+    results = {name: rule.judge(index) for name, rule in rules.items() if rule.is_tried(index)}
     for name in evidence.demanded.intersection(results):
         results[name] = _with_demand(results[name], rules[name].promise.orders)
     reasons = _inconclusive_because(index)

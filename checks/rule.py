@@ -31,7 +31,9 @@ class Rule:
 
     ``definition`` defines the anomaly, ``source`` is its origin in Kafka or Jepsen, and ``promise``
     says which settings promise that it never happens. ``find`` yields the anomalies of a run.
-    ``is_undecided`` says whether a run without anomalies ended too early to decide. ``verb`` says
+    ``is_tried`` says whether a run has what the rule is about, such as a group; without it, the
+    rule is not judged. ``is_undecided`` says whether a run without anomalies ended too early to
+    decide. ``verb`` says
     what happened to the records of the findings; if the rule ``is_about_place``, it says what
     happened at an offset. A rule that ``goes_by_order`` compares events with equal timestamps, so
     it needs a trace that lists them in the order in which they happened. ``fate`` is what the
@@ -45,6 +47,7 @@ class Rule:
     source: str
     promise: Promise
     find: Callable[[Index], Iterable[Finding]]
+    is_tried: Callable[[Index], bool] = lambda _: True
     is_undecided: Callable[[Index], bool] = lambda _: False
     verb: str = ""
     is_about_place: bool = False

@@ -365,7 +365,7 @@ def application_promises(permitting: Mapping[str, str]) -> Callable[[Evidence], 
         for application in evidence.applications:
             setting = permitting.get(application.delivery)
             promises[PROMISED[application.delivery] if setting is None else f"nothing ({setting})"] = None
-        return "; ".join(promises) or "nothing (no application)"
+        return "; ".join(promises)
 
     return in_run
 

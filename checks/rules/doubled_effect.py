@@ -98,6 +98,7 @@ RULE: Final = Rule(
         in_run=effects.application_promises(_DOUBLES),
     ),
     find=find,
+    is_tried=lambda index: bool(index.evidence.applications),
     verb="with several effects:",
     fate_for_readers=DOUBLED,
 )

@@ -94,6 +94,7 @@ RULE: Final = Rule(
         in_run=effects.application_promises(_LOSES),
     ),
     find=find,
+    is_tried=lambda index: bool(index.evidence.applications),
     verb="without effect:",
     fate_for_readers=LOST,
 )

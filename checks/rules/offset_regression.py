@@ -380,5 +380,6 @@ RULE: Final = Rule(
         ),
     ),
     find=find,
+    is_tried=lambda index: index.has(events.OffsetsCommitted),
     verb="committed and then went back before:",
 )

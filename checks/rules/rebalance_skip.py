@@ -195,10 +195,7 @@ def _by_first_position(index: Index, group: str, partition: str, offset: int) ->
 
 
 def _promise_in_run(evidence: Evidence) -> str:
-    groups = [settings for settings in evidence.consumers.values() if settings.group]
-    if not groups:
-        return "nothing (no group)"
-    resets = {settings.offset_reset for settings in groups}
+    resets = {settings.offset_reset for settings in evidence.consumers.values() if settings.group}
     return f"{COMMITTED_POSITION}{', from where it began' if LATEST in resets else ''}"
 
 
@@ -222,6 +219,7 @@ RULE: Final = Rule(
         in_run=_promise_in_run,
     ),
     find=find,
+    is_tried=Index.has_groups,
     verb="passed over",
     fate_for_readers=LOST,
 )

@@ -149,6 +149,7 @@ RULE: Final = Rule(
         releases="since 0.11 (KIP-98); also for late requests since 4.0 (KIP-890)",
     ),
     find=find,
+    is_tried=lambda index: index.has(events.TransactionOpened),
     verb="committed unasked, a transaction in",
     is_about_place=True,
 )

@@ -26,7 +26,7 @@ from harrow.checks.causes.effects import application_died, group_committed
 from harrow.checks.causes.links import chosen
 from harrow.checks.causes.loss import Cause
 from harrow.checks.causes.story import END, Story, seconds
-from harrow.checks.evidence import ConsumerSettings, Evidence
+from harrow.checks.evidence import ConsumerSettings
 from harrow.checks.finding import Finding
 from harrow.checks.group_work import GroupPartition
 from harrow.checks.history.records import UNKNOWN, SendRecord
@@ -343,11 +343,6 @@ def _has_no_position(story: Story, member: str) -> bool:
     )
 
 
-def _promise_in_run(evidence: Evidence) -> str:
-    has_group = any(settings.group for settings in evidence.consumers.values())
-    return promise.SUBSCRIBED if has_group else "nothing (no group)"
-
-
 RULE: Final = Rule(
     name=promise.UNCONSUMED,
     definition=(
@@ -369,8 +364,8 @@ RULE: Final = Rule(
             ),
             promise.BY_DAMAGED_LEADER,
         ),
-        in_run=_promise_in_run,
     ),
     find=find,
+    is_tried=Index.has_groups,
     verb="left unread",
 )

@@ -53,7 +53,8 @@ def show_worst_run(console: Console, request: AssessRequest, tally: ModelTally) 
         unbroken(Text(f"  {reproduce}")),
         *(whole_story(run) if request.verbose else chosen_story(run, DAMAGING)),
     )
-    places = [finding.partition for name in DAMAGING for finding in result.verdict.rules[name].findings]
+    rules = result.verdict.rules
+    places = [finding.partition for name in DAMAGING if name in rules for finding in rules[name].findings]
     partitions = list(dict.fromkeys(filter(None, places)))
     if partitions:
         # One partition fills a screen. `harrow diff` shows the others.

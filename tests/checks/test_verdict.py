@@ -2,6 +2,7 @@
 
 import pytest
 
+from harrow.checks.evidence import ConsumerSettings
 from harrow.checks.judge import judge
 from tests.checks.evidence_builder import RunBuilder
 
@@ -23,6 +24,16 @@ def test_a_run_without_findings_has_held() -> None:
     assert (verdict.status, verdict.reasons) == ("held", ())
     assert {result.status for result in verdict.rules.values()} == {"held"}
     assert all(result.promise for result in verdict.rules.values())
+
+
+def test_a_rule_about_groups_or_their_commits_is_not_judged_in_a_run_without_them() -> None:
+    verdict = judge(run_without_findings().evidence())
+    about_groups = {"unconsumed", "rebalance-skip", "offset-regression", "lost-effect", "doubled-effect"}
+    assert about_groups.isdisjoint(verdict.rules)
+    run = run_without_findings()
+    member = run.history.new_process("c")
+    run.consumers[member] = ConsumerSettings(name="c", read_committed=False, group="g")
+    assert judge(run.evidence()).rules["rebalance-skip"].status == "held"
 
 
 def test_a_run_with_only_permitted_findings_is_permitted() -> None:

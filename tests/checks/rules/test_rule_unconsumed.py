@@ -201,12 +201,3 @@ def test_a_damaged_batch_on_the_leader_permits_unread_records() -> None:
     result = group.judge_at(4 * READ_TIMEOUT_S)
     (finding,) = result.findings
     assert (result.status, finding.permitted_by) == (PERMITTED, "disk failure")
-
-
-def test_a_run_without_groups_has_no_promise() -> None:
-    run = RunBuilder()
-    run.elect(0, 0, (0, 1))
-    run.write(run.producer(), "m0", 0, 1)
-    run.read_to_end(0)
-    result = run.judge("unconsumed")
-    assert (result.status, result.promise) == (HELD, "nothing (no group)")
