@@ -1,9 +1,7 @@
 """`harrow serve`: lets real clients use a modelled cluster, and judges what they saw."""
 
-import os
 import shlex
 import signal
-import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
@@ -21,7 +19,6 @@ from harrow.campaigns.record.report import variant_name
 from harrow.campaigns.run.required_probes import as_only_run
 from harrow.campaigns.run.run_result import RunResult
 from harrow.campaigns.run.runner import Run
-from harrow.cli import exit_code
 from harrow.cli.commands.run_selection import Selection, load_all, print_notes, select
 from harrow.cli.commands.run_tally import FinishedRun, RunPrinter, SeveralPrinters, Tally
 from harrow.cli.console import message_console, say
@@ -29,22 +26,19 @@ from harrow.cli.interrupts import Interrupts
 from harrow.cli.render.run_formats import printer_of
 from harrow.cli.requests.serve import ServeRequest
 from harrow.cli.session import Refusal, data, junit_file, need_writable, note
+from harrow.live_cluster.serve.client_program import ClientProgram
+from harrow.live_cluster.serve.served_environment import obstacles
 from harrow.live_cluster.serve.served_run import CannotListenError, serve
-from harrow.live_cluster.serve.served_target import obstacles
 from harrow.live_cluster.wire.codec import Address
 
 _LOOPBACK: Final = frozenset({"127.0.0.1", "localhost"})
 _WILDCARDS: Final = frozenset({"0.0.0.0", "::", ""})  # noqa: S104 - they are refused
-_BOOTSTRAP: Final = "{bootstrap}"
-_GRACE_S: Final = 10.0
-"""How long a program may take to end after SIGTERM."""
-_VARIABLE: Final = "KAFKA_BOOTSTRAP_SERVERS"
 
 
 def session(request: ServeRequest) -> int:
     selection = _selection(request)
     (plan,) = selection.plans
-    if reasons := tuple(dict.fromkeys(obstacles(plan))):
+    if reasons := tuple(dict.fromkeys(obstacles(plan, has_program=bool(request.command)))):
         raise Refusal(f"nothing was run: {request.campaign} cannot be served", *reasons)
     if not request.no_results:
         need_writable(request.results)
@@ -65,21 +59,55 @@ def session(request: ServeRequest) -> int:
 
             printer = SeveralPrinters((printer, RunSuites(lambda suites, _: write_junit(lambda: suites))))
         output = None if request.output_format == "table" else sys.stderr
-        program = _Program(request.command or (), stack, output)
+        program = _program(request, plan, output)
 
         def on_ready(addresses: Sequence[Address]) -> None:
             servers = ",".join(f"{host}:{port}" for host, port in addresses)
-            if request.command:
-                program.start(servers)
+            if program is not None:
+                stack.callback(program.stop)
+                _start(program, servers)
             else:
                 say(message_console(no_color=request.no_color), f"bootstrap.servers={servers}")
 
         with interrupts.deferred():
             result = as_only_run(
-                _serve(request, plan, on_ready, lambda run: interrupts.is_pending() or program.has_ended(run))
+                _serve(
+                    request,
+                    plan,
+                    on_ready,
+                    lambda run: interrupts.is_pending() or _is_over(run, plan, program),
+                    program,
+                )
             )
             tally = _print(request, selection, result, printer)
-    return program.code or tally.exit_code()
+    return (0 if program is None else program.code) or tally.exit_code()
+
+
+def _program(request: ServeRequest, plan: Plan, output: TextIO | None) -> ClientProgram | None:
+    """Return the user's program; *output* takes the place of its standard output."""
+    if not request.command:
+        return None
+    # Only a program that no fault strikes may share the terminal with harrow.
+    is_struck = any(obstacles(plan, has_program=False))
+    return ClientProgram(request.command, output, own_group=is_struck)
+
+
+def _start(program: ClientProgram, servers: str) -> None:
+    program.servers = servers
+    try:
+        program.start()
+    except OSError as error:
+        raise Refusal(f"cannot start {program.command[0]}: {error.strerror or error}") from None
+
+
+def _is_over(run: Run, plan: Plan, program: ClientProgram | None) -> bool:
+    """Return whether the program has ended; without one, whether the campaign's script has.
+
+    A program that a fault has killed may start again while the campaign's workload lasts.
+    """
+    if program is None:
+        return run.script.steps_taken > 0 and run.script.is_finished()
+    return not program.is_running and not (program.is_killed and run.target.now_us < plan.duration_us)
 
 
 def _selection(request: ServeRequest) -> Selection:
@@ -108,6 +136,7 @@ def _serve(
     plan: Plan,
     on_ready: Callable[[Sequence[Address]], None],
     is_over: Callable[[Run], bool],
+    program: ClientProgram | None,
 ) -> RunResult:
     brokers = len(plan.cluster.brokers)
     first = request.port
@@ -121,6 +150,7 @@ def _serve(
             time_scale=request.time_scale,
             on_ready=on_ready,
             is_over=is_over,
+            program=program,
         )
     except CannotListenError as error:
         raise Refusal(str(error)) from None
@@ -151,46 +181,3 @@ def _print(request: ServeRequest, selection: Selection, result: RunResult, print
     printer.end()
     printer.finish(tally)
     return tally
-
-
-class _Program:
-    """The user's program, which ends the run when it ends."""
-
-    def __init__(self, command: Sequence[str], stack: ExitStack, output: TextIO | None) -> None:
-        """Prepare a program; *output* takes the place of its standard output."""
-        self._command = command
-        self._output = output
-        self._stack = stack
-        self._process: subprocess.Popen[bytes] | None = None
-
-    @property
-    def code(self) -> int:
-        """The exit code of the program; 0 if there is none."""
-        if self._process is None or self._process.returncode is None:
-            return exit_code.OK
-        return self._process.returncode if self._process.returncode >= 0 else 128 - self._process.returncode
-
-    def start(self, servers: str) -> None:
-        words = [word.replace(_BOOTSTRAP, servers) for word in self._command]
-        try:
-            self._process = subprocess.Popen(  # noqa: S603 - the user names the program
-                words, env={**os.environ, _VARIABLE: servers}, stdout=self._output
-            )
-        except OSError as error:
-            raise Refusal(f"cannot start {words[0]}: {error.strerror or error}") from None
-        self._stack.callback(self._stop)
-
-    def has_ended(self, run: Run) -> bool:
-        """Return whether the program has ended; without one, whether the campaign's script has."""
-        if self._process is not None:
-            return self._process.poll() is not None
-        return run.script.steps_taken > 0 and run.script.is_finished()
-
-    def _stop(self) -> None:
-        if self._process is not None and self._process.poll() is None:
-            self._process.terminate()
-            try:
-                self._process.wait(_GRACE_S)
-            except subprocess.TimeoutExpired:
-                self._process.kill()
-                self._process.wait()

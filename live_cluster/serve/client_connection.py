@@ -17,7 +17,7 @@ from harrow.cluster_model.protocol import (
 )
 from harrow.cluster_model.sim.connection import ClientEndpoint, Connection, Reply
 from harrow.cluster_model.sim.host import Host
-from harrow.cluster_model.topology import is_internal
+from harrow.cluster_model.topology import is_internal, process_name
 from harrow.live_cluster.serve.client_batches import InternalTopicError, RecordNames, RefusedBatchError
 from harrow.live_cluster.serve.own_answers import OwnAnswers
 from harrow.live_cluster.serve.requests import (
@@ -44,10 +44,14 @@ CLIENT_LISTENER: Final = "client"
 
 @dataclass(slots=True, eq=False)
 class _UnansweredRequest:
-    """A request whose response is not written yet, and the response once it is known."""
+    """A request whose response is not written yet, and the response once it is known.
+
+    ``answer`` is the answer of the model, if a broker gives it.
+    """
 
     request: ClientRequest
     model: Any = None
+    answer: Any = None
     fetch: Any = None
     errors: dict[str, tuple[str, int]] | None = None
     response: bytes | None = None
@@ -78,6 +82,9 @@ class ClientServer(Protocol):
     def host_of(self, client_id: str) -> Host:
         """Return the machine of a client in the model."""
 
+    def are_connected(self, client: str, broker: int) -> bool:
+        """Return whether packets pass between a client and a broker that is not paused."""
+
     def model_time(self, client_ms: int) -> int:
         """Return the time of a client's clock as a time of the model, in microseconds."""
 
@@ -100,6 +107,7 @@ class ClientConnection:
         self._to_send = bytearray()
         self._pending: deque[_UnansweredRequest] = deque()
         self._by_number: dict[int, _UnansweredRequest] = {}
+        self._own_answers: list[tuple[_UnansweredRequest, Any]] = []
         self._count = 0
         self._host: Host | None = None
         self._connection: Connection | None = None
@@ -152,9 +160,13 @@ class ClientConnection:
 
     def _handle(self, request: ClientRequest) -> None:
         pending = _UnansweredRequest(request)
+        if self._host is None:
+            self._host = self._server.host_of(request.client_id)
         own = self._server.own_answers.answer(request)
         if own is not None:
-            self._respond(pending, own)
+            self._pending.append(pending)
+            self._own_answers.append((pending, own))
+            self.send_own_answers()
             return
         self._count += 1
         number = self._count
@@ -171,11 +183,10 @@ class ClientConnection:
         if not (isinstance(pending.model, ProduceRequest) and pending.model.acks == 0):
             self._pending.append(pending)
             self._by_number[number] = pending
-        if self._connection is None or self._host is None:
-            self._host = self._server.host_of(request.client_id)
+        if self._connection is None:
             self._history = self._server.history.connection(self._host.name)
             self._connection = self._host.connect(
-                f"broker-{self.broker}", CLIENT_LISTENER, _ModelEnd(self._receive, self.close)
+                process_name(self.broker), CLIENT_LISTENER, _ModelEnd(self._receive, self.close)
             )
         assert self._history is not None
         pending.fetch = self._history.request(pending.model, self._host.clock.now_us)
@@ -228,12 +239,20 @@ class ClientConnection:
 
     def _answer(self, pending: _UnansweredRequest, answer: Any) -> None:
         """Give an answer of the model that no broker has given."""
-        self._respond(pending, answer_to_wire(pending.request.body, answer, self._naming))
-
-    def _respond(self, pending: _UnansweredRequest, wire: Any) -> None:
-        pending.response = response_bytes(pending.request.correlation_id, wire)
         self._pending.append(pending)
-        self._send_ready()
+        wire = answer_to_wire(pending.request.body, answer, self._naming)
+        self._own_answers.append((pending, wire))
+        self.send_own_answers()
+
+    def send_own_answers(self) -> None:
+        """Send the answers that no broker gives, unless a fault separates client and broker."""
+        if self._host is None or not self._own_answers:
+            return
+        if self._server.are_connected(self._host.name, self.broker):
+            for pending, wire in self._own_answers:
+                pending.response = response_bytes(pending.request.correlation_id, wire)
+            self._own_answers.clear()
+            self._send_ready()
 
     def _receive(self, reply: Reply) -> None:
         pending = self._by_number.pop(reply.correlation_id, None)
@@ -244,16 +263,21 @@ class ClientConnection:
             reply.body.partitions.update(pending.errors)
         answer = answer_to_wire(request.body, reply.body, self._naming)
         self._server.own_answers.complete(answer, request, reply.body)
-        pending.response = response_bytes(request.correlation_id, answer)
-        assert self._history is not None
-        self._history.answer(pending.model, reply.body, pending.fetch)
+        pending.response, pending.answer = response_bytes(request.correlation_id, answer), reply.body
         self._send_ready()
 
     def _send_ready(self) -> None:
+        """Send the responses that are known, up to the first that is not.
+
+        A response that a fault has lost holds up all later ones, as a lost segment of TCP does. The
+        client then ends the connection after ``request.timeout.ms``.
+        """
         while self._pending and self._pending[0].response is not None:
-            response = self._pending.popleft().response
-            assert response is not None
-            self._to_send += response
+            pending = self._pending.popleft()
+            assert pending.response is not None
+            self._to_send += pending.response
+            if pending.answer is not None and self._history is not None:
+                self._history.answer(pending.model, pending.answer, pending.fetch)
         if self._to_send and self.is_open:
             self.write()
 

@@ -12,10 +12,11 @@ from uuid import NAMESPACE_OID, uuid5
 from harrow.cluster_model.cluster import Cluster
 from harrow.cluster_model.sim.host import Host
 from harrow.cluster_model.sim.process import Process
-from harrow.cluster_model.topology import is_internal
+from harrow.cluster_model.topology import is_internal, process_name
 from harrow.live_cluster.serve.client_batches import RecordNames
 from harrow.live_cluster.serve.client_connection import ClientConnection
 from harrow.live_cluster.serve.own_answers import OwnAnswers
+from harrow.live_cluster.serve.served_environment import ServedEnvironment
 from harrow.live_cluster.serve.wire_contents import WireContents
 from harrow.live_cluster.serve.wire_history import WireHistory
 from harrow.live_cluster.wire.codec import Address, Naming
@@ -34,8 +35,16 @@ class ServedBrokers:
     A broker that is down refuses connections, and a crash closes those that it has.
     """
 
-    def __init__(self, cluster: Cluster, host: str, ports: Iterable[int], time_scale: float) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        environment: ServedEnvironment,
+        host: str,
+        ports: Iterable[int],
+        time_scale: float,
+    ) -> None:
         self._cluster = cluster
+        self._environment = environment
         self._selector = selectors.DefaultSelector()
         self._listeners: dict[int, socket.socket] = {}
         # The sockets that keep the ports of brokers that do not listen. They refuse connections.
@@ -110,12 +119,13 @@ class ServedBrokers:
         """Let brokers listen that have started, and those refuse that have ended."""
         network = self._cluster.network
         for broker in self.addresses:
-            listens = network.accepts(f"broker-{broker}")
+            listens = network.accepts(process_name(broker))
             if listens and broker not in self._listeners:
                 self._listen(broker)
             elif not listens and broker in self._listeners:
                 self._stop_listening(broker)
         for connection in list(self._connections):
+            connection.send_own_answers()
             self._watch(connection)
             if not connection.is_open:
                 del self._connections[connection]
@@ -166,10 +176,17 @@ class ServedBrokers:
         self._watch(connection)
 
     def host_of(self, client_id: str) -> Host:
-        process = self._processes.get(client_id)
+        name = self._environment.process_name_of(client_id)
+        process = self._processes.get(name)
         if process is None:
-            process = self._processes[client_id] = Process(client_id or "client")
+            process = self._processes[name] = Process(name)
+            self._environment.join(name)
         return self._cluster.host(process)
+
+    def are_connected(self, client: str, broker: int) -> bool:
+        """Return whether packets pass between a client and a broker that is not paused."""
+        is_cut = self._cluster.network.is_cut(client, process_name(broker))
+        return not is_cut and not self._environment.is_paused(broker)
 
 
 def _bound_socket(host: str, port: int) -> socket.socket:

@@ -15,6 +15,7 @@ from harrow.checks.rules.catalogue import watched_in
 from harrow.cluster_model.sim.choices import Choices
 from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
 from harrow.live_cluster.errors import LiveError
+from harrow.live_cluster.serve.served_environment import StruckProgram
 from harrow.live_cluster.serve.served_target import ServedTarget, served_plan
 from harrow.live_cluster.wire.codec import Address
 
@@ -37,12 +38,13 @@ def serve(
     time_scale: float,
     on_ready: Callable[[Sequence[Address]], None],
     is_over: Callable[[Run], bool],
+    program: StruckProgram | None = None,
 ) -> RunResult:
     """Serve a plan's cluster until *is_over*, then heal it and judge what real clients saw.
 
     Brokers listen on *host*, each on one of the *ports*; port 0 stands for any free one. *on_ready*
     is called with their addresses once they listen. In one second *time_scale* seconds pass in the
-    cluster.
+    cluster. Faults of clients strike *program*, which *on_ready* starts.
 
     Raises:
         CannotListenError: A port cannot be used.
@@ -53,7 +55,9 @@ def serve(
     served, choices = served_plan(drawn.plan), Choices.from_seed(seed)
     watched = watched_in(served.invariants, served.kafka, served.demand)
     try:
-        target = ServedTarget(served, choices, watched, host=host, ports=ports, time_scale=time_scale)
+        target = ServedTarget(
+            *(drawn.plan, choices, watched), program=program, host=host, ports=ports, time_scale=time_scale
+        )
     except (OSError, OverflowError) as error:
         reason = getattr(error, "strerror", None) or error
         raise CannotListenError(f"cannot listen on {host}: {reason}") from None

@@ -1,6 +1,6 @@
 """Runs a plan on the model of a cluster while real clients use it."""
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 from typing import Final
 
@@ -8,13 +8,12 @@ from harrow.campaigns.language.plan import Plan
 from harrow.campaigns.run.targets.model_target import ModelTarget
 from harrow.checks.evidence import Evidence
 from harrow.cluster_model.coordinators.internal_topics import internal_topic
-from harrow.cluster_model.fields import ClientMarker, all_fields_of
-from harrow.cluster_model.settings import broker_config, topic_config
+from harrow.cluster_model.settings import broker_config
 from harrow.cluster_model.sim.choices import Choices
 from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
 from harrow.cluster_model.topology import INTERNAL_TOPICS
-from harrow.live_cluster.reach.rehearsal import actions_of, faults_of
 from harrow.live_cluster.serve.served_brokers import ServedBrokers
+from harrow.live_cluster.serve.served_environment import ServedEnvironment, StruckProgram
 
 _LONGEST_WAIT_US: Final = US_PER_SECOND // 10
 """How long the target waits for clients before it lets the run check whether it should end."""
@@ -23,12 +22,21 @@ _LONGEST_WAIT_US: Final = US_PER_SECOND // 10
 def served_plan(plan: Plan) -> Plan:
     """Return the plan without its own clients, and with the internal topics that real ones need.
 
-    Transactions v2 (KIP-890) are off, as on brokers with ``transaction.version`` 1, so that clients
-    of all releases and libraries can use transactions.
+    A cluster with few brokers has fewer copies of internal topics, as such clusters are configured:
+    brokers with the defaults would create none. Transactions v2 (KIP-890) are off, as on brokers
+    with ``transaction.version`` 1, so that clients of all releases and libraries can use
+    transactions.
     """
     cluster = plan.cluster
     defined = {topic.name for topic in cluster.topics}
     config = broker_config(plan.kafka, cluster.settings)
+    brokers = sum(broker.joins_us == 0 for broker in cluster.brokers)
+    config = replace(
+        config,
+        offsets_topic_replication_factor=min(config.offsets_topic_replication_factor, brokers),
+        transaction_topic_replication_factor=min(config.transaction_topic_replication_factor, brokers),
+        transaction_topic_min_isr=min(config.transaction_topic_min_isr, brokers),
+    )
     created = (internal_topic(name, config) for name in INTERNAL_TOPICS if name not in defined)
     cluster = replace(cluster, topics=(*cluster.topics, *created))
     return replace(
@@ -41,22 +49,12 @@ def served_plan(plan: Plan) -> Plan:
     )
 
 
-def obstacles(plan: Plan) -> Iterator[str]:
-    """Yield the reasons why real clients cannot take the place of a plan's clients."""
-    for part in (*actions_of(plan), *faults_of(plan)):
-        if any(issubclass(field.kind, ClientMarker) for field in all_fields_of(type(part))):
-            yield f"`{part.name}` acts on a client of the campaign, but real clients take their place"
-    for topic in plan.cluster.topics:
-        if topic_config(topic.settings, broker_config(plan.kafka, plan.cluster.settings)).compacts:
-            yield f"{topic.name} is compacted, but harrow does not read the keys of real records"
-
-
 class ServedTarget(ModelTarget):
     """The model of a cluster, whose time passes with the clock of this machine.
 
     *time_scale* says how many seconds pass in the model while one passes here. Until `heal`, the
     brokers listen on *host*, each on one of the *ports*. Afterwards no client can connect, and the
-    model runs as fast as it can.
+    model runs as fast as it can. Faults of clients strike *program*, if harrow has started one.
     """
 
     def __init__(
@@ -65,12 +63,17 @@ class ServedTarget(ModelTarget):
         choices: Choices,
         invariants: Collection[str],
         *,
+        program: StruckProgram | None = None,
         host: str,
         ports: Iterable[int],
         time_scale: float = 1.0,
     ) -> None:
-        super().__init__(plan, choices, invariants)
-        self._brokers: ServedBrokers | None = ServedBrokers(self.cluster, host, ports, time_scale)
+        super().__init__(served_plan(plan), choices, invariants)
+        environment = ServedEnvironment(plan, self.cluster, self.clients, self.observer, program)
+        self.environment, self.committed_copies = environment, environment.committed_copies
+        self._brokers: ServedBrokers | None = ServedBrokers(
+            self.cluster, environment, host, ports, time_scale
+        )
         self.addresses = self._brokers.addresses
         self._history = self._brokers.history
         self.start = self._start

@@ -10,6 +10,7 @@ from harrow.campaigns.run.targets.model_target import ModelTarget
 from harrow.cluster_model.sim.choices import Choices
 from harrow.live_cluster.serve.client_connection import ClientConnection
 from harrow.live_cluster.serve.served_brokers import ServedBrokers
+from harrow.live_cluster.serve.served_environment import ServedEnvironment
 
 CAMPAIGN = """
 name: served
@@ -25,9 +26,11 @@ def test_a_client_that_gets_no_answers_is_neither_read_for_ever_nor_written_to(
 ) -> None:
     writes: list[ClientConnection] = []
     monkeypatch.setattr(ClientConnection, "write", writes.append)
-    target = ModelTarget(load_text(CAMPAIGN, "c.yaml").plans[0], Choices.from_seed(0), ())
+    (plan,) = load_text(CAMPAIGN, "c.yaml").plans
+    target = ModelTarget(plan, Choices.from_seed(0), ())
     target.start()
-    served = ServedBrokers(target.cluster, "127.0.0.1", [0], 1.0)
+    environment = ServedEnvironment(plan, target.cluster, target.clients, target.observer, None)
+    served = ServedBrokers(target.cluster, environment, "127.0.0.1", [0], 1.0)
     served.begin()
     request = MetadataRequest[9](topics=None, allow_auto_topic_creation=False)
     request.with_header(1, "client")
