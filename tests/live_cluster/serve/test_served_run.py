@@ -30,16 +30,17 @@ settings: {min.insync.replicas: 2}
 workload: {producers: [{name: unused}], duration: 10s}
 """
 CRASH = f"{CALM}faults: [{{at: 500ms, do: {{broker_crash: {{broker: leader of t-0, restart_after: 3s}}}}}}]\n"
-# The leader alone has what it acknowledges, and dies.
+# The leader alone has what it acknowledges, and dies. The links stay cut until the end and the ISR
+# does not shrink, so that it does not matter how long the client takes.
 LONELY_LEADER = """
 name: lonely-leader
 kafka: "3.9"
 cluster: {brokers: 3, topics: [{name: t, assignment: [[0, 1, 2]]}]}
-settings: {replica.lag.time.max.ms: 60000}
+settings: {replica.lag.time.max.ms: 86400000}
 workload: {producers: [{name: unused}], duration: 60s}
 script:
   - when: {leader: {t-0: 0}}
-    do: {partition: {between: 0, and: [1, 2], duration: 5s}}
+    do: {partition: {between: 0, and: [1, 2]}}
   - when: {replicas: {t-0: {0: {leo: 20}}}}
     do: {broker_crash: {broker: 0, restart_after: 20s}}
 """
