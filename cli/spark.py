@@ -1,6 +1,7 @@
 """Chooses what executes runs, Spark or the cores of this machine, and starts Spark."""
 
 import os
+import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Final
@@ -63,6 +64,13 @@ def address_of(request: "EngineRequest", workers: int | None = None) -> "SparkAd
 
     embedded = f"local[{workers}]" if workers else DEFAULT_MASTER
     return spark_address(request.master, request.remote, default=embedded)
+
+
+def program_words(address: "SparkAddress | None") -> list[str]:
+    """Return the words that start this program again, before its command."""
+    if address is None or not is_submitted():
+        return ["harrow"]
+    return ["spark-submit", "--master", str(address), sys.argv[0]]
 
 
 def need_shared(folder: Location, address: "SparkAddress") -> None:

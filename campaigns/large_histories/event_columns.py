@@ -1,6 +1,6 @@
 """Turns the operations of a history into the rows of the table `ROWS`."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import pyarrow as pa
@@ -25,6 +25,7 @@ from harrow.campaigns.large_histories.tables import (
     UNSURE,
 )
 from harrow.campaigns.record import history_line
+from harrow.checks.history.index import OperationColumns
 from harrow.cluster_model.history import (
     ASSIGN,
     FAIL,
@@ -56,7 +57,6 @@ _KINDS: Final = {INVOKE: INVOKED, OK: ACKED, FAIL: FAILED, INFO: UNSURE}
 _ASSIGNING: Final = frozenset({ASSIGN, SUBSCRIBE})
 _CHANGES_NOTHING: Final = frozenset({INVOKE, FAIL})
 _PAIRS: Final = frozenset({tuple, list})
-_NO_REBALANCE: Final[Mapping[int, frozenset[str]]] = {}
 
 
 class EventColumns:
@@ -89,17 +89,9 @@ class EventColumns:
         self._passed_over += 1
         self._lines += 1
 
-    def add(
-        self,
-        processes: Sequence[int],
-        types: Sequence[str],
-        fs: Sequence[str],
-        values: Sequence[Any],
-        times_us: Iterable[int],
-        numbers: Iterable[int],
-        rebalances: Mapping[int, frozenset[str]] = _NO_REBALANCE,
-    ) -> None:
-        """Add the next operations, column by column."""
+    def add(self, operations: OperationColumns) -> None:
+        """Add the next operations."""
+        processes, types, fs, values, _, numbers, _ = operations
         positions = self._order.positions(numbers)
         self._processes.update(processes)
         self._lines += len(processes)

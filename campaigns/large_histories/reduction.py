@@ -33,14 +33,13 @@ from harrow.campaigns.large_histories.tables import (
     TableEngine,
     exists,
 )
-from harrow.checks.history.index import HistoryIndex
+from harrow.checks.history.index import HistoryIndex, OperationColumns
 from harrow.checks.history.records import UNKNOWN
 from harrow.checks.history.removed_records import RemovedRecords
 from harrow.cluster_model.history import POLL, READING_OR_WRITING
 from harrow.cluster_model.lazy_dataclass import dataclass
 
 _NOTHING: Final[frozenset[str]] = frozenset()
-_NO_REBALANCE: Final[Mapping[int, frozenset[str]]] = {}
 _OPERATION_BYTES: Final = 1_200
 
 
@@ -234,9 +233,8 @@ def _read_dry(tables: TableEngine) -> dict[str, tuple[int, int]]:
     return {partition: (invoked.get(position, UNKNOWN), position) for partition, position, _ in last}
 
 
-KeptOperation = tuple[int, tuple[Any, ...]]
-"""The position of an operation, and its fields in the order of the columns of an
-`OperationSink`."""
+KeptOperation = tuple[int, OperationColumns]
+"""The position of an operation, and the operation alone in its columns."""
 
 
 class KeptOperations:
@@ -262,28 +260,18 @@ class KeptOperations:
     def pass_over(self, time_us: int, number: int) -> None:
         self._order.positions([number])
 
-    def add(
-        self,
-        processes: Sequence[int],
-        types: Sequence[str],
-        fs: Sequence[str],
-        values: Sequence[Any],
-        times_us: Iterable[int],
-        numbers: Iterable[int],
-        rebalances: Mapping[int, frozenset[str]] = _NO_REBALANCE,
-    ) -> None:
-        """Add the next operations, column by column."""
-        indices = list(numbers)
-        positions = self._order.positions(indices)
+    def add(self, operations: OperationColumns) -> None:
+        """Add the next operations."""
+        processes, types, fs, values, times_us, numbers, rebalances = operations
+        positions = self._order.positions(numbers)
         wanted = [at for at, position in enumerate(positions) if position in self._places]
-        times = list(times_us) if wanted else []
         for at in wanted:
             position, value = positions[at], values[at]
             if fs[at] in READING_OR_WRITING:
                 value = _kept(value, self._places[position])
             rebalanced = rebalances.get(at, _NOTHING)
-            operation = (processes[at], types[at], fs[at], value, times[at], indices[at], rebalanced)
-            self.kept.append((position, operation))
+            kept = [processes[at]], [types[at]], [fs[at]], [value], [times_us[at]], [numbers[at]]
+            self.kept.append((position, OperationColumns(*kept, {0: rebalanced})))
 
     def finish(self) -> None:
         """End a file of the history."""
@@ -312,8 +300,8 @@ def reduced_history(reduction: Reduction, kept: Iterable[KeptOperation]) -> Hist
     history = HistoryIndex(removed=replace(reduction.removed, read_dry=read_dry))
     history.passed_over = reduction.passed_over
     history.names_transactions_sends = reduction.names_transactions_sends
-    for _, (process, type_, f, value, time_us, number, rebalanced) in in_order:
-        history.add([process], [type_], [f], [value], [time_us], [number], {0: rebalanced})
+    for _, operation in in_order:
+        history.add(operation)
     history.finish()
     return history
 

@@ -142,7 +142,8 @@ select vain.partition, ok.value, ok.record_offset, vain.value, vain.record_offse
 from vain_reads as vain join vain_reads as ok using (process, partition, ok_reads)
 where vain.kind = {POLLED_IN_VAIN} and ok.kind = {POLLED}
 """
-"""An operation in vain begins where the last ok operation of its process ended."""
+"""A poll that failed, or whose outcome is unknown, starts where the last ok poll of its process
+ended."""
 
 _SENT_TOGETHER: Final = f"""
 select partition, earlier_offset as from_offset, record_offset as to_offset from (

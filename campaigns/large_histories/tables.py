@@ -16,8 +16,8 @@ FAILED: Final = 2
 UNSURE: Final = 3
 POLLED: Final = 4
 POLLED_IN_VAIN: Final = 5
-"""The kinds of events. A send is invoked and has one of three outcomes. A record is polled in vain
-by an operation that failed or whose outcome is unknown."""
+"""The kinds of events. A send is invoked and has one of three outcomes. The records of a poll count
+as polled in vain if the operation failed or its outcome is unknown."""
 
 POLL_INVOKED: Final = 6
 POLL_ENDED: Final = 7

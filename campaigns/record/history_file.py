@@ -10,7 +10,7 @@ import gc
 import gzip
 import re
 import zlib
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from itertools import chain, compress, islice
@@ -29,7 +29,7 @@ from harrow.campaigns.record.edn import (
     parse_edn,
 )
 from harrow.campaigns.storage.location import LocalLocation, Location
-from harrow.checks.history.index import HistoryIndex
+from harrow.checks.history.index import HistoryIndex, OperationColumns
 from harrow.cluster_model.history import POLL, SEND, TXN
 
 LINE_MAX_BYTES: Final = 8 << 20
@@ -79,29 +79,12 @@ _second: Final = itemgetter(1)
 _third: Final = itemgetter(2)
 _fields: Final = itemgetter("process", "type", "f", "value", "time", "index")
 
-_Columns = tuple[
-    Sequence[int], Sequence[str], Sequence[str], Sequence[list[Any]], Sequence[int], Sequence[int]
-]
-"""The columns of operations: process, type, f, value, time in microseconds, index.
-
-``f`` is Jepsen's name for the function that an operation calls, such as ``send``.
-"""
-
 
 class OperationSink(Protocol):
     """Takes the operations of a history. `HistoryIndex` is one."""
 
-    def add(
-        self,
-        processes: Sequence[int],
-        types: Sequence[str],
-        fs: Sequence[str],
-        values: Sequence[Any],
-        times_us: Sequence[int],
-        numbers: Sequence[int],
-        rebalances: Mapping[int, frozenset[str]] = ...,
-    ) -> None:
-        """Add the next operations, column by column.
+    def add(self, operations: OperationColumns) -> None:
+        """Add the next operations.
 
         Raises `MalformedOperation`, and adds none, if their numbers are not in order.
         """
@@ -358,7 +341,7 @@ class _Reader:
         if columns is None:
             return False
         try:
-            self._sink.add(*columns)
+            self._sink.add(columns)
         except history_line.MalformedOperation:
             return False
         return True
@@ -416,7 +399,7 @@ def _elements(chunk: list[bytes]) -> list[Any] | None:
         return None
 
 
-def _columns(operations: list[Any]) -> _Columns | None:
+def _columns(operations: list[Any]) -> OperationColumns | None:
     """Return the columns of operations; None if an operation is not plain.
 
     An operation is plain if it sends or polls, is well-formed, and has no rebalance log. Whole
@@ -444,7 +427,8 @@ def _columns(operations: list[Any]) -> _Columns | None:
             return None
     except (ValueError, KeyError, TypeError, IndexError):
         return None
-    return processes, types, functions, values, [time_ns // _NS_PER_US for time_ns in times_ns], numbers
+    times_us = [time_ns // _NS_PER_US for time_ns in times_ns]
+    return OperationColumns(processes, types, functions, values, times_us, numbers)
 
 
 def _are_counts(column: Collection[Any]) -> bool:
@@ -544,4 +528,6 @@ def _add(sink: OperationSink, operation: Any) -> None:
             for event in history_line.rebalances(operation.get("rebalance-log"))
             for key in event["keys"]
         )
-    sink.add([process], [operation["type"]], [f], [value], [time_us], [number], {0: rebalanced})
+    sink.add(
+        OperationColumns([process], [operation["type"]], [f], [value], [time_us], [number], {0: rebalanced})
+    )

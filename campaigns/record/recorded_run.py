@@ -36,11 +36,24 @@ _REQUIRED: Final[tuple[tuple[str, type], ...]] = (
 )
 
 
+_originals: Final[dict[Path, Location]] = {}
+"""The runs in shared storage, by the folders of their copies. Errors name the run, not the copy."""
+
+
+def _original(file: str | Path) -> str:
+    """Return a file of a run, or the original if it belongs to a copy."""
+    for copy, place in _originals.items():
+        if Path(file).is_relative_to(copy):
+            part = Path(file).relative_to(copy).as_posix()
+            return str(place if part == "." else place / part)
+    return str(file)
+
+
 class RecordError(FileError):
     """A recorded run that is missing or damaged. The problem has the file and the line."""
 
     def __init__(self, file: str | Path, message: str, line: int = 0, column: int = 1) -> None:
-        super().__init__([Problem(str(file), line, column if line else 0, message)])
+        super().__init__([Problem(_original(file), line, column if line else 0, message)])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -186,6 +199,7 @@ def _copy(place: Location) -> Path:
     for name in place.names():
         if name in FILES:
             (folder / name).write_bytes((place / name).read())
+    _originals[folder] = place
     return folder
 
 

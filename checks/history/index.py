@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
 from itertools import chain
 from operator import methodcaller
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from harrow.checks.history.records import (
     ACKED,
@@ -86,6 +86,24 @@ def _value_of(written: Any) -> Value:
     return value
 
 
+class OperationColumns(NamedTuple):
+    """Operations of a history, column by column.
+
+    The micro-operations in ``values`` are those of `harrow.cluster_model.history`, as lists or
+    tuples. ``numbers`` are the indices that the history gives to the operations. ``rebalances`` has
+    the partitions that a consumer lost or got during an operation, by the operation's place in the
+    columns.
+    """
+
+    processes: Sequence[int]
+    types: Sequence[str]
+    fs: Sequence[str]
+    values: Sequence[Any]
+    times_us: Sequence[int]
+    numbers: Sequence[int]
+    rebalances: Mapping[int, frozenset[str]] = _NO_REBALANCE
+
+
 @dataclass(slots=True, eq=False)
 class _Client:
     """The state of a process.
@@ -144,28 +162,14 @@ class HistoryIndex:
         self._entries = 0
         self._values_bytes = self._values_counted = 0
         for numbers, processes, types, fs, values, times_us, _ in columns_of(operations):
-            self.add(processes, types, fs, values, times_us, numbers)
+            self.add(OperationColumns(processes, types, fs, values, times_us, numbers))
         if operations:
             self.finish()
 
-    def add(
-        self,
-        processes: Sequence[int],
-        types: Sequence[str],
-        fs: Sequence[str],
-        values: Sequence[Any],
-        times_us: Sequence[int],
-        numbers: Sequence[int],
-        rebalances: Mapping[int, frozenset[str]] = _NO_REBALANCE,
-    ) -> None:
-        """Add the next operations, column by column.
-
-        The micro-operations are those of `harrow.cluster_model.history`, as lists or tuples.
-        *numbers* are the indices that the history gives to the operations. *rebalances* has the
-        partitions that a consumer lost or got during an operation, by the operation's place in the
-        columns.
-        """
+    def add(self, operations: OperationColumns) -> None:
+        """Add the next operations."""
         begin = position = len(self.processes)
+        processes, types, fs, values, times_us, numbers, rebalances = operations
         append_ints(self.processes, processes)
         append_ints(self.times_us, times_us)
         append_ints(self.numbers, numbers)

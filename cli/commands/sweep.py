@@ -31,6 +31,7 @@ from harrow.cli.spark import (
     available_engine,
     check_engine,
     need_shared,
+    program_words,
     spark_engine,
     start_spark,
     wants_spark,
@@ -283,7 +284,7 @@ class _SweepSession:
             say(self._messages, progress.stopped)
         if has_runs:
             resume = [] if self._request.resume else ["--resume"]
-            command = without_secrets(shlex.join(["harrow", *sys.argv[1:], *resume]))
+            command = without_secrets(shlex.join([*program_words(self._address), *sys.argv[1:], *resume]))
             say(self._messages, f"finished runs are written; to continue: {command}")
 
     # The report

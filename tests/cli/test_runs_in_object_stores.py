@@ -35,6 +35,10 @@ def test_a_run_in_an_object_store_has_the_files_of_one_on_disk_and_is_replayed_f
     missing = harrow("replay", f"{uri}/nothing", COLUMNS="300", **s3)
     assert (missing.returncode, missing.stderr.count("\n")) == (2, 1)
     assert f"{uri}/nothing: not the folder of a run" in missing.stderr
+    (location(uri) / f"{run}/run.json").write_text("{")
+    damaged = harrow("replay", f"{uri}/{run}", COLUMNS="300", **s3)
+    assert (damaged.returncode, damaged.stderr.count("\n")) == (2, 1)
+    assert f"{uri}/{run}/run.json:1:" in damaged.stderr
 
 
 def test_a_corpus_in_an_object_store_is_checked_and_extended(
