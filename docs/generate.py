@@ -19,6 +19,7 @@ from docs.glossary_tables import term_table, ticket_table
 from docs.library_tables import fault_model_table, library_table
 from docs.promise_tables import anomaly_table, no_remedy_table, promise_table
 from docs.schema_tables import key_tables
+from docs.served_tables import served_table
 from docs.source_tables import behaviour_table, source_table
 from harrow.campaigns.sweep.row_table import COLUMNS
 from harrow.cluster_model.release.profiles import MUTANTS
@@ -66,6 +67,7 @@ TABLES = {
     "mutants": mutant_table,
     "no_remedy": no_remedy_table,
     "promises": promise_table,
+    "served": served_table,
     "sources": source_table,
     "terms": term_table,
     "tickets": ticket_table,

@@ -174,7 +174,8 @@ class JoinGroupRequest(Request):
 
     ``protocols`` lists the assignors that the consumer supports, in its order of preference. With
     each assignor comes the consumer's subscription, which the leader of the group passes to the
-    assignor.
+    assignor. A consumer that ``repeats_with_id`` joins again after MEMBER_ID_REQUIRED; requests
+    before version 4 do not (KIP-394).
     """
 
     api: ClassVar[str] = "JoinGroup"
@@ -184,6 +185,7 @@ class JoinGroupRequest(Request):
     member: str
     instance: str
     protocols: tuple[tuple[str, "Subscription"], ...]
+    repeats_with_id: bool = True
 
 
 class Subscription(NamedTuple):
@@ -296,7 +298,7 @@ class OffsetCommitResponse:
 
 @dataclass(slots=True)
 class OffsetFetchRequest(Request):
-    """Fetch the committed offsets of a group.
+    """Fetch the committed offsets of a group, of all its partitions if ``partitions`` is None.
 
     With ``require_stable`` the coordinator refuses to return an offset that an open transaction may
     change (KIP-447). With KIP-848 the consumer sends its member id and epoch.
@@ -304,7 +306,7 @@ class OffsetFetchRequest(Request):
 
     api: ClassVar[str] = "OffsetFetch"
     group: str
-    partitions: tuple[str, ...]
+    partitions: tuple[str, ...] | None
     require_stable: bool = False
     member: str = NO_MEMBER
     epoch: int = NO_GENERATION

@@ -201,7 +201,7 @@ class ClientConnection:
 
         """
         what = f"API {request.api_key} version {request.version}"
-        if request.body is None:
+        if request.body is None or not self._server.own_answers.supports(request):
             raise BadRequestError(f"{what} is unknown")
         try:
             model = request_from_wire(request.body, self._naming)

@@ -10,11 +10,12 @@ from harrow.cluster_model.cluster import Cluster
 from harrow.cluster_model.protocol import NO_LEADER, MetadataResponse
 from harrow.cluster_model.topology import is_internal
 from harrow.live_cluster.serve.requests import ClientRequest
-from harrow.live_cluster.wire.codec import CLIENT_VERSIONS
+from harrow.live_cluster.serve.served_versions import served_versions
 from harrow.live_cluster.wire.errors import error_code
 
 _UNSUPPORTED_VERSION: Final = 35
-_API_VERSIONS_MAX: Final = 4
+_METADATA_WITH_NULL_TOPICS: Final = 1
+"""The first version of Metadata in which an empty list asks for no topics, and not for all."""
 CLUSTER_ID: Final = "harrow"
 
 
@@ -25,7 +26,12 @@ class OwnAnswers:
         self._cluster = cluster
         self._topic_ids = topic_ids
         self._topics = {id_: name for name, id_ in topic_ids.items()}
-        self._versions = {**CLIENT_VERSIONS, ApiVersionsRequest.API_KEY: (0, _API_VERSIONS_MAX)}
+        self._versions = served_versions(cluster.release)
+
+    def supports(self, request: ClientRequest) -> bool:
+        """Return whether the cluster's release supports the version of a request."""
+        low, high = self._versions.get(request.api_key, (0, -1))
+        return low <= request.version <= high
 
     def answer(self, request: ClientRequest) -> Any:
         """Return the answer to a request that no broker of the model gets; else None."""
@@ -40,7 +46,7 @@ class OwnAnswers:
 
     def _api_versions(self, request: ClientRequest) -> Any:
         """Return the versions; a client with a later version of the request gets version 0."""
-        is_known = 0 <= request.version <= _API_VERSIONS_MAX
+        is_known = self.supports(request)
         keys = ApiVersionsResponse.ApiVersion
         return ApiVersionsResponse[request.version if is_known else 0](
             error_code=0 if is_known else _UNSUPPORTED_VERSION,
@@ -56,6 +62,8 @@ class OwnAnswers:
         for name in answer.partitions:
             known.setdefault(name.rpartition("-")[0], []).append(name)
         asked = request.body.topics
+        if not asked and request.version < _METADATA_WITH_NULL_TOPICS:
+            asked = None
         names = list(known) if asked is None else [self._name_of(topic) for topic in asked]
         controller = self._cluster.controller()
         kind = type(wire)._struct.fields["topics"]  # noqa: SLF001 - kafka-python has no public name

@@ -400,6 +400,36 @@ class _LeaveError:
         return {"error": error_name(next((code for code in codes if code), 0))}
 
 
+class _JoinTimeouts:
+    """The timeouts of a member; before version 1 of JoinGroup there is only that of its session."""
+
+    def write(self, message: Any, fields: Mapping[str, Any], naming: Naming) -> dict[str, Any]:
+        return {
+            "session_timeout_ms": message.session_timeout_us // US_PER_MS,
+            "rebalance_timeout_ms": message.rebalance_timeout_us // US_PER_MS,
+        }
+
+    def read(self, wire: Any, fields: Mapping[str, Any], naming: Naming) -> dict[Any, Any]:
+        session_ms, rebalance_ms = wire.session_timeout_ms, wire.rebalance_timeout_ms
+        return {
+            "session_timeout_us": session_ms * US_PER_MS,
+            "rebalance_timeout_us": (session_ms if rebalance_ms < 0 else rebalance_ms) * US_PER_MS,
+        }
+
+
+class _Attribute(NamedTuple):
+    """An attribute of the model that has the same value in each message of a shape."""
+
+    model: str
+    value: Any
+
+    def write(self, message: Any, fields: Mapping[str, Any], naming: Naming) -> dict[str, Any]:
+        return {}
+
+    def read(self, wire: Any, fields: Mapping[str, Any], naming: Naming) -> dict[Any, Any]:
+        return {self.model: self.value}
+
+
 class _RegistrationFields:
     """The registration of a process without listeners that supports every feature level."""
 
@@ -453,7 +483,7 @@ class _Shape:
 
 def _fill_in_offsets(answer: Any, request: Any) -> None:
     """Give each requested partition the group's error: such a response has no partitions."""
-    for name in request.partitions:
+    for name in request.partitions or ():
         answer.partitions.setdefault(name, (answer.error, messages.NO_OFFSET_COMMITTED))
 
 
@@ -561,8 +591,7 @@ _PRODUCE: Final = (
 )
 _JOIN: Final = (
     *(_GROUP, *_MEMBER, _Fixed("protocol_type", "consumer"), _Fixed("reason", None)),
-    _Value("session_timeout_ms", "session_timeout_us", _TIME),
-    _Value("rebalance_timeout_ms", "rebalance_timeout_us", _TIME),
+    _JoinTimeouts(),
     _Array("protocols", "protocols", _tuple_fields("name", ("metadata", _SUBSCRIPTION))),
 )
 _JOINED: Final = (
@@ -623,6 +652,7 @@ _SHAPES: Final = (
         range(5, 11),
         _FETCH_REQUEST,
         _FETCH_ANSWER,
+        answered=range(4, 5),
         fits=lambda request, _: request.rack is None,
     ),
     _shape(
@@ -631,7 +661,13 @@ _SHAPES: Final = (
         (*_FETCH_REQUEST, _Value("rack_id", "rack", _RACK)),
         _FETCH_ANSWER,
     ),
-    _shape(consumer.ListOffsetsRequest, range(2, 6), _LIST_OFFSETS, (_by_partition(_CODE, "offset"),)),
+    _shape(
+        consumer.ListOffsetsRequest,
+        range(2, 6),
+        _LIST_OFFSETS,
+        (_by_partition(_CODE, "offset"),),
+        answered=range(1, 7),
+    ),
     _shape(
         consumer.OffsetForLeaderEpochRequest,
         range(4),
@@ -650,13 +686,14 @@ _SHAPES: Final = (
         range(4, 10),
         (_RequestedTopics(),),
         (_MetadataBrokers(), _by_partition(("leader_id", _BROKER), "leader_epoch")),
-        answered=range(10, 14),
+        answered=range(14),
     ),
     _shape(
         metadata.FindCoordinatorRequest,
         range(1, 4),
         (_Value("key", "key", _ID), _Value("key_type", "topic", _KEY_TYPE)),
         (_ERROR_CODE, _Value("node_id", "node", _BROKER), _NodeAddress()),
+        answered=range(1),
     ),
     # Transactions. Leaders have sent the versions of the first shape since 3.6.
     _shape(
@@ -683,12 +720,27 @@ _SHAPES: Final = (
     # Groups
     _shape(consumer.JoinGroupRequest, range(4, 10), _JOIN, _JOINED),
     _shape(
+        consumer.JoinGroupRequest,
+        (),
+        (*_JOIN, _Attribute("repeats_with_id", value=False)),
+        _JOINED,
+        answered=range(4),
+        fits=lambda _request, _connection: False,
+    ),
+    _shape(
         consumer.SyncGroupRequest,
         range(3, 5),
         (_GROUP, *_MEMBER, _GENERATION, _ASSIGNED),
         (_ERROR_CODE, _Value("assignment", "partitions", _ASSIGNMENT)),
+        answered=range(3),
     ),
-    _shape(consumer.HeartbeatRequest, range(3, 5), (_GROUP, *_MEMBER, _GENERATION), (_ERROR_CODE,)),
+    _shape(
+        consumer.HeartbeatRequest,
+        range(3, 5),
+        (_GROUP, *_MEMBER, _GENERATION),
+        (_ERROR_CODE,),
+        answered=range(3),
+    ),
     _shape(
         consumer.LeaveGroupRequest,
         range(3, 6),
@@ -696,16 +748,26 @@ _SHAPES: Final = (
         (_LeaveError(),),
     ),
     _shape(
+        consumer.LeaveGroupRequest,
+        (),
+        (_GROUP, _Value("member_id", "member")),
+        (_ERROR_CODE,),
+        answered=range(3),
+        fits=lambda _request, _connection: False,
+    ),
+    _shape(
         consumer.OffsetCommitRequest,
         range(7, 10),
         (_GROUP, *_MEMBER, _GENERATION_OR_EPOCH, _OFFSETS),
         (_ERRORS,),
+        answered=range(2, 7),
     ),
     _shape(
         consumer.OffsetFetchRequest,
         range(5, 8),
         (_GROUP, _PARTITION_NAMES, *_same("require_stable")),
         (_COMMITTED, _ERROR_CODE),
+        answered=range(1, 5),
         fits=lambda request, _: (
             (request.member, request.epoch) == (messages.NO_MEMBER, messages.NO_GENERATION)
         ),

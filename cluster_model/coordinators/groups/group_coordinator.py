@@ -303,7 +303,9 @@ class GroupCoordinator:
         member_id = f"{prefix}-{self._host.choices.network.below(_ID_END):08x}"
         if request.instance != NO_INSTANCE and request.instance in group.static_members:
             self._replace_static(group, request, member_id, answer)
-        elif request.instance == NO_INSTANCE and self._switches.member_id_required:
+        elif (
+            request.instance == NO_INSTANCE and request.repeats_with_id and self._switches.member_id_required
+        ):
             group.pending_members[member_id] = None
             self._host.set_timer(request.session_timeout_us, self._expire_pending, (group, member_id))
             answer(JoinGroupResponse(errors.MEMBER_ID_REQUIRED, member=member_id))
@@ -1087,12 +1089,15 @@ class GroupCoordinator:
         request = exchange.request
         if error != errors.NONE:
             self._report_rejection(exchange, error)
-            failed = dict.fromkeys(request.partitions, (error, NO_OFFSET_COMMITTED))
+            failed = dict.fromkeys(request.partitions or (), (error, NO_OFFSET_COMMITTED))
             self._respond(exchange, OffsetFetchResponse(failed, error))
             return
         group = self._groups.get(request.group)
+        names: Iterable[str] = () if group is None else group.offsets
+        if request.partitions is not None:
+            names = request.partitions
         offsets = {}
-        for name in request.partitions:
+        for name in names:
             committed = None if group is None else group.offsets.get(name)
             if group is not None and request.require_stable and self._is_unstable(group, name):
                 offsets[name] = (errors.UNSTABLE_OFFSET_COMMIT, NO_OFFSET_COMMITTED)
