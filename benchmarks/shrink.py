@@ -64,7 +64,7 @@ def _shrink(name: str, plan: Plan, seed: int) -> str:
     cells = (
         f"`{name}`",
         seed,
-        shrinker.signature.rule,
+        shrinker.failure.name,
         f"{seconds:.1f}",
         shrinker.runs,
         f"{len(original.faults)} -> {faults}",

@@ -1,7 +1,7 @@
 """Advises on the settings of a cluster: the cheapest that survive, and why no cheaper ones do."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from functools import partial
 from typing import Any, Final
 
@@ -16,10 +16,11 @@ from harrow.campaigns.advise.trial import PointCosts, PointTally
 from harrow.campaigns.assess.fault_model import FaultModel
 from harrow.campaigns.language.library_index import resolve
 from harrow.campaigns.language.loader import load_campaign
-from harrow.campaigns.language.plan import Plan
+from harrow.campaigns.language.plan import Expectation, Plan
 from harrow.campaigns.language.problem import CampaignError
 from harrow.campaigns.language.units import milliseconds
 from harrow.campaigns.record.report import reproduce_command
+from harrow.campaigns.run.service import expectation_of
 from harrow.campaigns.run.workers.workers import Workers
 from harrow.campaigns.sweep.confidence import bound_without_hits
 from harrow.campaigns.version import version
@@ -241,7 +242,7 @@ class _Answer:
     changeable: tuple[str, ...]
     lattice: Lattice
     search: LatticeSearch
-    shrink: Callable[[Plan, int, str, str], ShrunkRun | None] | None
+    shrink: Callable[[Plan, int, Sequence[str], str], ShrunkRun | None] | None
     count: _RunCount
     refuting: dict[Point, RefutingRun] = field(default_factory=dict)
 
@@ -330,15 +331,23 @@ class _Answer:
             command = self._command(counter, self.lattice.options(point, self.plans[counter.model]))
             plan = self.search.plan(counter.model, point)
             shrunk = None
-            if self.shrink is not None and plan is not None and counter.harm.rule:
-                shrunk = self.shrink(plan, counter.seed, counter.harm.rule, command)
+            if self.shrink is not None and plan is not None:
+                shrunk = self.shrink(*self._failing(plan, counter), command)
             self.refuting[point] = self._run_of(counter, command, shrunk)
         return self.refuting[point]
+
+    def _failing(self, plan: Plan, counter: CounterExample) -> tuple[Plan, int, Sequence[str]]:
+        """Return the plan and the seed of a run that fails, and the names of its failure."""
+        bounds = self.search.needs.bounds(counter.harm)
+        if not bounds:
+            return plan, counter.seed, (counter.harm.rule,)
+        expected = replace(plan, expect=Expectation(service=expectation_of(bounds)))
+        return expected, counter.seed, [bound.key for bound in bounds]
 
     def _command(self, counter: CounterExample, options: Sequence[str]) -> str:
         """Return the command that repeats a run with other settings, and shows its kind of harm."""
         model = self.models[counter.model]
-        shown = self.search.needs.expectations(counter.harm)
+        shown = [bound.option() for bound in self.search.needs.bounds(counter.harm)]
         return reproduce_command(model.argument, counter.seed, None, (*model.overrides, *options, *shown))
 
     def _run_of(self, counter: CounterExample, command: str, shrunk: ShrunkRun | None = None) -> RefutingRun:

@@ -1,6 +1,6 @@
 """Shrinks runs that refute settings to small campaigns, and writes these to files."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from harrow.campaigns.language.plan import Plan
@@ -37,7 +37,7 @@ class ShrunkRun:
 def write_shrunk(
     plan: Plan,
     seed: int,
-    rule: str,
+    names: Sequence[str],
     command: str,
     shrinking: Shrinking,
     *,
@@ -45,13 +45,15 @@ def write_shrunk(
 ) -> ShrunkRun | None:
     """Shrink a run that *command* repeats, and write the result.
 
+    The result fails like the run: in one of the failures with these *names*.
+
     Return None if nothing can be left out, or if the file cannot be written.
     """
     try:
         shrinker = Shrinker(
             plan,
             seed,
-            rule=rule,
+            names=names,
             runs_max=shrinking.runs,
             on_run=lambda _runs, _best: on_run(),
             workers=shrinking.workers,
@@ -63,7 +65,7 @@ def write_shrunk(
     best = shrinker.run()
     if best is shrinker.original:
         return None
-    path = shrinking.folder / f"{rule}-{plan.digest()[:8]}-seed-{seed}.yaml"
+    path = shrinking.folder / f"{shrinker.failure.name}-{plan.digest()[:8]}-seed-{seed}.yaml"
     text = shrunk_text(shrinker, command)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

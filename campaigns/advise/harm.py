@@ -11,6 +11,7 @@ from harrow.campaigns.language.plan import Plan
 from harrow.campaigns.language.spelling import counted
 from harrow.campaigns.record.report import anomalies
 from harrow.campaigns.run.run_result import RunResult
+from harrow.campaigns.run.service import Bound
 from harrow.checks import promise
 from harrow.checks.rule import DOUBLED, LOST, REORDERED
 from harrow.checks.rules.catalogue import RULES
@@ -76,13 +77,13 @@ class Needs:
             return None
         return Harm(kind=OUTAGE, sentence=f"acked nothing for {duration_text(outage_us)}")
 
-    def expectations(self, harm: Harm) -> tuple[str, ...]:
-        """Return options with which a run of a campaign shows harm that no rule finds."""
+    def bounds(self, harm: Harm) -> tuple[Bound, ...]:
+        """Return the bounds of which a run with harm that no rule finds misses one."""
         if harm.kind == FAILED:
-            return ("expect.service.failed=<= 0", "expect.service.unknown=<= 0")
+            return tuple(Bound(measure=name, comparison="<=", limit=0) for name in ("failed", "unknown"))
         if harm.kind == OUTAGE and self.outage is not None:
             comparison, limit_us = self.outage
-            return (f"expect.service.outage={comparison} {duration_text(limit_us)}",)
+            return (Bound(measure="outage", comparison=comparison, limit=limit_us),)
         return ()
 
     def permitted_by(self, plan: Plan) -> str | None:

@@ -1,14 +1,16 @@
 """Checks the service levels of a run against the bounds in `expect.service`."""
 
 import operator
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cache
 from typing import Final
 
 from harrow.campaigns.language.literals import duration_text, field_text
 from harrow.campaigns.language.plan import ServiceExpectation
 from harrow.campaigns.run.run_result import MissedExpectation, RunResult
 from harrow.checks.service.levels import Latency, ServiceLevels
-from harrow.cluster_model.fields import CountBoundMarker, DurationBoundMarker, fields_of
+from harrow.cluster_model.fields import CountBoundMarker, DeclaredField, DurationBoundMarker, fields_of
+from harrow.cluster_model.lazy_dataclass import dataclass
 
 _COMPARISONS: Final[Mapping[str, Callable[[int, int], bool]]] = {
     "<": operator.lt,
@@ -46,23 +48,72 @@ MEASURES: Final[Mapping[str, Measure]] = {
 }
 """The measures that `expect.service` can bound, by key. A measure is None if there is no value."""
 
+_MORE_IS_BETTER: Final = frozenset({"acked"})
+
+
+@cache
+def _fields() -> Mapping[str, DeclaredField]:
+    return {item.attribute: item for item in fields_of(ServiceExpectation)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bound:
+    """A bound of a measure: its key, a comparison, and a limit in the unit of the measure."""
+
+    measure: str
+    comparison: str
+    limit: int
+
+    @property
+    def key(self) -> str:
+        return f"service.{_fields()[self.measure].key}"
+
+    @property
+    def wanted(self) -> str:
+        """The comparison and the limit as campaigns write them."""
+        return str(field_text(_fields()[self.measure].kind, (self.comparison, self.limit)))
+
+    @property
+    def excludes_bad_service(self) -> bool:
+        """Whether a run misses the bound by serving clients too badly, not too well."""
+        return self.comparison.startswith(">" if self.measure in _MORE_IS_BETTER else "<")
+
+    def value(self, levels: ServiceLevels) -> int | None:
+        return MEASURES[self.measure](levels)
+
+    def is_kept_by(self, value: int) -> bool:
+        return _COMPARISONS[self.comparison](value, self.limit)
+
+    def text(self, value: int) -> str:
+        """Return a value of the measure as text."""
+        return _value_text(_fields()[self.measure].kind, value)
+
+    def option(self) -> str:
+        """Return the argument of `--set` with which a campaign expects this."""
+        return f"expect.{self.key}={self.wanted}"
+
+
+def expectation_of(bounds: Iterable[Bound]) -> ServiceExpectation:
+    """Return the expectation of only these bounds."""
+    return ServiceExpectation(**{bound.measure: (bound.comparison, bound.limit) for bound in bounds})
+
+
+def bounds_of(expected: ServiceExpectation | None) -> Iterator[Bound]:
+    for measure, item in _fields().items() if expected is not None else ():
+        bound = item.value_in(expected)
+        if bound is not None:
+            yield Bound(measure=measure, comparison=bound[0], limit=bound[1])
+
 
 def missed_bounds(expected: ServiceExpectation | None, result: RunResult) -> Iterator[MissedExpectation]:
-    if expected is None:
-        return
-    for item in fields_of(ServiceExpectation):
-        bound = item.value_in(expected)
-        if bound is None:
-            continue
-        comparison, limit = bound
-        value = MEASURES[item.attribute](result.measured)
-        wanted = field_text(item.kind, bound)
-        kind = f"service.{item.key} {wanted}"
+    for bound in bounds_of(expected):
+        value = bound.value(result.measured)
+        kind = f"{bound.key} {bound.wanted}"
         if value is None:
-            message = f"service.{item.key}: there was nothing to measure; expected {wanted}"
+            message = f"{bound.key}: there was nothing to measure; expected {bound.wanted}"
             yield MissedExpectation(line=0, message=message, kind=kind)
-        elif not _COMPARISONS[comparison](value, limit):
-            message = f"service.{item.key} was {_value_text(item.kind, value)}; expected {wanted}"
+        elif not bound.is_kept_by(value):
+            message = f"{bound.key} was {bound.text(value)}; expected {bound.wanted}"
             yield MissedExpectation(line=0, message=message, kind=kind)
 
 

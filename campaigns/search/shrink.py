@@ -1,7 +1,7 @@
 """Shrinks a failing run to a small campaign that fails in the same way.
 
 The run is first written as a plan that leaves nothing to draw (`explicit_plan`). Then the search
-runs simpler plans. If one still breaks the same rule for the same cause (`signature`), it becomes
+runs simpler plans. If one still fails in the same way for the same cause (`failure`), it becomes
 the current plan. This is repeated until no simpler plan fails. The largest removals come first:
 everything after the failure, faults, records, clients, brokers. Then come simpler settings, faults,
 times and names. By a fixed order, each current plan is simpler than the one before, so the search
@@ -15,7 +15,7 @@ the plans that fail, the first in order becomes the current plan, and later runs
 """
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
@@ -30,8 +30,8 @@ from harrow.campaigns.run.workers.workers import Run, Workers
 from harrow.campaigns.search import simpler_cluster, simpler_schedule
 from harrow.campaigns.search.delta_debugging import fewest
 from harrow.campaigns.search.explicit_plan import explicit_plans, sends_of, with_named_controllers
+from harrow.campaigns.search.failure import Failure, failures
 from harrow.campaigns.search.fewer_records import with_few_records
-from harrow.campaigns.search.signature import Signature, same_failure, signatures
 from harrow.campaigns.search.timeline import timeline, with_timeline
 from harrow.checks.finding import INCONCLUSIVE, Finding
 from harrow.cluster_model.lazy_dataclass import dataclass
@@ -66,9 +66,9 @@ _ORDERS: Final[tuple[_Order, ...]] = (
 class NothingToShrinkError(ValueError):
     """A run does not have the requested failure. ``status`` is its verdict."""
 
-    def __init__(self, result: RunResult, rule: str | None) -> None:
+    def __init__(self, result: RunResult, names: Collection[str]) -> None:
         self.status = result.verdict.status
-        super().__init__(_why_nothing_to_shrink(result, rule))
+        super().__init__(_why_nothing_to_shrink(result, names))
 
 
 class OutOfBudgetError(Exception):
@@ -104,12 +104,12 @@ class _Attempt:
     failure: tuple[RunResult, Finding] | None = None
 
 
-def _try(plan: Plan, seed: int, workers: Workers, *, signature: Signature, events_max: int) -> _Attempt:
+def _try(plan: Plan, seed: int, workers: Workers, *, failure: Failure, events_max: int) -> _Attempt:
     limit = min(plan.events_limit, events_max)
     result = run_plan(replace(plan, events_limit=limit), seed, check=workers.check)
     if result.events >= limit:
         return _Attempt(is_over_limit=True)
-    finding = same_failure(result, signature)
+    finding = failure.shown_by(result)
     if finding is None or result.verdict.status == INCONCLUSIVE or not _is_writable(plan):
         return _Attempt()
     return _Attempt(failure=(result, finding))
@@ -123,7 +123,7 @@ class Shrinker:
         plan: Plan,
         seed: int,
         *,
-        rule: str | None = None,
+        names: Collection[str] = (),
         runs_max: int = RUNS_MAX,
         time_max_s: float | None = None,
         on_run: Callable[[int, Shrunk], None] = lambda _runs, _best: None,
@@ -131,10 +131,11 @@ class Shrinker:
     ) -> None:
         """Run the plan, and pick the failure to shrink.
 
-        With *rule*, an anomaly of that rule is picked, even if it is permitted.
+        With *names*, a failure with one of these names is picked: an anomaly of a rule, even if it
+        is permitted, or a missed bound such as `service.outage`.
 
         Raises:
-            NothingToShrinkError: Nothing is broken, or there is no such anomaly.
+            NothingToShrinkError: Nothing is broken or missed, or there is no such failure.
 
         """
         self._runs_max = runs_max
@@ -148,12 +149,12 @@ class Shrinker:
         self.runs = 1
         self.complete = False
         result = run_plan(plan, seed)
-        by_signature = signatures(result, permitted=rule is not None)
-        candidates = [signature for signature in by_signature if rule in (None, signature.rule)]
+        shown = failures(result, permitted=bool(names))
+        candidates = [failure for failure in shown if not names or failure.name in names]
         if not candidates or result.verdict.status == INCONCLUSIVE:
-            raise NothingToShrinkError(result, rule)
-        self.signature: Signature = candidates[0]
-        self.original = Shrunk(plan=plan, seed=seed, result=result, finding=by_signature[self.signature])
+            raise NothingToShrinkError(result, names)
+        self.failure = candidates[0]
+        self.original = Shrunk(plan=plan, seed=seed, result=result, finding=shown[self.failure])
         self._current = self.original
         self._events_max = max(_EVENTS_MIN, _EVENTS_FACTOR * result.events)
 
@@ -284,7 +285,7 @@ class Shrinker:
 
     def _first_failing(self, runs: Iterable[Run], *, checked: bool = False) -> int | None:
         """Move to the first run that fails in the same way, and return its place among *runs*."""
-        run_one = partial(_try, signature=self.signature, events_max=self._events_max)
+        run_one = partial(_try, failure=self.failure, events_max=self._events_max)
         untried = self._untried(runs, checked=checked)
         with closing(self.workers.ahead(run_one, untried, itemgetter(2))) as begun:
             for (place, key, _), run in begun:
@@ -318,12 +319,12 @@ class Shrinker:
                 yield place, key, (plan, seed)
 
 
-def _why_nothing_to_shrink(result: RunResult, rule: str | None) -> str:
-    rules = dict.fromkeys(signature.rule for signature in signatures(result, permitted=True))
+def _why_nothing_to_shrink(result: RunResult, names: Collection[str]) -> str:
+    rules = dict.fromkeys(failure.name for failure in failures(result, permitted=True))
     verdict = f"the verdict is {result.verdict.status}"
-    if rule is not None:
+    if names:
         others = f"; there is {', '.join(rules)}" if rules else ""
-        return f"{rule} has no finding, {verdict}{others}"
+        return f"{', '.join(names)} has no finding, {verdict}{others}"
     text = f"no promise is broken, {verdict}"
     if rules:
         text += f"; `--rule {next(iter(rules))}` shrinks what is permitted"

@@ -5,20 +5,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
-from harrow.campaigns.language.plan import Expectation
 from harrow.campaigns.language.plan_file import campaign_text
 from harrow.campaigns.language.units import fields_text
 from harrow.campaigns.language.yaml_text import VERBATIM_INDENT, WIDTH
 from harrow.campaigns.record.phrases import PreventionLine, prevention_lines, timed_sentence
-from harrow.campaigns.record.report import anomalies
 from harrow.campaigns.run.proof import proven
 from harrow.campaigns.run.run_result import RunResult
 from harrow.campaigns.run.workers.workers import Workers
+from harrow.campaigns.search.failure import Failure
 from harrow.campaigns.search.shrink import Shrinker, Shrunk
-from harrow.campaigns.search.signature import Signature, same_failure
 from harrow.campaigns.version import version
 from harrow.checks.causes.story import seconds
-from harrow.checks.finding import PERMITTED, VIOLATED
 from harrow.checks.link import Link
 
 SHRUNK_BY: Final = "Shrunk by harrow"
@@ -28,28 +25,25 @@ SHRUNK_BY: Final = "Shrunk by harrow"
 def shrunk_text(shrinker: Shrinker, command: str) -> str:
     """Return the text of a search's best campaign. *command* runs the original campaign."""
     best = shrinker.best
-    sentence = _sentence(best, shrinker.signature)
+    sentence = shrinker.failure.sentence(best.result)
     comments = [f"{sentence[:1].upper()}{sentence[1:]}."]
     comments += [f"  {line}" for line in _story(best)]
-    comments += prevention_comments(best.result, shrinker.signature, shrinker.workers)
+    comments += prevention_comments(best.result, shrinker.failure, shrinker.workers)
     state = "" if shrinker.complete else ", stopped before nothing more could be left out"
     comments += ["", f"{SHRUNK_BY} {version()}{state} from:", f"    {command}"]
     if best.seed:
         comments += [f"It takes --seed {best.seed} to fail."]
     plan = best.plan
     if best is not shrinker.original:
-        permitted = shrinker.signature.permitted_by is not None
-        plan = replace(
-            plan,
-            description=f"{'Shows' if permitted else 'Fails'}: {sentence}.",
-            expect=_expected(best, shrinker.signature.rule) if permitted else Expectation(),
-        )
+        expected = shrinker.failure.expectation(best.result)
+        word = "Shows" if expected.rules else "Fails"
+        plan = replace(plan, description=f"{word}: {sentence}.", expect=expected)
     return campaign_text(plan, comments=comments)
 
 
-def prevention_comments(result: RunResult, signature: Signature, workers: Workers) -> list[str]:
+def prevention_comments(result: RunResult, failure: Failure, workers: Workers) -> list[str]:
     """Return comments for a campaign about the remedies of its failure, after trying them."""
-    finding = same_failure(proven(result, workers), signature)
+    finding = failure.shown_by(proven(result, workers))
     lines = [] if finding is None else list(prevention_lines(finding))
     return ["", *(line for each in lines for line in _prevention_comment(each))] if lines else []
 
@@ -65,18 +59,6 @@ def _prevention_comment(line: PreventionLine) -> list[str]:
     width = WIDTH - len(f"# {indent}")
     broken = [line.text] if line.is_command else textwrap.wrap(line.text, width, break_long_words=False)
     return [f"{indent}{part}" for part in broken]
-
-
-def _sentence(best: Shrunk, signature: Signature) -> str:
-    matches = [anomaly for anomaly in anomalies(best.result) if anomaly.rule == signature.rule]
-    return next(a.sentence() for a in matches if a.permitted_by == signature.permitted_by)
-
-
-def _expected(best: Shrunk, rule: str) -> Expectation:
-    """Return the expectations of a campaign that shows a permitted anomaly."""
-    statuses = {name: judged.status for name, judged in best.result.verdict.rules.items()}
-    rules = [(name, status) for name, status in statuses.items() if name == rule or status == VIOLATED]
-    return Expectation(rules=tuple((name, PERMITTED if name == rule else status) for name, status in rules))
 
 
 def _story(best: Shrunk) -> Iterator[str]:

@@ -6,9 +6,11 @@ Remedies are not part of a signature, because it takes runs to find them
 
 from collections.abc import Iterator, Mapping
 
+from harrow.campaigns.language.plan import Expectation
+from harrow.campaigns.record.report import anomalies
 from harrow.campaigns.run.run_result import RunResult
 from harrow.checks.evidence import Evidence
-from harrow.checks.finding import VIOLATED, Finding
+from harrow.checks.finding import PERMITTED, VIOLATED, Finding
 from harrow.checks.link import cause_key
 from harrow.checks.rule import SEEN_BY_CLIENTS
 from harrow.checks.rules.catalogue import RULES
@@ -29,6 +31,38 @@ class Signature:
     promise: str = ""
     permitted_by: str | None = None
     cause: frozenset[tuple[str | bool, ...]] = frozenset()
+
+    @property
+    def name(self) -> str:
+        return self.rule
+
+    def shown_by(self, result: RunResult) -> Finding | None:
+        """Return a run's first finding of this failure, None if there is none."""
+        for signature, finding in signatures(result, permitted=self.permitted_by is not None).items():
+            if self.covers(signature):
+                return finding
+        return None
+
+    def sentence(self, result: RunResult) -> str:
+        """Return in words what a run shows."""
+        same = [anomaly for anomaly in anomalies(result) if anomaly.rule == self.rule]
+        return next(anomaly.sentence() for anomaly in same if anomaly.permitted_by == self.permitted_by)
+
+    def expectation(self, result: RunResult) -> Expectation:
+        """Return what a campaign expects that shows this failure in a run.
+
+        A broken promise is never expected.
+        """
+        if self.permitted_by is None:
+            return Expectation()
+        statuses = {name: judged.status for name, judged in result.verdict.rules.items()}
+        return Expectation(
+            rules=tuple(
+                (name, PERMITTED if name == self.rule else status)
+                for name, status in statuses.items()
+                if name == self.rule or status == VIOLATED
+            )
+        )
 
     def covers(self, other: "Signature") -> bool:
         """Return whether another failure is the same as this one, or part of it.
@@ -53,14 +87,6 @@ def signatures(result: RunResult, *, permitted: bool = False) -> dict[Signature,
         if permitted or signature.permitted_by is None:
             by_signature.setdefault(signature, finding)
     return by_signature
-
-
-def same_failure(result: RunResult, expected: Signature) -> Finding | None:
-    """Return the first finding with the *expected* signature, None if there is none."""
-    for signature, finding in signatures(result, permitted=expected.permitted_by is not None).items():
-        if expected.covers(signature):
-            return finding
-    return None
 
 
 def _anomalies(result: RunResult) -> Iterator[tuple[Signature, Finding]]:

@@ -16,8 +16,6 @@ from harrow.campaigns.sweep.sweep_folder import FAILURES
 from harrow.campaigns.sweep.sweep_report import Example, FailureGroup
 from harrow.cluster_model.lazy_dataclass import dataclass
 
-_CANNOT_BE_SHRUNK = frozenset({ERROR, EXPECTATION})
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenFailure:
@@ -45,7 +43,7 @@ def write_failures(
     workers = workers or Workers()
     for group, path in _files(folder, groups):
         text = None
-        if shrink_s is not None and group.rule not in _CANNOT_BE_SHRUNK:
+        if shrink_s is not None and group.rule != ERROR:
             text = _shrunk(definition, group, workers, shrink_s, on_shrink)
         shrunk = text is not None
         if text is None and _is_shrunk(path):
@@ -85,7 +83,7 @@ def _original_text(definition: Definition, group: FailureGroup, workers: Workers
     source = definition.source_of(group.campaign)
     campaign = load_stored_cell(source, f"{source.campaign}.yaml", cell.settings, (cell.variant,))
     notes: list[str] = []
-    if group.rule not in _CANNOT_BE_SHRUNK:
+    if group.rule not in (ERROR, EXPECTATION):
         result = run_plan(cell.plan, example.seed)
         same = [signature for signature in signatures(result) if signature.rule == group.rule]
         notes = prevention_comments(result, same[0], workers) if same else []
@@ -105,7 +103,8 @@ def _shrunk(
         shrinker = Shrinker(
             plan,
             example.seed,
-            rule=group.rule,
+            # Of missed expectations, only bounds can be shrunk.
+            names=() if group.rule == EXPECTATION else (group.rule,),
             time_max_s=time_max_s,
             on_run=lambda runs, _best: on_shrink(group, runs),
             workers=workers,

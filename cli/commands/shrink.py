@@ -45,7 +45,7 @@ def session(request: ShrinkRequest) -> int:
             shrinker = Shrinker(
                 plan,
                 request.seed,
-                rule=request.rule,
+                names=() if request.rule is None else (request.rule,),
                 time_max_s=time_max_s,
                 on_run=on_run,
                 workers=workers,
@@ -88,7 +88,7 @@ def _write(request: ShrinkRequest, text: str) -> None:
 def _summary(request: ShrinkRequest, shrinker: Shrinker, wall_s: float) -> Iterator[str]:
     faults = counted(len(shrinker.original.result.faults), "fault")
     size = f"{_size(shrinker.best)} left, from {faults}"
-    yield f"{shrinker.signature.rule}: {size}, {counted(shrinker.runs, 'run')} in {wall_s:.1f} s"
+    yield f"{shrinker.failure.name}: {size}, {counted(shrinker.runs, 'run')} in {wall_s:.1f} s"
     if request.output is not None:
         command = reproduce_command(str(request.output), shrinker.best.seed, None)
         yield f"wrote {request.output}: {command.removesuffix(' --seed 0')}"

@@ -50,10 +50,11 @@ class RegressRequest(WrittenRequest, OnCluster):
 class ShrinkRequest(OnCluster):
     """Find the smallest campaign that fails in the same way as a run.
 
-    The result breaks the same promise for the same cause. harrow removes faults, records, brokers
+    The result breaks the same promise for the same cause, or misses the same bound of
+    `expect.service`. harrow removes faults, records, brokers
     and settings, rounds times, runs each candidate, and keeps it if it still fails. `harrow run`
     of the result exits with 1. Ctrl-C stops and keeps the smallest campaign found by then. harrow
-    cannot shrink a run that breaks no promise (exit code 2, or 3 if the run is inconclusive). With
+    cannot shrink a run that does neither (exit code 2, or 3 if the run is inconclusive). With
     --rule it shrinks an anomaly that the settings permit, and the result expects that anomaly.
     """
 

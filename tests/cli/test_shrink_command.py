@@ -90,6 +90,18 @@ def test_a_missed_expectation_cannot_be_shrunk(harrow: Harrow, folder: Path) -> 
     assert "an expectation is missed: the verdict is held, expected violated" in ended.stderr
 
 
+def test_a_missed_bound_is_shrunk_and_the_result_misses_it(harrow: Harrow) -> None:
+    bound = ("--set", "expect.service.outage=< 5s")
+    ended = harrow("shrink", "broker-dies", "--seed", "1", *bound, "-o", "small.yaml")
+    assert ended.returncode == 0, ended.stderr
+    assert ended.stdout.startswith("# Missed service.outage < 5s, with ")
+    assert "service.outage: 1 fault and 1 record left, from 4 faults" in ended.stderr
+    assert "  service: {outage: < 5s}\n" in ended.stdout
+    again = harrow("run", "small.yaml", "--no-results")
+    assert again.returncode == 1
+    assert "expected < 5s" in again.stdout
+
+
 def test_shrink_refuses_a_folder_with_several_campaigns(harrow: Harrow, folder: Path) -> None:
     (folder / "wrong.yaml").unlink()
     ended = harrow("shrink", ".", "--seed", "0")

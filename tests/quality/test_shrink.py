@@ -11,7 +11,7 @@ from harrow.campaigns.language.plan import Plan
 from harrow.campaigns.run.runner import run_plan
 from harrow.campaigns.search.shrink import RUNS_MAX, NothingToShrinkError, Shrinker
 from harrow.campaigns.search.shrunk_campaign import shrunk_text
-from harrow.campaigns.search.signature import same_failure, signatures
+from harrow.campaigns.search.signature import Signature, signatures
 from harrow.checks.finding import PERMITTED
 from harrow.cluster_model.release.profiles import MUTANTS
 from tests.library_swarm import (
@@ -93,16 +93,17 @@ def check_shrinks(mutant: str, number: int, runs_max: int = SEARCH_RUNS_MAX) -> 
     for name in best.plan.behaviours:
         others = {other: value for other, value in best.plan.behaviours.items() if other != name}
         without = run_plan(replace(best.plan, behaviours=others), best.seed)
-        assert same_failure(without, shrinker.signature) is None
+        assert shrinker.failure.shown_by(without) is None
     # The file alone fails for the same reason, and reports it.
     text = shrunk_text(shrinker, "harrow run swarm")
     (written,) = load_text(text, "shrunk.yaml").plans
     again = run_plan(written, best.seed)
-    assert same_failure(again, shrinker.signature) is not None
+    assert shrinker.failure.shown_by(again) is not None
     assert not again.expected
     # A loss with acks=all may not shrink to a loss with acks=1.
-    if shrinker.signature.rule == "lost-write":
-        assert f"despite {shrinker.signature.promise}" in text.replace("\n#", "")
+    assert isinstance(shrinker.failure, Signature)
+    if shrinker.failure.rule == "lost-write":
+        assert f"despite {shrinker.failure.promise}" in text.replace("\n#", "")
 
 
 def test_the_same_run_shrinks_to_the_same_campaign() -> None:
@@ -121,7 +122,7 @@ def test_an_interrupted_search_still_gives_a_failure(runs_max: int) -> None:
     text = shrunk_text(shrinker, "harrow run swarm")
     assert "stopped before" in text
     (written,) = load_text(text, "shrunk.yaml").plans
-    assert same_failure(run_plan(written, best.seed), shrinker.signature) is not None
+    assert shrinker.failure.shown_by(run_plan(written, best.seed)) is not None
 
 
 def test_a_run_without_findings_cannot_be_shrunk() -> None:
@@ -134,10 +135,11 @@ def test_a_permitted_finding_is_shrunk_on_request() -> None:
     with pytest.raises(NothingToShrinkError, match="--rule lost-write"):
         Shrinker(plan, 0)
     with pytest.raises(NothingToShrinkError, match=r"duplicate has no finding.*there is lost-write"):
-        Shrinker(plan, 0, rule="duplicate")
-    shrinker = Shrinker(plan, 0, rule="lost-write")
+        Shrinker(plan, 0, names=["duplicate"])
+    shrinker = Shrinker(plan, 0, names=["lost-write"])
     assert shrinker.run().size() <= (2, 1)
-    assert shrinker.signature.permitted_by == "acks=1"
+    assert isinstance(shrinker.failure, Signature)
+    assert shrinker.failure.permitted_by == "acks=1"
     text = shrunk_text(shrinker, "harrow run")
     comments = [line for line in text.splitlines() if line.startswith("#   ")]
     # The comments show faults outside the chain at their times, and the healing after the crash.
@@ -149,7 +151,7 @@ def test_a_permitted_finding_is_shrunk_on_request() -> None:
     ]
     (written,) = load_text(text, "shrunk.yaml").plans
     again = run_plan(written, shrinker.best.seed)
-    assert same_failure(again, shrinker.signature) is not None
+    assert shrinker.failure.shown_by(again) is not None
     # The file is a test that expects the finding.
     assert again.verdict.status == PERMITTED
     assert again.expected

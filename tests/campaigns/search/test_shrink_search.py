@@ -49,6 +49,6 @@ def test_a_plain_producer_does_not_take_over_a_transaction(tmp_path: Path) -> No
     path = tmp_path / "write-cycle.yaml"
     path.write_text(WRITE_CYCLE, encoding="utf-8")
     (plan,) = load_campaign(path).plans
-    search = Shrinker(plan, 0, rule="G0")
+    search = Shrinker(plan, 0, names=["G0"])
     search.run()
     assert [producer.name for producer in search.best.plan.producers] == ["app", "other"]

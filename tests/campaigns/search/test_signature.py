@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from harrow.campaigns.search.signature import Signature, same_failure, signatures
+from harrow.campaigns.search.signature import Signature, signatures
 from harrow.checks.causes.catalogue import (
     acked_before_commit,
     acked_by_deposed_leader,
@@ -79,9 +79,9 @@ def test_a_permitted_anomaly_is_a_failure_only_on_request() -> None:
     assert list(signatures(run_result(allowed, broken)).values()) == [broken]
     assert list(signatures(run_result(allowed, broken), permitted=True).values()) == [broken, allowed]
     permitted = replace(LOST_M1, permitted_by="acks=1")
-    assert same_failure(run_result(allowed, broken), permitted) is allowed
-    assert same_failure(run_result(allowed, broken), LOST_M1) is broken
-    assert same_failure(run_result(allowed), LOST_M1) is None
+    assert permitted.shown_by(run_result(allowed, broken)) is allowed
+    assert LOST_M1.shown_by(run_result(allowed, broken)) is broken
+    assert LOST_M1.shown_by(run_result(allowed)) is None
 
 
 def test_anomalies_that_clients_saw_come_first_and_invariants_last() -> None:
@@ -122,4 +122,4 @@ def test_the_cause_in_a_signature_has_kinds_but_no_names(
     first_cause: tuple[Link, ...], other: tuple[Link, ...], same: bool
 ) -> None:
     (wanted,) = signatures(run_result(concluding("m0", *first_cause)))
-    assert (same_failure(run_result(concluding("m0", *other)), wanted) is not None) is same
+    assert (wanted.shown_by(run_result(concluding("m0", *other))) is not None) is same

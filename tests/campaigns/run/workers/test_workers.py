@@ -114,7 +114,7 @@ def test_a_search_finds_the_same_on_any_number_of_workers() -> None:
             sizes.append(best.size())
 
         with Workers(count) as processes:
-            shrinker = Shrinker(plan, 0, rule="lost-write", on_run=on_run, workers=processes)
+            shrinker = Shrinker(plan, 0, names=["lost-write"], on_run=on_run, workers=processes)
             shrinker.run()
             searches.append((shrunk_text(shrinker, "harrow run"), shrinker.runs, sizes))
     assert searches[0] == searches[1]
@@ -128,7 +128,7 @@ def test_a_budget_ends_a_search_at_the_same_run_on_any_number_of_workers(runs_ma
     texts = []
     for count in (1, 3):
         with Workers(count) as processes:
-            shrinker = Shrinker(plan, 0, rule="lost-write", runs_max=runs_max, workers=processes)
+            shrinker = Shrinker(plan, 0, names=["lost-write"], runs_max=runs_max, workers=processes)
             shrinker.run()
             texts.append(shrunk_text(shrinker, "harrow run"))
             assert shrinker.runs == runs_max
