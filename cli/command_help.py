@@ -30,7 +30,7 @@ EXAMPLES: Final = {
         ),
     ),
     "serve": (
-        ("harrow serve ack-lost -- pytest tests", "run your tests on a cluster that loses acknowledgements"),
+        ("harrow serve any-crash -- pytest tests", "run your tests on a cluster whose brokers crash"),
         ("harrow serve mine.yaml -- ./producer --broker {bootstrap}", "pass the addresses to your program"),
         ("harrow serve shop.yaml --port 9092", "keep a cluster for your clients until Ctrl-C"),
     ),

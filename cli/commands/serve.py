@@ -15,11 +15,10 @@ from harrow.campaigns.language.loader import Campaign, plan_without_work
 from harrow.campaigns.language.plan import Plan
 from harrow.campaigns.language.plan_file import campaign_text
 from harrow.campaigns.language.spelling import CLUSTER_OPTION
-from harrow.campaigns.record.report import variant_name
 from harrow.campaigns.run.required_probes import as_only_run
 from harrow.campaigns.run.run_result import RunResult
 from harrow.campaigns.run.runner import Run
-from harrow.cli.commands.run_selection import Selection, load_all, print_notes, select
+from harrow.cli.commands.run_selection import Selection, load_all, print_notes, select_one
 from harrow.cli.commands.run_tally import FinishedRun, RunPrinter, SeveralPrinters, Tally
 from harrow.cli.console import message_console, say
 from harrow.cli.interrupts import Interrupts
@@ -27,8 +26,9 @@ from harrow.cli.render.run_formats import printer_of
 from harrow.cli.requests.serve import ServeRequest
 from harrow.cli.session import Refusal, data, junit_file, need_writable, note
 from harrow.live_cluster.serve.client_program import ClientProgram
+from harrow.live_cluster.serve.served_brokers import CannotListenError
 from harrow.live_cluster.serve.served_environment import obstacles
-from harrow.live_cluster.serve.served_run import CannotListenError, serve
+from harrow.live_cluster.serve.served_run import serve
 from harrow.live_cluster.wire.codec import Address
 
 _LOOPBACK: Final = frozenset({"127.0.0.1", "localhost"})
@@ -53,7 +53,7 @@ def session(request: ServeRequest) -> int:
         interrupts.handle_also(signal.SIGTERM)
         console = stack.enter_context(data(request))
         write_junit = stack.enter_context(junit_file(request))
-        printer: RunPrinter = printer_of(request, console, several_seeds=False)
+        printer: RunPrinter = printer_of(request, console, several_seeds=False, with_service=True)
         if request.junit is not None:
             from harrow.cli.ci.run_suites import RunSuites
 
@@ -75,7 +75,7 @@ def session(request: ServeRequest) -> int:
                     request,
                     plan,
                     on_ready,
-                    lambda run: interrupts.is_pending() or _is_over(run, plan, program),
+                    lambda run: _is_over(run, plan, program, is_interrupted=interrupts.is_pending()),
                     program,
                 )
             )
@@ -100,14 +100,19 @@ def _start(program: ClientProgram, servers: str) -> None:
         raise Refusal(f"cannot start {program.command[0]}: {error.strerror or error}") from None
 
 
-def _is_over(run: Run, plan: Plan, program: ClientProgram | None) -> bool:
+def _is_over(run: Run, plan: Plan, program: ClientProgram | None, *, is_interrupted: bool) -> bool:
     """Return whether the program has ended; without one, whether the campaign's script has.
 
-    A program that a fault has killed may start again while the campaign's workload lasts.
+    A program that a fault has killed may start again while the campaign's workload lasts. After an
+    interrupt, the cluster still serves the program until it has ended.
     """
     if program is None:
-        return run.script.steps_taken > 0 and run.script.is_finished()
-    return not program.is_running and not (program.is_killed and run.target.now_us < plan.duration_us)
+        return is_interrupted or (run.script.steps_taken > 0 and run.script.is_finished())
+    if program.is_running:
+        if is_interrupted:
+            program.end()
+        return False
+    return is_interrupted or not (program.is_killed and run.target.now_us < plan.duration_us)
 
 
 def _selection(request: ServeRequest) -> Selection:
@@ -119,16 +124,7 @@ def _selection(request: ServeRequest) -> Selection:
         text = campaign_text(plan)
         campaign = Campaign(name=path.stem, description="", path=path, plans=(plan,), text=text)
         return Selection(campaign=campaign, argument=request.campaign, plans=(plan,))
-    try:
-        (selection,) = select([request.campaign], request.overrides, request.variants)
-    except ValueError:
-        raise typer.BadParameter("name one campaign", param_hint="CAMPAIGN") from None
-    if len(selection.plans) > 1:
-        names = " or ".join(f"`{variant_name(plan)}`" for plan in selection.plans)
-        raise typer.BadParameter(
-            f"{request.campaign} has several variants: choose {names}", param_hint="--variant"
-        )
-    return selection
+    return select_one(request.campaign, request.overrides, request.variant)
 
 
 def _serve(
@@ -159,7 +155,7 @@ def _serve(
 def _print(request: ServeRequest, selection: Selection, result: RunResult, printer: RunPrinter) -> Tally:
     options = {
         "--seed": [str(result.seed)],
-        "--variant": request.variants or [],
+        "--variant": [] if request.variant is None else [request.variant],
         "--cluster": [] if request.cluster is None else [str(request.cluster)],
         "--set": [text for text in request.overrides or () if not text.startswith(f"{CLUSTER_OPTION}=")],
         "--time-scale": [] if request.time_scale == 1 else [f"{request.time_scale:g}"],

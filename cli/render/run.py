@@ -33,6 +33,7 @@ from harrow.cli.console import show, unbroken
 from harrow.cli.exit_code import MEANINGS
 from harrow.cli.options import DEFAULT_RESULTS
 from harrow.cli.render.layout import DIM, FAILED, STYLES, indented, marks, unreached_states
+from harrow.cli.render.service import service_lines
 from harrow.cli.render.story import short_story, whole_story
 from harrow.cli.text import Text
 
@@ -50,13 +51,23 @@ class RunTable(RunPrinter):
 
     With one seed, it prints a line as each run finishes. With several seeds, it prints the runs of
     a campaign when all have finished, grouped by variant and verdict, unless ``verbose`` is set.
+    ``verbose`` and ``with_service`` print the service levels of each run.
     """
 
-    def __init__(self, console: Console, *, several_seeds: bool, quiet: bool, verbose: bool) -> None:
+    def __init__(
+        self,
+        console: Console,
+        *,
+        several_seeds: bool,
+        quiet: bool,
+        verbose: bool,
+        with_service: bool = False,
+    ) -> None:
         self._console = console
         self._several_seeds = several_seeds
         self._quiet = quiet
         self._verbose = verbose
+        self._with_service = with_service
         self._marks = marks(console)
         self._groups: dict[tuple[str, str, str], list[FinishedRun]] = {}
         self._heading: Selection | None = None
@@ -88,8 +99,11 @@ class RunTable(RunPrinter):
         self._show_line(run, ": ".join(part for part in (seed, detail) if part))
         if self._verbose:
             show(self._console, *whole_story(run), Text())
-        elif run.outcome != AS_EXPECTED:
-            show(self._console, *short_story(run))
+        else:
+            if self._with_service:
+                show(self._console, *map(indented, service_lines(run.result.service)))
+            if run.outcome != AS_EXPECTED:
+                show(self._console, *short_story(run))
         self._console.file.flush()
 
     def end(self) -> None:

@@ -13,7 +13,9 @@ from harrow.cli.requests.request import CommandRequest
 from harrow.cli.session import CI_FORMATS, write_json, write_suites
 
 
-def printer_of(request: CommandRequest, console: Console, *, several_seeds: bool) -> RunPrinter:
+def printer_of(
+    request: CommandRequest, console: Console, *, several_seeds: bool, with_service: bool = False
+) -> RunPrinter:
     if request.output_format in CI_FORMATS:
         from harrow.cli.ci.run_suites import RunSuites
 
@@ -22,7 +24,13 @@ def printer_of(request: CommandRequest, console: Console, *, several_seeds: bool
         return _JsonDocument(console)
     if request.output_format == "ndjson":
         return _NdjsonStream(console)
-    return RunTable(console, several_seeds=several_seeds, quiet=request.quiet, verbose=request.verbose)
+    return RunTable(
+        console,
+        several_seeds=several_seeds,
+        quiet=request.quiet,
+        verbose=request.verbose,
+        with_service=with_service,
+    )
 
 
 class _JsonDocument(RunPrinter):

@@ -27,7 +27,9 @@ class ServeRequest(WrittenRequest, OnCluster):
     seed: options.Seed = None
     cluster: options.Cluster = None
     overrides: options.Overrides = None
-    variants: options.Variants = None
+    variant: Annotated[
+        str | None, options.variant("The variant to serve; `base`, the default, is the campaign itself.")
+    ] = None
     host: Annotated[
         str,
         option("--host", "ADDRESS", "The address to listen on. Everyone who reaches it can use the cluster."),

@@ -3,13 +3,16 @@
 import os
 import signal
 import subprocess
+import time
 from collections.abc import Sequence
 from typing import Final, TextIO
 
 _BOOTSTRAP: Final = "{bootstrap}"
 _VARIABLE: Final = "KAFKA_BOOTSTRAP_SERVERS"
+_STDIN: Final = 0
 _GRACE_S: Final = 10.0
-"""How long a program may take to end after SIGTERM."""
+"""How long a program may take to end after Ctrl-C, and again after SIGTERM."""
+_ENDED: Final = frozenset({-signal.SIGTERM, -signal.SIGKILL})
 
 
 class ClientProgram:
@@ -28,6 +31,8 @@ class ClientProgram:
         self._output = output
         self._own_group = own_group
         self._process: subprocess.Popen[bytes] | None = None
+        self._signals: list[tuple[float, signal.Signals]] = []
+        self._was_ended = False
 
     @property
     def is_running(self) -> bool:
@@ -35,9 +40,11 @@ class ClientProgram:
 
     @property
     def code(self) -> int:
-        """The exit code; 0 while there is none, and if a fault has killed the program."""
+        """The exit code; 0 while there is none, and if a fault or `end` has ended the program."""
         code = None if self._process is None or self.is_killed else self._process.returncode
-        return 0 if code is None else code if code >= 0 else 128 - code
+        if code is None or (self._was_ended and code in _ENDED):
+            return 0
+        return code if code >= 0 else 128 - code
 
     def start(self) -> None:
         """Start the program, unless it runs.
@@ -70,11 +77,28 @@ class ClientProgram:
         self.is_paused = False
         self._signal(signal.SIGCONT)
 
+    def end(self) -> None:
+        """Ask the program to end. Later calls kill it if it takes too long.
+
+        Ctrl-C reaches a program that shares harrow's terminal, so that one first gets time to end
+        by itself.
+        """
+        now_s = time.monotonic()
+        if not self._was_ended:
+            self._was_ended = True
+            first_s = now_s + (_GRACE_S if self._shares_terminal() else 0)
+            self._signals = [(first_s, signal.SIGTERM), (first_s + _GRACE_S, signal.SIGKILL)]
+        while self._signals and self._signals[0][0] <= now_s:
+            self._signal(self._signals.pop(0)[1])
+            if self.is_paused:
+                self.resume()
+
     def stop(self) -> None:
-        """End the program: ask it to, and kill it if it takes too long."""
+        """End the program at once: ask it to, and kill it if it takes too long."""
         if self._process is None or not self.is_running:
             return
-        self._process.terminate()
+        self._was_ended = True
+        self._signal(signal.SIGTERM)
         if self.is_paused:
             self.resume()
         try:
@@ -82,6 +106,9 @@ class ClientProgram:
         except subprocess.TimeoutExpired:
             self._signal(signal.SIGKILL)
             self._process.wait()
+
+    def _shares_terminal(self) -> bool:
+        return not self._own_group and os.isatty(_STDIN)
 
     def _signal(self, number: signal.Signals) -> None:
         if self._process is None or not self.is_running:

@@ -13,6 +13,7 @@ from harrow.cluster_model.cluster import Cluster
 from harrow.cluster_model.sim.host import Host
 from harrow.cluster_model.sim.process import Process
 from harrow.cluster_model.topology import is_internal, process_name
+from harrow.live_cluster.errors import LiveError
 from harrow.live_cluster.serve.client_batches import RecordNames
 from harrow.live_cluster.serve.client_connection import ClientConnection
 from harrow.live_cluster.serve.own_answers import OwnAnswers
@@ -27,6 +28,10 @@ _CONNECTIONS_MAX: Final = 500
 _US_PER_S: Final = 1_000_000
 _MS_PER_S: Final = 1_000
 _US_PER_MS: Final = 1_000
+
+
+class CannotListenError(LiveError):
+    """A broker cannot listen; the message says where and why."""
 
 
 class ServedBrokers:
@@ -190,12 +195,22 @@ class ServedBrokers:
 
 
 def _bound_socket(host: str, port: int) -> socket.socket:
-    """Return a socket that has a port but does not listen yet."""
+    """Return a socket that has a port but does not listen yet.
+
+    Raises:
+        CannotListenError: The port cannot be used.
+
+    """
     sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     with ExitStack() as opened:
         opened.callback(sock.close)
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        sock.bind((host, port))
+        try:
+            sock.bind((host, port))
+        except (OSError, OverflowError) as error:
+            place = f"{host}:{port}" if port else host
+            reason = getattr(error, "strerror", None) or error
+            raise CannotListenError(f"cannot listen on {place}: {reason}") from None
         sock.setblocking(False)
         opened.pop_all()
     return sock

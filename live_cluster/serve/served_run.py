@@ -14,7 +14,6 @@ from harrow.campaigns.run.swarm import draw_for_seed
 from harrow.checks.rules.catalogue import watched_in
 from harrow.cluster_model.sim.choices import Choices
 from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
-from harrow.live_cluster.errors import LiveError
 from harrow.live_cluster.serve.served_environment import StruckProgram
 from harrow.live_cluster.serve.served_target import ServedTarget, served_plan
 from harrow.live_cluster.wire.codec import Address
@@ -23,10 +22,6 @@ KIND: Final = "served"
 """The kind of target in the results of runs."""
 _CHECK_US: Final = US_PER_SECOND // 10
 _START_FORMAT: Final = "%Y%m%dT%H%M%S.%fZ"
-
-
-class CannotListenError(LiveError):
-    """A broker cannot listen; the message says where and why."""
 
 
 def serve(
@@ -54,13 +49,9 @@ def serve(
     drawn = draw_for_seed(plan, seed)
     served, choices = served_plan(drawn.plan), Choices.from_seed(seed)
     watched = watched_in(served.invariants, served.kafka, served.demand)
-    try:
-        target = ServedTarget(
-            *(drawn.plan, choices, watched), program=program, host=host, ports=ports, time_scale=time_scale
-        )
-    except (OSError, OverflowError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise CannotListenError(f"cannot listen on {host}: {reason}") from None
+    target = ServedTarget(
+        *(drawn.plan, choices, watched), program=program, host=host, ports=ports, time_scale=time_scale
+    )
     with closing(target):
         run = Run(served, seed, choices, target)
         run.begin()

@@ -1,0 +1,195 @@
+"""`harrow serve` judges what a real program does on a cluster that fails."""
+
+import json
+import os
+import shlex
+import signal
+import socket
+import subprocess
+import sys
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from harrow.cli import exit_code
+from harrow.cli.command_help import EXAMPLES
+from tests.cli.conftest import Harrow
+from tests.conftest import kill_after_test
+from tests.patience import PATIENCE_S
+
+pytest.importorskip("kafka")
+confluent_kafka = pytest.importorskip("confluent_kafka")
+
+_CALM: Final = """
+name: calm
+cluster: {brokers: 1, topics: [{name: t}]}
+workload: {producers: [{name: app}], duration: 60s}
+"""
+_CAMPAIGNS: Final = {
+    "served": _CALM,
+    "lost": f"{_CALM}script: [{{at: 0s, do: {{network_ack_loss: {{client: app, count: 1}}}}}}]\n",
+    "expecting": f"{_CALM}expect: {{verdict: violated}}\n",
+    "mine": _CALM,
+    "shop": "brokers: 1\ntopics: [{name: t}]\n",
+}
+_SEND: Final = """
+import os, sys
+from confluent_kafka import Producer
+options = dict(word.split("=") for word in sys.argv[1:])
+producer = Producer({"bootstrap.servers": os.environ["KAFKA_BOOTSTRAP_SERVERS"], "client.id": "app", **options})
+producer.produce("t", b"v")
+assert producer.flush(PATIENCE_S) == 0
+print("the record is", "sent", flush=True)
+""".replace("PATIENCE_S", str(PATIENCE_S))
+_SEND_AND_FAIL: Final = _SEND + "raise SystemExit(9)\n"
+_SEND_AND_WAIT: Final = _SEND + "import signal; signal.sigwait([signal.SIGUSR1])\n"
+
+
+@pytest.fixture
+def folder(folder: Path) -> Path:
+    """Return a folder with campaigns that can be served."""
+    for name, text in _CAMPAIGNS.items():
+        (folder / f"{name}.yaml").write_text(text, encoding="utf-8")
+    return folder
+
+
+def python(program: str, *arguments: str) -> list[str]:
+    return ["--", sys.executable, "-c", program, *arguments]
+
+
+def served(
+    processes: ExitStack, folder: Path, environment: dict[str, str], *arguments: str
+) -> subprocess.Popen[str]:
+    """Start to serve, and return the process."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "harrow", "serve", *arguments],
+        cwd=folder,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    return kill_after_test(processes, process)
+
+
+def test_a_program_is_judged(harrow: Harrow) -> None:
+    done = harrow("serve", "served.yaml", *python(_SEND))
+    assert (done.returncode, done.stderr) == (exit_code.OK, "")
+    assert "the record is sent\n" in done.stdout
+    assert "✓ held" in done.stdout
+    assert "as expected" in done.stdout
+
+
+def test_service_levels_follow_the_verdict(harrow: Harrow) -> None:
+    output = harrow("serve", "served.yaml", *python(_SEND)).stdout
+    lines = output.partition("✓ held")[2].splitlines()
+    assert any(line.split() == ["sends", "1", "sent:", "1", "acked"] for line in lines)
+    assert any(line.strip().startswith("time to ack ") for line in lines)
+
+
+def test_a_fault_strikes_a_real_client(harrow: Harrow) -> None:
+    done = harrow("serve", "lost.yaml", "--format", "json", *python(_SEND))
+    (run,) = json.loads(done.stdout)["runs"]
+    assert (done.returncode, run["verdict"]) == (exit_code.OK, "held")
+    assert [fault["fault"] for fault in run["faults"]] == ["network_ack_loss"]
+
+
+def test_a_program_that_sends_nothing_leaves_the_verdict_open(harrow: Harrow) -> None:
+    done = harrow("serve", "served.yaml", *python("pass"))
+    assert done.returncode == exit_code.INCONCLUSIVE
+    assert "nothing was tried: no record was sent" in done.stdout
+
+
+def test_the_exit_code_of_a_failing_program_wins(harrow: Harrow) -> None:
+    for campaign in ("served.yaml", "expecting.yaml"):
+        assert harrow("serve", campaign, *python(_SEND_AND_FAIL)).returncode == 9
+    assert harrow("serve", "expecting.yaml", *python(_SEND)).returncode == exit_code.BROKEN
+    assert harrow("serve", "served.yaml", *python("import os; os.kill(os.getpid(), 9)")).returncode == 128 + 9
+
+
+@pytest.mark.parametrize("output_format", ["json", "ndjson", "junit", "github"])
+def test_the_output_of_a_program_is_kept_out_of_a_document(harrow: Harrow, output_format: str) -> None:
+    done = harrow("serve", "served.yaml", "--format", output_format, *python(_SEND))
+    assert done.returncode == exit_code.OK
+    assert "the record is sent" in done.stderr
+    assert "the record is sent" not in done.stdout
+    if output_format == "json":
+        (run,) = json.loads(done.stdout)["runs"]
+        assert (run["verdict"], run["target"]["kind"]) == ("held", "served")
+
+
+def test_addresses_replace_the_placeholder_in_arguments(harrow: Harrow) -> None:
+    program = "import os, sys; assert sys.argv[1] == 'at:' + os.environ['KAFKA_BOOTSTRAP_SERVERS']"
+    done = harrow("serve", "served.yaml", *python(program, "at:{bootstrap}"))
+    assert (done.returncode, done.stderr) == (exit_code.INCONCLUSIVE, "")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["servd.yaml"], "servd.yaml: no such file or folder"),
+        (["servd"], "no file, folder or campaign that ships is called `servd`"),
+        (["calm.yaml"], "send: only the campaign's own clients do that"),
+        (["served.yaml", "--variant", "none"], "no campaign here has a variant `none`"),
+        (["served.yaml", "--host", "::"], "name one of this machine"),
+        (["served.yaml", "--host", "nowhere.invalid"], "cannot listen on nowhere.invalid"),
+        (["wrong.yaml"], "wrong.yaml:2:8: "),
+        (["served.yaml", "--", "./no-such-program"], "cannot start ./no-such-program: No such file"),
+    ],
+)
+def test_a_mistake_is_reported_before_anything_runs(
+    harrow: Harrow, arguments: list[str], message: str
+) -> None:
+    done = harrow("serve", *arguments)
+    assert (done.returncode, done.stdout) == (exit_code.USAGE, "")
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_port_in_use_is_named(harrow: Harrow) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as used:
+        port = str(used.getsockname()[1])
+        done = harrow("serve", "served.yaml", "--port", port, *python(_SEND))
+    assert (done.returncode, done.stdout) == (exit_code.USAGE, "")
+    assert f"cannot listen on 127.0.0.1:{port}: Address already in use" in done.stderr
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals are a POSIX matter")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_the_cluster_with_a_verdict(
+    processes: ExitStack, folder: Path, environment: dict[str, str], number: signal.Signals
+) -> None:
+    process = served(processes, folder, environment, "served.yaml")
+    assert process.stderr is not None
+    servers = process.stderr.readline().strip().partition("bootstrap.servers=")[2]
+    variables = {**environment, "KAFKA_BOOTSTRAP_SERVERS": servers}
+    subprocess.run(python(_SEND)[1:], env=variables, check=True, timeout=PATIENCE_S)
+    process.send_signal(number)
+    output, errors = process.communicate(timeout=PATIENCE_S)
+    assert (process.returncode, errors) == (exit_code.OK, "")
+    assert "✓ held" in output
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals are a POSIX matter")
+def test_a_signal_ends_the_program_and_then_judges_it(
+    processes: ExitStack, folder: Path, environment: dict[str, str]
+) -> None:
+    process = served(processes, folder, environment, "served.yaml", *python(_SEND_AND_WAIT))
+    assert process.stdout is not None
+    assert process.stdout.readline() == "the record is sent\n"
+    process.terminate()
+    output, errors = process.communicate(timeout=PATIENCE_S)
+    assert (process.returncode, errors) == (exit_code.OK, "")
+    assert "✓ held" in output
+
+
+@pytest.mark.parametrize("typed", [typed for typed, _ in EXAMPLES["serve"] if " -- " in typed])
+def test_the_examples_of_the_help_run(harrow: Harrow, typed: str) -> None:
+    """The program may be over before a fault is due. Then the verdict is open."""
+    options = shlex.split(typed.partition(" -- ")[0])[1:]
+    done = harrow(*options, *python(_SEND))
+    assert done.stderr == ""
+    assert done.returncode in (exit_code.OK, exit_code.INCONCLUSIVE)
