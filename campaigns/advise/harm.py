@@ -65,17 +65,20 @@ class Needs:
     def kinds(self) -> tuple[str, ...]:
         return self.never if self.outage is None else (*self.never, OUTAGE)
 
-    def first_harm(self, harms: Sequence[Harm], outage_us: int) -> Harm | None:
-        """Return the worst harm of a run that the needs exclude, None if there is none."""
+    def first_harm(self, harms: Sequence[Harm], longest_us: int) -> Harm | None:
+        """Return the worst harm of a run that the needs exclude, None if there is none.
+
+        *longest_us* is the longest time without an ack.
+        """
         for harm in harms:
             if harm.kind in self.never:
                 return harm
         if self.outage is None:
             return None
         comparison, limit_us = self.outage
-        if outage_us < limit_us or (comparison == "<=" and outage_us == limit_us):
+        if longest_us < limit_us or (comparison == "<=" and longest_us == limit_us):
             return None
-        return Harm(kind=OUTAGE, sentence=f"acked nothing for {duration_text(outage_us)}")
+        return Harm(kind=OUTAGE, sentence=f"acked nothing for {duration_text(longest_us)}")
 
     def bounds(self, harm: Harm) -> tuple[Bound, ...]:
         """Return the bounds of which a run with harm that no rule finds misses one."""

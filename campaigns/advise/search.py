@@ -251,7 +251,7 @@ class LatticeSearch:
         with closing(self._tried(point, keys)) as tried:
             for key, trial in tried:
                 self._note(point, key, trial)
-                harm = None if trial.why_not else self.needs.first_harm(trial.harms, trial.run.outage_us)
+                harm = None if trial.why_not else self.needs.first_harm(trial.harms, trial.run.longest_us)
                 if harm is not None:
                     self._travelling = [key, *(other for other in self._travelling if other != key)]
                     return CounterExample(model=key[0], seed=key[1], harm=harm)

@@ -23,7 +23,7 @@ def _records_max(fate: str) -> Callable[[ModelTally], int]:
 
 _MEASURES: Final[Mapping[str, Callable[[ModelTally], int]]] = {
     **{kind: _records_max(kind) for kind in KINDS_OF_DAMAGE},
-    OUTAGE: lambda tally: tally.outage_max_us,
+    OUTAGE: lambda tally: tally.longest_max_us,
     "violated": lambda tally: sum(bool(trial.broken) for trial in tally.conclusive),
     "inconclusive": lambda tally: tally.inconclusive,
 }

@@ -65,8 +65,17 @@ def _fault_model(argument: str, overrides: tuple[str, ...]) -> FaultModel:
     try:
         campaign = load_campaign(path, overrides)
     except CampaignError as error:
-        return replace(model, unfit=error.problems[0].message)
+        return replace(model, unfit=_unfit(error.problems[0], str(path)))
     return replace(model, plan=campaign.plans[0])
+
+
+def _unfit(problem: Problem, model: str) -> str:
+    """Return why a cluster is unfit, with the line of the user's file that matters, if one does."""
+    if problem.file == model:
+        return problem.message
+    if problem.line == 0:
+        return f"{problem.file} {problem.message}"
+    return f"{problem.message} ({problem.file}:{problem.line})"
 
 
 def _reasons(plans: Sequence[Plan]) -> Iterator[str]:

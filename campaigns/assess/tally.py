@@ -95,6 +95,11 @@ class ModelTally:
     def outage_max_us(self) -> int:
         return max((trial.outage_us for trial in self.conclusive), default=0)
 
+    @property
+    def longest_max_us(self) -> int:
+        """The longest time without an ack, even if it was too short for an outage."""
+        return max((trial.longest_us for trial in self.conclusive), default=0)
+
     def worst(self) -> FaultTrial | None:
         """Return the worst trial: the one that broke most, lost most, or had the longest outage."""
         candidates = self.conclusive or self.trials

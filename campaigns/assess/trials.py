@@ -12,6 +12,7 @@ from harrow.checks.finding import INCONCLUSIVE
 from harrow.checks.promise import G1A, PRECOMMITTED_READ, TORN_TRANSACTION
 from harrow.checks.rule import DOUBLED, LOST, REORDERED
 from harrow.checks.rules.catalogue import RULES
+from harrow.checks.service.outages import OUTAGE_MIN_US
 from harrow.cluster_model.lazy_dataclass import dataclass
 
 FATES: Final = (LOST, DOUBLED, REORDERED)
@@ -38,8 +39,9 @@ class FaultTrial:
     """What one run of a fault model showed.
 
     ``damage`` counts the records of the findings by the kind of damage and by the setting that
-    permits it. ``broken`` are the rules whose promises were broken. ``outage_us`` is
-    the longest outage of a partition. ``reasons`` say why the run is inconclusive.
+    permits it. ``broken`` are the rules whose promises were broken. ``longest_us`` is the longest
+    time without an ack, and ``outage_us`` the same if it was an outage. ``reasons`` say why the run
+    is inconclusive.
     """
 
     seed: int
@@ -48,7 +50,7 @@ class FaultTrial:
     is_struck: bool
     damage: Damage
     broken: tuple[str, ...]
-    outage_us: int
+    longest_us: int
     sent: int
     acked: int
     ack_p50_us: int | None
@@ -58,6 +60,10 @@ class FaultTrial:
     def is_conclusive(self) -> bool:
         """Whether the fault model struck, and the run could be judged."""
         return self.is_struck and self.status != INCONCLUSIVE
+
+    @property
+    def outage_us(self) -> int:
+        return self.longest_us if self.longest_us >= OUTAGE_MIN_US else 0
 
     def count(self, fate: str) -> int:
         """Return how many records had a fate."""
@@ -81,7 +87,7 @@ def trial_of(result: RunResult) -> FaultTrial:
         is_struck=_is_struck(result),
         damage={fate: dict(counts) for fate, counts in damage.items()},
         broken=tuple(name for name, judged in result.verdict.rules.items() if judged.broken),
-        outage_us=max((outage.length_us for outage in levels.outages), default=0),
+        longest_us=levels.longest_us,
         sent=levels.total.sent,
         acked=levels.total.acked,
         ack_p50_us=None if latency is None else latency.p50_us,

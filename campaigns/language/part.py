@@ -76,6 +76,16 @@ class Part:
             return f"{printable(mark.file)}:{mark.line}"
         return f"line {mark.line}" if mark.option is None else printable(" ".join(option_words(mark.option)))
 
+    def place_beside(self, other: "Part") -> str:
+        """Return the position in parentheses, for a message at *other*.
+
+        It is empty if it would be a line of the campaign, and the message is not about a line of
+        the campaign: readers would look for the line in the wrong file.
+        """
+        here, there = self.key_mark, other.key_mark
+        is_elsewhere = there.file is not None or there.option is not None
+        return "" if is_elsewhere and (here.file, here.option) == (None, None) else f" ({self.place()})"
+
     def is_sound(self, *path: str | int) -> bool:
         """Return whether no mistake was reported at a path, below it, or on the way to it.
 

@@ -125,13 +125,13 @@ class EffectiveSettings:
         if not self._checks_release:
             return
         for conflict in catalogue.conflicts(self.release, plain(settings), self.behaviours):
-            needed = conflict.needed
+            needed, part = conflict.needed, settings[conflict.setting].part
             if isinstance(conflict.remedy, int):
                 needed = needed.format(remedy=duration_text(conflict.remedy * US_PER_MS))
             if conflict.others in ((IDEMPOTENCE,), (TRANSACTIONAL_ID,)):
                 (other,) = conflict.others
-                needed = f"{other} ({settings[other].part.place()}) {needed}"
-            self._draft.problem(settings[conflict.setting].part, needed)
+                needed = f"{other}{settings[other].part.place_beside(part)} {needed}"
+            self._draft.problem(part, needed)
 
     def acks_all(self, settings: SourcedSettings) -> bool:
         """Return whether a producer waits for every replica in the ISR."""

@@ -153,7 +153,7 @@ class WorkloadReader:
                 self._report_min_isr(min_isr, topic, producer.get("acks"))
 
     def _report_min_isr(self, min_isr: SourcedValue, topic: TopicSpec, acks: SourcedValue | None) -> None:
-        place = f" ({acks.part.place()})" if acks is not None else ""
+        place = acks.part.place_beside(min_isr.part) if acks is not None else ""
         replicas = f"{counted(topic.replication_factor, 'replica')} of topic {topic.name}"
         message = f"with {MIN_ISR}={min_isr.value} and {replicas}, acks=all{place} never succeeds"
         self._draft.problem(min_isr.part, message)

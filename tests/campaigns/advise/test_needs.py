@@ -63,3 +63,9 @@ def test_with_eligible_leader_replicas_the_cluster_has_a_dynamic_min_isr(
     assert line.place == place
     assert line.text.endswith("min.insync.replicas=2")
     assert line.text.startswith("kafka-configs ") == (place == "cluster")
+
+
+def test_a_bound_on_outages_also_counts_times_without_an_ack_below_a_second() -> None:
+    needs = Needs(never=(), outage=("<", 300_000))
+    assert needs.first_harm((), 299_999) is None
+    assert needs.first_harm((), 300_000) is not None

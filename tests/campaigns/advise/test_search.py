@@ -57,7 +57,7 @@ def shown(point: Point, harm: str | None, *, status: str = HELD) -> PointTrial:
         is_struck=True,
         damage={},
         broken=(),
-        outage_us=10_000_000 if harm == OUTAGE else 0,
+        longest_us=10_000_000 if harm == OUTAGE else 0,
         sent=1,
         acked=1,
         ack_p50_us=1_000 * (1 + sum(point)),

@@ -71,6 +71,18 @@ def test_a_model_that_needs_racks_fits_only_a_cluster_with_several(
     assert (model.plan is None) == bool(unfit)
 
 
+def test_a_cluster_is_unfit_because_of_a_line_of_its_file(tmp_path: Path) -> None:
+    model = models_on(tmp_path, f"settings:\n  acks: 1\n{TWO_RACKS}")["applications-die"]
+    assert model.unfit == f"transactional.id needs acks=all, not acks=1 ({tmp_path / 'cluster.yaml'}:2)"
+
+
+def test_a_cluster_is_unfit_because_of_an_option(tmp_path: Path) -> None:
+    path = tmp_path / "cluster.yaml"
+    path.write_text(TWO_RACKS, encoding="utf-8")
+    models = {model.name: model for model in fault_models((), [f"--cluster={path}", "acks=1"])}
+    assert models["applications-die"].unfit == "--set acks=1: transactional.id needs acks=all, not acks=1"
+
+
 def test_a_fault_model_runs_on_the_brokers_topics_and_settings_of_the_cluster(tmp_path: Path) -> None:
     cluster = f"settings: {{acks: 0}}\ntopics: [{{name: orders, partitions: 3}}]\n{NO_RACK}"
     plan = models_on(tmp_path, cluster)["broker-dies"].plan

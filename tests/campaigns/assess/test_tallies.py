@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from harrow.campaigns.assess.assessment import parse_limit
 from harrow.campaigns.assess.fault_model import FaultModel, fault_models
 from harrow.campaigns.assess.tally import ModelTally
 from harrow.campaigns.assess.trials import FATES, UNCOMMITTED, trials, tried
@@ -124,3 +125,11 @@ def test_every_fault_model_strikes_a_cluster_that_has_what_it_needs(name: str) -
     trial = tried(plan, 0, Workers())
     assert trial.is_conclusive, trial.reasons
     assert trial.acked > 0
+
+
+def test_a_time_without_an_ack_below_a_second_is_no_outage_but_exceeds_a_limit(tmp_path: Path) -> None:
+    tally = tally_of(model_on(tmp_path, "clock-jumps", "brokers: 3\n"), 1, Workers())
+    assert (tally.outage_p50_us, tally.outage_max_us) == (0, 0)
+    assert 0 < tally.longest_max_us < 1_000_000
+    assert parse_limit("outage=1us").excess(tally) is not None
+    assert parse_limit("outage=1s").excess(tally) is None

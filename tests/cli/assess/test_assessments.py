@@ -58,7 +58,7 @@ def trial(
         is_struck=is_struck,
         damage=damage or {},
         broken=broken,
-        outage_us=outage_s * SECOND,
+        longest_us=outage_s * SECOND,
         sent=10,
         acked=9,
         ack_p50_us=1_000,
