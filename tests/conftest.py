@@ -53,6 +53,16 @@ def kill_after_test(processes: ExitStack, process: subprocess.Popen[AnyText]) ->
     return process
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Sort the files on the command line.
+
+    If a file of a parent folder comes between two files of a folder, pytest 9.1 forgets the
+    fixtures of the folder's conftest.py (its issue 14635). The plugin has a fixture of the same
+    name as tests/cli, so tests would get the wrong one.
+    """
+    config.args.sort()
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int | None:
     """Start three workers on two cores, because many tests wait for processes.

@@ -6,11 +6,18 @@ few seconds of work on one partition, so that a hundred runs take seconds.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
-from harrow.campaigns.advise.harm import FAILED
+from harrow.campaigns.advise.advice import Advice, advise
+from harrow.campaigns.advise.harm import FAILED, Needs
+from harrow.campaigns.assess.fault_model import fault_models
 from harrow.campaigns.assess.trials import UNCOMMITTED
+from harrow.campaigns.run.workers.workers import Workers
 from harrow.checks.rule import DOUBLED, LOST, REORDERED
+
+RUNS: Final = 8
+"""How many runs of a case show its answer in a test."""
 
 ACKS: Final = "acks"
 IDEMPOTENCE: Final = "enable.idempotence"
@@ -109,6 +116,29 @@ class Case:
 
     def cluster_text(self) -> str:
         return f'kafka: "{self.kafka}"\nsettings: {{{self.settings}}}\n{self.cluster}'
+
+
+def advice_of(case: Case, folder: Path, runs: int = RUNS, workers: Workers | None = None) -> Advice:
+    model_file, cluster_file = folder / "model.yaml", folder / "cluster.yaml"
+    model_file.write_text(case.model_text(), encoding="utf-8")
+    cluster_file.write_text(case.cluster_text(), encoding="utf-8")
+    models = fault_models([model_file], [f"--cluster={cluster_file}"])
+    return advise(
+        str(cluster_file),
+        [model for model in models if model.title == case.name],
+        Needs(never=case.never, outage=case.outage),
+        runs=runs,
+        workers=workers or Workers(),
+        changeable=case.changeable,
+    )
+
+
+def changed(advice: Advice) -> dict[str, str] | None:
+    """Return the advised values that differ from the user's, None if nothing survives."""
+    if advice.advised is None:
+        return None
+    yours = dict(advice.yours.values)
+    return {name: value.text() for name, value in advice.advised.values if yours[name] != value}
 
 
 _SAFE: Final = "acks: all, enable.idempotence: true, min.insync.replicas: 2"

@@ -4,36 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from harrow.campaigns.advise.advice import Advice, advise
-from harrow.campaigns.advise.harm import Needs
-from harrow.campaigns.assess.fault_model import fault_models
 from harrow.campaigns.run.workers.workers import Workers
-from tests.campaigns.advise.known_answers import CASES, Case
-
-RUNS = 8
-
-
-def advice_of(case: Case, folder: Path, runs: int = RUNS, workers: Workers | None = None) -> Advice:
-    model_file, cluster_file = folder / "model.yaml", folder / "cluster.yaml"
-    model_file.write_text(case.model_text(), encoding="utf-8")
-    cluster_file.write_text(case.cluster_text(), encoding="utf-8")
-    models = fault_models([model_file], [f"--cluster={cluster_file}"])
-    return advise(
-        str(cluster_file),
-        [model for model in models if model.title == case.name],
-        Needs(never=case.never, outage=case.outage),
-        runs=runs,
-        workers=workers or Workers(),
-        changeable=case.changeable,
-    )
-
-
-def changed(advice: Advice) -> dict[str, str] | None:
-    """Return the advised values that differ from the user's, None if nothing survives."""
-    if advice.advised is None:
-        return None
-    yours = dict(advice.yours.values)
-    return {name: value.text() for name, value in advice.advised.values if yours[name] != value}
+from tests.campaigns.advise.known_answers import CASES, Case, advice_of, changed
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
