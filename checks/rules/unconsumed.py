@@ -366,6 +366,8 @@ RULE: Final = Rule(
         ),
     ),
     find=find,
-    is_tried=Index.has_groups,
+    is_tried=lambda index: any(
+        member.group and member.patience_us for member in index.evidence.consumers.values()
+    ),
     verb="left unread",
 )

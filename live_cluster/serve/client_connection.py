@@ -184,7 +184,7 @@ class ClientConnection:
             self._pending.append(pending)
             self._by_number[number] = pending
         if self._connection is None:
-            self._history = self._server.history.connection(self._host.name)
+            self._history = self._server.history.connection(self._host.name, self._host.emit)
             self._connection = self._host.connect(
                 process_name(self.broker), CLIENT_LISTENER, _ModelEnd(self._receive, self.close)
             )

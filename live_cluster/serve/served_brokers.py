@@ -3,12 +3,14 @@
 import selectors
 import socket
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from itertools import count
+from types import MappingProxyType
 from typing import Final
 from uuid import NAMESPACE_OID, uuid5
 
+from harrow.checks.evidence import ProducerSettings
 from harrow.cluster_model.cluster import Cluster
 from harrow.cluster_model.sim.host import Host
 from harrow.cluster_model.sim.process import Process
@@ -47,6 +49,7 @@ class ServedBrokers:
         host: str,
         ports: Iterable[int],
         time_scale: float,
+        stated: Mapping[str, ProducerSettings] = MappingProxyType({}),
     ) -> None:
         self._cluster = cluster
         self._environment = environment
@@ -56,7 +59,7 @@ class ServedBrokers:
         self._ports: dict[int, socket.socket] = {}
         # In the order in which they began, which is also the order in which they end.
         self._connections: dict[ClientConnection, None] = {}
-        self.history = WireHistory(cluster.history, cluster.simulator, self._has_partition)
+        self.history = WireHistory(cluster.history, cluster.simulator, self._has_partition, stated)
         self._processes: dict[str, Process] = {}
         self.names = RecordNames()
         self._numbers = count()

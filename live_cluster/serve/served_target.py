@@ -4,11 +4,12 @@ from collections.abc import Collection, Iterable
 from dataclasses import replace
 from typing import Final
 
+from harrow.campaigns.clients.client_promises import producer_promises
 from harrow.campaigns.language.plan import Plan
 from harrow.campaigns.run.targets.model_target import ModelTarget
-from harrow.checks.evidence import Evidence
+from harrow.checks.evidence import Evidence, ProducerSettings
 from harrow.cluster_model.coordinators.internal_topics import internal_topic
-from harrow.cluster_model.settings import broker_config
+from harrow.cluster_model.settings import broker_config, producer_config
 from harrow.cluster_model.sim.choices import Choices
 from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
 from harrow.cluster_model.topology import INTERNAL_TOPICS
@@ -49,6 +50,14 @@ def served_plan(plan: Plan) -> Plan:
     )
 
 
+def stated_producers(plan: Plan) -> dict[str, ProducerSettings]:
+    """Return the settings that a plan states for producers, by the names of the clients."""
+    return {
+        spec.name: producer_promises(spec.name, producer_config(plan.kafka, spec.settings))
+        for spec in plan.producers
+    }
+
+
 class ServedTarget(ModelTarget):
     """The model of a cluster, whose time passes with the clock of this machine.
 
@@ -72,7 +81,7 @@ class ServedTarget(ModelTarget):
         environment = ServedEnvironment(plan, self.cluster, self.clients, self.observer, program)
         self.environment, self.committed_copies = environment, environment.committed_copies
         self._brokers: ServedBrokers | None = ServedBrokers(
-            self.cluster, environment, host, ports, time_scale
+            self.cluster, environment, host, ports, time_scale, stated_producers(plan)
         )
         self.addresses = self._brokers.addresses
         self._history = self._brokers.history
@@ -96,7 +105,7 @@ class ServedTarget(ModelTarget):
         return replace(
             evidence,
             producers={**evidence.producers, **self._history.producers},
-            consumers={**evidence.consumers, **self._history.consumers},
+            consumers={**evidence.consumers, **self._history.consumers()},
         )
 
     def _start(self) -> None:

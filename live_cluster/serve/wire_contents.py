@@ -2,7 +2,7 @@
 
 import struct
 from base64 import b64decode, b64encode
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import count
 from typing import Any, Final
 
@@ -58,6 +58,11 @@ class WireContents:
 
     def assignment_bytes(self, partitions: Sequence[str]) -> bytes:
         return _data_of(partitions)
+
+
+def partition_names(assignment: Iterable[str]) -> Iterator[str]:
+    """Yield the partitions in an assignment, without the name that has its bytes."""
+    return (name for name in assignment if not name.startswith(_DATA))
 
 
 def _named(data: bytes, number: int = 0) -> str:

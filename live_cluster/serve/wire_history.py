@@ -6,6 +6,7 @@ when the broker has answered, and a poll returns what a broker has sent.
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import field
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from harrow.checks.evidence import ConsumerSettings, ProducerSettings
@@ -26,11 +27,12 @@ from harrow.cluster_model.protocol import (
     ProduceResponse,
 )
 from harrow.cluster_model.trace import Clock
+from harrow.live_cluster.serve.group_history import Emit, GroupHistory
 
 _ACKS_ALL: Final = -1
 _IN_FLIGHT_MAX: Final = 5
-"""The limit for idempotent producers (``max.in.flight.requests.per.connection``). A broker does not
-see the settings of a producer."""
+"""The limit for idempotent producers (``max.in.flight.requests.per.connection``), unless the
+campaign states another. A broker does not see the settings of a producer."""
 _RETRIES_MAX: Final = 2**31 - 1
 
 
@@ -61,13 +63,24 @@ class _SentTransaction:
 
 
 class WireHistory:
-    """The operations of all connections."""
+    """The operations of all connections.
 
-    def __init__(self, history: History, clock: Clock, has_partition: Callable[[str], bool]) -> None:
+    *stated* has the settings of producers that the campaign states, by the clients' names.
+    """
+
+    def __init__(
+        self,
+        history: History,
+        clock: Clock,
+        has_partition: Callable[[str], bool],
+        stated: Mapping[str, ProducerSettings] = MappingProxyType({}),
+    ) -> None:
         self._history = history
+        self.stated = stated
         self.has_partition = has_partition
         self._clock = clock
         self._producers: dict[tuple[int, int], int] = {}
+        self._stated_processes: dict[str, int] = {}
         # The records that have no outcome yet, in the order of their sends.
         self._open: dict[tuple[int, str, str], None] = {}
         self._transactions: dict[int, _SentTransaction] = {}
@@ -76,11 +89,24 @@ class WireHistory:
         self.transactions_us = 0
         """The longest timeout of a transactional producer; 0 if there is none."""
         self.producers: dict[int, ProducerSettings] = {}
-        self.consumers: dict[int, ConsumerSettings] = {}
+        self.groups = GroupHistory(history, clock, has_partition)
+        # By process: the client's name, and whether it reads only committed transactions.
+        self._consumers: dict[int, tuple[str, bool]] = {}
 
-    def connection(self, name: str) -> "ConnectionHistory":
-        """Return the history of a new connection, whose client is called *name*."""
-        return ConnectionHistory(self, name)
+    def connection(self, name: str, emit: Emit) -> "ConnectionHistory":
+        """Return the history of a new connection, whose client is called *name*.
+
+        *emit* adds an event of the client to the trace.
+        """
+        return ConnectionHistory(self, name, emit)
+
+    def consumers(self) -> dict[int, ConsumerSettings]:
+        """Return the settings of all consumers, as far as their requests show them."""
+        fetching = {
+            process: self.groups.settings_of(name, read_committed=read_committed)
+            for process, (name, read_committed) in self._consumers.items()
+        }
+        return {**self.groups.consumers(), **fetching}
 
     def new_process(self, name: str) -> int:
         return self._history.new_process(name)
@@ -90,6 +116,12 @@ class WireHistory:
         if key not in self._producers:
             self._producers[key] = self.new_process(name)
         return self._producers[key]
+
+    def stated_process(self, name: str) -> int | None:
+        """Return the process of a plain producer whose settings the campaign states."""
+        if name in self.stated and name not in self._stated_processes:
+            self._stated_processes[name] = self.new_process(name)
+        return self._stated_processes.get(name)
 
     def send(self, process: int, partition: str, batch: RecordBatch) -> None:
         """Record that the records of a batch are sent, but not those of a retried batch."""
@@ -132,6 +164,7 @@ class WireHistory:
 
     def transaction_ended(self, request: EndTxnRequest) -> None:
         """Record that the coordinator has decided as requested."""
+        self.groups.end_transaction(request)
         process = self._process_of(request)
         transaction = self._transactions.pop(process, None)
         if transaction is None:
@@ -157,6 +190,9 @@ class WireHistory:
                     process, partition, value, self._clock.now_us, error, definite=definite
                 )
 
+    def note_consumer(self, process: int, name: str, *, read_committed: bool) -> None:
+        self._consumers.setdefault(process, (name, read_committed))
+
     def poll(self, process: int, records: dict[str, list[tuple[int, str]]], invoked_us: int) -> None:
         self._history.record_poll(process, records, invoked_us, self._clock.now_us)
 
@@ -175,20 +211,23 @@ class WireHistory:
             outcome = INFO if transaction.is_commit_sent else FAIL
             self._history.add(process, outcome, TXN, transaction.sends(), self._clock.now_us, "no answer")
         self._transactions.clear()
+        self.groups.close()
 
 
 class ConnectionHistory:
     """The operations of one connection."""
 
-    def __init__(self, shared: WireHistory, name: str) -> None:
+    def __init__(self, shared: WireHistory, name: str, emit: Emit) -> None:
         self._shared = shared
         self._name = name
+        self._emit = emit
         self._process: int | None = None
         self._positions: dict[str, int] = {}
         self._fetch = _Fetch(0, {})
 
     def request(self, request: object, now_us: int) -> "_Fetch | None":
         """Record a request that arrives. Return what `answer` must know about it."""
+        self._shared.groups.request(self._name, request)
         if isinstance(request, ProduceRequest):
             for partition, batch in self._written(request):
                 process = self._sender(batch, request)
@@ -206,6 +245,7 @@ class ConnectionHistory:
 
     def answer(self, request: object, answer: object, fetch: "_Fetch | None") -> None:
         """Record an answer that the client gets."""
+        self._shared.groups.answer(self._name, request, answer, self._emit)
         if isinstance(request, ProduceRequest) and isinstance(answer, ProduceResponse):
             for partition, batch in self._written(request):
                 error, base_offset = answer.partitions[partition]
@@ -234,17 +274,23 @@ class ConnectionHistory:
         if batch.producer_id != NO_PRODUCER_ID:
             process = self._shared.idempotent_process(batch, self._name)
         else:
-            process = self._own_process()
+            process = self._plain_process()
         if process not in self._shared.producers:
+            stated = self._shared.stated.get(self._name)
             self._shared.producers[process] = ProducerSettings(
                 name=self._name,
                 acks="all" if request.acks == _ACKS_ALL else str(request.acks),
                 idempotence=batch.producer_id != NO_PRODUCER_ID,
-                max_in_flight=_IN_FLIGHT_MAX,
-                retries=_RETRIES_MAX,
+                max_in_flight=_IN_FLIGHT_MAX if stated is None else stated.max_in_flight,
+                retries=_RETRIES_MAX if stated is None else stated.retries,
                 transactional_id=request.transactional_id,
             )
         return process
+
+    def _plain_process(self) -> int:
+        """Return the process of a producer without idempotence."""
+        stated = self._shared.stated_process(self._name)
+        return self._own_process() if stated is None else stated
 
     def _own_process(self) -> int:
         if self._process is None:
@@ -253,9 +299,8 @@ class ConnectionHistory:
 
     def _poll(self, request: FetchRequest, answer: FetchResponse, fetch: "_Fetch") -> None:
         process = self._own_process()
-        self._shared.consumers.setdefault(
-            process,
-            ConsumerSettings(name=self._name, read_committed=request.isolation_level == READ_COMMITTED),
+        self._shared.note_consumer(
+            process, self._name, read_committed=request.isolation_level == READ_COMMITTED
         )
         records: dict[str, list[tuple[int, str]]] = {}
         moved: list[str] = []
@@ -268,7 +313,8 @@ class ConnectionHistory:
                 moved.append(partition)
                 is_new = is_new and partition not in self._positions
             read = list(_delivered(fetched, begin, request.isolation_level == READ_COMMITTED))
-            self._positions[partition] = fetched.batches[-1].next_offset
+            end = self._positions[partition] = fetched.batches[-1].next_offset
+            self._shared.groups.fetched(self._name, partition, begin, end)
             if read:
                 records[partition] = read
         # The client chose other offsets than the next ones, as after a seek. A history has no

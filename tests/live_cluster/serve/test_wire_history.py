@@ -5,19 +5,45 @@ from typing import Any, cast
 
 import pytest
 
+from harrow.campaigns.language.loader import load_text
 from harrow.cluster_model import errors
-from harrow.cluster_model.coordinators.protocol import EndTxnRequest, EndTxnResponse
+from harrow.cluster_model.coordinators.protocol import (
+    NO_GENERATION,
+    EndTxnRequest,
+    EndTxnResponse,
+    OffsetCommitRequest,
+    OffsetCommitResponse,
+    OffsetFetchRequest,
+    OffsetFetchResponse,
+    SyncGroupRequest,
+    SyncGroupResponse,
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitResponse,
+)
+from harrow.cluster_model.events import GroupOffsetFound, PartitionsAssigned
 from harrow.cluster_model.history import History
 from harrow.cluster_model.log.record_batch import RecordBatch
 from harrow.cluster_model.protocol import (
+    EARLIEST_TIMESTAMP,
+    LATEST_TIMESTAMP,
     FetchedPartition,
     FetchRequest,
     FetchResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
     PartitionData,
     ProduceRequest,
     ProduceResponse,
 )
+from harrow.live_cluster.serve.served_target import stated_producers
 from harrow.live_cluster.serve.wire_history import ConnectionHistory, WireHistory
+
+STATED = """
+name: stated
+cluster: {brokers: 1, topics: [{name: t}]}
+workload:
+  producers: [{name: app, settings: {enable.idempotence: false, max.in.flight.requests.per.connection: 1}}]
+"""
 
 
 class Wire:
@@ -27,16 +53,21 @@ class Wire:
         self.history = History()
         clock = cast("Any", SimpleNamespace(now_us=0))
         self.shared = WireHistory(self.history, clock, lambda _: True)
+        self.events: list[Any] = []
         self.connection = self.connect()
 
-    def connect(self) -> ConnectionHistory:
-        return self.shared.connection("client")
+    def connect(self, name: str = "client") -> ConnectionHistory:
+        return self.shared.connection(name, lambda *event: self.events.append(event))
 
     def produce(self, batch: RecordBatch, *answers: tuple[str, int], acks: int = -1) -> None:
         request = ProduceRequest(acks, 0, {"t-0": batch})
         fetch = self.connection.request(request, 0)
         for answer in answers:
             self.connection.answer(request, ProduceResponse({"t-0": answer}), fetch)
+
+    def ask(self, request: Any, answer: Any, connection: ConnectionHistory | None = None) -> None:
+        connection = connection or self.connection
+        connection.answer(request, answer, connection.request(request, 0))
 
     def fetch(self, offset: int, *batches: RecordBatch) -> None:
         request = FetchRequest(-1, 0, 0, {"t-0": PartitionData(offset, -1)})
@@ -146,3 +177,110 @@ def test_a_later_fetch_does_not_change_what_an_earlier_one_asked_for(wire: Wire)
     answer = FetchResponse({"t-0": FetchedPartition(errors.NONE, 9, batches)})
     wire.connection.answer(early, answer, asked)
     assert wire.lines()[-1] == ("poll", "ok", (("poll", {"t-0": [(0, "a")]}),))
+
+
+def commit(offset: int, group: str = "g", generation: int = 1) -> OffsetCommitRequest:
+    return OffsetCommitRequest(group, generation, "m", "", {"t-0": offset})
+
+
+def join(wire: Wire, group: str = "g") -> None:
+    wire.ask(SyncGroupRequest(group, 1, "m", ""), SyncGroupResponse(errors.NONE, ("t-0", "#0:bytes")))
+
+
+@pytest.mark.parametrize(("error", "kind"), [(errors.NONE, "ok"), (errors.ILLEGAL_GENERATION, "fail")])
+def test_a_commit_is_in_the_history_with_its_outcome(wire: Wire, error: str, kind: str) -> None:
+    wire.ask(commit(3), OffsetCommitResponse({"t-0": error}))
+    value = (("commit", "t-0", 3),)
+    assert wire.lines() == [("commit", "invoke", value), ("commit", kind, value)]
+
+
+def test_a_commit_without_an_answer_is_unknown(wire: Wire) -> None:
+    wire.connection.request(commit(3), 0)
+    assert [kind for _, kind, _ in wire.lines()] == ["invoke", "info"]
+
+
+@pytest.mark.parametrize(("committed", "kind"), [(True, "ok"), (False, "fail")])
+def test_offsets_of_a_transaction_are_committed_when_it_is(wire: Wire, committed: bool, kind: str) -> None:
+    request = TxnOffsetCommitRequest("pay", "g", 5, 0, {"t-0": 3})
+    wire.ask(request, TxnOffsetCommitResponse({"t-0": errors.NONE}))
+    wire.ask(EndTxnRequest("pay", 5, 0, committed), EndTxnResponse(errors.NONE))
+    assert [each for _, each, _ in wire.lines()] == ["invoke", kind]
+
+
+def test_a_member_gets_its_assignment_and_the_committed_offset(wire: Wire) -> None:
+    join(wire)
+    wire.ask(OffsetFetchRequest("g", ("t-0",)), OffsetFetchResponse({"t-0": (errors.NONE, 7)}))
+    assert wire.events == [
+        (PartitionsAssigned, "client", "g", 1, ("t-0",)),
+        (GroupOffsetFound, "client", "t-0", 7),
+    ]
+    assert ("assign", "ok", ("t-0",)) in wire.lines()
+
+
+def groups_of(wire: Wire) -> set[str]:
+    return {settings.group for settings in wire.shared.consumers().values()}
+
+
+def test_the_connections_of_a_client_belong_to_its_only_group(wire: Wire) -> None:
+    join(wire)
+    wire.connection = wire.connect()
+    wire.fetch(0, batch_of("a").stored_at(0, 0))
+    assert groups_of(wire) == {"g"}
+    assert len(wire.shared.consumers()) == 2
+
+
+def test_no_group_of_a_client_with_several_groups_is_judged(wire: Wire) -> None:
+    join(wire)
+    join(wire, "another")
+    wire.fetch(0, batch_of("a").stored_at(0, 0))
+    assert groups_of(wire) == {""}
+
+
+@pytest.mark.parametrize(("begin", "group"), [(1, "g"), (0, "g"), (2, "")])
+def test_a_group_whose_client_seeks_forward_is_not_judged(wire: Wire, begin: int, group: str) -> None:
+    join(wire)
+    wire.fetch(0, batch_of("a").stored_at(0, 0))
+    wire.fetch(begin, batch_of("a").stored_at(0, 0), batch_of("b", "c").stored_at(1, 0))
+    assert groups_of(wire) == {group}
+
+
+def test_a_client_that_begins_where_its_group_has_committed_does_not_seek(wire: Wire) -> None:
+    join(wire)
+    wire.fetch(0, batch_of("a").stored_at(0, 0))
+    wire.ask(OffsetFetchRequest("g", ("t-0",)), OffsetFetchResponse({"t-0": (errors.NONE, 3)}))
+    wire.fetch(3, batch_of("d").stored_at(3, 0))
+    assert groups_of(wire) == {"g"}
+
+
+@pytest.mark.parametrize(("offset", "group"), [(1, "g"), (9, "")])
+def test_a_group_is_not_judged_if_another_client_moves_it_ahead(wire: Wire, offset: int, group: str) -> None:
+    join(wire)
+    wire.fetch(0, batch_of("a").stored_at(0, 0))
+    wire.ask(commit(offset, generation=NO_GENERATION), OffsetCommitResponse({"t-0": errors.NONE}))
+    assert groups_of(wire) == {group}
+
+
+@pytest.mark.parametrize(
+    ("asked", "reset"),
+    [
+        ((), "latest"),
+        ((EARLIEST_TIMESTAMP,), "earliest"),
+        ((EARLIEST_TIMESTAMP, LATEST_TIMESTAMP), "latest"),
+    ],
+)
+def test_lookups_of_offsets_show_where_a_group_begins(wire: Wire, asked: tuple[int, ...], reset: str) -> None:
+    join(wire)
+    for timestamp in asked:
+        wire.ask(ListOffsetsRequest(-1, {"t-0": -1}, 0, timestamp), ListOffsetsResponse({"t-0": ("NONE", 0)}))
+    assert {settings.offset_reset for settings in wire.shared.consumers().values()} == {reset}
+
+
+def test_a_producer_that_the_campaign_names_has_the_settings_that_the_campaign_states() -> None:
+    (plan,) = load_text(STATED, "c.yaml").plans
+    history = WireHistory(
+        History(), cast("Any", SimpleNamespace(now_us=0)), lambda _: True, stated_producers(plan)
+    )
+    for name in ("app", "app", "another"):
+        history.connection(name, lambda *_: None).request(ProduceRequest(1, 0, {"t-0": batch_of("a")}), 0)
+    settings = [(each.name, each.acks, each.max_in_flight) for each in history.producers.values()]
+    assert settings == [("app", "1", 1), ("another", "1", 5)]
