@@ -109,7 +109,8 @@ class Advice:
 
     ``yours`` are the user's settings, and ``strongest`` the safest that were tried, if nothing
     survives. ``changeable`` are the only settings that may change, empty if all may. If the user's
-    settings do not survive, ``on_release`` says whether they would on a later release.
+    settings do not survive, ``on_release`` says whether they would on a later release. The answer
+    is not ``complete`` if the user interrupted it: then it has what the runs until then showed.
     """
 
     cluster: str
@@ -125,6 +126,7 @@ class Advice:
     on_release: ReleaseTrial | None
     axes: tuple[tuple[str, tuple[str, ...]], ...]
     runs: int
+    complete: bool
 
     def as_mapping(self) -> dict[str, Any]:
         """Return the advice as JSON."""
@@ -140,6 +142,7 @@ class Advice:
             if self.needs.outage is None
             else {"comparison": self.needs.outage[0], "ms": milliseconds(self.needs.outage[1])},
             "runs": self.runs,
+            "complete": self.complete,
             "axes": {name: list(values) for name, values in self.axes},
             "yours": _settings(self.yours),
             "advised": None if self.advised is None else _settings(self.advised),
@@ -167,7 +170,7 @@ def advise(
 
     Each model fits the cluster. Only settings in *changeable* are changed; by default all axes are.
     With *shrinking*, the runs that refute settings are shrunk. *on_run* is called with the number
-    of runs so far.
+    of runs so far. A `KeyboardInterrupt` ends the search, and the advice is not complete.
     """
     count = _RunCount(on_run)
     plans = [model.plan for model in models if model.plan is not None]
@@ -199,25 +202,29 @@ def advise(
         workers=workers,
         on_run=count.add,
     )
-    chosen = search.run()
-    counter = search.refuted.get(lattice.own)
-    on_release = None
-    if counter is not None and search.permitted_by(lattice.own) is None:
-        on_release = later_release(
-            plans[0].kafka,
-            lambda number, kafka: plan_with(number, [f"kafka={kafka}"]),
-            len(models),
-            counter,
-            needs,
-            screening,
-            workers,
-            count.add,
-        )
     shrink = None
     if shrinking is not None:
         shrink = partial(write_shrunk, shrinking=shrinking, on_run=count.add)
     answer = _Answer(cluster, models, plans, tuple(changeable), lattice, search, shrink, count)
-    return answer.advice(chosen, on_release)
+    chosen = on_release = None
+    try:
+        chosen = search.run()
+        counter = search.refuted.get(lattice.own)
+        if counter is not None and search.permitted_by(lattice.own) is None:
+            on_release = later_release(
+                plans[0].kafka,
+                lambda number, kafka: plan_with(number, [f"kafka={kafka}"]),
+                len(models),
+                counter,
+                needs,
+                screening,
+                workers,
+                count.add,
+            )
+        return answer.advice(chosen, on_release)
+    except KeyboardInterrupt:
+        search.stop()
+        return answer.interrupted(chosen, on_release)
 
 
 @dataclass(slots=True)
@@ -247,20 +254,41 @@ class _Answer:
     refuting: dict[Point, RefutingRun] = field(default_factory=dict)
 
     def advice(self, chosen: Point | None, on_release: LaterRelease | None) -> Advice:
-        cheaper: tuple[Cheaper, ...] = ()
-        strongest = None
         self.search.measure(self.lattice.own)
         if chosen is None:
             strongest = self._settings(self.search.strongest(), compared=False)
-        else:
-            cheaper = tuple(
-                Cheaper(
-                    axis=self.lattice.axes[axis].name,
-                    value=self._value(point, self.lattice.axes[axis]),
-                    settings=self._settings(point, compared=point not in self.search.refuted),
-                )
-                for axis, point in self.search.steps_down(chosen)
+            return self.assembled(None, (), on_release, strongest=strongest)
+        return self.assembled(chosen, tuple(self.search.steps_down(chosen)), on_release)
+
+    def interrupted(self, chosen: Point | None, on_release: LaterRelease | None) -> Advice:
+        """Return what the search knows, without more runs.
+
+        If it has not chosen yet, the advice is the smallest change that has survived so far.
+        """
+        known = replace(self, shrink=None)
+        if chosen is None:
+            chosen = min(self.search.survivors(), key=self.lattice.change, default=None)
+        steps = () if chosen is None else self.search.steps_down(chosen)
+        refuted = tuple(step for step in steps if step[1] in self.search.refuted)
+        return known.assembled(chosen, refuted, on_release, complete=False)
+
+    def assembled(
+        self,
+        chosen: Point | None,
+        steps: Sequence[tuple[int, Point]],
+        on_release: LaterRelease | None,
+        *,
+        strongest: Settings | None = None,
+        complete: bool = True,
+    ) -> Advice:
+        cheaper = tuple(
+            Cheaper(
+                axis=self.lattice.axes[axis].name,
+                value=self._value(point, self.lattice.axes[axis]),
+                settings=self._settings(point, compared=point not in self.search.refuted),
             )
+            for axis, point in steps
+        )
         return Advice(
             cluster=self.cluster,
             kafka=self.plans[0].kafka,
@@ -279,6 +307,7 @@ class _Answer:
             ),
             # The arguments above have shrunk runs.
             runs=self.count.runs,
+            complete=complete,
         )
 
     def _release_trial(self, tried: LaterRelease) -> ReleaseTrial:

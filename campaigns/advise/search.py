@@ -90,15 +90,14 @@ class LatticeSearch:
         self._points = lattice.points()
         self._ruled_out: list[tuple[Point, str]] = []
         self._travelling = list(travelling)
+        self._survivors: list[Point] = []
+        self._is_stopped = False
 
     def run(self) -> Point | None:
         """Return the cheapest point that survives, None if none does."""
         self._survives(self.lattice.own, self.screening)
-        survivors: list[Point] = []
         while True:
-            survivors = [
-                point for point in survivors if point not in self.refuted and point not in self.undecided
-            ]
+            survivors = self._survivors = self.survivors()
             point = self._next_open(survivors)
             if point is not None:
                 if self._survives(point, self.screening):
@@ -115,6 +114,21 @@ class LatticeSearch:
             if cheaper is None or cheaper in survivors:
                 return chosen
             survivors.append(cheaper)
+
+    def survivors(self) -> list[Point]:
+        """Return the points that have survived their trials so far."""
+        return [
+            point for point in self._survivors if point not in self.refuted and point not in self.undecided
+        ]
+
+    def stop(self) -> None:
+        """Make no more runs, and keep what the finished ones show."""
+        self._is_stopped = True
+        for point, tally in self.tallies.items():
+            for (model, seed), trial in tally.trials.items():
+                harm = self._harm(trial)
+                if harm is not None:
+                    self.refuted.setdefault(point, CounterExample(model=model, seed=seed, harm=harm))
 
     def strongest(self) -> Point:
         """Return the safest point that did not survive.
@@ -146,7 +160,7 @@ class LatticeSearch:
     def costs(self, point: Point) -> PointCosts:
         """Return the costs of a point, after a few runs without faults."""
         tally = self.tally(point)
-        if not tally.calm:
+        if not tally.calm and not self._is_stopped:
             tally.calm = [self._run(run) for run in self._calm_runs(point)]
         return tally.costs(self.screening)
 
@@ -251,11 +265,14 @@ class LatticeSearch:
         with closing(self._tried(point, keys)) as tried:
             for key, trial in tried:
                 self._note(point, key, trial)
-                harm = None if trial.why_not else self.needs.first_harm(trial.harms, trial.run.longest_us)
+                harm = self._harm(trial)
                 if harm is not None:
                     self._travelling = [key, *(other for other in self._travelling if other != key)]
                     return CounterExample(model=key[0], seed=key[1], harm=harm)
         return None
+
+    def _harm(self, trial: PointTrial) -> Harm | None:
+        return None if trial.why_not else self.needs.first_harm(trial.harms, trial.run.longest_us)
 
     def _tried(self, point: Point, keys: Iterable[_Key]) -> Generator[tuple[_Key, PointTrial]]:
         def run_of(key: _Key) -> Run | None:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Final
 
 import typer
+from rich.console import Console
 
 from harrow.campaigns.advise.advice import Advice, advise
 from harrow.campaigns.advise.advice_by_release import AdviceByRelease
@@ -69,12 +70,13 @@ def session(request: AdviseRequest) -> int:
             on_unwritable=lambda error: say(messages, f"cannot write: {reason_of(error)}", style="red"),
         )
 
-        advices: list[Advice] = []
+        earlier_runs = 0
 
         def on_run(runs: int) -> None:
             interrupts.check()
-            progress.update(sum(advice.runs for advice in advices) + runs, "runs")
+            progress.update(earlier_runs + runs, "runs")
 
+        advices: list[Advice] = []
         try:
             for models in models_by_release:
                 advice = advise(
@@ -88,20 +90,37 @@ def session(request: AdviseRequest) -> int:
                     on_run=on_run,
                 )
                 advices.append(advice)
+                earlier_runs += advice.runs
+                if not advice.complete:
+                    break
         finally:
+            interrupts.defer_to_the_end()
             progress.clear()
-        answer = AdviceByRelease(advices=advices)
-        if request.output_format == JSON:
-            write_json(console, (answer if releases else advices[0]).as_mapping())
-        elif releases:
-            show_advice_by_release(console, answer)
-        else:
-            show_advice(console, advices[0])
+        _show(console, request, advices)
+    if not advices[-1].complete:
+        say(messages, "interrupted: the answer is not complete")
     codes = [_exit_code(advice) for advice in advices]
-    return next(code for code in (exit_code.BROKEN, exit_code.INCONCLUSIVE, exit_code.OK) if code in codes)
+    return next(code for code in _CODES if code in codes)
+
+
+def _show(console: Console, request: AdviseRequest, advices: Sequence[Advice]) -> None:
+    """Show the advice on the cluster's release, or where that on several releases differs."""
+    answer = AdviceByRelease(advices=advices)
+    if request.output_format == JSON:
+        write_json(console, (answer if request.releases else advices[0]).as_mapping())
+    elif request.releases:
+        show_advice_by_release(console, answer)
+    else:
+        show_advice(console, advices[0])
+
+
+_CODES: Final = (exit_code.INTERRUPTED, exit_code.BROKEN, exit_code.INCONCLUSIVE, exit_code.OK)
+"""The exit codes, the one that decides first."""
 
 
 def _exit_code(advice: Advice) -> int:
+    if not advice.complete:
+        return exit_code.INTERRUPTED
     if advice.advised is not None:
         return exit_code.OK
     assert advice.strongest is not None

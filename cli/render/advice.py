@@ -33,7 +33,7 @@ def show_advice(console: Console, advice: Advice) -> None:
                 show(console, *_cheaper(console, each))
     if advice.on_release is not None:
         show(console, Text(), *_release(console, advice.on_release))
-    show(console, Text(), Text(f"{grouped(advice.runs)} runs; tried: {_tried(advice)}", DIM))
+    show(console, Text(), Text(f"{_runs(advice.runs)}; tried: {_tried(advice)}", DIM))
 
 
 def show_advice_by_release(console: Console, answer: AdviceByRelease) -> None:
@@ -72,6 +72,9 @@ def _yours(console: Console, advice: Advice) -> Iterator[RenderableType]:
     elif yours.permitted_by is not None:
         yield _unpromised(console, "Your settings", yours.permitted_by)
         yield from _evidence(yours.evidence)
+    elif not advice.complete and yours != advice.advised:
+        yield _headline(console, INCONCLUSIVE, "Your settings are not refuted so far")
+        yield from _evidence(yours.evidence)
     elif not yours.is_decided:
         yield _headline(console, INCONCLUSIVE, "Your settings were not decided")
         yield from _undecided(yours)
@@ -82,16 +85,19 @@ def _yours(console: Console, advice: Advice) -> Iterator[RenderableType]:
 
 
 def _advised(console: Console, advice: Advice, advised: Settings) -> Iterator[RenderableType]:
-    if advised.options:
+    if not advice.complete:
+        yield _headline(console, INCONCLUSIVE, "Settings that have survived so far")
+    elif advised.options:
         yield _headline(console, HELD, "The cheapest settings that survive")
+    else:
+        yield _headline(console, HELD, "No settings that cost less survive: keep yours")
+    if advised.options:
         for place in dict.fromkeys(line.place for line in advised.lines):
             yield indented(Text(printable(place)), 2)
             for line in (line for line in advised.lines if line.place == place):
                 if line.before:
                     yield indented(Text(f"- {printable(line.before)}", "red"), 4)
                 yield indented(Text(f"+ {printable(line.text)}", "green"), 4)
-    else:
-        yield _headline(console, HELD, "No settings that cost less survive: keep yours")
     yield from _evidence(advised.evidence)
     yield indented(_costs(advice.yours, advised), 2)
 
@@ -147,7 +153,9 @@ def _release(console: Console, tried: ReleaseTrial) -> Iterator[RenderableType]:
 
 def _nothing_survives(console: Console, advice: Advice) -> Iterator[RenderableType]:
     strongest = advice.strongest
-    assert strongest is not None, "nothing survives"
+    if strongest is None:
+        yield _headline(console, INCONCLUSIVE, "No settings have survived so far")
+        return
     if strongest.refuted_by is None:
         yield _headline(console, INCONCLUSIVE, "No settings were shown to survive")
         yield from _undecided(strongest)
@@ -188,11 +196,17 @@ def _refutation(refuted: RefutingRun) -> Iterator[RenderableType]:
 def _evidence(evidence: Sequence[ModelEvidence]) -> Iterator[RenderableType]:
     for each in evidence:
         if each.counted:
-            runs = f"{grouped(each.counted)} {'run' if each.counted == 1 else 'runs'}"
             bound = f"below {percent(each.bound)} of runs, with 95% confidence"
             yield indented(
-                Text(f"{printable(each.title)}: not refuted in {runs}: {bound}{_left_out(each)}"), 2
+                Text(
+                    f"{printable(each.title)}: not refuted in {_runs(each.counted)}: {bound}{_left_out(each)}"
+                ),
+                2,
             )
+
+
+def _runs(count: int) -> str:
+    return f"{grouped(count)} {'run' if count == 1 else 'runs'}"
 
 
 def _left_out(each: ModelEvidence) -> str:

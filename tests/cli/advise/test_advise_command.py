@@ -8,6 +8,9 @@ from typing import Any
 
 import pytest
 
+from harrow.cli.commands.advise import session
+from harrow.cli.progress import ProgressLine
+from harrow.cli.requests.advise import AdviseRequest
 from tests.cli.conftest import Harrow
 
 CLUSTER = """
@@ -203,3 +206,44 @@ def test_mistakes_exit_with_2_and_one_line(harrow: Harrow, folder: Path) -> None
         assert (ended.returncode, ended.stdout) == (2, ""), ended.stderr
         assert message in ended.stderr
         assert "Traceback" not in ended.stderr
+
+
+@pytest.mark.parametrize(
+    ("runs", "settings", "shown"),
+    [
+        (1, "acks: all, log.flush.interval.messages: 1", "Your settings are not refuted so far"),
+        (1, "acks: all", "Your settings do not survive"),
+        (
+            40,
+            "acks: all",
+            "Settings that have survived so far\n  server.properties\n    + log.flush.interval.messages=1\n",
+        ),
+    ],
+)
+def test_an_interrupt_keeps_what_the_finished_runs_show(
+    folder: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    runs: int,
+    settings: str,
+    shown: str,
+) -> None:
+    def interrupt(_: ProgressLine, done: int, _doing: str) -> None:
+        if done == runs:
+            raise KeyboardInterrupt
+
+    written(folder)
+    (folder / "shop.yaml").write_text(CLUSTER.replace("acks: all", settings), encoding="utf-8")
+    monkeypatch.chdir(folder)
+    monkeypatch.setattr(ProgressLine, "update", interrupt)
+    request = AdviseRequest(
+        sources=[Path("shop.yaml")],
+        fault_models=[Path("power.yaml")],
+        allowed=["reordered"],
+        runs=1000,
+        jobs=1,
+    )
+    assert session(request) == 130
+    output = capsys.readouterr()
+    assert shown in output.out
+    assert "interrupted: the answer is not complete" in output.err
