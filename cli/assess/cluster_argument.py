@@ -37,7 +37,10 @@ def cluster_file(request: CommandRequest, sources: Sequence[Path], results: Path
     if len(sources) == 1 and sources[0].is_file() and not is_source(sources[0]):
         check_cluster_file(sources[0])
         return sources[0]
-    imported = import_cluster(sources_of_cluster(sources).descriptions)
+    read = sources_of_cluster(sources)
+    for line in read.notes:
+        note(request, line)
+    imported = import_cluster(read.descriptions)
     digest = hashlib.sha256(imported.text.encode()).hexdigest()[:8]
     stem = _UNUSUAL.sub("-", sources[0].stem).strip("-.") or "cluster"
     path = results / _FOLDER / f"{stem}-{digest}.yaml"

@@ -28,8 +28,8 @@ def session(request: ImportRequest) -> int:
     else:
         _print_lists(imported)
     messages = message_console()
-    for file in sources.left_out:
-        say(messages, f"left out, because it describes no cluster: {file}")
+    for line in sources.notes:
+        say(messages, line)
     say(messages, f"see what it survives: harrow assess {shlex.quote(str(request.cluster))}")
     return exit_code.OK
 

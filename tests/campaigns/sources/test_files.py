@@ -20,6 +20,44 @@ def test_a_folder_stands_for_the_sources_in_it(tmp_path: Path) -> None:
     sources = read_sources([tmp_path])
     assert [name for name, _ in sources.descriptions] == [str(tmp_path / "b.properties")]
     assert sources.left_out == [str(tmp_path / "a.txt")]
+    assert sources.notes == [f"read in {tmp_path}: b.properties; no cluster in a.txt"]
+
+
+def test_in_a_folder_only_files_with_the_endings_of_sources_are_read(tmp_path: Path) -> None:
+    (tmp_path / "b.properties").write_text(SERVER, encoding="utf-8")
+    (tmp_path / "core").write_bytes(b"\\u\x00")
+    with (tmp_path / "disk.img").open("wb") as file:
+        file.truncate(1 << 40)
+    sources = read_sources([tmp_path])
+    assert len(sources.descriptions) == 1
+    assert sources.left_out == []
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("notes.md", "hello\n", "has no files that end in .properties, .yaml, .yml and .txt"),
+        ("notes.txt", "hello\n", "no file in the folder describes a cluster"),
+        ("shop.yaml", "brokers: 3\ntopics: [{name: t}]\n", "name the file, not its folder: shop.yaml"),
+        ("large.txt", "x" * (17 << 20), "more than 16 MiB: name the files to read"),
+    ],
+)
+def test_a_folder_without_sources_says_what_it_has(
+    tmp_path: Path, name: str, content: str, message: str
+) -> None:
+    (tmp_path / name).write_text(content, encoding="utf-8")
+    with pytest.raises(CampaignError) as refused:
+        read_sources([tmp_path])
+    (problem,) = refused.value.problems
+    assert problem.file == str(tmp_path)
+    assert message in problem.message
+
+
+def test_a_folder_with_too_many_files_is_refused(tmp_path: Path) -> None:
+    for number in range(1_001):
+        (tmp_path / f"{number}.txt").touch()
+    with pytest.raises(CampaignError, match="more than 1000 files"):
+        read_sources([tmp_path])
 
 
 @pytest.mark.parametrize("name", ["empty", "pipe", "circle", "large", "missing", "a.txt", "folder"])
