@@ -4,6 +4,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from random import Random
 from typing import Any, Final
@@ -41,7 +42,10 @@ workload: {producers: [{name: unused}], duration: 60s}
 script:
   - when: {leader: {t-0: 0}}
     do: {partition: {between: 0, and: [1, 2]}}
+  # Meanwhile the client gets the last acknowledgement.
   - when: {replicas: {t-0: {0: {leo: 20}}}}
+    do: {wait: {}}
+  - after: 5s
     do: {broker_crash: {broker: 0, restart_after: 20s}}
 """
 
@@ -149,9 +153,23 @@ def test_a_client_loses_nothing_when_a_leader_dies(client: Callable[[str], None]
     assert acked(result) == COUNT
 
 
+def wait_until_refused(servers: str) -> None:
+    """Wait until the first broker is down."""
+    host, _, port = servers.partition(",")[0].partition(":")
+    until_s = time.monotonic() + PATIENCE_S
+    while time.monotonic() < until_s:
+        try:
+            socket.create_connection((host, int(port))).close()
+        except ConnectionRefusedError:
+            return
+        time.sleep(0.05)
+    raise TimeoutError("the broker still listens")
+
+
 def test_records_that_only_a_dead_leader_had_are_lost_as_acks_1_permits() -> None:
     def use(servers: str) -> None:
         run_python(PRODUCE, servers, "1", "20")
+        wait_until_refused(servers)
         # This one is sent to the next leader.
         run_python(PRODUCE, servers, "1", "1")
 
