@@ -140,10 +140,10 @@ def load_text(
     files = ClusterFiles(Path(file).parent, cluster_files)
     campaign = _load(text, Path(file), overrides, variants if overrides else (), brokers, report, files)
     if campaign is None or report.mistakes:
-        raise CampaignError(_problems(text, file, report))
+        raise CampaignError(problems_in(text, file, report))
     notes = Report(mistakes={note: [None] for note in report.notes})
     return replace(
-        campaign, notes=(*campaign.notes, *_problems(text, file, notes)), cluster_files=files.texts
+        campaign, notes=(*campaign.notes, *problems_in(text, file, notes)), cluster_files=files.texts
     )
 
 
@@ -271,14 +271,14 @@ def _load(
     plans.read_all(variants)
     # A variant that the user asked for is never left out silently.
     if not report.mistakes and (not plans.plans or (selected and plans.unsuited.mistakes)):
-        raise UnsuitedError(_problems(text, str(path), plans.unsuited))
+        raise UnsuitedError(problems_in(text, str(path), plans.unsuited))
     return Campaign(
         name=name,
         description=plans.description,
         path=path,
         plans=tuple(plans.plans),
         text=text,
-        notes=tuple(_problems(text, str(path), plans.left_out())),
+        notes=tuple(problems_in(text, str(path), plans.left_out())),
         brokers=brokers,
     )
 
@@ -611,7 +611,7 @@ def _has_too_many_nodes(base: nodes.MapNode, variants: Mapping[str, nodes.MapNod
     return True
 
 
-def _problems(text: str, file: str, report: Report) -> list[Problem]:
+def problems_in(text: str, file: str, report: Report) -> list[Problem]:
     """Return the problems in a report by position; problems of options come first."""
     lines = text.removeprefix("\ufeff").splitlines() or [""]
     return sorted(_each_problem(lines, file, report), key=lambda problem: (problem.line, problem.column))

@@ -5,7 +5,7 @@ from dataclasses import fields, replace
 from typing import Final
 
 from harrow.campaigns.language import yaml_positions as nodes
-from harrow.campaigns.language.loader import CampaignError, load_text
+from harrow.campaigns.language.loader import CampaignError, load_text, problems_in
 from harrow.campaigns.language.overlay import OverrideError, apply_override, parse_override
 from harrow.campaigns.language.plan import Plan
 from harrow.campaigns.language.problem import Problem
@@ -15,6 +15,8 @@ from harrow.campaigns.language.spelling import printable
 from harrow.campaigns.language.writers.plan import document
 from harrow.campaigns.language.writers.section import UnwritablePlanError
 from harrow.campaigns.language.yaml_text import yaml_text
+from harrow.cluster_model.fields import MessageRuleNameMarker, fields_of
+from harrow.faults.action import Action
 
 __all__ = ["UnwritablePlanError", "WrittenPlan", "campaign_text"]
 
@@ -62,6 +64,8 @@ class WrittenPlan:
         root = nodes.without(nodes.compose(yaml_text(document(plan), ())).root, [("name",)])
         assert isinstance(root, nodes.MapNode), "a plan is written as a mapping"
         self._root = root
+        self._rules: tuple[nodes.Node, ...] = ()
+        """The steps with message rules that `actions` has read."""
         loaded = self._read(root, Report())
         if loaded is None or loaded.digest() != plan.digest():
             raise UnwritablePlanError("a campaign file would change the plan")
@@ -85,6 +89,34 @@ class WrittenPlan:
                 for mark, message in report.mistakes
             )
         return plan
+
+    def actions(self, text: str, file: str) -> tuple[Action, ...]:
+        """Read the actions in *text*, which are written as after ``do`` in a script of this plan.
+
+        Messages call the text *file*. An action may name the message rule of an earlier one.
+
+        Raises:
+            CampaignError: The text has mistakes.
+
+        """
+        report = Report()
+        try:
+            document = nodes.compose(text)
+        except nodes.YamlError as error:
+            report.mistakes.update({mistake: [None] for mistake in error.mistakes})
+            raise CampaignError(problems_in(text, file, report)) from None
+        mark = document.root.mark
+        step = nodes.MapNode({"do": nodes.MapEntry(mark, document.root)}, mark)
+        steps = (*self._rules, step)
+        script = nodes.MapEntry(mark, nodes.ListNode(steps, mark))
+        report.mistakes.update({mistake: [None] for mistake in document.mistakes})
+        plan = self._read(replace(self._root, entries={**self._root.entries, "script": script}), report)
+        if plan is None:
+            raise CampaignError(problems_in(text, file, report))
+        actions = plan.script[-1].actions
+        if any(item.kind is MessageRuleNameMarker for action in actions for item in fields_of(type(action))):
+            self._rules = steps
+        return actions
 
     def _apply_options(self, options: Sequence[str]) -> tuple[Plan | None, Report]:
         root, report = self._root, Report()

@@ -18,7 +18,7 @@ from harrow.campaigns.probes.reach import ProbeReach
 from harrow.campaigns.record.phrases import because, preventions, timed_sentence
 from harrow.campaigns.record.service_report import service_as_mapping
 from harrow.campaigns.run.required_probes import UnreachedProbes
-from harrow.campaigns.run.run_result import RealTarget, ReleaseDifference, RunResult
+from harrow.campaigns.run.run_result import InjectedFault, RealTarget, ReleaseDifference, RunResult
 from harrow.campaigns.version import identity, name_ending, version
 from harrow.checks.evidence import FinalLog
 from harrow.checks.finding import (
@@ -366,10 +366,7 @@ def run_as_mapping(result: RunResult, reproduce: str) -> dict[str, Any]:
         "simulated_ms": result.simulated_us // 1_000,
         "wall_ms": result.wall_ms,
         "rules": {name: _rule_as_mapping(judged) for name, judged in worst_first(verdict.rules).items()},
-        "faults": [
-            {"at_ms": milliseconds(fault.at_us), "fault": fault.fault, **dict(fault.details)}
-            for fault in result.faults
-        ],
+        "faults": [fault_as_mapping(fault) for fault in result.faults],
         "service": service_as_mapping(result.service),
         "probes": dict(sorted(result.probes.items())),
         "probes_missed": list(result.probes_missed),
@@ -380,6 +377,10 @@ def run_as_mapping(result: RunResult, reproduce: str) -> dict[str, Any]:
         "processes": {str(process): name for process, name in result.evidence.process_names.items()},
         "reproduce": reproduce,
     }
+
+
+def fault_as_mapping(fault: InjectedFault) -> dict[str, Any]:
+    return {"at_ms": milliseconds(fault.at_us), "fault": fault.fault, **dict(fault.details)}
 
 
 def document(runs: Sequence[Mapping[str, Any]], unreached: Sequence[UnreachedProbes] = ()) -> dict[str, Any]:

@@ -175,10 +175,14 @@ class Script:
         wait_limit_us = self._wait_limit_us()
         return wait_limit_us is not None and now_us >= wait_limit_us
 
-    def _perform(self, action: Action, line: int) -> None:
+    def act(self, action: Action) -> list[str]:
+        """Take an action now. Return in words what it did not find as expected."""
         if not action.is_recorded:
             self.other_actions.append((self._target.now_us, action))
-        messages = action.take(self)
+        return action.take(self)
+
+    def _perform(self, action: Action, line: int) -> None:
+        messages = self.act(action)
         patience = self._target.patience
         if messages and patience is not None and isinstance(action, Expect):
             # An event that has already happened can never become absent.

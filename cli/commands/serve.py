@@ -1,12 +1,15 @@
 """`harrow serve`: lets real clients use a modelled cluster, and judges what they saw."""
 
+import os
 import shlex
 import signal
 import sys
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, closing, suppress
 from dataclasses import replace
+from http import HTTPStatus
 from pathlib import Path
+from threading import Event, Thread
 from typing import Final, TextIO
 
 import typer
@@ -15,6 +18,7 @@ from harrow.campaigns.language.loader import Campaign, plan_without_work
 from harrow.campaigns.language.plan import Plan
 from harrow.campaigns.language.plan_file import campaign_text
 from harrow.campaigns.language.spelling import CLUSTER_OPTION
+from harrow.campaigns.record.report import document
 from harrow.campaigns.run.required_probes import as_only_run
 from harrow.campaigns.run.run_result import RunResult
 from harrow.campaigns.run.runner import Run
@@ -22,15 +26,20 @@ from harrow.cli.commands.run_selection import Selection, load_all, print_notes, 
 from harrow.cli.commands.run_tally import FinishedRun, RunPrinter, SeveralPrinters, Tally
 from harrow.cli.console import message_console, say
 from harrow.cli.interrupts import Interrupts
+from harrow.cli.options import refuse
 from harrow.cli.render.run_formats import printer_of
 from harrow.cli.requests.serve import ServeRequest
 from harrow.cli.session import Refusal, data, junit_file, need_writable, note
 from harrow.live_cluster.serve.client_program import ClientProgram
-from harrow.live_cluster.serve.served_brokers import CannotListenError
+from harrow.live_cluster.serve.control_port import Answer, ControlPort
+from harrow.live_cluster.serve.listening import CannotListenError
+from harrow.live_cluster.serve.run_control import handler_after
 from harrow.live_cluster.serve.served_environment import obstacles
 from harrow.live_cluster.serve.served_run import serve
 from harrow.live_cluster.wire.codec import Address
 
+_STDIN: Final = 0
+_READ_BYTES: Final = 1 << 16
 _LOOPBACK: Final = frozenset({"127.0.0.1", "localhost"})
 _WILDCARDS: Final = frozenset({"0.0.0.0", "::", ""})  # noqa: S104 - they are refused
 
@@ -38,14 +47,8 @@ _WILDCARDS: Final = frozenset({"0.0.0.0", "::", ""})  # noqa: S104 - they are re
 def session(request: ServeRequest) -> int:
     selection = _selection(request)
     (plan,) = selection.plans
-    if reasons := tuple(dict.fromkeys(obstacles(plan, has_program=bool(request.command)))):
-        raise Refusal(f"nothing was run: {request.campaign} cannot be served", *reasons)
-    if not request.no_results:
-        need_writable(request.results)
+    _check(request, plan)
     print_notes(request, [selection.campaign])
-    if request.host in _WILDCARDS:
-        message = "brokers must tell clients an address: name one of this machine"
-        raise typer.BadParameter(message, param_hint="--host")
     if request.host not in _LOOPBACK:
         note(request, f"everyone who can reach {request.host} can use this cluster; nobody has to log in")
     with Interrupts() as interrupts, ExitStack() as stack:
@@ -60,14 +63,23 @@ def session(request: ServeRequest) -> int:
             printer = SeveralPrinters((printer, RunSuites(lambda suites, _: write_junit(lambda: suites))))
         output = None if request.output_format == "table" else sys.stderr
         program = _program(request, plan, output)
+        control = _control(request, stack)
+        has_ended = _end_of_input() if request.until_eof else Event()
 
         def on_ready(addresses: Sequence[Address]) -> None:
             servers = ",".join(f"{host}:{port}" for host, port in addresses)
             if program is not None:
                 stack.callback(program.stop)
+                program.control_url = "" if control is None else control.url
                 _start(program, servers)
-            else:
-                say(message_console(no_color=request.no_color), f"bootstrap.servers={servers}")
+                return
+            messages = message_console(no_color=request.no_color)
+            if control is not None:
+                say(messages, f"control={control.url}")
+            say(messages, f"bootstrap.servers={servers}")
+
+        def is_interrupted() -> bool:
+            return interrupts.is_pending() or has_ended.is_set()
 
         with interrupts.deferred():
             result = as_only_run(
@@ -75,12 +87,65 @@ def session(request: ServeRequest) -> int:
                     request,
                     plan,
                     on_ready,
-                    lambda run: _is_over(run, plan, program, is_interrupted=interrupts.is_pending()),
+                    lambda run: _is_over(run, plan, program, is_interrupted=is_interrupted()),
                     program,
+                    control,
                 )
             )
-            tally = _print(request, selection, result, printer)
+            run = _finished(request, selection, result)
+            tally = _print(selection, run, printer)
+            if control is not None:
+                verdict = Answer(HTTPStatus.OK, document([run.as_mapping()], tally.required.unreached()))
+                control.answer_waiting(verdict)
+                control.handler = handler_after(verdict)
+                control.serve_while(lambda: _runs(program, is_interrupted=is_interrupted()))
     return (0 if program is None else program.code) or tally.exit_code()
+
+
+def _check(request: ServeRequest, plan: Plan) -> None:
+    """Refuse what cannot be served."""
+    if request.command:
+        refuse({"--until-eof": request.until_eof}, "has no meaning with a program: harrow ends with it")
+    if request.host in _WILDCARDS:
+        message = "brokers must tell clients an address: name one of this machine"
+        raise typer.BadParameter(message, param_hint="--host")
+    if reasons := tuple(dict.fromkeys(obstacles(plan, has_program=bool(request.command)))):
+        raise Refusal(f"nothing was run: {request.campaign} cannot be served", *reasons)
+    if not request.no_results:
+        need_writable(request.results)
+
+
+def _control(request: ServeRequest, stack: ExitStack) -> ControlPort | None:
+    if request.control is None:
+        return None
+    try:
+        return stack.enter_context(closing(ControlPort(request.control)))
+    except CannotListenError as error:
+        raise Refusal(str(error)) from None
+
+
+def _end_of_input() -> Event:
+    """Return an event that is set when standard input ends."""
+    ended = Event()
+
+    def read() -> None:
+        # Not `sys.stdin`: Python could not exit while a thread waits for its lock.
+        with suppress(OSError):
+            while os.read(_STDIN, _READ_BYTES):
+                pass
+        ended.set()
+
+    Thread(target=read, daemon=True).start()
+    return ended
+
+
+def _runs(program: ClientProgram | None, *, is_interrupted: bool) -> bool:
+    """Return whether a program runs. After an interrupt, ask it to end."""
+    if program is None or not program.is_running:
+        return False
+    if is_interrupted:
+        program.end()
+    return True
 
 
 def _program(request: ServeRequest, plan: Plan, output: TextIO | None) -> ClientProgram | None:
@@ -108,9 +173,7 @@ def _is_over(run: Run, plan: Plan, program: ClientProgram | None, *, is_interrup
     """
     if program is None:
         return is_interrupted or (run.script.steps_taken > 0 and run.script.is_finished())
-    if program.is_running:
-        if is_interrupted:
-            program.end()
+    if _runs(program, is_interrupted=is_interrupted):
         return False
     return is_interrupted or not (program.is_killed and run.target.now_us < plan.duration_us)
 
@@ -133,6 +196,7 @@ def _serve(
     on_ready: Callable[[Sequence[Address]], None],
     is_over: Callable[[Run], bool],
     program: ClientProgram | None,
+    control: ControlPort | None,
 ) -> RunResult:
     brokers = len(plan.cluster.brokers)
     first = request.port
@@ -147,12 +211,14 @@ def _serve(
             on_ready=on_ready,
             is_over=is_over,
             program=program,
+            control=control,
         )
     except CannotListenError as error:
         raise Refusal(str(error)) from None
 
 
-def _print(request: ServeRequest, selection: Selection, result: RunResult, printer: RunPrinter) -> Tally:
+def _finished(request: ServeRequest, selection: Selection, result: RunResult) -> FinishedRun:
+    """Return the run with its command line and its files, which this writes."""
     options = {
         "--seed": [str(result.seed)],
         "--variant": [] if request.variant is None else [request.variant],
@@ -164,13 +230,17 @@ def _print(request: ServeRequest, selection: Selection, result: RunResult, print
     command = ["--", *request.command] if request.command else []
     reproduce = shlex.join(["harrow", "serve", selection.argument, *words, *command])
     run = FinishedRun(result=result, reproduce=reproduce, file=selection.campaign.path, folder=None)
-    if not request.no_results:
-        from harrow.campaigns.record.campaign_copy import campaign_copy
-        from harrow.campaigns.record.results_folder import write_run_to
+    if request.no_results:
+        return run
+    from harrow.campaigns.record.campaign_copy import campaign_copy
+    from harrow.campaigns.record.results_folder import write_run_to
 
-        text = campaign_copy(selection.campaign, selection.plans[0], result.seed, request.overrides or ())
-        run = replace(run, folder=write_run_to(request.results, result, run.as_mapping(), text))
-    tally = Tally(planned=1, wall_s=(result.wall_ms or 0) / 1_000)
+    text = campaign_copy(selection.campaign, selection.plans[0], result.seed, request.overrides or ())
+    return replace(run, folder=write_run_to(request.results, result, run.as_mapping(), text))
+
+
+def _print(selection: Selection, run: FinishedRun, printer: RunPrinter) -> Tally:
+    tally = Tally(planned=1, wall_s=(run.result.wall_ms or 0) / 1_000)
     printer.begin(selection)
     tally.add(run)
     printer.add(run)

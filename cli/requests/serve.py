@@ -4,7 +4,7 @@ from typing import Annotated
 
 from harrow.campaigns.storage.location import LocalLocation, Location
 from harrow.cli import options
-from harrow.cli.options import argument, option
+from harrow.cli.options import argument, flag, option
 from harrow.cli.requests.request import OnCluster, WrittenRequest
 from harrow.cluster_model.lazy_dataclass import dataclass
 
@@ -44,6 +44,21 @@ class ServeRequest(WrittenRequest, OnCluster):
             max=65535,
         ),
     ] = None
+    control: Annotated[
+        int | None,
+        option(
+            "--control",
+            "PORT",
+            "Take requests that strike faults and ask for the verdict, by HTTP on this port of 127.0.0.1; "
+            "0 means any free one. The program finds it in HARROW_CONTROL.",
+            min=0,
+            max=65535,
+        ),
+    ] = None
+    until_eof: Annotated[
+        bool,
+        flag("--until-eof", "Also end when standard input ends, as it does when the parent process dies."),
+    ] = False
     time_scale: Annotated[
         float,
         option("--time-scale", "N", "How many seconds pass in the cluster in one second.", min=0.1, max=1000),

@@ -1,5 +1,6 @@
 """Connects the socket of a real client with a broker of the model."""
 
+import selectors
 import socket
 from collections import deque
 from collections.abc import Callable, Mapping
@@ -127,6 +128,13 @@ class ClientConnection:
             self.is_open = False
             if self._connection is not None and self._host is not None:
                 self._host.close(self._connection)
+
+    def handle(self, events: int) -> None:
+        """Read and write if the socket is ready for that."""
+        if events & selectors.EVENT_READ and self.is_open:
+            self.read()
+        if events & selectors.EVENT_WRITE and self.is_open:
+            self.write()
 
     def read(self) -> None:
         """Read the bytes that have arrived, and hand complete requests to the broker."""

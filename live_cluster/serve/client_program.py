@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from typing import Final, TextIO
 
 _BOOTSTRAP: Final = "{bootstrap}"
-_VARIABLE: Final = "KAFKA_BOOTSTRAP_SERVERS"
+_SERVERS: Final = "KAFKA_BOOTSTRAP_SERVERS"
+_CONTROL: Final = "HARROW_CONTROL"
 _STDIN: Final = 0
 _GRACE_S: Final = 10.0
 """How long a program may take to end after Ctrl-C, and again after SIGTERM."""
@@ -25,6 +26,7 @@ class ClientProgram:
     def __init__(self, command: Sequence[str], output: TextIO | None, *, own_group: bool) -> None:
         self.command = command
         self.servers = ""
+        self.control_url = ""
         self.is_paused = False
         self.is_killed = False
         """Whether a fault has killed it."""
@@ -58,10 +60,14 @@ class ClientProgram:
         self.is_killed = self.is_paused = False
         self._process = subprocess.Popen(  # noqa: S603 - the user names the program
             [word.replace(_BOOTSTRAP, self.servers) for word in self.command],
-            env={**os.environ, _VARIABLE: self.servers},
+            env={**os.environ, **self._variables()},
             stdout=self._output,
             process_group=0 if self._own_group else None,
         )
+
+    def _variables(self) -> dict[str, str]:
+        control = {_CONTROL: self.control_url} if self.control_url else {}
+        return {_SERVERS: self.servers, **control}
 
     def kill(self) -> None:
         if self._process is not None and self.is_running:

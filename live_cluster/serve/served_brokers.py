@@ -15,9 +15,9 @@ from harrow.cluster_model.cluster import Cluster
 from harrow.cluster_model.sim.host import Host
 from harrow.cluster_model.sim.process import Process
 from harrow.cluster_model.topology import is_internal, process_name
-from harrow.live_cluster.errors import LiveError
 from harrow.live_cluster.serve.client_batches import RecordNames
 from harrow.live_cluster.serve.client_connection import ClientConnection
+from harrow.live_cluster.serve.listening import bound_socket
 from harrow.live_cluster.serve.own_answers import OwnAnswers
 from harrow.live_cluster.serve.served_environment import ServedEnvironment
 from harrow.live_cluster.serve.wire_contents import WireContents
@@ -30,10 +30,6 @@ _CONNECTIONS_MAX: Final = 500
 _US_PER_S: Final = 1_000_000
 _MS_PER_S: Final = 1_000
 _US_PER_MS: Final = 1_000
-
-
-class CannotListenError(LiveError):
-    """A broker cannot listen; the message says where and why."""
 
 
 class ServedBrokers:
@@ -53,7 +49,8 @@ class ServedBrokers:
     ) -> None:
         self._cluster = cluster
         self._environment = environment
-        self._selector = selectors.DefaultSelector()
+        # The data of each socket is a function to call with the events that it is ready for.
+        self.selector = selectors.DefaultSelector()
         self._listeners: dict[int, socket.socket] = {}
         # The sockets that keep the ports of brokers that do not listen. They refuse connections.
         self._ports: dict[int, socket.socket] = {}
@@ -72,7 +69,7 @@ class ServedBrokers:
         with ExitStack() as opened:
             opened.callback(self._close_sockets)
             for broker, port in zip(cluster.processes, ports, strict=True):
-                self._ports[broker] = _bound_socket(host, port)
+                self._ports[broker] = bound_socket(host, port)
                 self.addresses[broker] = Address(host, self._ports[broker].getsockname()[1])
             opened.pop_all()
         self.naming = Naming(addresses=self.addresses, ids=topic_ids, contents=WireContents(self.model_time))
@@ -98,7 +95,7 @@ class ServedBrokers:
     def _close_sockets(self) -> None:
         for sock in (*self._listeners.values(), *self._ports.values()):
             sock.close()
-        self._selector.close()
+        self.selector.close()
 
     @property
     def wall_us(self) -> int:
@@ -109,18 +106,12 @@ class ServedBrokers:
         """Serve clients until *until_us* or until something has happened."""
         self.update()
         wait_s = max(0.0, (until_us - self.wall_us) / _US_PER_S / self._scale)
-        ready = self._selector.select(wait_s)
+        ready = self.selector.select(wait_s)
         if ready:
             now_us = self.wall_us
             self._cluster.simulator.run_until(min(now_us, until_us))
-        for key, mask in ready:
-            if isinstance(key.data, ClientConnection):
-                if mask & selectors.EVENT_READ and key.data.is_open:
-                    key.data.read()
-                if mask & selectors.EVENT_WRITE and key.data.is_open:
-                    key.data.write()
-            else:
-                self._accept(key.data)
+        for key, events in ready:
+            key.data(events)
         self.update()
 
     def update(self) -> None:
@@ -145,14 +136,14 @@ class ServedBrokers:
         if connection.is_open:
             wanted |= selectors.EVENT_READ if connection.may_read else 0
             wanted |= selectors.EVENT_WRITE if connection.has_to_send else 0
-        key = self._selector.get_map().get(connection.socket)
+        key = self.selector.get_map().get(connection.socket)
         if key is None:
             if wanted:
-                self._selector.register(connection.socket, wanted, connection)
+                self.selector.register(connection.socket, wanted, connection.handle)
         elif not wanted:
-            self._selector.unregister(connection.socket)
+            self.selector.unregister(connection.socket)
         elif key.events != wanted:
-            self._selector.modify(connection.socket, wanted, connection)
+            self.selector.modify(connection.socket, wanted, connection)
 
     def _has_partition(self, name: str) -> bool:
         return self._cluster.partition_state(name) is not None and not is_internal(name)
@@ -160,13 +151,13 @@ class ServedBrokers:
     def _listen(self, broker: int) -> None:
         listener = self._listeners[broker] = self._ports.pop(broker)
         listener.listen(_BACKLOG)
-        self._selector.register(listener, selectors.EVENT_READ, broker)
+        self.selector.register(listener, selectors.EVENT_READ, lambda _: self._accept(broker))
 
     def _stop_listening(self, broker: int) -> None:
         listener = self._listeners.pop(broker)
-        self._selector.unregister(listener)
+        self.selector.unregister(listener)
         listener.close()
-        self._ports[broker] = _bound_socket(*self.addresses[broker])
+        self._ports[broker] = bound_socket(*self.addresses[broker])
 
     def _accept(self, broker: int) -> None:
         try:
@@ -195,25 +186,3 @@ class ServedBrokers:
         """Return whether packets pass between a client and a broker that is not paused."""
         is_cut = self._cluster.network.is_cut(client, process_name(broker))
         return not is_cut and not self._environment.is_paused(broker)
-
-
-def _bound_socket(host: str, port: int) -> socket.socket:
-    """Return a socket that has a port but does not listen yet.
-
-    Raises:
-        CannotListenError: The port cannot be used.
-
-    """
-    sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-    with ExitStack() as opened:
-        opened.callback(sock.close)
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            sock.bind((host, port))
-        except (OSError, OverflowError) as error:
-            place = f"{host}:{port}" if port else host
-            reason = getattr(error, "strerror", None) or error
-            raise CannotListenError(f"cannot listen on {place}: {reason}") from None
-        sock.setblocking(False)
-        opened.pop_all()
-    return sock

@@ -14,6 +14,8 @@ from harrow.campaigns.run.swarm import draw_for_seed
 from harrow.checks.rules.catalogue import watched_in
 from harrow.cluster_model.sim.choices import Choices
 from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
+from harrow.live_cluster.serve.control_port import ControlPort
+from harrow.live_cluster.serve.run_control import RunControl
 from harrow.live_cluster.serve.served_environment import StruckProgram
 from harrow.live_cluster.serve.served_target import ServedTarget, served_plan
 from harrow.live_cluster.wire.codec import Address
@@ -34,12 +36,14 @@ def serve(
     on_ready: Callable[[Sequence[Address]], None],
     is_over: Callable[[Run], bool],
     program: StruckProgram | None = None,
+    control: ControlPort | None = None,
 ) -> RunResult:
     """Serve a plan's cluster until *is_over*, then heal it and judge what real clients saw.
 
     Brokers listen on *host*, each on one of the *ports*; port 0 stands for any free one. *on_ready*
     is called with their addresses once they listen. In one second *time_scale* seconds pass in the
-    cluster. Faults of clients strike *program*, which *on_ready* starts.
+    cluster. Faults of clients strike *program*, which *on_ready* starts. Requests to *control*
+    strike faults and may ask for the verdict, which ends the run too.
 
     Raises:
         CannotListenError: A port cannot be used.
@@ -55,6 +59,11 @@ def serve(
     with closing(target):
         run = Run(served, seed, choices, target)
         run.begin()
+        if control is not None:
+            requests = RunControl(run, drawn.plan, target.addresses, has_program=program is not None)
+            control.handler = requests.handle
+            control.listen(target.selector)
+            is_over = _either(is_over, requests)
         on_ready([*target.addresses.values()])
         _disturb(run, served, is_over)
         result = run.end()
@@ -65,6 +74,10 @@ def serve(
         target=RealTarget(kind=KIND, release=plan.kafka, metadata=plan.metadata, began=began),
         wall_ms=round((time.monotonic() - began_s) * 1_000),
     )
+
+
+def _either(is_over: Callable[[Run], bool], requests: RunControl) -> Callable[[Run], bool]:
+    return lambda run: requests.is_over or is_over(run)
 
 
 def _disturb(run: Run, plan: Plan, is_over: Callable[[Run], bool]) -> None:

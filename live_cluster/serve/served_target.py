@@ -84,6 +84,7 @@ class ServedTarget(ModelTarget):
             self.cluster, environment, host, ports, time_scale, stated_producers(plan)
         )
         self.addresses = self._brokers.addresses
+        self.selector = self._brokers.selector
         self._history = self._brokers.history
         self.start = self._start
         self.advance = self._advance

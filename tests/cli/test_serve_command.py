@@ -60,14 +60,18 @@ def python(program: str, *arguments: str) -> list[str]:
 
 
 def served(
-    processes: ExitStack, folder: Path, environment: dict[str, str], *arguments: str
+    processes: ExitStack,
+    folder: Path,
+    environment: dict[str, str],
+    *arguments: str,
+    stdin: int = subprocess.DEVNULL,
 ) -> subprocess.Popen[str]:
     """Start to serve, and return the process."""
     process = subprocess.Popen(
         [sys.executable, "-m", "harrow", "serve", *arguments],
         cwd=folder,
         env=environment,
-        stdin=subprocess.DEVNULL,
+        stdin=stdin,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -136,6 +140,8 @@ def test_addresses_replace_the_placeholder_in_arguments(harrow: Harrow) -> None:
         (["served.yaml", "--variant", "none"], "no campaign here has a variant `none`"),
         (["served.yaml", "--host", "::"], "name one of this machine"),
         (["served.yaml", "--host", "nowhere.invalid"], "cannot listen on nowhere.invalid"),
+        (["served.yaml", "--until-eof", "--", "true"], "has no meaning with a program"),
+        (["served.yaml", "--control", "70000"], "Invalid value for '--control'"),
         (["wrong.yaml"], "wrong.yaml:2:8: "),
         (["served.yaml", "--", "./no-such-program"], "cannot start ./no-such-program: No such file"),
     ],
@@ -153,8 +159,10 @@ def test_a_port_in_use_is_named(harrow: Harrow) -> None:
     with socket.create_server(("127.0.0.1", 0)) as used:
         port = str(used.getsockname()[1])
         done = harrow("serve", "served.yaml", "--port", port, *python(_SEND))
+        controlled = harrow("serve", "served.yaml", "--control", port, *python(_SEND))
     assert (done.returncode, done.stdout) == (exit_code.USAGE, "")
     assert f"cannot listen on 127.0.0.1:{port}: Address already in use" in done.stderr
+    assert (controlled.returncode, controlled.stderr) == (done.returncode, done.stderr)
 
 
 @pytest.mark.skipif(os.name == "nt", reason="signals are a POSIX matter")
@@ -184,6 +192,50 @@ def test_a_signal_ends_the_program_and_then_judges_it(
     output, errors = process.communicate(timeout=PATIENCE_S)
     assert (process.returncode, errors) == (exit_code.OK, "")
     assert "✓ held" in output
+
+
+_CONTROL: Final = (
+    _SEND
+    + """
+import json, urllib.request
+request = urllib.request.Request(os.environ["HARROW_CONTROL"] + "/judge", method="POST")
+with urllib.request.urlopen(request) as response:
+    (run,) = json.load(response)["runs"]
+print("the verdict is", run["verdict"])
+"""
+)
+
+
+def test_a_program_may_ask_for_its_verdict(harrow: Harrow) -> None:
+    done = harrow("serve", "served.yaml", "--control", "0", "--format", "json", *python(_CONTROL))
+    assert done.returncode == exit_code.OK
+    assert "the verdict is held\n" in done.stderr
+    assert json.loads(done.stdout)["verdict"] == "held"
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals are a POSIX matter")
+def test_a_verdict_that_another_process_asks_for_ends_the_cluster(
+    processes: ExitStack, folder: Path, environment: dict[str, str]
+) -> None:
+    process = served(processes, folder, environment, "served.yaml", "--control", "0")
+    assert process.stderr is not None
+    control, servers = (process.stderr.readline().strip().partition("=")[2] for _ in range(2))
+    variables = {**environment, "KAFKA_BOOTSTRAP_SERVERS": servers, "HARROW_CONTROL": control}
+    subprocess.run(python(_CONTROL)[1:], env=variables, check=True, timeout=PATIENCE_S)
+    output, errors = process.communicate(timeout=PATIENCE_S)
+    assert (process.returncode, errors) == (exit_code.OK, "")
+    assert "✓ held" in output
+
+
+def test_a_cluster_may_end_with_its_standard_input(
+    processes: ExitStack, folder: Path, environment: dict[str, str]
+) -> None:
+    process = served(processes, folder, environment, "served.yaml", "--until-eof", stdin=subprocess.PIPE)
+    assert process.stderr is not None
+    assert "bootstrap.servers=" in process.stderr.readline()
+    output, errors = process.communicate(timeout=PATIENCE_S)
+    assert (process.returncode, errors) == (exit_code.INCONCLUSIVE, "")
+    assert "nothing was tried" in output
 
 
 @pytest.mark.parametrize("typed", [typed for typed, _ in EXAMPLES["serve"] if " -- " in typed])

@@ -63,6 +63,8 @@ class FaultInjector:
         # `_gradual_strikes`.
         self._end_us_by_strike: dict[int, int] = {}
         self._gradual_strikes: set[int] = set()
+        # The lasting faults that struck and have not been ended, by number.
+        self._lasting_strikes: dict[int, _Strike] = {}
         # Entries whose `stop_when` has held, compared by identity, because entries may be equal.
         self._stopped: list[Injection] = []
         self._scheduled: list[Injection] = []
@@ -267,10 +269,21 @@ class FaultInjector:
             steps = concrete.steps(environment)
             self._gradual_strikes.add(strike)
             self._perform_steps((_Strike(concrete, details, strike), steps))
-        elif isinstance(concrete, LastingFault) and (lasts_us := concrete.lasts_us()) is not None:
-            self._end_us_by_strike[strike] = now_us + lasts_us
-            self._target.at(now_us + lasts_us, self._end, _Strike(concrete, details, strike))
+        elif isinstance(concrete, LastingFault) and concrete.is_lasting():
+            self._lasting_strikes[strike] = _Strike(concrete, details, strike)
+            if (lasts_us := concrete.lasts_us()) is not None:
+                self._end_us_by_strike[strike] = now_us + lasts_us
+                self._target.at(now_us + lasts_us, self.end, strike)
         return True
+
+    def in_force(self) -> list[int]:
+        """Return the numbers of the lasting faults that can be ended."""
+        environment = self._target.environment
+        return [
+            number
+            for number, struck in self._lasting_strikes.items()
+            if struck.fault.is_in_force(environment)
+        ]
 
     def _nothing_to_act_on(self, resolved: Fault) -> str:
         """Return why a fault does not apply, with the states of its brokers and clients."""
@@ -306,8 +319,12 @@ class FaultInjector:
         self._gradual_strikes.discard(strike)
         self._target.trace.emit(FaultEnded, fault.name, details, strike)
 
-    def _end(self, struck: "_Strike") -> None:
-        fault, details, strike = struck
+    def end(self, strike: int) -> None:
+        """End a lasting fault, unless it has ended already."""
+        struck = self._lasting_strikes.pop(strike, None)
+        if struck is None:
+            return
+        fault, details, _ = struck
         environment = self._target.environment
         if fault.is_in_force(environment):
             self._target.trace.emit(FaultEnded, fault.name, details, strike)
