@@ -1,7 +1,7 @@
 """Reads fields from many lines of a file at once, as arrays of numbers."""
 
 from collections.abc import Iterator
-from typing import IO, Any, Final
+from typing import Any, Final, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -167,7 +167,13 @@ class LongLineError(Exception):
     """A line is longer than the limit."""
 
 
-def blocks_of(stream: IO[bytes], line_max: int) -> Iterator[ByteBlock]:
+class Readable(Protocol):
+    """A stream, or something like it."""
+
+    def read(self, size: int, /) -> bytes: ...
+
+
+def blocks_of(stream: Readable, line_max: int) -> Iterator[ByteBlock]:
     """Yield the blocks of a file.
 
     Raises `LongLineError` at a line of more than *line_max* bytes.

@@ -68,6 +68,11 @@ class ColumnReader:
         self._templates: list[LineTemplate] = []
         self._partition_numbering = Numbering()
 
+    @property
+    def partition_hashes(self) -> Ints:
+        """Return the hashes of the names of partitions."""
+        return self._partition_numbering.keys()
+
     def read(self, block: ByteBlock) -> Events:
         """Return the events of a block.
 

@@ -46,6 +46,9 @@ class Events:
     def at(self, position: Ints) -> "Events":
         return replace(self, position=position)
 
+    def in_partitions(self, partition: Ints) -> "Events":
+        return replace(self, partition=partition)
+
     def columns(self) -> tuple[Ints, ...]:
         return (
             *(self.partition, self.value, self.offset, self.position),

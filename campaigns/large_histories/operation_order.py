@@ -9,6 +9,11 @@ _SPLIT_BITS: Final = 40
 """A part of a file has fewer operations than 2 to the power of this."""
 
 
+def first_position(split: int) -> int:
+    """Return the position of the first operation of a part of a file."""
+    return split << _SPLIT_BITS
+
+
 class OperationOrder:
     """Gives a position to each operation.
 
@@ -29,7 +34,7 @@ class OperationOrder:
         self.split = split
         self._numbered = numbered
         self._listed = listed
-        self._first = 0 if numbered else split << _SPLIT_BITS
+        self._first = 0 if numbered else first_position(split)
         self._number_of_first = first_number
         self._next = 0 if listed is not None else self._first
 

@@ -10,8 +10,8 @@ from typing import Final
 import numpy as np
 
 from harrow.campaigns.large_histories.byte_block import Flags, Ints
-from harrow.campaigns.large_histories.dry_polls import DryPolls
 from harrow.campaigns.large_histories.events import NONE, Events, concatenated, events_of
+from harrow.campaigns.large_histories.history_outline import PARTITION_BITS
 from harrow.campaigns.large_histories.numbering import Numbering, bounds, distinct, grown, in_groups
 from harrow.campaigns.large_histories.record_slots import (
     ACKED_AT,
@@ -21,16 +21,11 @@ from harrow.campaigns.large_histories.record_slots import (
 )
 from harrow.campaigns.large_histories.tables import (
     ACKED,
-    ASSIGNED_PARTITION,
-    ASSIGNMENT,
     INVOKED,
     POLLED,
     POLLED_IN_VAIN,
     UNSURE,
 )
-
-PARTITION_BITS: Final = 22
-"""A history with more partitions is not read in this way."""
 
 _OPEN_MAX: Final = 200_000
 """So many sends may be without a completion."""
@@ -45,26 +40,26 @@ class PlainRecords:
     ``suspects`` are pairs of partitions and values, ``whole`` the partitions of which all records
     are suspects. ``jumps`` are partitions with the offsets before and after a jump of a consumer.
     ``loose_sends`` have no offset of their own, and ``irregular_sends`` are events of suspects. The
-    ``place`` of a send is the number of its session.
+    ``place`` of a send is the number of its session. ``contested`` are partitions with offsets that
+    have several values.
     """
 
     def __init__(self, events_max: int) -> None:
         self._events_max = events_max
         self._suspected = 0
         self.slots = RecordSlots()
-        self.dry_polls = DryPolls()
         self.suspects: list[tuple[Ints, Ints]] = []
         self.whole: set[int] = set()
         self.jumps: list[tuple[Ints, Ints, Ints]] = []
         self.loose_sends: list[Events] = []
         self.irregular_sends: list[Events] = []
-        self.assignments: list[int] = []
+        self.contested: list[tuple[Ints, Ints]] = []
         self._open = events_of(INVOKED, np.zeros(0, np.int64), np.zeros(0, np.int64))
         self._processes = Numbering()
         self._sizes: Ints = np.zeros(0, np.int64)
         self._sessions = Numbering()
-        self._epoch_sessions = Numbering()
         self._readers = Numbering()
+        self._first_read: Ints = np.zeros(0, np.int64)
         self._last_read: Ints = np.zeros(0, np.int64)
 
     def add(self, events: Events) -> None:
@@ -73,16 +68,7 @@ class PlainRecords:
         Raises `TooIrregularError` if too little is plain.
         """
         process, _ = self._processes.add(events.process)
-        self.dry_polls.grow(len(self._processes))
-        begin = 0
-        for at in np.flatnonzero(events.kind == ASSIGNMENT).tolist():
-            self._add(events.part(begin, at), process[begin:at])
-            begin = at
-            is_here = events.position == events.position[at]
-            named = events.partition[is_here & (events.kind == ASSIGNED_PARTITION)]
-            self.assignments.append(int(events.position[at]))
-            self.dry_polls.assign(int(process[at]), named.tolist())
-        self._add(events.part(begin, len(events)), process[begin:])
+        self._add(events, process)
         # An event may be suspected several times: as the first one, and because of its offset.
         is_unruly = self._suspected > _SUSPICIONS_MAX * self._events_max
         if is_unruly or self._sizes[sorted(self.whole)].sum() > self._events_max:
@@ -94,11 +80,10 @@ class PlainRecords:
 
     def _add(self, events: Events, process: Ints) -> None:
         is_record = events.kind <= POLLED_IN_VAIN
-        self._note_firsts(events, process, is_record)
+        self._count(events.partition[is_record])
         is_hard = (events.together != 0) | (events.kind == POLLED_IN_VAIN)
         is_hard |= (events.kind == UNSURE) & (events.offset != NONE)
         self.whole.update(distinct(events.partition[is_record & is_hard]).tolist())
-        self.dry_polls.add(events, process)
         polled = events.kind == POLLED
         self._add_polled(events.take(polled), process[polled])
         sends = events.kind <= UNSURE
@@ -109,31 +94,34 @@ class PlainRecords:
             self.suspects.append((partition, value))
             self._suspected += len(partition)
 
-    def _note_firsts(self, events: Events, process: Ints, is_record: Flags) -> None:
-        """Suspect the first record of each partition, and of each session.
-
-        Findings are listed in their order. An assignment begins other sessions.
-        """
-        records = np.flatnonzero(is_record)
-        partition = events.partition[records]
-        if len(records):
-            self._sizes = grown(self._sizes, int(partition.max()) + 1, 0)
-            if len(self._sizes) >> PARTITION_BITS:
-                raise TooIrregularError
-        new = records[self._sizes[partition] == 0]
-        _, firsts = np.unique(events.partition[new], return_index=True)
-        self._suspect(events.partition[new[firsts]], events.value[new[firsts]])
+    def _count(self, partition: Ints) -> None:
+        if not len(partition):
+            return
+        self._sizes = grown(self._sizes, int(partition.max()) + 1, 0)
+        if len(self._sizes) >> PARTITION_BITS:
+            raise TooIrregularError
         self._sizes += np.bincount(partition, minlength=len(self._sizes))
-        sends = np.flatnonzero(events.kind <= UNSURE)
-        keys = self.dry_polls.epochs[process[sends]] << PARTITION_BITS | events.partition[sends]
-        _, firsts = self._epoch_sessions.add(keys)
-        self._suspect(events.partition[sends[firsts]], events.value[sends[firsts]])
+
+    def sessions(self) -> tuple[Ints, Ints]:
+        """Return the process and the partition of each session, in the order of their numbers."""
+        return self._of_processes(self._sessions)
+
+    def readers(self) -> tuple[Ints, Ints, Ints, Ints]:
+        """Return processes, the partitions that they polled, and their first and last offsets."""
+        count = len(self._readers)
+        return *self._of_processes(self._readers), self._first_read[:count], self._last_read[:count]
+
+    def _of_processes(self, numbering: Numbering) -> tuple[Ints, Ints]:
+        keys = numbering.keys()
+        return self._processes.keys()[keys >> PARTITION_BITS], keys & ((1 << PARTITION_BITS) - 1)
 
     def _add_polled(self, events: Events, process: Ints) -> None:
         if not len(events):
             return
         self._note(events, POLLED_AT)
-        reader, _ = self._readers.add(process << PARTITION_BITS | events.partition)
+        reader, firsts = self._readers.add(process << PARTITION_BITS | events.partition)
+        self._first_read = grown(self._first_read, len(self._readers), NONE)
+        self._first_read[reader[firsts]] = events.offset[firsts]
         self._last_read = grown(self._last_read, len(self._readers), NONE)
         order, begins, ends = in_groups(reader)
         reader, offset, partition = reader[order], events.offset[order], events.partition[order]
@@ -150,6 +138,8 @@ class PlainRecords:
         Return the slots, and which events have another value.
         """
         slots, is_other = self.slots.note(events.partition, events.offset, events.value, flag)
+        if is_other.any():
+            self.contested.append((events.partition[is_other], events.offset[is_other]))
         self._suspect(events.partition[is_other], events.value[is_other])
         self._suspect(events.partition[is_other], self.slots.value[slots[is_other]])
         return slots, is_other

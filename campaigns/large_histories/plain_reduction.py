@@ -8,6 +8,7 @@ import numpy as np
 from harrow.campaigns.large_histories.byte_block import Flags, Ints
 from harrow.campaigns.large_histories.column_reader import ColumnReader
 from harrow.campaigns.large_histories.events import NONE, Events, concatenated
+from harrow.campaigns.large_histories.history_outline import HistoryOutline
 from harrow.campaigns.large_histories.numbering import distinct, is_among
 from harrow.campaigns.large_histories.plain_records import PlainRecords
 from harrow.campaigns.large_histories.record_slots import ACKED_AT, POLLED_AT
@@ -42,8 +43,9 @@ class _Partition:
 class PlainReduction:
     """Finds the suspects of a history whose records *records* has."""
 
-    def __init__(self, records: PlainRecords, reader: ColumnReader) -> None:
+    def __init__(self, records: PlainRecords, outline: HistoryOutline, reader: ColumnReader) -> None:
         self._records = records
+        self._outline = outline
         self._reader = reader
         self._slots = records.slots
         self._parts = self._split()
@@ -64,14 +66,15 @@ class PlainReduction:
                 self._find_unordered(part)
                 self._find_jumps(part)
                 self._count(part)
-        records, reader = self._records, self._reader
-        kept_whole = records.dry_polls.first_polls + records.assignments
-        places: dict[int, set[tuple[str, int]]] = {position: set() for position in kept_whole}
+        reader = self._reader
+        places: dict[int, set[tuple[str, int]]] = {
+            position: set() for position in self._outline.kept_positions()
+        }
         for count, (position, partition, place) in enumerate(self._events_of_suspects(events), 1):
             places.setdefault(position, set()).add((reader.partitions[partition], place))
             if count > events_max:
                 raise TooManySuspectsError(count, events_max)
-        read_dry = records.dry_polls.finish()
+        read_dry = self._outline.dry_polls.finish()
         removed = RemovedRecords(
             lines=reader.lines,
             processes=len(reader.processes),
@@ -91,9 +94,9 @@ class PlainReduction:
         irregular = _by_partition(records.irregular_sends, count)
         columns = [np.concatenate(column) for column in zip(*records.jumps, strict=True)] or [_NO_EVENTS] * 3
         jumps = _split_columns(columns, count)
-        columns = [np.concatenate(column) for column in zip(*records.suspects, strict=True)] or [
-            _NO_EVENTS
-        ] * 2
+        columns = [
+            np.concatenate(column) for column in zip(*records.suspects, *self._outline.firsts, strict=True)
+        ] or [_NO_EVENTS] * 2
         suspects = _split_columns(columns, count)
         known = {number: (slots, offsets) for number, slots, offsets in records.slots.partitions()}
         return [

@@ -12,6 +12,7 @@ from harrow.campaigns.large_histories.column_reader import ColumnReader, Unusual
 from harrow.campaigns.large_histories.duckdb_tables import DuckDbTables
 from harrow.campaigns.large_histories.event_columns import EventColumns
 from harrow.campaigns.large_histories.events import Events, EventStore
+from harrow.campaigns.large_histories.history_outline import HistoryOutline
 from harrow.campaigns.large_histories.operation_order import OperationOrder
 from harrow.campaigns.large_histories.plain_records import PlainRecords
 from harrow.campaigns.large_histories.plain_reduction import PlainReduction
@@ -115,6 +116,7 @@ class _Plain:
     def __init__(self, reader: ColumnReader) -> None:
         self._reader = reader
         self._records: PlainRecords | None = PlainRecords(_EVENTS_OF_FILE_MAX)
+        self._outline = HistoryOutline()
 
     def follow(self, parts: Iterable[Events], *, may_stop: bool) -> Iterator[Events]:
         """Yield events, which it follows, and perhaps stop where it can no longer follow them."""
@@ -122,6 +124,7 @@ class _Plain:
             if self._records is not None:
                 try:
                     self._records.add(events)
+                    self._outline.add(events)
                 except TooIrregularError:
                     self._records = None
             if self._records is None and may_stop:
@@ -134,7 +137,9 @@ class _Plain:
             return None
         self._records.finish()
         try:
-            return PlainReduction(self._records, self._reader).reduce(events, _EVENTS_OF_FILE_MAX)
+            return PlainReduction(self._records, self._outline, self._reader).reduce(
+                events, _EVENTS_OF_FILE_MAX
+            )
         except TooManySuspectsError:
             return None
 

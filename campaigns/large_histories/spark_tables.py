@@ -4,7 +4,6 @@ Executors read the parts of the files. Only suspects return to this process, whi
 """
 
 import json
-import os
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
@@ -18,12 +17,25 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from harrow.campaigns.language.problem import Problem
 from harrow.campaigns.large_histories.event_columns import SCHEMA
 from harrow.campaigns.large_histories.operation_order import split_of
-from harrow.campaigns.large_histories.reduction import KeptOperation, Reduction, reduce, reduced_history
-from harrow.campaigns.large_histories.split_reading import KEPT_SCHEMA, kept_of_split, rows_of_split
+from harrow.campaigns.large_histories.range_reduction import TooManyJumpsError, reduce_by_ranges
+from harrow.campaigns.large_histories.record_slots import TooIrregularError
+from harrow.campaigns.large_histories.reduction import (
+    KeptOperation,
+    Reduction,
+    TooManySuspectsError,
+    reduce,
+    reduced_history,
+)
+from harrow.campaigns.large_histories.spark_stages import Batches, SparkStages, for_each
+from harrow.campaigns.large_histories.split_reading import (
+    KEPT_SCHEMA,
+    kept_lines_of_split,
+    kept_of_split,
+    rows_of_split,
+)
 from harrow.campaigns.large_histories.splits import Split, lines_before
 from harrow.campaigns.large_histories.tables import LINES, NOT_PLAIN, ROWS, VIEWS
 from harrow.campaigns.record.history_file import HistoryError
-from harrow.campaigns.storage.location import storage_variables
 from harrow.campaigns.sweep.engine import EngineError
 from harrow.campaigns.sweep.spark_engine import ship_code
 from harrow.campaigns.sweep.spark_session import in_short
@@ -31,7 +43,6 @@ from harrow.campaigns.temporary_folder import temporary_folder
 from harrow.checks.history.index import HistoryIndex
 
 _PARTS_MIN: Final = 2
-_Read = Callable[..., Iterator[pa.RecordBatch]]
 
 
 class SparkTables:
@@ -89,52 +100,61 @@ def read_on_spark(
         ship_code(session, opened.enter_context(temporary_folder()))
         # A table has about as many rows as the files have lines, so it gets as many parts.
         session.conf.set("spark.sql.shuffle.partitions", str(max(len(splits), _PARTS_MIN)))
-        tables = SparkTables(session)
-        opened.callback(tables.close)
         try:
-            parts = [{"split": split, "limits": limits, "numbered": numbered} for split in splits]
-            _for_each(session, parts, rows_of_split, SCHEMA).createOrReplaceTempView("text_rows")
-            tables.define(
-                ROWS,
-                "select * except (value), case when kind <= 5 then xxhash64(value) end as value from text_rows",
-            )
-            _raise_problems(
-                splits, tables.rows(f"select partition, process from {ROWS} where kind = {NOT_PLAIN}")
-            )
-            for name, query in VIEWS.items():
-                tables.view(name, query)
-            reduction = reduce(tables, numbered=numbered)
-            sizes = dict(tables.rows(f"select process, position from {ROWS} where kind = {LINES}"))
-            kept = _kept_on_spark(session, parts, reduction, sizes)
+            read = None if numbered else _by_columns(session, splits, limits, opened)
+            reduction, kept = read or _by_tables(session, splits, limits, opened, numbered=numbered)
         except HistoryError:
             raise
         except Exception as error:
             if not type(error).__module__.startswith(("pyspark", "py4j", "grpc")):
                 raise
-            message = f"Spark cannot judge the history: {in_short(error)} (executors need Python, pyarrow and pydantic-core)"
+            message = f"Spark cannot judge the history: {in_short(error)} (executors need Python, NumPy, pyarrow and pydantic-core)"
             raise EngineError(message) from error
     return reduced_history(reduction, kept)
 
 
-def _for_each(
-    session: SparkSession, parts: Sequence[Mapping[str, Any]], read: _Read, schema: pa.Schema
-) -> DataFrame:
-    """Return what executors *read* of each part, given its keyword arguments.
+_Read = tuple[Reduction, list[KeptOperation]]
 
-    Spark sends a nested function as code. A function of this module would go by name, and executors
-    would import this module, with libraries that they need not have.
-    """
-    shipped = [pickle.dumps((read, part)) for part in parts]
-    variables = storage_variables()
 
-    def read_parts(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        os.environ.update(variables)
-        for batch in batches:
-            for number in batch.column(0).to_pylist():
-                read, part = pickle.loads(shipped[number])  # noqa: S301 - the driver's own data
-                yield from read(**part)
+def _by_columns(
+    session: SparkSession, splits: Sequence[Split], limits: dict[str, int], opened: ExitStack
+) -> _Read | None:
+    """Reduce a history of plain records; return None if it is not one."""
+    stages = SparkStages(session, splits, limits)
+    opened.callback(stages.close)
+    try:
+        reduction = reduce_by_ranges(stages)
+    except (TooIrregularError, TooManyJumpsError, TooManySuspectsError):
+        return None
+    if reduction is None:
+        return None
+    parts = [{"split": split, "limits": limits} for split in splits]
+    return reduction, _kept_on_spark(session, parts, kept_lines_of_split, reduction, stages.sizes)
 
-    return session.range(0, len(parts), 1, len(parts)).mapInArrow(read_parts, from_arrow_schema(schema))
+
+def _by_tables(
+    session: SparkSession,
+    splits: Sequence[Split],
+    limits: dict[str, int],
+    opened: ExitStack,
+    *,
+    numbered: bool,
+) -> _Read:
+    """Reduce any history."""
+    tables = SparkTables(session)
+    opened.callback(tables.close)
+    parts = [{"split": split, "limits": limits, "numbered": numbered} for split in splits]
+    for_each(session, parts, rows_of_split, SCHEMA).createOrReplaceTempView("text_rows")
+    tables.define(
+        ROWS,
+        "select * except (value), case when kind <= 5 then xxhash64(value) end as value from text_rows",
+    )
+    _raise_problems(splits, tables.rows(f"select partition, process from {ROWS} where kind = {NOT_PLAIN}"))
+    for name, query in VIEWS.items():
+        tables.view(name, query)
+    reduction = reduce(tables, numbered=numbered)
+    sizes = dict(tables.rows(f"select process, position from {ROWS} where kind = {LINES}"))
+    return reduction, _kept_on_spark(session, parts, kept_of_split, reduction, sizes)
 
 
 def _raise_problems(splits: Sequence[Split], rows: Iterable[tuple[Any, ...]]) -> None:
@@ -154,6 +174,7 @@ def _raise_problems(splits: Sequence[Split], rows: Iterable[tuple[Any, ...]]) ->
 def _kept_on_spark(
     session: SparkSession,
     parts: Sequence[Mapping[str, Any]],
+    read: Callable[..., Batches],
     reduction: Reduction,
     sizes: Mapping[int, int],
 ) -> list[KeptOperation]:
@@ -164,10 +185,10 @@ def _kept_on_spark(
         by_split.setdefault(split_of(position), {})[position] = places
     kept_parts = []
     for part, first_number in zip(parts, firsts, strict=False):
-        remaining = reduction.places if part["numbered"] else by_split.get(part["split"].number)
+        remaining = reduction.places if part.get("numbered") else by_split.get(part["split"].number)
         if remaining:
             kept_parts.append({**part, "first_number": first_number, "places": dict(remaining)})
     if not kept_parts:
         return []
-    rows = _for_each(session, kept_parts, kept_of_split, KEPT_SCHEMA).collect()
+    rows = for_each(session, kept_parts, read, KEPT_SCHEMA).collect()
     return [kept for row in rows for kept in pickle.loads(row[0])]  # noqa: S301 - harrow's own data

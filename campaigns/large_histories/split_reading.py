@@ -1,4 +1,4 @@
-"""What executors do with a part of a history. They need pyarrow and pydantic-core only."""
+"""What executors do with a history. They need pyarrow, pydantic-core and NumPy only."""
 
 import json
 import pickle
@@ -7,15 +7,37 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from harrow.campaigns.large_histories.byte_block import Ints
 from harrow.campaigns.large_histories.event_columns import SCHEMA, EventColumns
-from harrow.campaigns.large_histories.operation_order import OperationOrder
+from harrow.campaigns.large_histories.facts import batches_of_rows, rows_of_batches
+from harrow.campaigns.large_histories.joined_facts import Jumps, compare_offsets, compare_values
+from harrow.campaigns.large_histories.operation_order import OperationOrder, first_position
 from harrow.campaigns.large_histories.reduction import KeptOperations
+from harrow.campaigns.large_histories.split_facts import found_rows, read_split
 from harrow.campaigns.large_histories.splits import Split
 from harrow.campaigns.large_histories.tables import NOT_PLAIN
 from harrow.campaigns.record.history_file import HistoryError, read_operations
 
+Batches = Iterator[pa.RecordBatch]
+
 KEPT_SCHEMA: Final = pa.schema({"kept": pa.binary()})
 """The column of the operations that remain: lists of `KeptOperation`."""
+
+
+def facts_of_split(split: Split, limits: dict[str, int]) -> Iterator[pa.RecordBatch]:
+    return batches_of_rows(read_split(split, limits))
+
+
+def range_facts_of_rows(batches: Batches, jumps: Jumps, whole: Ints, parts: int) -> Batches:
+    return batches_of_rows(compare_offsets(rows_of_batches(batches), jumps, whole, parts))
+
+
+def value_facts_of_rows(batches: Batches, with_sends: Ints) -> Batches:
+    return batches_of_rows(compare_values(rows_of_batches(batches), with_sends))
+
+
+def events_of_rows(batches: Batches, keys: Ints, pivots: Ints, whole: Ints) -> Batches:
+    return batches_of_rows(found_rows(rows_of_batches(batches), keys, pivots, whole))
 
 
 def rows_of_split(split: Split, limits: dict[str, int], *, numbered: bool) -> Iterator[pa.RecordBatch]:
@@ -32,6 +54,19 @@ def rows_of_split(split: Split, limits: dict[str, int], *, numbered: bool) -> It
         yield pa.record_batch(arrays, schema=SCHEMA)
         return
     yield from found
+
+
+def kept_lines_of_split(
+    split: Split, limits: dict[str, int], *, first_number: int, places: Mapping[int, Any]
+) -> Iterator[pa.RecordBatch]:
+    """Yield the operations of a part that remain, pickled. Each has a line of its own."""
+    positions = sorted(places)
+    first = first_position(split.number)
+    order = OperationOrder(split=split.number, first_number=first_number, listed=positions)
+    sink = KeptOperations(places, order)
+    lines = split.listed_lines([position - first for position in positions], **limits)
+    read_operations(lines, split.name, sink, line_max=limits["line_max"])
+    yield pa.record_batch([pa.array([pickle.dumps(sink.kept)], pa.binary())], schema=KEPT_SCHEMA)
 
 
 def kept_of_split(

@@ -1,8 +1,10 @@
 """Splits the files of a history into parts that tasks can read independently."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Final
+from contextlib import contextmanager
+from typing import IO, Final
 
+from harrow.campaigns.large_histories.byte_block import ByteBlock, blocks_of
 from harrow.campaigns.record.edn import begins_vector_of_maps
 from harrow.campaigns.record.history_file import GZIP_MAGIC, bounded_lines, lines_of
 from harrow.campaigns.storage.location import Location
@@ -27,6 +29,37 @@ class Split:
     begin: int = 0
     end: int | None = None
 
+    @contextmanager
+    def blocks(self, *, line_max: int, unpacked_max: int) -> Iterator[Iterator[ByteBlock]]:
+        """Yield the lines in blocks.
+
+        Raises `LongLineError` and `UnreadableLine` like `blocks_of` and `lines`.
+        """
+        if self.end is None:
+            lines = self.lines(line_max=line_max, unpacked_max=unpacked_max)
+            yield blocks_of(_LineStream(lines), line_max)
+            return
+        with self.place.open() as stream:
+            position = self.begin
+            if position:
+                stream.seek(position - 1)
+                position += len(stream.readline()) - 1
+            yield blocks_of(_PartOfStream(stream, max(self.end - position, 0)), line_max)
+
+    def listed_lines(self, numbers: Sequence[int], *, line_max: int, unpacked_max: int) -> Iterator[bytes]:
+        """Yield some lines, by their numbers among those that are not blank."""
+        remaining = iter(numbers)
+        following = next(remaining, None)
+        lines = (
+            line for line in self.lines(line_max=line_max, unpacked_max=unpacked_max) if not line.isspace()
+        )
+        for number, line in enumerate(lines):
+            if following is None:
+                return
+            if number == following:
+                yield line
+                following = next(remaining, None)
+
     def lines(self, *, line_max: int, unpacked_max: int) -> Iterator[bytes]:
         """Yield the lines. The limits are those of `harrow.campaigns.record.history_file`."""
         with self.place.open() as stream:
@@ -39,6 +72,39 @@ class Split:
                 stream.seek(position - 1)
                 position += len(stream.readline()) - 1
             yield from _until(bounded_lines(stream, line_max), position, self.end)
+
+
+class _PartOfStream:
+    """A stream up to the end of the line at a limit of bytes."""
+
+    def __init__(self, stream: IO[bytes], size: int) -> None:
+        self._stream = stream
+        self._left = size
+
+    def read(self, size: int) -> bytes:
+        if self._left <= 0:
+            return b""
+        content = self._stream.read(min(size, self._left))
+        self._left = self._left - len(content) if content else 0
+        if self._left <= 0 and not content.endswith(b"\n"):
+            content += self._stream.readline()
+        return content
+
+
+class _LineStream:
+    """A stream of lines."""
+
+    def __init__(self, lines: Iterator[bytes]) -> None:
+        self._lines = lines
+
+    def read(self, size: int) -> bytes:
+        found: list[bytes] = []
+        for line in self._lines:
+            found.append(line)
+            size -= len(line)
+            if size <= 0:
+                break
+        return b"".join(found)
 
 
 def split_files(files: Sequence[tuple[str, Location]], *, split_bytes: int = SPLIT_BYTES) -> list[Split]:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from harrow.campaigns.large_histories import spark_tables
 from harrow.campaigns.large_histories.spark_tables import read_on_spark
 from harrow.campaigns.large_histories.splits import split_files
 from harrow.campaigns.record.check_report import size_of
@@ -16,6 +17,7 @@ from harrow.campaigns.storage.location import location
 from harrow.campaigns.sweep.spark_session import SparkAddress, start_session, stop_session
 from harrow.checks.history.index import HistoryIndex
 from harrow.checks.history.judge import judge_history
+from tests.campaigns.large_histories.unruly_histories import unruly_history
 from tests.properties.correct_history import lines, random_history
 from tests.properties.correct_log import History
 from tests.properties.planted import PLANTS
@@ -100,6 +102,18 @@ def test_spark_agrees_with_a_single_process_to_the_letter(
 ) -> None:
     for seed in numbers:
         check_same(session, tmp_path, seed)
+
+
+def test_executors_reduce_a_history_by_its_columns_alone(
+    session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(spark_tables, "SparkTables", None)
+    content = [*lines(unruly_history(1, 400))]
+    assert len(b"".join(content)) > SPLIT_BYTES
+    whole = read_history(content, "whole")
+    reduced = on_spark(session, tmp_path, [b"".join(content)])
+    assert judge_history(reduced) == judge_history(whole)
+    assert size_of(reduced) == size_of(whole)
 
 
 def test_spark_reports_the_line_of_a_mistake_in_a_later_part_of_a_file(

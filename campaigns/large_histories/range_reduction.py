@@ -1,0 +1,270 @@
+"""Reduces a history that many tasks read by columns, from what they have found out.
+
+Every part of the history reports its own findings (`split_facts`), then its records are compared by
+offset and by value (`joined_facts`). Last, the events of the suspects are collected.
+"""
+
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+from typing import Final, Protocol
+
+import numpy as np
+
+from harrow.campaigns.large_histories.byte_block import Ints
+from harrow.campaigns.large_histories.events import NONE
+from harrow.campaigns.large_histories.facts import NO_INTS, joined, key_of
+from harrow.campaigns.large_histories.history_outline import HistoryOutline
+from harrow.campaigns.large_histories.joined_facts import Jumps, RangeFacts, ValueFacts
+from harrow.campaigns.large_histories.numbering import Numbering, distinct, is_among
+from harrow.campaigns.large_histories.reduction import EVENTS_MAX, Reduction, TooManySuspectsError
+from harrow.campaigns.large_histories.split_facts import FoundEvents, SplitSummary
+from harrow.campaigns.large_histories.tables import ACKED, POLLED, UNSURE
+from harrow.checks.history.removed_records import RemovedRecords
+from harrow.checks.history.witness import SKIPPED_SHOWN
+
+JUMPS_MAX: Final = 200_000
+
+
+class TooManyJumpsError(Exception):
+    """Consumers jump so often that tasks cannot compare all jumps."""
+
+
+class Stages(Protocol):
+    """Runs the stages of a reduction, each as many tasks."""
+
+    def read(self) -> Sequence[SplitSummary] | None:
+        """Read the parts of the history; return None if it is unusual."""
+
+    def compare(self, jumps: Jumps, whole: Ints, with_sends: Ints) -> Iterable[RangeFacts | ValueFacts]:
+        """Compare records by offset and by value."""
+
+    def find(self, keys: Ints, pivots: Ints, whole: Ints) -> Sequence[FoundEvents]:
+        """Find the events of suspects."""
+
+
+def reduce_by_ranges(stages: Stages, *, events_max: int = EVENTS_MAX) -> Reduction | None:
+    """Return the reduction of a history, or None if it has to be reduced in another way.
+
+    Raises:
+        TooIrregularError: Too little of the history is plain.
+        TooManySuspectsError: More than *events_max* events would remain.
+        TooManyJumpsError: Consumers jump too often.
+
+    """
+    summaries = stages.read()
+    if summaries is None:
+        return None
+    return _RangeReduction(stages, sorted(summaries, key=lambda summary: summary.split), events_max).reduce()
+
+
+class _RangeReduction:
+    def __init__(self, stages: Stages, summaries: Sequence[SplitSummary], events_max: int) -> None:
+        self._stages = stages
+        self._summaries = summaries
+        self._events_max = events_max
+        self._names: dict[int, str] = {}
+        for summary in summaries:
+            self._names.update(summary.partitions)
+        self._whole = distinct(joined(summary.whole for summary in summaries))
+        self._suspects: list[Ints] = [summary.suspects for summary in summaries]
+        self._pivots: list[Ints] = []
+        self._ranks: dict[str, dict[int, int]] = {}
+        self._neighbours = _SessionNeighbours(summaries)
+        self._outline = HistoryOutline()
+        self._numbering = Numbering()
+
+    def reduce(self) -> Reduction:
+        self._follow_outline()
+        self._suspects.append(self._neighbours.unordered())
+        jumps = self._jumps()
+        with_sends = distinct(joined(summary.with_sends for summary in self._summaries))
+        ranges: dict[int, list[RangeFacts]] = {}
+        values: list[ValueFacts] = []
+        for facts in self._stages.compare(jumps, self._whole, with_sends):
+            if isinstance(facts, RangeFacts):
+                ranges.setdefault(facts.partition, []).append(facts)
+            else:
+                values.append(facts)
+        for partition, facts_of in ranges.items():
+            facts_of.sort(key=lambda facts: facts.number)
+            self._note_ranges(facts_of)
+            if not np.any(self._whole == partition):
+                self._note_jumps(partition, facts_of, jumps)
+        self._note_values(values)
+        return self._reduction(self._events(), values)
+
+    def _follow_outline(self) -> None:
+        for summary in self._summaries:
+            events = summary.outline
+            has_one = events.partition != NONE
+            numbers = events.partition.copy()
+            numbers[has_one], _ = self._numbering.add(events.partition[has_one])
+            self._outline.add(events.in_partitions(numbers))
+        hashes = self._numbering.keys()
+        self._suspects += [key_of(hashes[partition], value) for partition, value in self._outline.firsts]
+
+    def _jumps(self) -> Jumps:
+        """Return the jumps of consumers within parts of the history, and between them."""
+        process, partition, first, last = (
+            joined(column) for column in zip(*(summary.readers for summary in self._summaries), strict=True)
+        )
+        order = np.lexsort((np.arange(len(process)), partition, process))
+        process, partition, first, last = process[order], partition[order], first[order], last[order]
+        follows = (process[1:] == process[:-1]) & (partition[1:] == partition[:-1])
+        follows &= first[1:] != last[:-1] + 1
+        within = [summary.jumps for summary in self._summaries]
+        columns = [
+            joined([*(part[at] for part in within), between[follows]])
+            for at, between in enumerate((partition[1:], last[:-1], first[1:]))
+        ]
+        if len(columns[0]) > JUMPS_MAX:
+            raise TooManyJumpsError
+        found = np.unique(np.stack(columns, axis=1), axis=0)
+        return Jumps(found[:, 0], found[:, 1], found[:, 2])
+
+    def _note_ranges(self, ranges: Sequence[RangeFacts]) -> None:
+        self._suspects += [facts.suspects for facts in ranges]
+        self._pivots += [facts.pivots for facts in ranges]
+        polled = [facts.last_polled for facts in ranges if facts.last_polled != NONE]
+        self._suspects.append(np.array(polled[-1:], np.int64))
+
+    def _note_jumps(self, partition: int, ranges: Sequence[RangeFacts], jumps: Jumps) -> None:
+        """Suspect records before and after a real jump, and some that it skipped."""
+        is_mine = jumps.partition == partition
+        if not is_mine.any():
+            return
+        ends: dict[int, tuple[int, int]] = {}
+        range_of: dict[int, int] = {}
+        base = 0
+        for number, facts in enumerate(ranges):
+            ends.update((offset, (base + rank, key)) for offset, (rank, key) in facts.ends.items())
+            range_of.update(dict.fromkeys(facts.ends, number))
+            base += facts.count
+        suspects: list[int] = []
+        ranks = self._ranks.setdefault(self._names[partition], {})
+        for here, there in zip(jumps.here[is_mine].tolist(), jumps.there[is_mine].tolist(), strict=True):
+            (from_rank, from_key), (to_rank, to_key) = ends[here], ends[there]
+            if here < there and to_rank - from_rank <= 1:
+                continue
+            ranks[here], ranks[there] = from_rank, to_rank
+            suspects += from_key, to_key
+            suspects += _skipped(ranges[range_of[here] :], here, there)
+        self._suspects.append(np.array(suspects, np.int64))
+
+    def _note_values(self, values: Sequence[ValueFacts]) -> None:
+        self._suspects += [facts.suspects for facts in values]
+        self._pivots += [facts.pivots for facts in values]
+        misrouted = joined(facts.misrouted for facts in values)
+        if len(misrouted):
+            self._suspects.append(misrouted)
+            twice = [facts.sent_twice for facts in values if facts.sent_twice is not None]
+            if twice:
+                self._suspects.append(min(twice, key=lambda pair: pair[0])[1])
+
+    def _events(self) -> list[FoundEvents]:
+        """Return the events of all suspects, and of the sends beside those that have no order."""
+        pivots = distinct(joined(self._pivots))
+        keys = distinct(joined([*self._suspects, pivots]))
+        self._check(len(keys))
+        found = list(self._stages.find(keys, pivots, self._whole))
+        beside = distinct(
+            joined([*(part.neighbours for part in found), self._neighbours.beside_edges(found)])
+        )
+        beside = beside[~is_among(beside, keys)]
+        if len(beside):
+            found += self._stages.find(beside, NO_INTS, NO_INTS)
+        self._check(sum(len(part.key) for part in found))
+        return found
+
+    def _check(self, events: int) -> None:
+        if events > self._events_max:
+            raise TooManySuspectsError(events, self._events_max)
+
+    def _reduction(self, found: Sequence[FoundEvents], values: Sequence[ValueFacts]) -> Reduction:
+        places: dict[int, set[tuple[str, int]]] = {
+            position: set() for position in self._outline.kept_positions()
+        }
+        for part in found:
+            names = [self._names[number] for number in part.hashes.tolist()]
+            for position, partition, place in zip(
+                part.position.tolist(), part.partition.tolist(), part.place.tolist(), strict=True
+            ):
+                places.setdefault(position, set()).add((names[partition], place))
+        keys, kinds = joined(part.key for part in found), joined(part.kind for part in found)
+        hashes = self._numbering.keys().tolist()
+        read_dry = self._outline.dry_polls.finish()
+        summaries = self._summaries
+        removed = RemovedRecords(
+            lines=sum(summary.lines for summary in summaries),
+            processes=len(distinct(joined(summary.processes for summary in summaries))),
+            sent=sum(facts.sent for facts in values) - len(distinct(keys[kinds <= UNSURE])),
+            acked=sum(facts.acked for facts in values) - len(distinct(keys[kinds == ACKED])),
+            polled=sum(facts.polled for facts in values) - len(distinct(keys[kinds == POLLED])),
+            ranks=self._ranks,
+            read_dry={self._names[hashes[number]]: polled for number, polled in read_dry.items()},
+        )
+        return Reduction(
+            places,
+            sum(summary.passed_over for summary in summaries),
+            any(summary.sends_nothing for summary in summaries),
+            removed,
+        )
+
+
+def _skipped(ranges: Sequence[RangeFacts], here: int, there: int) -> list[int]:
+    """Return the keys of the first records between two offsets."""
+    offsets, keys = ranges[0].following[here]
+    for facts in ranges[1:]:
+        if len(offsets) >= SKIPPED_SHOWN:
+            break
+        offsets, keys = joined([offsets, facts.first[0]]), joined([keys, facts.first[1]])
+    found: list[int] = keys[:SKIPPED_SHOWN][offsets[:SKIPPED_SHOWN] < there].tolist()
+    return found
+
+
+class _SessionNeighbours:
+    """Which sends precede and follow each other in different parts of the history."""
+
+    def __init__(self, summaries: Sequence[SplitSummary]) -> None:
+        edges = [summary.edges for summary in summaries]
+        self._first = joined(part.first for part in edges)
+        self._last = joined(part.last for part in edges)
+        first_offset = joined(part.first_offset for part in edges)
+        last_offset = joined(part.last_offset for part in edges)
+        self._rows: dict[tuple[int, int], list[tuple[int, int]]] = {}
+        row = 0
+        for summary in summaries:
+            for process, partition in zip(
+                summary.edges.process.tolist(), summary.edges.partition.tolist(), strict=True
+            ):
+                self._rows.setdefault((process, partition), []).append((summary.split, row))
+                row += 1
+        pairs = [(one[1], other[1]) for rows in self._rows.values() for one, other in pairwise(rows)]
+        before = np.array([one for one, _ in pairs], np.int64)
+        after = np.array([other for _, other in pairs], np.int64)
+        here, there = last_offset[before], first_offset[after]
+        is_unordered = (here == NONE) | (there == NONE) | (there <= here)
+        self._unordered = joined([self._last[before[is_unordered]], self._first[after[is_unordered]]])
+
+    def unordered(self) -> Ints:
+        """Return the keys of neighbours whose offsets do not rise, or are not known."""
+        return self._unordered
+
+    def beside_edges(self, found: Sequence[FoundEvents]) -> Ints:
+        """Return the keys of the sends before and after the parts that begin or end with pivots."""
+        keys: list[int] = []
+        for part in found:
+            for process, partition in zip(*map(_listed, part.at_first), strict=True):
+                earlier = [
+                    row for split, row in self._rows.get((process, partition), ()) if split < part.split
+                ]
+                keys += self._last[earlier[-1:]].tolist()
+            for process, partition in zip(*map(_listed, part.at_last), strict=True):
+                later = [row for split, row in self._rows.get((process, partition), ()) if split > part.split]
+                keys += self._first[later[:1]].tolist()
+        return np.array(keys, np.int64)
+
+
+def _listed(column: Ints) -> list[int]:
+    found: list[int] = column.tolist()
+    return found

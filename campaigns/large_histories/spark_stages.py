@@ -1,0 +1,113 @@
+"""Runs the stages of a reduction by columns on Spark."""
+
+import os
+import pickle
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from harrow.campaigns.large_histories.byte_block import Ints
+from harrow.campaigns.large_histories.facts import EVENTS, LOOSE, PLACED, SCHEMA, SUMMARY, UNUSUAL, FactRow
+from harrow.campaigns.large_histories.joined_facts import Jumps, RangeFacts, ValueFacts
+from harrow.campaigns.large_histories.record_slots import TooIrregularError
+from harrow.campaigns.large_histories.split_facts import FoundEvents, SplitSummary
+from harrow.campaigns.large_histories.split_reading import (
+    events_of_rows,
+    facts_of_split,
+    range_facts_of_rows,
+    value_facts_of_rows,
+)
+from harrow.campaigns.large_histories.splits import Split
+from harrow.campaigns.storage.location import storage_variables
+
+_RECORDS_PER_BATCH: Final = "spark.sql.execution.arrow.maxRecordsPerBatch"
+_ROWS_AT_ONCE: Final = 16
+"""A row has up to some megabytes."""
+
+Batches = Iterator[pa.RecordBatch]
+
+
+def for_each(
+    session: SparkSession,
+    parts: Sequence[Mapping[str, Any]],
+    read: Callable[..., Batches],
+    schema: pa.Schema,
+) -> DataFrame:
+    """Return what executors *read* of each part, given its keyword arguments.
+
+    Spark sends a nested function as code. A function of this module would go by name, and executors
+    would import this module, with libraries that they need not have.
+    """
+    shipped = [pickle.dumps((read, part)) for part in parts]
+    variables = storage_variables()
+
+    def read_parts(batches: Iterable[pa.RecordBatch]) -> Batches:
+        os.environ.update(variables)
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                read, part = pickle.loads(shipped[number])  # noqa: S301 - the driver's own data
+                yield from read(**part)
+
+    return session.range(0, len(parts), 1, len(parts)).mapInArrow(read_parts, from_arrow_schema(schema))
+
+
+class SparkStages:
+    """The stages on the executors of a session, which store what the first stage has read.
+
+    Afterwards, ``sizes`` counts the operations of each part.
+    """
+
+    def __init__(self, session: SparkSession, splits: Sequence[Split], limits: Mapping[str, int]) -> None:
+        self.sizes: dict[int, int] = {}
+        self._splits = splits
+        # An executor passes so many rows at once to Python.
+        self._session = session
+        session.conf.set(_RECORDS_PER_BATCH, str(_ROWS_AT_ONCE))
+        parts = [{"split": split, "limits": limits} for split in splits]
+        self._rows = for_each(session, parts, facts_of_split, SCHEMA).localCheckpoint()
+
+    def close(self) -> None:
+        self._rows.unpersist()
+        self._session.conf.unset(_RECORDS_PER_BATCH)
+
+    def read(self) -> Sequence[SplitSummary] | None:
+        rows = _collected(self._of(SUMMARY, UNUSUAL))
+        if any(row.kind == UNUSUAL for row in rows):
+            return None
+        summaries: list[SplitSummary] = [row.load() for row in rows]
+        self.sizes = {summary.split: summary.lines for summary in summaries}
+        return summaries
+
+    def compare(self, jumps: Jumps, whole: Ints, with_sends: Ints) -> Iterable[RangeFacts | ValueFacts]:
+        parts = max(len(self._splits), 2)
+        by_offset = self._of(PLACED, LOOSE).repartition(parts, "partition", "range")
+        values = _mapped(by_offset, range_facts_of_rows, jumps=jumps, whole=whole, parts=parts)
+        facts = _mapped(values.repartition(parts, "range"), value_facts_of_rows, with_sends=with_sends)
+        for row in _collected(facts):
+            if row.kind == UNUSUAL:
+                raise TooIrregularError
+            yield row.load()
+
+    def find(self, keys: Ints, pivots: Ints, whole: Ints) -> Sequence[FoundEvents]:
+        found = _mapped(self._of(EVENTS), events_of_rows, keys=keys, pivots=pivots, whole=whole)
+        return [row.load() for row in _collected(found)]
+
+    def _of(self, *kinds: int) -> DataFrame:
+        return self._rows.where(f"kind in ({', '.join(map(str, kinds))})")
+
+
+def _mapped(rows: DataFrame, task: Callable[..., Batches], **arguments: Any) -> DataFrame:
+    shipped = pickle.dumps((task, arguments))
+
+    def run_task(batches: Iterable[pa.RecordBatch]) -> Batches:
+        task, arguments = pickle.loads(shipped)  # noqa: S301 - the driver's own data
+        yield from task(batches, **arguments)
+
+    return rows.mapInArrow(run_task, from_arrow_schema(SCHEMA))
+
+
+def _collected(rows: DataFrame) -> list[FactRow]:
+    return [FactRow(row[0], row[1], row[2], bytes(row[3])) for row in rows.collect()]

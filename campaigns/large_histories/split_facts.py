@@ -1,0 +1,355 @@
+"""Reads a part of a history by columns, and decides what this part alone can decide.
+
+Most sends and polls are complete within a part. Of a record that is, only its offset, its value and
+some flags go on, to be compared with those of other parts. A send that another part completes is a
+suspect.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+import numpy as np
+
+from harrow.campaigns.large_histories.byte_block import Flags, Ints, LongLineError
+from harrow.campaigns.large_histories.column_reader import ColumnReader, UnusualLinesError
+from harrow.campaigns.large_histories.decisive_events import decisive
+from harrow.campaigns.large_histories.events import NONE, Events, concatenated
+from harrow.campaigns.large_histories.facts import (
+    ACKED_BIT,
+    EVENTS,
+    FOUND,
+    LOOSE,
+    LOOSE_BIT,
+    PLACED,
+    POLLED_BIT,
+    RANGE_BITS,
+    SENT,
+    SUMMARY,
+    UNUSUAL,
+    FactRow,
+    fact_row,
+    joined,
+    key_of,
+)
+from harrow.campaigns.large_histories.numbering import bounds, distinct, is_among
+from harrow.campaigns.large_histories.operation_order import first_position
+from harrow.campaigns.large_histories.plain_records import PlainRecords
+from harrow.campaigns.large_histories.record_slots import ACKED_AT, POLLED_AT, TooIrregularError
+from harrow.campaigns.large_histories.splits import Split
+from harrow.campaigns.large_histories.tables import ACKED, INVOKED, POLLED, POLLED_IN_VAIN, UNSURE
+from harrow.campaigns.record.history_file import HistoryError, UnreadableLine
+from harrow.cluster_model.lazy_dataclass import dataclass
+
+SUSPICIONS_MAX: Final = 250_000
+_POSITION_BITS: Final = 40
+
+
+@dataclass(frozen=True, slots=True)
+class SessionEdges:
+    """The first and the last record that each session sent in a part, with their offsets."""
+
+    process: Ints
+    partition: Ints
+    first: Ints
+    first_offset: Ints
+    last: Ints
+    last_offset: Ints
+
+
+@dataclass(frozen=True, slots=True)
+class SplitSummary:
+    """What the driver needs of part number ``split``. All partitions are hashes of their names.
+
+    ``partitions`` has the names, ``whole`` and ``with_sends`` are partitions. ``outline`` has the
+    events for a `HistoryOutline`. ``readers`` are processes, partitions, and the first and the last
+    offset that they read; ``jumps`` are partitions, and the offsets before and after each.
+    ``suspects`` are keys.
+    """
+
+    split: int
+    lines: int
+    passed_over: int
+    sends_nothing: bool
+    processes: Ints
+    partitions: dict[int, str]
+    whole: Ints
+    with_sends: Ints
+    outline: Events
+    readers: tuple[Ints, Ints, Ints, Ints]
+    jumps: tuple[Ints, Ints, Ints]
+    edges: SessionEdges
+    suspects: Ints
+
+
+@dataclass(frozen=True, slots=True)
+class SplitEvents:
+    """The events of records of a part, and its sends in the order of each session.
+
+    ``partition`` and ``session`` are numbers. ``hashes`` are those of the partitions.
+    """
+
+    split: int
+    first_position: int
+    hashes: Ints
+    key: Ints
+    partition: Ints
+    position: Ints
+    place: Ints
+    kind: Ints
+    session_process: Ints
+    session_partition: Ints
+    sent_session: Ints
+    sent_key: Ints
+    sent_is_loose: Flags
+
+
+@dataclass(frozen=True, slots=True)
+class FoundEvents:
+    """The events of suspects of a part, and the neighbours of some suspects in their sessions.
+
+    ``at_first`` and ``at_last`` are the sessions, as processes and partitions, in which such a
+    suspect is the first or the last one of the part.
+    """
+
+    split: int
+    hashes: Ints
+    key: Ints
+    partition: Ints
+    position: Ints
+    place: Ints
+    kind: Ints
+    neighbours: Ints
+    at_first: tuple[Ints, Ints]
+    at_last: tuple[Ints, Ints]
+
+
+def read_split(split: Split, limits: dict[str, int]) -> Iterator[FactRow]:
+    """Yield the rows of a part, or one that says that it must be read in another way."""
+    reader, records = ColumnReader(), PlainRecords(SUSPICIONS_MAX)
+    parts: list[Events] = []
+    try:
+        with split.blocks(**limits) as blocks:
+            for block in blocks:
+                parts.append(reader.read(block))
+                records.add(parts[-1])
+        records.finish()
+        yield from _SplitFacts(split, reader, records, parts).rows()
+    except (HistoryError, LongLineError, TooIrregularError, UnreadableLine, UnusualLinesError):
+        yield fact_row(UNUSUAL, split.number)
+
+
+class _SplitFacts:
+    def __init__(
+        self, split: Split, reader: ColumnReader, records: PlainRecords, parts: list[Events]
+    ) -> None:
+        self._split = split
+        self._reader = reader
+        self._records = records
+        self._hashes = reader.partition_hashes
+        self._events = concatenated(parts, in_order=True)
+        parts.clear()
+        self._slots = [
+            (number, slots, offsets) for number, slots, offsets in records.slots.partitions() if len(slots)
+        ]
+        self._irregular = concatenated(records.irregular_sends, in_order=True)
+        self._loose = concatenated(records.loose_sends, in_order=True)
+        self._suspects = self._first_suspects()
+
+    def _key(self, partition: Ints | int, value: Ints) -> Ints:
+        return key_of(self._hashes[partition], value)
+
+    def _first_suspects(self) -> Ints:
+        """Return the suspects of the records, and the sends that have not ended."""
+        is_open = self._loose.kind == INVOKED
+        opened = self._loose.take(is_open)
+        return distinct(
+            joined(
+                [
+                    *(self._key(partition, value) for partition, value in self._records.suspects),
+                    self._key(opened.partition, opened.value),
+                ]
+            )
+        )
+
+    def rows(self) -> Iterator[FactRow]:
+        session, key, is_loose, edges = self._sends_in_order()
+        yield from self._placed()
+        yield from self._loose_rows()
+        yield fact_row(SUMMARY, self._summary(edges))
+        events = self._events.take(self._events.kind <= POLLED_IN_VAIN)
+        process, partition = self._records.sessions()
+        yield fact_row(
+            EVENTS,
+            SplitEvents(
+                split=self._split.number,
+                first_position=first_position(self._split.number),
+                hashes=self._hashes,
+                key=self._key(events.partition, events.value),
+                partition=events.partition.astype(np.int32),
+                position=events.position.astype(np.int32),
+                place=events.place,
+                kind=events.kind,
+                session_process=process,
+                session_partition=self._hashes[partition],
+                sent_session=session.astype(np.int32),
+                sent_key=key,
+                sent_is_loose=is_loose,
+            ),
+        )
+
+    def _sends_in_order(self) -> tuple[Ints, Ints, Flags, SessionEdges]:
+        """Return the sessions and keys of all sends in order, which are loose, and the edges.
+
+        Consecutive sends of a session whose offsets do not rise become suspects. A suspect has no
+        offset here, so its neighbours are suspects too.
+        """
+        slots = self._records.slots
+        sent = [(number, at[slots.session[at] != 0]) for number, at, _ in self._slots]
+        offsets = [of[slots.session[at] != 0] for _, at, of in self._slots]
+        every = joined(at for _, at in sent)
+        others = concatenated([self._irregular, self._loose], in_order=True)
+        session = joined([slots.session[every].astype(np.int64) - 1, others.place])
+        position = joined([slots.invoked[every], others.position])
+        key = joined(
+            [
+                *(self._key(number, slots.value[at]) for number, at in sent),
+                self._key(others.partition, others.value),
+            ]
+        )
+        offset = joined([*offsets, np.full(len(others), NONE, np.int64)])
+        offset[is_among(key, self._suspects)] = NONE
+        is_loose = np.arange(len(key)) >= len(key) - len(self._loose)
+        order = np.argsort(session << _POSITION_BITS | position, kind="stable")
+        session, key, offset, is_loose = session[order], key[order], offset[order], is_loose[order]
+        has_place = ~is_loose | is_among(key, self._suspects)
+        edges = self._note_unordered(session[has_place], key[has_place], offset[has_place])
+        return session, key, is_loose, edges
+
+    def _note_unordered(self, session: Ints, key: Ints, offset: Ints) -> SessionEdges:
+        is_unordered = (offset[1:] == NONE) | (offset[:-1] == NONE) | (offset[1:] <= offset[:-1])
+        is_unordered &= session[1:] == session[:-1]
+        self._suspects = distinct(joined([self._suspects, key[1:][is_unordered], key[:-1][is_unordered]]))
+        begins, ends = bounds(session)
+        process, partition = self._records.sessions()
+        which = session[begins]
+        return SessionEdges(
+            process=process[which],
+            partition=self._hashes[partition[which]],
+            first=key[begins],
+            first_offset=offset[begins],
+            last=key[ends - 1],
+            last_offset=offset[ends - 1],
+        )
+
+    def _summary(self, edges: SessionEdges) -> SplitSummary:
+        outline = self._events.take(decisive(self._events))
+        process, partition, first, last = self._records.readers()
+        jumps = [joined(column) for column in zip(*self._records.jumps, strict=True)] or [joined([])] * 3
+        sends = self._events.partition[self._events.kind <= UNSURE]
+        return SplitSummary(
+            split=self._split.number,
+            lines=self._reader.lines,
+            passed_over=self._reader.passed_over,
+            sends_nothing=self._reader.sends_nothing,
+            processes=np.array(sorted(self._reader.processes), np.int64),
+            partitions=dict(zip(self._hashes.tolist(), self._reader.partitions, strict=True)),
+            whole=self._hashes[sorted(self._records.whole)],
+            with_sends=self._hashes[distinct(sends)],
+            outline=outline.at(outline.position + first_position(self._split.number)).in_partitions(
+                np.append(self._hashes, NONE)[outline.partition]
+            ),
+            readers=(process, self._hashes[partition], first, last),
+            jumps=(self._hashes[jumps[0]], jumps[1], jumps[2]),
+            edges=edges,
+            suspects=self._suspects,
+        )
+
+    def _placed(self) -> Iterator[FactRow]:
+        """Yield the records at offsets, by ranges of offsets."""
+        slots = self._records.slots
+        contested: dict[int, list[Ints]] = {}
+        for partition, offset in self._records.contested:
+            for number in distinct(partition).tolist():
+                contested.setdefault(number, []).append(offset[partition == number])
+        for number, at, known in self._slots:
+            flags = slots.flags[at] & (ACKED_AT | POLLED_AT)
+            flags = np.where(slots.session[at] != 0, flags | SENT, flags).astype(np.int8)
+            columns = known, slots.value[at], flags
+            if number in contested:
+                columns = self._with_contested(number, *columns, distinct(joined(contested[number])))
+            ranges = columns[0] >> RANGE_BITS
+            for begin, end in zip(*bounds(ranges), strict=True):
+                yield fact_row(
+                    PLACED,
+                    tuple(column[begin:end] for column in columns),
+                    partition=int(self._hashes[number]),
+                    range_=int(ranges[begin]),
+                )
+
+    def _with_contested(
+        self, partition: int, offsets: Ints, values: Ints, flags: Ints, contested: Ints
+    ) -> tuple[Ints, Ints, Ints]:
+        """Return the records of a partition, with all of those at offsets with several values."""
+        is_free = ~is_among(offsets, contested)
+        more = self._events_at(partition, contested)
+        more_flags = np.where(more.kind == POLLED, POLLED_BIT, SENT | ACKED_BIT).astype(np.int8)
+        offsets = joined([offsets[is_free], more.offset])
+        order = np.argsort(offsets, kind="stable")
+        values = joined([values[is_free], more.value])
+        flags = np.concatenate((flags[is_free], more_flags))
+        return offsets[order], values[order], flags[order]
+
+    def _events_at(self, partition: int, offsets: Ints) -> Events:
+        events = self._events
+        is_here = (events.partition == partition) & ((events.kind == POLLED) | (events.kind == ACKED))
+        events = events.take(is_here)
+        return events.take(is_among(events.offset, offsets))
+
+    def _loose_rows(self) -> Iterator[FactRow]:
+        sends = concatenated([self._irregular, self._loose], in_order=True)
+        flags = np.where(sends.kind == ACKED, SENT | ACKED_BIT | LOOSE_BIT, SENT | LOOSE_BIT).astype(np.int8)
+        order = np.argsort(sends.partition, kind="stable")
+        sends, flags = sends.take(order), flags[order]
+        for begin, end in zip(*bounds(sends.partition), strict=True):
+            partition = int(self._hashes[sends.partition[begin]])
+            yield fact_row(LOOSE, (sends.value[begin:end], flags[begin:end]), partition=partition)
+
+
+def find_events(events: SplitEvents, keys: Ints, pivots: Ints, whole: Ints) -> FoundEvents:
+    """Return the events of records with some *keys*, and of *whole* partitions.
+
+    *pivots* are the keys, in order like the others, that need their neighbours.
+    """
+    found = is_among(events.key, keys)
+    if len(whole):
+        found |= np.isin(events.hashes, whole)[events.partition]
+    session, key, is_pivot = _with_place(events, keys, pivots)
+    before, after = np.roll(is_pivot, 1), np.roll(is_pivot, -1)
+    is_first = np.ones(len(session), np.bool_)
+    np.not_equal(session[1:], session[:-1], out=is_first[1:])
+    is_last = np.roll(is_first, -1)
+    at_first, at_last = session[is_pivot & is_first], session[is_pivot & is_last]
+    return FoundEvents(
+        split=events.split,
+        hashes=events.hashes,
+        key=events.key[found],
+        partition=events.partition[found],
+        position=events.position[found].astype(np.int64) + events.first_position,
+        place=events.place[found],
+        kind=events.kind[found],
+        neighbours=distinct(key[(before & ~is_first) | (after & ~is_last)]),
+        at_first=(events.session_process[at_first], events.session_partition[at_first]),
+        at_last=(events.session_process[at_last], events.session_partition[at_last]),
+    )
+
+
+def _with_place(events: SplitEvents, keys: Ints, pivots: Ints) -> tuple[Ints, Ints, Flags]:
+    """Return the sends that have a place in their session: a loose one only if it is a suspect."""
+    has_place = ~events.sent_is_loose | is_among(events.sent_key, keys)
+    key = events.sent_key[has_place]
+    return events.sent_session[has_place], key, is_among(key, pivots)
+
+
+def found_rows(rows: Iterable[FactRow], keys: Ints, pivots: Ints, whole: Ints) -> Iterator[FactRow]:
+    for row in rows:
+        yield fact_row(FOUND, find_events(row.load(), keys, pivots, whole))

@@ -1,0 +1,141 @@
+"""A history that tasks reduce together has the verdict, the findings and the size of the whole."""
+
+import pickle
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from harrow.campaigns.large_histories import facts, split_facts
+from harrow.campaigns.large_histories.byte_block import Ints
+from harrow.campaigns.large_histories.facts import EVENTS, LOOSE, PLACED, SUMMARY, UNUSUAL, FactRow
+from harrow.campaigns.large_histories.joined_facts import (
+    Jumps,
+    RangeFacts,
+    ValueFacts,
+    compare_offsets,
+    compare_values,
+)
+from harrow.campaigns.large_histories.operation_order import split_of
+from harrow.campaigns.large_histories.range_reduction import reduce_by_ranges
+from harrow.campaigns.large_histories.reduction import Reduction, reduced_history
+from harrow.campaigns.large_histories.split_facts import FoundEvents, SplitSummary, found_rows, read_split
+from harrow.campaigns.large_histories.split_reading import kept_lines_of_split
+from harrow.campaigns.large_histories.splits import Split, split_files
+from harrow.campaigns.record.check_report import size_of
+from harrow.campaigns.record.history_file import read_history
+from harrow.campaigns.storage.location import location
+from harrow.checks.history.index import HistoryIndex
+from harrow.checks.history.judge import judge_history
+from tests.campaigns.large_histories.test_reductions import plain_lines
+from tests.campaigns.large_histories.unruly_histories import unruly_history
+from tests.properties.correct_history import lines, random_history
+from tests.properties.planted import PLANTS
+
+LIMITS = {"line_max": 1 << 20, "unpacked_max": 1 << 26}
+TASKS = 3
+
+
+class HereStages:
+    """Runs all tasks in this process, in an order of its own."""
+
+    def __init__(self, splits: Sequence[Split], random: Random) -> None:
+        self._random = random
+        self._rows = [row for split in splits for row in read_split(split, LIMITS)]
+
+    def read(self) -> Sequence[SplitSummary] | None:
+        if self._of(UNUSUAL):
+            return None
+        return [row.load() for row in self._of(SUMMARY)]
+
+    def _of(self, *kinds: int) -> list[FactRow]:
+        rows = [row for row in self._rows if row.kind in kinds]
+        self._random.shuffle(rows)
+        return rows
+
+    def compare(self, jumps: Jumps, whole: Ints, with_sends: Ints) -> Iterable[RangeFacts | ValueFacts]:
+        tasks: list[list[FactRow]] = [[] for _ in range(TASKS)]
+        for row in self._of(PLACED, LOOSE):
+            tasks[(row.partition + row.range) % TASKS].append(row)
+        found = [row for task in tasks for row in compare_offsets(task, jumps, whole, TASKS)]
+        tasks = [[] for _ in range(TASKS)]
+        for row in found:
+            tasks[row.range % TASKS].append(row)
+        for task in tasks:
+            for row in compare_values(task, with_sends):
+                yield row.load()
+
+    def find(self, keys: Ints, pivots: Ints, whole: Ints) -> Sequence[FoundEvents]:
+        return [row.load() for row in found_rows(self._of(EVENTS), keys, pivots, whole)]
+
+
+def kept_history(splits: Sequence[Split], reduction: Reduction) -> HistoryIndex:
+    kept = []
+    first_number = 0
+    for split in splits:
+        places = {at: named for at, named in reduction.places.items() if split_of(at) == split.number}
+        (batch,) = kept_lines_of_split(split, LIMITS, first_number=first_number, places=places)
+        kept += pickle.loads(batch.column(0)[0].as_py())
+        first_number += sum(1 for line in split.lines(**LIMITS) if not line.isspace())
+    return reduced_history(reduction, kept)
+
+
+def reduced(path: Path, content: Iterable[bytes], split_bytes: int) -> HistoryIndex | None:
+    path.write_bytes(b"".join(content))
+    splits = split_files([(path.name, location(path))], split_bytes=split_bytes)
+    reduction = reduce_by_ranges(HereStages(splits, Random(1)))
+    return None if reduction is None else kept_history(splits, reduction)
+
+
+def check_same(path: Path, content: Sequence[bytes], split_bytes: int) -> int | None:
+    """Return how many operations remain, or None if the history is not reduced in this way."""
+    whole = read_history(content, "whole")
+    found = reduced(path, content, split_bytes)
+    if found is None:
+        return None
+    assert judge_history(found) == judge_history(whole)
+    assert size_of(found) == size_of(whole)
+    return len(found.processes)
+
+
+@pytest.fixture(params=[20, 2], ids=["wide ranges", "narrow ranges"])
+def range_bits(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
+    bits: int = request.param
+    for module in (facts, split_facts):
+        monkeypatch.setattr(module, "RANGE_BITS", bits)
+    return bits
+
+
+@pytest.mark.parametrize("split_bytes", [1_500, 6_000, 1 << 26])
+def test_tasks_reduce_each_anomaly_like_a_single_process(
+    split_bytes: int, range_bits: int, tmp_path: Path
+) -> None:
+    for name, plant in PLANTS.items():
+        for seed in range(10):
+            history = plant(random_history(seed, 80), Random(seed).choice).history
+            if check_same(tmp_path / "history.jsonl", list(lines(history)), split_bytes) is not None:
+                break
+        else:
+            pytest.fail(f"no history with {name} is reduced")
+
+
+@pytest.mark.parametrize("split_bytes", [1_500, 6_000])
+def test_tasks_reduce_unruly_histories_like_a_single_process(
+    split_bytes: int, range_bits: int, tmp_path: Path
+) -> None:
+    kept = total = 0
+    for seed in range(40):
+        content = list(lines(unruly_history(seed, 150)))
+        remaining = check_same(tmp_path / "history.jsonl", content, split_bytes)
+        assert remaining is not None
+        kept, total = kept + remaining, total + len(content)
+    assert kept < total
+
+
+def test_little_of_a_plain_history_remains(tmp_path: Path) -> None:
+    content = plain_lines(3_000)
+    assert len(b"".join(content)) > 4 * 60_000
+    remaining = check_same(tmp_path / "history.jsonl", content, 60_000)
+    assert remaining is not None
+    assert remaining < 60
