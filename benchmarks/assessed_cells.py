@@ -18,7 +18,7 @@ from typing import Any, Final
 from harrow.campaigns.assess.fault_model import fault_models
 from harrow.campaigns.assess.tally import ModelTally
 from harrow.campaigns.assess.trials import trials
-from harrow.campaigns.language.spelling import CLUSTER_OPTION
+from harrow.campaigns.language.spelling import CLUSTER_OPTION, counted
 from harrow.campaigns.language.units import rough_duration_text
 from harrow.campaigns.record.markdown import code, table, text
 from harrow.campaigns.run.workers.workers import Workers
@@ -103,7 +103,7 @@ def _compared(cell: Cell, cluster: Path) -> Mapping[str, Any]:
 def _row(cell: Cell, comparison: Mapping[str, Any]) -> Iterator[str]:
     settings = ", ".join(code(f"{name}: {value}") for name, value in cell.settings.items())
     yield code(cell.model)
-    yield f"{settings}, {cell.replicas} replicas"
+    yield f"{settings}, {counted(cell.replicas, 'replica')}"
     yield text(cell.target)
     found = "; ".join(run["found"] or run["verdict"] for run in comparison["real"])
     outages = ", ".join(_time(level["without_ack_us"]) for level in comparison["service"]["real"])

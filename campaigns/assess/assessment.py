@@ -10,6 +10,7 @@ from harrow.campaigns.language.spelling import counted, quoted, suggestion
 from harrow.campaigns.language.units import milliseconds
 from harrow.campaigns.version import version
 from harrow.checks.finding import INCONCLUSIVE, worst
+from harrow.checks.rules.catalogue import RULES
 from harrow.cluster_model.lazy_dataclass import dataclass
 
 SCHEMA: Final = "harrow.assess/1"
@@ -151,6 +152,22 @@ class Assessment:
             "exceeded": [{"model": tally.model.name, "message": text} for tally, text in self.exceeded()],
             "models": [_model_as_mapping(tally) for tally in self.tallies],
         }
+
+
+def reason_text(kind: str, setting: str | None) -> str:
+    """Return why a kind of damage is possible, as in ``permitted by acks=1``.
+
+    If the kind is the name of a rule, the text also says where to read more.
+    """
+    if setting is None:
+        reason = "although no setting permits it"
+    elif kind in RULES:
+        permissions = RULES[kind].promise.permissions
+        words = (str(permission) for permission in permissions if permission.setting == setting)
+        reason = f"permitted by {next(words, setting)}"
+    else:
+        reason = f"permitted by {setting}"
+    return f"{reason} (`harrow explain {kind}`)" if kind in RULES else reason
 
 
 def runs_text(damage: PermittedDamage, tally: ModelTally) -> str:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from harrow.campaigns.assess.assessment import Assessment, Limit, runs_text
+from harrow.campaigns.assess.assessment import Assessment, Limit, reason_text, runs_text
 from harrow.campaigns.assess.tally import ModelTally
 from harrow.campaigns.language.spelling import counted
 from harrow.checks.finding import INCONCLUSIVE, VIOLATED
@@ -37,8 +37,7 @@ def _cases(tally: ModelTally, limits: Sequence[Limit], reproduce: str) -> Iterat
         yield Case(name="promises", status=Status.SKIPPED, message=message, properties=properties)
         return
     details = tuple(
-        f"{damage.fate}, {f'permitted by {damage.setting}' if damage.setting else 'no setting permits it'}: "
-        f"{runs_text(damage, tally)}"
+        f"{damage.fate}, {reason_text(damage.fate, damage.setting)}: {runs_text(damage, tally)}"
         for damage in tally.damage()
     )
     broken = ", ".join(f"{rule} in {counted(runs, 'run')}" for rule, runs in tally.broken().items())

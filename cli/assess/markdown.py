@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 
-from harrow.campaigns.assess.assessment import Assessment, runs_text
+from harrow.campaigns.assess.assessment import Assessment, reason_text, runs_text
 from harrow.campaigns.assess.tally import ModelTally
 from harrow.campaigns.assess.trials import FATES
 from harrow.campaigns.language.units import rough_duration_text
@@ -43,9 +43,9 @@ def _row(tally: ModelTally) -> Iterator[str]:
 
 def _damage(assessment: Assessment) -> Iterator[str]:
     for (fate, setting), cases in assessment.damage().items():
-        cause = "no setting permits it" if setting is None else f"permitted by {setting}"
+        reason = reason_text(fate, setting)
         for tally, damage in cases:
-            yield f"{fate}, {cause}: {tally.model.title}, {runs_text(damage, tally)}"
+            yield f"{fate}, {reason}: {tally.model.title}, {runs_text(damage, tally)}"
 
 
 def _not_tried(assessment: Assessment) -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 
-from harrow.campaigns.assess.assessment import Assessment, runs_text
+from harrow.campaigns.assess.assessment import Assessment, reason_text, runs_text
 from harrow.campaigns.assess.tally import ModelTally
 from harrow.campaigns.assess.trials import FATES
 from harrow.campaigns.language.units import rough_duration_text
@@ -60,9 +60,10 @@ def _zero() -> Markup:
 def _damage(assessment: Assessment) -> Iterator[Markup]:
     for (fate, setting), cases in assessment.damage().items():
         status = VIOLATED if setting is None else PERMITTED
-        cause = "no setting permits it" if setting is None else f"permitted by {setting}"
         lines = [element("li", f"{tally.model.title}: {runs_text(damage, tally)}") for tally, damage in cases]
-        yield joined(element("h3", verdict(status, fate), f", {cause}"), element("ul", *lines))
+        yield joined(
+            element("h3", verdict(status, fate), f", {reason_text(fate, setting)}"), element("ul", *lines)
+        )
 
 
 def _each(texts: Iterable[tuple[ModelTally, str]]) -> list[Markup]:

@@ -6,7 +6,7 @@ from typing import Final
 from rich.console import Console, RenderableType
 from rich.table import Table
 
-from harrow.campaigns.assess.assessment import Assessment, runs_text
+from harrow.campaigns.assess.assessment import Assessment, reason_text, runs_text
 from harrow.campaigns.assess.tally import ModelTally
 from harrow.campaigns.assess.trials import FATES
 from harrow.campaigns.language.units import rough_duration_text
@@ -75,8 +75,8 @@ def _damage(console: Console, assessment: Assessment) -> Iterator[RenderableType
     signs = marks(console)
     for (fate, setting), cases in assessment.damage().items():
         status = VIOLATED if setting is None else PERMITTED
-        cause = "although no setting permits it" if setting is None else f"permitted by {setting}"
-        yield Text.assemble((f"{signs[status]} {fate}", STYLES[status]), f", {cause}:")
+        reason = reason_text(fate, setting)
+        yield Text.assemble((f"{signs[status]} {fate}", STYLES[status]), f", {reason}:")
         worst_first = sorted(cases, key=lambda case: -case[1].records_max)
         for tally, damage in worst_first[:_MODELS_SHOWN]:
             yield indented(f"{tally.model.title}: {runs_text(damage, tally)}", 4)

@@ -115,6 +115,19 @@ def test_the_screen_names_the_settings_that_permit_damage_with_counts() -> None:
     assert "a full disk: broke duplicate in 1 of 2 runs\n" in text
 
 
+def test_an_anomaly_without_a_column_says_why_it_is_permitted_and_where_to_read_more() -> None:
+    odd = ModelTally(model=model("odd"), trials=(trial(0, PERMITTED, {"G0": {"write interleaving": 2}}),))
+    assessment = Assessment(cluster="shop.yaml", tallies=(odd,))
+    reason = (
+        "G0, permitted by write interleaving, because Kafka does not isolate the writes of transactions "
+        "from each other (`harrow explain G0`)"
+    )
+    assert f"~ {reason}:\n" in screen(assessment, width=200)
+    assert reason.removeprefix("G0, ") in assessment_page(assessment)
+    (suite,) = assessment_suites(assessment)
+    assert suite.cases[0].details == (f"{reason}: in 1 of 1 run, at most 2 records",)
+
+
 def test_what_was_not_tried_or_not_decided_never_counts_as_survived() -> None:
     text = screen(ALL)
     assert "- not tried, power of one rack: no broker has a rack\n" in text
