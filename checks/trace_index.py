@@ -22,12 +22,16 @@ class TraceIndex:
     """The lines of each kind of event in a trace.
 
     A trace may have millions of events, so only their line numbers are stored, and times are
-    indexed by block only.
+    indexed by block only. Only the events of rare kinds are kept. Otherwise, nearly every block
+    would be unpacked for each rule that reads a few of them. A kind is rare if no block has more
+    than *rare_max* of its events.
     """
 
-    def __init__(self, trace: Sequence[TraceEvent]) -> None:
+    def __init__(self, trace: Sequence[TraceEvent], rare_max: int = 64) -> None:
         self._trace = trace
+        self._rare_max = rare_max
         self._lines: _Lines = {}
+        self._kept: dict[str, list[TraceEvent]] = {}
         self._lines_by_partition: dict[str, _Lines] = {}
         # The first line of each block and of a block after the last; the first time of each block.
         self._begins, self._times_us = array("I", (1,)), array("q")
@@ -37,7 +41,7 @@ class TraceIndex:
     def _add(self, rows: Sequence[TraceEvent]) -> None:
         # Lists of the block's lines are several times as fast as appending each line to an array.
         lines: dict[str, list[int]] = {}
-        number = self._begins[-1]
+        number = begin = self._begins[-1]
         for row in rows:
             of_kind = lines.get(row[1])
             if of_kind is None:
@@ -45,7 +49,16 @@ class TraceIndex:
             of_kind.append(number)
             number += 1
         for name, of_kind in lines.items():
-            self._lines.setdefault(name, array("I")).extend(array("I", of_kind))
+            all_lines = self._lines.get(name)
+            if all_lines is None:
+                all_lines = self._lines[name] = array("I")
+                self._kept[name] = []
+            all_lines.extend(array("I", of_kind))
+            kept = self._kept.get(name)
+            if kept is not None and len(of_kind) <= self._rare_max:
+                kept += [rows[line - begin] for line in of_kind]
+            elif kept is not None:
+                del self._kept[name]
         self._times_us.append(rows[0][0])
         self._begins.append(number)
 
@@ -58,8 +71,11 @@ class TraceIndex:
 
         For kinds with very many events this is much cheaper than objects.
         """
-        lines = [self._lines[kind.name] for kind in kinds if kind.name in self._lines]
-        return chain.from_iterable(self._merged(lines) if lines else ())
+        names = [kind.name for kind in kinds if kind.name in self._lines]
+        if self._kept.keys() >= {*names}:
+            kept = [zip(self._lines[name], self._kept[name], strict=True) for name in names]
+            return kept[0] if len(kept) == 1 else iter(sorted(chain.from_iterable(kept)))
+        return chain.from_iterable(self._merged([self._lines[name] for name in names]))
 
     def _merged(self, lines: Sequence["array[int]"]) -> Iterator[Iterable[tuple[int, TraceEvent]]]:
         """Yield the events at the lines of several kinds, block by block: there may be millions."""
@@ -68,7 +84,8 @@ class TraceIndex:
             numbers = parts[0].tolist() if len(parts) == 1 else sorted(chain.from_iterable(parts))
             if numbers:
                 position, rows = block_of(self._trace, begin - 1)
-                yield [(number, rows[number - position - 1]) for number in numbers]
+                first = position + 1
+                yield zip(numbers, map(rows.__getitem__, [number - first for number in numbers]), strict=True)
 
     def last_us(self, *kinds: type[Event]) -> int | None:
         """Return when the last event of some kinds happened, None if none did."""

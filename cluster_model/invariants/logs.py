@@ -1,6 +1,5 @@
 """Checks the invariants of a single replica: its log, high watermark and checkpoints."""
 
-from bisect import bisect_left
 from collections.abc import Callable, Mapping
 from itertools import pairwise
 from typing import Final
@@ -199,7 +198,7 @@ class ProducerStateMatchesLog:
 
 def _has_earlier(replica: WatchedReplica, batch: RecordBatch, offset: int) -> bool:
     """Return whether a log has, below *offset*, a batch of the same producer id and epoch."""
-    place = bisect_left(replica.file.base_offsets, offset)
+    place = replica.file.place_from(offset)
     for earlier in reversed(replica.file.batches[:place]):
         if earlier.producer_id == batch.producer_id and earlier.base_sequence != NO_SEQUENCE:
             return earlier.producer_epoch == batch.producer_epoch
@@ -210,7 +209,7 @@ def _has_batch(replica: WatchedReplica, producer_id: int, batch: tuple[int, int,
     """Return whether a log has a batch with these sequence numbers at this base offset."""
     first, last, base_offset = batch
     batches = replica.file.batches
-    place = bisect_left(replica.file.base_offsets, base_offset)
+    place = replica.file.place_from(base_offset)
     if place == len(batches):
         return False
     stored = batches[place]

@@ -1,9 +1,8 @@
 """Tracks the replicas of partitions from outside, for the checks of invariants."""
 
-from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import field
-from typing import Final, Protocol
+from typing import Protocol
 
 from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.log.disk import Disk, LogFile
@@ -95,9 +94,8 @@ def are_equal(one: LogFile, other: LogFile, start: int, end: int) -> bool:
         return False
     if min(one.log_end_offset, other.log_end_offset) < end:
         return False
-    ours, theirs = one.base_offsets, other.base_offsets
-    batches = one.batches[_place(ours, start) : _place(ours, end)]
-    return batches == other.batches[_place(theirs, start) : _place(theirs, end)]
+    batches = one.batches[one.place_from(start) : one.place_from(end)]
+    return batches == other.batches[other.place_from(start) : other.place_from(end)]
 
 
 def first_difference(one: LogFile, other: LogFile, start: int, end: int) -> int | None:
@@ -120,36 +118,21 @@ def first_difference(one: LogFile, other: LogFile, start: int, end: int) -> int 
     start = max(start, other.segments[0].base_offset)
     if end <= start:
         return None
-    first, last = _place(one.base_offsets, start), _place(one.base_offsets, end)
+    first, last = one.place_from(start), one.place_from(end)
     if one.compacts:
         return _first_conflict(batches[first:last], other)
     begin = first
     if not batches or not other.batches or one.base_offsets[0] != other.base_offsets[0]:
-        begin = _place(other.base_offsets, start)
+        begin = other.place_from(start)
     if first + 1 == last and begin < len(other.batches) and batches[first] is other.batches[begin]:
         return None  # This is another common case: one more batch is below the high watermark.
     if batches[first:last] == other.batches[begin : begin + last - first]:
         return None
     for batch in batches[first:last]:
-        position = bisect_left(other.base_offsets, batch.base_offset)
+        position = other.place_from(batch.base_offset)
         if position == len(other.batches) or not _is_same(batch, other.batches[position]):
             return batch.base_offset
     return None
-
-
-def _place(base_offsets: list[int], offset: int) -> int:
-    """Return the index of the first batch at *offset* or above. It is usually near the end."""
-    place = len(base_offsets)
-    near = max(place - _NEAR, 0)
-    if near and base_offsets[near] >= offset:
-        return bisect_left(base_offsets, offset, 0, near)
-    while place > near and base_offsets[place - 1] >= offset:
-        place -= 1
-    return place
-
-
-_NEAR: Final = 8
-"""The number of batches up to which a linear search is faster than a binary search."""
 
 
 def _first_conflict(batches: Sequence[RecordBatch], other: LogFile) -> int | None:
@@ -157,18 +140,21 @@ def _first_conflict(batches: Sequence[RecordBatch], other: LogFile) -> int | Non
 
     A hole is not a conflict.
     """
+    place = 0
     for batch in batches:
-        place = other.place_at(batch.base_offset)
-        if place == len(other.batches) or other.base_offsets[place] >= batch.next_offset:
-            if other.log_end_offset < batch.next_offset:
+        if place == len(other.batches) or other.batches[place] is not batch:
+            place = other.place_at(batch.base_offset)
+            if place == len(other.batches) or other.base_offsets[place] >= batch.next_offset:
+                if other.log_end_offset < batch.next_offset:
+                    return batch.base_offset
+                continue
+            stored = other.batches[place]
+            if (stored.base_offset, stored.next_offset, stored.leader_epoch) != (
+                *(batch.base_offset, batch.next_offset),
+                batch.leader_epoch,
+            ):
                 return batch.base_offset
-            continue
-        stored = other.batches[place]
-        if (stored.base_offset, stored.next_offset, stored.leader_epoch) != (
-            *(batch.base_offset, batch.next_offset),
-            batch.leader_epoch,
-        ):
-            return batch.base_offset
+        place += 1  # The next batch is usually the next one there, too.
     return None
 
 

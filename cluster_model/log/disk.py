@@ -280,13 +280,17 @@ class LogFile:
 
     def place_of(self, offset: int) -> int | None:
         """Return the index in ``batches`` of the batch with *offset*; None if there is none."""
-        place = bisect_right(self.base_offsets, offset) - 1
+        place = _last_place(self.base_offsets, offset)
         return place if place >= 0 and offset < self.batches[place].next_offset else None
 
     def place_at(self, offset: int) -> int:
         """Return the index in ``batches`` of the batch with *offset*, or else of the next batch."""
-        place = bisect_right(self.base_offsets, offset) - 1
+        place = _last_place(self.base_offsets, offset)
         return place if place >= 0 and offset < self.batches[place].next_offset else place + 1
+
+    def place_from(self, offset: int) -> int:
+        """Return the index in ``batches`` of the first batch that begins at *offset* or above."""
+        return _last_place(self.base_offsets, offset - 1) + 1
 
     def damage(self, offset: int) -> None:
         """Damage the batch with *offset*, so that it no longer matches its CRC."""
@@ -543,3 +547,19 @@ class Disk:
 
     def write_checkpoint(self, name: str, offsets: dict[str, int]) -> None:
         self.checkpoints[name] = offsets
+
+
+def _last_place(base_offsets: list[int], offset: int) -> int:
+    """Return the index of the last batch that begins at *offset* or below; -1 if there is none.
+
+    Most look-ups are near the end of the log. There a few comparisons cost less than a bisection.
+    """
+    place = len(base_offsets) - 1
+    near = max(place - _NEAR, -1)
+    while place > near and base_offsets[place] > offset:
+        place -= 1
+    return place if place > near else bisect_right(base_offsets, offset, 0, near + 1) - 1
+
+
+_NEAR: Final = 8
+"""How many batches are compared one by one before the rest is searched by bisection."""

@@ -4,7 +4,7 @@ Modelled on ``UnifiedLog.scala`` (``Log.scala`` before 3.0). The LEO, the log en
 offset that the next record will get.
 """
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from typing import Final, final
 
@@ -136,7 +136,7 @@ class UnifiedLog:
         if self.log_start_offset >= end_offset:
             return
         file = self._file
-        begin, end = file.place_at(self.log_start_offset), bisect_left(file.base_offsets, end_offset)
+        begin, end = file.place_at(self.log_start_offset), file.place_from(end_offset)
         below = LeaderEpochCache()
         for batch in file.batches[begin:end]:
             below.assign(batch.leader_epoch, max(batch.base_offset, self.log_start_offset))

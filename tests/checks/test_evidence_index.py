@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harrow.checks.index import Index
+from harrow.checks.trace_index import TraceIndex
 from harrow.cluster_model.events import HighWatermarkSet, LogOpened
 from harrow.cluster_model.packed_log import PackedLog
 from harrow.cluster_model.trace import TraceEvent, decode
@@ -101,11 +102,13 @@ def test_events_are_looked_up_alike_in_plain_and_packed_traces(
     watermarks = [(number, event) for number, event in enumerate(rows, 1) if len(event) == 5]
     for trace in (rows, packed):
         index = Index(replace(run, trace=trace))
+        for rare_max in (0, 2, 64):
+            lines = TraceIndex(trace, rare_max)
+            assert list(lines.raw_events(HighWatermarkSet)) == watermarks
+            assert list(lines.raw_events(HighWatermarkSet, LogOpened)) == list(enumerate(rows, 1))
         assert index.last_us(LogOpened, HighWatermarkSet) == (rows[-1][0] if rows else None)
         assert index.last_us(HighWatermarkSet) == max((row[0] for _, row in watermarks), default=None)
         assert index.position_at(start_us) == sum(event[0] < start_us for event in rows)
-        assert list(index.raw_events(HighWatermarkSet)) == watermarks
-        assert list(index.raw_events(HighWatermarkSet, LogOpened)) == list(enumerate(rows, 1))
         assert index.during(start_us, end_us, HighWatermarkSet, "t-1") == [
             decode(event) for _, event in watermarks if start_us <= event[0] <= end_us and event[3] == "t-1"
         ]

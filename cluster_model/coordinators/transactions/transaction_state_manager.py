@@ -83,6 +83,8 @@ class TransactionStateManager:
         self._host = host
         self._log = log
         self._partition_count = partition_count
+        # Looked up for every request, so each id is hashed only once.
+        self._partition_by_id: dict[str, int] = {}
         self._on_ongoing = on_ongoing
         self._on_prepared = on_prepared
         self._waits_for_commit = waits_for_commit
@@ -91,7 +93,11 @@ class TransactionStateManager:
 
     def partition_of(self, transactional_id: str) -> int:
         """Return the partition of ``__transaction_state`` that has a transactional id."""
-        return partition_for(transactional_id, self._partition_count)
+        partition = self._partition_by_id.get(transactional_id)
+        if partition is None:
+            partition = partition_for(transactional_id, self._partition_count)
+            self._partition_by_id[transactional_id] = partition
+        return partition
 
     def find(self, transactional_id: str) -> IdLookup:
         """Look up a transactional id."""

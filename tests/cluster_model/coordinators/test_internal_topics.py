@@ -1,5 +1,6 @@
 """Internal topics: the partitions of keys, their settings, and the records of coordinators."""
 
+import json
 from typing import Any
 
 import pytest
@@ -92,6 +93,23 @@ def test_a_successor_reads_the_records_of_its_predecessor(release: str) -> None:
             CONSUMER_OFFSETS, cluster.host(cluster.processes[broker]), cluster.brokers[broker].replicas
         )
         assert [record for batch in other.batches(2) for record in records_of(batch)] == RECORDS
+
+
+def test_a_record_is_written_as_compact_json() -> None:
+    cluster = start_cluster()
+    log = CoordinatorLog(CONSUMER_OFFSETS, cluster.host(cluster.processes[2]), cluster.brokers[2].replicas)
+    value = {
+        "text": 'a"\\\n\u00e9\U0001f600',
+        "count": -3,
+        "flag": True,
+        "off": False,
+        "none": None,
+        "list": [],
+        "pair": (1, "b"),
+    }
+    log.append(2, [CoordinatorRecord("group g", value)], US_PER_SECOND, lambda _: None)
+    (batch,) = log.batches(2)
+    assert batch.values == (f"group g {json.dumps(value, separators=(',', ':'))}",)
 
 
 def test_an_append_that_is_not_replicated_in_time_is_reported_and_stays_in_the_log() -> None:

@@ -11,6 +11,7 @@ from harrow.cluster_model.log.disk import (
     RECOVERY_POINT_OFFSET_CHECKPOINT,
     REPLICATION_OFFSET_CHECKPOINT,
     Disk,
+    LogFile,
 )
 from harrow.cluster_model.log.log_manager import LogManager
 from harrow.cluster_model.log.producer_state import AbortedTransaction, ProducerStates
@@ -554,3 +555,15 @@ def test_a_rebuild_of_producer_state_reads_each_batch_once() -> None:
         250,
         255,
     ]
+
+
+@given(st.lists(st.booleans(), max_size=40), st.integers(0, 50))
+def test_a_batch_is_found_by_offset_in_a_log_with_holes(kept: list[bool], offset: int) -> None:
+    file = LogFile()
+    for base_offset, is_kept in enumerate(kept):
+        if is_kept:
+            file.append(batch("a").stored_at(base_offset, 0))
+    bases = [base_offset for base_offset, is_kept in enumerate(kept) if is_kept]
+    first = sum(base < offset for base in bases)
+    assert file.place_at(offset) == file.place_from(offset) == first
+    assert file.place_of(offset) == (first if offset in bases else None)
