@@ -15,6 +15,7 @@ from harrow.cluster_model.broker.partition import Partition
 from harrow.cluster_model.broker.request_channel import RequestPace
 from harrow.cluster_model.controller.assignment import topic_assignments
 from harrow.cluster_model.controller.control_plane import ADMIN, REASSIGNMENT_API, ControlPlane
+from harrow.cluster_model.controller.new_topics import ConfiguredTopics
 from harrow.cluster_model.history import History
 from harrow.cluster_model.invariants.catalogue import INVARIANTS
 from harrow.cluster_model.invariants.monitor import InvariantMonitor
@@ -26,14 +27,15 @@ from harrow.cluster_model.protocol import NO_LEADER
 from harrow.cluster_model.record_deletion import RecordDeletion
 from harrow.cluster_model.release.profiles import RELEASES, Behaviours
 from harrow.cluster_model.release.switch import version_of
-from harrow.cluster_model.settings import LONG_MAX, BrokerConfig, TopicConfig, broker_config, topic_config
+from harrow.cluster_model.settings import LONG_MAX, BrokerConfig, TopicConfig, broker_config
 from harrow.cluster_model.sim.choices import Choices, between
 from harrow.cluster_model.sim.host import SimulatedHost
 from harrow.cluster_model.sim.network import Network
 from harrow.cluster_model.sim.process import Process
 from harrow.cluster_model.sim.simulator import Simulator
 from harrow.cluster_model.sim.virtual_time import US_PER_MS, US_PER_SECOND
-from harrow.cluster_model.topology import INTERNAL_TOPICS, KRAFT, ZOOKEEPER, ClusterSpec
+from harrow.cluster_model.topic_settings import TopicConfigs
+from harrow.cluster_model.topology import INTERNAL_TOPICS, KRAFT, ZOOKEEPER, ClusterSpec, is_internal
 from harrow.cluster_model.trace import Trace
 from harrow.cluster_model.zookeeper.control_plane import ZkControlPlane
 
@@ -71,6 +73,7 @@ def control_plane_of(cluster: "Cluster") -> ControlPlane:
             cluster.processes,
             cluster.stop_broker,
             partial(cluster.crash_broker, power_loss=False),
+            cluster.configured_topics,
         )
     return ZkControlPlane(
         spec,
@@ -81,6 +84,28 @@ def control_plane_of(cluster: "Cluster") -> ControlPlane:
         cluster.processes,
         cluster.stop_broker,
     )
+
+
+class _Partitions:
+    """The partitions of clients that have existed so far.
+
+    These are the initial ones, those that administrators have requested or that were created, and
+    of both the ones that were deleted.
+    """
+
+    def __init__(self, spec: ClusterSpec, trace: Trace) -> None:
+        self.initial = spec.partition_names()
+        self.added: dict[str, None] = {}
+        self.deleted: dict[str, None] = {}
+        trace.subscribe(events.ReplicasAssigned, self._on_assignment)
+        trace.subscribe(events.PartitionDeleted, self._on_deletion)
+
+    def _on_assignment(self, _at_us: int, partition: str, *_: object) -> None:
+        if partition not in self.initial and not is_internal(partition):
+            self.added[partition] = None
+
+    def _on_deletion(self, _at_us: int, partition: str) -> None:
+        self.deleted[partition] = None
 
 
 class Cluster:
@@ -118,8 +143,11 @@ class Cluster:
             broker.id: broker_config(release, {**spec.settings, **broker.settings}) for broker in spec.brokers
         }
         self._racks = {broker.id: broker.rack for broker in spec.brokers if broker.rack is not None}
+        self.configured_topics = ConfiguredTopics(
+            release, {topic.name: topic.settings for topic in spec.topics}, self._racks
+        )
         self._topic_configs = {
-            broker: {topic.name: topic_config(topic.settings, config) for topic in spec.topics}
+            broker: TopicConfigs(self.configured_topics.settings, config)
             for broker, config in self._configs.items()
         }
         self.assignments = topic_assignments(spec)
@@ -140,9 +168,7 @@ class Cluster:
         self.disks = self._make_disks()
         self.paces = {broker.id: RequestPace() for broker in spec.brokers}
         self.brokers: dict[int, Broker] = {}
-        # Partitions that an administrator has requested for existing topics.
-        self._initial_partitions = spec.partition_names()
-        self._added_partitions: dict[str, None] = {}
+        self._partitions = _Partitions(spec, self.trace)
         # Brokers that are stopping, and whether they start again afterwards.
         self._stopping: dict[int, bool] = {}
         self.result_stores: dict[str, Any] = {}
@@ -192,11 +218,13 @@ class Cluster:
 
     def partition_names(self) -> tuple[str, ...]:
         """Return all partitions of clients: the initial ones of topics, and those added later."""
-        created = (name for name in self._added_partitions if self.assignment(name) is not None)
-        return (*self._initial_partitions, *created)
+        created = (name for name in self._partitions.added if self.assignment(name) is not None)
+        names = (*self._partitions.initial, *created)
+        deleted = self._partitions.deleted
+        return tuple(name for name in names if name not in deleted) if deleted else names
 
     def topic_names(self) -> tuple[str, ...]:
-        """Return the topics of clients."""
+        """Return the topics of clients that the campaign declares."""
         return tuple(topic for topic in self.assignments if topic not in INTERNAL_TOPICS)
 
     def internal_partitions(self) -> tuple[str, ...]:
@@ -215,7 +243,7 @@ class Cluster:
         ``unclean.leader.election.enable`` the controller's
         (``PartitionStateMachine.collectUncleanLeaderElectionState``).
         """
-        return self._topic_configs[broker][topic]
+        return self._topic_configs[broker].get(topic)
 
     # Start
 
@@ -244,7 +272,7 @@ class Cluster:
             self.host(process),
             self.disks[broker],
             self._configs[broker],
-            self._topic_configs[broker].__getitem__,
+            self._topic_configs[broker],
             self.behaviours,
             self.control_plane,
             self._racks,
@@ -534,7 +562,7 @@ class Cluster:
     def create_partitions(self, topic: str, total: int) -> None:
         """Request, as an administrator, that a topic have *total* partitions."""
         created = len(self.assignments.get(topic, ()))
-        self._added_partitions.update((f"{topic}-{number}", None) for number in range(created, total))
+        self._partitions.added.update((f"{topic}-{number}", None) for number in range(created, total))
         self.control_plane.create_partitions(topic, total, self._racks)
 
     def delete_controller_znode(self) -> None:

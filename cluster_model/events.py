@@ -1613,6 +1613,13 @@ class PartitionStateWritten(Event):
     present_epoch: Epoch
 
 
+@notice("partition_deleted")
+class PartitionDeleted(Event):
+    """A partition no longer exists, because an administrator has deleted its topic."""
+
+    partition: PartitionName
+
+
 @notice("leader_epoch_taken")
 class LeaderEpochTaken(Event):
     """A replica leads or follows in this leader epoch from now on."""

@@ -17,6 +17,7 @@ from harrow.cluster_model.broker.metadata_cache import MetadataCache
 from harrow.cluster_model.broker.partition import Partition
 from harrow.cluster_model.broker.replica_manager import ReplicaManager
 from harrow.cluster_model.broker.request_channel import RequestChannels, RequestPace
+from harrow.cluster_model.controller.administration import ADMINISTRATION_REQUESTS, AdministrationRequest
 from harrow.cluster_model.controller.control_plane import ControlPlane, MetadataDelta
 from harrow.cluster_model.controller.node_to_controller_channel import NO_NODE
 from harrow.cluster_model.coordinators.coordinator import Coordinator
@@ -62,10 +63,11 @@ from harrow.cluster_model.protocol import (
     UpdateMetadataRequest,
 )
 from harrow.cluster_model.release.profiles import Behaviours
-from harrow.cluster_model.settings import BrokerConfig, TopicConfig
+from harrow.cluster_model.settings import BrokerConfig
 from harrow.cluster_model.sim.connection import Connection, Exchange, Handlers, ServerEndpoint, register
 from harrow.cluster_model.sim.host import Host
 from harrow.cluster_model.sim.message import Body
+from harrow.cluster_model.topic_settings import Settings, TopicConfigs
 from harrow.cluster_model.topology import CONSUMER_OFFSETS, TRANSACTION_STATE
 
 
@@ -78,7 +80,7 @@ class Broker(ServerEndpoint):
         host: Host,
         disk: Disk,
         config: BrokerConfig,
-        topic_config: Callable[[str], TopicConfig],
+        topic_configs: TopicConfigs,
         behaviours: Behaviours,
         control_plane: ControlPlane,
         racks: Mapping[int, str] = MappingProxyType({}),
@@ -104,6 +106,8 @@ class Broker(ServerEndpoint):
         # Changes of the metadata log that wait for appends. The first of them is in progress.
         self._deltas: deque[MetadataDelta] = deque()
         self.metadata = MetadataCache(racks)
+        self._topic_configs = topic_configs
+        topic_config = topic_configs.get
         self._lifecycle = control_plane.join(broker, host, config, topic_config, self)
         self._open_sockets: Callable[[], None] | None = None
         self.replicas = ReplicaManager(
@@ -160,6 +164,8 @@ class Broker(ServerEndpoint):
         register(handlers, StopReplicaRequest, self._handle_stop_replica)
         register(handlers, ControlledShutdownRequest, self._handle_controlled_shutdown)
         register(handlers, AlterPartitionRequest, self._handle_alter_partition)
+        for kind in ADMINISTRATION_REQUESTS:
+            register(handlers, kind, self._handle_administration)
 
     @property
     def is_active_controller(self) -> bool:
@@ -250,8 +256,16 @@ class Broker(ServerEndpoint):
 
     def _apply_metadata(self, delta: MetadataDelta) -> None:
         if not self._is_shut_down:
+            for topic, settings in delta.topic_settings.items():
+                self.configure_topic(topic, settings)
             self.metadata.apply(delta)
             self.replicas.apply_metadata(delta.broker_epoch, delta.partition_states)
+            self.replicas.delete_replicas(delta.deleted)
+
+    def configure_topic(self, topic: str, settings: Settings) -> None:
+        """Follow the settings of a topic that an administrator has changed."""
+        self._topic_configs.set(topic, settings)
+        self.replicas.configure_topic(topic)
 
     def delete_records(
         self, partition: str, offset: int, timeout_us: int, respond: Callable[[str, int, int], None]
@@ -532,6 +546,9 @@ class Broker(ServerEndpoint):
         self._lifecycle.handle_alter_partition(
             exchange.request, lambda answer: self.respond(exchange, answer)
         )
+
+    def _handle_administration(self, exchange: Exchange[AdministrationRequest]) -> None:
+        self._lifecycle.administer(exchange.request, lambda answer: self.respond(exchange, answer))
 
     def _handle_leader_and_isr(self, exchange: Exchange[LeaderAndIsrRequest]) -> None:
         if not self._refuse_if_stale(exchange):

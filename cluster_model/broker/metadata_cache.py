@@ -1,6 +1,6 @@
 """Caches the live brokers and the leaders that a broker knows of (``MetadataCache.scala``)."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
 from harrow.cluster_model.controller.control_plane import MetadataDelta
@@ -64,6 +64,12 @@ class MetadataCache:
         """Apply changes of the metadata log."""
         self.broker_epochs, self.active_brokers = delta.live_brokers, delta.active_brokers
         self._replace(tuple(delta.live_brokers), delta.partition_states)
+        self.forget(delta.deleted)
+
+    def forget(self, deleted: Iterable[str]) -> None:
+        """Forget the partitions of topics that were deleted."""
+        for name in deleted:
+            self.partitions.pop(name, None)
 
     def update(self, request: UpdateMetadataRequest) -> None:
         """Apply an UpdateMetadata request of the controller."""

@@ -735,6 +735,25 @@ class ReplicaManager:
             self.logs.delete(name)
         return True
 
+    def delete_replicas(self, names: Collection[str]) -> None:
+        """Delete the replicas of topics that were deleted (``stopPartitions``)."""
+        for name in names:
+            if name in self.partitions or self.logs.has(name):
+                self._delete_replica(name)
+
+    def configure_topic(self, topic: str) -> None:
+        """Follow the changed settings of a topic (``TopicConfigHandler.updateLogConfig``)."""
+        config = self._topic_config(topic)
+        for name, partition in self.partitions.items():
+            if name.rpartition("-")[0] == topic:
+                partition.min_insync_replicas = config.min_insync_replicas
+                partition.unclean_leader_election = config.unclean_leader_election
+                partition.timestamp_before_max_us = config.timestamp_before_max_us
+                partition.timestamp_after_max_us = config.timestamp_after_max_us
+                self.logs.configure(name, config)
+                self._mark_throttled(name, config)
+                self._hosted.hosted.hosted_partition(name).check()
+
     def _is_newer(self, partition: Partition, state: protocol.LeaderAndIsrPartitionState) -> bool:
         if state.leader_and_isr.leader_epoch > partition.leader_epoch:
             return True

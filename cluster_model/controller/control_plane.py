@@ -6,8 +6,10 @@ KRaft (`harrow.cluster_model.kraft`) implement them. In both, the state of a par
 """
 
 from collections.abc import Callable, Mapping
-from typing import Final, Protocol
+from dataclasses import field
+from typing import Any, Final, Protocol
 
+from harrow.cluster_model.controller.administration import AdministrationRequest
 from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.protocol import (
     AlterPartitionRequest,
@@ -19,7 +21,7 @@ from harrow.cluster_model.protocol import (
     LeaderAndIsrPartitionState,
     ReplicaAssignment,
 )
-from harrow.cluster_model.settings import BrokerConfig, TopicConfig
+from harrow.cluster_model.settings import BrokerConfig, TopicConfig, Value
 from harrow.cluster_model.sim.host import Host
 from harrow.cluster_model.sim.process import Process
 
@@ -52,6 +54,10 @@ class MetadataDelta:
     live_brokers: Mapping[int, int]
     active_brokers: Mapping[int, int]
     partition_states: Mapping[str, LeaderAndIsrPartitionState]
+    topic_settings: Mapping[str, Mapping[str, Value]] = field(default_factory=dict)
+    """The topics whose settings an administrator has changed, with all their settings."""
+    deleted: tuple[str, ...] = ()
+    """The partitions of topics that were deleted."""
 
 
 class AlterPartitionManager(Protocol):
@@ -137,6 +143,12 @@ class BrokerLifecycle(Protocol):
         self, request: AlterPartitionRequest, on_handled: Callable[[AlterPartitionResponse], None]
     ) -> None:
         """Write ISR changes for a leader, if this broker is the controller."""
+
+    def administer(self, request: AdministrationRequest, on_handled: Callable[[Any], None]) -> None:
+        """Have the controller handle an administrator's request (``ForwardingManager``).
+
+        With ZooKeeper only the broker that is the controller does so.
+        """
 
     def propagate_log_dir_failure(self, partitions: tuple[str, ...]) -> None:
         """Report the replicas of a failed log directory to the controller (KIP-112)."""

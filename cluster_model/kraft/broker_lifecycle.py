@@ -6,9 +6,10 @@ Modelled on ``BrokerLifecycleManager.scala``, ``BrokerServer.scala`` and
 
 from collections.abc import Callable, Iterable
 from enum import Enum, unique
-from typing import Final
+from typing import Any, Final
 
 from harrow.cluster_model import errors
+from harrow.cluster_model.controller.administration import AdministrationRequest
 from harrow.cluster_model.controller.alter_partition_manager import DefaultAlterPartitionManager
 from harrow.cluster_model.controller.control_plane import LifecycleListener, MetadataDelta
 from harrow.cluster_model.controller.node_to_controller_channel import NodeToControllerChannel
@@ -17,7 +18,12 @@ from harrow.cluster_model.kraft import protocol as kraft
 from harrow.cluster_model.kraft.cluster_image import ClusterImage
 from harrow.cluster_model.kraft.metadata_log import MetadataLog, MetadataSnapshot
 from harrow.cluster_model.kraft.raft import QuorumConfig, RaftClient
-from harrow.cluster_model.kraft.records import PartitionRecord
+from harrow.cluster_model.kraft.records import (
+    MetadataRecord,
+    PartitionRecord,
+    RemoveTopicRecord,
+    TopicSettingsRecord,
+)
 from harrow.cluster_model.kraft.snapshot_generator import SnapshotGenerator
 from harrow.cluster_model.protocol import (
     NO_EPOCH,
@@ -112,6 +118,8 @@ class KRaftBrokerLifecycle:
         self.alter_partition_manager = DefaultAlterPartitionManager(
             broker, host, self._channel, lambda: self._broker_epoch
         )
+        # The channel for requests of administrators, once there is one.
+        self._forwarding: NodeToControllerChannel | None = None
         self._producer_ids = range(0)
         self._waiting_for_ids: list[ProducerIdCallback] = []
 
@@ -256,7 +264,8 @@ class KRaftBrokerLifecycle:
         """Open the logs, accept requests and ask to be unfenced, as the metadata is up to date."""
         self._state = BrokerPhase.RECOVERY
         self._host.publish(RegistrationLearned, self._broker, self._broker_epoch)
-        self._publish(tuple(self._image.partitions))
+        image = self._image
+        self._publish(tuple(image.partitions), tuple(image.topic_settings), tuple(image.removed_topics))
         self._has_published = True
         self._listener.on_registration(self._broker_epoch)
 
@@ -279,21 +288,18 @@ class KRaftBrokerLifecycle:
         Of a snapshot, only the differences from the former image are published
         (``MetadataLoader.handleLoadSnapshot``).
         """
-        former, start_offset = self._image.partitions, self._image.next_offset
+        former, start_offset = self._image, self._image.next_offset
         image = self._image = self._log.replay(self._image, high_watermark)
         if self._has_published:
-            if image.partitions is former:
-                records = (record for _, record in self._log.read(start_offset, high_watermark))
-                changed = tuple(
-                    dict.fromkeys(
-                        record.partition for record in records if isinstance(record, PartitionRecord)
-                    )
-                )
+            if image is former:
+                self._publish_changes([r for _, r in self._log.read(start_offset, high_watermark)])
             else:
                 changed = tuple(
-                    name for name, record in image.partitions.items() if _differs(former.get(name), record)
+                    name
+                    for name, record in image.partitions.items()
+                    if _differs(former.partitions.get(name), record)
                 )
-            self._publish(changed)
+                self._publish(changed, tuple(image.topic_settings), tuple(image.removed_topics))
         self._snapshots.on_commit(image.next_offset)
 
     def on_truncation(self, offset: int) -> None:
@@ -305,11 +311,27 @@ class KRaftBrokerLifecycle:
     def on_snapshot(self, leader: int, log_end: int, snapshot: MetadataSnapshot) -> None:
         self._host.emit(MetadataSnapshotFetched, self._broker, leader, log_end, *snapshot.id)
 
-    def _publish(self, partitions: Iterable[str]) -> None:
+    def _publish_changes(self, records: list[MetadataRecord]) -> None:
+        changed = dict.fromkeys([r.partition for r in records if isinstance(r, PartitionRecord)])
+        configured = dict.fromkeys([r.topic for r in records if isinstance(r, TopicSettingsRecord)])
+        removed = tuple([r.topic for r in records if isinstance(r, RemoveTopicRecord)])
+        if removed:
+            changed = {name: None for name in changed if name in self._image.partitions}
+            configured = {name: None for name in configured if name in self._image.topic_settings}
+        self._publish(tuple(changed), tuple(configured), removed)
+
+    def _publish(
+        self, partitions: Iterable[str], configured: Iterable[str] = (), removed: Iterable[str] = ()
+    ) -> None:
+        """Publish the state of partitions, the settings of topics, and which topics are deleted."""
         image = self._image
         states = {name: _state_of(image.partitions[name]) for name in partitions}
         self._listener.on_metadata_update(
-            MetadataDelta(self._broker_epoch, image.unfenced_brokers(), image.active(), states)
+            MetadataDelta(
+                *(self._broker_epoch, image.unfenced_brokers(), image.active(), states),
+                topic_settings={topic: image.topic_settings[topic] for topic in configured},
+                deleted=tuple([name for topic in removed for name in image.removed_partitions(topic)]),
+            )
         )
 
     # Producer ids
@@ -371,6 +393,25 @@ class KRaftBrokerLifecycle:
         """Refuse, because only controllers handle AlterPartition."""
         on_handled(AlterPartitionResponse(errors.NOT_CONTROLLER, {}))
 
+    def administer(self, request: AdministrationRequest, on_handled: Callable[[Any], None]) -> None:
+        """Forward a request to the active controller (KIP-590, ``ForwardingManagerImpl``).
+
+        The client gets REQUEST_TIMED_OUT if no controller has answered in time.
+        """
+        if self._forwarding is None:
+            timeout_us = self._config.request_timeout_us
+            self._forwarding = NodeToControllerChannel(
+                *(self._host, kraft.server_name, kraft.CONTROLLER_LISTENER, timeout_us),
+                lambda: self._raft.leader,
+                timeout_us,
+            )
+        self._forwarding.send(
+            request,
+            lambda answer: on_handled(
+                request.refused(errors.REQUEST_TIMED_OUT) if answer is None else answer
+            ),
+        )
+
     def close(self, on_closed: Callable[[], None]) -> None:
         """Write the broker epoch to disk, to prove a clean shutdown at the next registration.
 
@@ -385,6 +426,8 @@ class KRaftBrokerLifecycle:
         self._raft.close()
         self._channel.close()
         self._heartbeats.close()
+        if self._forwarding is not None:
+            self._forwarding.close()
         if self._stop_controller is None:
             on_closed()
         else:

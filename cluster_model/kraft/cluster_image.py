@@ -10,8 +10,11 @@ from harrow.cluster_model.kraft.records import (
     PartitionRecord,
     ProducerIdsRecord,
     RegisterBrokerRecord,
+    RemoveTopicRecord,
+    TopicSettingsRecord,
 )
 from harrow.cluster_model.lazy_dataclass import dataclass
+from harrow.cluster_model.settings import Value
 
 
 @dataclass(slots=True, frozen=True)
@@ -43,6 +46,8 @@ class ClusterImage:
         "next_offset",
         "next_producer_id",
         "partitions",
+        "removed_topics",
+        "topic_settings",
     )
 
     def __init__(self) -> None:
@@ -51,6 +56,10 @@ class ClusterImage:
         self.partitions: dict[str, PartitionRecord] = {}
         self.leaderless: dict[str, None] = {}
         self.next_producer_id = 0
+        self.removed_topics: dict[str, int] = {}
+        """The topics that were deleted, with their numbers of partitions."""
+        self.topic_settings: dict[str, Mapping[str, Value]] = {}
+        """The settings of topics that administrators have set."""
         # These are caches, which are cleared when a broker changes.
         self._active: dict[int, int] | None = None
         self._unfenced: dict[int, int] | None = None
@@ -79,6 +88,11 @@ class ClusterImage:
         records += [replace(partition, altered_by=-1) for partition in self.partitions.values()]
         if self.next_producer_id:
             records.append(ProducerIdsRecord(self.next_producer_id))
+        records += [RemoveTopicRecord(*removed) for removed in self.removed_topics.items()]
+        records += [
+            TopicSettingsRecord(topic, tuple(settings.items()))
+            for topic, settings in self.topic_settings.items()
+        ]
         return tuple(records)
 
     def apply(self, record: MetadataRecord) -> None:
@@ -114,6 +128,10 @@ class ClusterImage:
             )
         elif isinstance(record, ProducerIdsRecord):
             self.next_producer_id = record.next_producer_id
+        elif isinstance(record, TopicSettingsRecord):
+            self.topic_settings[record.topic] = dict(record.settings)
+        elif isinstance(record, RemoveTopicRecord):
+            self._remove_topic(record)
 
     def _set_broker(self, broker: int, registration: BrokerRegistration) -> None:
         self.brokers[broker] = registration
@@ -133,6 +151,27 @@ class ClusterImage:
             self.leaderless[name] = None
         else:
             self.leaderless.pop(name, None)
+
+    def _remove_topic(self, record: RemoveTopicRecord) -> None:
+        self.removed_topics[record.topic] = record.partitions
+        self.topic_settings.pop(record.topic, None)
+        for name in self.removed_partitions(record.topic):
+            self.leaderless.pop(name, None)
+            partition = self.partitions.pop(name, None)
+            for broker in () if partition is None else (*partition.isr, *partition.elr):
+                self._in_isr[broker].pop(name, None)
+
+    def removed_partitions(self, topic: str) -> tuple[str, ...]:
+        """Return the partitions that a deleted topic had."""
+        return tuple([f"{topic}-{number}" for number in range(self.removed_topics[topic])])
+
+    def topics(self) -> dict[str, int]:
+        """Return the number of partitions of each topic."""
+        counts: dict[str, int] = {}
+        for name in self.partitions:
+            topic = name.rpartition("-")[0]
+            counts[topic] = counts.get(topic, 0) + 1
+        return counts
 
     def unfenced_brokers(self) -> Mapping[int, int]:
         """Return the broker epochs of unfenced brokers, ordered by broker id."""

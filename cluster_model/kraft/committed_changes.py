@@ -15,6 +15,7 @@ from harrow.cluster_model.kraft.records import (
     BrokerRegistrationChangeRecord,
     MetadataRecord,
     PartitionRecord,
+    RemoveTopicRecord,
 )
 from harrow.cluster_model.protocol import LeaderAndIsr, ReplicaAssignment
 from harrow.cluster_model.trace import Trace
@@ -182,6 +183,9 @@ class CommittedChanges:
                 self._trace.emit(kind, record.broker, _REGISTRATION)
         else:
             image.apply(record)
+            if isinstance(record, RemoveTopicRecord):
+                for name in image.removed_partitions(record.topic):
+                    self._trace.publish(events.PartitionDeleted, name)
 
     def _emit_change(self, before: PartitionRecord | None, record: PartitionRecord) -> None:
         name, by_controller = record.partition, record.altered_by < 0

@@ -10,6 +10,7 @@ from typing import Final
 from harrow.cluster_model import events
 from harrow.cluster_model.controller.assignment import partition_assignments
 from harrow.cluster_model.controller.control_plane import LifecycleListener
+from harrow.cluster_model.controller.new_topics import ConfiguredTopics
 from harrow.cluster_model.kraft.broker_lifecycle import KRaftBrokerLifecycle
 from harrow.cluster_model.kraft.committed_changes import CommittedChanges
 from harrow.cluster_model.kraft.metadata_log import MetadataLog
@@ -45,8 +46,10 @@ class QuorumControlPlane:
         brokers: Mapping[int, Process],
         end_process: Callable[[int], None],
         halt_process: Callable[[int], None],
+        topics: ConfiguredTopics,
     ) -> None:
         self._config = config
+        self._topics = topics
         self._topic_config = topic_config
         self._behaviours = behaviours
         self._host_of = host_of
@@ -97,6 +100,7 @@ class QuorumControlPlane:
             self._became_active,
             self._became_inactive,
             self._changes.apply_committed,
+            self._topics,
         )
         self._nodes[node] = controller
         self._network.listen(process, controller, server_name(node))

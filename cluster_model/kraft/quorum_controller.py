@@ -7,9 +7,11 @@ request are committed. When it loses leadership, it rebuilds its image from comm
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from harrow.cluster_model import errors
+from harrow.cluster_model.controller import administration
+from harrow.cluster_model.controller.administration import AdministrationRequest
 from harrow.cluster_model.controller.assignment import assign_partitions, refusal_of_partitions
 from harrow.cluster_model.controller.control_plane import (
     ADMIN,
@@ -17,6 +19,7 @@ from harrow.cluster_model.controller.control_plane import (
     REASSIGNMENT,
     REASSIGNMENT_API,
 )
+from harrow.cluster_model.controller.new_topics import ConfiguredTopics
 from harrow.cluster_model.events import (
     ControlledShutdownBegun,
     ControllerRequestRefused,
@@ -45,6 +48,7 @@ from harrow.cluster_model.kraft.records import (
     RegisterBrokerRecord,
 )
 from harrow.cluster_model.kraft.snapshot_generator import SnapshotGenerator
+from harrow.cluster_model.kraft.topic_control import TopicControl
 from harrow.cluster_model.protocol import (
     AlterPartition,
     AlterPartitionRequest,
@@ -56,8 +60,10 @@ from harrow.cluster_model.settings import BrokerConfig, TopicConfig
 from harrow.cluster_model.sim.connection import Connection, Exchange, Handlers, Q, ServerEndpoint, register
 from harrow.cluster_model.sim.host import Host
 from harrow.cluster_model.sim.message import Body
+from harrow.cluster_model.topic_settings import effective_config
 
 R = TypeVar("R", bound=Body)
+A = TypeVar("A", bound=AdministrationRequest)
 HandledRequest = tuple[tuple[MetadataRecord, ...], R]
 """The records that a request leads to, and its answer, which is sent when they are committed."""
 
@@ -78,6 +84,7 @@ class QuorumController(ServerEndpoint):
         on_active: Callable[[int, int], None],
         on_inactive: Callable[[int, int], None],
         on_committed: Callable[[int, MetadataLog, int], None],
+        topics: ConfiguredTopics,
     ) -> None:
         self.node = node
         self._host = host
@@ -99,6 +106,11 @@ class QuorumController(ServerEndpoint):
         register(self._handlers, protocol.BrokerHeartbeatRequest, self._handle_heartbeat)
         register(self._handlers, AlterPartitionRequest, self._handle_alter_partition)
         register(self._handlers, protocol.AllocateProducerIdsRequest, self._handle_allocate_producer_ids)
+        control = self._topics = TopicControl(lambda: self._image, topics, self._new_partition)
+        self._administers(administration.CreateTopicsRequest, control.create_topics)
+        self._administers(administration.CreatePartitionsRequest, control.create_partitions)
+        self._administers(administration.DeleteTopicsRequest, control.delete_topics)
+        self._administers(administration.AlterTopicSettingsRequest, control.alter_settings)
         self._snapshots = SnapshotGenerator(node, host, log, config, self._committed_image)
         self.raft = RaftClient(node, host, voters, log, quorum_config, self)
 
@@ -143,6 +155,14 @@ class QuorumController(ServerEndpoint):
     def _handle_allocate_producer_ids(self, exchange: Exchange[protocol.AllocateProducerIdsRequest]) -> None:
         refusal = protocol.AllocateProducerIdsResponse(errors.NOT_CONTROLLER)
         self._process(exchange, self._allocate_producer_ids, refusal)
+
+    def _administers(self, kind: type[A], handle: Callable[[A], HandledRequest[Any]]) -> None:
+        """Register the handler of a kind of requests that brokers forward."""
+        register(
+            self._handlers,
+            kind,
+            lambda exchange: self._process(exchange, handle, exchange.request.refused(errors.NOT_CONTROLLER)),
+        )
 
     def _process(self, exchange: Exchange[Q], handle: Callable[[Q], HandledRequest[R]], refusal: R) -> None:
         """If active, process a request, and answer when the request's records are committed."""
@@ -483,7 +503,7 @@ class QuorumController(ServerEndpoint):
     def _election(self, partition: str) -> Election:
         enabled = (
             self._switches.kraft_allows_unclean_election
-            and self._topic_config(_topic_of(partition)).unclean_leader_election
+            and self._config_of(_topic_of(partition)).unclean_leader_election
         )
         return (
             Election.UNCLEAN
@@ -501,7 +521,12 @@ class QuorumController(ServerEndpoint):
             return None
         topic = _topic_of(partition)
         first = self._image.partitions.get(f"{topic}-0", self._image.partitions[partition])
-        return min(self._topic_config(topic).min_insync_replicas, len(first.replicas))
+        return min(self._config_of(topic).min_insync_replicas, len(first.replicas))
+
+    def _config_of(self, topic: str) -> TopicConfig:
+        """Return a topic's configuration, which depends on the settings of this node."""
+        settings = self._image.topic_settings.get(topic)
+        return self._topic_config(topic) if settings is None else effective_config(settings, self._config)
 
     def create_topic(self, topic: str, assignment: tuple[tuple[int, ...], ...]) -> bool:
         """Create a topic if each of its partitions can have a leader.
@@ -615,7 +640,10 @@ class QuorumController(ServerEndpoint):
         records: list[MetadataRecord] = []
         answers: dict[str, tuple[str, int]] = {}
         for name, alteration in request.partitions.items():
-            partition = self._image.partitions[name]
+            partition = self._image.partitions.get(name)
+            if partition is None:
+                answers[name] = (errors.UNKNOWN_TOPIC_OR_PARTITION, -1)
+                continue
             error = self._alteration_error(request.broker, partition, alteration)
             partition_epoch = partition.partition_epoch
             if error == errors.NONE:

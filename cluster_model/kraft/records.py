@@ -7,6 +7,7 @@ from typing import Final
 
 from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.protocol import ReplicaAssignment
+from harrow.cluster_model.settings import Value
 
 NO_INCARNATION: Final = -1
 
@@ -93,12 +94,30 @@ class ProducerIdsRecord:
     next_producer_id: int
 
 
+@dataclass(slots=True, frozen=True)
+class RemoveTopicRecord:
+    """A topic with a number of ``partitions`` was deleted."""
+
+    topic: str
+    partitions: int
+
+
+@dataclass(slots=True, frozen=True)
+class TopicSettingsRecord:
+    """The settings of a topic, which replace all earlier ones. In Kafka each has a ConfigRecord."""
+
+    topic: str
+    settings: tuple[tuple[str, Value], ...]
+
+
 MetadataRecord = (
     LeaderChangeMessage
     | RegisterBrokerRecord
     | BrokerRegistrationChangeRecord
     | PartitionRecord
     | ProducerIdsRecord
+    | RemoveTopicRecord
+    | TopicSettingsRecord
 )
 
 

@@ -155,10 +155,9 @@ class LogManager:
         self._disk.update_room(partition, size)
         self._report_log_start(log, file, began_at)
         self._logs[partition] = log
-        topic = self._topics[partition] = self._topic_config(partition.rsplit("-", 1)[0])
+        topic = self._topic_config(partition.rsplit("-", 1)[0])
         self._flushed_us[partition] = self._host.clock.now_us
-        file.segment_bytes, file.segment_us = topic.segment_bytes, topic.segment_us
-        log.configure(topic)
+        self._configure(log, file, topic)
         if topic.compacts:
             file.compacts = log.compacts = True
             self._cleaner.on_append(partition)
@@ -167,6 +166,17 @@ class LogManager:
             self._checkpoint_recovery_points()
         self._host.emit(LogOpened, self._broker, partition, log.log_end_offset, log.high_watermark)
         return log
+
+    def configure(self, partition: str, topic: TopicConfig) -> None:
+        """Follow the settings of an open log's topic."""
+        log = self._logs[partition]
+        self._configure(log, self._disk.log_file(partition), topic)
+        self._plan_retention(partition, log, log.retained_until_us(topic))
+
+    def _configure(self, log: UnifiedLog, file: LogFile, topic: TopicConfig) -> None:
+        self._topics[log.name] = topic
+        file.segment_bytes, file.segment_us = topic.segment_bytes, topic.segment_us
+        log.configure(topic)
 
     def _report_log_start(self, log: UnifiedLog, file: LogFile, before: int) -> None:
         """Report if the log start differs from what it was when the log was last open.

@@ -1,8 +1,9 @@
 """Registers a broker in ZooKeeper, and runs its controller (``KafkaServer.scala``)."""
 
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import Any, Final
 
+from harrow.cluster_model.controller.administration import AdministrationRequest
 from harrow.cluster_model.controller.alter_partition_manager import DefaultAlterPartitionManager
 from harrow.cluster_model.controller.control_plane import AlterPartitionManager, LifecycleListener
 from harrow.cluster_model.controller.node_to_controller_channel import NodeToControllerChannel
@@ -120,6 +121,10 @@ class ZkBrokerLifecycle:
     def alter_partition_reassignment(self, partition: str, target: tuple[int, ...] | None) -> None:
         """Pass an administrator's request to the controller on this broker."""
         self._controller.alter_partition_reassignment(partition, target)
+
+    def administer(self, request: AdministrationRequest, on_handled: Callable[[Any], None]) -> None:
+        """Pass a request to the controller on this broker, which refuses it unless it is active."""
+        self._controller.administer(request, on_handled)
 
     def propagate_log_dir_failure(self, partitions: tuple[str, ...]) -> None:
         """Create a znode for the controller to notice (``KafkaZkClient.propagateLogDirEvent``)."""

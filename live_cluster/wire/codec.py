@@ -20,9 +20,10 @@ from types import MappingProxyType
 from typing import Any, Final, NamedTuple, Protocol
 from uuid import UUID
 
-from kafka.protocol import consumer, metadata, producer
+from kafka.protocol import admin, consumer, metadata, producer
 
 from harrow.cluster_model import protocol
+from harrow.cluster_model.controller import administration
 from harrow.cluster_model.coordinators import protocol as messages
 from harrow.cluster_model.kraft import protocol as kraft
 from harrow.cluster_model.lazy_dataclass import dataclass
@@ -136,8 +137,22 @@ _KEY_TYPE: Final = _Conversion(
 _TOPICS: Final = _Conversion(
     lambda topics, naming: None if topics is None else [topic + naming.suffix for topic in topics],
     lambda names, naming: (
-        None if names is None else tuple(name.removesuffix(naming.suffix) for name in names)
+        None
+        if names is None
+        else tuple(naming.names.campaign_topic(name.removesuffix(naming.suffix)) for name in names)
     ),
+)
+_TOPIC: Final = _Conversion(
+    lambda topic, naming: naming.names.cluster_topic(topic),
+    lambda name, naming: naming.names.campaign_topic(name),
+)
+_TOPIC_NAMES: Final = _Conversion(
+    lambda topics, naming: [naming.names.cluster_topic(topic) for topic in topics],
+    lambda names, naming: tuple(naming.names.campaign_topic(name) for name in names or ()),
+)
+_BROKERS: Final = _Conversion(
+    lambda own, naming: None if own is None else [naming.names.cluster_broker(broker) for broker in own],
+    lambda ids, naming: None if ids is None else tuple(naming.campaign_broker(id_) for id_ in ids),
 )
 _SUBSCRIPTION: Final = _Conversion(
     lambda value, naming: naming.contents.subscription_bytes(value),
@@ -184,6 +199,11 @@ def _build(kind: Callable[..., Any] | None, values: Mapping[Any, Any]) -> Any:
     return values[None] if None in values else tuple(values[position] for position in sorted(values))
 
 
+def _attribute(message: Any, name: str | int) -> Any:
+    """Return an attribute of a message, or an item of a tuple."""
+    return getattr(message, name) if isinstance(name, str) else message[name]
+
+
 class _Value(NamedTuple):
     """A field and its attribute: by name, by position in a tuple, or None for the only value."""
 
@@ -192,9 +212,7 @@ class _Value(NamedTuple):
     conversion: _Conversion = _PLAIN
 
     def write(self, message: Any, fields: Mapping[str, Any], naming: Naming) -> dict[str, Any]:
-        value = message
-        if self.model is not None:
-            value = getattr(message, self.model) if isinstance(self.model, str) else message[self.model]
+        value = message if self.model is None else _attribute(message, self.model)
         return {self.wire: self.conversion.to_wire(value, naming)}
 
     def read(self, wire: Any, fields: Mapping[str, Any], naming: Naming) -> dict[Any, Any]:
@@ -238,20 +256,56 @@ class _Array(NamedTuple):
     """An attribute with several values, which is an array of structs on the wire."""
 
     wire: str
-    model: str
+    model: str | int
     parts: tuple[_Part, ...]
     kind: Callable[[Iterable[Any]], Any] = tuple
+    item: Callable[..., Any] | None = None
 
     def write(self, message: Any, fields: Mapping[str, Any], naming: Naming) -> dict[str, Any]:
-        values, kind = getattr(message, self.model), fields[self.wire]
+        values, kind = _attribute(message, self.model), fields[self.wire]
+        if values is None:
+            return {self.wire: None}
         values = values.items() if isinstance(values, Mapping) else values
         return {self.wire: [kind(**_write_all(self.parts, value, kind.fields, naming)) for value in values]}
 
     def read(self, wire: Any, fields: Mapping[str, Any], naming: Naming) -> dict[Any, Any]:
         inner = fields[self.wire].fields
         structs = getattr(wire, self.wire) or ()
-        values = (_build(None, _read_all(self.parts, struct, inner, naming)) for struct in structs)
+        values = (_build(self.item, _read_all(self.parts, struct, inner, naming)) for struct in structs)
         return {self.model: self.kind(values)}
+
+
+class _ByTopic(NamedTuple):
+    """An attribute with a value for each topic, which is an array of structs on the wire."""
+
+    wire: str
+    model: str
+    parts: tuple[_Part, ...]
+    kind: Callable[..., Any] | None = None
+    name: str = "name"
+
+    def write(self, message: Any, fields: Mapping[str, Any], naming: Naming) -> dict[str, Any]:
+        kind = fields[self.wire]
+        return {
+            self.wire: [
+                kind(
+                    **{self.name: naming.names.cluster_topic(topic)},
+                    **_write_all(self.parts, value, kind.fields, naming),
+                )
+                for topic, value in getattr(message, self.model).items()
+            ]
+        }
+
+    def read(self, wire: Any, fields: Mapping[str, Any], naming: Naming) -> dict[Any, Any]:
+        inner = fields[self.wire].fields
+        return {
+            self.model: {
+                naming.names.campaign_topic(getattr(struct, self.name)): _build(
+                    self.kind, _read_all(self.parts, struct, inner, naming)
+                )
+                for struct in getattr(wire, self.wire) or ()
+            }
+        }
 
 
 class _MessageField(NamedTuple):
@@ -342,6 +396,39 @@ def _array_in(fields: Mapping[str, Any]) -> tuple[str, Any]:
 
 def _one_of(names: Iterable[str], fields: Mapping[str, Any]) -> str:
     return next(name for name in names if name in fields)
+
+
+class _ReplicaLists(NamedTuple):
+    """The replicas of each of several partitions, None if the sender leaves them open."""
+
+    wire: str
+    model: str
+
+    def write(self, message: Any, fields: Mapping[str, Any], naming: Naming) -> dict[str, Any]:
+        kind, assignment = fields[self.wire], getattr(message, self.model)
+        if assignment is None:
+            return {self.wire: None}
+        return {self.wire: [kind(broker_ids=_BROKERS.to_wire(each, naming)) for each in assignment]}
+
+    def read(self, wire: Any, fields: Mapping[str, Any], naming: Naming) -> dict[Any, Any]:
+        structs = getattr(wire, self.wire)
+        if structs is None:
+            return {self.model: None}
+        return {self.model: tuple(_BROKERS.to_model(each.broker_ids, naming) for each in structs)}
+
+
+class _TopicsOrIds(NamedTuple):
+    """Topics that a request names or gives by their ids."""
+
+    wire: str
+    model: str
+
+    def write(self, message: Any, fields: Mapping[str, Any], naming: Naming) -> dict[str, Any]:
+        names = (naming.names.cluster_topic(topic) for topic in getattr(message, self.model))
+        return {self.wire: [fields[self.wire](name=name) for name in names]}
+
+    def read(self, wire: Any, fields: Mapping[str, Any], naming: Naming) -> dict[Any, Any]:
+        return {self.model: tuple(naming.topic_of(topic) for topic in getattr(wire, self.wire) or ())}
 
 
 class _RequestedTopics:
@@ -540,7 +627,8 @@ def _shape(
     *api* is the model's name, if it differs.
     """
     name = api or kind.name.removesuffix("Request")
-    module: Any = next(each for each in (protocol, messages, kraft) if hasattr(each, f"{name}Request"))
+    modules = (protocol, messages, kraft, administration)
+    module: Any = next(each for each in modules if hasattr(each, f"{name}Request"))
     types = getattr(module, f"{name}Request"), getattr(module, f"{name}Response")
     return _Shape(*types, kind, versions, request, answer, **rest)
 
@@ -637,6 +725,23 @@ def _by_partition(*parts: tuple[str, _Conversion] | str, array: str = "topics") 
 
 
 _PARTITION_NAMES: Final = _Partitions("partitions", "topics")
+_TIMEOUT: Final = _Value("timeout_ms", "timeout_us", _TIME)
+_OUTCOME: Final = _tuple_fields(_CODE, ("error_message", _TEXT))
+_NEW_TOPIC: Final = (
+    _Value("name", "name", _TOPIC),
+    _Value("num_partitions", "partitions"),
+    *_same("replication_factor"),
+    _Array("assignments", "assignment", _tuple_fields("partition_index", ("broker_ids", _BROKERS))),
+    _Array("configs", "settings", _tuple_fields("name", "value")),
+)
+_CREATED_TOPIC: Final = (
+    *(_ERROR_CODE, _Value("error_message", "message", _TEXT)),
+    *(_Value("num_partitions", "partitions"), *_same("replication_factor"), _Fixed("configs", [])),
+)
+_NEW_PARTITIONS: Final = (
+    _Value("count", "total"),
+    _ReplicaLists("assignments", "assignment"),
+)
 _VERIFIED: Final = _Partitions("partitions", "topic_results", _TXN_ERROR)
 
 _SHAPES: Final = (
@@ -788,6 +893,39 @@ _SHAPES: Final = (
         complete=_fill_in_offsets,
     ),
     _shape(CONSUMER_GROUP_HEARTBEAT, range(2), _CONSUMER, _CONSUMER_ASSIGNED),
+    # Administration, as clients request it. harrow as a client has `administration`.
+    _shape(
+        admin.CreateTopicsRequest,
+        range(8),
+        (
+            _Array("topics", "topics", _NEW_TOPIC, item=administration.NewTopic),
+            _TIMEOUT,
+            *_same("validate_only"),
+        ),
+        (_ByTopic("topics", "topics", _CREATED_TOPIC, administration.CreatedTopic),),
+    ),
+    _shape(
+        admin.CreatePartitionsRequest,
+        range(4),
+        (
+            _ByTopic("topics", "topics", _NEW_PARTITIONS, administration.NewPartitions),
+            *(_TIMEOUT, *_same("validate_only")),
+        ),
+        (_ByTopic("results", "topics", _OUTCOME),),
+    ),
+    _shape(
+        admin.DeleteTopicsRequest,
+        range(6),
+        (_Value("topic_names", "topics", _TOPIC_NAMES), _TIMEOUT),
+        (_ByTopic("responses", "topics", _OUTCOME),),
+    ),
+    _shape(
+        admin.DeleteTopicsRequest,
+        range(6, 7),
+        (_TopicsOrIds("topics", "topics"), _TIMEOUT),
+        (_ByTopic("responses", "topics", _OUTCOME),),
+        fits=lambda _request, _connection: False,
+    ),
     # Controllers. Registrations of 3.6 lack log directories and the previous broker epoch; 4.0
     # supports all versions of the following shapes.
     _shape(

@@ -24,6 +24,7 @@ from harrow.cluster_model.protocol import (
 from harrow.cluster_model.release.profiles import Behaviours
 from harrow.cluster_model.sim.choices import Choices
 from harrow.cluster_model.sim.connection import Exchange
+from harrow.cluster_model.topic_settings import TopicConfigs
 from harrow.cluster_model.topology import BrokerSpec, ClusterSpec, TopicSpec
 from harrow.cluster_model.trace import select
 from harrow.cluster_model.zookeeper.alter_partition_manager import IsrChangePropagation
@@ -35,7 +36,6 @@ from tests.cluster_model.fakes import MS, SECOND, FakeEndpoint, FakeHost, batch
 from tests.cluster_model.log.test_damaged_disk import manager_on
 from tests.cluster_model.zookeeper.controller.test_controller_writes import (
     CONFIG,
-    TOPIC,
     UnreachableControlPlane,
 )
 from tests.properties.test_replication_protocol_rules import diverged_logs, histories
@@ -226,7 +226,13 @@ def test_a_broker_refuses_requests_of_a_controller_epoch_below_the_highest_known
     host = FakeHost("broker-1")
     behaviours = Behaviours().with_switches(requests_wait_for_registration=False)
     broker = Broker(
-        1, host, Disk(), CONFIG, lambda _: TOPIC, behaviours, cast("ControlPlane", UnreachableControlPlane())
+        1,
+        host,
+        Disk(),
+        CONFIG,
+        TopicConfigs({}, CONFIG),
+        behaviours,
+        cast("ControlPlane", UnreachableControlPlane()),
     )
     highest = 0
     for leader_epoch, (epoch, api) in enumerate(requests):

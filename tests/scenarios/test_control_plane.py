@@ -2,12 +2,14 @@
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
+from typing import Any
 
 import pytest
 
 from harrow.campaigns.clients.clients import MODEL, Clients
 from harrow.campaigns.run.targets.model_observer import ClusterObserver
 from harrow.cluster_model.cluster import Cluster
+from harrow.cluster_model.controller.administration import AdministrationRequest
 from harrow.cluster_model.controller.control_plane import ControlPlane, LifecycleListener
 from harrow.cluster_model.events import BrokerRegistered, IsrChanged
 from harrow.cluster_model.protocol import (
@@ -184,6 +186,9 @@ class OracleBrokerLifecycle:
     def handle_alter_partition(
         self, request: AlterPartitionRequest, on_handled: Callable[[AlterPartitionResponse], None]
     ) -> None:
+        raise NotImplementedError
+
+    def administer(self, request: AdministrationRequest, on_handled: Callable[[Any], None]) -> None:
         raise NotImplementedError
 
     def propagate_log_dir_failure(self, partitions: tuple[str, ...]) -> None:

@@ -21,9 +21,10 @@ def partition_settings(
 
     Without *allows_unclean_election*, controllers ignore ``unclean.leader.election.enable``.
     """
+    names = tuple(names)
     by_topic = {
-        topic.name: {broker.id: topic_config(topic.name, broker.id) for broker in spec.brokers}
-        for topic in spec.topics
+        topic: {broker.id: topic_config(topic, broker.id) for broker in spec.brokers}
+        for topic in dict.fromkeys(name.rpartition("-")[0] for name in names)
     }
     if not allows_unclean_election:
         by_topic = {

@@ -8,9 +8,10 @@ a newer controller or an expired session can interrupt it in the same places.
 
 from collections import deque
 from collections.abc import Callable, Collection, Generator, Iterable
-from typing import Final
+from typing import Any, Final
 
 from harrow.cluster_model import errors
+from harrow.cluster_model.controller.administration import AdministrationRequest
 from harrow.cluster_model.events import (
     BrokerChangeProcessed,
     ControlledShutdownBegun,
@@ -628,6 +629,15 @@ class KafkaController:
         """Complete a reassignment if the partition's new state allows it."""
         if self.is_active:
             yield from self._reassignments.complete(partition)
+
+    # Administrators
+
+    def administer(self, request: AdministrationRequest, on_handled: Callable[[Any], None]) -> None:
+        """Handle an administrator's request if this controller is active."""
+        if not self.is_active:
+            on_handled(request.refused(errors.NOT_CONTROLLER))
+            return
+        on_handled(request.refused(errors.UNSUPPORTED_VERSION))
 
     # Preferred leaders
 

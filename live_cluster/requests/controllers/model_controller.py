@@ -3,6 +3,7 @@
 from typing import Final, cast
 
 from harrow.cluster_model import errors
+from harrow.cluster_model.controller.new_topics import ConfiguredTopics
 from harrow.cluster_model.kraft import protocol
 from harrow.cluster_model.kraft.metadata_log import MetadataLog
 from harrow.cluster_model.kraft.quorum_controller import QuorumController
@@ -57,6 +58,7 @@ class ModelController:
             lambda _node, _epoch: None,
             lambda _node, _epoch: None,
             lambda _node, _log, _high_watermark: None,
+            ConfiguredTopics(release, {}, {}),
         )
         network.listen(process, self._controller, protocol.server_name(FIRST_CONTROLLER_ID))
         self._controller.start()

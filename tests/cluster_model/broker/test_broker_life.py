@@ -24,8 +24,9 @@ from harrow.cluster_model.protocol import (
     UpdateMetadataRequest,
 )
 from harrow.cluster_model.release.profiles import RELEASES
-from harrow.cluster_model.settings import Value, broker_config, topic_config
+from harrow.cluster_model.settings import Value, broker_config
 from harrow.cluster_model.sim.connection import Connection, Exchange
+from harrow.cluster_model.topic_settings import TopicConfigs
 from harrow.cluster_model.topology import QuotaSpec
 from tests.cluster_model.fakes import SECOND, FakeEndpoint, FakeHost, batch
 
@@ -92,7 +93,7 @@ class BrokerHarness:
             self.host,
             self.disk,
             config,
-            lambda _: topic_config(topic or {}, config),
+            TopicConfigs({"t": topic or {}}, config),
             behaviours,
             cast("ControlPlane", self.office),
             quotas=ClientQuotas.from_specs(

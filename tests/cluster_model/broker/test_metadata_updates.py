@@ -8,7 +8,8 @@ from harrow.cluster_model.log.disk import Disk
 from harrow.cluster_model.log.unified_log import UnifiedLog
 from harrow.cluster_model.protocol import LeaderAndIsr, LeaderAndIsrPartitionState
 from harrow.cluster_model.release.profiles import RELEASES
-from harrow.cluster_model.settings import broker_config, topic_config
+from harrow.cluster_model.settings import broker_config
+from harrow.cluster_model.topic_settings import TopicConfigs
 from tests.cluster_model.fakes import SECOND, FakeHost, slow_disk
 
 
@@ -44,7 +45,7 @@ class BrokerHarness:
             self.host,
             slow_disk(),
             config,
-            lambda _: topic_config({}, config),
+            TopicConfigs({}, config),
             RELEASES["4.3"].behaviours,
             cast("ControlPlane", self.reader),
         )

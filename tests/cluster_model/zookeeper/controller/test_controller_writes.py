@@ -21,6 +21,7 @@ from harrow.cluster_model.release.profiles import Behaviours
 from harrow.cluster_model.settings import broker_config, topic_config
 from harrow.cluster_model.sim.connection import Exchange, Reply
 from harrow.cluster_model.sim.host import Host
+from harrow.cluster_model.topic_settings import TopicConfigs
 from harrow.cluster_model.zookeeper.broker_lifecycle import ZkBrokerLifecycle
 from harrow.cluster_model.zookeeper.controller.controller_channel import (
     ControllerChannelManager,
@@ -104,7 +105,13 @@ def test_a_broker_refuses_a_controller_after_a_request_of_the_next(first: str) -
     host = FakeHost("broker-1")
     behaviours = Behaviours().with_switches(requests_wait_for_registration=False)
     broker = Broker(
-        1, host, Disk(), CONFIG, lambda _: TOPIC, behaviours, cast("ControlPlane", UnreachableControlPlane())
+        1,
+        host,
+        Disk(),
+        CONFIG,
+        TopicConfigs({}, CONFIG),
+        behaviours,
+        cast("ControlPlane", UnreachableControlPlane()),
     )
     state = {"t-0": LeaderAndIsrPartitionState(5, LeaderAndIsr(1, 1, (1,), 0), (0, 1))}
     requests: dict[str, Any] = {

@@ -1,0 +1,216 @@
+"""Checks new topics and partitions, and assigns their replicas.
+
+Controllers with ZooKeeper (``AdminZkClient``, ``ZkAdminManager``) and with KRaft
+(``ReplicationControlManager``) follow the same rules.
+"""
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Final
+
+from harrow.cluster_model import errors
+from harrow.cluster_model.controller.administration import (
+    NOT_GIVEN,
+    NewPartitions,
+    NewTopic,
+    RefusedError,
+)
+from harrow.cluster_model.controller.assignment import assign_partitions, assign_replicas
+from harrow.cluster_model.lazy_dataclass import dataclass
+from harrow.cluster_model.settings import Value
+
+_NAME_LENGTH_MAX: Final = 249
+_NAME_CHARACTERS: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
+PARTITIONS_MAX: Final = 10_000
+"""The most partitions that one request creates, as in KRaft (``MAX_RECORDS_PER_USER_OP``)."""
+
+Assignment = tuple[tuple[int, ...], ...]
+"""The replicas of each partition of a topic."""
+
+
+@dataclass(slots=True, frozen=True)
+class KnownBrokers:
+    """The brokers that a controller can assign replicas to.
+
+    ``registered`` ones exist, and ``active`` ones may lead and join ISRs now. Replicas are spread
+    over ``racks``.
+    """
+
+    registered: tuple[int, ...]
+    active: tuple[int, ...]
+    racks: Mapping[int, str]
+
+
+@dataclass(slots=True, frozen=True)
+class TopicDefaults:
+    """The number of partitions and replicas of a topic that names none."""
+
+    partitions: int = 1
+    replication_factor: int = 1
+
+
+@dataclass(slots=True, frozen=True)
+class ConfiguredTopics:
+    """What a controller knows about topics from the campaign.
+
+    ``settings`` are those of the topics that the campaign declares.
+    """
+
+    release: str
+    settings: Mapping[str, Mapping[str, Value]]
+    racks: Mapping[int, str]
+    defaults: TopicDefaults = TopicDefaults()
+
+
+LIFE: Final = "~"
+"""Separates a topic's name from the number of its life, if it was deleted and created again.
+
+The model has no topic ids (KIP-516), so each life of a topic has a name of its own.
+"""
+
+
+def plain_name(topic: str) -> str:
+    """Return the name that clients use for a topic."""
+    return topic.partition(LIFE)[0]
+
+
+def check_name(name: str, existing: Collection[str]) -> None:
+    """Check whether there can be a new topic of a name.
+
+    Modelled on ``Topic.validate`` and on the check for names that collide in the names of metrics,
+    where a dot is an underscore.
+
+    Raises:
+        RefusedError: The topic exists, or its name is invalid.
+
+    """
+    if name in existing:
+        raise RefusedError(errors.TOPIC_ALREADY_EXISTS, f"the topic {plain_name(name)} exists")
+    name = plain_name(name)
+    if not _NAME_CHARACTERS.issuperset(name) or name in {"", ".", ".."} or len(name) > _NAME_LENGTH_MAX:
+        message = (
+            "a topic's name has 1 to 249 letters, digits, dots, underscores and hyphens, and is not . or .."
+        )
+        raise RefusedError(errors.INVALID_TOPIC, message)
+    twins = [other for other in map(plain_name, existing) if _key(other) == _key(name) and other != name]
+    if twins:
+        message = f"{name} differs from the topic {min(twins)} only in dots and underscores"
+        raise RefusedError(errors.INVALID_TOPIC, message)
+
+
+def _key(name: str) -> str:
+    return name.replace(".", "_")
+
+
+def repeated(names: Iterable[str]) -> Collection[str]:
+    """Return the names that occur more than once in a request."""
+    return [name for name, count in Counter(names).items() if count > 1]
+
+
+def new_assignment(topic: NewTopic, brokers: KnownBrokers, defaults: TopicDefaults) -> Assignment:
+    """Return the replicas of a new topic.
+
+    Raises:
+        RefusedError: Its numbers or its assignment are invalid, or there are too few brokers.
+
+    """
+    if topic.assignment:
+        return _given_assignment(topic, brokers)
+    partitions, factor = topic.partitions, topic.replication_factor
+    if factor < NOT_GIVEN or factor == 0:
+        raise RefusedError(errors.INVALID_REPLICATION_FACTOR, "a topic needs at least one replica")
+    if partitions < NOT_GIVEN or partitions == 0:
+        raise RefusedError(errors.INVALID_PARTITIONS, "a topic needs at least one partition")
+    factor = defaults.replication_factor if factor == NOT_GIVEN else factor
+    partitions = defaults.partitions if partitions == NOT_GIVEN else partitions
+    _check_count(partitions)
+    size = _active_replicas(factor, brokers)
+    assigned = assign_replicas(brokers.active, partitions, size, brokers.racks)
+    return _with_inactive(assigned, factor, brokers)
+
+
+def added_assignment(
+    existing: Sequence[Sequence[int]], wanted: NewPartitions, brokers: KnownBrokers
+) -> Assignment:
+    """Return the replicas of the partitions that a topic gets, after the *existing* ones.
+
+    Raises:
+        RefusedError: The total is no increase, or the assignment is invalid.
+
+    """
+    added = wanted.total - len(existing)
+    if added <= 0:
+        raise RefusedError(errors.INVALID_PARTITIONS, f"the topic already has {len(existing)} partitions")
+    _check_count(added)
+    factor = len(existing[0])
+    if wanted.assignment is not None:
+        if len(wanted.assignment) != added:
+            message = f"there are replicas for {len(wanted.assignment)} partitions instead of {added}"
+            raise RefusedError(errors.INVALID_REPLICA_ASSIGNMENT, message)
+        for replicas in wanted.assignment:
+            _check_replicas(replicas, factor, brokers)
+        return wanted.assignment
+    size = _active_replicas(factor, brokers)
+    assigned = assign_partitions(
+        brokers.active, brokers.racks, existing[0][:size], len(existing), wanted.total
+    )
+    return _with_inactive(assigned, factor, brokers)
+
+
+def _given_assignment(topic: NewTopic, brokers: KnownBrokers) -> Assignment:
+    if topic.partitions != NOT_GIVEN or topic.replication_factor != NOT_GIVEN:
+        message = "a request with replicas has neither a number of partitions nor a replication factor"
+        raise RefusedError(errors.INVALID_REQUEST, message)
+    assigned = dict(topic.assignment)
+    numbers = range(len(topic.assignment))
+    if assigned.keys() != set(numbers):
+        message = "the partitions of an assignment are numbered from 0, without gaps"
+        raise RefusedError(errors.INVALID_REPLICA_ASSIGNMENT, message)
+    for replicas in assigned.values():
+        _check_replicas(replicas, len(topic.assignment[0][1]), brokers)
+    return tuple(assigned[number] for number in numbers)
+
+
+def _check_replicas(replicas: tuple[int, ...], factor: int, brokers: KnownBrokers) -> None:
+    """Check the replicas of a partition (``validateManualPartitionAssignment``)."""
+    if not replicas:
+        problem = "a partition needs a replica"
+    elif len(set(replicas)) < len(replicas):
+        problem = "a broker occurs twice among the replicas of a partition"
+    elif not set(replicas) <= set(brokers.registered):
+        problem = f"broker {min(set(replicas) - set(brokers.registered))} is not registered"
+    elif len(replicas) != factor:
+        problem = f"a partition has {len(replicas)} replicas, and another one {factor}"
+    elif set(replicas).isdisjoint(brokers.active):
+        problem = "no replica of a partition is on a broker that is active"
+    else:
+        return
+    raise RefusedError(errors.INVALID_REPLICA_ASSIGNMENT, problem)
+
+
+def _check_count(partitions: int) -> None:
+    if partitions > PARTITIONS_MAX:
+        message = f"one request creates at most {PARTITIONS_MAX} partitions"
+        raise RefusedError(errors.INVALID_PARTITIONS, message)
+
+
+def _active_replicas(factor: int, brokers: KnownBrokers) -> int:
+    """Return how many replicas of a partition go to active brokers: all, if there are enough."""
+    if factor > len(brokers.registered) or not brokers.active:
+        message = f"there are not enough brokers for {factor} replicas: {len(brokers.active)} of "
+        message += f"{len(brokers.registered)} are active"
+        raise RefusedError(errors.INVALID_REPLICATION_FACTOR, message)
+    return min(factor, len(brokers.active))
+
+
+def _with_inactive(assigned: Assignment, factor: int, brokers: KnownBrokers) -> Assignment:
+    """Add replicas on brokers that are not active, where others do not suffice.
+
+    Modelled on ``StripedReplicaPlacer``, which prefers unfenced brokers.
+    """
+    others = [broker for broker in brokers.registered if broker not in brokers.active]
+    missing = factor - len(assigned[0])
+    return tuple(
+        (*replicas, *(others[(number + place) % len(others)] for place in range(missing)))
+        for number, replicas in enumerate(assigned)
+    )

@@ -1,0 +1,164 @@
+"""Creates, changes and deletes topics in KRaft (``ReplicationControlManager.java``).
+
+Each method returns the records of a request and its answer, as the controller's other handlers do.
+"""
+
+from collections.abc import Callable
+
+from harrow.cluster_model import errors
+from harrow.cluster_model.controller import administration
+from harrow.cluster_model.controller.administration import CreatedTopic, NewTopic, Outcome, RefusedError
+from harrow.cluster_model.controller.new_topics import (
+    Assignment,
+    ConfiguredTopics,
+    KnownBrokers,
+    added_assignment,
+    check_name,
+    new_assignment,
+    repeated,
+)
+from harrow.cluster_model.kraft.cluster_image import ClusterImage
+from harrow.cluster_model.kraft.records import (
+    MetadataRecord,
+    PartitionRecord,
+    RemoveTopicRecord,
+    TopicSettingsRecord,
+)
+from harrow.cluster_model.settings import Value
+from harrow.cluster_model.topic_settings import Settings, changed_settings
+from harrow.cluster_model.topology import INTERNAL_TOPICS
+
+Records = tuple[MetadataRecord, ...]
+
+
+class TopicControl:
+    """The requests of administrators about topics, on the active controller.
+
+    *image* returns the controller's metadata. *new_partition* returns the record of a partition
+    with these replicas.
+    """
+
+    def __init__(
+        self,
+        image: Callable[[], ClusterImage],
+        topics: ConfiguredTopics,
+        new_partition: Callable[[str, tuple[int, ...]], PartitionRecord],
+    ) -> None:
+        self._image = image
+        self._topics = topics
+        self._new_partition = new_partition
+
+    def create_topics(
+        self, request: administration.CreateTopicsRequest
+    ) -> tuple[Records, administration.CreateTopicsResponse]:
+        """Create those topics of a request that are valid (``createTopics``)."""
+        image = self._image()
+        # A topic that is created again needs another name (see `new_topics.LIFE`).
+        existing = {**image.topics(), **image.removed_topics}
+        twice = repeated([topic.name for topic in request.topics])
+        records: list[MetadataRecord] = []
+        answers: dict[str, CreatedTopic] = {}
+        for topic in request.topics:
+            if topic.name in twice:
+                message = "the request names the topic more than once"
+                answers[topic.name] = CreatedTopic(errors.INVALID_REQUEST, message)
+                continue
+            try:
+                check_name(topic.name, existing)
+                settings = self._settings_of(topic)
+                assignment = new_assignment(topic, self._brokers(), self._topics.defaults)
+            except RefusedError as refused:
+                answers[topic.name] = CreatedTopic(refused.error, refused.message)
+                continue
+            existing[topic.name] = len(assignment)
+            answers[topic.name] = CreatedTopic(
+                partitions=len(assignment), replication_factor=len(assignment[0])
+            )
+            if not request.validate_only:
+                records += [TopicSettingsRecord(topic.name, tuple(settings.items()))] if settings else []
+                records += self._partitions(topic.name, 0, assignment)
+        return tuple(records), administration.CreateTopicsResponse(answers)
+
+    def _settings_of(self, topic: NewTopic) -> dict[str, Value]:
+        changes = [(name, administration.SET, value) for name, value in topic.settings]
+        return changed_settings({}, changes, self._topics.release)
+
+    def _partitions(self, topic: str, first: int, assignment: Assignment) -> list[PartitionRecord]:
+        return [
+            self._new_partition(f"{topic}-{first + place}", replicas)
+            for place, replicas in enumerate(assignment)
+        ]
+
+    def _brokers(self) -> KnownBrokers:
+        image = self._image()
+        return KnownBrokers(tuple(sorted(image.brokers)), tuple(sorted(image.active())), self._topics.racks)
+
+    def create_partitions(
+        self, request: administration.CreatePartitionsRequest
+    ) -> tuple[Records, administration.CreatePartitionsResponse]:
+        """Add partitions to topics (``createPartitions``)."""
+        image = self._image()
+        records: list[MetadataRecord] = []
+        answers: dict[str, Outcome] = {}
+        for topic, wanted in request.topics.items():
+            try:
+                count = self._count(topic)
+                replicas = [image.partitions[f"{topic}-{number}"].replicas for number in range(count)]
+                added = added_assignment(replicas, wanted, self._brokers())
+            except RefusedError as refused:
+                answers[topic] = (refused.error, refused.message)
+                continue
+            answers[topic] = administration.SUCCESS
+            records += [] if request.validate_only else self._partitions(topic, count, added)
+        return tuple(records), administration.CreatePartitionsResponse(answers)
+
+    def delete_topics(
+        self, request: administration.DeleteTopicsRequest
+    ) -> tuple[Records, administration.DeleteTopicsResponse]:
+        """Delete topics (``deleteTopics``). harrow keeps the topics of coordinators."""
+        records: dict[str, MetadataRecord] = {}
+        answers: dict[str, Outcome] = {}
+        for topic in request.topics:
+            try:
+                records[topic] = self._deletable(topic)
+            except RefusedError as refused:
+                answers[topic] = (refused.error, refused.message)
+            else:
+                answers[topic] = administration.SUCCESS
+        return tuple(records.values()), administration.DeleteTopicsResponse(answers)
+
+    def _count(self, topic: str) -> int:
+        """Return the number of partitions of a topic."""
+        count = self._image().topics().get(topic)
+        if count is None:
+            raise RefusedError(errors.UNKNOWN_TOPIC_OR_PARTITION, "there is no such topic")
+        return count
+
+    def _deletable(self, topic: str) -> RemoveTopicRecord:
+        count = self._count(topic)
+        if topic in INTERNAL_TOPICS:
+            raise RefusedError(errors.INVALID_REQUEST, "harrow does not delete internal topics")
+        return RemoveTopicRecord(topic, count)
+
+    def alter_settings(
+        self, request: administration.AlterTopicSettingsRequest
+    ) -> tuple[Records, administration.AlterTopicSettingsResponse]:
+        """Change settings of topics (``ConfigurationControlManager.incrementalAlterConfigs``)."""
+        records: list[MetadataRecord] = []
+        answers: dict[str, Outcome] = {}
+        for topic, changes in request.changes.items():
+            try:
+                self._count(topic)
+                before = {} if request.replaces else self.settings(topic)
+                settings = changed_settings(before, changes, self._topics.release)
+            except RefusedError as refused:
+                answers[topic] = (refused.error, refused.message)
+                continue
+            answers[topic] = administration.SUCCESS
+            if not request.validate_only:
+                records.append(TopicSettingsRecord(topic, tuple(settings.items())))
+        return tuple(records), administration.AlterTopicSettingsResponse(answers)
+
+    def settings(self, topic: str) -> Settings:
+        """Return the settings of a topic, from administrators or from the campaign."""
+        return self._image().topic_settings.get(topic, self._topics.settings.get(topic, {}))

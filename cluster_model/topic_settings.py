@@ -1,0 +1,155 @@
+"""Reads the settings of topics that administrators change, and resolves them for each broker."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Final
+
+from harrow.cluster_model import errors
+from harrow.cluster_model.controller.administration import (
+    APPEND,
+    DELETE,
+    SET,
+    SUBTRACT,
+    RefusedError,
+)
+from harrow.cluster_model.settings import (
+    SETTINGS,
+    TOPIC,
+    BrokerConfig,
+    Setting,
+    TopicConfig,
+    Value,
+    topic_config,
+)
+
+Settings = Mapping[str, Value]
+
+_DIGITS_MAX: Final = 20
+_LISTS: Final = frozenset(
+    {"cleanup.policy", "leader.replication.throttled.replicas", "follower.replication.throttled.replicas"}
+)
+"""The settings to whose items AlterConfigs can append, and from which it can remove items."""
+WITHOUT_EFFECT: Final[Mapping[str, str]] = {
+    "compression.gzip.level": "-1",
+    "compression.lz4.level": "9",
+    "compression.type": "producer",
+    "compression.zstd.level": "3",
+    "file.delete.delay.ms": "60000",
+    "index.interval.bytes": "4096",
+    "max.message.bytes": "1048588",
+    "message.timestamp.type": "CreateTime",
+    "preallocate": "false",
+    "segment.index.bytes": "10485760",
+    "segment.jitter.ms": "0",
+}
+"""Kafka's settings of topics, with their defaults, that the model keeps but does not follow."""
+
+
+def changed_settings(
+    before: Settings, changes: Iterable[tuple[str, int, str | None]], release: str
+) -> dict[str, Value]:
+    """Return the settings after the changes of an IncrementalAlterConfigs.
+
+    Raises:
+        RefusedError: A setting is unknown, or a value or an operation is invalid.
+
+    """
+    settings = dict(before)
+    for name, operation, text in changes:
+        setting = SETTINGS.get((TOPIC, name))
+        known = name in WITHOUT_EFFECT or (setting is not None and setting.exists_in(release))
+        if not known:
+            raise RefusedError(errors.INVALID_CONFIG, f"topics have no setting {name}")
+        if operation == DELETE:
+            settings.pop(name, None)
+            continue
+        if text is None:
+            raise RefusedError(errors.INVALID_CONFIG, f"{name} has no value")
+        if operation in {APPEND, SUBTRACT}:
+            if name not in _LISTS:
+                raise RefusedError(errors.INVALID_CONFIG, f"{name} is not a list")
+        elif operation != SET:
+            raise RefusedError(errors.INVALID_REQUEST, f"there is no operation {operation}")
+        whole = _changed_list(str(settings.get(name, "")), text, operation)
+        settings[name] = whole if setting is None else _value(setting, whole)
+    return settings
+
+
+def setting_text(value: Value) -> str:
+    """Return a value as Kafka writes it."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _changed_list(text: str, items: str, operation: int) -> str:
+    """Return the text of a setting after an operation with a value or items of a list."""
+    if operation == SET:
+        return items
+    before, given = [item for item in text.split(",") if item], items.split(",")
+    if operation == APPEND:
+        return ",".join(dict.fromkeys((*before, *given)))
+    return ",".join(item for item in before if item not in given)
+
+
+def _value(setting: Setting, text: str) -> Value:
+    """Return the value of a setting from its text."""
+    text = text.strip()
+    if setting.kind == "bool" and text.lower() in {"true", "false"}:
+        return text.lower() == "true"
+    if setting.kind in {"int", "ms"}:
+        is_number = text.isascii() and text.removeprefix("-").isdecimal() and len(text) <= _DIGITS_MAX
+        if is_number and setting.minimum <= int(text) <= setting.maximum:
+            return int(text)
+    elif setting.kind == "choice":
+        value = dict(setting.aliases).get(text, text)
+        if value in setting.choices:
+            return value
+    elif setting.kind == "ratio":
+        if text.replace(".", "", 1).isdecimal() and float(text) <= 1:
+            return text
+    elif setting.kind == "replicas" and (text in {"", "*"} or all(map(_is_replica, text.split(",")))):
+        return text
+    raise RefusedError(errors.INVALID_CONFIG, f"{text!r} is no value of {setting.name}")
+
+
+def _is_replica(text: str) -> bool:
+    number, colon, broker = text.partition(":")
+    return bool(colon) and number.isdecimal() and broker.isdecimal()
+
+
+def effective_config(settings: Settings, broker: BrokerConfig) -> TopicConfig:
+    """Return the configuration of a topic, without the settings that the model does not follow."""
+    return topic_config(
+        {name: value for name, value in settings.items() if name not in WITHOUT_EFFECT}, broker
+    )
+
+
+class TopicConfigs:
+    """The configurations of all topics on one broker.
+
+    The settings of a topic override those of the broker. Administrators can change them while the
+    broker runs. The logs of topics that administrators have made compacted are not compacted,
+    because the model does not know the keys of their records.
+    """
+
+    __slots__ = ("_config", "_configs")
+
+    def __init__(self, topics: Mapping[str, Settings], config: BrokerConfig) -> None:
+        self._config = config
+        self._configs = {topic: topic_config(settings, config) for topic, settings in topics.items()}
+
+    def get(self, topic: str) -> TopicConfig:
+        """Return the configuration of a topic, or of one without settings."""
+        config = self._configs.get(topic)
+        return topic_config({}, self._config) if config is None else config
+
+    def values(self) -> Iterable[TopicConfig]:
+        return self._configs.values()
+
+    def set(self, topic: str, settings: Settings) -> None:
+        """Set all settings of a topic that override those of the broker."""
+        before = self._configs.get(topic)
+        config = effective_config(settings, self._config)
+        self._configs[topic] = replace(config, compacts=before is not None and before.compacts)
+
+    def remove(self, topic: str) -> None:
+        self._configs.pop(topic, None)
