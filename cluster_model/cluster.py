@@ -223,6 +223,15 @@ class Cluster:
         deleted = self._partitions.deleted
         return tuple(name for name in names if name not in deleted) if deleted else names
 
+    @property
+    def has_deleted(self) -> bool:
+        """Whether an administrator has deleted a topic."""
+        return bool(self._partitions.deleted)
+
+    def is_deleted(self, partition: str) -> bool:
+        """Return whether a partition existed until an administrator deleted its topic."""
+        return partition in self._partitions.deleted
+
     def topic_names(self) -> tuple[str, ...]:
         """Return the topics of clients that the campaign declares."""
         return tuple(topic for topic in self.assignments if topic not in INTERNAL_TOPICS)

@@ -31,6 +31,8 @@ session, with `FINAL_SESSION_EPOCH` for none.
 LATEST_TIMESTAMP: Final = -1
 EARLIEST_TIMESTAMP: Final = -2
 """The ends of a log in a ListOffsets request (``ListOffsetsRequest.java``)."""
+MAX_TIMESTAMP: Final = -3
+"""The record with the largest timestamp (KIP-734)."""
 
 READ_UNCOMMITTED: Final = 0
 READ_COMMITTED: Final = 1
@@ -241,6 +243,9 @@ class OffsetsForLeaderEpochResponse:
 class ListOffsetsRequest(Request):
     """Asks for the offset at which partitions begin or end, depending on ``timestamp``.
 
+    Real clients ask for an offset by time, in which case ``timestamps`` has a number for each
+    partition.
+
     The end is the LEO for a follower. For a consumer it is the high watermark or the last stable
     offset, depending on the isolation level. ``partitions`` has the leader epochs that the sender
     knows, -1 before KIP-320.
@@ -251,14 +256,20 @@ class ListOffsetsRequest(Request):
     partitions: dict[str, int]
     isolation_level: int = READ_UNCOMMITTED
     timestamp: int = LATEST_TIMESTAMP
+    timestamps: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
 class ListOffsetsResponse:
-    """Partitions as ``(error, offset)``."""
+    """Partitions as ``(error, offset)``.
+
+    ``readable`` has the batches of the partitions for which the request has a time. The model does
+    not know the timestamps of single records. So the server of real clients finds the offset.
+    """
 
     api: ClassVar[str] = "ListOffsets"
     partitions: dict[str, tuple[str, int]]
+    readable: Mapping[str, tuple[RecordBatch, ...]] = field(default_factory=dict)
 
 
 @dataclass(slots=True)

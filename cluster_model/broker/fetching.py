@@ -25,10 +25,11 @@ from harrow.cluster_model.events import (
     RecordsServed,
     ReplicaThrottled,
 )
+from harrow.cluster_model.log.record_batch import RecordBatch
 from harrow.cluster_model.log.unified_log import UnifiedLog
 from harrow.cluster_model.release.replication import LEADER_EPOCH, WITH_SELECTOR
 from harrow.cluster_model.release.switch import ALWAYS
-from harrow.cluster_model.settings import NO_SELECTOR, BrokerConfig
+from harrow.cluster_model.settings import LONG_MAX, NO_SELECTOR, BrokerConfig
 from harrow.cluster_model.sim.connection import Connection, Exchange
 
 _BOOTSTRAP_MAX_US: Final = 10**9
@@ -578,16 +579,22 @@ class Fetching:
             return
         isolation = protocol.LOG_END if request.replica_id >= 0 else request.isolation_level
         answer: dict[str, tuple[str, int]] = {}
+        readable: dict[str, tuple[RecordBatch, ...]] = {}
         for name, epoch in request.partitions.items():
             partition = self._partitions.get(name)
             if partition is None:
                 answer[name] = (self._hosted.error_without_replica(name), -1)
                 continue
             error = partition.check_epoch(epoch)
-            if error == errors.NONE and request.timestamp == protocol.EARLIEST_TIMESTAMP:
+            timestamp = request.timestamps.get(name, request.timestamp)
+            if error == errors.NONE and timestamp == protocol.EARLIEST_TIMESTAMP:
                 answer[name] = (error, partition.log.log_start_offset)
                 continue
             if error == errors.NONE and isolation != protocol.LOG_END and partition.high_watermark_lags():
                 error = errors.OFFSET_NOT_AVAILABLE
             answer[name] = (error, partition.readable_end(isolation) if error == errors.NONE else -1)
-        self._respond(exchange, protocol.ListOffsetsResponse(answer))
+            if error == errors.NONE and timestamp != protocol.LATEST_TIMESTAMP:
+                log, (_, end) = partition.log, answer[name]
+                readable[name] = log.read(log.log_start_offset, end, LONG_MAX)
+                answer[name] = (error, -1)
+        self._respond(exchange, protocol.ListOffsetsResponse(answer, readable))

@@ -9,10 +9,7 @@ from typing import Any, Final, Protocol
 from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.protocol import (
     CONSUMER_REPLICA_ID,
-    EARLIEST_TIMESTAMP,
-    LATEST_TIMESTAMP,
     ListOffsetsRequest,
-    ListOffsetsResponse,
     ProduceRequest,
     ProduceResponse,
 )
@@ -33,9 +30,6 @@ from harrow.live_cluster.wire.codec import Naming, answer_to_wire, request_from_
 
 _READ_BYTES: Final = 1 << 18
 _NO_OFFSET: Final = -1
-_ENDS: Final = frozenset({EARLIEST_TIMESTAMP, LATEST_TIMESTAMP})
-_TRY_AGAIN: Final = "OFFSET_NOT_AVAILABLE"
-_NO_TIMES: Final = "UNSUPPORTED_FOR_MESSAGE_FORMAT"
 _UNREAD_MAX: Final = 1 << 20
 _PENDING_MAX: Final = 1_000
 """With more bytes or requests that wait, a connection is not read (``socket.request.max.bytes``
@@ -54,7 +48,6 @@ class _UnansweredRequest:
     model: Any = None
     answer: Any = None
     fetch: Any = None
-    errors: dict[str, tuple[str, int]] | None = None
     response: bytes | None = None
 
 
@@ -184,10 +177,7 @@ class ClientConnection:
             self._refuse(pending, error.error)
             return
         if isinstance(pending.model, ListOffsetsRequest):
-            pending.errors = _ask_for_one_end(pending.model, request.body)
-            if not pending.model.partitions:
-                self._answer(pending, ListOffsetsResponse(pending.errors))
-                return
+            pending.model.timestamps = _timestamps(request.body, self._naming)
         if not (isinstance(pending.model, ProduceRequest) and pending.model.acks == 0):
             self._pending.append(pending)
             self._by_number[number] = pending
@@ -267,10 +257,8 @@ class ClientConnection:
         if pending is None or not self.is_open:
             return
         request = pending.request
-        if pending.errors and isinstance(reply.body, ListOffsetsResponse):
-            reply.body.partitions.update(pending.errors)
         answer = answer_to_wire(request.body, reply.body, self._naming)
-        self._server.own_answers.complete(answer, request, reply.body)
+        self._server.own_answers.complete(answer, request, pending.model, reply.body)
         pending.response, pending.answer = response_bytes(request.correlation_id, answer), reply.body
         self._send_ready()
 
@@ -290,20 +278,10 @@ class ClientConnection:
             self.write()
 
 
-def _ask_for_one_end(request: ListOffsetsRequest, body: Any) -> dict[str, tuple[str, int]]:
-    """Let a request ask for the same end of all its partitions, and return the answers for others.
-
-    The model's request has one timestamp. A partition with another end gets an error, after which
-    clients ask for it again. The model cannot look up a time; clients take that error for "there is
-    no such offset" (``OffsetFetcherUtils.handleListOffsetResponse``).
-    """
-    timestamps = {
-        f"{topic.name}-{partition.partition_index}": partition.timestamp
+def _timestamps(body: Any, naming: Naming) -> dict[str, int]:
+    """Return what a ListOffsets request asks for, by partition."""
+    return {
+        f"{naming.topic_of(topic)}-{partition.partition_index}": partition.timestamp
         for topic in body.topics
         for partition in topic.partitions
     }
-    request.timestamp = next((time for time in timestamps.values() if time in _ENDS), LATEST_TIMESTAMP)
-    others = [name for name in request.partitions if timestamps[name] != request.timestamp]
-    for name in others:
-        del request.partitions[name]
-    return {name: (_TRY_AGAIN if timestamps[name] in _ENDS else _NO_TIMES, _NO_OFFSET) for name in others}

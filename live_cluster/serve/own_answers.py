@@ -1,19 +1,30 @@
 """Answers what the model does not: which APIs there are, and what Metadata says about topics."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from typing import Any, Final
-from uuid import UUID
 
+from kafka.protocol.admin import CreatePartitionsRequest, CreateTopicsRequest, DeleteTopicsRequest
 from kafka.protocol.metadata import ApiVersionsRequest, ApiVersionsResponse
 
 from harrow.cluster_model.cluster import Cluster
-from harrow.cluster_model.protocol import NO_LEADER, MetadataResponse
-from harrow.cluster_model.topology import is_internal
+from harrow.cluster_model.controller.administration import CreateTopicsResponse, DeleteTopicsResponse
+from harrow.cluster_model.errors import UNKNOWN_TOPIC_OR_PARTITION
+from harrow.cluster_model.protocol import NO_LEADER, ListOffsetsRequest, ListOffsetsResponse, MetadataResponse
+from harrow.cluster_model.topology import ZOOKEEPER, is_internal
+from harrow.live_cluster.serve.record_times import find_by_time
 from harrow.live_cluster.serve.requests import ClientRequest
+from harrow.live_cluster.serve.served_topics import ServedTopics
 from harrow.live_cluster.serve.served_versions import served_versions
 from harrow.live_cluster.wire.errors import error_code
 
 _UNSUPPORTED_VERSION: Final = 35
+_UNKNOWN_ID: Final = "UNKNOWN_TOPIC_ID"
+_OF_CONTROLLERS: Final = frozenset(
+    (CreateTopicsRequest.API_KEY, CreatePartitionsRequest.API_KEY, DeleteTopicsRequest.API_KEY)
+)
+"""The requests that only KRaft controllers of the model handle."""
+_DELETION_BY_ID: Final = 6
+"""The first version of DeleteTopics in which a client can give ids instead of names."""
 _METADATA_WITH_NULL_TOPICS: Final = 1
 """The first version of Metadata in which an empty list asks for no topics, and not for all."""
 CLUSTER_ID: Final = "harrow"
@@ -22,11 +33,12 @@ CLUSTER_ID: Final = "harrow"
 class OwnAnswers:
     """The answers to clients that come from the server and not from a broker of the model."""
 
-    def __init__(self, cluster: Cluster, topic_ids: Mapping[str, UUID]) -> None:
+    def __init__(self, cluster: Cluster, topics: ServedTopics) -> None:
         self._cluster = cluster
-        self._topic_ids = topic_ids
-        self._topics = {id_: name for name, id_ in topic_ids.items()}
+        self._topics = topics
         self._versions = served_versions(cluster.release)
+        if cluster.metadata == ZOOKEEPER:
+            self._versions = {key: each for key, each in self._versions.items() if key not in _OF_CONTROLLERS}
 
     def supports(self, request: ClientRequest) -> bool:
         """Return whether the cluster's release supports the version of a request."""
@@ -37,12 +49,32 @@ class OwnAnswers:
         """Return the answer to a request that no broker of the model gets; else None."""
         if request.api_key == ApiVersionsRequest.API_KEY:
             return self._api_versions(request)
+        if request.api_key == CreateTopicsRequest.API_KEY and request.body is not None:
+            for topic in request.body.topics:
+                self._topics.prepare_creation(topic.name)
         return None
 
-    def complete(self, wire: Any, request: ClientRequest, answer: Any) -> None:
-        """Complete the answer of a broker, which is *wire* on the wire."""
+    def complete(self, wire: Any, request: ClientRequest, sent: Any, answer: Any) -> None:
+        """Complete the *answer* of a broker to *sent*, which is *wire* on the wire."""
         if isinstance(answer, MetadataResponse):
             self._complete_metadata(wire, request, answer)
+        elif isinstance(answer, ListOffsetsResponse) and answer.readable:
+            self._complete_offsets(wire, sent, answer)
+        elif isinstance(answer, CreateTopicsResponse):
+            for topic in wire.topics:
+                topic.topic_id = None if topic.error_code else self._topics[topic.name]
+        elif isinstance(answer, DeleteTopicsResponse) and request.version >= _DELETION_BY_ID:
+            _complete_deletions(wire, request)
+
+    def _complete_offsets(self, wire: Any, sent: ListOffsetsRequest, answer: ListOffsetsResponse) -> None:
+        """Fill in the offsets of those partitions for which the client gives a time."""
+        for topic in wire.topics:
+            name = self._topics.names.campaign_topic(topic.name)
+            for partition in topic.partitions:
+                asked = f"{name}-{partition.partition_index}"
+                if asked in answer.readable:
+                    found = find_by_time(answer.readable[asked], sent.timestamps[asked])
+                    partition.timestamp, partition.offset = found
 
     def _api_versions(self, request: ClientRequest) -> Any:
         """Return the versions; a client with a later version of the request gets version 0."""
@@ -59,8 +91,11 @@ class OwnAnswers:
 
     def _complete_metadata(self, wire: Any, request: ClientRequest, answer: MetadataResponse) -> None:
         known: dict[str, list[str]] = {}
+        naming = self._topics.names
         for name in answer.partitions:
-            known.setdefault(name.rpartition("-")[0], []).append(name)
+            topic = name.rpartition("-")[0]
+            if naming.campaign_topic(naming.cluster_topic(topic)) == topic:
+                known.setdefault(naming.cluster_topic(topic), []).append(name)
         asked = request.body.topics
         if not asked and request.version < _METADATA_WITH_NULL_TOPICS:
             asked = None
@@ -76,18 +111,20 @@ class OwnAnswers:
 
         Return None if no topic has the id.
         """
-        return self._topics.get(topic.topic_id) if topic.name is None else str(topic.name)
+        if topic.name is not None:
+            return str(topic.name)
+        return next((name for name, id_ in self._topics.items() if id_ == topic.topic_id), None)
 
     def _topic(
         self, kind: Any, name: str | None, partitions: Collection[str], answer: MetadataResponse
     ) -> Any:
-        missing = "UNKNOWN_TOPIC_ID" if name is None else "UNKNOWN_TOPIC_OR_PARTITION"
+        missing = _UNKNOWN_ID if name is None else UNKNOWN_TOPIC_OR_PARTITION
         error = "NONE" if partitions else missing
         inner = kind.fields["partitions"]
         return kind(
             error_code=error_code(error),
             name=name,
-            topic_id=self._topic_ids.get(name or ""),
+            topic_id=self._topics[name] if name and partitions else None,
             is_internal=is_internal(f"{name}-0"),
             partitions=[
                 self._partition(inner, partition, *answer.partitions[partition]) for partition in partitions
@@ -95,13 +132,21 @@ class OwnAnswers:
         )
 
     def _partition(self, kind: Any, partition: str, leader: int, leader_epoch: int) -> Any:
-        state = self._cluster.partition_state(partition)
+        state, assignment = self._cluster.partition_state(partition), self._cluster.assignment(partition)
         return kind(
             error_code=error_code("LEADER_NOT_AVAILABLE" if leader == NO_LEADER else "NONE"),
             partition_index=int(partition.rpartition("-")[2]),
             leader_id=leader,
             leader_epoch=leader_epoch,
-            replica_nodes=list(self._cluster.replicas_of(partition)),
+            replica_nodes=[] if assignment is None else list(assignment.replicas),
             isr_nodes=[] if state is None else list(state.isr),
             offline_replicas=[],
         )
+
+
+def _complete_deletions(wire: Any, request: ClientRequest) -> None:
+    """Return the ids by which a client has named topics."""
+    for asked, topic in zip(request.body.topics, wire.responses, strict=True):
+        topic.topic_id = asked.topic_id
+        if asked.name is None and topic.error_code == error_code(UNKNOWN_TOPIC_OR_PARTITION):
+            topic.name, topic.error_code = None, error_code(_UNKNOWN_ID)

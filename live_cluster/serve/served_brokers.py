@@ -8,7 +8,6 @@ from contextlib import ExitStack
 from itertools import count
 from types import MappingProxyType
 from typing import Final
-from uuid import NAMESPACE_OID, uuid5
 
 from harrow.checks.evidence import ProducerSettings
 from harrow.cluster_model.cluster import Cluster
@@ -20,6 +19,7 @@ from harrow.live_cluster.serve.client_connection import ClientConnection
 from harrow.live_cluster.serve.listening import bound_socket
 from harrow.live_cluster.serve.own_answers import OwnAnswers
 from harrow.live_cluster.serve.served_environment import ServedEnvironment
+from harrow.live_cluster.serve.served_topics import ServedTopics
 from harrow.live_cluster.serve.wire_contents import WireContents
 from harrow.live_cluster.serve.wire_history import WireHistory
 from harrow.live_cluster.wire.codec import Address, Naming
@@ -63,8 +63,8 @@ class ServedBrokers:
         self._scale = time_scale
         self._began_s = 0.0
         self._zero_ms = 0.0
-        topic_ids = {topic: uuid5(NAMESPACE_OID, topic) for topic in cluster.topic_names()}
-        self.own_answers = OwnAnswers(cluster, topic_ids)
+        topics = ServedTopics(cluster)
+        self.own_answers = OwnAnswers(cluster, topics)
         self.addresses: dict[int, Address] = {}
         with ExitStack() as opened:
             opened.callback(self._close_sockets)
@@ -72,7 +72,9 @@ class ServedBrokers:
                 self._ports[broker] = bound_socket(host, port)
                 self.addresses[broker] = Address(host, self._ports[broker].getsockname()[1])
             opened.pop_all()
-        self.naming = Naming(addresses=self.addresses, ids=topic_ids, contents=WireContents(self.model_time))
+        self.naming = Naming(
+            topics.names, addresses=self.addresses, ids=topics, contents=WireContents(self.model_time)
+        )
 
     def begin(self) -> None:
         """Let brokers listen, and time pass."""

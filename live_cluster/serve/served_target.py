@@ -1,6 +1,6 @@
 """Runs a plan on the model of a cluster while real clients use it."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -9,12 +9,14 @@ from harrow.campaigns.language.plan import Plan
 from harrow.campaigns.run.targets.model_target import ModelTarget
 from harrow.checks.evidence import Evidence, ProducerSettings
 from harrow.cluster_model.coordinators.internal_topics import internal_topic
+from harrow.cluster_model.history import Operation
 from harrow.cluster_model.settings import broker_config, producer_config
 from harrow.cluster_model.sim.choices import Choices
 from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
 from harrow.cluster_model.topology import INTERNAL_TOPICS
 from harrow.live_cluster.serve.served_brokers import ServedBrokers
 from harrow.live_cluster.serve.served_environment import ServedEnvironment, StruckProgram
+from harrow.live_cluster.serve.wire_history import without_partitions
 
 _LONGEST_WAIT_US: Final = US_PER_SECOND // 10
 """How long the target waits for clients before it lets the run check whether it should end."""
@@ -105,9 +107,16 @@ class ServedTarget(ModelTarget):
         evidence = super().evidence()
         return replace(
             evidence,
+            operations=self._judged(evidence.operations),
             producers={**evidence.producers, **self._history.producers},
             consumers={**evidence.consumers, **self._history.consumers()},
         )
+
+    def _judged(self, operations: Sequence[Operation]) -> Sequence[Operation]:
+        """Return the operations on partitions that still exist."""
+        if not self.cluster.has_deleted:
+            return operations
+        return tuple(without_partitions(operations, self.cluster.is_deleted))
 
     def _start(self) -> None:
         self.cluster.start()

@@ -4,15 +4,15 @@ A process of the history is an idempotent producer, or else a connection. A send
 when the broker has answered, and a poll returns what a broker has sent.
 """
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import field
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import field, replace
 from types import MappingProxyType
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from harrow.checks.evidence import ConsumerSettings, ProducerSettings
 from harrow.cluster_model import errors
 from harrow.cluster_model.coordinators.protocol import EndTxnRequest, EndTxnResponse
-from harrow.cluster_model.history import FAIL, INFO, INVOKE, OK, SEND, TXN, History, MicroOperation
+from harrow.cluster_model.history import FAIL, INFO, INVOKE, OK, SEND, TXN, History, MicroOperation, Operation
 from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.log.record_batch import NO_PRODUCER_ID, RecordBatch
 from harrow.cluster_model.protocol import (
@@ -212,6 +212,29 @@ class WireHistory:
             self._history.add(process, outcome, TXN, transaction.sends(), self._clock.now_us, "no answer")
         self._transactions.clear()
         self.groups.close()
+
+
+def without_partitions(
+    operations: Iterable[Operation], is_deleted: Callable[[str], bool]
+) -> Iterator[Operation]:
+    """Yield operations without what they say about deleted partitions, whose records are gone."""
+    for operation in operations:
+        value = tuple(_remaining(operation.value, is_deleted))
+        if value or not operation.value:
+            yield replace(operation, value=value)
+
+
+def _remaining(value: Iterable[Any], is_deleted: Callable[[str], bool]) -> Iterator[Any]:
+    for micro in value:
+        if isinstance(micro, str):
+            if not is_deleted(micro):
+                yield micro
+        elif len(micro) == 1:
+            yield micro
+        elif isinstance(micro[1], dict):
+            yield micro[0], {name: read for name, read in micro[1].items() if not is_deleted(name)}
+        elif not is_deleted(micro[1]):
+            yield micro
 
 
 class ConnectionHistory:

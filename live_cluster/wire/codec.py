@@ -771,7 +771,7 @@ _SHAPES: Final = (
         range(2, 6),
         _LIST_OFFSETS,
         (_by_partition(_CODE, "offset"),),
-        answered=range(1, 7),
+        answered=range(1, 8),
     ),
     _shape(
         consumer.OffsetForLeaderEpochRequest,

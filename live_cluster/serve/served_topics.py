@@ -1,0 +1,59 @@
+"""Names the topics of a served cluster, which clients create and delete while it runs.
+
+A topic that is created again after its deletion is another topic, with another id (KIP-516). The
+model has no ids, so each life of a topic has a name of its own there (`LIFE`). Clients see one
+name.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+from uuid import NAMESPACE_OID, UUID, uuid5
+
+from harrow.cluster_model.cluster import Cluster
+from harrow.cluster_model.controller.new_topics import LIFE
+from harrow.live_cluster.names import Names
+
+_UNKNOWN: Final = "!"
+"""Replaces a character that no name of a client has."""
+
+
+class ServedNames(Names):
+    """The names of topics in the model and for clients. The model's brokers have the same ids."""
+
+    __slots__ = ()
+
+    def campaign_topic(self, topic: str) -> str:
+        """Return the model's name of the latest topic with a name.
+
+        No client can name another life of a topic.
+        """
+        lives = (name for name in reversed(tuple(self.topics)) if self.topics[name] == topic)
+        return next(lives, topic.replace(LIFE, _UNKNOWN))
+
+
+class ServedTopics(Mapping[str, UUID]):
+    """The topics of a served cluster, by the names that clients use, with their ids."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        # The later lives of topics: by the names in the model, the names for clients.
+        self._later: dict[str, str] = {}
+        self.names = ServedNames(topics=self._later)
+
+    def prepare_creation(self, topic: str) -> None:
+        """Give a topic that a client wants to create a new name if there was such a topic."""
+        current = self.names.campaign_topic(topic)
+        if self._cluster.is_deleted(f"{current}-0"):
+            lives = sum(name == topic for name in self._later.values())
+            self._later[f"{topic}{LIFE}{lives + 2}"] = topic
+
+    def __getitem__(self, topic: str) -> UUID:
+        return uuid5(NAMESPACE_OID, self.names.campaign_topic(topic))
+
+    def __iter__(self) -> Iterator[str]:
+        partitions = (*self._cluster.partition_names(), *self._cluster.internal_partitions())
+        topics = dict.fromkeys(name.rpartition("-")[0] for name in partitions)
+        return iter(dict.fromkeys(map(self.names.cluster_topic, topics)))
+
+    def __len__(self) -> int:
+        return len(tuple(iter(self)))

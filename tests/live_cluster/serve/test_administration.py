@@ -1,0 +1,167 @@
+"""Unmodified clients administer a served cluster: they create, extend and delete topics."""
+
+from collections.abc import Callable
+from typing import Any
+
+import confluent_kafka.admin
+import pytest
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewPartitions, NewTopic
+
+from harrow.checks.finding import HELD
+from tests.live_cluster.serve.test_served_run import CALM, run_python, run_with
+from tests.patience import PATIENCE_S
+
+
+def admin(servers: str) -> AdminClient:
+    return AdminClient({"bootstrap.servers": servers})
+
+
+def outcome(futures: dict[str, Any], name: str) -> str:
+    """Return the name of the error with which a request ended, or an empty text."""
+    try:
+        futures[name].result(PATIENCE_S)
+    except KafkaException as error:
+        return str(error.args[0].name())
+    return ""
+
+
+def produce(servers: str, topic: str, *values: bytes) -> None:
+    producer = Producer({"bootstrap.servers": servers, "enable.idempotence": True})
+    for value in values:
+        producer.produce(topic, value)
+    assert producer.flush(PATIENCE_S) == 0
+
+
+def consume(servers: str, topic: str, count: int) -> list[bytes]:
+    settings = {"group.id": f"reads-{topic}", "auto.offset.reset": "earliest"}
+    consumer = Consumer({"bootstrap.servers": servers, **settings})
+    consumer.subscribe([topic])
+    values: list[bytes] = []
+    while len(values) < count:
+        message = consumer.poll(PATIENCE_S)
+        assert message is not None
+        assert message.error() is None
+        values.append(message.value() or b"")
+    consumer.close()
+    return values
+
+
+def judged_held(text: str, client: Callable[[str], None]) -> Any:
+    result = run_with(text, client)
+    assert (result.verdict.status, result.verdict.reasons) == (HELD, ())
+    return result
+
+
+def test_a_created_topic_takes_and_returns_records() -> None:
+    def use(servers: str) -> None:
+        client = admin(servers)
+        assert outcome(client.create_topics([NewTopic("new", 3, 3)]), "new") == ""
+        produce(servers, "new", *(b"%d" % number for number in range(30)))
+        assert sorted(consume(servers, "new", 30)) == sorted(b"%d" % number for number in range(30))
+
+    result = judged_held(CALM, use)
+    assert {name for name in result.evidence.replicas if name.startswith("new-")} == {
+        "new-0",
+        "new-1",
+        "new-2",
+    }
+
+
+@pytest.mark.parametrize(
+    ("topic", "error"),
+    [
+        (NewTopic("t", 1, 1), "TOPIC_ALREADY_EXISTS"),
+        (NewTopic("a b", 1, 1), "TOPIC_EXCEPTION"),
+        (NewTopic("n", 0, 1), "INVALID_PARTITIONS"),
+        (NewTopic("n", 1, 4), "INVALID_REPLICATION_FACTOR"),
+        (NewTopic("n", 1, 1, config={"no.such.setting": "1"}), "INVALID_CONFIG"),
+        (NewTopic("n", 1, 1, config={"min.insync.replicas": "none"}), "INVALID_CONFIG"),
+    ],
+    ids=lambda each: each if isinstance(each, str) else "",
+)
+def test_an_invalid_topic_is_refused_with_the_error_of_kafka(topic: NewTopic, error: str) -> None:
+    def use(servers: str) -> None:
+        client = admin(servers)
+        assert outcome(client.create_topics([topic]), topic.topic) == error
+
+    run_with(CALM, use)
+
+
+def test_a_request_that_only_validates_creates_nothing() -> None:
+    def use(servers: str) -> None:
+        client = admin(servers)
+        assert outcome(client.create_topics([NewTopic("n", 1, 1)], validate_only=True), "n") == ""
+        assert outcome(client.create_topics([NewTopic("n", 1, 1)]), "n") == ""
+        assert outcome(client.create_topics([NewTopic("n", 1, 1)]), "n") == "TOPIC_ALREADY_EXISTS"
+
+    run_with(CALM, use)
+
+
+def test_a_topic_gets_more_partitions_but_not_fewer() -> None:
+    def use(servers: str) -> None:
+        client = admin(servers)
+        assert outcome(client.create_partitions([NewPartitions("t", 4)]), "t") == ""
+        assert outcome(client.create_partitions([NewPartitions("t", 3)]), "t") == "INVALID_PARTITIONS"
+        assert outcome(client.create_partitions([NewPartitions("no", 3)]), "no") == "UNKNOWN_TOPIC_OR_PART"
+        partitions = client.list_topics(timeout=PATIENCE_S).topics["t"].partitions
+        assert [len(partitions[number].replicas) for number in range(4)] == [3] * 4
+
+    run_with(CALM, use)
+
+
+def test_a_topic_that_is_created_again_has_none_of_the_old_records() -> None:
+    def use(servers: str) -> None:
+        client = admin(servers)
+        produce(servers, "t", b"old")
+        assert outcome(client.delete_topics(["t"]), "t") == ""
+        assert outcome(client.delete_topics(["t"]), "t") == "UNKNOWN_TOPIC_OR_PART"
+        assert outcome(client.create_topics([NewTopic("t", 1, 3)]), "t") == ""
+        produce(servers, "t", b"new")
+        assert consume(servers, "t", 1) == [b"new"]
+
+    result = judged_held(CALM, use)
+    assert sorted(result.evidence.replicas) == ["t~2-0"]
+
+
+OFFSETS = """
+import sys
+from kafka import KafkaConsumer, KafkaProducer, TopicPartition
+
+servers, kind = sys.argv[1], sys.argv[2]
+with KafkaProducer(bootstrap_servers=servers, compression_type=None if kind == "plain" else kind) as producer:
+    for place, timestamp in enumerate((5_000, 7_000, 6_000, 9_000, 9_000)):
+        producer.send("t", b"%d" % place, partition=0, timestamp_ms=timestamp)
+    producer.flush(PATIENCE_S)
+consumer = KafkaConsumer(bootstrap_servers=servers)
+partition = TopicPartition("t", 0)
+found = {}
+for time in (0, 5_001, 7_001, 9_001):
+    offset = consumer.offsets_for_times({partition: time})[partition]
+    found[time] = offset and (offset.offset, offset.timestamp)
+assert found == {0: (0, 5_000), 5_001: (1, 7_000), 7_001: (3, 9_000), 9_001: None}, found
+assert consumer.beginning_offsets([partition]) == {partition: 0}
+assert consumer.end_offsets([partition]) == {partition: 5}
+""".replace("PATIENCE_S", str(PATIENCE_S))
+
+
+@pytest.mark.parametrize("compression", ["plain", "gzip"])
+def test_a_client_finds_the_first_record_since_a_time(compression: str) -> None:
+    run_with(CALM, lambda servers: run_python(OFFSETS, servers, compression))
+
+
+def test_a_client_finds_the_record_with_the_largest_timestamp() -> None:
+    def use(servers: str) -> None:
+        producer = Producer({"bootstrap.servers": servers})
+        for timestamp in (5_000, 9_000, 7_000):
+            producer.produce("t", b"v", partition=0, timestamp=timestamp)
+        assert producer.flush(PATIENCE_S) == 0
+        client = admin(servers)
+        partition = TopicPartition("t", 0)
+        specs: Any = confluent_kafka.admin
+        asked = {partition: specs.OffsetSpec.max_timestamp()}
+        found = client.list_offsets(asked)[partition].result(PATIENCE_S)
+        assert (found.offset, found.timestamp) == (1, 9_000)
+
+    run_with(CALM, use)
