@@ -3,14 +3,14 @@
 from collections.abc import Collection
 from typing import Any, Final
 
-from kafka.protocol.admin import CreatePartitionsRequest, CreateTopicsRequest, DeleteTopicsRequest
+from kafka.protocol.admin import CreateTopicsRequest
 from kafka.protocol.metadata import ApiVersionsRequest, ApiVersionsResponse
 
 from harrow.cluster_model.cluster import Cluster
 from harrow.cluster_model.controller.administration import CreateTopicsResponse, DeleteTopicsResponse
 from harrow.cluster_model.errors import UNKNOWN_TOPIC_OR_PARTITION
 from harrow.cluster_model.protocol import NO_LEADER, ListOffsetsRequest, ListOffsetsResponse, MetadataResponse
-from harrow.cluster_model.topology import ZOOKEEPER, is_internal
+from harrow.cluster_model.topology import is_internal
 from harrow.live_cluster.serve.record_times import find_by_time
 from harrow.live_cluster.serve.requests import ClientRequest
 from harrow.live_cluster.serve.served_topics import ServedTopics
@@ -19,10 +19,6 @@ from harrow.live_cluster.wire.errors import error_code
 
 _UNSUPPORTED_VERSION: Final = 35
 _UNKNOWN_ID: Final = "UNKNOWN_TOPIC_ID"
-_OF_CONTROLLERS: Final = frozenset(
-    (CreateTopicsRequest.API_KEY, CreatePartitionsRequest.API_KEY, DeleteTopicsRequest.API_KEY)
-)
-"""The requests that only KRaft controllers of the model handle."""
 _DELETION_BY_ID: Final = 6
 """The first version of DeleteTopics in which a client can give ids instead of names."""
 _METADATA_WITH_NULL_TOPICS: Final = 1
@@ -37,8 +33,6 @@ class OwnAnswers:
         self._cluster = cluster
         self._topics = topics
         self._versions = served_versions(cluster.release)
-        if cluster.metadata == ZOOKEEPER:
-            self._versions = {key: each for key, each in self._versions.items() if key not in _OF_CONTROLLERS}
 
     def supports(self, request: ClientRequest) -> bool:
         """Return whether the cluster's release supports the version of a request."""
