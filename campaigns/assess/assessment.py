@@ -73,6 +73,7 @@ def parse_limit(text: str) -> Limit:
 class Assessment:
     """What the fault models did to a cluster. ``cluster`` is the name of its file.
 
+    If that file was imported, ``source`` names the user's files.
     ``stopped`` says why not all trials took place; it is empty if they did.
     """
 
@@ -80,6 +81,11 @@ class Assessment:
     tallies: Sequence[ModelTally]
     limits: Sequence[Limit] = ()
     stopped: str = ""
+    source: str = ""
+
+    @property
+    def heading(self) -> str:
+        return self.source or self.cluster
 
     @property
     def status(self) -> str:

@@ -15,7 +15,7 @@ def assessment_markdown(assessment: Assessment) -> str:
     heads = ("what happens", "verdict", *FATES, "outage p50", "worst outage", "runs", "worst run")
     return markdown.document(
         [
-            f"# What {markdown.code(assessment.cluster)} survives",
+            f"# What {markdown.code(assessment.heading)} survives",
             markdown.table(heads, [[*_row(tally)] for tally in assessment.tried()])
             if assessment.tried()
             else "",

@@ -39,7 +39,7 @@ def assessment_page(assessment: Assessment) -> str:
         "Undecided": _each(assessment.undecided()),
         "Not tried": _not_tried(assessment),
     }
-    return report_page(f"What {assessment.cluster} survives", lead, sections)
+    return report_page(f"What {assessment.heading} survives", lead, sections)
 
 
 def _row(tally: ModelTally) -> list[Markup]:

@@ -9,6 +9,7 @@ from rich.table import Table
 from harrow.campaigns.assess.assessment import Assessment, reason_text, runs_text
 from harrow.campaigns.assess.tally import ModelTally
 from harrow.campaigns.assess.trials import FATES
+from harrow.campaigns.language.spelling import listed, printable
 from harrow.campaigns.language.units import rough_duration_text
 from harrow.checks.finding import HELD, INCONCLUSIVE, PERMITTED, SKIPPED, VIOLATED
 from harrow.cli.console import show, unbroken
@@ -21,9 +22,9 @@ _MODELS_SHOWN: Final = 3
 
 def show_assessment(console: Console, assessment: Assessment) -> None:
     """Print a row for each fault model, what permitted the damage, and what was not tried."""
-    show(console, Text(assessment.cluster, "bold"), _table(console, assessment))
+    show(console, Text(printable(assessment.heading), "bold"), _table(console, assessment))
     if assessment.tried():
-        show(console, Text(), Text(_legend(console), DIM))
+        show(console, Text(), Text(_legend(console, assessment), DIM))
     for part in (_damage(console, assessment), _broken(assessment), _undecided(console, assessment)):
         lines = list(part)
         if lines:
@@ -42,11 +43,13 @@ def show_exceeded(console: Console, assessment: Assessment) -> None:
         show(console, Text(), *(Text(f"not as expected: {line}", FAILED) for line in exceeded))
 
 
-def _legend(console: Console) -> str:
+def _legend(console: Console, assessment: Assessment) -> str:
     signs = marks(console)
+    others = {kind for kind, _ in assessment.damage()} - {*FATES}
     return (
         f"Records of the worst run: {signs[PERMITTED]} your settings permit it, {signs[VIOLATED]} a promise is "
         f"broken. Outage: the longest time without acks in a run, at the median and in the worst run."
+        + (f" What has no column is below: {listed(sorted(others))}." if others else "")
     )
 
 

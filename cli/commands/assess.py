@@ -14,6 +14,7 @@ from harrow.campaigns.assess.fault_model import FaultModel, fault_models
 from harrow.campaigns.assess.tally import ModelTally
 from harrow.campaigns.assess.trials import FaultTrial, trials
 from harrow.campaigns.language.literals import LiteralError
+from harrow.campaigns.language.spelling import listed
 from harrow.campaigns.run.workers.workers import Workers
 from harrow.checks.finding import INCONCLUSIVE, VIOLATED
 from harrow.cli import exit_code
@@ -50,7 +51,14 @@ def session(request: AssessRequest) -> int:
     ):
         workers = workers_on(engine, request, stack)
         tallies, stopped = _tallies(request, models, workers, interrupts)
-        assessment = Assessment(cluster=str(cluster), tallies=tallies, limits=limits, stopped=stopped)
+        imported = cluster not in request.sources
+        assessment = Assessment(
+            cluster=str(cluster),
+            tallies=tallies,
+            limits=limits,
+            stopped=stopped,
+            source=listed([str(source) for source in request.sources]) if imported else "",
+        )
         if request.shown is None:
             _show(console, request, assessment)
             write_junit(partial(_suites, assessment))

@@ -115,6 +115,13 @@ def test_the_screen_names_the_settings_that_permit_damage_with_counts() -> None:
     assert "a full disk: broke duplicate in 1 of 2 runs\n" in text
 
 
+def test_the_heading_names_the_files_of_the_user_also_if_they_were_imported() -> None:
+    imported = Assessment(cluster="results/clusters/a.yaml", tallies=(CALM,), source="server.properties")
+    assert screen(imported).startswith("server.properties\n")
+    assert assessment_markdown(imported).startswith("# What `server.properties` survives\n")
+    assert "<h1>What server.properties survives</h1>" in assessment_page(imported)
+
+
 def test_an_anomaly_without_a_column_says_why_it_is_permitted_and_where_to_read_more() -> None:
     odd = ModelTally(model=model("odd"), trials=(trial(0, PERMITTED, {"G0": {"write interleaving": 2}}),))
     assessment = Assessment(cluster="shop.yaml", tallies=(odd,))
@@ -124,6 +131,7 @@ def test_an_anomaly_without_a_column_says_why_it_is_permitted_and_where_to_read_
     )
     assert f"~ {reason}:\n" in screen(assessment, width=200)
     assert reason.removeprefix("G0, ") in assessment_page(assessment)
+    assert "What has no column is below: G0." in screen(assessment, width=200)
     (suite,) = assessment_suites(assessment)
     assert suite.cases[0].details == (f"{reason}: in 1 of 1 run, at most 2 records",)
 
