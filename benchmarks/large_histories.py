@@ -1,10 +1,11 @@
 """The time and memory that a large history takes, and whether all planted anomalies are found.
 
-Run ``python -m benchmarks.large_histories [OPERATIONS] [--engine spark] [--master URL]``. Each
+Run ``python -m benchmarks.large_histories [OPERATIONS] [--plain] [--engine spark] [--master URL]``. Each
 operation is one line. The history has 8 producers, 4 consumers and some partitions with a correct
 log, and every million operations it has one anomaly of each kind. The anomalies are planted in
-partitions of their own, except for a duplicate and a repeated poll in the busy ones.
-``harrow check`` judges the history in its own process, and must find each anomaly and nothing else.
+partitions of their own, except for a duplicate and a repeated poll in the busy ones. Transactions
+send to two of 4 other partitions, and some overlap. ``harrow check`` judges the history in its own
+process, and must find each anomaly and nothing else. On Spark, figures come from its event log too.
 """
 
 import argparse
@@ -20,6 +21,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final, TextIO
 
+from benchmarks.spark_log import read_log, write_settings
 from harrow.campaigns.record.history_file import read_history
 from harrow.checks.history.judge import judge_history
 
@@ -28,6 +30,9 @@ CONSUMERS: Final = 4
 SENDS_PER_ROUND: Final = 10
 LINES_PER_ROUND: Final = 2 * SENDS_PER_ROUND + 2
 OPERATIONS_PER_SET: Final = 1_000_000
+ROUNDS_PER_TRANSACTIONS: Final = 8
+TRANSACTIONAL_PARTITIONS: Final = 4
+FIRST_TRANSACTIONAL: Final = PRODUCERS + CONSUMERS
 
 Line = tuple[int, str, str, list[Any]]
 
@@ -206,15 +211,19 @@ class Planter:
         yield from self.of_transactions()
 
 
-def write_history(path: Path, operations: int, partitions: int) -> int:
+def write_history(path: Path, operations: int, partitions: int, *, has_transactions: bool = True) -> int:
     """Write a history, and return how many sets of anomalies it has."""
     ends = [0] * partitions
     unread: list[deque[tuple[int, int]]] = [deque() for _ in range(partitions)]
-    sets = value = 0
+    transactions = Transactions()
+    sets = value = rounds = 0
     with path.open("w", encoding="utf-8") as file:
         recording = Recording(file)
         while recording.lines < operations or any(unread):
             is_over = recording.lines >= operations
+            rounds += 1
+            if has_transactions and not is_over and rounds % ROUNDS_PER_TRANSACTIONS == 0:
+                transactions.add(recording)
             plants = not is_over and recording.lines >= OPERATIONS_PER_SET * sets + OPERATIONS_PER_SET // 2
             for number in range(0 if is_over else SENDS_PER_ROUND):
                 partition, process = value % partitions, value % PRODUCERS
@@ -235,10 +244,43 @@ def write_history(path: Path, operations: int, partitions: int) -> int:
                 sets += 1
                 for process, type_, f, micros in Planter(sets).all():
                     recording.add(process, type_, f, json.dumps(micros))
-        for consumer in range(CONSUMERS):  # each reads to the end
+        for consumer in (*range(CONSUMERS), CONSUMERS + 2):  # each reads to the end
             recording.add(PRODUCERS + consumer, "invoke", "poll", '[["poll"]]')
             recording.add(PRODUCERS + consumer, "ok", "poll", '[["poll", {}]]')
     return sets
+
+
+class Transactions:
+    """Makes pairs of correct transactions that overlap, and a poll that reads both.
+
+    Each commit leaves an offset to its marker.
+    """
+
+    def __init__(self) -> None:
+        self._ends = [0] * TRANSACTIONAL_PARTITIONS
+        self._count = 0
+
+    def add(self, recording: Recording) -> None:
+        first = self._count % TRANSACTIONAL_PARTITIONS
+        places = first, (first + 1) % TRANSACTIONAL_PARTITIONS
+        processes = (FIRST_TRANSACTIONAL, FIRST_TRANSACTIONAL + 1)
+        numbers = (self._count, self._count + 1)
+        self._count += 2
+        for process, number in zip(processes, numbers, strict=True):
+            sends = ", ".join(f'["send", "x-{place}", "x{number}-{place}"]' for place in places)
+            recording.add(process, "invoke", "txn", f"[{sends}]")
+        read: dict[int, list[str]] = {place: [] for place in places}
+        for process, number in zip(processes, numbers, strict=True):
+            completed: list[str] = []
+            for place in places:
+                record = f'[{self._ends[place]}, "x{number}-{place}"]'
+                completed.append(f'["send", "x-{place}", {record}]')
+                read[place].append(record)
+                self._ends[place] += 2
+            recording.add(process, "ok", "txn", f"[{', '.join(completed)}]")
+        polled = ", ".join(f'"x-{place}": [{", ".join(records)}]' for place, records in read.items())
+        recording.add(FIRST_TRANSACTIONAL + 2, "invoke", "poll", '[["poll"]]')
+        recording.add(FIRST_TRANSACTIONAL + 2, "ok", "poll", f'[["poll", {{{polled}}}]]')
 
 
 def _poll(
@@ -265,22 +307,22 @@ def _poll(
         unread[at].clear()
 
 
-def anomalies_of_a_set(folder: Path, partitions: int) -> Counter[str]:
+def anomalies_of_a_set(folder: Path, partitions: int, *, has_transactions: bool) -> Counter[str]:
     """Return how many anomalies of each kind a set has, judged without any reduction."""
     path = folder / "one.jsonl"
-    sets = write_history(path, OPERATIONS_PER_SET // 2 + 1_000, partitions)
+    sets = write_history(path, OPERATIONS_PER_SET // 2 + 1_000, partitions, has_transactions=has_transactions)
     with path.open("rb") as lines:
         verdict = judge_history(read_history(lines, path.name))
     path.unlink()
     return Counter({name: result.count // sets for name, result in verdict.rules.items() if result.count})
 
 
-def measure(operations: int, partitions: int, options: list[str]) -> None:
+def measure(operations: int, partitions: int, options: list[str], *, has_transactions: bool) -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        of_a_set = anomalies_of_a_set(folder, partitions)
+        of_a_set = anomalies_of_a_set(folder, partitions, has_transactions=has_transactions)
         path = folder / "history.jsonl"
-        sets = write_history(path, operations, partitions)
+        sets = write_history(path, operations, partitions, has_transactions=has_transactions)
         command = [
             sys.executable,
             "-m",
@@ -292,8 +334,11 @@ def measure(operations: int, partitions: int, options: list[str]) -> None:
             "--max-findings",
             "10",
         ]
+        settings = write_settings(folder) if "spark" in options else {}
         began, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
-        ended = subprocess.run([*command, *options], capture_output=True, text=True, check=False)  # noqa: S603 - harrow itself
+        ended = subprocess.run(  # noqa: S603 - harrow itself
+            [*command, *options], capture_output=True, text=True, check=False, env={**os.environ, **settings}
+        )
         wall_s, after = time.perf_counter() - began, resource.getrusage(resource.RUSAGE_CHILDREN)
         if not ended.stdout:
             raise SystemExit(ended.stderr)
@@ -303,9 +348,11 @@ def measure(operations: int, partitions: int, options: list[str]) -> None:
         cpu_s = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
         print(
             f"{operations:.0e} operations, {path.stat().st_size >> 20} MiB: {wall_s:.0f} s, {cpu_s:.0f} CPU s, "
-            f"{after.ru_maxrss >> 10} MiB in the largest process; "
+            f"{after.ru_maxrss >> 10} MiB in the largest process{' without executors' * bool(settings)}; "
             f"{found.total()} anomalies of {len(found)} kinds, {'as planted' if found == expected else 'NOT as planted'}"
         )
+        if settings:
+            print(f"  {read_log(folder)}")
         for rule in sorted(found.keys() | expected.keys()):
             if found[rule] != expected[rule]:
                 print(f"  {rule}: {found[rule]} found, {expected[rule]} planted")
@@ -315,6 +362,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("operations", type=float, nargs="*", default=[1e6, 1e7])
     parser.add_argument("--partitions", type=int, default=16)
+    parser.add_argument("--plain", action="store_true", help="only the planted transactions")
     parser.add_argument("--engine", choices=["process", "spark"], default="process")
     parser.add_argument("--master", default=f"local[{os.cpu_count()}]")
     arguments = parser.parse_args()
@@ -322,7 +370,7 @@ def main() -> None:
     if arguments.engine == "spark":
         options += ["--master", arguments.master]
     for operations in arguments.operations:
-        measure(int(operations), arguments.partitions, options)
+        measure(int(operations), arguments.partitions, options, has_transactions=not arguments.plain)
 
 
 if __name__ == "__main__":

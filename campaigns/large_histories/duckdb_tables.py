@@ -7,8 +7,8 @@ from typing import Any, Final
 import duckdb
 import pyarrow as pa
 
-from harrow.campaigns.large_histories.event_columns import SCHEMA
-from harrow.campaigns.large_histories.events import NONE, Events
+from harrow.campaigns.large_histories.event_columns import batch_of_events
+from harrow.campaigns.large_histories.events import Events
 from harrow.campaigns.large_histories.tables import ROWS, VIEWS, TablesError
 
 MEMORY_BYTES: Final = 256 << 20
@@ -41,12 +41,7 @@ class DuckDbTables:
 
     def insert_events(self, events: Events, partitions: Sequence[str]) -> None:
         """Add rows of the history whose values are hashed already. *partitions* are the names."""
-        numbers = pa.array(events.partition, pa.int32(), mask=events.partition == NONE)
-        names = pa.DictionaryArray.from_arrays(numbers, pa.array(partitions, pa.string()))
-        offsets = pa.array(events.offset, mask=events.offset == NONE)
-        _, value, _, *columns = events.columns()
-        arrays = [names, pa.array(value), offsets, *map(pa.array, columns)]
-        self._insert(pa.record_batch(arrays, names=SCHEMA.names), "*")
+        self._insert(batch_of_events(events, partitions), "*")
 
     def _insert(self, batch: pa.RecordBatch, columns: str) -> None:
         self._connection.register("batch", batch)

@@ -5,6 +5,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from harrow.campaigns.large_histories.events import NONE, Events
 from harrow.campaigns.large_histories.operation_order import OperationOrder
 from harrow.campaigns.large_histories.tables import (
     ACKED,
@@ -51,6 +52,9 @@ SCHEMA: Final = pa.schema(
     }
 )
 """The columns of a row. Its value is text, which the engine hashes."""
+
+HASHED_SCHEMA: Final = SCHEMA.set(1, pa.field("value", pa.int64()))
+"""The columns of a row whose value is hashed already."""
 
 _ROWS_AT_ONCE: Final = 1 << 16
 _KINDS: Final = {INVOKE: INVOKED, OK: ACKED, FAIL: FAILED, INFO: UNSURE}
@@ -163,6 +167,16 @@ class EventColumns:
         arrays = [_array(column, field.type) for column, field in zip(columns, SCHEMA, strict=True)]
         self._flush(pa.record_batch(arrays, schema=SCHEMA))
         self._rows.clear()
+
+
+def batch_of_events(events: Events, partitions: Sequence[str]) -> pa.RecordBatch:
+    """Return events as rows whose values are hashed. *partitions* are the names."""
+    numbers = pa.array(events.partition, pa.int32(), mask=events.partition == NONE)
+    names = pa.DictionaryArray.from_arrays(numbers, pa.array(partitions, pa.string()))
+    offsets = pa.array(events.offset, mask=events.offset == NONE)
+    _, value, _, *columns = events.columns()
+    arrays = [names, pa.array(value), offsets, *map(pa.array, columns)]
+    return pa.record_batch(arrays, names=SCHEMA.names)
 
 
 def _text(value: str | int) -> str:

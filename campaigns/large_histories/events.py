@@ -46,6 +46,9 @@ class Events:
     def at(self, position: Ints) -> "Events":
         return replace(self, position=position)
 
+    def of_kind(self, kind: int) -> "Events":
+        return replace(self, kind=np.full(len(self), kind, np.int8))
+
     def in_partitions(self, partition: Ints) -> "Events":
         return replace(self, partition=partition)
 

@@ -44,8 +44,9 @@ class PlainRecords:
     have several values.
     """
 
-    def __init__(self, events_max: int) -> None:
+    def __init__(self, events_max: int, *, whole_max: int | None = None) -> None:
         self._events_max = events_max
+        self._whole_max = events_max if whole_max is None else whole_max
         self._suspected = 0
         self.slots = RecordSlots()
         self.suspects: list[tuple[Ints, Ints]] = []
@@ -71,7 +72,7 @@ class PlainRecords:
         self._add(events, process)
         # An event may be suspected several times: as the first one, and because of its offset.
         is_unruly = self._suspected > _SUSPICIONS_MAX * self._events_max
-        if is_unruly or self._sizes[sorted(self.whole)].sum() > self._events_max:
+        if is_unruly or self._sizes[sorted(self.whole)].sum() > self._whole_max:
             raise TooIrregularError
 
     def finish(self) -> None:
@@ -101,6 +102,10 @@ class PlainRecords:
         if len(self._sizes) >> PARTITION_BITS:
             raise TooIrregularError
         self._sizes += np.bincount(partition, minlength=len(self._sizes))
+
+    def sizes(self, partitions: int) -> Ints:
+        """Return how many events each partition has."""
+        return grown(self._sizes, partitions, 0)[:partitions]
 
     def sessions(self) -> tuple[Ints, Ints]:
         """Return the process and the partition of each session, in the order of their numbers."""

@@ -5,6 +5,7 @@ offset and by value (`joined_facts`). Last, the events of the suspects are colle
 """
 
 from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
 from itertools import pairwise
 from typing import Final, Protocol
 
@@ -16,13 +17,22 @@ from harrow.campaigns.large_histories.facts import NO_INTS, joined, key_of
 from harrow.campaigns.large_histories.history_outline import HistoryOutline
 from harrow.campaigns.large_histories.joined_facts import Jumps, RangeFacts, ValueFacts
 from harrow.campaigns.large_histories.numbering import Numbering, distinct, is_among
-from harrow.campaigns.large_histories.reduction import EVENTS_MAX, Reduction, TooManySuspectsError
-from harrow.campaigns.large_histories.split_facts import FoundEvents, SplitSummary
-from harrow.campaigns.large_histories.tables import ACKED, POLLED, UNSURE
+from harrow.campaigns.large_histories.reduction import (
+    EVENTS_MAX,
+    Reduction,
+    TooManySuspectsError,
+    ranks_of,
+)
+from harrow.campaigns.large_histories.split_facts import FoundEvents, SplitSummary, Wanted
+from harrow.campaigns.large_histories.suspects import find_suspects
+from harrow.campaigns.large_histories.tables import ACKED, POLLED, SUSPECTS, UNSURE, TableEngine
 from harrow.checks.history.removed_records import RemovedRecords
 from harrow.checks.history.witness import SKIPPED_SHOWN
 
 JUMPS_MAX: Final = 200_000
+
+WHOLE_MAX: Final = 100_000
+"""If the partitions with transactions have more events, tables show which of them are suspects."""
 
 
 class TooManyJumpsError(Exception):
@@ -38,7 +48,10 @@ class Stages(Protocol):
     def compare(self, jumps: Jumps, whole: Ints, with_sends: Ints) -> Iterable[RangeFacts | ValueFacts]:
         """Compare records by offset and by value."""
 
-    def find(self, keys: Ints, pivots: Ints, whole: Ints) -> Sequence[FoundEvents]:
+    def tables(self, wanted: Ints, forced: Ints, events: int) -> AbstractContextManager[TableEngine]:
+        """Put the *events* of the *wanted* partitions into tables."""
+
+    def find(self, wanted: Wanted) -> Sequence[FoundEvents]:
         """Find the events of suspects."""
 
 
@@ -65,7 +78,13 @@ class _RangeReduction:
         self._names: dict[int, str] = {}
         for summary in summaries:
             self._names.update(summary.partitions)
-        self._whole = distinct(joined(summary.whole for summary in summaries))
+        whole = distinct(joined(summary.whole for summary in summaries))
+        self._whole_size = sum(
+            summary.sizes.get(partition, 0) for partition in whole.tolist() for summary in summaries
+        )
+        is_large = self._whole_size > WHOLE_MAX
+        self._tabled: Ints = whole if is_large else NO_INTS
+        self._whole: Ints = NO_INTS if is_large else whole
         self._suspects: list[Ints] = [summary.suspects for summary in summaries]
         self._pivots: list[Ints] = []
         self._ranks: dict[str, dict[int, int]] = {}
@@ -80,7 +99,8 @@ class _RangeReduction:
         with_sends = distinct(joined(summary.with_sends for summary in self._summaries))
         ranges: dict[int, list[RangeFacts]] = {}
         values: list[ValueFacts] = []
-        for facts in self._stages.compare(jumps, self._whole, with_sends):
+        whole = joined([self._whole, self._tabled])
+        for facts in self._stages.compare(jumps, whole, with_sends):
             if isinstance(facts, RangeFacts):
                 ranges.setdefault(facts.partition, []).append(facts)
             else:
@@ -88,9 +108,10 @@ class _RangeReduction:
         for partition, facts_of in ranges.items():
             facts_of.sort(key=lambda facts: facts.number)
             self._note_ranges(facts_of)
-            if not np.any(self._whole == partition):
+            if not np.any(whole == partition):
                 self._note_jumps(partition, facts_of, jumps)
         self._note_values(values)
+        self._search_tables()
         return self._reduction(self._events(), values)
 
     def _follow_outline(self) -> None:
@@ -161,18 +182,32 @@ class _RangeReduction:
             if twice:
                 self._suspects.append(min(twice, key=lambda pair: pair[0])[1])
 
+    def _search_tables(self) -> None:
+        """Find suspects in partitions with transactions, if they are too large to remain whole."""
+        if not len(self._tabled):
+            return
+        forced = distinct(joined([*self._suspects, *self._pivots]))
+        hashes = {name: partition for partition, name in self._names.items()}
+        with self._stages.tables(self._tabled, forced, self._whole_size) as tables:
+            find_suspects(tables)
+            [(count,)] = tables.rows(f"select count(*) from {SUSPECTS}")
+            self._check(count)
+            for partition, value in tables.stream(f"select partition, value from {SUSPECTS}"):
+                self._suspects.append(key_of(hashes[partition], np.array([value], np.int64)))
+            self._ranks.update(ranks_of(tables))
+
     def _events(self) -> list[FoundEvents]:
         """Return the events of all suspects, and of the sends beside those that have no order."""
         pivots = distinct(joined(self._pivots))
         keys = distinct(joined([*self._suspects, pivots]))
         self._check(len(keys))
-        found = list(self._stages.find(keys, pivots, self._whole))
+        found = list(self._stages.find(Wanted(keys, pivots, self._whole, self._tabled)))
         beside = distinct(
             joined([*(part.neighbours for part in found), self._neighbours.beside_edges(found)])
         )
         beside = beside[~is_among(beside, keys)]
         if len(beside):
-            found += self._stages.find(beside, NO_INTS, NO_INTS)
+            found += self._stages.find(Wanted(beside))
         self._check(sum(len(part.key) for part in found))
         return found
 
@@ -206,7 +241,7 @@ class _RangeReduction:
         return Reduction(
             places,
             sum(summary.passed_over for summary in summaries),
-            any(summary.sends_nothing for summary in summaries),
+            any(summary.names_transactions_sends for summary in summaries),
             removed,
         )
 

@@ -104,22 +104,27 @@ def reduce(tables: TableEngine, *, numbered: bool = False, events_max: int = EVE
     [(lines, passed_over)] = tables.rows(f"select sum(position), sum(place) from {ROWS} where kind = {LINES}")
     [(processes,)] = tables.rows(f"select count(distinct process) from {ROWS} where kind < {LINES}")
     named = exists(tables, f"{ROWS} where kind = {SENT_NOTHING} or together = {CALLED_SEND}")
-    ranks: dict[str, dict[int, int]] = {}
-    for partition, *ends in tables.rows(
-        f"select partition, from_offset, from_rank, to_offset, to_rank from {JUMPS}"
-    ):
-        here, from_rank, there, to_rank = ends
-        ranks.setdefault(partition, {}).update({here: from_rank, there: to_rank})
     removed = RemovedRecords(
         lines=lines or 0,
         processes=processes,
         sent=sent or 0,
         acked=acked or 0,
         polled=polled or 0,
-        ranks=ranks,
+        ranks=ranks_of(tables),
         read_dry=_read_dry(tables),
     )
     return Reduction(places, passed_over or 0, named, removed)
+
+
+def ranks_of(tables: TableEngine) -> dict[str, dict[int, int]]:
+    """Return the ranks of the offsets whose distance a finding may state (`RemovedRecords`)."""
+    ranks: dict[str, dict[int, int]] = {}
+    for partition, *ends in tables.rows(
+        f"select partition, from_offset, from_rank, to_offset, to_rank from {JUMPS}"
+    ):
+        here, rank, there, other_rank = ends
+        ranks.setdefault(partition, {}).update({here: rank, there: other_rank})
+    return ranks
 
 
 _REPEATED_NUMBERS: Final = f"""

@@ -3,6 +3,7 @@
 import os
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, Final
 
 import pyarrow as pa
@@ -10,22 +11,29 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from harrow.campaigns.large_histories.byte_block import Ints
+from harrow.campaigns.large_histories.event_columns import HASHED_SCHEMA
 from harrow.campaigns.large_histories.facts import EVENTS, LOOSE, PLACED, SCHEMA, SUMMARY, UNUSUAL, FactRow
 from harrow.campaigns.large_histories.joined_facts import Jumps, RangeFacts, ValueFacts
 from harrow.campaigns.large_histories.record_slots import TooIrregularError
-from harrow.campaigns.large_histories.split_facts import FoundEvents, SplitSummary
+from harrow.campaigns.large_histories.spark_sql import SparkTables
+from harrow.campaigns.large_histories.split_facts import FoundEvents, SplitSummary, Wanted
 from harrow.campaigns.large_histories.split_reading import (
     events_of_rows,
     facts_of_split,
     range_facts_of_rows,
+    table_of_split,
     value_facts_of_rows,
 )
 from harrow.campaigns.large_histories.splits import Split
+from harrow.campaigns.large_histories.tables import ROWS, VIEWS
 from harrow.campaigns.storage.location import storage_variables
 
 _RECORDS_PER_BATCH: Final = "spark.sql.execution.arrow.maxRecordsPerBatch"
 _ROWS_AT_ONCE: Final = 16
 """A row has up to some megabytes."""
+
+_SHUFFLE_PARTITIONS: Final = "spark.sql.shuffle.partitions"
+_ROWS_OF_TASK: Final = 500_000
 
 Batches = Iterator[pa.RecordBatch]
 
@@ -63,6 +71,7 @@ class SparkStages:
     def __init__(self, session: SparkSession, splits: Sequence[Split], limits: Mapping[str, int]) -> None:
         self.sizes: dict[int, int] = {}
         self._splits = splits
+        self._limits = limits
         # An executor passes so many rows at once to Python.
         self._session = session
         session.conf.set(_RECORDS_PER_BATCH, str(_ROWS_AT_ONCE))
@@ -91,8 +100,31 @@ class SparkStages:
                 raise TooIrregularError
             yield row.load()
 
-    def find(self, keys: Ints, pivots: Ints, whole: Ints) -> Sequence[FoundEvents]:
-        found = _mapped(self._of(EVENTS), events_of_rows, keys=keys, pivots=pivots, whole=whole)
+    @contextmanager
+    def tables(self, wanted: Ints, forced: Ints, events: int) -> Iterator[SparkTables]:
+        session, count = self._session, str(max(events // _ROWS_OF_TASK, 2))
+        earlier = session.conf.get(_SHUFFLE_PARTITIONS)
+        session.conf.unset(_RECORDS_PER_BATCH)
+        session.conf.set(_SHUFFLE_PARTITIONS, count)
+        tables = SparkTables(session)
+        try:
+            parts = [
+                {"split": split, "limits": self._limits, "wanted": wanted, "forced": forced}
+                for split in self._splits
+            ]
+            rows = for_each(session, parts, table_of_split, HASHED_SCHEMA)
+            rows.repartition(int(count)).createOrReplaceTempView("hashed_rows")
+            tables.define(ROWS, "select * from hashed_rows")
+            for name, query in VIEWS.items():
+                tables.view(name, query)
+            yield tables
+        finally:
+            tables.close()
+            session.conf.set(_SHUFFLE_PARTITIONS, str(earlier))
+            session.conf.set(_RECORDS_PER_BATCH, str(_ROWS_AT_ONCE))
+
+    def find(self, wanted: Wanted) -> Sequence[FoundEvents]:
+        found = _mapped(self._of(EVENTS), events_of_rows, wanted=wanted)
         return [row.load() for row in _collected(found)]
 
     def _of(self, *kinds: int) -> DataFrame:

@@ -6,6 +6,7 @@ suspect.
 """
 
 from collections.abc import Iterable, Iterator
+from dataclasses import field
 from typing import Final
 
 import numpy as np
@@ -20,6 +21,7 @@ from harrow.campaigns.large_histories.facts import (
     FOUND,
     LOOSE,
     LOOSE_BIT,
+    NO_INTS,
     PLACED,
     POLLED_BIT,
     RANGE_BITS,
@@ -36,12 +38,21 @@ from harrow.campaigns.large_histories.operation_order import first_position
 from harrow.campaigns.large_histories.plain_records import PlainRecords
 from harrow.campaigns.large_histories.record_slots import ACKED_AT, POLLED_AT, TooIrregularError
 from harrow.campaigns.large_histories.splits import Split
-from harrow.campaigns.large_histories.tables import ACKED, INVOKED, POLLED, POLLED_IN_VAIN, UNSURE
+from harrow.campaigns.large_histories.tables import (
+    ACKED,
+    CALLED_SEND,
+    FORCED,
+    INVOKED,
+    POLLED,
+    POLLED_IN_VAIN,
+    UNSURE,
+)
 from harrow.campaigns.record.history_file import HistoryError, UnreadableLine
 from harrow.cluster_model.lazy_dataclass import dataclass
 
 SUSPICIONS_MAX: Final = 250_000
 _POSITION_BITS: Final = 40
+_ALL: Final = 1 << 62
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,18 +71,19 @@ class SessionEdges:
 class SplitSummary:
     """What the driver needs of part number ``split``. All partitions are hashes of their names.
 
-    ``partitions`` has the names, ``whole`` and ``with_sends`` are partitions. ``outline`` has the
-    events for a `HistoryOutline`. ``readers`` are processes, partitions, and the first and the last
-    offset that they read; ``jumps`` are partitions, and the offsets before and after each.
-    ``suspects`` are keys.
+    ``partitions`` has the names, and ``sizes`` how many events each has. ``whole`` and
+    ``with_sends`` are partitions. ``outline`` has the events for a `HistoryOutline`. ``readers``
+    are processes, partitions, and the first and the last offset that they read. ``jumps`` are
+    partitions, and the offsets before and after each. ``suspects`` are keys.
     """
 
     split: int
     lines: int
     passed_over: int
-    sends_nothing: bool
+    names_transactions_sends: bool
     processes: Ints
     partitions: dict[int, str]
+    sizes: dict[int, int]
     whole: Ints
     with_sends: Ints
     outline: Events
@@ -125,7 +137,7 @@ class FoundEvents:
 
 def read_split(split: Split, limits: dict[str, int]) -> Iterator[FactRow]:
     """Yield the rows of a part, or one that says that it must be read in another way."""
-    reader, records = ColumnReader(), PlainRecords(SUSPICIONS_MAX)
+    reader, records = ColumnReader(), PlainRecords(SUSPICIONS_MAX, whole_max=_ALL)
     parts: list[Events] = []
     try:
         with split.blocks(**limits) as blocks:
@@ -245,14 +257,20 @@ class _SplitFacts:
         outline = self._events.take(decisive(self._events))
         process, partition, first, last = self._records.readers()
         jumps = [joined(column) for column in zip(*self._records.jumps, strict=True)] or [joined([])] * 3
+        # The tables of whole partitions show their jumps.
+        is_whole = np.isin(jumps[0], np.array(sorted(self._records.whole), np.int64))
+        jumps = [column[~is_whole] for column in jumps]
         sends = self._events.partition[self._events.kind <= UNSURE]
+        calls_send = bool(np.any(self._events.together == CALLED_SEND))
+        hashes = self._hashes.tolist()
         return SplitSummary(
             split=self._split.number,
             lines=self._reader.lines,
             passed_over=self._reader.passed_over,
-            sends_nothing=self._reader.sends_nothing,
+            names_transactions_sends=self._reader.sends_nothing or calls_send,
             processes=np.array(sorted(self._reader.processes), np.int64),
-            partitions=dict(zip(self._hashes.tolist(), self._reader.partitions, strict=True)),
+            partitions=dict(zip(hashes, self._reader.partitions, strict=True)),
+            sizes=dict(zip(hashes, self._records.sizes(len(hashes)).tolist(), strict=True)),
             whole=self._hashes[sorted(self._records.whole)],
             with_sends=self._hashes[distinct(sends)],
             outline=outline.at(outline.position + first_position(self._split.number)).in_partitions(
@@ -315,15 +333,50 @@ class _SplitFacts:
             yield fact_row(LOOSE, (sends.value[begin:end], flags[begin:end]), partition=partition)
 
 
-def find_events(events: SplitEvents, keys: Ints, pivots: Ints, whole: Ints) -> FoundEvents:
-    """Return the events of records with some *keys*, and of *whole* partitions.
+def events_for_tables(
+    split: Split, limits: dict[str, int], wanted: Ints, forced: Ints
+) -> Iterator[tuple[Events, list[str]]]:
+    """Yield the events of the *wanted* partitions for a table, and the names of partitions.
 
-    *pivots* are the keys, in order like the others, that need their neighbours.
+    A record whose key is among *forced*, which are in order, has an event that says so.
     """
-    found = is_among(events.key, keys)
-    if len(whole):
-        found |= np.isin(events.hashes, whole)[events.partition]
-    session, key, is_pivot = _with_place(events, keys, pivots)
+    reader = ColumnReader()
+    with split.blocks(**limits) as blocks:
+        for block in blocks:
+            events = reader.read(block)
+            events = events.take(events.kind <= POLLED_IN_VAIN)
+            hashes = reader.partition_hashes
+            events = events.take(np.isin(hashes, wanted)[events.partition])
+            events = events.at(events.position + first_position(split.number))
+            is_forced = is_among(key_of(hashes[events.partition], events.value), forced)
+            yield events, reader.partitions
+            yield events.take(is_forced).of_kind(FORCED), reader.partitions
+
+
+def _no_ints() -> Ints:
+    return NO_INTS
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """The events to find: those of records with some *keys*, and of *whole* partitions.
+
+    ``pivots`` are the keys that need the sends beside them, except in ``tabled`` partitions. Keys
+    are in order.
+    """
+
+    keys: Ints
+    pivots: Ints = field(default_factory=_no_ints)
+    whole: Ints = field(default_factory=_no_ints)
+    tabled: Ints = field(default_factory=_no_ints)
+
+
+def find_events(events: SplitEvents, wanted: Wanted) -> FoundEvents:
+    """Return the events of some records."""
+    found = is_among(events.key, wanted.keys)
+    if len(wanted.whole):
+        found |= np.isin(events.hashes, wanted.whole)[events.partition]
+    session, key, is_pivot = _with_place(events, wanted)
     before, after = np.roll(is_pivot, 1), np.roll(is_pivot, -1)
     is_first = np.ones(len(session), np.bool_)
     np.not_equal(session[1:], session[:-1], out=is_first[1:])
@@ -343,13 +396,15 @@ def find_events(events: SplitEvents, keys: Ints, pivots: Ints, whole: Ints) -> F
     )
 
 
-def _with_place(events: SplitEvents, keys: Ints, pivots: Ints) -> tuple[Ints, Ints, Flags]:
+def _with_place(events: SplitEvents, wanted: Wanted) -> tuple[Ints, Ints, Flags]:
     """Return the sends that have a place in their session: a loose one only if it is a suspect."""
-    has_place = ~events.sent_is_loose | is_among(events.sent_key, keys)
-    key = events.sent_key[has_place]
-    return events.sent_session[has_place], key, is_among(key, pivots)
+    has_place = ~events.sent_is_loose | is_among(events.sent_key, wanted.keys)
+    key, session = events.sent_key[has_place], events.sent_session[has_place]
+    is_pivot = is_among(key, wanted.pivots)
+    is_pivot &= ~np.isin(events.session_partition, wanted.tabled)[session]
+    return session, key, is_pivot
 
 
-def found_rows(rows: Iterable[FactRow], keys: Ints, pivots: Ints, whole: Ints) -> Iterator[FactRow]:
+def found_rows(rows: Iterable[FactRow], wanted: Wanted) -> Iterator[FactRow]:
     for row in rows:
-        yield fact_row(FOUND, find_events(row.load(), keys, pivots, whole))
+        yield fact_row(FOUND, find_events(row.load(), wanted))

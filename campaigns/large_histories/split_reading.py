@@ -8,12 +8,17 @@ from typing import Any, Final
 import pyarrow as pa
 
 from harrow.campaigns.large_histories.byte_block import Ints
-from harrow.campaigns.large_histories.event_columns import SCHEMA, EventColumns
+from harrow.campaigns.large_histories.event_columns import (
+    HASHED_SCHEMA,
+    SCHEMA,
+    EventColumns,
+    batch_of_events,
+)
 from harrow.campaigns.large_histories.facts import batches_of_rows, rows_of_batches
 from harrow.campaigns.large_histories.joined_facts import Jumps, compare_offsets, compare_values
 from harrow.campaigns.large_histories.operation_order import OperationOrder, first_position
 from harrow.campaigns.large_histories.reduction import KeptOperations
-from harrow.campaigns.large_histories.split_facts import found_rows, read_split
+from harrow.campaigns.large_histories.split_facts import Wanted, events_for_tables, found_rows, read_split
 from harrow.campaigns.large_histories.splits import Split
 from harrow.campaigns.large_histories.tables import NOT_PLAIN
 from harrow.campaigns.record.history_file import HistoryError, read_operations
@@ -36,8 +41,15 @@ def value_facts_of_rows(batches: Batches, with_sends: Ints) -> Batches:
     return batches_of_rows(compare_values(rows_of_batches(batches), with_sends))
 
 
-def events_of_rows(batches: Batches, keys: Ints, pivots: Ints, whole: Ints) -> Batches:
-    return batches_of_rows(found_rows(rows_of_batches(batches), keys, pivots, whole))
+def events_of_rows(batches: Batches, wanted: Wanted) -> Batches:
+    return batches_of_rows(found_rows(rows_of_batches(batches), wanted))
+
+
+def table_of_split(split: Split, limits: dict[str, int], wanted: Ints, forced: Ints) -> Batches:
+    for events, names in events_for_tables(split, limits, wanted, forced):
+        columns = batch_of_events(events, names).columns
+        arrays = [column.cast(field.type) for column, field in zip(columns, HASHED_SCHEMA, strict=True)]
+        yield pa.record_batch(arrays, schema=HASHED_SCHEMA)
 
 
 def rows_of_split(split: Split, limits: dict[str, int], *, numbered: bool) -> Iterator[pa.RecordBatch]:

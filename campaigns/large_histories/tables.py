@@ -36,6 +36,9 @@ client."""
 SENT_NOTHING: Final = 13
 """The kind of rows about sends without records. They show how a history names transactions."""
 
+FORCED: Final = 14
+"""The kind of rows about records that are suspects for reasons outside the tables."""
+
 NOT_PLAIN: Final = 99
 """The kind of rows about lines that are malformed, or that this reader does not understand."""
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from harrow.campaigns.large_histories import spark_tables
+from harrow.campaigns.large_histories import range_reduction, spark_tables
 from harrow.campaigns.large_histories.spark_tables import read_on_spark
 from harrow.campaigns.large_histories.splits import split_files
 from harrow.campaigns.record.check_report import size_of
@@ -104,10 +104,12 @@ def test_spark_agrees_with_a_single_process_to_the_letter(
         check_same(session, tmp_path, seed)
 
 
-def test_executors_reduce_a_history_by_its_columns_alone(
-    session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("whole_max", [range_reduction.WHOLE_MAX, 0], ids=["whole", "in tables"])
+def test_executors_reduce_a_history_by_its_columns(
+    session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, whole_max: int
 ) -> None:
     monkeypatch.setattr(spark_tables, "SparkTables", None)
+    monkeypatch.setattr(range_reduction, "WHOLE_MAX", whole_max)
     content = [*lines(unruly_history(1, 400))]
     assert len(b"".join(content)) > SPLIT_BYTES
     whole = read_history(content, "whole")

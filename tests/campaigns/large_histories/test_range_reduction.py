@@ -1,14 +1,16 @@
 """A history that tasks reduce together has the verdict, the findings and the size of the whole."""
 
 import pickle
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from pathlib import Path
 from random import Random
 
 import pytest
 
-from harrow.campaigns.large_histories import facts, split_facts
+from harrow.campaigns.large_histories import facts, range_reduction, split_facts
 from harrow.campaigns.large_histories.byte_block import Ints
+from harrow.campaigns.large_histories.duckdb_tables import DuckDbTables
 from harrow.campaigns.large_histories.facts import EVENTS, LOOSE, PLACED, SUMMARY, UNUSUAL, FactRow
 from harrow.campaigns.large_histories.joined_facts import (
     Jumps,
@@ -20,9 +22,17 @@ from harrow.campaigns.large_histories.joined_facts import (
 from harrow.campaigns.large_histories.operation_order import split_of
 from harrow.campaigns.large_histories.range_reduction import reduce_by_ranges
 from harrow.campaigns.large_histories.reduction import Reduction, reduced_history
-from harrow.campaigns.large_histories.split_facts import FoundEvents, SplitSummary, found_rows, read_split
+from harrow.campaigns.large_histories.split_facts import (
+    FoundEvents,
+    SplitSummary,
+    Wanted,
+    events_for_tables,
+    found_rows,
+    read_split,
+)
 from harrow.campaigns.large_histories.split_reading import kept_lines_of_split
 from harrow.campaigns.large_histories.splits import Split, split_files
+from harrow.campaigns.large_histories.tables import FORCED, TableEngine
 from harrow.campaigns.record.check_report import size_of
 from harrow.campaigns.record.history_file import read_history
 from harrow.campaigns.storage.location import location
@@ -40,7 +50,8 @@ TASKS = 3
 class HereStages:
     """Runs all tasks in this process, in an order of its own."""
 
-    def __init__(self, splits: Sequence[Split], random: Random) -> None:
+    def __init__(self, splits: Sequence[Split], folder: Path, random: Random) -> None:
+        self._splits, self._folder = splits, folder
         self._random = random
         self._rows = [row for split in splits for row in read_split(split, LIMITS)]
 
@@ -66,8 +77,19 @@ class HereStages:
             for row in compare_values(task, with_sends):
                 yield row.load()
 
-    def find(self, keys: Ints, pivots: Ints, whole: Ints) -> Sequence[FoundEvents]:
-        return [row.load() for row in found_rows(self._of(EVENTS), keys, pivots, whole)]
+    @contextmanager
+    def tables(self, wanted: Ints, forced: Ints, events: int) -> Iterator[TableEngine]:
+        count = 0
+        with closing(DuckDbTables(self._folder)) as tables:
+            for split in self._splits:
+                for part, names in events_for_tables(split, LIMITS, wanted, forced):
+                    tables.insert_events(part, names)
+                    count += int((part.kind != FORCED).sum())
+            assert count == events
+            yield tables
+
+    def find(self, wanted: Wanted) -> Sequence[FoundEvents]:
+        return [row.load() for row in found_rows(self._of(EVENTS), wanted)]
 
 
 def kept_history(splits: Sequence[Split], reduction: Reduction) -> HistoryIndex:
@@ -84,7 +106,7 @@ def kept_history(splits: Sequence[Split], reduction: Reduction) -> HistoryIndex:
 def reduced(path: Path, content: Iterable[bytes], split_bytes: int) -> HistoryIndex | None:
     path.write_bytes(b"".join(content))
     splits = split_files([(path.name, location(path))], split_bytes=split_bytes)
-    reduction = reduce_by_ranges(HereStages(splits, Random(1)))
+    reduction = reduce_by_ranges(HereStages(splits, path.parent, Random(1)))
     return None if reduction is None else kept_history(splits, reduction)
 
 
@@ -107,14 +129,20 @@ def range_bits(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) 
     return bits
 
 
-@pytest.mark.parametrize("split_bytes", [1_500, 6_000, 1 << 26])
+@pytest.fixture(params=[range_reduction.WHOLE_MAX, 0], ids=["few transactions", "tables of transactions"])
+def whole_max(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
+    limit: int = request.param
+    monkeypatch.setattr(range_reduction, "WHOLE_MAX", limit)
+    return limit
+
+
 def test_tasks_reduce_each_anomaly_like_a_single_process(
-    split_bytes: int, range_bits: int, tmp_path: Path
+    range_bits: int, whole_max: int, tmp_path: Path
 ) -> None:
     for name, plant in PLANTS.items():
         for seed in range(10):
             history = plant(random_history(seed, 80), Random(seed).choice).history
-            if check_same(tmp_path / "history.jsonl", list(lines(history)), split_bytes) is not None:
+            if check_same(tmp_path / "history.jsonl", list(lines(history)), 1_500) is not None:
                 break
         else:
             pytest.fail(f"no history with {name} is reduced")
@@ -122,10 +150,10 @@ def test_tasks_reduce_each_anomaly_like_a_single_process(
 
 @pytest.mark.parametrize("split_bytes", [1_500, 6_000])
 def test_tasks_reduce_unruly_histories_like_a_single_process(
-    split_bytes: int, range_bits: int, tmp_path: Path
+    split_bytes: int, range_bits: int, whole_max: int, tmp_path: Path
 ) -> None:
     kept = total = 0
-    for seed in range(40):
+    for seed in range(10):
         content = list(lines(unruly_history(seed, 150)))
         remaining = check_same(tmp_path / "history.jsonl", content, split_bytes)
         assert remaining is not None
