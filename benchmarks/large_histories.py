@@ -1,11 +1,12 @@
 """The time and memory that a large history takes, and whether all planted anomalies are found.
 
-Run ``python -m benchmarks.large_histories [OPERATIONS] [--plain] [--engine spark] [--master URL]``. Each
+Run ``python -m benchmarks.large_histories [OPERATIONS] [--engine spark] [--master URL]``. Each
 operation is one line. The history has 8 producers, 4 consumers and some partitions with a correct
 log, and every million operations it has one anomaly of each kind. The anomalies are planted in
 partitions of their own, except for a duplicate and a repeated poll in the busy ones. Transactions
-send to two of 4 other partitions, and some overlap. ``harrow check`` judges the history in its own
-process, and must find each anomaly and nothing else. On Spark, figures come from its event log too.
+send to two of 4 other partitions, and some overlap; ``--plain`` leaves them out. ``harrow check``
+judges the history in its own process, and must find each anomaly and nothing else. On Spark,
+figures come from its event log too.
 """
 
 import argparse
