@@ -15,6 +15,12 @@ MARKER: Final = (
     "(a mapping of settings and campaign fields) are defaults for the fixture `harrow`, and "
     "inconclusive='skip' skips the test if a run is inconclusive, where 'fail' fails it"
 )
+CLUSTER: Final = "kafka_cluster"
+CLUSTER_SCOPE: Final = "kafka_cluster_scope"
+CLUSTER_MARKER: Final = (
+    "kafka_cluster(campaign, variant=..., seed=..., time_scale=..., settings=...): what the fixture `kafka_cluster` "
+    "serves: a campaign or a cluster file, and options of `harrow serve`"
+)
 _SEEDS_INI: Final = "harrow_seeds"
 _INCONCLUSIVE_INI: Final = "harrow_inconclusive"
 _INCONCLUSIVE: Final = ("fail", "skip")
@@ -48,6 +54,14 @@ def add_options(parser: pytest.Parser) -> None:
     parser.addini(
         _INCONCLUSIVE_INI,
         "The result of a test whose run is inconclusive: fail (the default) or skip.",
+        default="",
+    )
+    parser.addini(
+        CLUSTER, "The campaign or cluster file that the fixture `kafka_cluster` serves.", default=""
+    )
+    parser.addini(
+        CLUSTER_SCOPE,
+        "The scope of the fixture `kafka_cluster`: function (the default) or a wider one.",
         default="",
     )
 

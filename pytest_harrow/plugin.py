@@ -12,15 +12,24 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 
 from harrow.pytest_harrow.campaign_file import CampaignFile, is_campaign_file
-from harrow.pytest_harrow.options import MARKER, Options, OptionsError, add_options
+from harrow.pytest_harrow.options import (
+    CLUSTER_MARKER,
+    CLUSTER_SCOPE,
+    MARKER,
+    Options,
+    OptionsError,
+    add_options,
+)
 
 if TYPE_CHECKING:
+    from harrow.live_cluster.serve.kafka_cluster import KafkaCluster
     from harrow.pytest_harrow.fixture import Harrow
 
 _NAMES: Final = ("harrow", __name__)
 """The names of this module: as an entry point, and for ``-p`` and ``pytest_plugins``."""
 
 _IN_USE: Final = pytest.StashKey["Harrow"]()
+_CLUSTER: Final = pytest.StashKey["KafkaCluster"]()
 
 
 def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
@@ -34,7 +43,8 @@ def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginMa
 
 def pytest_configure(config: pytest.Config) -> None:
     """Register the marker, and report invalid options at once."""
-    config.addinivalue_line("markers", MARKER)
+    for marker in (MARKER, CLUSTER_MARKER):
+        config.addinivalue_line("markers", marker)
     try:
         Options.of(config)
     except OptionsError as error:
@@ -55,6 +65,19 @@ def pytest_itemcollected(item: pytest.Item) -> None:
         item.add_marker("harrow")
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
+    """Judge the cluster of a test that has passed, so that the test itself fails."""
+    __tracebackhide__ = True
+    result = yield
+    cluster = item.stash.get(_CLUSTER, None)
+    if cluster is not None:
+        from harrow.pytest_harrow.cluster_fixture import check
+
+        check(cluster)
+    return result
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[Any]) -> None:
     """Add the results of the last runs to the report of a failed test."""
@@ -73,3 +96,18 @@ def harrow(request: pytest.FixtureRequest) -> "Generator[Harrow]":
     runs = request.node.stash[_IN_USE] = Harrow(request)
     yield runs
     del request.node.stash[_IN_USE]
+
+
+def _cluster_scope(fixture_name: str, config: pytest.Config) -> Any:  # noqa: ARG001 - pytest names it
+    return config.getini(CLUSTER_SCOPE) or "function"
+
+
+@pytest.fixture(scope=_cluster_scope)
+def kafka_cluster(request: pytest.FixtureRequest) -> "Generator[KafkaCluster]":
+    """Serve a cluster that fails on demand, and judge its clients (ini option `kafka_cluster`)."""
+    from harrow.pytest_harrow.cluster_fixture import served_cluster
+
+    with served_cluster(request) as cluster:
+        if request.scope == "function":
+            request.node.stash[_CLUSTER] = cluster
+        yield cluster

@@ -1,0 +1,236 @@
+"""Starts a served cluster in a process of its own, for tests and other programs in Python."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from http.client import HTTPConnection
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Self
+from urllib.parse import urlsplit
+
+_PREFIX: Final = "harrow: "
+_READY, _CONTROL = "bootstrap.servers", "control"
+_INCONCLUSIVE: Final = "inconclusive"
+
+
+class KafkaClusterError(Exception):
+    """A cluster cannot be served, or refuses a request; the message says why.
+
+    ``status`` is the status of HTTP if there is one.
+    """
+
+    def __init__(self, message: str, status: int | None = None) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class BrokenPromiseError(AssertionError):
+    """The judge found a broken promise, or another verdict than the campaign expects."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verdict:
+    """What the judge says. ``run`` is the run as ``--format json`` prints it."""
+
+    status: str
+    is_expected: bool
+    report: str = field(repr=False)
+    run: Mapping[str, Any] = field(repr=False)
+
+    def check(self) -> None:
+        """Fail unless the run is as its campaign expects. By default, no promise may be broken.
+
+        A run in which no record was sent is as good as expected: it has broken nothing.
+
+        Raises:
+            BrokenPromiseError: The run is not as expected.
+
+        """
+        if not self.is_expected and self.status != _INCONCLUSIVE:
+            raise BrokenPromiseError(self.report)
+
+
+class StruckFault:
+    """A fault that struck. As a context manager, it ends with its block."""
+
+    def __init__(self, cluster: "KafkaCluster", document: Mapping[str, Any]) -> None:
+        self._cluster = cluster
+        self.document = document
+
+    def end(self) -> None:
+        """End the fault, unless it has ended. A rolling restart ends only by itself."""
+        try:
+            self._cluster.request("DELETE", f"/faults/{self.document['id']}")
+        except KafkaClusterError as error:
+            if error.status != HTTPStatus.NOT_FOUND:
+                raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.end()
+
+
+class KafkaCluster:
+    """A cluster in a process of its own (`harrow serve`), which clients in any language can use.
+
+    *campaign* is a campaign or a cluster file, or the name of a library campaign. *settings* are
+    those of ``--set``. The process ends with this one, however this one ends.
+
+    Raises:
+        KafkaClusterError: The campaign cannot be served.
+
+    """
+
+    def __init__(
+        self,
+        campaign: str | Path,
+        *,
+        variant: str | None = None,
+        seed: int = 0,
+        time_scale: float = 1.0,
+        settings: Mapping[str, object] | Iterable[str] = (),
+    ) -> None:
+        pairs = settings.items() if isinstance(settings, Mapping) else None
+        words = settings if pairs is None else [f"{key}={_as_option(value)}" for key, value in pairs]
+        self._verdict: Verdict | None = None
+        self._process = subprocess.Popen(  # noqa: S603 - the command is harrow
+            [
+                *(sys.executable, "-m", "harrow", "serve", str(campaign)),
+                *("--control", "0", "--until-eof", "--no-results", "--no-color"),
+                *("--seed", str(seed), "--time-scale", str(time_scale)),
+                *(() if variant is None else ("--variant", variant)),
+                *(part for word in words for part in ("--set", word)),
+            ],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            encoding="utf-8",
+        )
+        self.control_url = ""
+        self.bootstrap_servers = ""
+        try:
+            self._await_start()
+        except BaseException:
+            self.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """End the cluster. If the block has not failed, check the verdict (`Verdict.check`)."""
+        try:
+            if kind is None:
+                self.judge().check()
+        finally:
+            self.close()
+
+    @property
+    def is_judged(self) -> bool:
+        return self._verdict is not None
+
+    def crash(self, broker: int | str, **fields: object) -> StruckFault:
+        """Kill a broker, which may be a reference such as ``leader of t-0``.
+
+        It starts again when the fault ends.
+        """
+        return self.fault("broker_crash", broker=broker, **fields)
+
+    def pause(self, broker: int | str, **fields: object) -> StruckFault:
+        """Pause a broker, as SIGSTOP does, until the fault ends."""
+        return self.fault("broker_pause", broker=broker, **fields)
+
+    def fault(self, name: str, value: object = None, **fields: object) -> StruckFault:
+        """Strike with a fault of harrow's catalogue now.
+
+        *fields* are those of the fault. A *value* is a mapping of fields, or the short form.
+
+        Raises:
+            KafkaClusterError: There is no such fault, or it finds nothing to act on.
+
+        """
+        faults = self.act({name: fields if value is None else value})
+        if len(faults) != 1:
+            raise KafkaClusterError(f"{name} struck {len(faults)} times: use `act`")
+        return faults[0]
+
+    def act(self, actions: object) -> list[StruckFault]:
+        """Take actions, written as after ``do`` in a script. Return the faults that struck."""
+        answer = self.request("POST", "/faults", json.dumps(actions))
+        return [StruckFault(self, document) for document in answer["faults"]]
+
+    def end_faults(self) -> None:
+        """End all faults, also those of the campaign."""
+        self.request("DELETE", "/faults")
+
+    def state(self) -> dict[str, Any]:
+        """Return brokers, leaders, in-sync replicas, offsets, and the faults in force."""
+        return self.request("GET", "/state")
+
+    def judge(self) -> Verdict:
+        """End the cluster, and judge what its clients sent and read.
+
+        Later calls return the same verdict.
+        """
+        if self._verdict is None:
+            document = self.request("POST", "/judge")
+            report, _ = self._process.communicate()
+            (run,) = document["runs"]
+            self._verdict = Verdict(
+                status=run["verdict"], is_expected=run["expected"], report=report, run=run
+            )
+        return self._verdict
+
+    def close(self) -> None:
+        """End the process. A cluster that is not judged stays without a verdict."""
+        self._process.kill()
+        self._process.communicate()
+
+    def request(self, method: str, path: str, body: str | None = None) -> dict[str, Any]:
+        """Send a request to the control port, and return the answer.
+
+        Raises:
+            KafkaClusterError: The cluster refuses the request, or is gone.
+
+        """
+        place = urlsplit(self.control_url)
+        connection = HTTPConnection(str(place.hostname), place.port)
+        try:
+            connection.request(method, path, None if body is None else body.encode())
+            with connection.getresponse() as response:
+                answer: dict[str, Any] = json.load(response)
+        except OSError as error:
+            raise KafkaClusterError(f"the cluster does not answer: {error}") from None
+        finally:
+            connection.close()
+        if response.status >= HTTPStatus.BAD_REQUEST:
+            raise KafkaClusterError(answer["error"], response.status)
+        return answer
+
+    def _await_start(self) -> None:
+        lines: list[str] = []
+        assert self._process.stderr is not None
+        for line in self._process.stderr:
+            name, _, value = line.strip().removeprefix(_PREFIX).partition("=")
+            if name == _CONTROL:
+                self.control_url = value
+            elif name == _READY:
+                self.bootstrap_servers = value
+                return
+            else:
+                lines.append(line.removeprefix(_PREFIX))
+        raise KafkaClusterError("".join(lines).strip() or "harrow serve ended without a message")
+
+
+def _as_option(value: object) -> str:
+    """Return a value as ``--set`` takes it: text as it is, anything else as JSON."""
+    return value if isinstance(value, str) else json.dumps(value)
