@@ -31,7 +31,7 @@ from harrow.cli.render.run_formats import printer_of
 from harrow.cli.requests.serve import ServeRequest
 from harrow.cli.session import Refusal, data, junit_file, need_writable, note
 from harrow.live_cluster.serve.client_program import ClientProgram
-from harrow.live_cluster.serve.control_port import Answer, ControlPort
+from harrow.live_cluster.serve.control_port import ControlAnswer, ControlPort
 from harrow.live_cluster.serve.listening import CannotListenError
 from harrow.live_cluster.serve.run_control import handler_after
 from harrow.live_cluster.serve.served_environment import obstacles
@@ -95,7 +95,9 @@ def session(request: ServeRequest) -> int:
             run = _finished(request, selection, result)
             tally = _print(selection, run, printer)
             if control is not None:
-                verdict = Answer(HTTPStatus.OK, document([run.as_mapping()], tally.required.unreached()))
+                verdict = ControlAnswer(
+                    HTTPStatus.OK, document([run.as_mapping()], tally.required.unreached())
+                )
                 control.answer_waiting(verdict)
                 control.handler = handler_after(verdict)
                 control.serve_while(lambda: _runs(program, is_interrupted=is_interrupted()))

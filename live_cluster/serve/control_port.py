@@ -24,7 +24,7 @@ _END_OF_HEAD: Final = b"\r\n\r\n"
 _NAMES: Final = ("127.0.0.1", "localhost")
 
 
-class Request(NamedTuple):
+class ControlRequest(NamedTuple):
     """A request: its method, its path, and its body as text."""
 
     method: str
@@ -32,7 +32,7 @@ class Request(NamedTuple):
     body: str
 
 
-class Answer(NamedTuple):
+class ControlAnswer(NamedTuple):
     """The answer to a request: a status and a document."""
 
     status: HTTPStatus
@@ -46,15 +46,15 @@ class RefusedRequestError(Exception):
         super().__init__(message)
         self.status = status
 
-    def answer(self) -> Answer:
-        return Answer(self.status, {"error": str(self)})
+    def answer(self) -> ControlAnswer:
+        return ControlAnswer(self.status, {"error": str(self)})
 
 
-Handler = Callable[[Request], Answer | None]
+Handler = Callable[[ControlRequest], ControlAnswer | None]
 """Carries out a request. It returns None if `ControlPort.answer_waiting` will answer later."""
 
 
-class _Client:
+class _ControlConnection:
     """A connection, which brings one request and ends with the answer."""
 
     def __init__(self, sock: socket.socket) -> None:
@@ -73,8 +73,8 @@ class ControlPort:
     def __init__(self, port: int) -> None:
         self.handler: Handler = _refuse_all
         self._selector: selectors.BaseSelector | None = None
-        self._clients: dict[_Client, None] = {}
-        self._waiting: list[_Client] = []
+        self._clients: dict[_ControlConnection, None] = {}
+        self._waiting: list[_ControlConnection] = []
         self._listener = bound_socket(LOOPBACK, port)
         self._listener.listen(_BACKLOG)
         self._port = self._listener.getsockname()[1]
@@ -100,7 +100,7 @@ class ControlPort:
                     key.data(events)
             self._selector = None
 
-    def answer_waiting(self, answer: Answer) -> None:
+    def answer_waiting(self, answer: ControlAnswer) -> None:
         """Send the answer to each request that waits for it, whether or not the port listens."""
         for client in self._waiting:
             client.socket.settimeout(_LAST_WRITE_S)
@@ -128,25 +128,25 @@ class ControlPort:
                 sock.close()
                 return
             self._end(idle)
-        client = _Client(sock)
+        client = _ControlConnection(sock)
         self._clients[client] = None
         self._watch(client)
 
-    def _watch(self, client: _Client) -> None:
+    def _watch(self, client: _ControlConnection) -> None:
         if self._selector is not None:
             events = selectors.EVENT_WRITE if client.to_send else selectors.EVENT_READ
             self._selector.register(client.socket, events, lambda _: self._serve(client))
 
-    def _unwatch(self, client: _Client) -> None:
+    def _unwatch(self, client: _ControlConnection) -> None:
         if self._selector is not None:
             self._selector.unregister(client.socket)
 
-    def _end(self, client: _Client) -> None:
+    def _end(self, client: _ControlConnection) -> None:
         self._unwatch(client)
         client.socket.close()
         del self._clients[client]
 
-    def _serve(self, client: _Client) -> None:
+    def _serve(self, client: _ControlConnection) -> None:
         try:
             if client.to_send:
                 client.to_send = client.to_send[client.socket.send(client.to_send) :]
@@ -177,11 +177,11 @@ class ControlPort:
             self._watch(client)
 
 
-def _refuse_all(_: Request) -> Answer:
+def _refuse_all(_: ControlRequest) -> ControlAnswer:
     raise RefusedRequestError(HTTPStatus.SERVICE_UNAVAILABLE, "the cluster does not run")
 
 
-def _request(received: bytearray, port: int) -> Request | None:
+def _request(received: bytearray, port: int) -> ControlRequest | None:
     """Return the request in the received bytes; None if it is not complete yet.
 
     Raises:
@@ -216,10 +216,10 @@ def _request(received: bytearray, port: int) -> Request | None:
         text = body[:length].decode("utf-8")
     except UnicodeDecodeError:
         raise RefusedRequestError(HTTPStatus.BAD_REQUEST, "the body is not UTF-8") from None
-    return Request(words[0], words[1], text)
+    return ControlRequest(words[0], words[1], text)
 
 
-def _response(answer: Answer) -> bytes:
+def _response(answer: ControlAnswer) -> bytes:
     body = json_document(answer.document).encode()
     head = (
         f"HTTP/1.1 {answer.status.value} {answer.status.phrase}\r\n"

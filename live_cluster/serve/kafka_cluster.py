@@ -33,7 +33,7 @@ class BrokenPromiseError(AssertionError):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Verdict:
+class ClusterVerdict:
     """What the judge says. ``run`` is the run as ``--format json`` prints it."""
 
     status: str
@@ -98,7 +98,7 @@ class KafkaCluster:
     ) -> None:
         pairs = settings.items() if isinstance(settings, Mapping) else None
         words = settings if pairs is None else [f"{key}={_as_option(value)}" for key, value in pairs]
-        self._verdict: Verdict | None = None
+        self._verdict: ClusterVerdict | None = None
         self._process = subprocess.Popen(  # noqa: S603 - the command is harrow
             [
                 *(sys.executable, "-m", "harrow", "serve", str(campaign)),
@@ -127,7 +127,7 @@ class KafkaCluster:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        """End the cluster. If the block has not failed, check the verdict (`Verdict.check`)."""
+        """End the cluster. If the block has not failed, check the verdict (`ClusterVerdict.check`)."""
         try:
             if kind is None:
                 self.judge().check()
@@ -176,7 +176,7 @@ class KafkaCluster:
         """Return brokers, leaders, in-sync replicas, offsets, and the faults in force."""
         return self.request("GET", "/state")
 
-    def judge(self) -> Verdict:
+    def judge(self) -> ClusterVerdict:
         """End the cluster, and judge what its clients sent and read.
 
         Later calls return the same verdict.
@@ -185,7 +185,7 @@ class KafkaCluster:
             document = self.request("POST", "/judge")
             report, _ = self._process.communicate()
             (run,) = document["runs"]
-            self._verdict = Verdict(
+            self._verdict = ClusterVerdict(
                 status=run["verdict"], is_expected=run["expected"], report=report, run=run
             )
         return self._verdict

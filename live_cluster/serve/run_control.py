@@ -13,7 +13,7 @@ from harrow.campaigns.record.report import fault_as_mapping
 from harrow.campaigns.run.runner import Run
 from harrow.cluster_model.protocol import NO_LEADER
 from harrow.cluster_model.sim.simulator import StepLimitExceeded
-from harrow.live_cluster.serve.control_port import Answer, Handler, RefusedRequestError, Request
+from harrow.live_cluster.serve.control_port import ControlAnswer, ControlRequest, Handler, RefusedRequestError
 from harrow.live_cluster.serve.served_environment import obstacles
 from harrow.live_cluster.wire.codec import Address
 
@@ -22,10 +22,10 @@ _JUDGE: Final = "POST", "/judge"
 _REQUESTS: Final = "GET /state, POST /faults, DELETE /faults, DELETE /faults/ID, POST /judge"
 
 
-def handler_after(verdict: Answer) -> Handler:
+def handler_after(verdict: ControlAnswer) -> Handler:
     """Return what handles requests when the run has been judged."""
 
-    def handle(request: Request) -> Answer:
+    def handle(request: ControlRequest) -> ControlAnswer:
         if (request.method, request.path) == _JUDGE:
             return verdict
         raise RefusedRequestError(HTTPStatus.CONFLICT, "the cluster has been judged, and is gone")
@@ -48,7 +48,7 @@ class RunControl:
         self._written = WrittenPlan(self._plan)
         self.is_over = False
 
-    def handle(self, request: Request) -> Answer | None:
+    def handle(self, request: ControlRequest) -> ControlAnswer | None:
         """Carry out a request. Return None if it asks for the verdict.
 
         Raises:
@@ -57,13 +57,15 @@ class RunControl:
         """
         match request.method, request.path.split("/")[1:]:
             case "GET", ["state"]:
-                return Answer(HTTPStatus.OK, self._state())
+                return ControlAnswer(HTTPStatus.OK, self._state())
             case "POST", ["faults"]:
-                return Answer(HTTPStatus.CREATED, {"faults": self._strike(request.body)})
+                return ControlAnswer(HTTPStatus.CREATED, {"faults": self._strike(request.body)})
             case "DELETE", ["faults"]:
-                return Answer(HTTPStatus.OK, {"ended": [*map(self._end, self._run.injector.in_force())]})
+                return ControlAnswer(
+                    HTTPStatus.OK, {"ended": [*map(self._end, self._run.injector.in_force())]}
+                )
             case "DELETE", ["faults", number]:
-                return Answer(HTTPStatus.OK, {"ended": [self._end(self._number(number))]})
+                return ControlAnswer(HTTPStatus.OK, {"ended": [self._end(self._number(number))]})
             case "POST", ["judge"]:
                 self.is_over = True
                 return None

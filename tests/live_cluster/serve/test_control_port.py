@@ -11,17 +11,22 @@ from typing import Any
 
 import pytest
 
-from harrow.live_cluster.serve.control_port import Answer, ControlPort, RefusedRequestError, Request
+from harrow.live_cluster.serve.control_port import (
+    ControlAnswer,
+    ControlPort,
+    ControlRequest,
+    RefusedRequestError,
+)
 from harrow.live_cluster.serve.listening import LOOPBACK, CannotListenError
 from tests.patience import PATIENCE_S
 
 
-def echo(request: Request) -> Answer | None:
+def echo(request: ControlRequest) -> ControlAnswer | None:
     if request.path == "/wait":
         return None
     if request.path == "/refused":
         raise RefusedRequestError(HTTPStatus.CONFLICT, "not now")
-    return Answer(HTTPStatus.OK, request._asdict())
+    return ControlAnswer(HTTPStatus.OK, request._asdict())
 
 
 class Served:
@@ -108,7 +113,7 @@ def test_a_request_of_a_web_page_or_without_bounds_is_refused(
     "text", [b"\r\n\r\n", b"GET\r\n\r\n", b"GET / SPDY/3\r\n\r\n", b"\x16\x03\x01\r\n\r\n"]
 )
 def test_bytes_that_are_no_request_are_refused(served: Served, text: bytes) -> None:
-    assert served.send(text).startswith(b"HTTP/1.1 400 Bad Request\r\n")
+    assert served.send(text).startswith(b"HTTP/1.1 400 Bad ControlRequest\r\n")
 
 
 def test_a_body_that_is_not_utf8_is_refused(served: Served) -> None:
@@ -136,7 +141,7 @@ def test_requests_that_wait_get_the_answer_when_the_port_no_longer_listens(serve
     # The port has read the waiting request before a later one.
     assert served.request("GET", "/state")[0] == 200
     served.stop()
-    served.port.answer_waiting(Answer(HTTPStatus.OK, {"verdict": "held"}))
+    served.port.answer_waiting(ControlAnswer(HTTPStatus.OK, {"verdict": "held"}))
     with connection.getresponse() as response:
         assert json.load(response) == {"verdict": "held"}
 

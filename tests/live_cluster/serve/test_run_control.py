@@ -14,7 +14,7 @@ from confluent_kafka import Producer
 from harrow.campaigns.language.loader import load_text
 from harrow.campaigns.run.run_result import RunResult
 from harrow.checks.finding import HELD
-from harrow.live_cluster.serve.control_port import Answer, ControlPort
+from harrow.live_cluster.serve.control_port import ControlAnswer, ControlPort
 from harrow.live_cluster.serve.run_control import handler_after
 from harrow.live_cluster.serve.served_run import serve
 from harrow.live_cluster.wire.codec import Address
@@ -26,7 +26,7 @@ kafka: "4.3"
 cluster: {brokers: 3, topics: [{name: t, replication_factor: 3}]}
 workload: {producers: [{name: app}], duration: 60s}
 """
-VERDICT: Final = Answer(HTTPStatus.OK, {"verdict": "from the command line"})
+VERDICT: Final = ControlAnswer(HTTPStatus.OK, {"verdict": "from the command line"})
 
 
 class Control:
