@@ -236,6 +236,9 @@ def lookups() -> Mapping[type[Event], tuple[Lookup, ...]]:
     }
 
 
+Pick = Callable[[tuple[Any, ...]], tuple[Any, ...]]
+
+
 class FieldCondition(NamedTuple):
     """A condition on fields of an event.
 
@@ -244,7 +247,7 @@ class FieldCondition(NamedTuple):
 
     probe: str
     condition: Condition
-    pick: Callable[[tuple[Any, ...]], tuple[Any, ...]]
+    pick: Pick
 
 
 @derived

@@ -177,9 +177,10 @@ class HistoryIndex:
             if f in READING_OR_WRITING:
                 rebalanced = rebalances.get(position - begin, _NOTHING) if rebalances else _NOTHING
                 micro = value[0] if len(value) == 1 else _NO_MICRO_OPERATION
-                if micro[0] == POLL:
+                function: str | None = micro[0]
+                if function is not None and function == POLL:
                     self._add_poll(process, type_, micro, position, rebalanced)
-                elif micro[0] is None or (f == TXN and type_ != INVOKE):
+                elif function is None or (f == TXN and type_ != INVOKE):
                     self.names_transactions_sends |= f == SEND and len(value) != 1
                     self._add_several(process, type_, value, position, rebalanced)
                 elif type_ == INVOKE:

@@ -50,7 +50,7 @@ class Records:
     ``invoked`` and ``completed`` are positions in the history, ``acked_at`` is the offset in the
     ack. ``named_at`` has the offsets that other completions named. ``polled_at`` is the offset at
     which polls returned the value, ``polled_by`` the position of the last ok operation that polled
-    it. Columns are longer than ``values``, because they grow by many rows at once.
+    it.
 
     Arrays are compact, but slow to write. So the columns of the newest rows are lists, until `pack`
     appends them to the arrays. An operation usually concerns newest rows.
@@ -94,15 +94,16 @@ class Records:
 
     def pack(self) -> None:
         """Complete the columns that can be read."""
-        append_ints(self.invoked, self._invoked)
-        append_ints(self.completed, self._completed)
-        append_ints(self.polled_by, self._polled_by)
+        count = len(self.values) - self._packed
+        append_ints(self.invoked, self._invoked[:count])
+        append_ints(self.completed, self._completed[:count])
+        append_ints(self.polled_by, self._polled_by[:count])
         for column, newest in ((self.acked_at, self._acked_at), (self.polled_at, self._polled_at)):
             if isinstance(column, array):
-                append_ints(column, newest)
+                append_ints(column, newest[:count])
             else:
-                column.extend(newest)
-        self.outcomes.extend(self._outcomes)
+                column.extend(newest[:count])
+        self.outcomes.extend(self._outcomes[:count])
         self._packed = len(self.outcomes)
         for newest in (self._invoked, self._completed, self._polled_by, self._acked_at, self._polled_at):
             newest.clear()

@@ -39,7 +39,7 @@ class LogEnds:
         replicas: dict[tuple[int, str], ReplicaState] = {}
         self._replicas = replicas
         for number, row in lines:
-            name = row[1]
+            name: str = row[1]
             place = row[2:4]
             replica = replicas.get(place)
             if replica is None:
@@ -64,13 +64,12 @@ def _holding(replica: ReplicaState, lso: int) -> LogTransaction | None:
 
 
 def _open(replica: ReplicaState, row: TraceEvent) -> None:
-    _, _, _, _, leo, hw = row
-    _cut_at(replica, leo)
-    replica.open(hw, 0)
+    _cut_at(replica, row[4])
+    replica.open(row[5], 0)
 
 
 def _truncate(replica: ReplicaState, row: TraceEvent) -> None:
-    end = row[5]
+    end: int = row[5]
     _cut_at(replica, end)
     replica.pass_to(min(end, replica.high_watermark))
 
@@ -88,19 +87,19 @@ def _start_anew(replica: ReplicaState, _: TraceEvent) -> None:
 
 
 def _raise_start(replica: ReplicaState, row: TraceEvent) -> None:
-    start = row[4]
+    start: int = row[4]
     for transaction in replica.transactions:
         transaction.first_offset = max(transaction.first_offset, start)
 
 
 def _begin(replica: ReplicaState, row: TraceEvent) -> None:
-    _, _, _, _, producer_id, epoch, first_offset = row
-    replica.transactions.append(LogTransaction(producer_id, epoch, first_offset))
+    replica.transactions.append(LogTransaction(row[4], row[5], row[6]))
 
 
 def _end(replica: ReplicaState, row: TraceEvent) -> None:
     """Set the end of a transaction, and drop transactions that the high watermark has passed."""
-    producer_id, offset = row[4], row[7]
+    producer_id: int = row[4]
+    offset: int = row[7]
     for transaction in replica.transactions:
         if transaction.producer_id == producer_id and transaction.marker_offset is None:
             transaction.marker_offset = offset

@@ -126,7 +126,7 @@ def find(index: Index) -> Iterator[Finding]:
         leader = leaders.get((raw[2], raw[3]))
         if leader is None:
             continue
-        name = raw[1]
+        name: str = raw[1]
         if name == _RAISED:
             leader.commit(number, raw[4])
         elif name == _APPENDED:

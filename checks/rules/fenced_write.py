@@ -63,7 +63,8 @@ def find(index: Index) -> Iterator[Finding]:
 def _fences(index: Index) -> _Fences:
     fences: dict[int, list[tuple[int, int]]] = {}
     for number, raw in index.raw_events(events.TransactionStateChanged):
-        _, _, _, _, producer_id, epoch, _, _ = raw
+        producer_id: int = raw[4]
+        epoch: int = raw[5]
         epochs = fences.setdefault(producer_id, [])
         if not epochs or epoch > epochs[-1][1]:
             epochs.append((number, epoch))
@@ -83,8 +84,10 @@ def _late_writes(index: Index, suspects: Mapping[tuple[str, int], tuple[int, int
     """Find the suspects that were appended after their fence, the first record of each batch."""
     late: dict[tuple[str, int], int] = {}
     for number, raw in index.raw_events(events.BatchAppended):
-        _, _, _, partition, base_offset, leader_epoch, _, _, values = raw
-        for offset in range(base_offset, base_offset + len(values)):
+        partition: str = raw[3]
+        base_offset: int = raw[4]
+        leader_epoch: int = raw[5]
+        for offset in range(base_offset, base_offset + len(raw[8])):
             fence = suspects.get((partition, offset))
             # If a deposed leader appended at this offset, that was another record.
             if fence is not None and index.fates(partition)[offset].leader_epoch == leader_epoch:

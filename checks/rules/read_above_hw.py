@@ -48,12 +48,14 @@ def find(index: Index) -> Iterator[Finding]:
     for number, event in index.raw_events(
         events.HighWatermarkSet, events.LogOpened, events.LogTruncated, events.RecordsServed
     ):
-        name, replica = event[1], event[2:4]
+        name: str = event[1]
+        replica = event[2:4]
         if name == _RAISED:
             high_watermarks[replica] = event[4]
         elif name == _SERVED:
             hw = high_watermarks.get(replica, 0)
-            if event[6] > hw:
+            end_offset: int = event[6]
+            if end_offset > hw:
                 yield _finding(index, number, events.RecordsServed(event[0], *event[2:]), hw)
         elif name == events.LogOpened.name:
             high_watermarks[replica] = event[5]

@@ -1,6 +1,6 @@
 """unasked-commit: a transaction was committed before its application had requested that."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from harrow.checks import promise
@@ -21,7 +21,9 @@ from harrow.checks.rule import Rule
 from harrow.cluster_model import events
 from harrow.cluster_model.coordinators.transactions.transaction_metadata import PREPARE_COMMIT
 from harrow.cluster_model.settings import TRANSACTIONAL_ID
-from harrow.cluster_model.trace import TraceLine
+from harrow.cluster_model.trace import TraceLine, decode
+
+_CHANGED: Final = events.TransactionStateChanged.name
 
 
 @cause("commit-unasked", needs_nothing_because=FORBIDDEN)
@@ -73,7 +75,7 @@ def find(index: Index) -> Iterator[Finding]:
                 # If a client requests a commit and then an abort, either outcome is right.
                 if not transaction.commit_requested:
                     of_client[key] = transaction._replace(commit_requested=event.committed)
-        elif event.state == PREPARE_COMMIT and not coordinators.is_superseded(
+        elif isinstance(event, events.TransactionStateChanged) and not coordinators.is_superseded(
             coordinator_partition(index, event.transactional_id), event.broker
         ):
             candidates = [
@@ -87,22 +89,16 @@ def find(index: Index) -> Iterator[Finding]:
                 yield _finding(index, number, event, latest)
 
 
-def _lines(
-    index: Index,
-) -> Sequence[
-    TraceLine[
-        events.BecameLeader
-        | events.TransactionOpened
-        | events.TransactionEnding
-        | events.TransactionStateChanged
-    ]
-]:
-    return index.events(
+def _lines(index: Index) -> Iterator[tuple[int, events.Event]]:
+    """Yield the requests of applications, the commits of coordinators, and elections."""
+    for number, row in index.raw_events(
         events.BecameLeader,
         events.TransactionOpened,
         events.TransactionEnding,
         events.TransactionStateChanged,
-    )
+    ):
+        if row[1] != _CHANGED or row[6] == PREPARE_COMMIT:
+            yield number, decode(row)
 
 
 def _begin(of_client: dict[tuple[int, int], _Open], line: TraceLine[events.TransactionOpened]) -> None:

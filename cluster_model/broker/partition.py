@@ -422,14 +422,27 @@ class Partition:
 
     def _report_transaction(self, stored: RecordBatch, opened_at: int) -> None:
         """Report that a batch began a transaction, or ended the one that began at *opened_at*."""
-        about = (self.broker, self.name, stored.producer_id, stored.producer_epoch)
         if isinstance(stored, ControlBatch):
-            is_committed, epoch = stored.control_type == COMMIT, stored.coordinator_epoch
             self.host.emit(
-                TransactionMarkerWritten, *about, opened_at, stored.base_offset, is_committed, epoch
+                TransactionMarkerWritten,
+                self.broker,
+                self.name,
+                stored.producer_id,
+                stored.producer_epoch,
+                opened_at,
+                stored.base_offset,
+                stored.control_type == COMMIT,
+                stored.coordinator_epoch,
             )
         elif opened_at == NO_OFFSET:
-            self.host.emit(TransactionBegun, *about, stored.base_offset)
+            self.host.emit(
+                TransactionBegun,
+                self.broker,
+                self.name,
+                stored.producer_id,
+                stored.producer_epoch,
+                stored.base_offset,
+            )
 
     def _has_to_restart_at(self, batch: RecordBatch) -> bool:
         """Return whether an empty log has to restart at the beginning of a batch (KAFKA-6975).
@@ -715,7 +728,8 @@ class Partition:
 
     def has_diverged(self, offset: int, last_epoch: int) -> bool:
         """Return whether a follower's log has diverged from this one, or cannot be compared."""
-        return self.divergence(offset, last_epoch) != (errors.NONE, None)
+        error, diverging = self.divergence(offset, last_epoch)
+        return error != errors.NONE or diverging is not None
 
     def high_watermark_lags(self) -> bool:
         """Return whether consumers cannot get the end of the partition yet (KIP-207)."""

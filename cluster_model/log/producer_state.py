@@ -336,7 +336,10 @@ class ProducerStates:
         A transaction is decided once its control batch is below the high watermark. Before that,
         its end may be lost with the leader.
         """
-        undecided = next(iter(self.ongoing_transactions.values()), None)
+        undecided: int | None = None
+        for begin in self.ongoing_transactions.values():
+            undecided = begin  # The transactions are in the order of appends.
+            break
         if not self.unreplicated_transactions:
             return undecided
         self.on_high_watermark_update(high_watermark)
