@@ -173,7 +173,8 @@ class Records:
 
     def offset(self, row: int) -> int | None:
         """Return the offset that the completion of a send named, None if it named none."""
-        return self.acked_at[row] if self.acked_at[row] != UNKNOWN else self.named_at.get(row)
+        acked_at = self.acked_at[row]
+        return acked_at if acked_at != UNKNOWN else self.named_at.get(row)
 
     def pair(self, row: int) -> Pair:
         """Return the offset at which polls saw a record, and its value."""
