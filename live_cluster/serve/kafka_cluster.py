@@ -127,7 +127,7 @@ class KafkaCluster:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        """End the cluster. If the block has not failed, check the verdict (`ClusterVerdict.check`)."""
+        """End the cluster. If the block has not failed, check the verdict."""
         try:
             if kind is None:
                 self.judge().check()

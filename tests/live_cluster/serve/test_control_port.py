@@ -113,7 +113,7 @@ def test_a_request_of_a_web_page_or_without_bounds_is_refused(
     "text", [b"\r\n\r\n", b"GET\r\n\r\n", b"GET / SPDY/3\r\n\r\n", b"\x16\x03\x01\r\n\r\n"]
 )
 def test_bytes_that_are_no_request_are_refused(served: Served, text: bytes) -> None:
-    assert served.send(text).startswith(b"HTTP/1.1 400 Bad ControlRequest\r\n")
+    assert served.send(text).startswith(b"HTTP/1.1 400 Bad Request\r\n")
 
 
 def test_a_body_that_is_not_utf8_is_refused(served: Served) -> None:
