@@ -4,7 +4,7 @@
 operator may do to the cluster. None of these methods writes Kafka's own state.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from typing import Any, Final
 
@@ -27,7 +27,7 @@ from harrow.cluster_model.protocol import NO_LEADER
 from harrow.cluster_model.record_deletion import RecordDeletion
 from harrow.cluster_model.release.profiles import RELEASES, Behaviours
 from harrow.cluster_model.release.switch import version_of
-from harrow.cluster_model.settings import LONG_MAX, BrokerConfig, TopicConfig, broker_config
+from harrow.cluster_model.settings import LONG_MAX, BrokerConfig, TopicConfig, Value, broker_config
 from harrow.cluster_model.sim.choices import Choices, between
 from harrow.cluster_model.sim.host import SimulatedHost
 from harrow.cluster_model.sim.network import Network
@@ -253,6 +253,10 @@ class Cluster:
         (``PartitionStateMachine.collectUncleanLeaderElectionState``).
         """
         return self._topic_configs[broker].get(topic)
+
+    def topic_settings(self, topic: str, broker: int) -> Mapping[str, Value]:
+        """Return a topic's own settings, as a broker knows them."""
+        return self._topic_configs[broker].settings(topic)
 
     # Start
 

@@ -131,10 +131,11 @@ class TopicConfigs:
     because the model does not know the keys of their records.
     """
 
-    __slots__ = ("_config", "_configs")
+    __slots__ = ("_config", "_configs", "_settings")
 
     def __init__(self, topics: Mapping[str, Settings], config: BrokerConfig) -> None:
         self._config = config
+        self._settings: dict[str, Settings] = dict(topics)
         self._configs = {topic: topic_config(settings, config) for topic, settings in topics.items()}
 
     def get(self, topic: str) -> TopicConfig:
@@ -149,7 +150,9 @@ class TopicConfigs:
         """Set all settings of a topic that override those of the broker."""
         before = self._configs.get(topic)
         config = effective_config(settings, self._config)
+        self._settings[topic] = settings
         self._configs[topic] = replace(config, compacts=before is not None and before.compacts)
 
-    def remove(self, topic: str) -> None:
-        self._configs.pop(topic, None)
+    def settings(self, topic: str) -> Settings:
+        """Return the settings of a topic that override those of the broker."""
+        return self._settings.get(topic, {})

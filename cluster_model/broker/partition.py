@@ -32,7 +32,7 @@ from harrow.cluster_model.log.log_manager import LogManager
 from harrow.cluster_model.log.record_batch import COMMIT, NO_SEQUENCE, ControlBatch, RecordBatch
 from harrow.cluster_model.log.unified_log import DELETE_RECORDS, NO_OFFSET, AppendResult, UnifiedLog
 from harrow.cluster_model.release.replication import ReplicationSwitches
-from harrow.cluster_model.settings import NO_LIMIT_US
+from harrow.cluster_model.settings import NO_LIMIT_US, TopicConfig
 from harrow.cluster_model.sim.host import Host
 
 EXPAND: Final = "expand"
@@ -114,7 +114,18 @@ class Partition:
         self.hw_never_falls = switches.hw_never_falls
         self.limits_consumers = switches.consumer_reads_below_hw
         self.limits_consumers_as_follower = switches.follower_serves_below_hw
+        self._limit_timestamps()
+
+    def _limit_timestamps(self) -> None:
         self.limits_timestamps = min(self.timestamp_before_max_us, self.timestamp_after_max_us) < NO_LIMIT_US
+
+    def configure(self, config: TopicConfig) -> None:
+        """Follow the changed settings of the topic."""
+        self.min_insync_replicas = config.min_insync_replicas
+        self.unclean_leader_election = config.unclean_leader_election
+        self.timestamp_before_max_us = config.timestamp_before_max_us
+        self.timestamp_after_max_us = config.timestamp_after_max_us
+        self._limit_timestamps()
 
     @property
     def has_state(self) -> bool:

@@ -746,10 +746,7 @@ class ReplicaManager:
         config = self._topic_config(topic)
         for name, partition in self.partitions.items():
             if name.rpartition("-")[0] == topic:
-                partition.min_insync_replicas = config.min_insync_replicas
-                partition.unclean_leader_election = config.unclean_leader_election
-                partition.timestamp_before_max_us = config.timestamp_before_max_us
-                partition.timestamp_after_max_us = config.timestamp_after_max_us
+                partition.configure(config)
                 self.logs.configure(name, config)
                 self._mark_throttled(name, config)
                 self._hosted.hosted.hosted_partition(name).check()

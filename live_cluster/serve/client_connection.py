@@ -163,7 +163,7 @@ class ClientConnection:
         pending = _UnansweredRequest(request)
         if self._host is None:
             self._host = self._server.host_of(request.client_id)
-        own = self._server.own_answers.answer(request)
+        own = self._server.own_answers.answer(request, self.broker)
         if own is not None:
             self._pending.append(pending)
             self._own_answers.append((pending, own))

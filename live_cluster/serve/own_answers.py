@@ -1,20 +1,26 @@
 """Answers what the model does not: which APIs there are, and what Metadata says about topics."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any, Final
 
 from kafka.protocol.admin import CreateTopicsRequest
 from kafka.protocol.metadata import ApiVersionsRequest, ApiVersionsResponse
 
 from harrow.cluster_model.cluster import Cluster
-from harrow.cluster_model.controller.administration import CreateTopicsResponse, DeleteTopicsResponse
-from harrow.cluster_model.errors import UNKNOWN_TOPIC_OR_PARTITION
+from harrow.cluster_model.controller.administration import (
+    AlterTopicSettingsResponse,
+    CreateTopicsResponse,
+    DeleteTopicsResponse,
+)
+from harrow.cluster_model.errors import INVALID_REQUEST, UNKNOWN_TOPIC_OR_PARTITION
 from harrow.cluster_model.protocol import NO_LEADER, ListOffsetsRequest, ListOffsetsResponse, MetadataResponse
 from harrow.cluster_model.topology import is_internal
+from harrow.live_cluster.serve.described_cluster import CLUSTER_ID, TOPIC_RESOURCE, DescribedCluster
 from harrow.live_cluster.serve.record_times import find_by_time
 from harrow.live_cluster.serve.requests import ClientRequest
 from harrow.live_cluster.serve.served_topics import ServedTopics
 from harrow.live_cluster.serve.served_versions import served_versions
+from harrow.live_cluster.wire.codec import Address
 from harrow.live_cluster.wire.errors import error_code
 
 _UNSUPPORTED_VERSION: Final = 35
@@ -23,15 +29,15 @@ _DELETION_BY_ID: Final = 6
 """The first version of DeleteTopics in which a client can give ids instead of names."""
 _METADATA_WITH_NULL_TOPICS: Final = 1
 """The first version of Metadata in which an empty list asks for no topics, and not for all."""
-CLUSTER_ID: Final = "harrow"
 
 
 class OwnAnswers:
     """The answers to clients that come from the server and not from a broker of the model."""
 
-    def __init__(self, cluster: Cluster, topics: ServedTopics) -> None:
+    def __init__(self, cluster: Cluster, topics: ServedTopics, addresses: Mapping[int, Address]) -> None:
         self._cluster = cluster
         self._topics = topics
+        self._described = DescribedCluster(cluster, topics, addresses)
         self._versions = served_versions(cluster.release)
 
     def supports(self, request: ClientRequest) -> bool:
@@ -39,14 +45,16 @@ class OwnAnswers:
         low, high = self._versions.get(request.api_key, (0, -1))
         return low <= request.version <= high
 
-    def answer(self, request: ClientRequest) -> Any:
-        """Return the answer to a request that no broker of the model gets; else None."""
+    def answer(self, request: ClientRequest, broker: int) -> Any:
+        """Return the answer to a request to *broker* that the model does not get; else None."""
         if request.api_key == ApiVersionsRequest.API_KEY:
             return self._api_versions(request)
         if request.api_key == CreateTopicsRequest.API_KEY and request.body is not None:
             for topic in request.body.topics:
                 self._topics.prepare_creation(topic.name)
-        return None
+        if request.body is None or not self.supports(request):
+            return None
+        return self._described.answer(request, broker)
 
     def complete(self, wire: Any, request: ClientRequest, sent: Any, answer: Any) -> None:
         """Complete the *answer* of a broker to *sent*, which is *wire* on the wire."""
@@ -57,6 +65,8 @@ class OwnAnswers:
         elif isinstance(answer, CreateTopicsResponse):
             for topic in wire.topics:
                 topic.topic_id = None if topic.error_code else self._topics[topic.name]
+        elif isinstance(answer, AlterTopicSettingsResponse):
+            _refuse_other_resources(wire, request)
         elif isinstance(answer, DeleteTopicsResponse) and request.version >= _DELETION_BY_ID:
             _complete_deletions(wire, request)
 
@@ -94,11 +104,10 @@ class OwnAnswers:
         if not asked and request.version < _METADATA_WITH_NULL_TOPICS:
             asked = None
         names = list(known) if asked is None else [self._name_of(topic) for topic in asked]
-        controller = self._cluster.controller()
         kind = type(wire)._struct.fields["topics"]  # noqa: SLF001 - kafka-python has no public name
         wire.topics = [self._topic(kind, name, known.get(name or "", ()), answer) for name in names]
         wire.cluster_id = CLUSTER_ID
-        wire.controller_id = controller if controller in answer.brokers else next(iter(answer.brokers), -1)
+        wire.controller_id = self._described.controller()
 
     def _name_of(self, topic: Any) -> str | None:
         """Return the name of a topic in a request, which has a name or an id (KIP-516).
@@ -136,6 +145,21 @@ class OwnAnswers:
             isr_nodes=[] if state is None else list(state.isr),
             offline_replicas=[],
         )
+
+
+def _refuse_other_resources(wire: Any, request: ClientRequest) -> None:
+    """Refuse to change settings of anything but topics."""
+    kind = type(wire)._struct.fields["responses"]  # noqa: SLF001 - kafka-python has no public name
+    wire.responses += [
+        kind(
+            error_code=error_code(INVALID_REQUEST),
+            error_message="harrow changes settings of topics only",
+            resource_type=resource.resource_type,
+            resource_name=resource.resource_name,
+        )
+        for resource in request.body.resources
+        if resource.resource_type != TOPIC_RESOURCE
+    ]
 
 
 def _complete_deletions(wire: Any, request: ClientRequest) -> None:

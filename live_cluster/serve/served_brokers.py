@@ -64,8 +64,8 @@ class ServedBrokers:
         self._began_s = 0.0
         self._zero_ms = 0.0
         topics = ServedTopics(cluster)
-        self.own_answers = OwnAnswers(cluster, topics)
         self.addresses: dict[int, Address] = {}
+        self.own_answers = OwnAnswers(cluster, topics, self.addresses)
         with ExitStack() as opened:
             opened.callback(self._close_sockets)
             for broker, port in zip(cluster.processes, ports, strict=True):

@@ -10,6 +10,11 @@ from functools import cache
 from importlib import resources
 from typing import Final
 
+from kafka.protocol.admin import (
+    DescribeClusterRequest,
+    DescribeConfigsRequest,
+    DescribeTopicPartitionsRequest,
+)
 from kafka.protocol.metadata import ApiVersionsRequest
 
 from harrow.live_cluster.serve.requests import REQUESTS
@@ -17,7 +22,13 @@ from harrow.live_cluster.wire.codec import CLIENT_VERSIONS
 
 Versions = tuple[int, int]
 """The lowest and the highest version of a request."""
-_API_VERSIONS: Final[Versions] = (0, 4)
+_OWN_VERSIONS: Final[Mapping[int, Versions]] = {
+    ApiVersionsRequest.API_KEY: (0, 4),
+    DescribeClusterRequest.API_KEY: (0, 2),
+    DescribeConfigsRequest.API_KEY: (0, 4),
+    DescribeTopicPartitionsRequest.API_KEY: (0, 0),
+}
+"""The requests that the server answers without a broker of the model."""
 
 
 @cache
@@ -32,7 +43,7 @@ def broker_versions() -> Mapping[str, Mapping[str, Versions]]:
 
 def known_versions() -> dict[int, Versions]:
     """Return the versions that harrow can read and answer, by API key."""
-    return {**CLIENT_VERSIONS, ApiVersionsRequest.API_KEY: _API_VERSIONS}
+    return {**CLIENT_VERSIONS, **_OWN_VERSIONS}
 
 
 def served_versions(release: str) -> dict[int, Versions]:

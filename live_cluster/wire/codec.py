@@ -55,6 +55,8 @@ _FEATURE_LEVEL_MAX: Final = 10_000
 _INCARNATION, _DIRECTORY = 1 << 96, 1 << 97
 """The first ids of processes and of log directories: Kafka reserves the lowest ones
 (``Uuid.RESERVED``)."""
+_TOPIC_RESOURCE: Final = 2
+"""The type of a topic among resources with settings (``ConfigResource.Type``)."""
 _NUMBER_MASK: Final = 0xFFFFFFFF
 
 
@@ -429,6 +431,66 @@ class _TopicsOrIds(NamedTuple):
 
     def read(self, wire: Any, fields: Mapping[str, Any], naming: Naming) -> dict[Any, Any]:
         return {self.model: tuple(naming.topic_of(topic) for topic in getattr(wire, self.wire) or ())}
+
+
+class _SettingChanges:
+    """The changes of topics' settings. Other resources are not among them."""
+
+    def write(self, message: Any, fields: Mapping[str, Any], naming: Naming) -> dict[str, Any]:
+        kind = fields["resources"]
+        return {
+            "resources": [
+                kind(
+                    resource_type=_TOPIC_RESOURCE,
+                    resource_name=naming.names.cluster_topic(topic),
+                    configs=[
+                        kind.fields["configs"](name=name, config_operation=operation, value=value)
+                        for name, operation, value in changes
+                    ],
+                )
+                for topic, changes in message.changes.items()
+            ]
+        }
+
+    def read(self, wire: Any, fields: Mapping[str, Any], naming: Naming) -> dict[Any, Any]:
+        return {
+            "changes": {
+                naming.names.campaign_topic(resource.resource_name): tuple(
+                    (each.name, getattr(each, "config_operation", administration.SET), each.value)
+                    for each in resource.configs
+                )
+                for resource in wire.resources
+                if resource.resource_type == _TOPIC_RESOURCE
+            }
+        }
+
+
+class _SettingOutcomes:
+    """The outcome of the changes of each topic's settings."""
+
+    def write(self, message: Any, fields: Mapping[str, Any], naming: Naming) -> dict[str, Any]:
+        return {
+            "responses": [
+                fields["responses"](
+                    error_code=error_code(error),
+                    error_message=text or None,
+                    resource_type=_TOPIC_RESOURCE,
+                    resource_name=naming.names.cluster_topic(topic),
+                )
+                for topic, (error, text) in message.topics.items()
+            ]
+        }
+
+    def read(self, wire: Any, fields: Mapping[str, Any], naming: Naming) -> dict[Any, Any]:
+        return {
+            "topics": {
+                naming.names.campaign_topic(each.resource_name): (
+                    error_name(each.error_code),
+                    each.error_message or "",
+                )
+                for each in wire.responses
+            }
+        }
 
 
 class _RequestedTopics:
@@ -924,6 +986,21 @@ _SHAPES: Final = (
         range(6, 7),
         (_TopicsOrIds("topics", "topics"), _TIMEOUT),
         (_ByTopic("responses", "topics", _OUTCOME),),
+        fits=lambda _request, _connection: False,
+    ),
+    _shape(
+        admin.IncrementalAlterConfigsRequest,
+        range(2),
+        (_SettingChanges(), *_same("validate_only")),
+        (_SettingOutcomes(),),
+        api="AlterTopicSettings",
+    ),
+    _shape(
+        admin.AlterConfigsRequest,
+        range(3),
+        (_SettingChanges(), *_same("validate_only"), _Attribute("replaces", value=True)),
+        (_SettingOutcomes(),),
+        api="AlterTopicSettings",
         fits=lambda _request, _connection: False,
     ),
     # Controllers. Registrations of 3.6 lack log directories and the previous broker epoch; 4.0
