@@ -1,0 +1,1 @@
+"""Programs for `benchmarks.served_clients`, one for each client library."""
