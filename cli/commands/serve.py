@@ -33,6 +33,7 @@ from harrow.cli.session import Refusal, data, junit_file, need_writable, note
 from harrow.live_cluster.serve.client_program import ClientProgram
 from harrow.live_cluster.serve.control_port import ControlAnswer, ControlPort
 from harrow.live_cluster.serve.listening import CannotListenError
+from harrow.live_cluster.serve.record_identity import Identity, parse_identity
 from harrow.live_cluster.serve.run_control import handler_after
 from harrow.live_cluster.serve.served_environment import obstacles
 from harrow.live_cluster.serve.served_run import serve
@@ -115,6 +116,15 @@ def _check(request: ServeRequest, plan: Plan) -> None:
         raise Refusal(f"nothing was run: {request.campaign} cannot be served", *reasons)
     if not request.no_results:
         need_writable(request.results)
+
+
+def _identity(request: ServeRequest) -> Identity | None:
+    if request.unique is None:
+        return None
+    try:
+        return parse_identity(request.unique)
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="--unique") from None
 
 
 def _control(request: ServeRequest, stack: ExitStack) -> ControlPort | None:
@@ -214,6 +224,7 @@ def _serve(
             is_over=is_over,
             program=program,
             control=control,
+            identity=_identity(request),
         )
     except CannotListenError as error:
         raise Refusal(str(error)) from None
@@ -226,6 +237,7 @@ def _finished(request: ServeRequest, selection: Selection, result: RunResult) ->
         "--variant": [] if request.variant is None else [request.variant],
         "--cluster": [] if request.cluster is None else [str(request.cluster)],
         "--set": [text for text in request.overrides or () if not text.startswith(f"{CLUSTER_OPTION}=")],
+        "--unique": [] if request.unique is None else [request.unique],
         "--time-scale": [] if request.time_scale == 1 else [f"{request.time_scale:g}"],
     }
     words = [word for option, values in options.items() for value in values for word in (option, value)]

@@ -59,6 +59,14 @@ class ServeRequest(WrittenRequest, OnCluster):
         bool,
         flag("--until-eof", "Also end when standard input ends, as it does when the parent process dies."),
     ] = False
+    unique: Annotated[
+        str | None,
+        option(
+            "--unique",
+            "WHAT",
+            "What identifies a record: key, value or header:NAME. Finds records that a program sends twice.",
+        ),
+    ] = None
     time_scale: Annotated[
         float,
         option("--time-scale", "N", "How many seconds pass in the cluster in one second.", min=0.1, max=1000),

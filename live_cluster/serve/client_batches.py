@@ -1,12 +1,14 @@
 """Reads the batches that real clients write, and keeps their bytes."""
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from itertools import zip_longest
 from typing import Final, NamedTuple
 
 from kafka.record.util import calc_crc32c
 
 from harrow.cluster_model.log.record_batch import NO_PRODUCER_ID, RecordBatch
+from harrow.live_cluster.serve.record_identity import Identity, identities
 from harrow.live_cluster.wire.stored_batches import encoded
 
 _HEADER: Final = struct.Struct(">qiibIhiqqqhii")
@@ -71,14 +73,22 @@ class ClientBatch(NamedTuple):
     is_transactional: bool
     max_timestamp_us: int
 
-    def named(self, prefix: str) -> RecordBatch:
+    def named(self, prefix: str, identity: Identity | None = None) -> RecordBatch:
         """Return the batch as the model has it.
 
-        A record's value is *prefix* and a number: the record's sequence number, if it has one.
+        A record's value is its *identity*, if it has one. Else it is *prefix* and a number: the
+        record's sequence number, if it has one.
+
+        Raises:
+            CorruptBatchError: The records are not as the batch says.
+
         """
         first = 0 if self.producer_id == NO_PRODUCER_ID else self.base_sequence
+        values = [f"{prefix}.{number}" for number in range(first, first + self.records)]
+        if identity is not None:
+            values = [own or name for own, name in zip_longest(self._identities(identity), values)]
         return RecordBatch(
-            tuple([f"{prefix}.{number}" for number in range(first, first + self.records)]),
+            tuple(values),
             self.producer_id,
             self.producer_epoch,
             self.base_sequence,
@@ -87,6 +97,15 @@ class ClientBatch(NamedTuple):
             max_timestamp_us=self.max_timestamp_us,
             payload=self.data,
         )
+
+    def _identities(self, identity: Identity) -> Sequence[str | None]:
+        try:
+            own = identities(self.data, identity)
+        except ValueError as error:
+            raise CorruptBatchError(str(error)) from error
+        if own and len(own) != self.records:
+            raise CorruptBatchError("the batch has another number of records")
+        return own
 
 
 def read_batch(data: bytes, model_time: Callable[[int], int]) -> ClientBatch:
@@ -139,12 +158,13 @@ def batch_bytes(batch: RecordBatch) -> bytes:
 class RecordNames:
     """Names the records of all clients.
 
-    A record of an idempotent producer is named by its partition, producer id, producer epoch and
-    sequence number, so it has the same name in a retried batch. Any other record is named by the
-    request that brought it.
+    If the user says what identifies a record, that is its name. Else a record of an idempotent
+    producer is named by its partition, producer id, producer epoch and sequence number, so it has
+    the same name in a retried batch. Any other record is named by the request that brought it.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, identity: Identity | None = None) -> None:
+        self.identity = identity
         # Some producers start again at sequence number 0 in the same epoch, as Java's up to 2.4
         # after UNKNOWN_PRODUCER_ID. Their first batch is then another one than before.
         self._first: dict[tuple[str, int, int], tuple[int, int]] = {}
@@ -152,11 +172,16 @@ class RecordNames:
     def named(self, partition: str, batch: ClientBatch, request: str) -> RecordBatch:
         """Return a batch with names; *request* names the request that brought it."""
         if batch.producer_id == NO_PRODUCER_ID:
-            return batch.named(f"{partition}:{request}")
+            return batch.named(f"{partition}:{request}", self.identity)
         key = partition, batch.producer_id, batch.producer_epoch
         start, checksum = self._first.get(key, (0, batch.checksum))
         if batch.base_sequence == 0:
             start += checksum != batch.checksum
             self._first[key] = start, batch.checksum
+        return batch.named(self.sequence_of(*key), self.identity)
+
+    def sequence_of(self, partition: str, producer_id: int, producer_epoch: int) -> str:
+        """Return the name of a producer's present sequence of records in a partition."""
+        start, _ = self._first.get((partition, producer_id, producer_epoch), (0, 0))
         restarts = "'" * start
-        return batch.named(f"{partition}:{batch.producer_id}.{batch.producer_epoch}{restarts}")
+        return f"{partition}:{producer_id}.{producer_epoch}{restarts}"

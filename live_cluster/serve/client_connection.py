@@ -16,7 +16,7 @@ from harrow.cluster_model.protocol import (
 from harrow.cluster_model.sim.connection import ClientEndpoint, Connection, Reply
 from harrow.cluster_model.sim.host import Host
 from harrow.cluster_model.topology import is_internal, process_name
-from harrow.live_cluster.serve.client_batches import InternalTopicError, RecordNames, RefusedBatchError
+from harrow.live_cluster.serve.client_batches import InternalTopicError, RefusedBatchError
 from harrow.live_cluster.serve.own_answers import OwnAnswers
 from harrow.live_cluster.serve.requests import (
     BadRequestError,
@@ -71,7 +71,6 @@ class ClientServer(Protocol):
     history: WireHistory
     own_answers: OwnAnswers
     naming: Naming
-    names: RecordNames
 
     def host_of(self, client_id: str) -> Host:
         """Return the machine of a client in the model."""
@@ -217,7 +216,7 @@ class ClientConnection:
 
     def _name_records(self, produce: ProduceRequest, request: str) -> None:
         batches: Mapping[str, Any] = produce.batches
-        names = self._server.names
+        names = self._server.history.names
         produce.batches = {
             partition: names.named(partition, batch, request) for partition, batch in batches.items()
         }

@@ -18,6 +18,7 @@ from harrow.live_cluster.serve.client_batches import RecordNames
 from harrow.live_cluster.serve.client_connection import ClientConnection
 from harrow.live_cluster.serve.listening import bound_socket
 from harrow.live_cluster.serve.own_answers import OwnAnswers
+from harrow.live_cluster.serve.record_identity import Identity
 from harrow.live_cluster.serve.served_environment import ServedEnvironment
 from harrow.live_cluster.serve.served_topics import ServedTopics
 from harrow.live_cluster.serve.wire_contents import WireContents
@@ -46,6 +47,7 @@ class ServedBrokers:
         ports: Iterable[int],
         time_scale: float,
         stated: Mapping[str, ProducerSettings] = MappingProxyType({}),
+        identity: Identity | None = None,
     ) -> None:
         self._cluster = cluster
         self._environment = environment
@@ -56,9 +58,10 @@ class ServedBrokers:
         self._ports: dict[int, socket.socket] = {}
         # In the order in which they began, which is also the order in which they end.
         self._connections: dict[ClientConnection, None] = {}
-        self.history = WireHistory(cluster.history, cluster.simulator, self._has_partition, stated)
+        self.history = WireHistory(
+            cluster.history, cluster.simulator, self._has_partition, stated, RecordNames(identity)
+        )
         self._processes: dict[str, Process] = {}
-        self.names = RecordNames()
         self._numbers = count()
         self._scale = time_scale
         self._began_s = 0.0

@@ -15,6 +15,7 @@ from harrow.checks.rules.catalogue import watched_in
 from harrow.cluster_model.sim.choices import Choices
 from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
 from harrow.live_cluster.serve.control_port import ControlPort
+from harrow.live_cluster.serve.record_identity import Identity
 from harrow.live_cluster.serve.run_control import RunControl
 from harrow.live_cluster.serve.served_environment import StruckProgram
 from harrow.live_cluster.serve.served_target import ServedTarget, served_plan
@@ -37,13 +38,15 @@ def serve(
     is_over: Callable[[Run], bool],
     program: StruckProgram | None = None,
     control: ControlPort | None = None,
+    identity: Identity | None = None,
 ) -> RunResult:
     """Serve a plan's cluster until *is_over*, then heal it and judge what real clients saw.
 
     Brokers listen on *host*, each on one of the *ports*; port 0 stands for any free one. *on_ready*
     is called with their addresses once they listen. In one second *time_scale* seconds pass in the
     cluster. Faults of clients strike *program*, which *on_ready* starts. Requests to *control*
-    strike faults and may ask for the verdict, which ends the run too.
+    strike faults and may ask for the verdict, which ends the run too. *identity* returns what
+    identifies a record to its application.
 
     Raises:
         CannotListenError: A port cannot be used.
@@ -54,7 +57,12 @@ def serve(
     served, choices = served_plan(drawn.plan), Choices.from_seed(seed)
     watched = watched_in(served.invariants, served.kafka, served.demand)
     target = ServedTarget(
-        *(drawn.plan, choices, watched), program=program, host=host, ports=ports, time_scale=time_scale
+        *(drawn.plan, choices, watched),
+        program=program,
+        host=host,
+        ports=ports,
+        time_scale=time_scale,
+        identity=identity,
     )
     with closing(target):
         run = Run(served, seed, choices, target)

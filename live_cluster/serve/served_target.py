@@ -14,6 +14,7 @@ from harrow.cluster_model.settings import broker_config, producer_config
 from harrow.cluster_model.sim.choices import Choices
 from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
 from harrow.cluster_model.topology import INTERNAL_TOPICS
+from harrow.live_cluster.serve.record_identity import Identity
 from harrow.live_cluster.serve.served_brokers import ServedBrokers
 from harrow.live_cluster.serve.served_environment import ServedEnvironment, StruckProgram
 from harrow.live_cluster.serve.wire_history import without_partitions
@@ -66,6 +67,7 @@ class ServedTarget(ModelTarget):
     *time_scale* says how many seconds pass in the model while one passes here. Until `heal`, the
     brokers listen on *host*, each on one of the *ports*. Afterwards no client can connect, and the
     model runs as fast as it can. Faults of clients strike *program*, if harrow has started one.
+    *identity* returns what identifies a record to its application.
     """
 
     def __init__(
@@ -78,12 +80,13 @@ class ServedTarget(ModelTarget):
         host: str,
         ports: Iterable[int],
         time_scale: float = 1.0,
+        identity: Identity | None = None,
     ) -> None:
         super().__init__(served_plan(plan), choices, invariants)
         environment = ServedEnvironment(plan, self.cluster, self.clients, self.observer, program)
         self.environment, self.committed_copies = environment, environment.committed_copies
         self._brokers: ServedBrokers | None = ServedBrokers(
-            self.cluster, environment, host, ports, time_scale, stated_producers(plan)
+            self.cluster, environment, host, ports, time_scale, stated_producers(plan), identity
         )
         self.addresses = self._brokers.addresses
         self.selector = self._brokers.selector

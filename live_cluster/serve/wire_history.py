@@ -4,7 +4,7 @@ A process of the history is an idempotent producer, or else a connection. A send
 when the broker has answered, and a poll returns what a broker has sent.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
@@ -27,6 +27,7 @@ from harrow.cluster_model.protocol import (
     ProduceResponse,
 )
 from harrow.cluster_model.trace import Clock
+from harrow.live_cluster.serve.client_batches import RecordNames
 from harrow.live_cluster.serve.group_history import Emit, GroupHistory
 
 _ACKS_ALL: Final = -1
@@ -65,7 +66,8 @@ class _SentTransaction:
 class WireHistory:
     """The operations of all connections.
 
-    *stated* has the settings of producers that the campaign states, by the clients' names.
+    *stated* has the settings of producers that the campaign states, by the clients' names. *names*
+    names the records.
     """
 
     def __init__(
@@ -74,15 +76,17 @@ class WireHistory:
         clock: Clock,
         has_partition: Callable[[str], bool],
         stated: Mapping[str, ProducerSettings] = MappingProxyType({}),
+        names: RecordNames | None = None,
     ) -> None:
         self._history = history
+        self.names = names or RecordNames()
         self.stated = stated
         self.has_partition = has_partition
         self._clock = clock
         self._producers: dict[tuple[int, int], int] = {}
-        self._stated_processes: dict[str, int] = {}
+        self._plain_processes: dict[str, int] = {}
         # The records that have no outcome yet, in the order of their sends.
-        self._open: dict[tuple[int, str, str], None] = {}
+        self._open: dict[tuple[int, str, str], int] = {}
         self._transactions: dict[int, _SentTransaction] = {}
         # By the names of records without their sequence number: the next sequence number.
         self._sent: dict[str, int] = {}
@@ -117,30 +121,39 @@ class WireHistory:
             self._producers[key] = self.new_process(name)
         return self._producers[key]
 
-    def stated_process(self, name: str) -> int | None:
-        """Return the process of a plain producer whose settings the campaign states."""
-        if name in self.stated and name not in self._stated_processes:
-            self._stated_processes[name] = self.new_process(name)
-        return self._stated_processes.get(name)
+    def plain_process(self, name: str) -> int | None:
+        """Return the process of a producer without idempotence, None if each connection is one.
+
+        If the campaign states the settings of a client, or the user says what identifies a record,
+        all connections of the client are one process.
+        """
+        if name not in self.stated and self.names.identity is None:
+            return None
+        if name not in self._plain_processes:
+            self._plain_processes[name] = self.new_process(name)
+        return self._plain_processes[name]
 
     def send(self, process: int, partition: str, batch: RecordBatch) -> None:
         """Record that the records of a batch are sent, but not those of a retried batch."""
         transaction = None
         if batch.is_transactional:
             transaction = self._transactions.setdefault(process, _SentTransaction())
-        for value in self._new_values(batch):
+        for value in self._new_values(process, partition, batch):
             if transaction is not None:
                 transaction.unanswered[partition, value] = None
                 self._history.add(process, INVOKE, TXN, ((SEND, partition, value),), self._clock.now_us)
             else:
-                self._open[process, partition, value] = None
+                self._open[process, partition, value] = self._open.get((process, partition, value), 0) + 1
                 self._history.record_send(process, partition, value, self._clock.now_us)
 
-    def _new_values(self, batch: RecordBatch) -> tuple[str, ...]:
-        """Return the values of a batch without those that its producer has sent before."""
+    def _new_values(self, process: int, partition: str, batch: RecordBatch) -> Sequence[str]:
+        """Return the values of a batch without those that its producer has sent before.
+
+        A producer without idempotence sends a value again if it has no answer yet.
+        """
         if batch.producer_id == NO_PRODUCER_ID:
-            return batch.values
-        prefix = batch.values[0].rpartition(".")[0]
+            return [value for value in batch.values if (process, partition, value) not in self._open]
+        prefix = self.names.sequence_of(partition, batch.producer_id, batch.producer_epoch)
         sent = max(0, self._sent.get(prefix, batch.base_sequence) - batch.base_sequence)
         self._sent[prefix] = batch.base_sequence + max(sent, len(batch.values))
         return batch.values[sent:]
@@ -152,8 +165,7 @@ class WireHistory:
             if transaction is not None and (partition, value) in transaction.unanswered:
                 del transaction.unanswered[partition, value]
                 transaction.acked[partition, value] = offset
-            elif (process, partition, value) in self._open:
-                del self._open[process, partition, value]
+            elif self._close(process, partition, value):
                 self._history.record_ack(process, partition, offset, value, self._clock.now_us)
 
     def end_transaction(self, request: EndTxnRequest) -> None:
@@ -184,11 +196,18 @@ class WireHistory:
 
     def fail(self, process: int, partition: str, batch: RecordBatch, error: str, *, definite: bool) -> None:
         for value in batch.values:
-            if (process, partition, value) in self._open:
-                del self._open[process, partition, value]
+            if self._close(process, partition, value):
                 self._history.record_failure(
                     process, partition, value, self._clock.now_us, error, definite=definite
                 )
+
+    def _close(self, process: int, partition: str, value: str) -> bool:
+        """Note that a send has an outcome. Return False if it had one already."""
+        key = process, partition, value
+        sends = self._open.pop(key, 0)
+        if sends > 1:
+            self._open[key] = sends - 1
+        return sends > 0
 
     def note_consumer(self, process: int, name: str, *, read_committed: bool) -> None:
         self._consumers.setdefault(process, (name, read_committed))
@@ -201,10 +220,11 @@ class WireHistory:
 
     def close(self) -> None:
         """Record that the outcomes that are still open stay unknown."""
-        for process, partition, value in self._open:
-            self._history.record_failure(
-                process, partition, value, self._clock.now_us, "no answer", definite=False
-            )
+        for (process, partition, value), sends in self._open.items():
+            for _ in range(sends):
+                self._history.record_failure(
+                    process, partition, value, self._clock.now_us, "no answer", definite=False
+                )
         self._open.clear()
         for process, transaction in self._transactions.items():
             # Nobody can commit a transaction whose producer has not asked for it.
@@ -279,7 +299,9 @@ class ConnectionHistory:
                 elif batch.producer_id == NO_PRODUCER_ID:
                     # An idempotent producer may still retry the same batch.
                     definite = error not in errors.MAYBE_APPENDED
-                    self._shared.fail(process, partition, batch, error, definite=definite)
+                    # With names of its own, a record that is sent again is known.
+                    if definite or self._shared.names.identity is None:
+                        self._shared.fail(process, partition, batch, error, definite=definite)
         elif isinstance(request, FetchRequest) and isinstance(answer, FetchResponse) and fetch is not None:
             self._poll(request, answer, fetch)
         elif (
@@ -312,8 +334,8 @@ class ConnectionHistory:
 
     def _plain_process(self) -> int:
         """Return the process of a producer without idempotence."""
-        stated = self._shared.stated_process(self._name)
-        return self._own_process() if stated is None else stated
+        process = self._shared.plain_process(self._name)
+        return self._own_process() if process is None else process
 
     def _own_process(self) -> int:
         if self._process is None:
