@@ -12,6 +12,7 @@ from harrow.cluster_model.controller.administration import (
     CreateTopicsResponse,
     DeleteTopicsResponse,
 )
+from harrow.cluster_model.coordinators.protocol import OffsetFetchResponse
 from harrow.cluster_model.errors import INVALID_REQUEST, UNKNOWN_TOPIC_OR_PARTITION
 from harrow.cluster_model.protocol import NO_LEADER, ListOffsetsRequest, ListOffsetsResponse, MetadataResponse
 from harrow.cluster_model.topology import is_internal
@@ -62,6 +63,9 @@ class OwnAnswers:
             self._complete_metadata(wire, request, answer)
         elif isinstance(answer, ListOffsetsResponse) and answer.readable:
             self._complete_offsets(wire, sent, answer)
+        elif isinstance(answer, OffsetFetchResponse):
+            for group, asked in zip(wire.groups or (), request.body.groups or (), strict=True):
+                group.group_id = asked.group_id
         elif isinstance(answer, CreateTopicsResponse):
             for topic in wire.topics:
                 topic.topic_id = None if topic.error_code else self._topics[topic.name]
