@@ -1,6 +1,8 @@
 """Spark judges a history of many files like a single process: same verdict, same findings."""
 
+import json
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -8,23 +10,27 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from harrow.campaigns.language.library_index import library_names, resolve
+from harrow.campaigns.language.loader import load_campaign
 from harrow.campaigns.large_histories import range_reduction, spark_tables
 from harrow.campaigns.large_histories.spark_tables import read_on_spark
 from harrow.campaigns.large_histories.splits import split_files
 from harrow.campaigns.record.check_report import size_of
 from harrow.campaigns.record.history_file import HistoryError, read_history
+from harrow.campaigns.run.runner import run_plan
 from harrow.campaigns.storage.location import location
 from harrow.campaigns.sweep.spark_session import SparkAddress, start_session, stop_session
 from harrow.checks.history.index import HistoryIndex
 from harrow.checks.history.judge import judge_history
 from tests.campaigns.large_histories.unruly_histories import unruly_history
 from tests.properties.correct_history import lines, random_history
-from tests.properties.correct_log import History
+from tests.properties.correct_log import History, Line
 from tests.properties.planted import PLANTS
 
 LIMITS = {"line_max": 1 << 20, "unpacked_max": 1 << 26}
 SPLIT_BYTES = 40_000
 FILES = 20
+RUNS = 20
 
 
 @pytest.fixture(scope="module")
@@ -102,6 +108,64 @@ def test_spark_agrees_with_a_single_process_to_the_letter(
 ) -> None:
     for seed in numbers:
         check_same(session, tmp_path, seed)
+
+
+def runs_with_findings(seed: int) -> Iterator[list[Line]]:
+    """Yield the histories of runs of the library in which rules find something."""
+    random = Random(seed)
+    names = library_names()
+    while True:
+        plan = random.choice(load_campaign(resolve(random.choice(names))[0]).plans)
+        operations = run_plan(plan, random.randrange(1_000)).evidence.operations
+        content: list[Line] = [json.loads(json.dumps(operation.as_mapping())) for operation in operations]
+        if any(
+            result.findings for result in judge_history(read_history(lines(content), "run")).rules.values()
+        ):
+            yield content
+
+
+def apart(line: Line, number: int) -> Line:
+    """Return a line of run *number*, with processes, partitions and values of its own."""
+    line = {**line, "process": line["process"] + 1_000 * number}
+    if line["f"] in ("send", "poll", "txn"):
+        line["value"] = [micro_apart(micro, number) for micro in line["value"]]
+    elif line["f"] in ("assign", "subscribe"):
+        line["value"] = [f"{name}/{number}" for name in line["value"]]
+    return line
+
+
+def micro_apart(micro: list[Any], number: int) -> list[Any]:
+    match micro:
+        case ["send", name, [offset, value]]:
+            return ["send", f"{name}/{number}", [offset, f"{value}/{number}"]]
+        case ["send", name, value]:
+            return ["send", f"{name}/{number}", f"{value}/{number}"]
+        case ["poll", polled]:
+            return [
+                "poll",
+                {
+                    f"{name}/{number}": [[offset, f"{value}/{number}"] for offset, value in pairs]
+                    for name, pairs in polled.items()
+                },
+            ]
+    return micro
+
+
+@pytest.mark.soak(size=1, rounds_in_test=1, rounds_in_soak=10)
+def test_spark_agrees_with_a_single_process_about_recorded_runs(
+    session: SparkSession, tmp_path: Path, numbers: range
+) -> None:
+    for seed in numbers:
+        content: list[Line] = []
+        for number, run in enumerate(islice(runs_with_findings(seed), RUNS)):
+            content += [apart(line, number) for line in run]
+        for index, line in enumerate(content):
+            line["index"] = index
+            line["time"] = index * 1_000
+        verdict = judge_history(read_history(lines(content), "whole"))
+        reduced = on_spark(session, tmp_path, [b"".join(lines(content))])
+        assert judge_history(reduced) == verdict
+        assert size_of(reduced) == size_of(read_history(lines(content), "whole"))
 
 
 @pytest.mark.parametrize("whole_max", [range_reduction.WHOLE_MAX, 0], ids=["whole", "in tables"])
