@@ -373,3 +373,104 @@ class ConsumerGroupHeartbeatResponse:
     epoch: int = JOIN_EPOCH
     heartbeat_interval_us: int = 0
     assignment: tuple[str, ...] | None = None
+
+
+# Administration of groups
+
+
+class DescribedMember(NamedTuple):
+    """A member of a classic group, its subscription and its assignment."""
+
+    id: str
+    instance: str
+    client: str
+    subscription: Subscription
+    partitions: tuple[str, ...]
+
+
+class DescribedGroup(NamedTuple):
+    """A classic group. ``assignor`` is empty unless the group is stable."""
+
+    group: str
+    error: str
+    state: str = ""
+    protocol_type: str = ""
+    assignor: str = ""
+    members: tuple[DescribedMember, ...] = ()
+
+
+@dataclass(slots=True)
+class DescribeGroupsRequest(Request):
+    """Describe classic groups."""
+
+    api: ClassVar[str] = "DescribeGroups"
+    groups: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class DescribeGroupsResponse:
+    """The descriptions of groups. An unknown group has the state Dead."""
+
+    api: ClassVar[str] = "DescribeGroups"
+    groups: tuple[DescribedGroup, ...]
+
+
+class ListedGroup(NamedTuple):
+    """A group in a list of groups."""
+
+    group: str
+    protocol_type: str
+    state: str
+    type: str
+
+
+@dataclass(slots=True)
+class ListGroupsRequest(Request):
+    """List the groups that a broker coordinates, in these states and of these types, if any."""
+
+    api: ClassVar[str] = "ListGroups"
+    states: tuple[str, ...] = ()
+    types: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class ListGroupsResponse:
+    """The groups that a broker coordinates."""
+
+    api: ClassVar[str] = "ListGroups"
+    error: str
+    groups: tuple[ListedGroup, ...]
+
+
+@dataclass(slots=True)
+class DeleteGroupsRequest(Request):
+    """Delete groups without members, with their offsets."""
+
+    api: ClassVar[str] = "DeleteGroups"
+    groups: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class DeleteGroupsResponse:
+    """The error of each group."""
+
+    api: ClassVar[str] = "DeleteGroups"
+    groups: Mapping[str, str]
+
+
+@dataclass(slots=True)
+class OffsetDeleteRequest(Request):
+    """Delete the committed offsets of partitions."""
+
+    api: ClassVar[str] = "OffsetDelete"
+    group: str
+    partitions: Mapping[str, None]
+
+
+@dataclass(slots=True)
+class OffsetDeleteResponse:
+    """The error of the group, or that of each partition."""
+
+    api: ClassVar[str] = "OffsetDelete"
+    error: str
+    partitions: Mapping[str, str]

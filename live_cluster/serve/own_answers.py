@@ -1,6 +1,6 @@
 """Answers what the model does not: which APIs there are, and what Metadata says about topics."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final
 
 from kafka.protocol.admin import CreateTopicsRequest
@@ -12,8 +12,8 @@ from harrow.cluster_model.controller.administration import (
     CreateTopicsResponse,
     DeleteTopicsResponse,
 )
-from harrow.cluster_model.coordinators.protocol import OffsetFetchResponse
-from harrow.cluster_model.errors import INVALID_REQUEST, UNKNOWN_TOPIC_OR_PARTITION
+from harrow.cluster_model.coordinators.protocol import DescribeGroupsResponse, OffsetFetchResponse
+from harrow.cluster_model.errors import GROUP_ID_NOT_FOUND, INVALID_REQUEST, UNKNOWN_TOPIC_OR_PARTITION
 from harrow.cluster_model.protocol import NO_LEADER, ListOffsetsRequest, ListOffsetsResponse, MetadataResponse
 from harrow.cluster_model.topology import is_internal
 from harrow.live_cluster.serve.described_cluster import CLUSTER_ID, TOPIC_RESOURCE, DescribedCluster
@@ -26,6 +26,8 @@ from harrow.live_cluster.wire.errors import error_code
 
 _UNSUPPORTED_VERSION: Final = 35
 _UNKNOWN_ID: Final = "UNKNOWN_TOPIC_ID"
+_UNKNOWN_GROUP_IS_ERROR: Final = 6
+"""The first version of DescribeGroups with an error for an unknown group (KIP-1043)."""
 _DELETION_BY_ID: Final = 6
 """The first version of DeleteTopics in which a client can give ids instead of names."""
 _METADATA_WITH_NULL_TOPICS: Final = 1
@@ -40,6 +42,15 @@ class OwnAnswers:
         self._topics = topics
         self._described = DescribedCluster(cluster, topics, addresses)
         self._versions = served_versions(cluster.release)
+        self._completions: dict[type, Callable[[Any, ClientRequest, Any, Any], None]] = {
+            MetadataResponse: self._complete_metadata,
+            ListOffsetsResponse: self._complete_offsets,
+            OffsetFetchResponse: _complete_groups,
+            CreateTopicsResponse: self._complete_creations,
+            DeleteTopicsResponse: _complete_deletions,
+            DescribeGroupsResponse: _complete_descriptions,
+            AlterTopicSettingsResponse: _refuse_other_resources,
+        }
 
     def supports(self, request: ClientRequest) -> bool:
         """Return whether the cluster's release supports the version of a request."""
@@ -59,30 +70,26 @@ class OwnAnswers:
 
     def complete(self, wire: Any, request: ClientRequest, sent: Any, answer: Any) -> None:
         """Complete the *answer* of a broker to *sent*, which is *wire* on the wire."""
-        if isinstance(answer, MetadataResponse):
-            self._complete_metadata(wire, request, answer)
-        elif isinstance(answer, ListOffsetsResponse) and answer.readable:
-            self._complete_offsets(wire, sent, answer)
-        elif isinstance(answer, OffsetFetchResponse):
-            for group, asked in zip(wire.groups or (), request.body.groups or (), strict=True):
-                group.group_id = asked.group_id
-        elif isinstance(answer, CreateTopicsResponse):
-            for topic in wire.topics:
-                topic.topic_id = None if topic.error_code else self._topics[topic.name]
-        elif isinstance(answer, AlterTopicSettingsResponse):
-            _refuse_other_resources(wire, request)
-        elif isinstance(answer, DeleteTopicsResponse) and request.version >= _DELETION_BY_ID:
-            _complete_deletions(wire, request)
+        completion = self._completions.get(type(answer))
+        if completion is not None:
+            completion(wire, request, sent, answer)
 
-    def _complete_offsets(self, wire: Any, sent: ListOffsetsRequest, answer: ListOffsetsResponse) -> None:
+    def _complete_offsets(
+        self, wire: Any, _: ClientRequest, sent: ListOffsetsRequest, answer: ListOffsetsResponse
+    ) -> None:
         """Fill in the offsets of those partitions for which the client gives a time."""
-        for topic in wire.topics:
+        for topic in wire.topics if answer.readable else ():
             name = self._topics.names.campaign_topic(topic.name)
             for partition in topic.partitions:
                 asked = f"{name}-{partition.partition_index}"
                 if asked in answer.readable:
                     found = find_by_time(answer.readable[asked], sent.timestamps[asked])
                     partition.timestamp, partition.offset = found
+
+    def _complete_creations(self, wire: Any, *_: Any) -> None:
+        """Fill in the ids of new topics."""
+        for topic in wire.topics:
+            topic.topic_id = None if topic.error_code else self._topics[topic.name]
 
     def _api_versions(self, request: ClientRequest) -> Any:
         """Return the versions; a client with a later version of the request gets version 0."""
@@ -97,7 +104,7 @@ class OwnAnswers:
             throttle_time_ms=0,
         )
 
-    def _complete_metadata(self, wire: Any, request: ClientRequest, answer: MetadataResponse) -> None:
+    def _complete_metadata(self, wire: Any, request: ClientRequest, _: Any, answer: MetadataResponse) -> None:
         known: dict[str, list[str]] = {}
         naming = self._topics.names
         for name in answer.partitions:
@@ -151,7 +158,20 @@ class OwnAnswers:
         )
 
 
-def _refuse_other_resources(wire: Any, request: ClientRequest) -> None:
+def _complete_groups(wire: Any, request: ClientRequest, *_: Any) -> None:
+    """Return the names of the groups whose offsets a client has fetched."""
+    for group, asked in zip(wire.groups or (), request.body.groups or (), strict=True):
+        group.group_id = asked.group_id
+
+
+def _complete_descriptions(wire: Any, request: ClientRequest, *_: Any) -> None:
+    """Describe an unknown group without an error in versions that have none for it."""
+    for group in wire.groups:
+        if group.error_code == error_code(GROUP_ID_NOT_FOUND) and request.version < _UNKNOWN_GROUP_IS_ERROR:
+            group.error_code = 0
+
+
+def _refuse_other_resources(wire: Any, request: ClientRequest, *_: Any) -> None:
     """Refuse to change settings of anything but topics."""
     kind = type(wire)._struct.fields["responses"]  # noqa: SLF001 - kafka-python has no public name
     wire.responses += [
@@ -166,8 +186,10 @@ def _refuse_other_resources(wire: Any, request: ClientRequest) -> None:
     ]
 
 
-def _complete_deletions(wire: Any, request: ClientRequest) -> None:
+def _complete_deletions(wire: Any, request: ClientRequest, *_: Any) -> None:
     """Return the ids by which a client has named topics."""
+    if request.version < _DELETION_BY_ID:
+        return
     for asked, topic in zip(request.body.topics, wire.responses, strict=True):
         topic.topic_id = asked.topic_id
         if asked.name is None and topic.error_code == error_code(UNKNOWN_TOPIC_OR_PARTITION):

@@ -144,6 +144,11 @@ _TOPICS: Final = _Conversion(
         else tuple(naming.names.campaign_topic(name.removesuffix(naming.suffix)) for name in names)
     ),
 )
+_GROUP_NAMES: Final = _Conversion(
+    lambda groups, naming: [_ID.to_wire(group, naming) for group in groups],
+    lambda names, naming: tuple(_ID.to_model(name, naming) for name in names),
+)
+_WORDS: Final = _Conversion(lambda words, _: list(words), lambda words, _: tuple(words or ()))
 _TOPIC: Final = _Conversion(
     lambda topic, naming: naming.names.cluster_topic(topic),
     lambda name, naming: naming.names.campaign_topic(name),
@@ -569,7 +574,7 @@ class _JoinTimeouts:
 class _Attribute(NamedTuple):
     """An attribute of the model that has the same value in each message of a shape."""
 
-    model: str
+    model: str | None
     value: Any
 
     def write(self, message: Any, fields: Mapping[str, Any], naming: Naming) -> dict[str, Any]:
@@ -787,6 +792,21 @@ def _by_partition(*parts: tuple[str, _Conversion] | str, array: str = "topics") 
 
 
 _PARTITION_NAMES: Final = _Partitions("partitions", "topics")
+_DESCRIBED_MEMBER: Final = (
+    *(_Value("member_id", "id"), _Value("group_instance_id", "instance", _TEXT)),
+    *(_Value("client_id", "client"), _Fixed("client_host", "/127.0.0.1")),
+    _Value("member_metadata", "subscription", _SUBSCRIPTION),
+    _Value("member_assignment", "partitions", _ASSIGNMENT),
+)
+_DESCRIBED_GROUP: Final = (
+    *(_ERROR_CODE, _Value("group_id", "group", _ID), _Value("group_state", "state")),
+    *(*_same("protocol_type"), _Value("protocol_data", "assignor")),
+    _Array("members", "members", _DESCRIBED_MEMBER, item=messages.DescribedMember),
+)
+_LISTED_GROUP: Final = (
+    *(_Value("group_id", "group", _ID), *_same("protocol_type")),
+    *(_Value("group_state", "state"), _Value("group_type", "type")),
+)
 _TIMEOUT: Final = _Value("timeout_ms", "timeout_us", _TIME)
 _OUTCOME: Final = _tuple_fields(_CODE, ("error_message", _TEXT))
 _NEW_TOPIC: Final = (
@@ -1002,6 +1022,30 @@ _SHAPES: Final = (
         (_SettingOutcomes(),),
         api="AlterTopicSettings",
         fits=lambda _request, _connection: False,
+    ),
+    _shape(
+        admin.DescribeGroupsRequest,
+        range(7),
+        (_Value("groups", "groups", _GROUP_NAMES),),
+        (_Array("groups", "groups", _DESCRIBED_GROUP, item=messages.DescribedGroup),),
+    ),
+    _shape(
+        admin.ListGroupsRequest,
+        range(6),
+        (_Value("states_filter", "states", _WORDS), _Value("types_filter", "types", _WORDS)),
+        (_ERROR_CODE, _Array("groups", "groups", _LISTED_GROUP, item=messages.ListedGroup)),
+    ),
+    _shape(
+        admin.DeleteGroupsRequest,
+        range(3),
+        (_Value("groups_names", "groups", _GROUP_NAMES),),
+        (_Array("results", "groups", _tuple_fields(("group_id", _ID), _CODE), dict),),
+    ),
+    _shape(
+        consumer.OffsetDeleteRequest,
+        range(1),
+        (_GROUP, _Partitions("partitions", "topics", (_Attribute(None, value=None),))),
+        (_ERROR_CODE, _ERRORS),
     ),
     # Controllers. Registrations of 3.6 lack log directories and the previous broker epoch; 4.0
     # supports all versions of the following shapes.

@@ -26,6 +26,7 @@ from harrow.cluster_model.coordinators.groups.group import (
     Group,
     Member,
 )
+from harrow.cluster_model.coordinators.groups.group_administration import GroupAdministration
 from harrow.cluster_model.coordinators.groups.group_records import (
     group_record,
     group_tombstone,
@@ -162,6 +163,11 @@ class GroupCoordinator:
         register(self.handlers, OffsetCommitRequest, self._handle_offset_commit)
         register(self.handlers, OffsetFetchRequest, self._handle_offset_fetch)
         register(self.handlers, TxnOffsetCommitRequest, self._handle_txn_offset_commit)
+        GroupAdministration(
+            *(self._groups, metadata, self._partition_error, lambda: bool(self._loading)),
+            self._append_for_administrator,
+            respond,
+        ).register(self.handlers)
 
     # Elections
 
@@ -691,6 +697,11 @@ class GroupCoordinator:
             producer_id=producer_id,
             producer_epoch=producer_epoch,
         )
+
+    def _append_for_administrator(
+        self, group: Group, records: Iterable[CoordinatorRecord], on_complete: Callable[[str], None]
+    ) -> None:
+        self._append(group, records, lambda error: on_complete(_error_of_append(error)))
 
     def _when_stored(self, group: Group, answer: Callable[[str], None]) -> None:
         """Call *answer* once all earlier writes to the group's partition are committed.

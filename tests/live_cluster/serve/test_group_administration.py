@@ -1,0 +1,108 @@
+"""Unmodified clients list, describe and delete the groups of a served cluster."""
+
+from typing import Any
+
+import confluent_kafka.admin
+from confluent_kafka import Consumer, ConsumerGroupState, ConsumerGroupTopicPartitions, TopicPartition
+
+from tests.live_cluster.serve.test_administration import admin, consume, outcome, produce
+from tests.live_cluster.serve.test_served_run import CALM, run_python, run_with
+from tests.patience import PATIENCE_S
+
+GROUP = "reads-t"
+ADMIN: Any = confluent_kafka.admin
+
+
+def listed(client: Any) -> dict[str, Any]:
+    result = client.list_consumer_groups().result(PATIENCE_S)
+    assert result.errors == []
+    return {group.group_id: group for group in result.valid}
+
+
+def committed(client: Any) -> dict[int, int]:
+    """Return the offsets of the group by the numbers of their partitions."""
+    asked = ConsumerGroupTopicPartitions(GROUP)
+    result = client.list_consumer_group_offsets([asked])[GROUP].result(PATIENCE_S)
+    return {each.partition: each.offset for each in result.topic_partitions}
+
+
+def test_a_group_is_listed_and_described_and_deleted_once_it_is_empty() -> None:
+    def use(servers: str) -> None:
+        client = admin(servers)
+        assert listed(client) == {}
+        produce(servers, "t", b"a", b"b")
+        consumer = Consumer({"bootstrap.servers": servers, "group.id": GROUP, "client.id": "app"})
+        consumer.subscribe(["t"])
+        while not consumer.assignment():
+            consumer.poll(0.1)
+        described = client.describe_consumer_groups([GROUP])[GROUP].result(PATIENCE_S)
+        (member,) = described.members
+        assert (described.state, member.client_id) == (ConsumerGroupState.STABLE, "app")
+        assert [each.topic for each in member.assignment.topic_partitions] == ["t", "t"]
+        consumer.commit(offsets=[TopicPartition("t", 0, 0)], asynchronous=False)
+        assert outcome(client.delete_consumer_groups([GROUP]), GROUP) == "NON_EMPTY_GROUP"
+        consumer.close()
+        assert listed(client)[GROUP].state == ConsumerGroupState.EMPTY
+        assert committed(client) == {0: 0}
+        assert outcome(client.delete_consumer_groups([GROUP]), GROUP) == ""
+        assert outcome(client.delete_consumer_groups([GROUP]), GROUP) == "GROUP_ID_NOT_FOUND"
+        assert listed(client) == {}
+        assert committed(client) == {}
+
+    run_with(CALM, use)
+
+
+def test_a_deleted_group_begins_again() -> None:
+    def use(servers: str) -> None:
+        client = admin(servers)
+        produce(servers, "t", b"a")
+        assert consume(servers, "t", 1) == [b"a"]
+        assert outcome(client.delete_consumer_groups([GROUP]), GROUP) == ""
+        assert consume(servers, "t", 1) == [b"a"]
+
+    run_with(CALM, use)
+
+
+OFFSET_DELETE = """
+import sys
+from kafka.protocol.consumer import OffsetDeleteRequest
+from kafka.protocol.metadata import FindCoordinatorRequest
+from harrow.live_cluster.wire.connection import BrokerConnection
+from harrow.live_cluster.wire.errors import error_name
+
+def connect(address):
+    host, _, port = address.partition(":")
+    return BrokerConnection((host, int(port)))
+
+found = connect(sys.argv[1].partition(",")[0]).ask(FindCoordinatorRequest[3](key="reads-t", key_type=0))
+connection = connect(f"{found.host}:{found.port}")
+topic = OffsetDeleteRequest.OffsetDeleteRequestTopic
+partition = topic.OffsetDeleteRequestPartition
+
+def delete(group, *topics):
+    wanted = [topic(name=name, partitions=[partition(partition_index=0)]) for name in topics]
+    answer = connection.ask(OffsetDeleteRequest[0](group_id=group, topics=wanted))
+    outcome = {each.name: error_name(each.partitions[0].error_code) for each in answer.topics}
+    return error_name(answer.error_code), outcome
+
+assert delete("reads-t", "t", "missing") == (
+    "NONE", {"t": sys.argv[2], "missing": "UNKNOWN_TOPIC_OR_PARTITION"}
+)
+"""
+
+
+def test_offsets_are_deleted_unless_a_member_subscribes_to_the_topic() -> None:
+    def use(servers: str) -> None:
+        client = admin(servers)
+        consumer = Consumer({"bootstrap.servers": servers, "group.id": GROUP})
+        consumer.subscribe(["t"])
+        while not consumer.assignment():
+            consumer.poll(0.1)
+        offsets = [TopicPartition("t", 0, 0), TopicPartition("t", 1, 0)]
+        consumer.commit(offsets=offsets, asynchronous=False)
+        run_python(OFFSET_DELETE, servers, "GROUP_SUBSCRIBED_TO_TOPIC")
+        consumer.close()
+        run_python(OFFSET_DELETE, servers, "NONE")
+        assert committed(client) == {1: 0}
+
+    run_with(CALM, use)
