@@ -35,6 +35,7 @@ from harrow.live_cluster.serve.control_port import ControlAnswer, ControlPort
 from harrow.live_cluster.serve.listening import CannotListenError
 from harrow.live_cluster.serve.record_identity import Identity, parse_identity
 from harrow.live_cluster.serve.run_control import handler_after
+from harrow.live_cluster.serve.served_brokers import CONNECTIONS_MAX
 from harrow.live_cluster.serve.served_environment import obstacles
 from harrow.live_cluster.serve.served_run import serve
 from harrow.live_cluster.wire.codec import Address
@@ -225,6 +226,7 @@ def _serve(
             program=program,
             control=control,
             identity=_identity(request),
+            connections_max=request.connections_max or CONNECTIONS_MAX,
         )
     except CannotListenError as error:
         raise Refusal(str(error)) from None

@@ -55,6 +55,15 @@ class ServeRequest(WrittenRequest, OnCluster):
             max=65535,
         ),
     ] = None
+    connections_max: Annotated[
+        int | None,
+        option(
+            "--max-connections",
+            "N",
+            "Close connections of clients beyond this number; 500 by default.",
+            min=1,
+        ),
+    ] = None
     until_eof: Annotated[
         bool,
         flag("--until-eof", "Also end when standard input ends, as it does when the parent process dies."),

@@ -45,7 +45,10 @@ class Host:
         self.trace.announce(kind, fields)
 
     def set_timer(self, delay_us: int, callback: Callable[[Any], None], argument: Any = None) -> None:
-        """Call ``callback(argument)`` after *delay_us*, unless the process has died by then."""
+        """Call ``callback(argument)`` after *delay_us*, unless the process has died by then.
+
+        A negative delay, which a client may request, is over at once (``SystemTimer.java``).
+        """
         raise NotImplementedError
 
     def connect(self, server: str, listener: str, endpoint: ClientEndpoint) -> Connection:
@@ -111,7 +114,8 @@ class SimulatedHost(Host):
         self.skew_us = process.skew_us
 
     def set_timer(self, delay_us: int, callback: Callable[[Any], None], argument: Any = None) -> None:
-        self._simulator.schedule(self._simulator.now_us + delay_us, self._process, callback, argument)
+        due_us = self._simulator.now_us + (max(0, delay_us))
+        self._simulator.schedule(due_us, self._process, callback, argument)
 
     def connect(self, server: str, listener: str, endpoint: ClientEndpoint) -> Connection:
         return self._network.connect(self._process, server, listener, endpoint)

@@ -110,6 +110,11 @@ class ClientConnection:
         return bool(self._to_send)
 
     @property
+    def buffered_bytes(self) -> int:
+        """How many bytes wait: of requests that are not complete, and of responses."""
+        return len(self._received) + len(self._to_send)
+
+    @property
     def may_read(self) -> bool:
         """Whether the client may send more before it reads its answers."""
         return len(self._to_send) <= _UNREAD_MAX and len(self._pending) <= _PENDING_MAX

@@ -34,11 +34,12 @@ class BrokenPromiseError(AssertionError):
 
 @dataclass(frozen=True, kw_only=True)
 class ClusterVerdict:
-    """What the judge says. ``run`` is the run as ``--format json`` prints it."""
+    """What the judge says: ``run`` as ``--format json`` prints it, and what harrow printed."""
 
     status: str
     is_expected: bool
     report: str = field(repr=False)
+    messages: str = field(repr=False)
     run: Mapping[str, Any] = field(repr=False)
 
     def check(self) -> None:
@@ -135,8 +136,9 @@ class KafkaCluster:
             self.close()
 
     @property
-    def is_judged(self) -> bool:
-        return self._verdict is not None
+    def pid(self) -> int:
+        """The id of the process."""
+        return self._process.pid
 
     def crash(self, broker: int | str, **fields: object) -> StruckFault:
         """Kill a broker, which may be a reference such as ``leader of t-0``.
@@ -183,10 +185,10 @@ class KafkaCluster:
         """
         if self._verdict is None:
             document = self.request("POST", "/judge")
-            report, _ = self._process.communicate()
+            report, messages = self._process.communicate()
             (run,) = document["runs"]
             self._verdict = ClusterVerdict(
-                status=run["verdict"], is_expected=run["expected"], report=report, run=run
+                status=run["verdict"], is_expected=run["expected"], report=report, messages=messages, run=run
             )
         return self._verdict
 

@@ -26,8 +26,11 @@ from harrow.live_cluster.serve.wire_history import WireHistory
 from harrow.live_cluster.wire.codec import Address, Naming
 
 _BACKLOG: Final = 128
-_CONNECTIONS_MAX: Final = 500
+CONNECTIONS_MAX: Final = 500
 """Few enough for the usual limit of 1024 open files."""
+_BUFFERED_MAX: Final = 256 * 1024 * 1024
+"""How many bytes of requests and responses may wait in all connections together. Beyond that, the
+connection with the most is closed (compare ``queued.max.request.bytes``)."""
 _US_PER_S: Final = 1_000_000
 _MS_PER_S: Final = 1_000
 _US_PER_MS: Final = 1_000
@@ -48,8 +51,10 @@ class ServedBrokers:
         time_scale: float,
         stated: Mapping[str, ProducerSettings] = MappingProxyType({}),
         identity: Identity | None = None,
+        connections_max: int = CONNECTIONS_MAX,
     ) -> None:
         self._cluster = cluster
+        self._connections_max = connections_max
         self._environment = environment
         # The data of each socket is a function to call with the events that it is ready for.
         self.selector = selectors.DefaultSelector()
@@ -117,7 +122,14 @@ class ServedBrokers:
             self._cluster.simulator.run_until(min(now_us, until_us))
         for key, events in ready:
             key.data(events)
+        if ready:
+            self._limit_memory()
         self.update()
+
+    def _limit_memory(self) -> None:
+        buffered = sum([connection.buffered_bytes for connection in self._connections])
+        if buffered > _BUFFERED_MAX:
+            max(self._connections, key=lambda connection: connection.buffered_bytes).close()
 
     def update(self) -> None:
         """Let brokers listen that have started, and those refuse that have ended."""
@@ -170,7 +182,7 @@ class ServedBrokers:
         except OSError:
             # The client has gone, or this process may not open another socket.
             return
-        if len(self._connections) >= _CONNECTIONS_MAX:
+        if len(self._connections) >= self._connections_max:
             sock.close()
             return
         sock.setblocking(False)

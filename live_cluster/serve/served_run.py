@@ -17,6 +17,7 @@ from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
 from harrow.live_cluster.serve.control_port import ControlPort
 from harrow.live_cluster.serve.record_identity import Identity
 from harrow.live_cluster.serve.run_control import RunControl
+from harrow.live_cluster.serve.served_brokers import CONNECTIONS_MAX
 from harrow.live_cluster.serve.served_environment import StruckProgram
 from harrow.live_cluster.serve.served_target import ServedTarget, served_plan
 from harrow.live_cluster.wire.codec import Address
@@ -39,6 +40,7 @@ def serve(
     program: StruckProgram | None = None,
     control: ControlPort | None = None,
     identity: Identity | None = None,
+    connections_max: int = CONNECTIONS_MAX,
 ) -> RunResult:
     """Serve a plan's cluster until *is_over*, then heal it and judge what real clients saw.
 
@@ -46,7 +48,7 @@ def serve(
     is called with their addresses once they listen. In one second *time_scale* seconds pass in the
     cluster. Faults of clients strike *program*, which *on_ready* starts. Requests to *control*
     strike faults and may ask for the verdict, which ends the run too. *identity* returns what
-    identifies a record to its application.
+    identifies a record to its application. Connections beyond *connections_max* are closed at once.
 
     Raises:
         CannotListenError: A port cannot be used.
@@ -63,6 +65,7 @@ def serve(
         ports=ports,
         time_scale=time_scale,
         identity=identity,
+        connections_max=connections_max,
     )
     with closing(target):
         run = Run(served, seed, choices, target)

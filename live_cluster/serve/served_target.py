@@ -15,7 +15,7 @@ from harrow.cluster_model.sim.choices import Choices
 from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
 from harrow.cluster_model.topology import INTERNAL_TOPICS
 from harrow.live_cluster.serve.record_identity import Identity
-from harrow.live_cluster.serve.served_brokers import ServedBrokers
+from harrow.live_cluster.serve.served_brokers import CONNECTIONS_MAX, ServedBrokers
 from harrow.live_cluster.serve.served_environment import ServedEnvironment, StruckProgram
 from harrow.live_cluster.serve.wire_history import without_partitions
 
@@ -81,12 +81,14 @@ class ServedTarget(ModelTarget):
         ports: Iterable[int],
         time_scale: float = 1.0,
         identity: Identity | None = None,
+        connections_max: int = CONNECTIONS_MAX,
     ) -> None:
         super().__init__(served_plan(plan), choices, invariants)
         environment = ServedEnvironment(plan, self.cluster, self.clients, self.observer, program)
         self.environment, self.committed_copies = environment, environment.committed_copies
         self._brokers: ServedBrokers | None = ServedBrokers(
-            self.cluster, environment, host, ports, time_scale, stated_producers(plan), identity
+            *(self.cluster, environment, host, ports, time_scale, stated_producers(plan), identity),
+            connections_max=connections_max,
         )
         self.addresses = self._brokers.addresses
         self.selector = self._brokers.selector

@@ -1,6 +1,7 @@
 """The ports of served brokers wait for clients without work of their own."""
 
 import socket
+from contextlib import ExitStack
 
 import pytest
 from kafka.protocol.metadata import MetadataRequest
@@ -8,6 +9,8 @@ from kafka.protocol.metadata import MetadataRequest
 from harrow.campaigns.language.loader import load_text
 from harrow.campaigns.run.targets.model_target import ModelTarget
 from harrow.cluster_model.sim.choices import Choices
+from harrow.cluster_model.sim.process import Process
+from harrow.live_cluster.serve import served_brokers
 from harrow.live_cluster.serve.client_connection import ClientConnection
 from harrow.live_cluster.serve.served_brokers import ServedBrokers
 from harrow.live_cluster.serve.served_environment import ServedEnvironment
@@ -21,17 +24,52 @@ workload: {duration: 1s}
 COUNT = 3_000
 
 
+def started(connections_max: int = 500) -> tuple[ServedBrokers, ModelTarget]:
+    """Return brokers that listen, and the cluster behind them."""
+    (plan,) = load_text(CAMPAIGN, "c.yaml").plans
+    target = ModelTarget(plan, Choices.from_seed(0), ())
+    target.start()
+    environment = ServedEnvironment(plan, target.cluster, target.clients, target.observer, None)
+    served = ServedBrokers(
+        *(target.cluster, environment, "127.0.0.1", [0], 1.0), connections_max=connections_max
+    )
+    served.begin()
+    return served, target
+
+
+def test_a_connection_beyond_the_limit_is_closed_at_once() -> None:
+    served, target = started(connections_max=2)
+    with ExitStack() as stack:
+        clients = [stack.enter_context(socket.create_connection(served.addresses[0])) for _ in range(3)]
+        for _ in range(20):
+            served.serve(target.now_us)
+        assert len(served._connections) == 2
+        assert clients[2].recv(1) == b""
+    served.close()
+
+
+def test_the_client_that_fills_the_memory_loses_its_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(served_brokers, "_BUFFERED_MAX", 1_000)
+    served, target = started()
+    with ExitStack() as stack:
+        modest, greedy = (
+            stack.enter_context(socket.create_connection(served.addresses[0])) for _ in range(2)
+        )
+        modest.sendall((100).to_bytes(4) + b"x")
+        greedy.sendall((10_000).to_bytes(4) + b"x" * 2_000)
+        for _ in range(20):
+            served.serve(target.now_us)
+        assert len(served._connections) == 1
+        assert greedy.recv(1) == b""
+    served.close()
+
+
 def test_a_client_that_gets_no_answers_is_neither_read_for_ever_nor_written_to(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     writes: list[ClientConnection] = []
     monkeypatch.setattr(ClientConnection, "write", writes.append)
-    (plan,) = load_text(CAMPAIGN, "c.yaml").plans
-    target = ModelTarget(plan, Choices.from_seed(0), ())
-    target.start()
-    environment = ServedEnvironment(plan, target.cluster, target.clients, target.observer, None)
-    served = ServedBrokers(target.cluster, environment, "127.0.0.1", [0], 1.0)
-    served.begin()
+    served, target = started()
     request = MetadataRequest[9](topics=None, allow_auto_topic_creation=False)
     request.with_header(1, "client")
     with socket.create_connection(served.addresses[0]) as client:
@@ -44,3 +82,13 @@ def test_a_client_that_gets_no_answers_is_neither_read_for_ever_nor_written_to(
         served.serve(served.wall_us + 1_000)
         assert writes == []
     served.close()
+
+
+def test_a_timer_that_is_over_before_it_is_set_does_not_turn_the_clock_back() -> None:
+    (plan,) = load_text(CAMPAIGN, "c.yaml").plans
+    cluster = ModelTarget(plan, Choices.from_seed(0), ()).cluster
+    cluster.simulator.run_until(1_000)
+    host, fired = cluster.host(Process("app")), []
+    host.set_timer(-500, lambda _: fired.append(cluster.simulator.now_us))
+    cluster.simulator.run_until(1_001)
+    assert fired == [1_000]

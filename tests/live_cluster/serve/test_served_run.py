@@ -5,16 +5,14 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from random import Random
 from typing import Any, Final
 
 import pytest
 from confluent_kafka import Consumer, Producer
-from kafka.protocol.metadata import ApiVersionsRequest, FindCoordinatorRequest, MetadataRequest
-from kafka.protocol.producer import InitProducerIdRequest, ProduceRequest
-from kafka.record import MemoryRecordsBuilder
 
+from benchmarks.serve import hostile_frames, send_hostile
 from harrow.campaigns.language.loader import load_text
 from harrow.campaigns.run.run_result import RunResult
 from harrow.checks.finding import HELD, PERMITTED, VIOLATED
@@ -214,43 +212,11 @@ def test_a_transaction_is_read_as_a_whole_or_not_at_all() -> None:
     assert (outcomes.count(("txn", "ok")), outcomes.count(("txn", "fail"))) == (2, 2)
 
 
-def hostile_frames(count: int) -> Iterator[bytes]:
-    """Yield frames of clients with some bytes changed, and frames of random bytes."""
-    random = Random(0)
-    records = MemoryRecordsBuilder(2, 0, 1_000)
-    records.append(timestamp=0, key=None, value=b"v")
-    records.close()
-    batch = bytes(records.buffer())
-    topic, partition = ProduceRequest.TopicProduceData, ProduceRequest.TopicProduceData.PartitionProduceData
-    produce = [topic(name="t", partition_data=[partition(index=0, records=batch)])]
-    requests = [
-        MetadataRequest[9](topics=None, allow_auto_topic_creation=False),
-        ApiVersionsRequest[3](client_software_name="x", client_software_version="1"),
-        FindCoordinatorRequest[3](key="g", key_type=0),
-        InitProducerIdRequest[4](transactional_id="x", transaction_timeout_ms=1_000),
-        ProduceRequest[8](transactional_id=None, acks=-1, timeout_ms=100, topic_data=produce),
-    ]
-    for _ in range(count):
-        if random.random() < 0.1:
-            yield random.randbytes(random.randrange(1, 60))
-            continue
-        request = random.choice(requests)
-        request.with_header(1, "hostile")
-        frame = bytearray(request.encode(header=True, framed=True))
-        for _ in range(random.randrange(1, 4)):
-            frame[random.randrange(4, len(frame))] = random.randrange(256)
-        yield bytes(frame)
-
-
 def test_hostile_frames_end_only_their_own_connections() -> None:
     def use(servers: str) -> None:
         host, _, port = servers.partition(",")[0].partition(":")
-        for frame in hostile_frames(300):
-            with socket.create_connection((host, int(port))) as connection:
-                connection.sendall(frame)
-                connection.shutdown(socket.SHUT_WR)
-                while connection.recv(4096):
-                    pass
+        for frame in hostile_frames(Random(0), 300):
+            send_hostile((host, int(port)), [frame])
         run_python(PRODUCE, servers, "all", "1")
 
     result = run_with(CALM, use)
