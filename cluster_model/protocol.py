@@ -162,6 +162,53 @@ Kafka's name is ``DeleteRecordsRequest.HIGH_WATERMARK``.
 """
 
 
+@dataclass(slots=True)
+class DeleteRecordsRequest(Request):
+    """Asks leaders to delete all records below an offset of each partition (KIP-107)."""
+
+    api: ClassVar[str] = "DeleteRecords"
+    partitions: dict[str, int]
+    timeout_us: int
+
+
+@dataclass(slots=True)
+class DeleteRecordsResponse:
+    """Partitions as ``(error, low watermark)``: the lowest log start of the live replicas."""
+
+    api: ClassVar[str] = "DeleteRecords"
+    partitions: dict[str, tuple[str, int]]
+
+
+@dataclass(slots=True)
+class DescribeProducersRequest(Request):
+    """Asks leaders for the producers that they know (KIP-664)."""
+
+    api: ClassVar[str] = "DescribeProducers"
+    partitions: tuple[str, ...]
+
+
+@dataclass(slots=True, frozen=True)
+class DescribedProducer:
+    """A producer of a partition.
+
+    ``transaction_start`` is the first offset of its open transaction, -1 if it has none.
+    """
+
+    producer_id: int
+    producer_epoch: int
+    last_sequence: int
+    coordinator_epoch: int
+    transaction_start: int
+
+
+@dataclass(slots=True)
+class DescribeProducersResponse:
+    """Partitions as ``(error, producers)``."""
+
+    api: ClassVar[str] = "DescribeProducers"
+    partitions: dict[str, tuple[str, tuple[DescribedProducer, ...]]]
+
+
 @final
 @mypyc_attr(free_list_len=1)
 @dataclass(slots=True)

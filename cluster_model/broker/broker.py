@@ -7,6 +7,7 @@ requests wait for threads only while the broker or its disk is slow (see `reques
 
 from collections import deque
 from collections.abc import Callable, Mapping
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
@@ -26,9 +27,12 @@ from harrow.cluster_model.coordinators.internal_topics import partition_for
 from harrow.cluster_model.coordinators.protocol import (
     AddOffsetsToTxnRequest,
     AddPartitionsToTxnRequest,
+    DescribeTransactionsRequest,
+    DescribeTransactionsResponse,
     EndTxnRequest,
     FindCoordinatorRequest,
     FindCoordinatorResponse,
+    ListTransactionsRequest,
     TxnMarker,
     WriteTxnMarkersRequest,
 )
@@ -50,6 +54,10 @@ from harrow.cluster_model.protocol import (
     ControlledShutdownRequest,
     ControlRequest,
     ControlResponse,
+    DeleteRecordsRequest,
+    DeleteRecordsResponse,
+    DescribeProducersRequest,
+    DescribeProducersResponse,
     FetchRequest,
     FetchResponse,
     InitProducerIdRequest,
@@ -153,6 +161,10 @@ class Broker(ServerEndpoint):
         register(handlers, OffsetsForLeaderEpochRequest, replicas.fetching.handle_offsets_for_leader_epoch)
         register(handlers, ListOffsetsRequest, replicas.fetching.handle_list_offsets)
         register(handlers, MetadataRequest, self._handle_metadata)
+        register(handlers, DeleteRecordsRequest, self._handle_delete_records)
+        register(handlers, DescribeProducersRequest, self._handle_describe_producers)
+        register(handlers, DescribeTransactionsRequest, self._handle_describe_transactions)
+        register(handlers, ListTransactionsRequest, self._handle_list_transactions)
         register(handlers, InitProducerIdRequest, self._handle_init_producer_id)
         register(handlers, FindCoordinatorRequest, self._handle_find_coordinator)
         register(handlers, AddPartitionsToTxnRequest, self._handle_add_partitions_to_txn)
@@ -472,6 +484,32 @@ class Broker(ServerEndpoint):
 
     def _handle_metadata(self, exchange: Exchange[MetadataRequest]) -> None:
         self.respond(exchange, self.metadata.response())
+
+    def _handle_delete_records(self, exchange: Exchange[DeleteRecordsRequest]) -> None:
+        """Delete records, and answer when all partitions are done."""
+        request = exchange.request
+        outcome: dict[str, tuple[str, int]] = {}
+
+        def on_deleted(name: str, error: str, _: int, low_watermark: int) -> None:
+            outcome[name] = (error, low_watermark)
+            if len(outcome) == len(request.partitions):
+                self.respond(exchange, DeleteRecordsResponse(outcome))
+
+        for name, offset in request.partitions.items():
+            self.replicas.delete_records(name, offset, request.timeout_us, partial(on_deleted, name))
+        if not request.partitions:
+            self.respond(exchange, DeleteRecordsResponse(outcome))
+
+    def _handle_describe_producers(self, exchange: Exchange[DescribeProducersRequest]) -> None:
+        described = {name: self.replicas.producers_of(name) for name in exchange.request.partitions}
+        self.respond(exchange, DescribeProducersResponse(described))
+
+    def _handle_describe_transactions(self, exchange: Exchange[DescribeTransactionsRequest]) -> None:
+        described = tuple([self._transactions.describe(each) for each in exchange.request.transactional_ids])
+        self.respond(exchange, DescribeTransactionsResponse(described))
+
+    def _handle_list_transactions(self, exchange: Exchange[ListTransactionsRequest]) -> None:
+        self.respond(exchange, self._transactions.list_transactions(exchange.request))
 
     def _handle_add_partitions_to_txn(self, exchange: Exchange[AddPartitionsToTxnRequest]) -> None:
         self._transactions.add_partitions(exchange.request, lambda answer: self.respond(exchange, answer))

@@ -519,6 +519,24 @@ class ReplicaManager:
             self._hosted.hosted.hosted_partition(name).watch_deletion(delayed)
             OperationTimer(self._host).watch(delayed)
 
+    def producers_of(self, name: str) -> tuple[str, tuple[protocol.DescribedProducer, ...]]:
+        """Return the error and the producers of a partition that this broker leads (KIP-664)."""
+        partition = self.partitions.get(name)
+        if partition is None:
+            return self._hosted.error_without_replica(name), ()
+        if not partition.is_leader():
+            return errors.NOT_LEADER_FOR_PARTITION, ()
+        states = partition.log.producers
+        return errors.NONE, tuple(
+            [
+                protocol.DescribedProducer(
+                    *(producer_id, entry.producer_epoch, entry.last_sequence, entry.coordinator_epoch),
+                    states.ongoing_transactions.get(producer_id, NO_OFFSET),
+                )
+                for producer_id, entry in states.entries.items()
+            ]
+        )
+
     def _low_watermark(self, name: str) -> tuple[str, int]:
         partition = self.partitions.get(name)
         if partition is None:

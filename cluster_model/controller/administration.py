@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Final
 from harrow.cluster_model import errors
 from harrow.cluster_model.compiling import mypyc_attr
 from harrow.cluster_model.lazy_dataclass import dataclass
+from harrow.cluster_model.protocol import ReplicaAssignment
 from harrow.cluster_model.sim.message import Request
 
 NOT_GIVEN: Final = -1
@@ -228,8 +229,29 @@ class AlterPartitionReassignmentsResponse:
     error: str = errors.NONE
 
 
+@dataclass(slots=True, frozen=True)
+class ListPartitionReassignmentsRequest(AdministrationRequest):
+    """List the reassignments of partitions, or with None of all partitions."""
+
+    api: ClassVar[str] = "ListPartitionReassignments"
+    partitions: tuple[str, ...] | None
+    timeout_us: int = 0
+
+    def refused(self, error: str) -> "ListPartitionReassignmentsResponse":
+        return ListPartitionReassignmentsResponse({}, error)
+
+
+@dataclass(slots=True, frozen=True)
+class ListPartitionReassignmentsResponse:
+    """The partitions that are being reassigned."""
+
+    api: ClassVar[str] = "ListPartitionReassignments"
+    partitions: Mapping[str, ReplicaAssignment]
+    error: str = errors.NONE
+
+
 ADMINISTRATION_REQUESTS: Final[tuple[type[AdministrationRequest], ...]] = (
     *(CreateTopicsRequest, CreatePartitionsRequest, DeleteTopicsRequest, AlterTopicSettingsRequest),
-    *(ElectLeadersRequest, AlterPartitionReassignmentsRequest),
+    *(ElectLeadersRequest, AlterPartitionReassignmentsRequest, ListPartitionReassignmentsRequest),
 )
 """The requests that a broker has the controller handle."""

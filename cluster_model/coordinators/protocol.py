@@ -474,3 +474,66 @@ class OffsetDeleteResponse:
     api: ClassVar[str] = "OffsetDelete"
     error: str
     partitions: Mapping[str, str]
+
+
+# Administration of transactions
+
+
+class DescribedTransaction(NamedTuple):
+    """The state of a transactional id, and the partitions of its open transaction."""
+
+    transactional_id: str
+    error: str
+    state: str = ""
+    timeout_us: int = 0
+    producer_id: int = -1
+    producer_epoch: int = -1
+    partitions: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class DescribeTransactionsRequest(Request):
+    """Describe transactional ids (KIP-664)."""
+
+    api: ClassVar[str] = "DescribeTransactions"
+    transactional_ids: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class DescribeTransactionsResponse:
+    """The descriptions of transactional ids."""
+
+    api: ClassVar[str] = "DescribeTransactions"
+    transactions: tuple[DescribedTransaction, ...]
+
+
+class ListedTransaction(NamedTuple):
+    """A transactional id in a list."""
+
+    transactional_id: str
+    producer_id: int
+    state: str
+
+
+@dataclass(slots=True)
+class ListTransactionsRequest(Request):
+    """List the transactional ids that a broker coordinates, in these states, of these producers.
+
+    Without states or producer ids, any count. A transaction must have been open for
+    ``duration_us`` (KIP-994).
+    """
+
+    api: ClassVar[str] = "ListTransactions"
+    states: tuple[str, ...] = ()
+    producer_ids: tuple[int, ...] = ()
+    duration_us: int | None = None
+
+
+@dataclass(slots=True)
+class ListTransactionsResponse:
+    """The transactional ids that a broker coordinates, and the states that it does not know."""
+
+    api: ClassVar[str] = "ListTransactions"
+    error: str
+    unknown_states: tuple[str, ...] = ()
+    transactions: tuple[ListedTransaction, ...] = ()

@@ -111,6 +111,9 @@ class QuorumController(ServerEndpoint):
         self._administers(administration.CreatePartitionsRequest, control.create_partitions)
         self._administers(administration.DeleteTopicsRequest, control.delete_topics)
         self._administers(administration.AlterTopicSettingsRequest, control.alter_settings)
+        self._administers(administration.ElectLeadersRequest, self._elect_leaders)
+        self._administers(administration.AlterPartitionReassignmentsRequest, self._alter_reassignments)
+        self._administers(administration.ListPartitionReassignmentsRequest, self._list_reassignments)
         self._snapshots = SnapshotGenerator(node, host, log, config, self._committed_image)
         self.raft = RaftClient(node, host, voters, log, quorum_config, self)
 
@@ -576,15 +579,79 @@ class QuorumController(ServerEndpoint):
         records = self._changes(partitions, "preferred leader", election=Election.PREFERRED)
         self._write(records, lambda _: None)
 
+    def _elect_leaders(
+        self, request: administration.ElectLeadersRequest
+    ) -> HandledRequest[administration.ElectLeadersResponse]:
+        """Elect leaders as an administrator requests (``electLeaders``).
+
+        A request for all partitions is not answered for those that need no election.
+        """
+        if request.election not in {administration.PREFERRED, administration.UNCLEAN}:
+            return (), request.refused(errors.INVALID_REQUEST)
+        records: list[MetadataRecord] = []
+        answers: dict[str, administration.Outcome] = {}
+        names = tuple(self._image.partitions) if request.partitions is None else request.partitions
+        for name in names:
+            error, changes = self._elected(name, request.election)
+            records += changes
+            if request.partitions is not None or error != errors.ELECTION_NOT_NEEDED:
+                answers[name] = (error, "")
+        return tuple(records), administration.ElectLeadersResponse(answers)
+
+    def _elected(self, partition: str, election: int) -> tuple[str, tuple[MetadataRecord, ...]]:
+        record = self._image.partitions.get(partition)
+        if record is None:
+            return errors.UNKNOWN_TOPIC_OR_PARTITION, ()
+        is_preferred = election == administration.PREFERRED
+        if (record.leader == record.replicas[0]) if is_preferred else (record.leader >= 0):
+            return errors.ELECTION_NOT_NEEDED, ()
+        kind = Election.PREFERRED if is_preferred else Election.UNCLEAN
+        reason = "preferred leader" if is_preferred else "unclean election by an administrator"
+        changes = self._changes((partition,), reason, election=kind)
+        if changes:
+            return errors.NONE, changes
+        lacking = errors.PREFERRED_LEADER_NOT_AVAILABLE
+        return lacking if is_preferred else errors.ELIGIBLE_LEADERS_NOT_AVAILABLE, ()
+
     def alter_partition_reassignment(self, partition: str, target: tuple[int, ...] | None) -> None:
         """Reassign a partition to *target*. With None, cancel its reassignment."""
+        error, records = self._reassigned(partition, target)
+        if error != errors.NONE:
+            self._host.emit(RequestRejected, self.node, REASSIGNMENT_API, partition, ADMIN, error)
+        elif records:
+            self._write(records, lambda _: None)
+
+    def _alter_reassignments(
+        self, request: administration.AlterPartitionReassignmentsRequest
+    ) -> HandledRequest[administration.AlterPartitionReassignmentsResponse]:
+        """Reassign those partitions of a request for which that is valid."""
+        records: list[MetadataRecord] = []
+        answers: dict[str, administration.Outcome] = {}
+        for name, target in request.targets.items():
+            error, changes = self._reassigned(name, target)
+            records += changes
+            answers[name] = (error, "")
+        return tuple(records), administration.AlterPartitionReassignmentsResponse(answers)
+
+    def _list_reassignments(
+        self, request: administration.ListPartitionReassignmentsRequest
+    ) -> HandledRequest[administration.ListPartitionReassignmentsResponse]:
+        partitions = self._image.partitions
+        asked = tuple(partitions) if request.partitions is None else request.partitions
+        found = {name: partitions[name].assignment for name in asked if name in partitions}
+        listed = {name: each for name, each in found.items() if each.is_being_reassigned}
+        return (), administration.ListPartitionReassignmentsResponse(listed)
+
+    def _reassigned(
+        self, partition: str, target: tuple[int, ...] | None
+    ) -> tuple[str, tuple[MetadataRecord, ...]]:
+        """Return the error and the records of a reassignment or, with None, a cancellation."""
         record = self._image.partitions.get(partition)
         error = (
             errors.UNKNOWN_TOPIC_OR_PARTITION if record is None else self._reassignment_error(record, target)
         )
         if record is None or error != errors.NONE:
-            self._host.emit(RequestRejected, self.node, REASSIGNMENT_API, partition, ADMIN, error)
-            return
+            return error, ()
         isr = record.isr
         if target is None:
             assignment = ReplicaAssignment(record.assignment.origin)
@@ -597,8 +664,7 @@ class QuorumController(ServerEndpoint):
             elr_min_isr=self._elr_min_isr(partition),
         )
         changed = changed_partition(record, rules, isr, assignment=assignment)
-        if changed is not None:
-            self._write((self._publish_decision(record, *changed, REASSIGNMENT),), lambda _: None)
+        return error, () if changed is None else (self._publish_decision(record, *changed, REASSIGNMENT),)
 
     def _reassignment_error(self, partition: PartitionRecord, target: tuple[int, ...] | None) -> str:
         """Return the error of a reassignment or a cancellation; `errors.NONE` if it is valid.

@@ -101,7 +101,7 @@ class Naming:
 
 MODEL_NAMING: Final = Naming()
 _NAMES: Final = ("name", "topic")
-_INDEXES: Final = ("partition_index", "partition", "index")
+_INDEXES: Final = ("partition_index", "partition", "index", "partition_id")
 
 
 class _Conversion(NamedTuple):
@@ -498,6 +498,44 @@ class _SettingOutcomes:
         }
 
 
+class _ElectionType:
+    """The kind of an election. Before version 1 of ElectLeaders it is that of preferred leaders."""
+
+    def write(self, message: Any, fields: Mapping[str, Any], naming: Naming) -> dict[str, Any]:
+        return {"election_type": message.election}
+
+    def read(self, wire: Any, fields: Mapping[str, Any], naming: Naming) -> dict[Any, Any]:
+        is_chosen = wire.API_VERSION > 0
+        return {"election": wire.election_type if is_chosen else administration.PREFERRED}
+
+
+class _NumberedPartitions(NamedTuple):
+    """Partitions that a request names by topics and numbers in the field *numbers*."""
+
+    numbers: str
+
+    def write(self, message: Any, fields: Mapping[str, Any], naming: Naming) -> dict[str, Any]:
+        if message.partitions is None:
+            return {"topics": None}
+        numbers: dict[str, list[int]] = {}
+        for name in message.partitions:
+            topic, _, number = name.rpartition("-")
+            numbers.setdefault(naming.names.cluster_topic(topic), []).append(int(number))
+        kind = fields["topics"]
+        return {"topics": [kind(name=topic, **{self.numbers: each}) for topic, each in numbers.items()]}
+
+    def read(self, wire: Any, fields: Mapping[str, Any], naming: Naming) -> dict[Any, Any]:
+        if wire.topics is None:
+            return {"partitions": None}
+        return {
+            "partitions": tuple(
+                _partition_name(naming.topic_of(topic), number)
+                for topic in wire.topics
+                for number in getattr(topic, self.numbers)
+            )
+        }
+
+
 class _RequestedTopics:
     """The topics of a metadata request: those that have names in the model, or all if none has."""
 
@@ -792,6 +830,24 @@ def _by_partition(*parts: tuple[str, _Conversion] | str, array: str = "topics") 
 
 
 _PARTITION_NAMES: Final = _Partitions("partitions", "topics")
+_REASSIGNED: Final = (
+    _Value("replicas", "replicas", _BROKERS),
+    _Value("adding_replicas", "adding", _BROKERS),
+    _Value("removing_replicas", "removing", _BROKERS),
+)
+_PRODUCER_STATE: Final = (
+    *_same("producer_id", "producer_epoch", "last_sequence", "coordinator_epoch"),
+    *(_Fixed("last_timestamp", -1), _Value("current_txn_start_offset", "transaction_start")),
+)
+_TRANSACTION_STATE: Final = (
+    *(_ERROR_CODE, _Value("transactional_id", "transactional_id", _ID)),
+    *(_Value("transaction_state", "state"), _Value("transaction_timeout_ms", "timeout_us", _TIME)),
+    *(_Fixed("transaction_start_time_ms", -1), *_PRODUCER, _Partitions("partitions", "topics")),
+)
+_LISTED_TRANSACTION: Final = (
+    _Value("transactional_id", "transactional_id", _ID),
+    *(*_same("producer_id"), _Value("transaction_state", "state")),
+)
 _DESCRIBED_MEMBER: Final = (
     *(_Value("member_id", "id"), _Value("group_instance_id", "instance", _TEXT)),
     *(_Value("client_id", "client"), _Fixed("client_host", "/127.0.0.1")),
@@ -1046,6 +1102,71 @@ _SHAPES: Final = (
         range(1),
         (_GROUP, _Partitions("partitions", "topics", (_Attribute(None, value=None),))),
         (_ERROR_CODE, _ERRORS),
+    ),
+    _shape(
+        admin.ElectLeadersRequest,
+        range(3),
+        (_ElectionType(), _Partitions("partitions", "topic_partitions"), _TIMEOUT),
+        (_ERROR_CODE, _Partitions("partitions", "replica_election_results", _OUTCOME)),
+    ),
+    _shape(
+        admin.AlterPartitionReassignmentsRequest,
+        range(1),
+        (_Partitions("targets", "topics", (_Value("replicas", None, _BROKERS),)), _TIMEOUT),
+        (_ERROR_CODE, _Partitions("partitions", "responses", _OUTCOME)),
+    ),
+    _shape(
+        admin.ListPartitionReassignmentsRequest,
+        range(1),
+        (_NumberedPartitions("partition_indexes"), _TIMEOUT),
+        (_ERROR_CODE, _Partitions("partitions", "topics", _REASSIGNED, protocol.ReplicaAssignment)),
+    ),
+    _shape(
+        admin.DeleteRecordsRequest,
+        range(3),
+        (_Partitions("partitions", "topics", (_Value("offset", None),)), _TIMEOUT),
+        (_Partitions("partitions", "topics", _tuple_fields(_CODE, "low_watermark")),),
+    ),
+    _shape(
+        admin.DescribeProducersRequest,
+        range(1),
+        (_NumberedPartitions("partition_indexes"),),
+        (
+            _Partitions(
+                "partitions",
+                "topics",
+                (
+                    _Value("error_code", 0, _ERROR),
+                    _Array("active_producers", 1, _PRODUCER_STATE, item=protocol.DescribedProducer),
+                ),
+            ),
+        ),
+    ),
+    _shape(
+        admin.DescribeTransactionsRequest,
+        range(1),
+        (_Value("transactional_ids", "transactional_ids", _GROUP_NAMES),),
+        (
+            _Array(
+                "transaction_states", "transactions", _TRANSACTION_STATE, item=messages.DescribedTransaction
+            ),
+        ),
+    ),
+    _shape(
+        admin.ListTransactionsRequest,
+        range(2),
+        (
+            _Value("state_filters", "states", _WORDS),
+            _Value("producer_id_filters", "producer_ids", _WORDS),
+            _Value("duration_filter", "duration_us", _TIME_IF_ANY),
+        ),
+        (
+            _ERROR_CODE,
+            _Value("unknown_state_filters", "unknown_states", _WORDS),
+            _Array(
+                "transaction_states", "transactions", _LISTED_TRANSACTION, item=messages.ListedTransaction
+            ),
+        ),
     ),
     # Controllers. Registrations of 3.6 lack log directories and the previous broker epoch; 4.0
     # supports all versions of the following shapes.

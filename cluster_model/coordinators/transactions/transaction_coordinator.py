@@ -14,20 +14,26 @@ from harrow.cluster_model.coordinators.protocol import (
     AddOffsetsToTxnResponse,
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnResponse,
+    DescribedTransaction,
     EndTxnRequest,
     EndTxnResponse,
+    ListedTransaction,
+    ListTransactionsRequest,
+    ListTransactionsResponse,
 )
 from harrow.cluster_model.coordinators.transactions.transaction_marker_channel import TransactionMarkerChannel
 from harrow.cluster_model.coordinators.transactions.transaction_metadata import (
     AT_REST,
     COMPLETE,
     COMPLETE_COMMIT,
+    DEAD,
     EPOCH_MAX,
     ONGOING,
     PREPARE_ABORT,
     PREPARE_COMMIT,
     PREPARE_EPOCH_FENCE,
     PREPARED,
+    STATES,
     TransactionMetadata,
     Transition,
     is_epoch_exhausted,
@@ -111,6 +117,44 @@ class TransactionCoordinator:
         self._markers.end(coordinator_epoch, metadata, transition)
 
     # InitProducerId
+
+    # Administrators
+
+    def describe(self, transactional_id: str) -> DescribedTransaction:
+        """Describe a transactional id (``handleDescribeTransactions``, KIP-664)."""
+        lookup = self._states.find(transactional_id)
+        metadata = lookup.metadata
+        if lookup.error != errors.NONE:
+            return DescribedTransaction(transactional_id, lookup.error)
+        if metadata is None or metadata.state == DEAD:
+            return DescribedTransaction(transactional_id, errors.TRANSACTIONAL_ID_NOT_FOUND)
+        current = metadata.current
+        return DescribedTransaction(
+            *(transactional_id, errors.NONE, metadata.state, current.timeout_us),
+            *(current.producer_id, current.producer_epoch, tuple(metadata.partitions)),
+        )
+
+    def list_transactions(self, request: ListTransactionsRequest) -> ListTransactionsResponse:
+        """List transactional ids (``handleListTransactions``)."""
+        if self._states.is_loading:
+            return ListTransactionsResponse(errors.COORDINATOR_LOAD_IN_PROGRESS)
+        unknown = tuple([state for state in request.states if state not in STATES])
+        listed = [
+            ListedTransaction(metadata.transactional_id, metadata.current.producer_id, metadata.state)
+            for _, metadata in self._states.all()
+            if self._is_wanted(metadata, request)
+        ]
+        return ListTransactionsResponse(errors.NONE, unknown, tuple(listed))
+
+    def _is_wanted(self, metadata: TransactionMetadata, request: ListTransactionsRequest) -> bool:
+        current, now_us = metadata.current, self._host.clock.now_us
+        if metadata.state == DEAD or (request.states and metadata.state not in request.states):
+            return False
+        if request.duration_us is not None and not (
+            0 <= current.start_us <= now_us - request.duration_us or request.duration_us < 0
+        ):
+            return False
+        return not request.producer_ids or current.producer_id in request.producer_ids
 
     def init_producer_id(
         self, request: InitProducerIdRequest, respond: Callable[[InitProducerIdResponse], None]

@@ -22,6 +22,10 @@ DEAD: Final = "Dead"
 PREPARE_EPOCH_FENCE: Final = "PrepareEpochFence"
 """The states of a transactional id (``TransactionState.java``)."""
 
+STATES: Final = (
+    *(EMPTY, ONGOING, PREPARE_COMMIT, PREPARE_ABORT),
+    *(COMPLETE_COMMIT, COMPLETE_ABORT, DEAD, PREPARE_EPOCH_FENCE),
+)
 PREPARED: Final = (PREPARE_COMMIT, PREPARE_ABORT)
 COMPLETE: Final = (COMPLETE_COMMIT, COMPLETE_ABORT)
 AT_REST: Final = (EMPTY, *COMPLETE)

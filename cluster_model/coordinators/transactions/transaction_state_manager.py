@@ -118,6 +118,11 @@ class TransactionStateManager:
         loaded.transactions[metadata.transactional_id] = metadata
         return IdLookup(errors.NONE, loaded.coordinator_epoch, metadata)
 
+    @property
+    def is_loading(self) -> bool:
+        """Whether the state of some partition is being loaded."""
+        return bool(self._loading)
+
     def all(self) -> Iterator[tuple[int, TransactionMetadata]]:
         """Yield the ids that this broker coordinates, each with its coordinator epoch."""
         for loaded in tuple(self._loaded.values()):
