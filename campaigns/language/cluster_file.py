@@ -1,10 +1,13 @@
-"""Reads cluster files: the brokers, topics and settings of a cluster on which campaigns can run.
+"""Reads the files that campaigns name: of clusters, and of workloads.
+
+A cluster file has the brokers, topics and settings of a cluster on which campaigns can run.
 
 If a campaign names a cluster file (``cluster: shop.yaml``), the other keys of the campaign are
 merged over the file. If an option names a cluster file (``--cluster shop.yaml`` or
 ``--set cluster=shop.yaml``), the file replaces the cluster of the campaign, and the campaign's own
 cluster file as a whole. Either way the loader sees one tree, and each node knows the file that it
-is from.
+is from. A workload file (``workload: busy.yaml``) has the keys of that section, and those of the
+campaign are merged over it.
 """
 
 import os
@@ -19,10 +22,12 @@ from harrow.campaigns.language.overlay import Override, merge_variant
 from harrow.campaigns.language.plan import CLUSTER
 from harrow.campaigns.language.regular_file import open_regular
 from harrow.campaigns.language.schema import (
-    CLUSTER_FILE_KEY,
+    FILE_KEY,
+    WORKLOAD,
     cluster_file_section,
     cluster_section,
     file_section,
+    workload_section,
 )
 from harrow.campaigns.language.spelling import printable, quoted, suggestion
 from harrow.cluster_model.lazy_dataclass import dataclass
@@ -38,7 +43,7 @@ SOURCE_KEYS: Final = ("apiVersion", "services")
 _IMPORT_HINT: Final = "`harrow import` makes one from Kafka's own files"
 
 
-_FILE: Final[nodes.Path] = (CLUSTER, CLUSTER_FILE_KEY)
+_FILE: Final[nodes.Path] = (CLUSTER, FILE_KEY)
 
 
 def is_file_option(option: Override) -> bool:
@@ -56,7 +61,7 @@ def in_long_form(root: nodes.MapNode) -> nodes.MapNode:
     entry = root.entries.get(CLUSTER)
     if entry is None or not isinstance(entry.value, nodes.Scalar) or entry.value.is_null():
         return root
-    section = nodes.MapNode({CLUSTER_FILE_KEY: entry}, entry.value.mark)
+    section = nodes.MapNode({FILE_KEY: entry}, entry.value.mark)
     return nodes.MapNode({**root.entries, CLUSTER: nodes.MapEntry(entry.key_mark, section)}, root.mark)
 
 
@@ -73,6 +78,11 @@ def is_cluster_file(root: nodes.Node) -> bool:
         campaign_keys - cluster_keys
     )
     return has_cluster_keys and len(keys & cluster_keys) > len(keys - cluster_keys)
+
+
+def is_workload_file(root: nodes.MapNode) -> bool:
+    """Return whether a file has only keys of the section `workload`."""
+    return bool(root.entries) and root.entries.keys() <= workload_section().keys.keys() - {FILE_KEY}
 
 
 def has_cluster_keys(text: str) -> bool:
@@ -123,6 +133,7 @@ class ClusterFiles:
         self._folder = folder
         self._stored = texts
         self._files: dict[str, _ClusterFile] = {}
+        self._workloads: dict[str, nodes.MapNode] = {}
         self._is_replaced = False
 
     def with_file(self, root: nodes.MapNode) -> nodes.MapNode:
@@ -182,12 +193,45 @@ class ClusterFiles:
         for name, entry in file.cluster.entries.items():
             yield Override((CLUSTER, name), entry.value, entry.key_mark)
 
+    def with_workload(self, root: nodes.MapNode) -> nodes.MapNode:
+        """Return a campaign or a variant with the workload of the file that it names, if any.
+
+        Raises:
+            ClusterFileError: The file cannot be used.
+
+        """
+        entry = root.entries.get(WORKLOAD)
+        if entry is None or _is_null(entry.value) or isinstance(entry.value, nodes.ListNode):
+            return root
+        named: nodes.Node = entry.value
+        own = nodes.MapNode({}, entry.value.mark)
+        if isinstance(named, nodes.MapNode):
+            if FILE_KEY not in named.entries:
+                return root
+            own, named = nodes.without(named, [(FILE_KEY,)]), named.entries[FILE_KEY].value
+        if not isinstance(named, nodes.Scalar) or named.is_null():
+            raise _unusable(named.mark, f"{WORKLOAD}: expected the name of a file")
+        merged = merge_variant(self._workload(named), own)
+        return nodes.MapNode({**root.entries, WORKLOAD: nodes.MapEntry(entry.key_mark, merged)}, root.mark)
+
+    def _workload(self, named: nodes.Scalar) -> nodes.MapNode:
+        if named.text not in self._workloads:
+            path, text = self._text_of(named, WORKLOAD)
+            self._workloads[named.text] = _parsed_workload(text, str(path))
+        return self._workloads[named.text]
+
     def _read(self, named: nodes.Scalar) -> _ClusterFile:
+        key = named.mark.option or named.text
+        if key not in self._files:
+            path, text = self._text_of(named, CLUSTER)
+            self._files[key] = _parsed(text, str(path), named.mark.option)
+        return self._files[key]
+
+    def _text_of(self, named: nodes.Scalar, section: str) -> tuple[Path, str]:
+        """Return the path and the text of a file. The *section* that names it is for messages."""
         mark, name = named.mark, named.text
         path = Path(name) if mark.option is not None else self._folder / name
         key = mark.option or name
-        if key in self._files:
-            return self._files[key]
         try:
             if self._stored is not None:
                 text = self._stored[key]
@@ -196,13 +240,12 @@ class ClusterFiles:
                     self._check_links(name)
                 text = _text(path)
         except KeyError:
-            raise _unusable(mark, f"cluster: {quoted(name)} is not stored with this campaign") from None
+            raise _unusable(mark, f"{section}: {quoted(name)} is not stored with this campaign") from None
         except (OSError, ValueError) as error:
             reason = (isinstance(error, OSError) and error.strerror) or str(error)
-            raise _unusable(mark, f"cluster: {quoted(name)} cannot be read: {reason}") from None
+            raise _unusable(mark, f"{section}: {quoted(name)} cannot be read: {reason}") from None
         self.texts[key] = text
-        self._files[key] = _parsed(text, str(path), mark.option)
-        return self._files[key]
+        return path, text
 
     def _check_links(self, name: str) -> None:
         """Raise `ValueError` if a symbolic link leads out of the campaign's folder.
@@ -245,7 +288,7 @@ def _parsed(text: str, file: str, option: str | None) -> _ClusterFile:
     """Parse a cluster file. The marks of its nodes name the file, and the option that names it."""
 
     def mistakes(listed: Sequence[nodes.Mistake]) -> list[nodes.Mistake]:
-        return [nodes.Mistake(mark._replace(file=file, option=option), message) for mark, message in listed]
+        return _located(listed, file, option)
 
     try:
         document = nodes.compose(text)
@@ -273,6 +316,28 @@ def _parsed(text: str, file: str, option: str | None) -> _ClusterFile:
         ),
         nodes.MapNode({key: entry for key, entry in root.entries.items() if key in cluster_keys}, root.mark),
     )
+
+
+def _parsed_workload(text: str, file: str) -> nodes.MapNode:
+    """Parse a workload file. The marks of its nodes name the file."""
+    try:
+        document = nodes.compose(text)
+    except nodes.YamlError as error:
+        raise ClusterFileError(_located(error.mistakes, file, None)) from None
+    root = document.root
+    wrong = list(document.mistakes)
+    if not isinstance(root, nodes.MapNode):
+        wrong.append(nodes.Mistake(root.mark, "a workload file is a mapping (`key: value`)"))
+    elif FILE_KEY in root.entries:
+        mark = root.entries[FILE_KEY].key_mark
+        wrong.append(nodes.Mistake(mark, "a workload file names no other file"))
+    if wrong or not isinstance(root, nodes.MapNode):
+        raise ClusterFileError(_located(wrong, file, None))
+    return nodes.located(root, file, None)
+
+
+def _located(mistakes: Sequence[nodes.Mistake], file: str, option: str | None) -> list[nodes.Mistake]:
+    return [nodes.Mistake(mark._replace(file=file, option=option), message) for mark, message in mistakes]
 
 
 def _unknown_key(key: str, root: nodes.MapNode) -> str:

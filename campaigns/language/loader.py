@@ -16,6 +16,7 @@ from harrow.campaigns.language.cluster_file import (
     in_long_form,
     is_cluster_file,
     is_file_option,
+    is_workload_file,
     names_file,
 )
 from harrow.campaigns.language.encoding import encoding_mistake
@@ -32,6 +33,7 @@ from harrow.campaigns.language.problem import (
     ClusterFileGivenError,
     Problem,
     UnsuitedError,
+    WorkloadFileGivenError,
 )
 from harrow.campaigns.language.readers.draft import Draft, Report
 from harrow.campaigns.language.readers.plan_reader import BASE, read_plan
@@ -170,6 +172,16 @@ def check_cluster_file(path: Path) -> None:
     check_cluster_text(path, content)
 
 
+def check_workload_file(path: Path) -> None:
+    """Check a workload file by loading a campaign that names it.
+
+    Raises:
+        CampaignError: The file cannot be used.
+
+    """
+    load_text(f"{_ANY}workload: {json.dumps(path.name)}\n", str(path.parent / "any.yaml"))
+
+
 def check_cluster_text(path: Path, text: str) -> None:
     """Check the text of a cluster file, which messages call *path*.
 
@@ -242,9 +254,14 @@ def _load(
     if is_cluster_file(written):
         message = "this is a cluster file: run a campaign on it with --cluster"
         raise ClusterFileGivenError([Problem(str(path), 1, 1, message)])
+    if is_workload_file(written):
+        message = "this is a workload file: a campaign names it as its `workload`"
+        raise WorkloadFileGivenError([Problem(str(path), 1, 1, message)])
     written = _in_current_form(written, report)
     variants = {name: _in_current_form(over, report) for name, over in _variants(written, report).items()}
     try:
+        written = files.with_workload(written)
+        variants = {name: files.with_workload(over) for name, over in variants.items()}
         complete = files.with_file(written)
         for overlay in variants.values():
             files.with_file(overlay)

@@ -36,8 +36,16 @@ class CampaignError(FileError):
     """A campaign file cannot be used."""
 
 
-class ClusterFileGivenError(CampaignError):
+class PartGivenError(CampaignError):
+    """A file was given that a campaign can name, where a campaign file is needed."""
+
+
+class ClusterFileGivenError(PartGivenError):
     """A cluster file was given where a campaign file is needed."""
+
+
+class WorkloadFileGivenError(PartGivenError):
+    """A workload file was given where a campaign file is needed."""
 
 
 class UnsuitedError(CampaignError):

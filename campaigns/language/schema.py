@@ -4,6 +4,7 @@ This module defines the shape of each section. `harrow.campaigns.language.reader
 sections fit together: for example, that a broker exists, or that the release has a setting.
 """
 
+from dataclasses import replace
 from itertools import takewhile
 from typing import Any, Final
 
@@ -39,7 +40,8 @@ ALL_INVARIANTS: Final = "all"
 NO_INVARIANTS: Final = "none"
 ALL_RULES: Final = "all"
 
-CLUSTER_FILE_KEY: Final = "file"
+FILE_KEY: Final = "file"
+WORKLOAD: Final = "workload"
 
 
 # Script and faults
@@ -91,8 +93,8 @@ def cluster_section() -> SectionShape:
     return SectionShape(
         title="ClusterSection",
         doc=ClusterSpec.__doc__ or "",
-        keys={**keys_of(ClusterSpec), CLUSTER_FILE_KEY: file},
-        short=CLUSTER_FILE_KEY,
+        keys={**keys_of(ClusterSpec), FILE_KEY: file},
+        short=FILE_KEY,
     )
 
 
@@ -117,7 +119,13 @@ def body_section() -> SectionShape:
         key: Key(ListShape(section_of(kind.spec)), catalogue_shapes.summary(kind.spec))
         for key, kind in application_kinds()
     }
-    declared = keys_of(Plan, workload=applications)
+    file = Key(
+        TEXT, "A file with these keys, relative to this one; keys beside it replace those of the file."
+    )
+    declared = keys_of(Plan, workload={**applications, FILE_KEY: file})
+    workload = declared[WORKLOAD].shape
+    assert isinstance(workload, SectionShape), "the workload is a section"
+    declared[WORKLOAD] = replace(declared[WORKLOAD], shape=replace(workload, short=FILE_KEY))
     before = dict(takewhile(lambda row: row[0] != "cluster", declared.items()))
     doc = (
         "Settings under Kafka's names; each applies where Kafka has it: brokers, topics, clients. "
@@ -127,6 +135,12 @@ def body_section() -> SectionShape:
     return SectionShape(
         title="Body", doc=Plan.__doc__ or "", keys={**before, "settings": settings, **declared}
     )
+
+
+def workload_section() -> SectionShape:
+    shape = body_section().keys[WORKLOAD].shape
+    assert isinstance(shape, SectionShape), "the workload is a section"
+    return shape
 
 
 @derived

@@ -8,9 +8,21 @@ from pathlib import Path
 import typer
 
 from harrow.campaigns.language.library_index import resolve, shipped_names
-from harrow.campaigns.language.loader import Campaign, CampaignError, check_cluster_file, load_campaign
+from harrow.campaigns.language.loader import (
+    Campaign,
+    CampaignError,
+    check_cluster_file,
+    check_workload_file,
+    load_campaign,
+)
 from harrow.campaigns.language.plan import Plan
-from harrow.campaigns.language.problem import ClusterFileGivenError, Problem, UnsuitedError
+from harrow.campaigns.language.problem import (
+    ClusterFileGivenError,
+    PartGivenError,
+    Problem,
+    UnsuitedError,
+    WorkloadFileGivenError,
+)
 from harrow.campaigns.language.release_options import BrokerRelease
 from harrow.campaigns.language.spelling import suggestion
 from harrow.campaigns.record.report import BASE, variant_name
@@ -129,23 +141,25 @@ def _short_name(path: Path) -> str:
 
 def load_all(
     files: Iterable[Path], overrides: Sequence[str]
-) -> tuple[list[Campaign], list[Path], list[Problem]]:
-    """Return the valid campaigns, the valid cluster files, and the problems of the others."""
+) -> tuple[list[Campaign], list[Path], list[Path], list[Problem]]:
+    """Return valid campaigns, cluster files and workload files, and the problems of other files."""
     campaigns: list[Campaign] = []
     clusters: list[Path] = []
+    workloads: list[Path] = []
     problems: list[Problem] = []
     for path in files:
         try:
-            campaigns.append(load_campaign(path, overrides))
-        except ClusterFileGivenError:
             try:
+                campaigns.append(load_campaign(path, overrides))
+            except ClusterFileGivenError:
                 check_cluster_file(path)
                 clusters.append(path)
-            except CampaignError as error:
-                problems += error.problems
+            except WorkloadFileGivenError:
+                check_workload_file(path)
+                workloads.append(path)
         except CampaignError as error:
             problems += error.problems
-    return campaigns, clusters, list(dict.fromkeys(problems))
+    return campaigns, clusters, workloads, list(dict.fromkeys(problems))
 
 
 def _load_each(
@@ -165,10 +179,10 @@ def _load_each(
     for path in files:
         try:
             loaded.append(load_campaign(path, overrides, variants, brokers))
-        except ClusterFileGivenError as error:
+        except PartGivenError as error:
             if _real(path) in named:
                 problems += error.problems
-            # A folder may contain cluster files beside the campaigns that use them.
+            # A folder may contain such files beside the campaigns that use them.
             loaded.append(Campaign(name=path.stem, description="", path=path, plans=()))
         except UnsuitedError as error:
             unsuited += error.problems

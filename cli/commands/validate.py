@@ -16,12 +16,12 @@ from harrow.cli.session import publish
 
 def session(request: ValidateRequest) -> int:
     files, missing = find_campaigns(request.paths)
-    campaigns, clusters, mistakes = load_all(files, request.overrides or ())
+    campaigns, clusters, workloads, mistakes = load_all(files, request.overrides or ())
     problems = [*missing, *mistakes]
 
     def document() -> dict[str, object]:
         lines = [asdict(problem) for problem in problems]
-        valid = len(campaigns) + len(clusters)
+        valid = len(campaigns) + len(clusters) + len(workloads)
         return {"schema": "harrow.validate/1", "valid": valid, "problems": lines}
 
     def suites() -> list[Suite]:
@@ -34,14 +34,14 @@ def session(request: ValidateRequest) -> int:
     def show(console: Console) -> None:
         show_problems(console, problems)
         if not problems and not request.quiet:
-            typer.echo(_valid(len(campaigns), len(clusters)))
+            typer.echo(_valid(len(campaigns), len(clusters), len(workloads)))
             print_notes(request, campaigns)
 
     publish(request, document=document, suites=suites, noun="file", show=show)
     return exit_code.USAGE if problems else exit_code.OK
 
 
-def _valid(campaigns: int, clusters: int) -> str:
-    counts = ((campaigns, "campaign"), (clusters, "cluster file"))
+def _valid(campaigns: int, clusters: int, workloads: int) -> str:
+    counts = ((campaigns, "campaign"), (clusters, "cluster file"), (workloads, "workload file"))
     nouns = [counted(number, noun) for number, noun in counts if number] or ["0 campaigns"]
-    return f"{' and '.join(nouns)} {'is' if campaigns + clusters == 1 else 'are'} valid"
+    return f"{' and '.join(nouns)} {'is' if campaigns + clusters + workloads == 1 else 'are'} valid"
