@@ -1,5 +1,6 @@
 """Each kind of failure has a file, and its remedies are tried once, not for each run."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -75,3 +76,26 @@ def test_existing_failure_files_are_listed_without_a_run(
     for module in (failures, trial):
         monkeypatch.setattr(module, "run_plan", refuse_runs)
     assert list(known_failures(location(tmp_path), [failed])) == written
+
+
+OUTAGE = """
+name: down
+cluster: {brokers: 1, topics: [{name: t}]}
+workload: {duration: 10s, producers: [{rate: 20/s}]}
+faults: [{at: 2s, do: {broker_stop: {broker: 0, restart_after: 5s}}}]
+expect: EXPECTED
+"""
+
+
+@pytest.mark.parametrize(
+    ("expected", "shrunk"), [("{service: {outage: < 2s}}", True), ("{verdict: violated}", False)]
+)
+def test_of_missed_expectations_only_bounds_are_shrunk(tmp_path: Path, expected: str, shrunk: bool) -> None:
+    path = tmp_path / "down.yaml"
+    path.write_text(OUTAGE.replace("EXPECTED", expected), encoding="utf-8")
+    sweep = define([(load_campaign(path), "down.yaml")], range(1))
+    missed = replace(group(sweep.cells[0].name), campaign="down", rule=row.EXPECTATION)
+    (written,) = write_failures(location(tmp_path), sweep, [missed], shrink_s=60)
+    assert written.shrunk == shrunk
+    (plan,) = load_campaign(str(written.path)).plans
+    assert not run_plan(plan, 0).expected
