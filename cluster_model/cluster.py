@@ -83,6 +83,8 @@ def control_plane_of(cluster: "Cluster") -> ControlPlane:
         cluster.trace,
         cluster.processes,
         cluster.stop_broker,
+        cluster.configured_topics,
+        cluster.configure_topic,
     )
 
 
@@ -257,6 +259,13 @@ class Cluster:
     def topic_settings(self, topic: str, broker: int) -> Mapping[str, Value]:
         """Return a topic's own settings, as a broker knows them."""
         return self._topic_configs[broker].settings(topic)
+
+    def configure_topic(self, topic: str, settings: Mapping[str, Value]) -> None:
+        """Let all brokers follow the settings of a topic that an administrator has changed."""
+        for broker, configs in self._topic_configs.items():
+            configs.set(topic, settings)
+            if broker in self.brokers:
+                self.brokers[broker].configure_topic(topic, settings)
 
     # Start
 

@@ -15,6 +15,8 @@ from harrow.cluster_model.log.record_batch import NO_PRODUCER_ID, RecordBatch
 from harrow.cluster_model.sim.message import Request
 
 NO_LEADER: Final = -1
+LEADER_DURING_DELETE: Final = -2
+"""The leader of a deleted partition in an UpdateMetadata request (``LeaderAndIsr.scala``)."""
 NO_EPOCH: Final = -1
 CONSUMER_REPLICA_ID: Final = -1
 NO_LOG_START: Final = -1

@@ -6,6 +6,7 @@ from types import MappingProxyType
 from harrow.cluster_model.controller.control_plane import MetadataDelta
 from harrow.cluster_model.controller.node_to_controller_channel import NO_NODE
 from harrow.cluster_model.protocol import (
+    LEADER_DURING_DELETE,
     NO_EPOCH,
     NO_LEADER,
     LeaderAndIsrPartitionState,
@@ -81,6 +82,9 @@ class MetadataCache:
     ) -> None:
         self.live_brokers = live_brokers
         for name, state in states.items():
+            if state.leader_and_isr.leader == LEADER_DURING_DELETE:
+                self.forget((name,))
+                continue
             partitions = self.internal_partitions if is_internal(name) else self.partitions
             partitions[name] = (state.leader_and_isr.leader, state.leader_and_isr.leader_epoch)
 

@@ -6,6 +6,7 @@ from typing import Any, Final
 from harrow.cluster_model.controller.administration import AdministrationRequest
 from harrow.cluster_model.controller.alter_partition_manager import DefaultAlterPartitionManager
 from harrow.cluster_model.controller.control_plane import AlterPartitionManager, LifecycleListener
+from harrow.cluster_model.controller.new_topics import ConfiguredTopics
 from harrow.cluster_model.controller.node_to_controller_channel import NodeToControllerChannel
 from harrow.cluster_model.events import RegistrationLearned
 from harrow.cluster_model.protocol import (
@@ -47,6 +48,7 @@ class ZkBrokerLifecycle:
         behaviours: Behaviours,
         listener: LifecycleListener,
         servers: Sequence[str],
+        topics: ConfiguredTopics,
     ) -> None:
         self._broker = broker
         self._host = host
@@ -55,7 +57,9 @@ class ZkBrokerLifecycle:
         self._broker_epoch = NO_EPOCH
         self._listener = listener
         self._zookeeper = ZooKeeperClient(host, config.zookeeper_session_timeout_us, self, servers)
-        self._controller = KafkaController(broker, host, config, topic_config, behaviours, self._zookeeper)
+        self._controller = KafkaController(
+            broker, host, config, topic_config, behaviours, self._zookeeper, topics
+        )
         self._producer_ids = ZkProducerIdManager(self._zookeeper)
         self.alter_partition_manager: AlterPartitionManager = ZkAlterPartitionManager(
             host, self._zookeeper, behaviours.zookeeper

@@ -6,6 +6,7 @@ from typing import Final
 from harrow.cluster_model import errors, events
 from harrow.cluster_model.controller.assignment import assign_partitions, refusal_of_partitions
 from harrow.cluster_model.controller.control_plane import ADMIN, CREATE_PARTITIONS_API, LifecycleListener
+from harrow.cluster_model.controller.new_topics import ConfiguredTopics
 from harrow.cluster_model.protocol import LeaderAndIsr, ReplicaAssignment
 from harrow.cluster_model.release.profiles import Behaviours
 from harrow.cluster_model.settings import BrokerConfig, TopicConfig
@@ -13,6 +14,7 @@ from harrow.cluster_model.sim.host import Host
 from harrow.cluster_model.sim.network import Network
 from harrow.cluster_model.sim.process import Process
 from harrow.cluster_model.sim.virtual_time import US_PER_MS
+from harrow.cluster_model.topic_settings import Settings
 from harrow.cluster_model.topology import ClusterSpec
 from harrow.cluster_model.trace import Trace
 from harrow.cluster_model.zookeeper.broker_lifecycle import REGISTRATION_RETRY_US, ZkBrokerLifecycle
@@ -36,6 +38,8 @@ class ZkControlPlane:
         trace: Trace,
         brokers: Mapping[int, Process],
         end_process: Callable[[int], None],
+        topics: ConfiguredTopics,
+        on_settings: Callable[[str, Settings], None],
     ) -> None:
         self._brokers = brokers
         self._lifecycles: dict[int, ZkBrokerLifecycle] = {}
@@ -45,7 +49,8 @@ class ZkControlPlane:
         self._zookeeper = ZooKeeperEnsemble(spec, host_of, network, self._admin, end_process)
         self.process_names = self._zookeeper.names
         self.servers = self._zookeeper.processes
-        StateChanges(trace, self._zookeeper)
+        self._topics = topics
+        StateChanges(trace, self._zookeeper, on_settings)
 
     def start(self) -> None:
         self._zookeeper.start()
@@ -67,7 +72,8 @@ class ZkControlPlane:
     ) -> ZkBrokerLifecycle:
         """Return the lifecycle of a broker's new incarnation."""
         lifecycle = ZkBrokerLifecycle(
-            broker, host, config, topic_config, self._behaviours, listener, self.process_names
+            *(broker, host, config, topic_config, self._behaviours, listener, self.process_names),
+            self._topics,
         )
         self._lifecycles[broker] = lifecycle
         return lifecycle

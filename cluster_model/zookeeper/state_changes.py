@@ -5,11 +5,17 @@ successor then uses the state in ZooKeeper. So a change happens at the moment of
 servers know nothing about partitions, so this module derives the events from their writes.
 """
 
+from collections.abc import Callable
+from typing import Final
+
 from harrow.cluster_model import events
 from harrow.cluster_model.protocol import ReplicaAssignment
+from harrow.cluster_model.topic_settings import Settings
 from harrow.cluster_model.trace import Trace
 from harrow.cluster_model.zookeeper.quorum.ensemble import ZooKeeperEnsemble
 from harrow.cluster_model.zookeeper.service import protocol as zk
+
+_SETTINGS: Final = f"{zk.CONFIG_TOPICS}/"
 
 
 class StateChanges:
@@ -18,7 +24,10 @@ class StateChanges:
     These are the znodes of registrations, the controller, assignments, and leaders with their ISRs.
     """
 
-    def __init__(self, trace: Trace, zookeeper: ZooKeeperEnsemble) -> None:
+    def __init__(
+        self, trace: Trace, zookeeper: ZooKeeperEnsemble, on_settings: Callable[[str, Settings], None]
+    ) -> None:
+        self._on_settings = on_settings
         self._trace = trace
         self._zookeeper = zookeeper
         self._decisions: dict[tuple[int, str, int], tuple[bool, str]] = {}
@@ -34,8 +43,18 @@ class StateChanges:
 
     def _on_created(self, _: int, client: str, path: str, czxid: int) -> None:
         broker = zk.broker_of(client)
+        if path.startswith(_SETTINGS):
+            self._settings_written(path, self._zookeeper.tree.data(path))
         if path == zk.broker_path(broker):
             self._trace.emit(events.BrokerRegistered, broker, czxid)
+
+    def _settings_written(self, path: str, data: object) -> None:
+        """Let brokers follow the settings of a topic.
+
+        In Kafka they watch ``/config/changes``, and so learn of the change a moment later.
+        """
+        if isinstance(data, tuple):
+            self._on_settings(path.rpartition("/")[2], dict(data))
 
     def _on_deleted(self, _: int, path: str) -> None:
         if path == zk.CONTROLLER:
@@ -51,6 +70,8 @@ class StateChanges:
     ) -> None:
         if isinstance(before, tuple) and isinstance(data, tuple) and path.startswith(zk.BROKER_TOPICS):
             self._on_assignment(path.rpartition("/")[2], before, data)
+        if path.startswith(_SETTINGS):
+            self._settings_written(path, data)
         if client == zk.NO_CLIENT:
             return  # Only brokers write the other znodes.
         if path == zk.CONTROLLER_EPOCH:

@@ -64,6 +64,18 @@ class ControllerContext:
                 self.partitions_being_reassigned[partition] = None
         self.topics[topic] = len(assignment)
 
+    def remove_topic(self, topic: str, partitions: Iterable[str]) -> None:
+        """Forget a deleted topic and its partitions."""
+        self.topics.pop(topic, None)
+        for partition in partitions:
+            self.assignments.pop(partition, None)
+            self.changing_assignments.pop(partition, None)
+            self.partitions_being_reassigned.pop(partition, None)
+            self.leadership.pop(partition, None)
+            self.offline_partitions.discard(partition)
+            for offline in self.offline_replicas.values():
+                offline.pop(partition, None)
+
     def assign(self, partition: str, assignment: ReplicaAssignment) -> None:
         """Set a partition's replicas (``updatePartitionFullReplicaAssignment``)."""
         self.assignments[partition] = assignment.replicas

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from harrow.cluster_model import errors
 from harrow.cluster_model.controller.administration import AdministrationRequest
+from harrow.cluster_model.controller.new_topics import ConfiguredTopics
 from harrow.cluster_model.events import (
     BrokerChangeProcessed,
     ControlledShutdownBegun,
@@ -35,6 +36,7 @@ from harrow.cluster_model.release.profiles import Behaviours
 from harrow.cluster_model.settings import BrokerConfig, TopicConfig
 from harrow.cluster_model.sim.host import Host
 from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
+from harrow.cluster_model.zookeeper.controller.administration import Administration
 from harrow.cluster_model.zookeeper.controller.controller_channel import (
     ControllerChannelManager,
     RequestBatch,
@@ -74,6 +76,7 @@ class KafkaController:
         topic_config: Callable[[str], TopicConfig],
         behaviours: Behaviours,
         zookeeper: ZooKeeperClient,
+        topics: ConfiguredTopics,
     ) -> None:
         self._broker = broker
         self._host = host
@@ -82,6 +85,7 @@ class KafkaController:
         self._behaviours = behaviours
         self._switches = behaviours.zookeeper
         self._zookeeper = zookeeper
+        self._topics = topics
         self._channels = ControllerChannelManager(host, broker, config.controller_socket_timeout_us)
         self._channels.on_answered = self._handle_control_response
         self._begin_term(0, 0)
@@ -248,6 +252,15 @@ class KafkaController:
             self._partitions,
             watches_isrs=not self._switches.isr_altered_by_controller,
         )
+        self._administration = Administration(
+            self._broker,
+            self._host,
+            self._context,
+            self._channels,
+            self._partitions,
+            self._reassignments,
+            self._topics,
+        )
 
     def _resign(self) -> None:
         if not self.is_active:
@@ -309,7 +322,8 @@ class KafkaController:
         reads = tuple(zk.GetData(zk.topic_path(topic), watch=True) for topic in names)
         response = yield Submission(reads)
         for topic, result in zip(names, response.results, strict=True):
-            self._context.add_topic(topic, result.data)
+            if result.error == zk.OK:  # Otherwise the topic has been deleted.
+                self._context.add_topic(topic, result.data)
 
     # Changes of brokers and topics
 
@@ -434,7 +448,7 @@ class KafkaController:
             return
         yield from self._read_topics((topic,))
         context = self._context
-        names = (f"{topic}-{number}" for number in range(context.topics[topic]))
+        names = (f"{topic}-{number}" for number in range(context.topics.get(topic, 0)))
         new = [name for name in names if name not in context.leadership]
         if new:
             yield from self._partitions.initialize_leader_and_isr(new)
@@ -637,7 +651,18 @@ class KafkaController:
         if not self.is_active:
             on_handled(request.refused(errors.NOT_CONTROLLER))
             return
-        on_handled(request.refused(errors.UNSUPPORTED_VERSION))
+        self._enqueue(lambda: self._process_administration(request, on_handled))
+
+    def _process_administration(
+        self, request: AdministrationRequest, on_handled: Callable[[Any], None]
+    ) -> Processing:
+        """Handle a request. Answer NOT_CONTROLLER if this controller resigns meanwhile."""
+        answer: Any = request.refused(errors.NOT_CONTROLLER)
+        try:
+            if self.is_active:
+                answer = yield from self._administration.handle(request)
+        finally:
+            on_handled(answer)
 
     # Preferred leaders
 

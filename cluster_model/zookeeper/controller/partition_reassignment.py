@@ -52,7 +52,7 @@ class PartitionReassignments:
         The new reassignment replaces an earlier one.
         """
         context = self._context
-        error = self._refusal(partition, target)
+        error = self.refusal(partition, target)
         if error != errors.NONE:
             self._host.emit(RequestRejected, self._broker, REASSIGNMENT_API, partition, ADMIN, error)
             return
@@ -61,7 +61,7 @@ class PartitionReassignments:
             partition, current.reassigned_to(current.origin if target is None else target)
         )
 
-    def _refusal(self, partition: str, target: tuple[int, ...] | None) -> str:
+    def refusal(self, partition: str, target: tuple[int, ...] | None) -> str:
         """Return why a partition cannot be reassigned, or `errors.NONE`.
 
         Brokers of new replicas must be live. Modelled on ``replicasAreValid``.

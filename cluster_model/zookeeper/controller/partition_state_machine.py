@@ -32,6 +32,7 @@ from harrow.cluster_model.zookeeper.service import protocol as zk
 
 OFFLINE: Final = "offline"
 PREFERRED: Final = "preferred"
+UNCLEAN: Final = "unclean"
 CONTROLLED_SHUTDOWN: Final = "controlled shutdown"
 """The kinds of elections, with different rules (``PartitionLeaderElectionStrategy``).
 
@@ -177,6 +178,8 @@ class PartitionStateMachine:
             from_isr = self._switches.preferred_leader_must_be_in_isr
             re_elects = self._switches.preferred_leader_reelected
             return elect_preferred(current, assignment, live, from_isr=from_isr, re_elects=re_elects)
+        if strategy == UNCLEAN:
+            return elect_for_offline(current, assignment, live, unclean=True)
         unclean = (
             self._topic_config(partition.rsplit("-", 1)[0]).unclean_leader_election
             or not self._switches.unclean_election_only_if_enabled

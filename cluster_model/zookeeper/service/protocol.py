@@ -14,6 +14,7 @@ BROKER_TOPICS: Final = "/brokers/topics"
 ISR_CHANGE_NOTIFICATION: Final = "/isr_change_notification"
 LOG_DIR_EVENT_NOTIFICATION: Final = "/log_dir_event_notification"
 PREFERRED_REPLICA_ELECTION: Final = "/admin/preferred_replica_election"
+CONFIG_TOPICS: Final = "/config/topics"
 PRODUCER_ID_BLOCK: Final = "/latest_producer_id_block"
 
 OK: Final = "OK"
@@ -46,6 +47,11 @@ def broker_path(broker: int) -> str:
 
 def topic_path(topic: str) -> str:
     return f"{BROKER_TOPICS}/{topic}"
+
+
+def config_path(topic: str) -> str:
+    """Return the path of the settings that administrators have set for a topic."""
+    return f"{CONFIG_TOPICS}/{topic}"
 
 
 def is_topic_path(path: str) -> bool:

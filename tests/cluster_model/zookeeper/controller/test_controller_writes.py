@@ -7,6 +7,7 @@ import pytest
 from harrow.cluster_model import errors
 from harrow.cluster_model.broker.broker import Broker
 from harrow.cluster_model.controller.control_plane import ControlPlane
+from harrow.cluster_model.controller.new_topics import ConfiguredTopics
 from harrow.cluster_model.log.disk import Disk
 from harrow.cluster_model.protocol import (
     ControlResponse,
@@ -97,7 +98,16 @@ class UnreachableControlPlane:
 
     def join(self, broker: int, host: Host, *rest: Any) -> ZkBrokerLifecycle:
         config, topic_config, listener = rest
-        return ZkBrokerLifecycle(broker, host, config, topic_config, Behaviours(), listener, ("zookeeper",))
+        return ZkBrokerLifecycle(
+            broker,
+            host,
+            config,
+            topic_config,
+            Behaviours(),
+            listener,
+            ("zookeeper",),
+            ConfiguredTopics("2.4", {}, {}),
+        )
 
 
 @pytest.mark.parametrize("first", ["UpdateMetadata", "StopReplica", "LeaderAndIsr"])
