@@ -33,7 +33,7 @@ from harrow.cluster_model.events import BrokerResumed, BrokerStarted, Event, Fau
 from harrow.cluster_model.history import OK, POLL, columns_of
 from harrow.cluster_model.log.old_checkpoints import LEADER_EPOCH_CHECKPOINT
 from harrow.cluster_model.release.profiles import Behaviours
-from harrow.cluster_model.trace import TraceLine, decode
+from harrow.cluster_model.trace import TraceEvent, TraceLine, decode
 
 _REPLAYED_AT_ONCE: Final = 1_000_000
 """Traces of up to so many events are replayed for all partitions at once, which takes about 300
@@ -92,10 +92,13 @@ class Index:
     and partition, ``acked`` the acknowledged sends by partition, and ``polled`` the (offset, value)
     pairs that consumers read. ``logs`` has the final values of each replica by offset. A run has
     millions of events and sends, so only line and row numbers are stored, and objects are created
-    on access.
+    on access. *on_block* is called with each block of the trace, because a long trace is packed and
+    takes time to unpack.
     """
 
-    def __init__(self, evidence: Evidence) -> None:
+    def __init__(
+        self, evidence: Evidence, on_block: Callable[[Sequence[TraceEvent]], None] = lambda _: None
+    ) -> None:
         self.evidence = evidence
         self._partitions: dict[str, PartitionState] = {}
         self._replays = 0
@@ -106,7 +109,7 @@ class Index:
         self._events: dict[tuple[tuple[type[Event], ...], str | None], Sequence[TraceLine[Any]]] = {}
         self._by_partition: dict[tuple[type[Event], ...], dict[str, list[TraceLine[Any]]]] = {}
         self._derived: dict[Callable[[Index], Any], Any] = {}
-        trace_index = TraceIndex(evidence.trace)
+        trace_index = TraceIndex(evidence.trace, on_block=on_block)
         self.has = trace_index.has
         self.raw_events = trace_index.raw_events
         self.last_us = trace_index.last_us

@@ -2,7 +2,7 @@
 
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, pairwise
 from operator import itemgetter
 from typing import Any, TypeVar
@@ -27,7 +27,12 @@ class TraceIndex:
     than *rare_max* of its events.
     """
 
-    def __init__(self, trace: Sequence[TraceEvent], rare_max: int = 64) -> None:
+    def __init__(
+        self,
+        trace: Sequence[TraceEvent],
+        rare_max: int = 64,
+        on_block: Callable[[Sequence[TraceEvent]], None] = lambda _: None,
+    ) -> None:
         self._trace = trace
         self._rare_max = rare_max
         self._lines: _Lines = {}
@@ -37,6 +42,7 @@ class TraceIndex:
         self._begins, self._times_us = array("I", (1,)), array("q")
         for rows in blocks_of(trace):
             self._add(rows)
+            on_block(rows)
 
     def _add(self, rows: Sequence[TraceEvent]) -> None:
         # Lists of the block's lines are several times as fast as appending each line to an array.

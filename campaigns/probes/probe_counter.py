@@ -19,22 +19,7 @@ from harrow.campaigns.probes.probe import (
 from harrow.campaigns.probes.probe_memory import FREQUENT, REMEMBERED, ProbeMemory
 from harrow.campaigns.probes.probes import PROBES
 from harrow.cluster_model.events import EVENTS, Event
-from harrow.cluster_model.packed_log import blocks_of
 from harrow.cluster_model.trace import Trace, TraceEvent, decode
-
-
-def count_probes(trace: Sequence[TraceEvent], noticed: Mapping[str, int] | None = None) -> dict[str, int]:
-    """Return how often each probe was reached, without those that were not.
-
-    *noticed* has the counts of a `NoticeCounter`.
-    """
-    counter = _Counter(noticed or {})
-    end_us = 0
-    for rows in blocks_of(trace):
-        counter.take(rows)
-        end_us = rows[-1][0]
-    counter.end(end_us)
-    return {probe: counter.counts[probe] for probe in PROBES if probe in counter.counts}
 
 
 class _EventKind:
@@ -63,16 +48,22 @@ def _lookups_of(name: str) -> Sequence[Lookup]:
     return () if kind is None else lookups().get(kind, ())
 
 
-class _Counter:
-    """Counts probes event by event, and keeps the memory that their conditions read."""
+class ProbeCounter:
+    """Counts probes event by event, and keeps the memory that their conditions read.
+
+    It is given a trace block by block, so that a long trace is unpacked only once for all who read
+    it. *noticed* has the counts of a `NoticeCounter`.
+    """
 
     def __init__(self, noticed: Mapping[str, int]) -> None:
-        self.counts: dict[str, int] = dict(noticed)
+        self._counts: dict[str, int] = dict(noticed)
+        self._end_us = 0
         self._memory = ProbeMemory()
         self._kinds: dict[str, _EventKind] = {}
 
     def take(self, rows: Sequence[TraceEvent]) -> None:
-        """Count the probes that events reach."""
+        """Count the probes that the next events reach."""
+        self._end_us = rows[-1][0]
         kinds = self._kinds
         for row in rows:
             try:
@@ -87,7 +78,7 @@ class _Counter:
         """Count the probes that an event reaches, and then remember the event."""
         memory, remember = self._memory, kind.remember
         for lookup in kind.by_values:
-            _count(lookup, row[2:], self.counts)
+            _count(lookup, row[2:], self._counts)
         if kind.by_fields:
             choice = (memory,) + row  # noqa: RUF005 - unpacking makes a list first, for each event
             for probe, decide, pick in kind.by_fields:
@@ -106,18 +97,23 @@ class _Counter:
         if remember is not None:
             remember(memory, row)
 
-    def end(self, at_us: int) -> None:
-        """Count probes that every event of a kind reaches, and states that last until the end."""
+    def result(self) -> dict[str, int]:
+        """Return how often each probe was reached, without those that were not.
+
+        Call this once, after the last events. It also counts probes that every event of a kind
+        reaches, and states that last until the end.
+        """
         for name, kind in self._kinds.items():
             for lookup in _lookups_of(name):
                 for probe in () if lookup.positions else lookup.probes[()]:
                     self._hit(probe, kind.count)
         for probe, declared in PROBES.items():
-            if declared.at_end is not None and (hits := declared.at_end(self._memory, at_us)):
+            if declared.at_end is not None and (hits := declared.at_end(self._memory, self._end_us)):
                 self._hit(probe, hits)
+        return {probe: self._counts[probe] for probe in PROBES if probe in self._counts}
 
     def _hit(self, probe: str, hits: int) -> None:
-        self.counts[probe] = self.counts.get(probe, 0) + hits
+        self._counts[probe] = self._counts.get(probe, 0) + hits
 
 
 def _count(lookup: Lookup, fields: Sequence[Any], counts: dict[str, int]) -> None:

@@ -12,7 +12,7 @@ from harrow.campaigns.clients.client import Reader
 from harrow.campaigns.language.plan import Expectation, Plan
 from harrow.campaigns.language.plan_cost import refusal
 from harrow.campaigns.language.spelling import counted
-from harrow.campaigns.probes.probe_counter import NoticeCounter, count_probes
+from harrow.campaigns.probes.probe_counter import NoticeCounter, ProbeCounter
 from harrow.campaigns.probes.probes import never_reached
 from harrow.campaigns.run.awaited import awaited_events
 from harrow.campaigns.run.core_recovery import CoreRecovery
@@ -212,11 +212,12 @@ class Run:
             self._given_up = f"the run was given up after {limit}"
             self._unfinished.append(self._given_up)
         evidence = self._evidence()
-        index = Index(evidence)
+        probe_counter = ProbeCounter(self._notice_counter.counts)
+        index = Index(evidence, probe_counter.take)
         verdict = judge(evidence, index)
         missed = [*self.script.missed, *self._missed_at_end]
         missed += _missed_at_the_end(self._plan.expect, verdict, self._not_judged)
-        probes = count_probes(evidence.trace, self._notice_counter.counts)
+        probes = probe_counter.result()
         result = RunResult(
             plan=self._plan,
             seed=self._seed,

@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 from harrow.campaigns.language.loader import CampaignError, load_text
 from harrow.campaigns.probes.probe import at_each, probe
-from harrow.campaigns.probes.probe_counter import count_probes
+from harrow.campaigns.probes.probe_counter import ProbeCounter
 from harrow.campaigns.probes.probe_memory import ProbeMemory
 from harrow.campaigns.probes.probes import PROBES
 from harrow.campaigns.run.runner import run_plan
@@ -81,7 +81,9 @@ def test_a_condition_takes_the_fields_that_it_names() -> None:
 
     rows = [(20, "hw", 0, "t-0", 11), (21, "hw", 1, "t-0", 20), (22, "hw", 1, "t-0", 40)]
     try:
-        counts = count_probes(rows)
+        counter = ProbeCounter({})
+        counter.take(rows)
+        counts = counter.result()
     finally:
         for name in ("replica-on-zero", "committed-much", "high-watermark-set"):
             del PROBES[name]

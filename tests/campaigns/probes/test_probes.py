@@ -4,7 +4,7 @@ from typing import Any, cast
 
 import pytest
 
-from harrow.campaigns.probes.probe_counter import NoticeCounter, count_probes
+from harrow.campaigns.probes.probe_counter import NoticeCounter, ProbeCounter
 from harrow.campaigns.probes.probes import PROBES
 from harrow.cluster_model import events
 from harrow.cluster_model.events import event_fields
@@ -139,6 +139,15 @@ def epoch_asked(epoch: int, answered: int, end: int) -> TraceEvent:
 
 
 RUNNING = [event(-9, "broker_started", broker) for broker in range(3)]
+
+
+def counts_in(trace: list[TraceEvent]) -> dict[str, int]:
+    """Count the probes that a trace reaches after the start of the brokers, in two blocks."""
+    counter = ProbeCounter({})
+    counter.take(RUNNING)
+    if trace:
+        counter.take(trace)
+    return counter.result()
 
 
 @pytest.mark.parametrize(
@@ -616,12 +625,12 @@ RUNNING = [event(-9, "broker_started", broker) for broker in range(3)]
     ],
 )
 def test_a_trace_hits_its_probes(trace: list[TraceEvent], counts: dict[str, int]) -> None:
-    assert count_probes([*RUNNING, *trace]) == counts
+    assert counts_in(trace) == counts
 
 
 def test_probes_are_reported_in_the_order_of_the_catalogue() -> None:
     trace = [truncated(1), stopped(2), expired(2), event(1, "controller_elected", 0, 2)]
-    assert list(count_probes([*RUNNING, *trace])) == ["controller-changed", "session-expired", "truncated"]
+    assert list(counts_in(trace)) == ["controller-changed", "session-expired", "truncated"]
 
 
 class FixedClock(Clock):
@@ -636,7 +645,7 @@ def probes_of_notice(kind: type[events.Event], *fields: object, at_us: int = 5) 
     counter = NoticeCounter(trace)
     trace.publish(cast("Any", kind), *fields)
     assert not trace.events, "events that only subscribers see change no digest"
-    return count_probes([], counter.counts)
+    return ProbeCounter(counter.counts).result()
 
 
 def to_controller(api: str, error: str, partition: str = "") -> tuple[object, ...]:
@@ -687,7 +696,7 @@ def test_a_probe_is_reached_at_the_events_that_it_names() -> None:
     for trace, _ in traces():
         before: dict[str, int] = {}
         for length, happened in enumerate(trace, start=1):
-            counts = count_probes([*RUNNING, *trace[:length]])
+            counts = counts_in(trace[:length])
             for probe in counts:
                 if counts[probe] > before.get(probe, 0):
                     assert events.EVENTS[happened[1]] in PROBES[probe].at, probe
