@@ -33,6 +33,7 @@ from harrow.cli.session import Refusal, data, junit_file, need_writable, note
 from harrow.live_cluster.serve.client_program import ClientProgram
 from harrow.live_cluster.serve.control_port import ControlAnswer, ControlPort
 from harrow.live_cluster.serve.listening import CannotListenError
+from harrow.live_cluster.serve.plain_login import read_users
 from harrow.live_cluster.serve.record_identity import Identity, parse_identity
 from harrow.live_cluster.serve.run_control import handler_after
 from harrow.live_cluster.serve.served_brokers import CONNECTIONS_MAX
@@ -51,7 +52,7 @@ def session(request: ServeRequest) -> int:
     (plan,) = selection.plans
     _check(request, plan)
     print_notes(request, [selection.campaign])
-    if request.host not in _LOOPBACK:
+    if request.host not in _LOOPBACK and request.users is None:
         note(request, f"everyone who can reach {request.host} can use this cluster; nobody has to log in")
     with Interrupts() as interrupts, ExitStack() as stack:
         # Scripts serve in the background, and end that with SIGTERM or SIGINT.
@@ -227,6 +228,7 @@ def _serve(
             control=control,
             identity=_identity(request),
             connections_max=request.connections_max or CONNECTIONS_MAX,
+            users=None if request.users is None else read_users(request.users),
         )
     except CannotListenError as error:
         raise Refusal(str(error)) from None

@@ -1,5 +1,6 @@
 """The options of `harrow serve`."""
 
+from pathlib import Path
 from typing import Annotated
 
 from harrow.campaigns.storage.location import LocalLocation, Location
@@ -62,6 +63,15 @@ class ServeRequest(WrittenRequest, OnCluster):
             "N",
             "Close connections of clients beyond this number; 500 by default.",
             min=1,
+        ),
+    ] = None
+    users: Annotated[
+        Path | None,
+        option(
+            "--sasl-plain",
+            "FILE",
+            "Clients must log in with SASL/PLAIN; the file has a line USER=PASSWORD for each user.",
+            dir_okay=False,
         ),
     ] = None
     until_eof: Annotated[

@@ -18,6 +18,7 @@ from harrow.cluster_model.sim.host import Host
 from harrow.cluster_model.topology import is_internal, process_name
 from harrow.live_cluster.serve.client_batches import InternalTopicError, RefusedBatchError
 from harrow.live_cluster.serve.own_answers import OwnAnswers
+from harrow.live_cluster.serve.plain_login import PlainLogin, Users
 from harrow.live_cluster.serve.requests import (
     BadRequestError,
     ClientRequest,
@@ -71,6 +72,8 @@ class ClientServer(Protocol):
     history: WireHistory
     own_answers: OwnAnswers
     naming: Naming
+    users: Users | None
+    """Who may log in; None if clients need not."""
 
     def host_of(self, client_id: str) -> Host:
         """Return the machine of a client in the model."""
@@ -104,6 +107,7 @@ class ClientConnection:
         self._count = 0
         self._host: Host | None = None
         self._connection: Connection | None = None
+        self._login = None if server.users is None else PlainLogin(server.users)
 
     @property
     def has_to_send(self) -> bool:
@@ -117,7 +121,14 @@ class ClientConnection:
     @property
     def may_read(self) -> bool:
         """Whether the client may send more before it reads its answers."""
-        return len(self._to_send) <= _UNREAD_MAX and len(self._pending) <= _PENDING_MAX
+        return (
+            len(self._to_send) <= _UNREAD_MAX and len(self._pending) <= _PENDING_MAX and not self._is_refused
+        )
+
+    @property
+    def _is_refused(self) -> bool:
+        """Whether the client could not log in."""
+        return self._login is not None and self._login.has_failed
 
     def close(self) -> None:
         """End the connection; the server then closes its socket."""
@@ -147,7 +158,7 @@ class ClientConnection:
         self._received += data
         try:
             for frame in frames(self._received):
-                if self.is_open:
+                if self.is_open and not self._is_refused:
                     self._handle(read_request(frame))
         except BadRequestError:
             self.close()
@@ -162,12 +173,16 @@ class ClientConnection:
             self.close()
             return
         del self._to_send[:sent]
+        if self._is_refused and not self._to_send:
+            self.close()
 
     def _handle(self, request: ClientRequest) -> None:
         pending = _UnansweredRequest(request)
         if self._host is None:
             self._host = self._server.host_of(request.client_id)
-        own = self._server.own_answers.answer(request, self.broker)
+        own = None if self._login is None else self._login.answer(request)
+        if own is None:
+            own = self._server.own_answers.answer(request, self.broker)
         if own is not None:
             self._pending.append(pending)
             self._own_answers.append((pending, own))

@@ -17,6 +17,7 @@ from harrow.cluster_model.errors import GROUP_ID_NOT_FOUND, INVALID_REQUEST, UNK
 from harrow.cluster_model.protocol import NO_LEADER, ListOffsetsRequest, ListOffsetsResponse, MetadataResponse
 from harrow.cluster_model.topology import is_internal
 from harrow.live_cluster.serve.described_cluster import CLUSTER_ID, TOPIC_RESOURCE, DescribedCluster
+from harrow.live_cluster.serve.plain_login import LOGIN_VERSIONS
 from harrow.live_cluster.serve.record_times import find_by_time
 from harrow.live_cluster.serve.requests import ClientRequest
 from harrow.live_cluster.serve.served_topics import ServedTopics
@@ -37,11 +38,18 @@ _METADATA_WITH_NULL_TOPICS: Final = 1
 class OwnAnswers:
     """The answers to clients that come from the server and not from a broker of the model."""
 
-    def __init__(self, cluster: Cluster, topics: ServedTopics, addresses: Mapping[int, Address]) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        topics: ServedTopics,
+        addresses: Mapping[int, Address],
+        *,
+        with_login: bool = False,
+    ) -> None:
         self._cluster = cluster
         self._topics = topics
         self._described = DescribedCluster(cluster, topics, addresses)
-        self._versions = served_versions(cluster.release)
+        self._versions = {**served_versions(cluster.release), **(LOGIN_VERSIONS if with_login else {})}
         self._completions: dict[type, Callable[[Any, ClientRequest, Any, Any], None]] = {
             MetadataResponse: self._complete_metadata,
             ListOffsetsResponse: self._complete_offsets,

@@ -18,6 +18,7 @@ from harrow.live_cluster.serve.client_batches import RecordNames
 from harrow.live_cluster.serve.client_connection import ClientConnection
 from harrow.live_cluster.serve.listening import bound_socket
 from harrow.live_cluster.serve.own_answers import OwnAnswers
+from harrow.live_cluster.serve.plain_login import Users
 from harrow.live_cluster.serve.record_identity import Identity
 from harrow.live_cluster.serve.served_environment import ServedEnvironment
 from harrow.live_cluster.serve.served_topics import ServedTopics
@@ -52,9 +53,11 @@ class ServedBrokers:
         stated: Mapping[str, ProducerSettings] = MappingProxyType({}),
         identity: Identity | None = None,
         connections_max: int = CONNECTIONS_MAX,
+        users: Users | None = None,
     ) -> None:
         self._cluster = cluster
         self._connections_max = connections_max
+        self.users = users
         self._environment = environment
         # The data of each socket is a function to call with the events that it is ready for.
         self.selector = selectors.DefaultSelector()
@@ -73,7 +76,7 @@ class ServedBrokers:
         self._zero_ms = 0.0
         topics = ServedTopics(cluster)
         self.addresses: dict[int, Address] = {}
-        self.own_answers = OwnAnswers(cluster, topics, self.addresses)
+        self.own_answers = OwnAnswers(cluster, topics, self.addresses, with_login=users is not None)
         with ExitStack() as opened:
             opened.callback(self._close_sockets)
             for broker, port in zip(cluster.processes, ports, strict=True):

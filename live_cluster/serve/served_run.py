@@ -15,6 +15,7 @@ from harrow.checks.rules.catalogue import watched_in
 from harrow.cluster_model.sim.choices import Choices
 from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
 from harrow.live_cluster.serve.control_port import ControlPort
+from harrow.live_cluster.serve.plain_login import Users
 from harrow.live_cluster.serve.record_identity import Identity
 from harrow.live_cluster.serve.run_control import RunControl
 from harrow.live_cluster.serve.served_brokers import CONNECTIONS_MAX
@@ -41,6 +42,7 @@ def serve(
     control: ControlPort | None = None,
     identity: Identity | None = None,
     connections_max: int = CONNECTIONS_MAX,
+    users: Users | None = None,
 ) -> RunResult:
     """Serve a plan's cluster until *is_over*, then heal it and judge what real clients saw.
 
@@ -49,6 +51,7 @@ def serve(
     cluster. Faults of clients strike *program*, which *on_ready* starts. Requests to *control*
     strike faults and may ask for the verdict, which ends the run too. *identity* returns what
     identifies a record to its application. Connections beyond *connections_max* are closed at once.
+    If there are *users*, clients have to log in.
 
     Raises:
         CannotListenError: A port cannot be used.
@@ -66,6 +69,7 @@ def serve(
         time_scale=time_scale,
         identity=identity,
         connections_max=connections_max,
+        users=users,
     )
     with closing(target):
         run = Run(served, seed, choices, target)

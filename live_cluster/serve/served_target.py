@@ -14,6 +14,7 @@ from harrow.cluster_model.settings import broker_config, producer_config
 from harrow.cluster_model.sim.choices import Choices
 from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
 from harrow.cluster_model.topology import INTERNAL_TOPICS
+from harrow.live_cluster.serve.plain_login import Users
 from harrow.live_cluster.serve.record_identity import Identity
 from harrow.live_cluster.serve.served_brokers import CONNECTIONS_MAX, ServedBrokers
 from harrow.live_cluster.serve.served_environment import ServedEnvironment, StruckProgram
@@ -82,6 +83,7 @@ class ServedTarget(ModelTarget):
         time_scale: float = 1.0,
         identity: Identity | None = None,
         connections_max: int = CONNECTIONS_MAX,
+        users: Users | None = None,
     ) -> None:
         super().__init__(served_plan(plan), choices, invariants)
         environment = ServedEnvironment(plan, self.cluster, self.clients, self.observer, program)
@@ -89,6 +91,7 @@ class ServedTarget(ModelTarget):
         self._brokers: ServedBrokers | None = ServedBrokers(
             *(self.cluster, environment, host, ports, time_scale, stated_producers(plan), identity),
             connections_max=connections_max,
+            users=users,
         )
         self.addresses = self._brokers.addresses
         self.selector = self._brokers.selector

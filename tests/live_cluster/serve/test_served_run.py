@@ -73,6 +73,7 @@ def run_with(text: str, client: Callable[[str], None], **options: Any) -> RunRes
         ports=[0] * len(plan.cluster.brokers),
         time_scale=options.get("time_scale", 1.0),
         identity=options.get("identity"),
+        users=options.get("users"),
         on_ready=start,
         is_over=lambda _: not threads[0].is_alive(),
     )
