@@ -59,6 +59,8 @@ class GroupHistory:
         self._groups: dict[str, dict[str, None]] = {}
         self._resets: dict[str, dict[str, None]] = {}
         self._positioned: dict[str, None] = {}
+        self._fetching: dict[str, None] = {}
+        self._committed_in: dict[str, dict[str, None]] = {}
         # By group and partition: the end of what its clients have fetched.
         self._reached: dict[tuple[str, str], int] = {}
         # By client and partition: the committed offset that the client was told last.
@@ -74,8 +76,12 @@ class GroupHistory:
         if isinstance(request, OffsetCommitRequest | TxnOffsetCommitRequest):
             process = self._process(client, request.group)
             self._note_position(request)
+            self._committed_in.setdefault(request.group, {}).update(dict.fromkeys(request.offsets))
             self._commit(process, request.offsets.items(), INVOKE)
             self._open[id(request)] = request, process, request.offsets
+        elif isinstance(request, OffsetFetchRequest):
+            # A consumer that assigns itself partitions is no member, but reads for the group.
+            self._groups.setdefault(client, {})[request.group] = None
         elif isinstance(request, ListOffsetsRequest) and request.timestamp in _RESETS:
             self._resets.setdefault(client, {})[_RESETS[request.timestamp]] = None
         elif isinstance(request, EndTxnRequest) and request.committed:
@@ -116,6 +122,7 @@ class GroupHistory:
 
     def fetched(self, client: str, partition: str, begin: int, end: int) -> None:
         """Note which records of a partition a client has fetched."""
+        self._fetching[client] = None
         group = self.group_of(client)
         reached = self._reached.get((group, partition))
         if reached is not None and begin > reached and begin != self._found.get((client, partition)):
@@ -147,8 +154,16 @@ class GroupHistory:
     def judged_group_of(self, client: str) -> str:
         """Return the group of a client; empty if it cannot be judged."""
         group = self.group_of(client)
-        shared = any(group in groups and len(groups) > 1 for groups in self._groups.values())
-        return "" if shared or group in self._positioned else group
+        return group if group and self._is_judged(group) else ""
+
+    def _is_judged(self, group: str) -> bool:
+        """Return whether it is known what a group has read, and nobody chose its positions."""
+        shared = any(
+            len(groups) > 1 and group in groups and client in self._fetching
+            for client, groups in self._groups.items()
+        )
+        read = all((group, partition) in self._reached for partition in self._committed_in.get(group, ()))
+        return read and not shared and group not in self._positioned
 
     def offset_reset_of(self, group: str) -> str:
         """Return the ``auto.offset.reset`` of a group, as far as its clients show it.

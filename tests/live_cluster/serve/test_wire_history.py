@@ -284,3 +284,22 @@ def test_a_producer_that_the_campaign_names_has_the_settings_that_the_campaign_s
         history.connection(name, lambda *_: None).request(ProduceRequest(1, 0, {"t-0": batch_of("a")}), 0)
     settings = [(each.name, each.acks, each.max_in_flight) for each in history.producers.values()]
     assert settings == [("app", "1", 1), ("another", "1", 5)]
+
+
+def test_a_consumer_that_assigns_itself_partitions_reads_for_the_group_that_it_asks_about(wire: Wire) -> None:
+    reader, committer = wire.connection, wire.connect("producer")
+    wire.ask(OffsetFetchRequest("g", ("t-0",)), OffsetFetchResponse({"t-0": (errors.NONE, -1)}), reader)
+    wire.fetch(0, batch_of("a").stored_at(0, 0))
+    request = TxnOffsetCommitRequest("pay", "g", 5, 0, {"t-0": 1})
+    wire.ask(request, TxnOffsetCommitResponse({"t-0": errors.NONE}), committer)
+    assert [(each.name, each.group) for each in wire.shared.consumers().values()] == [
+        ("producer", "g"),
+        ("client", "g"),
+    ]
+
+
+def test_a_group_is_not_judged_if_no_known_client_of_it_reads_what_it_commits(wire: Wire) -> None:
+    wire.fetch(0, batch_of("a").stored_at(0, 0))
+    request = TxnOffsetCommitRequest("pay", "g", 5, 0, {"t-0": 1})
+    wire.ask(request, TxnOffsetCommitResponse({"t-0": errors.NONE}), wire.connect("producer"))
+    assert groups_of(wire) == {""}
