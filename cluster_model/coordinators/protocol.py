@@ -415,6 +415,46 @@ class DescribeGroupsResponse:
     groups: tuple[DescribedGroup, ...]
 
 
+class DescribedConsumer(NamedTuple):
+    """A member of a group with the protocol of KIP-848."""
+
+    id: str
+    instance: str
+    epoch: int
+    client: str
+    topics: tuple[str, ...]
+    assigned: tuple[str, ...]
+    target: tuple[str, ...]
+
+
+class DescribedConsumerGroup(NamedTuple):
+    """A group with the protocol of KIP-848."""
+
+    group: str
+    error: str
+    state: str = ""
+    epoch: int = 0
+    target_epoch: int = 0
+    assignor: str = ""
+    members: tuple[DescribedConsumer, ...] = ()
+
+
+@dataclass(slots=True)
+class ConsumerGroupDescribeRequest(Request):
+    """Describe groups with the protocol of KIP-848."""
+
+    api: ClassVar[str] = "ConsumerGroupDescribe"
+    groups: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class ConsumerGroupDescribeResponse:
+    """The descriptions of groups."""
+
+    api: ClassVar[str] = "ConsumerGroupDescribe"
+    groups: tuple[DescribedConsumerGroup, ...]
+
+
 class ListedGroup(NamedTuple):
     """A group in a list of groups."""
 

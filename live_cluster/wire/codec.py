@@ -37,6 +37,7 @@ from harrow.live_cluster.wire.schemas import (
     ALTER_PARTITION,
     BROKER_HEARTBEAT,
     BROKER_REGISTRATION,
+    CONSUMER_GROUP_DESCRIBE,
     CONSUMER_GROUP_HEARTBEAT,
     TXN_OFFSET_COMMIT,
 )
@@ -100,7 +101,7 @@ class Naming:
 
 
 MODEL_NAMING: Final = Naming()
-_NAMES: Final = ("name", "topic")
+_NAMES: Final = ("name", "topic", "topic_name")
 _INDEXES: Final = ("partition_index", "partition", "index", "partition_id")
 
 
@@ -859,6 +860,20 @@ _DESCRIBED_GROUP: Final = (
     *(*_same("protocol_type"), _Value("protocol_data", "assignor")),
     _Array("members", "members", _DESCRIBED_MEMBER, item=messages.DescribedMember),
 )
+_DESCRIBED_CONSUMER: Final = (
+    *(_Value("member_id", "id"), _Value("instance_id", "instance", _TEXT)),
+    *(_Value("member_epoch", "epoch"), _Value("client_id", "client"), _Fixed("client_host", "/127.0.0.1")),
+    _Value("subscribed_topic_names", "topics", _TOPIC_NAMES),
+    _Nested("assignment", (_Partitions("assigned", "topic_partitions"),)),
+    _Nested("target_assignment", (_Partitions("target", "topic_partitions"),)),
+    _Fixed("member_type", 1),
+)
+_DESCRIBED_CONSUMERS: Final = (
+    *(_ERROR_CODE, _Value("group_id", "group", _ID), _Value("group_state", "state")),
+    *(_Value("group_epoch", "epoch"), _Value("assignment_epoch", "target_epoch")),
+    _Value("assignor_name", "assignor"),
+    _Array("members", "members", _DESCRIBED_CONSUMER, item=messages.DescribedConsumer),
+)
 _LISTED_GROUP: Final = (
     *(_Value("group_id", "group", _ID), *_same("protocol_type")),
     *(_Value("group_state", "state"), _Value("group_type", "type")),
@@ -1084,6 +1099,12 @@ _SHAPES: Final = (
         range(7),
         (_Value("groups", "groups", _GROUP_NAMES),),
         (_Array("groups", "groups", _DESCRIBED_GROUP, item=messages.DescribedGroup),),
+    ),
+    _shape(
+        CONSUMER_GROUP_DESCRIBE,
+        range(2),
+        (_Value("group_ids", "groups", _GROUP_NAMES),),
+        (_Array("groups", "groups", _DESCRIBED_CONSUMERS, item=messages.DescribedConsumerGroup),),
     ),
     _shape(
         admin.ListGroupsRequest,

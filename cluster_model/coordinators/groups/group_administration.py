@@ -6,12 +6,17 @@ from typing import Final, Protocol
 from harrow.cluster_model import errors
 from harrow.cluster_model.broker.metadata_cache import MetadataCache
 from harrow.cluster_model.coordinators.coordinator_log import CoordinatorRecord
+from harrow.cluster_model.coordinators.groups.consumer_group import ConsumerGroup
 from harrow.cluster_model.coordinators.groups.consumer_group_records import consumer_group_tombstones
 from harrow.cluster_model.coordinators.groups.group import DEAD, EMPTY, STABLE, Group, Member
 from harrow.cluster_model.coordinators.groups.group_records import group_tombstone, offset_tombstone
 from harrow.cluster_model.coordinators.protocol import (
+    ConsumerGroupDescribeRequest,
+    ConsumerGroupDescribeResponse,
     DeleteGroupsRequest,
     DeleteGroupsResponse,
+    DescribedConsumer,
+    DescribedConsumerGroup,
     DescribedGroup,
     DescribedMember,
     DescribeGroupsRequest,
@@ -44,7 +49,7 @@ class GroupAdministration:
     """The requests of administrators about the groups that a broker coordinates.
 
     *partition_error* returns the error if the broker does not coordinate a group, and *is_loading*
-    whether it still loads groups.
+    whether it still loads groups. Members that prefer no assignor get *default_assignor*.
     """
 
     def __init__(
@@ -55,6 +60,7 @@ class GroupAdministration:
         is_loading: Callable[[], bool],
         append: AppendRecords,
         respond: Respond,
+        default_assignor: str,
     ) -> None:
         self._groups = groups
         self._metadata = metadata
@@ -62,9 +68,11 @@ class GroupAdministration:
         self._is_loading = is_loading
         self._append = append
         self._respond = respond
+        self._default_assignor = default_assignor
 
     def register(self, handlers: Handlers) -> None:
         register(handlers, DescribeGroupsRequest, self._handle_describe)
+        register(handlers, ConsumerGroupDescribeRequest, self._handle_describe_consumers)
         register(handlers, ListGroupsRequest, self._handle_list)
         register(handlers, DeleteGroupsRequest, self._handle_delete)
         register(handlers, OffsetDeleteRequest, self._handle_offset_delete)
@@ -87,6 +95,25 @@ class GroupAdministration:
         members = tuple([_described_member(group, each) for each in group.members.values()])
         kind = _protocol_type(group)
         return DescribedGroup(name, error, group.state, kind, group.protocol if is_stable else "", members)
+
+    def _handle_describe_consumers(self, exchange: Exchange[ConsumerGroupDescribeRequest]) -> None:
+        described = tuple([self._described_consumers(name) for name in exchange.request.groups])
+        self._respond(exchange, ConsumerGroupDescribeResponse(described))
+
+    def _described_consumers(self, name: str) -> DescribedConsumerGroup:
+        """Describe a group with the protocol of KIP-848 (``consumerGroupDescribe``)."""
+        error = self._partition_error(name)
+        group = self._groups.get(name)
+        consumers = None if group is None else group.consumers
+        if error == errors.NONE and consumers is None:
+            error = errors.GROUP_ID_NOT_FOUND
+        if error != errors.NONE or consumers is None:
+            return DescribedConsumerGroup(name, error)
+        members = tuple([_described_consumer(consumers, each) for each in consumers.members])
+        assignor = consumers.preferred_assignor() or self._default_assignor
+        return DescribedConsumerGroup(
+            *(name, error, consumers.state, consumers.epoch, consumers.target_epoch, assignor, members)
+        )
 
     def _handle_list(self, exchange: Exchange[ListGroupsRequest]) -> None:
         """List the groups in some states and of some types (KIP-518, KIP-848)."""
@@ -200,6 +227,15 @@ def _described_member(group: Group, member: Member) -> DescribedMember:
         return DescribedMember(member.id, member.instance, member.client, _NO_SUBSCRIPTION, ())
     subscription = member.subscription(group.protocol)
     return DescribedMember(member.id, member.instance, member.client, subscription, member.partitions)
+
+
+def _described_consumer(consumers: ConsumerGroup, name: str) -> DescribedConsumer:
+    member = consumers.members[name]
+    subscriber, current = member.subscriber, member.current
+    return DescribedConsumer(
+        *(name, subscriber.instance, current.epoch, subscriber.client, subscriber.topics),
+        *(tuple(current.assigned), consumers.target.get(name, ())),
+    )
 
 
 def _lower(words: Iterable[str]) -> Mapping[str, None]:

@@ -167,6 +167,7 @@ class GroupCoordinator:
             *(self._groups, metadata, self._partition_error, lambda: bool(self._loading)),
             self._append_for_administrator,
             respond,
+            config.consumer_group_assignors[0],
         ).register(self.handlers)
 
     # Elections

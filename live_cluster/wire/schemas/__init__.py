@@ -22,6 +22,8 @@ ALTER_PARTITION: Final = message("AlterPartitionRequest")
 """A leader asks for a change of its ISR (KIP-497)."""
 CONSUMER_GROUP_HEARTBEAT: Final = message("ConsumerGroupHeartbeatRequest")
 """A member of a consumer group joins, reports that it is alive, or leaves (KIP-848)."""
+CONSUMER_GROUP_DESCRIBE: Final = message("ConsumerGroupDescribeRequest")
+"""An administrator asks for the state of consumer groups (KIP-848)."""
 TXN_OFFSET_COMMIT: Final = message("TxnOffsetCommitRequest")
 """A transaction commits offsets of a group; since version 6 with topic ids instead of names
 (KIP-1319)."""
@@ -32,7 +34,7 @@ RESPONSES: Final = {
         message(f"{name}Response")
         for name in (
             *("Vote", "BrokerRegistration", "BrokerHeartbeat", "AlterPartition"),
-            *("ConsumerGroupHeartbeat", "TxnOffsetCommit"),
+            *("ConsumerGroupHeartbeat", "ConsumerGroupDescribe", "TxnOffsetCommit"),
         )
     )
 }

@@ -106,3 +106,49 @@ def test_offsets_are_deleted_unless_a_member_subscribes_to_the_topic() -> None:
         assert committed(client) == {1: 0}
 
     run_with(CALM, use)
+
+
+DESCRIBE_CONSUMERS = """
+import sys
+import time
+from kafka.protocol.metadata import FindCoordinatorRequest
+from harrow.live_cluster.wire.connection import BrokerConnection
+from harrow.live_cluster.wire.errors import error_name
+from harrow.live_cluster.wire.schemas import CONSUMER_GROUP_DESCRIBE
+
+def connect(address):
+    host, _, port = address.partition(":")
+    return BrokerConnection((host, int(port)))
+
+first = connect(sys.argv[1].partition(",")[0])
+found = first.ask(FindCoordinatorRequest[3](key="reads-t", key_type=0))
+asked = CONSUMER_GROUP_DESCRIBE[1](group_ids=["reads-t", "missing"], include_authorized_operations=False)
+connection = connect(f"{found.host}:{found.port}")
+group, missing = connection.ask(asked).groups
+while group.group_state != "Stable":
+    time.sleep(0.05)
+    group, missing = connection.ask(asked).groups
+assert error_name(missing.error_code) in {"GROUP_ID_NOT_FOUND", "NOT_COORDINATOR"}
+(member,) = group.members
+assert (group.assignor_name, member.client_id) == ("uniform", "app")
+assert list(member.subscribed_topic_names) == ["t"]
+for assignment in (member.assignment, member.target_assignment):
+    (topic,) = assignment.topic_partitions
+    assert (topic.topic_name, sorted(topic.partitions)) == ("t", [0, 1])
+    assert topic.topic_id.int
+"""
+
+
+def test_a_group_of_the_new_protocol_is_described_and_listed_with_its_type() -> None:
+    def use(servers: str) -> None:
+        client = admin(servers)
+        settings = {"group.id": GROUP, "client.id": "app", "group.protocol": "consumer"}
+        consumer = Consumer({"bootstrap.servers": servers, "auto.offset.reset": "earliest", **settings})
+        consumer.subscribe(["t"])
+        while len(consumer.assignment()) < 2:
+            consumer.poll(0.1)
+        run_python(DESCRIBE_CONSUMERS, servers)
+        assert listed(client)[GROUP].type == confluent_kafka.ConsumerGroupType.CONSUMER
+        consumer.close()
+
+    run_with(CALM, use)
