@@ -1,8 +1,10 @@
 """The program that uses a served cluster: harrow starts it, and faults may pause and kill it."""
 
+import ctypes
 import os
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Sequence
 from typing import Final, TextIO
@@ -14,6 +16,19 @@ _STDIN: Final = 0
 _GRACE_S: Final = 10.0
 """How long a program may take to end after Ctrl-C, and again after SIGTERM."""
 _ENDED: Final = frozenset({-signal.SIGTERM, -signal.SIGKILL})
+
+
+_PR_SET_PDEATHSIG: Final = 1
+_LIBC: Final = ctypes.CDLL(None) if sys.platform == "linux" else None
+
+
+def _end_with_parent() -> None:
+    """Let Linux end the program when harrow is killed.
+
+    No other thread runs while a program starts, so this may run in the new process.
+    """
+    if _LIBC is not None:
+        _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
 class ClientProgram:
@@ -63,6 +78,7 @@ class ClientProgram:
             env={**os.environ, **self._variables()},
             stdout=self._output,
             process_group=0 if self._own_group else None,
+            preexec_fn=_end_with_parent if _LIBC is not None else None,  # noqa: PLW1509 - no threads run
         )
 
     def _variables(self) -> dict[str, str]:

@@ -227,6 +227,25 @@ def test_a_verdict_that_another_process_asks_for_ends_the_cluster(
     assert "✓ held" in output
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux ends the children of a killed process")
+def test_a_killed_cluster_leaves_no_program_behind(
+    processes: ExitStack, folder: Path, environment: dict[str, str]
+) -> None:
+    process = served(processes, folder, environment, "served.yaml", *python(_SEND_AND_WAIT))
+    assert process.stdout is not None
+    assert process.stdout.readline() == "the record is sent\n"
+    process.kill()
+    # The program has the other end of this pipe.
+    assert process.stdout.read() == ""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals are a POSIX matter")
+def test_a_killed_program_leaves_a_verdict(harrow: Harrow) -> None:
+    done = harrow("serve", "served.yaml", *python(_SEND + "os.kill(os.getpid(), 9)\n"))
+    assert done.returncode == 128 + 9
+    assert "✓ held" in done.stdout
+
+
 def test_a_cluster_may_end_with_its_standard_input(
     processes: ExitStack, folder: Path, environment: dict[str, str]
 ) -> None:
