@@ -4,7 +4,7 @@ Lines that look like earlier ones are read together (`LineTemplate`). `read_oper
 others, so that it alone decides what is malformed.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 import numpy as np
@@ -14,6 +14,7 @@ from harrow.campaigns.large_histories.byte_block import ByteBlock, Flags, Ints
 from harrow.campaigns.large_histories.event_columns import EventColumns
 from harrow.campaigns.large_histories.events import NONE, Events, concatenated, events_of
 from harrow.campaigns.large_histories.line_template import (
+    INDEX,
     OFFSET,
     PARTITION,
     PROCESS,
@@ -48,7 +49,20 @@ _SENDS: Final = {INVOKE: INVOKED, OK: ACKED, FAIL: FAILED, INFO: UNSURE}
 
 
 class UnusualLinesError(Exception):
-    """A file has lines that are no JSON objects, so it must be read as a whole."""
+    """A file has lines that are no JSON objects, or in no order, so it must be read as a whole."""
+
+
+class _NumberedOrder(OperationOrder):
+    """Notes the numbers of operations, which are their positions."""
+
+    def __init__(self) -> None:
+        super().__init__(numbered=True)
+        self.found: list[int] = []
+
+    def positions(self, numbers: Iterable[int]) -> Sequence[int]:
+        found = super().positions(numbers)
+        self.found += found
+        return found
 
 
 class ColumnReader:
@@ -56,10 +70,13 @@ class ColumnReader:
 
     Afterwards, ``partitions`` has their names, ``processes`` the clients, ``lines`` and
     ``passed_over`` count operations, and ``sends_nothing`` tells whether there is a send without
-    records.
+    records. ``positions`` and ``rows`` are the positions and the lines of the operations of the
+    last block. If the history is *numbered*, its numbers are the positions.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, numbered: bool = False) -> None:
+        self.positions: Ints = np.zeros(0, np.int64)
+        self.rows: Ints = np.zeros(0, np.int64)
         self.partitions: list[str] = []
         self.processes: set[int] = set()
         self.lines = 0
@@ -67,6 +84,8 @@ class ColumnReader:
         self.sends_nothing = False
         self._templates: list[LineTemplate] = []
         self._partition_numbering = Numbering()
+        self._is_numbered = numbered
+        self._last_position = NONE
 
     @property
     def partition_hashes(self) -> Ints:
@@ -89,12 +108,25 @@ class ColumnReader:
         is_operation[slow] = True
         positions = self.lines + np.cumsum(is_operation) - is_operation
         self.lines += int(np.count_nonzero(is_operation))
+        if self._is_numbered:
+            for _, found in matches:
+                if INDEX not in found.columns:
+                    raise UnusualLinesError
+                positions[found.lines] = found.columns[INDEX]
         parts = [self._events(template, found, block, positions) for template, found in matches]
         if slow:
-            parts.append(self._read_singly([block.line(number) for number in slow], positions[slow]))
+            parts.append(self._read_singly([block.line(number) for number in slow], slow, positions))
+        self._note_positions(positions, np.flatnonzero(is_operation))
         events = concatenated(parts)
         self.processes.update(distinct(events.process).tolist())
         return events
+
+    def _note_positions(self, positions: Ints, rows: Ints) -> None:
+        self.rows, self.positions = rows, positions[rows]
+        if self._is_numbered and len(rows):
+            if self.positions[0] <= self._last_position or np.any(np.diff(self.positions) <= 0):
+                raise UnusualLinesError
+            self._last_position = int(self.positions[-1])
 
     def totals(self) -> Events:
         """Return the rows about the operations as a whole."""
@@ -165,12 +197,18 @@ class ColumnReader:
         self.partitions += [block.text(starts[first], ends[first]) for first in firsts.tolist()]
         return numbers
 
-    def _read_singly(self, lines: Sequence[bytes], positions: Ints) -> Events:
+    def _read_singly(self, lines: Sequence[bytes], rows: Sequence[int], positions: Ints) -> Events:
+        """Read some lines of a block, which are *rows* of *positions*."""
         if any(not line.lstrip().startswith(b"{") or looks_like_edn(line) for line in lines):
             raise UnusualLinesError
         found: list[pa.RecordBatch] = []
-        order = OperationOrder(listed=positions.tolist())
+        numbered = _NumberedOrder()
+        order = numbered if self._is_numbered else OperationOrder(listed=positions[rows].tolist())
         read_operations(lines, "", EventColumns(found.append, order))
+        if self._is_numbered:
+            if len(numbered.found) != len(rows):
+                raise UnusualLinesError
+            positions[rows] = numbered.found
         batches = pa.Table.from_batches(found).combine_chunks().to_batches()
         parts = [self._numbered(batch) for batch in batches]
         return concatenated(parts)

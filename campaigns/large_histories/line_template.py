@@ -19,6 +19,7 @@ PROCESS: Final = "process"
 PARTITION: Final = "partition"
 VALUE: Final = "value"
 OFFSET: Final = "offset"
+INDEX: Final = "index"
 IGNORED: Final = "ignored"
 WORD: Final = "word"
 """What a number or a text of a line means. A word names the type or the function."""
@@ -200,7 +201,9 @@ def _meaning(line: bytes, begin: int, end: int, operation: Mapping[str, Any]) ->
         return WORD
     if field == PROCESS:
         return None if is_text else PROCESS
-    return IGNORED if field not in ("index", "time") or not is_text else None
+    if field == "index":
+        return None if is_text else INDEX
+    return IGNORED if field != "time" or not is_text else None
 
 
 def _meaning_in_value(changed: Sequence[Any], micro: Sequence[Any], wanted: str | int) -> str | None:

@@ -67,7 +67,12 @@ def reduce_by_ranges(stages: Stages, *, events_max: int = EVENTS_MAX) -> Reducti
     summaries = stages.read()
     if summaries is None:
         return None
-    return _RangeReduction(stages, sorted(summaries, key=lambda summary: summary.split), events_max).reduce()
+    in_order = sorted(summaries, key=lambda summary: (summary.first_position, summary.split))
+    with_lines = [summary for summary in in_order if summary.lines]
+    for summary, following in pairwise(with_lines):
+        if following.first_position <= summary.last_position:
+            return None  # files whose operations alternate
+    return _RangeReduction(stages, with_lines or in_order, events_max).reduce()
 
 
 class _RangeReduction:
@@ -266,13 +271,14 @@ class _SessionNeighbours:
         self._last = joined(part.last for part in edges)
         first_offset = joined(part.first_offset for part in edges)
         last_offset = joined(part.last_offset for part in edges)
+        self._order = {summary.split: number for number, summary in enumerate(summaries)}
         self._rows: dict[tuple[int, int], list[tuple[int, int]]] = {}
         row = 0
         for summary in summaries:
             for process, partition in zip(
                 summary.edges.process.tolist(), summary.edges.partition.tolist(), strict=True
             ):
-                self._rows.setdefault((process, partition), []).append((summary.split, row))
+                self._rows.setdefault((process, partition), []).append((self._order[summary.split], row))
                 row += 1
         pairs = [(one[1], other[1]) for rows in self._rows.values() for one, other in pairwise(rows)]
         before = np.array([one for one, _ in pairs], np.int64)
@@ -295,7 +301,11 @@ class _SessionNeighbours:
                 ]
                 keys += self._last[earlier[-1:]].tolist()
             for process, partition in zip(*map(_listed, part.at_last), strict=True):
-                later = [row for split, row in self._rows.get((process, partition), ()) if split > part.split]
+                later = [
+                    row
+                    for split, row in self._rows.get((process, partition), ())
+                    if split > self._order[part.split]
+                ]
                 keys += self._first[later[:1]].tolist()
         return np.array(keys, np.int64)
 

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 import pyarrow as pa
+from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
@@ -65,18 +66,23 @@ def for_each(
 class SparkStages:
     """The stages on the executors of a session, which store what the first stage has read.
 
-    Afterwards, ``sizes`` counts the operations of each part.
+    Afterwards, ``summaries`` has those of the parts.
     """
 
-    def __init__(self, session: SparkSession, splits: Sequence[Split], limits: Mapping[str, int]) -> None:
-        self.sizes: dict[int, int] = {}
+    def __init__(
+        self, session: SparkSession, splits: Sequence[Split], limits: Mapping[str, int], *, numbered: bool
+    ) -> None:
+        self.summaries: Sequence[SplitSummary] = ()
+        self._numbered = numbered
         self._splits = splits
         self._limits = limits
         # An executor passes so many rows at once to Python.
         self._session = session
         session.conf.set(_RECORDS_PER_BATCH, str(_ROWS_AT_ONCE))
-        parts = [{"split": split, "limits": limits} for split in splits]
-        self._rows = for_each(session, parts, facts_of_split, SCHEMA).localCheckpoint()
+        parts = [{"split": split, "limits": limits, "numbered": numbered} for split in splits]
+        self._rows = for_each(session, parts, facts_of_split, SCHEMA).localCheckpoint(
+            storageLevel=StorageLevel.DISK_ONLY
+        )
 
     def close(self) -> None:
         self._rows.unpersist()
@@ -86,9 +92,8 @@ class SparkStages:
         rows = _collected(self._of(SUMMARY, UNUSUAL))
         if any(row.kind == UNUSUAL for row in rows):
             return None
-        summaries: list[SplitSummary] = [row.load() for row in rows]
-        self.sizes = {summary.split: summary.lines for summary in summaries}
-        return summaries
+        self.summaries = [row.load() for row in rows]
+        return self.summaries
 
     def compare(self, jumps: Jumps, whole: Ints, with_sends: Ints) -> Iterable[RangeFacts | ValueFacts]:
         parts = max(len(self._splits), 2)
@@ -110,6 +115,7 @@ class SparkStages:
         try:
             parts = [
                 {"split": split, "limits": self._limits, "wanted": wanted, "forced": forced}
+                | {"numbered": self._numbered}
                 for split in self._splits
             ]
             rows = for_each(session, parts, table_of_split, HASHED_SCHEMA)

@@ -5,6 +5,7 @@ Executors read the parts of the files. Only suspects return to this process, whi
 
 import json
 import pickle
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from itertools import accumulate
@@ -63,7 +64,7 @@ def read_on_spark(
         # A table has about as many rows as the files have lines, so it gets as many parts.
         session.conf.set("spark.sql.shuffle.partitions", str(max(len(splits), _PARTS_MIN)))
         try:
-            read = None if numbered else _by_columns(session, splits, limits, opened)
+            read = _by_columns(session, splits, limits, opened, numbered=numbered)
             reduction, kept = read or _by_tables(session, splits, limits, opened, numbered=numbered)
         except HistoryError:
             raise
@@ -79,10 +80,15 @@ _Read = tuple[Reduction, list[KeptOperation]]
 
 
 def _by_columns(
-    session: SparkSession, splits: Sequence[Split], limits: dict[str, int], opened: ExitStack
+    session: SparkSession,
+    splits: Sequence[Split],
+    limits: dict[str, int],
+    opened: ExitStack,
+    *,
+    numbered: bool,
 ) -> _Read | None:
     """Reduce a history of plain records; return None if it is not one."""
-    stages = SparkStages(session, splits, limits)
+    stages = SparkStages(session, splits, limits, numbered=numbered)
     opened.callback(stages.close)
     try:
         reduction = reduce_by_ranges(stages)
@@ -90,8 +96,13 @@ def _by_columns(
         return None
     if reduction is None:
         return None
-    parts = [{"split": split, "limits": limits} for split in splits]
-    return reduction, _kept_on_spark(session, parts, kept_lines_of_split, reduction, stages.sizes)
+    parts = [{"split": split, "limits": limits, "numbered": numbered} for split in splits]
+    sizes = {summary.split: summary.lines for summary in stages.summaries}
+    firsts = sorted((part.first_position, part.split) for part in stages.summaries if part.lines)
+    places = _places_by_split(
+        reduction, lambda position: firsts[bisect_right(firsts, (position, len(splits))) - 1][1]
+    )
+    return reduction, _kept_on_spark(session, parts, kept_lines_of_split, places, sizes)
 
 
 def _by_tables(
@@ -116,7 +127,22 @@ def _by_tables(
         tables.view(name, query)
     reduction = reduce(tables, numbered=numbered)
     sizes = dict(tables.rows(f"select process, position from {ROWS} where kind = {LINES}"))
-    return reduction, _kept_on_spark(session, parts, kept_of_split, reduction, sizes)
+    places = (
+        {split.number: reduction.places for split in splits}
+        if numbered
+        else _places_by_split(reduction, split_of)
+    )
+    return reduction, _kept_on_spark(session, parts, kept_of_split, places, sizes)
+
+
+_Places = Mapping[int, Mapping[int, Any]]
+
+
+def _places_by_split(reduction: Reduction, split_of_position: Callable[[int], int]) -> _Places:
+    by_split: dict[int, dict[int, Any]] = {}
+    for position, places in reduction.places.items():
+        by_split.setdefault(split_of_position(position), {})[position] = places
+    return by_split
 
 
 def _raise_problems(splits: Sequence[Split], rows: Iterable[tuple[Any, ...]]) -> None:
@@ -137,19 +163,16 @@ def _kept_on_spark(
     session: SparkSession,
     parts: Sequence[Mapping[str, Any]],
     read: Callable[..., Batches],
-    reduction: Reduction,
+    places: _Places,
     sizes: Mapping[int, int],
 ) -> list[KeptOperation]:
     """Read the operations that remain, from the parts of the files that have some."""
     firsts = accumulate((sizes[part["split"].number] for part in parts), initial=0)
-    by_split: dict[int, dict[int, Any]] = {}
-    for position, places in reduction.places.items():
-        by_split.setdefault(split_of(position), {})[position] = places
-    kept_parts = []
-    for part, first_number in zip(parts, firsts, strict=False):
-        remaining = reduction.places if part.get("numbered") else by_split.get(part["split"].number)
-        if remaining:
-            kept_parts.append({**part, "first_number": first_number, "places": dict(remaining)})
+    kept_parts = [
+        {**part, "first_number": first_number, "places": places[part["split"].number]}
+        for part, first_number in zip(parts, firsts, strict=False)
+        if places.get(part["split"].number)
+    ]
     if not kept_parts:
         return []
     rows = for_each(session, kept_parts, read, KEPT_SCHEMA).collect()

@@ -11,7 +11,7 @@ from typing import Final
 
 import numpy as np
 
-from harrow.campaigns.large_histories.byte_block import Flags, Ints, LongLineError
+from harrow.campaigns.large_histories.byte_block import ByteBlock, Flags, Ints, LongLineError
 from harrow.campaigns.large_histories.column_reader import ColumnReader, UnusualLinesError
 from harrow.campaigns.large_histories.decisive_events import decisive
 from harrow.campaigns.large_histories.events import NONE, Events, concatenated
@@ -71,6 +71,7 @@ class SessionEdges:
 class SplitSummary:
     """What the driver needs of part number ``split``. All partitions are hashes of their names.
 
+    Its operations have positions from ``first_position`` to ``last_position``.
     ``partitions`` has the names, and ``sizes`` how many events each has. ``whole`` and
     ``with_sends`` are partitions. ``outline`` has the events for a `HistoryOutline`. ``readers``
     are processes, partitions, and the first and the last offset that they read. ``jumps`` are
@@ -78,6 +79,8 @@ class SplitSummary:
     """
 
     split: int
+    first_position: int
+    last_position: int
     lines: int
     passed_over: int
     names_transactions_sends: bool
@@ -135,26 +138,53 @@ class FoundEvents:
     at_last: tuple[Ints, Ints]
 
 
-def read_split(split: Split, limits: dict[str, int]) -> Iterator[FactRow]:
+def read_split(split: Split, limits: dict[str, int], *, numbered: bool = False) -> Iterator[FactRow]:
     """Yield the rows of a part, or one that says that it must be read in another way."""
-    reader, records = ColumnReader(), PlainRecords(SUSPICIONS_MAX, whole_max=_ALL)
+    reader, records = ColumnReader(numbered=numbered), PlainRecords(SUSPICIONS_MAX, whole_max=_ALL)
     parts: list[Events] = []
     try:
         with split.blocks(**limits) as blocks:
-            for block in blocks:
-                parts.append(reader.read(block))
-                records.add(parts[-1])
+            first, last = _read(blocks, reader, records, parts)
         records.finish()
-        yield from _SplitFacts(split, reader, records, parts).rows()
+        base = 0 if numbered else first_position(split.number)
+        yield from _SplitFacts(split, reader, records, parts, base + first, base + last).rows()
     except (HistoryError, LongLineError, TooIrregularError, UnreadableLine, UnusualLinesError):
         yield fact_row(UNUSUAL, split.number)
 
 
+def _read(
+    blocks: Iterable[ByteBlock], reader: ColumnReader, records: PlainRecords, parts: list[Events]
+) -> tuple[int, int]:
+    """Read blocks, and return the first and the last position. Those of *parts* count from it."""
+    first: int | None = None
+    last = -1
+    for block in blocks:
+        events = reader.read(block)
+        if not len(reader.positions):
+            continue
+        if first is None:
+            first = int(reader.positions[0])
+        last = int(reader.positions[-1])
+        if last - first >> _POSITION_BITS:
+            raise TooIrregularError
+        parts.append(events.at(events.position - first))
+        records.add(parts[-1])
+    return first or 0, last
+
+
 class _SplitFacts:
     def __init__(
-        self, split: Split, reader: ColumnReader, records: PlainRecords, parts: list[Events]
+        self,
+        split: Split,
+        reader: ColumnReader,
+        records: PlainRecords,
+        parts: list[Events],
+        first_position: int,
+        last_position: int,
     ) -> None:
         self._split = split
+        self._first_position = first_position
+        self._last_position = last_position
         self._reader = reader
         self._records = records
         self._hashes = reader.partition_hashes
@@ -194,11 +224,11 @@ class _SplitFacts:
             EVENTS,
             SplitEvents(
                 split=self._split.number,
-                first_position=first_position(self._split.number),
+                first_position=self._first_position,
                 hashes=self._hashes,
                 key=self._key(events.partition, events.value),
                 partition=events.partition.astype(np.int32),
-                position=events.position.astype(np.int32),
+                position=events.position,
                 place=events.place,
                 kind=events.kind,
                 session_process=process,
@@ -265,6 +295,8 @@ class _SplitFacts:
         hashes = self._hashes.tolist()
         return SplitSummary(
             split=self._split.number,
+            first_position=self._first_position,
+            last_position=self._last_position,
             lines=self._reader.lines,
             passed_over=self._reader.passed_over,
             names_transactions_sends=self._reader.sends_nothing or calls_send,
@@ -273,7 +305,7 @@ class _SplitFacts:
             sizes=dict(zip(hashes, self._records.sizes(len(hashes)).tolist(), strict=True)),
             whole=self._hashes[sorted(self._records.whole)],
             with_sends=self._hashes[distinct(sends)],
-            outline=outline.at(outline.position + first_position(self._split.number)).in_partitions(
+            outline=outline.at(outline.position + self._first_position).in_partitions(
                 np.append(self._hashes, NONE)[outline.partition]
             ),
             readers=(process, self._hashes[partition], first, last),
@@ -334,20 +366,21 @@ class _SplitFacts:
 
 
 def events_for_tables(
-    split: Split, limits: dict[str, int], wanted: Ints, forced: Ints
+    split: Split, limits: dict[str, int], wanted: Ints, forced: Ints, *, numbered: bool = False
 ) -> Iterator[tuple[Events, list[str]]]:
     """Yield the events of the *wanted* partitions for a table, and the names of partitions.
 
     A record whose key is among *forced*, which are in order, has an event that says so.
     """
-    reader = ColumnReader()
+    reader = ColumnReader(numbered=numbered)
+    base = 0 if numbered else first_position(split.number)
     with split.blocks(**limits) as blocks:
         for block in blocks:
             events = reader.read(block)
             events = events.take(events.kind <= POLLED_IN_VAIN)
             hashes = reader.partition_hashes
             events = events.take(np.isin(hashes, wanted)[events.partition])
-            events = events.at(events.position + first_position(split.number))
+            events = events.at(events.position + base)
             is_forced = is_among(key_of(hashes[events.partition], events.value), forced)
             yield events, reader.partitions
             yield events.take(is_forced).of_kind(FORCED), reader.partitions
@@ -387,7 +420,7 @@ def find_events(events: SplitEvents, wanted: Wanted) -> FoundEvents:
         hashes=events.hashes,
         key=events.key[found],
         partition=events.partition[found],
-        position=events.position[found].astype(np.int64) + events.first_position,
+        position=events.position[found] + events.first_position,
         place=events.place[found],
         kind=events.kind[found],
         neighbours=distinct(key[(before & ~is_first) | (after & ~is_last)]),
@@ -408,3 +441,17 @@ def _with_place(events: SplitEvents, wanted: Wanted) -> tuple[Ints, Ints, Flags]
 def found_rows(rows: Iterable[FactRow], wanted: Wanted) -> Iterator[FactRow]:
     for row in rows:
         yield fact_row(FOUND, find_events(row.load(), wanted))
+
+
+def kept_lines(split: Split, limits: dict[str, int], positions: Ints, *, numbered: bool) -> Iterator[bytes]:
+    """Yield the lines of the operations at some positions, which are in order."""
+    if not numbered:
+        numbers = positions - first_position(split.number)
+        yield from split.listed_lines(numbers.tolist(), **limits)
+        return
+    reader = ColumnReader(numbered=True)
+    with split.blocks(**limits) as blocks:
+        for block in blocks:
+            reader.read(block)
+            for row in reader.rows[is_among(reader.positions, positions)].tolist():
+                yield block.line(row)

@@ -5,6 +5,7 @@ import pickle
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+import numpy as np
 import pyarrow as pa
 
 from harrow.campaigns.large_histories.byte_block import Ints
@@ -16,9 +17,15 @@ from harrow.campaigns.large_histories.event_columns import (
 )
 from harrow.campaigns.large_histories.facts import batches_of_rows, rows_of_batches
 from harrow.campaigns.large_histories.joined_facts import Jumps, compare_offsets, compare_values
-from harrow.campaigns.large_histories.operation_order import OperationOrder, first_position
+from harrow.campaigns.large_histories.operation_order import OperationOrder
 from harrow.campaigns.large_histories.reduction import KeptOperations
-from harrow.campaigns.large_histories.split_facts import Wanted, events_for_tables, found_rows, read_split
+from harrow.campaigns.large_histories.split_facts import (
+    Wanted,
+    events_for_tables,
+    found_rows,
+    kept_lines,
+    read_split,
+)
 from harrow.campaigns.large_histories.splits import Split
 from harrow.campaigns.large_histories.tables import NOT_PLAIN
 from harrow.campaigns.record.history_file import HistoryError, read_operations
@@ -29,8 +36,8 @@ KEPT_SCHEMA: Final = pa.schema({"kept": pa.binary()})
 """The column of the operations that remain: lists of `KeptOperation`."""
 
 
-def facts_of_split(split: Split, limits: dict[str, int]) -> Iterator[pa.RecordBatch]:
-    return batches_of_rows(read_split(split, limits))
+def facts_of_split(split: Split, limits: dict[str, int], *, numbered: bool) -> Batches:
+    return batches_of_rows(read_split(split, limits, numbered=numbered))
 
 
 def range_facts_of_rows(batches: Batches, jumps: Jumps, whole: Ints, parts: int) -> Batches:
@@ -45,8 +52,10 @@ def events_of_rows(batches: Batches, wanted: Wanted) -> Batches:
     return batches_of_rows(found_rows(rows_of_batches(batches), wanted))
 
 
-def table_of_split(split: Split, limits: dict[str, int], wanted: Ints, forced: Ints) -> Batches:
-    for events, names in events_for_tables(split, limits, wanted, forced):
+def table_of_split(
+    split: Split, limits: dict[str, int], wanted: Ints, forced: Ints, *, numbered: bool
+) -> Batches:
+    for events, names in events_for_tables(split, limits, wanted, forced, numbered=numbered):
         columns = batch_of_events(events, names).columns
         arrays = [column.cast(field.type) for column, field in zip(columns, HASHED_SCHEMA, strict=True)]
         yield pa.record_batch(arrays, schema=HASHED_SCHEMA)
@@ -69,14 +78,18 @@ def rows_of_split(split: Split, limits: dict[str, int], *, numbered: bool) -> It
 
 
 def kept_lines_of_split(
-    split: Split, limits: dict[str, int], *, first_number: int, places: Mapping[int, Any]
+    split: Split, limits: dict[str, int], *, first_number: int, places: Mapping[int, Any], numbered: bool
 ) -> Iterator[pa.RecordBatch]:
     """Yield the operations of a part that remain, pickled. Each has a line of its own."""
     positions = sorted(places)
-    first = first_position(split.number)
-    order = OperationOrder(split=split.number, first_number=first_number, listed=positions)
+    order = OperationOrder(
+        numbered=numbered,
+        split=split.number,
+        first_number=first_number,
+        listed=None if numbered else positions,
+    )
     sink = KeptOperations(places, order)
-    lines = split.listed_lines([position - first for position in positions], **limits)
+    lines = kept_lines(split, limits, np.array(positions, np.int64), numbered=numbered)
     read_operations(lines, split.name, sink, line_max=limits["line_max"])
     yield pa.record_batch([pa.array([pickle.dumps(sink.kept)], pa.binary())], schema=KEPT_SCHEMA)
 

@@ -8,6 +8,7 @@ import numpy as np
 from harrow.campaigns.large_histories.byte_block import ByteBlock, Flags, Ints, Words
 from harrow.campaigns.large_histories.line_template import (
     IGNORED,
+    INDEX,
     OFFSET,
     PROCESS,
     VALUE,
@@ -19,6 +20,7 @@ from harrow.cluster_model.lazy_dataclass import dataclass
 
 _BAD: Final = np.uint64(1)
 _FEWEST_QUOTES: Final = 4
+_NUMBERS: Final = (PROCESS, OFFSET, INDEX)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,11 +112,9 @@ def match(template: LineTemplate, block: ByteBlock, lines: Ints) -> Match | None
     spans = {
         meaning: (begins[good], ends[good])
         for meaning, (begins, ends) in walk.spans.items()
-        if meaning not in (IGNORED, PROCESS, OFFSET)
+        if meaning not in (IGNORED, *_NUMBERS)
     }
-    columns = {
-        meaning: column[good] for meaning, column in walk.columns.items() if meaning in (PROCESS, OFFSET)
-    }
+    columns = {meaning: column[good] for meaning, column in walk.columns.items() if meaning in _NUMBERS}
     columns |= {meaning: block.hashes(*ends) for meaning, ends in spans.items()}
     return Match(lines[good], columns, spans, None if polled is None else polled.records(good))
 

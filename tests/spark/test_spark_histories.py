@@ -168,16 +168,25 @@ def test_spark_agrees_with_a_single_process_about_recorded_runs(
         assert size_of(reduced) == size_of(read_history(lines(content), "whole"))
 
 
-@pytest.mark.parametrize("whole_max", [range_reduction.WHOLE_MAX, 0], ids=["whole", "in tables"])
+@pytest.mark.parametrize(
+    ("whole_max", "files"),
+    [(range_reduction.WHOLE_MAX, 1), (0, 3)],
+    ids=["one file", "three files, in tables"],
+)
 def test_executors_reduce_a_history_by_its_columns(
-    session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, whole_max: int
+    session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, whole_max: int, files: int
 ) -> None:
     monkeypatch.setattr(spark_tables, "SparkTables", None)
     monkeypatch.setattr(range_reduction, "WHOLE_MAX", whole_max)
-    content = [*lines(unruly_history(1, 400))]
+    history = unruly_history(1, 400)
+    for index, line in enumerate(history):
+        line["index"] = 1_000_003 * index
+    content = list(lines(history))
     assert len(b"".join(content)) > SPLIT_BYTES
+    size = len(content) // files + 1
+    parts = [b"".join(content[begin : begin + size]) for begin in range(0, len(content), size)]
     whole = read_history(content, "whole")
-    reduced = on_spark(session, tmp_path, [b"".join(content)])
+    reduced = on_spark(session, tmp_path, parts)
     assert judge_history(reduced) == judge_history(whole)
     assert size_of(reduced) == size_of(whole)
 

@@ -1,5 +1,6 @@
 """A history that tasks reduce together has the verdict, the findings and the size of the whole."""
 
+import json
 import pickle
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
@@ -50,10 +51,13 @@ TASKS = 3
 class HereStages:
     """Runs all tasks in this process, in an order of its own."""
 
-    def __init__(self, splits: Sequence[Split], folder: Path, random: Random) -> None:
+    def __init__(
+        self, splits: Sequence[Split], folder: Path, random: Random, *, numbered: bool = False
+    ) -> None:
+        self._numbered = numbered
         self._splits, self._folder = splits, folder
         self._random = random
-        self._rows = [row for split in splits for row in read_split(split, LIMITS)]
+        self._rows = [row for split in splits for row in read_split(split, LIMITS, numbered=numbered)]
 
     def read(self) -> Sequence[SplitSummary] | None:
         if self._of(UNUSUAL):
@@ -82,7 +86,7 @@ class HereStages:
         count = 0
         with closing(DuckDbTables(self._folder)) as tables:
             for split in self._splits:
-                for part, names in events_for_tables(split, LIMITS, wanted, forced):
+                for part, names in events_for_tables(split, LIMITS, wanted, forced, numbered=self._numbered):
                     tables.insert_events(part, names)
                     count += int((part.kind != FORCED).sum())
             assert count == events
@@ -92,28 +96,37 @@ class HereStages:
         return [row.load() for row in found_rows(self._of(EVENTS), wanted)]
 
 
-def kept_history(splits: Sequence[Split], reduction: Reduction) -> HistoryIndex:
+def kept_history(splits: Sequence[Split], reduction: Reduction, *, numbered: bool) -> HistoryIndex:
     kept = []
     first_number = 0
     for split in splits:
-        places = {at: named for at, named in reduction.places.items() if split_of(at) == split.number}
-        (batch,) = kept_lines_of_split(split, LIMITS, first_number=first_number, places=places)
+        content = [line for line in split.lines(**LIMITS) if not line.isspace()]
+        here = {json.loads(line)["index"] for line in content} if numbered else set()
+        places = {
+            at: named
+            for at, named in reduction.places.items()
+            if (at in here if numbered else split_of(at) == split.number)
+        }
+        (batch,) = kept_lines_of_split(
+            split, LIMITS, first_number=first_number, places=places, numbered=numbered
+        )
         kept += pickle.loads(batch.column(0)[0].as_py())
-        first_number += sum(1 for line in split.lines(**LIMITS) if not line.isspace())
+        first_number += len(content)
     return reduced_history(reduction, kept)
 
 
-def reduced(path: Path, content: Iterable[bytes], split_bytes: int) -> HistoryIndex | None:
-    path.write_bytes(b"".join(content))
-    splits = split_files([(path.name, location(path))], split_bytes=split_bytes)
-    reduction = reduce_by_ranges(HereStages(splits, path.parent, Random(1)))
-    return None if reduction is None else kept_history(splits, reduction)
+def reduced(paths: Sequence[Path], split_bytes: int) -> HistoryIndex | None:
+    numbered = len(paths) > 1
+    splits = split_files([(path.name, location(path)) for path in paths], split_bytes=split_bytes)
+    reduction = reduce_by_ranges(HereStages(splits, paths[0].parent, Random(1), numbered=numbered))
+    return None if reduction is None else kept_history(splits, reduction, numbered=numbered)
 
 
 def check_same(path: Path, content: Sequence[bytes], split_bytes: int) -> int | None:
     """Return how many operations remain, or None if the history is not reduced in this way."""
     whole = read_history(content, "whole")
-    found = reduced(path, content, split_bytes)
+    path.write_bytes(b"".join(content))
+    found = reduced([path], split_bytes)
     if found is None:
         return None
     assert judge_history(found) == judge_history(whole)
@@ -167,3 +180,45 @@ def test_little_of_a_plain_history_remains(tmp_path: Path) -> None:
     remaining = check_same(tmp_path / "history.jsonl", content, 60_000)
     assert remaining is not None
     assert remaining < 60
+
+
+def numbered_files(folder: Path, content: Sequence[bytes], step: int) -> list[Path]:
+    """Write some files that follow each other, in another order than that of their names."""
+    paths = []
+    for number, begin in enumerate(range(0, len(content), len(content) // 5 + 1)):
+        operations = [json.loads(line) for line in content[begin : begin + len(content) // 5 + 1]]
+        for at, operation in enumerate(operations, begin):
+            operation["index"] = step * at
+        paths.append(folder / f"{9 - number}.jsonl")
+        paths[-1].write_text("".join(json.dumps(operation) + "\n" for operation in operations))
+    return sorted(paths)
+
+
+@pytest.mark.parametrize("step", [1, 1_000_003])
+def test_tasks_reduce_files_that_follow_each_other(step: int, tmp_path: Path) -> None:
+    for seed in range(12):
+        paths = numbered_files(tmp_path, list(lines(unruly_history(seed, 150))), step)
+        whole = read_history(
+            (line for path in reversed(paths) for line in path.read_bytes().splitlines(keepends=True)),
+            "whole",
+        )
+        found = reduced(paths, 3_000)
+        assert found is not None
+        assert judge_history(found) == judge_history(whole)
+        assert size_of(found) == size_of(whole)
+
+
+def test_files_whose_operations_alternate_are_not_reduced_by_tasks(tmp_path: Path) -> None:
+    content = plain_lines(50)
+    paths = [tmp_path / "even.jsonl", tmp_path / "odd.jsonl"]
+    for path, begin in zip(paths, (0, 1), strict=True):
+        path.write_bytes(b"".join(content[begin::2]))
+    assert reduced(paths, 1 << 20) is None
+
+
+def test_an_index_that_falls_makes_a_part_unusual(tmp_path: Path) -> None:
+    content = plain_lines(50)
+    paths = [tmp_path / "first.jsonl", tmp_path / "second.jsonl"]
+    paths[0].write_bytes(b"".join([*content[2:100], content[0]]))
+    paths[1].write_bytes(b"".join(content[100:]))
+    assert reduced(paths, 1 << 20) is None
