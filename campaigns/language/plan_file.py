@@ -118,6 +118,12 @@ class WrittenPlan:
             self._rules = steps
         return actions
 
+    def succeeded_by(self, plan: Plan) -> "WrittenPlan":
+        """Return another plan, whose actions may name the message rules that this one has read."""
+        other = WrittenPlan(plan)
+        other._rules = self._rules
+        return other
+
     def _apply_options(self, options: Sequence[str]) -> tuple[Plan | None, Report]:
         root, report = self._root, Report()
         for option in options:

@@ -1,23 +1,26 @@
 """Carries out the requests of a program that controls a served cluster."""
 
-from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from http import HTTPStatus
 from typing import Any, Final
 
 from harrow.campaigns.language.plan import Expectation, Plan, Step
-from harrow.campaigns.language.plan_file import WrittenPlan
+from harrow.campaigns.language.plan_file import UnwritablePlanError, WrittenPlan
 from harrow.campaigns.language.problem import CampaignError
 from harrow.campaigns.language.units import milliseconds
 from harrow.campaigns.record.report import fault_as_mapping
 from harrow.campaigns.run.runner import Run
 from harrow.cluster_model.protocol import NO_LEADER
 from harrow.cluster_model.sim.simulator import StepLimitExceeded
+from harrow.cluster_model.topology import ProducerSpec
+from harrow.faults.action import Action
 from harrow.live_cluster.serve.control_port import ControlAnswer, ControlRequest, Handler, RefusedRequestError
 from harrow.live_cluster.serve.served_environment import obstacles
-from harrow.live_cluster.wire.codec import Address
+from harrow.live_cluster.serve.served_target import ServedTarget
 
 _FILE: Final = "request"
+_CLIENTS_MAX: Final = 100
 _JUDGE: Final = "POST", "/judge"
 _REQUESTS: Final = "GET /state, POST /faults, DELETE /faults, DELETE /faults/ID, POST /judge"
 
@@ -40,9 +43,10 @@ class RunControl:
     when a request asks for the verdict.
     """
 
-    def __init__(self, run: Run, plan: Plan, addresses: Mapping[int, Address], *, has_program: bool) -> None:
+    def __init__(self, run: Run, plan: Plan, target: ServedTarget, *, has_program: bool) -> None:
         self._run = run
-        self._addresses = addresses
+        self._addresses = target.addresses
+        self._connected_clients = target.connected_clients
         self._has_program = has_program
         self._plan = replace(plan, script=(), faults=(), swarm=None, expect=Expectation())
         self._written = WrittenPlan(self._plan)
@@ -74,7 +78,7 @@ class RunControl:
     def _strike(self, text: str) -> list[dict[str, Any]]:
         """Take the actions in *text*, which are written as after ``do``. Return the new faults."""
         try:
-            actions = self._written.actions(text, _FILE)
+            actions = self._read(text)
         except CampaignError as error:
             raise RefusedRequestError(HTTPStatus.BAD_REQUEST, str(error)) from None
         plan = replace(self._plan, script=(Step(actions=actions),))
@@ -89,6 +93,28 @@ class RunControl:
         if missed:
             raise RefusedRequestError(HTTPStatus.CONFLICT, "; ".join(missed))
         return [self._fault(number) for number in range(first + 1, len(injector.injected) + 1)]
+
+    def _read(self, text: str) -> tuple[Action, ...]:
+        """Read actions, which may name any client that has connected."""
+        try:
+            return self._written.actions(text, _FILE)
+        except CampaignError:
+            if not self._learn_clients():
+                raise
+        return self._written.actions(text, _FILE)
+
+    def _learn_clients(self) -> bool:
+        """Add clients that have connected to the plan. Return whether there are new ones."""
+        known = len(self._plan.producers)
+        for name in self._connected_clients()[:_CLIENTS_MAX]:
+            if name in {spec.name for spec in self._plan.clients()}:
+                continue
+            plan = replace(self._plan, producers=(*self._plan.producers, ProducerSpec(name=name)))
+            # A name that no campaign can have stays unknown.
+            with suppress(UnwritablePlanError):
+                self._written = self._written.succeeded_by(plan)
+                self._plan = plan
+        return len(self._plan.producers) > known
 
     def _number(self, text: str) -> int:
         numbers = {str(number): number for number in self._run.injector.in_force()}

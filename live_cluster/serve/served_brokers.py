@@ -194,6 +194,10 @@ class ServedBrokers:
         self._connections[connection] = None
         self._watch(connection)
 
+    def client_names(self) -> tuple[str, ...]:
+        """Return the names of all clients that have connected, in that order."""
+        return tuple(self._processes)
+
     def host_of(self, client_id: str) -> Host:
         name = self._environment.process_name_of(client_id)
         process = self._processes.get(name)

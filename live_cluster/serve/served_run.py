@@ -75,7 +75,7 @@ def serve(
         run = Run(served, seed, choices, target)
         run.begin()
         if control is not None:
-            requests = RunControl(run, drawn.plan, target.addresses, has_program=program is not None)
+            requests = RunControl(run, drawn.plan, target, has_program=program is not None)
             control.handler = requests.handle
             control.listen(target.selector)
             is_over = _either(is_over, requests)

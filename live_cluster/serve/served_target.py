@@ -95,6 +95,7 @@ class ServedTarget(ModelTarget):
         )
         self.addresses = self._brokers.addresses
         self.selector = self._brokers.selector
+        self.connected_clients = self._brokers.client_names
         self._history = self._brokers.history
         self.start = self._start
         self.advance = self._advance

@@ -92,8 +92,9 @@ def controlled(use: Callable[[Control], None], text: str = CAMPAIGN) -> RunResul
     return result
 
 
-def produce(servers: str) -> None:
-    producer = Producer({"bootstrap.servers": servers, "client.id": "app"})
+def produce(servers: str, client_id: str = "app") -> None:
+    settings = {"client.id": client_id, "enable.idempotence": True, "retry.backoff.ms": 10}
+    producer = Producer({"bootstrap.servers": servers, **settings})
     producer.produce("t", b"v")
     assert producer.flush(PATIENCE_S) == 0
 
@@ -149,6 +150,20 @@ def test_a_request_may_release_what_an_earlier_one_holds_up() -> None:
         produce(control.servers)
 
     assert controlled(use).verdict.status == HELD
+
+
+def test_a_fault_may_name_a_client_that_the_campaign_does_not_know() -> None:
+    def use(control: Control) -> None:
+        loss = {"network_ack_loss": {"client": "mine", "count": 1}}
+        assert "unknown client `mine`" in control.request("POST", "/faults", loss)[1]["error"]
+        produce(control.servers, "mine")
+        produce(control.servers, "no name: of a campaign")
+        control.strike(**loss)
+        produce(control.servers, "mine")
+
+    result = controlled(use)
+    kinds = [event[1] for event in result.evidence.trace]
+    assert (result.verdict.status, kinds.count("message_rule")) == (HELD, 1)
 
 
 @pytest.mark.parametrize(
