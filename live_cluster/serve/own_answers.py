@@ -16,6 +16,7 @@ from harrow.cluster_model.coordinators.protocol import DescribeGroupsResponse, O
 from harrow.cluster_model.errors import GROUP_ID_NOT_FOUND, INVALID_REQUEST, UNKNOWN_TOPIC_OR_PARTITION
 from harrow.cluster_model.protocol import NO_LEADER, ListOffsetsRequest, ListOffsetsResponse, MetadataResponse
 from harrow.cluster_model.topology import is_internal
+from harrow.live_cluster.serve.commit_metadata import CommitMetadata
 from harrow.live_cluster.serve.described_cluster import CLUSTER_ID, TOPIC_RESOURCE, DescribedCluster
 from harrow.live_cluster.serve.plain_login import LOGIN_VERSIONS
 from harrow.live_cluster.serve.record_times import find_by_time
@@ -50,10 +51,11 @@ class OwnAnswers:
         self._topics = topics
         self._described = DescribedCluster(cluster, topics, addresses)
         self._versions = {**served_versions(cluster.release), **(LOGIN_VERSIONS if with_login else {})}
+        self._commit_metadata = CommitMetadata()
         self._completions: dict[type, Callable[[Any, ClientRequest, Any, Any], None]] = {
             MetadataResponse: self._complete_metadata,
             ListOffsetsResponse: self._complete_offsets,
-            OffsetFetchResponse: _complete_groups,
+            OffsetFetchResponse: self._commit_metadata.complete,
             CreateTopicsResponse: self._complete_creations,
             DeleteTopicsResponse: _complete_deletions,
             DescribeGroupsResponse: _complete_descriptions,
@@ -74,6 +76,7 @@ class OwnAnswers:
                 self._topics.prepare_creation(topic.name)
         if request.body is None or not self.supports(request):
             return None
+        self._commit_metadata.note(request)
         return self._described.answer(request, broker)
 
     def complete(self, wire: Any, request: ClientRequest, sent: Any, answer: Any) -> None:
@@ -164,12 +167,6 @@ class OwnAnswers:
             isr_nodes=[] if state is None else list(state.isr),
             offline_replicas=[],
         )
-
-
-def _complete_groups(wire: Any, request: ClientRequest, *_: Any) -> None:
-    """Return the names of the groups whose offsets a client has fetched."""
-    for group, asked in zip(wire.groups or (), request.body.groups or (), strict=True):
-        group.group_id = asked.group_id
 
 
 def _complete_descriptions(wire: Any, request: ClientRequest, *_: Any) -> None:

@@ -180,7 +180,9 @@ def test_a_committed_offset_is_fetched_in_every_version(release: str) -> None:
     def ask(connection: BrokerConnection) -> None:
         committed = OffsetCommitRequest.OffsetCommitRequestTopic
         for offset, version in enumerate(versions_of(OffsetCommitRequest, release)):
-            part = committed.OffsetCommitRequestPartition(partition_index=0, committed_offset=offset)
+            part = committed.OffsetCommitRequestPartition(
+                partition_index=0, committed_offset=offset, committed_metadata="note"
+            )
             topics = [committed(name="t", partitions=[part])]
             request = OffsetCommitRequest[version](
                 group_id="g", generation_id_or_member_epoch=-1, member_id="", topics=topics
@@ -205,6 +207,7 @@ def test_a_committed_offset_is_fetched_in_every_version(release: str) -> None:
                 )
                 [topic] = answer.topics if version < 8 else answer.groups[0].topics
                 assert version < 8 or answer.groups[0].group_id == "g"
-                assert topic.partitions[0].committed_offset == offset
+                found = topic.partitions[0]
+                assert (found.committed_offset, found.metadata) == (offset, "note")
 
     use(release, ask)
