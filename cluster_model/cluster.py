@@ -88,7 +88,7 @@ def control_plane_of(cluster: "Cluster") -> ControlPlane:
     )
 
 
-class _Partitions:
+class _PartitionRegister:
     """The partitions of clients that have existed so far.
 
     These are the initial ones, those that administrators have requested or that were created, and
@@ -170,7 +170,7 @@ class Cluster:
         self.disks = self._make_disks()
         self.paces = {broker.id: RequestPace() for broker in spec.brokers}
         self.brokers: dict[int, Broker] = {}
-        self._partitions = _Partitions(spec, self.trace)
+        self._partitions = _PartitionRegister(spec, self.trace)
         # Brokers that are stopping, and whether they start again afterwards.
         self._stopping: dict[int, bool] = {}
         self.result_stores: dict[str, Any] = {}
