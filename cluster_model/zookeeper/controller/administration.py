@@ -58,7 +58,7 @@ Handling = Generator[Submission, zk.ZooKeeperResponse, Any]
 _UNSUPPORTED: Final = errors.UNSUPPORTED_VERSION
 
 
-class Administration:
+class ControllerAdministration:
     """The administrators' requests of one controller's term."""
 
     def __init__(

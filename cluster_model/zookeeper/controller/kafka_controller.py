@@ -36,7 +36,7 @@ from harrow.cluster_model.release.profiles import Behaviours
 from harrow.cluster_model.settings import BrokerConfig, TopicConfig
 from harrow.cluster_model.sim.host import Host
 from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
-from harrow.cluster_model.zookeeper.controller.administration import Administration
+from harrow.cluster_model.zookeeper.controller.administration import ControllerAdministration
 from harrow.cluster_model.zookeeper.controller.controller_channel import (
     ControllerChannelManager,
     RequestBatch,
@@ -252,7 +252,7 @@ class KafkaController:
             self._partitions,
             watches_isrs=not self._switches.isr_altered_by_controller,
         )
-        self._administration = Administration(
+        self._administration = ControllerAdministration(
             self._broker,
             self._host,
             self._context,
