@@ -147,6 +147,8 @@ class ControlPort:
         del self._clients[client]
 
     def _serve(self, client: _ControlConnection) -> None:
+        if client not in self._clients:  # `_accept` may have ended it after the selector reported it.
+            return
         try:
             if client.to_send:
                 client.to_send = client.to_send[client.socket.send(client.to_send) :]

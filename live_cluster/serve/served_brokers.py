@@ -163,7 +163,7 @@ class ServedBrokers:
         elif not wanted:
             self.selector.unregister(connection.socket)
         elif key.events != wanted:
-            self.selector.modify(connection.socket, wanted, connection)
+            self.selector.modify(connection.socket, wanted, connection.handle)
 
     def _has_partition(self, name: str) -> bool:
         return self._cluster.partition_state(name) is not None and not is_internal(name)

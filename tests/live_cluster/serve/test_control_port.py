@@ -3,9 +3,12 @@
 import json
 import socket
 from collections.abc import Iterator
+from contextlib import ExitStack, closing
+from functools import partial
 from http import HTTPStatus
 from http.client import HTTPConnection
 from random import Random
+from selectors import DefaultSelector
 from threading import Event, Thread
 from typing import Any
 
@@ -133,6 +136,21 @@ def test_idle_connections_do_not_keep_others_out(served: Served) -> None:
     assert served.request("GET", "/state")[0] == 200
     for connection in idle:
         connection.close()
+
+
+def test_a_connection_that_has_to_make_room_may_send_at_that_moment() -> None:
+    with closing(ControlPort(0)) as port, DefaultSelector() as selector, ExitStack() as sockets:
+        port.listen(selector)
+        (listener,) = selector.get_map().values()
+        connect = partial(socket.create_connection, (LOOPBACK, int(port.url.rpartition(":")[2])))
+        oldest = sockets.enter_context(connect())
+        listener.data(listener.events)
+        (first,) = [key for key in selector.get_map().values() if key is not listener]
+        for _ in range(32):
+            sockets.enter_context(connect())
+            listener.data(listener.events)
+        assert oldest.recv(1) == b""
+        first.data(first.events)
 
 
 def test_requests_that_wait_get_the_answer_when_the_port_no_longer_listens(served: Served) -> None:

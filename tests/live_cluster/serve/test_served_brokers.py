@@ -1,10 +1,10 @@
 """The ports of served brokers wait for clients without work of their own."""
 
 import socket
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 
 import pytest
-from kafka.protocol.metadata import MetadataRequest
+from kafka.protocol.metadata import ApiVersionsRequest, MetadataRequest
 
 from harrow.campaigns.language.loader import load_text
 from harrow.campaigns.run.targets.model_target import ModelTarget
@@ -81,6 +81,28 @@ def test_a_client_that_gets_no_answers_is_neither_read_for_ever_nor_written_to(
         assert not connection.may_read
         served.serve(served.wall_us + 1_000)
         assert writes == []
+    served.close()
+
+
+def test_a_client_that_reads_late_gets_every_answer() -> None:
+    served, target = started()
+    request = ApiVersionsRequest[0]()
+    request.with_header(1, "client")
+    with socket.create_connection(served.addresses[0]) as client:
+        served.serve(target.now_us)
+        (connection,) = served._connections
+        connection.socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1)
+        client.setblocking(False)
+        client.sendall(request.encode(header=True, framed=True) * COUNT)
+        while not connection.has_to_send:
+            served.serve(target.now_us)
+        received = b""
+        while connection.has_to_send:
+            served.serve(target.now_us)
+            with suppress(BlockingIOError):
+                received += client.recv(1 << 20)
+        assert connection.is_open
+        assert received
     served.close()
 
 
