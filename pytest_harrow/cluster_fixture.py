@@ -19,9 +19,9 @@ def served_cluster(request: pytest.FixtureRequest) -> Iterator[KafkaCluster]:
     __tracebackhide__ = True
     marker = request.node.get_closest_marker(CLUSTER)
     arguments: tuple[Any, ...] = () if marker is None else marker.args
-    (campaign,) = arguments or (request.config.getini(CLUSTER),)
-    if not campaign:
-        _fail(f"name a campaign or a cluster file: in the ini option `{CLUSTER}`, or in a marker")
+    campaign, *others = arguments or (request.config.getini(CLUSTER),)
+    if not campaign or others:
+        _fail(f"name one campaign or cluster file: in the ini option `{CLUSTER}`, or in a marker")
     try:
         cluster = KafkaCluster(_place_of(request, campaign), **({} if marker is None else marker.kwargs))
     except (KafkaClusterError, TypeError) as error:

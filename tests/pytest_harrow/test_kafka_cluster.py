@@ -97,7 +97,7 @@ def test_it(kafka_cluster, number):
 @pytest.mark.parametrize(
     ("options", "test", "message"),
     [
-        (["kafka_cluster="], "", "name a campaign or a cluster file: in the ini option `kafka_cluster`*"),
+        (["kafka_cluster="], "", "name one campaign or cluster file: in the ini option `kafka_cluster`*"),
         (["kafka_cluster=none.yaml"], "", "none.yaml: no such file or folder"),
         (["kafka_cluster=acks-0"], "", "*acks-0 cannot be served*"),
         ([], "kafka_cluster.fault('broker_crsh')", "*unknown action or fault `broker_crsh`*"),
