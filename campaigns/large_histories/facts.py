@@ -22,9 +22,11 @@ RANGE: Final = 5
 VALUES: Final = 6
 VALUE_RANGE: Final = 7
 FOUND: Final = 8
+WHOLE: Final = 9
 """The kinds of rows. A part of the history has a summary, its records at offsets, its sends without
 an offset, and its events, or it is unusual. Then there are findings about a range of offsets,
-values with their partitions, findings about a range of values, and events of suspects."""
+values with their partitions, findings about a range of values, events of suspects, and events of
+whole partitions."""
 
 SENT: Final = 1
 ACKED_BIT: Final = 2

@@ -13,15 +13,25 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from harrow.campaigns.large_histories.byte_block import Ints
 from harrow.campaigns.large_histories.event_columns import HASHED_SCHEMA
-from harrow.campaigns.large_histories.facts import EVENTS, LOOSE, PLACED, SCHEMA, SUMMARY, UNUSUAL, FactRow
+from harrow.campaigns.large_histories.facts import (
+    EVENTS,
+    LOOSE,
+    PLACED,
+    SCHEMA,
+    SUMMARY,
+    UNUSUAL,
+    WHOLE,
+    FactRow,
+)
 from harrow.campaigns.large_histories.joined_facts import Jumps, RangeFacts, ValueFacts
 from harrow.campaigns.large_histories.record_slots import TooIrregularError
 from harrow.campaigns.large_histories.spark_sql import SparkTables
-from harrow.campaigns.large_histories.split_facts import FoundEvents, SplitSummary, Wanted
+from harrow.campaigns.large_histories.split_facts import FoundEvents, SplitSummary, Wanted, partly_stored
 from harrow.campaigns.large_histories.split_reading import (
     events_of_rows,
     facts_of_split,
     range_facts_of_rows,
+    table_of_rows,
     table_of_split,
     value_facts_of_rows,
 )
@@ -113,12 +123,16 @@ class SparkStages:
         session.conf.set(_SHUFFLE_PARTITIONS, count)
         tables = SparkTables(session)
         try:
+            again = partly_stored(self.summaries, wanted)
+            known = {"wanted": wanted, "forced": forced}
+            rows = _mapped(self._of(WHOLE), table_of_rows, HASHED_SCHEMA, **known, without=again)
             parts = [
-                {"split": split, "limits": self._limits, "wanted": wanted, "forced": forced}
-                | {"numbered": self._numbered}
+                {"split": split, "limits": self._limits, "numbered": self._numbered, **known}
                 for split in self._splits
+                if split.number in again
             ]
-            rows = for_each(session, parts, table_of_split, HASHED_SCHEMA)
+            if parts:
+                rows = rows.union(for_each(session, parts, table_of_split, HASHED_SCHEMA))
             rows.repartition(int(count)).createOrReplaceTempView("hashed_rows")
             tables.define(ROWS, "select * from hashed_rows")
             for name, query in VIEWS.items():
@@ -137,14 +151,16 @@ class SparkStages:
         return self._rows.where(f"kind in ({', '.join(map(str, kinds))})")
 
 
-def _mapped(rows: DataFrame, task: Callable[..., Batches], **arguments: Any) -> DataFrame:
+def _mapped(
+    rows: DataFrame, task: Callable[..., Batches], schema: pa.Schema = SCHEMA, **arguments: Any
+) -> DataFrame:
     shipped = pickle.dumps((task, arguments))
 
     def run_task(batches: Iterable[pa.RecordBatch]) -> Batches:
         task, arguments = pickle.loads(shipped)  # noqa: S301 - the driver's own data
         yield from task(batches, **arguments)
 
-    return rows.mapInArrow(run_task, from_arrow_schema(SCHEMA))
+    return rows.mapInArrow(run_task, from_arrow_schema(schema))
 
 
 def _collected(rows: DataFrame) -> list[FactRow]:

@@ -5,7 +5,7 @@ some flags go on, to be compared with those of other parts. A send that another 
 suspect.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import field
 from typing import Final
 
@@ -28,6 +28,7 @@ from harrow.campaigns.large_histories.facts import (
     SENT,
     SUMMARY,
     UNUSUAL,
+    WHOLE,
     FactRow,
     fact_row,
     joined,
@@ -219,6 +220,7 @@ class _SplitFacts:
         yield from self._loose_rows()
         yield fact_row(SUMMARY, self._summary(edges))
         events = self._events.take(self._events.kind <= POLLED_IN_VAIN)
+        yield from self._whole_rows(events)
         process, partition = self._records.sessions()
         yield fact_row(
             EVENTS,
@@ -238,6 +240,14 @@ class _SplitFacts:
                 sent_is_loose=is_loose,
             ),
         )
+
+    def _whole_rows(self, events: Events) -> Iterator[FactRow]:
+        """Yield the events of the partitions that are whole in this part, for tables."""
+        if self._records.whole:
+            is_whole = np.isin(events.partition, np.array(sorted(self._records.whole), np.int64))
+            part = events.take(is_whole)
+            content = part.at(part.position + self._first_position), self._hashes, self._reader.partitions
+            yield fact_row(WHOLE, content, range_=self._split.number)
 
     def _sends_in_order(self) -> tuple[Ints, Ints, Flags, SessionEdges]:
         """Return the sessions and keys of all sends in order, which are loose, and the edges.
@@ -378,12 +388,37 @@ def events_for_tables(
         for block in blocks:
             events = reader.read(block)
             events = events.take(events.kind <= POLLED_IN_VAIN)
-            hashes = reader.partition_hashes
-            events = events.take(np.isin(hashes, wanted)[events.partition])
             events = events.at(events.position + base)
-            is_forced = is_among(key_of(hashes[events.partition], events.value), forced)
-            yield events, reader.partitions
-            yield events.take(is_forced).of_kind(FORCED), reader.partitions
+            for part in _for_tables(events, reader.partition_hashes, wanted, forced):
+                yield part, reader.partitions
+
+
+def stored_events_for_tables(
+    rows: Iterable[FactRow], wanted: Ints, forced: Ints, without: Collection[int]
+) -> Iterator[tuple[Events, list[str]]]:
+    """Yield the same from the events of whole partitions, except for some parts of the history."""
+    for row in rows:
+        if row.range not in without:
+            events, hashes, names = row.load()
+            for part in _for_tables(events, hashes, wanted, forced):
+                yield part, names
+
+
+def _for_tables(events: Events, hashes: Ints, wanted: Ints, forced: Ints) -> Iterator[Events]:
+    events = events.take(np.isin(hashes, wanted)[events.partition])
+    is_forced = is_among(key_of(hashes[events.partition], events.value), forced)
+    yield events
+    yield events.take(is_forced).of_kind(FORCED)
+
+
+def partly_stored(summaries: Iterable[SplitSummary], wanted: Ints) -> set[int]:
+    """Return the parts with events of *wanted* partitions that are not whole there."""
+    found: set[int] = set()
+    for summary in summaries:
+        other = set(wanted.tolist()).difference(summary.whole.tolist())
+        if any(summary.sizes.get(partition) for partition in other):
+            found.add(summary.split)
+    return found
 
 
 def _no_ints() -> Ints:

@@ -2,7 +2,7 @@
 
 import json
 import pickle
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -15,6 +15,7 @@ from harrow.campaigns.large_histories.event_columns import (
     EventColumns,
     batch_of_events,
 )
+from harrow.campaigns.large_histories.events import Events
 from harrow.campaigns.large_histories.facts import batches_of_rows, rows_of_batches
 from harrow.campaigns.large_histories.joined_facts import Jumps, compare_offsets, compare_values
 from harrow.campaigns.large_histories.operation_order import OperationOrder
@@ -25,6 +26,7 @@ from harrow.campaigns.large_histories.split_facts import (
     found_rows,
     kept_lines,
     read_split,
+    stored_events_for_tables,
 )
 from harrow.campaigns.large_histories.splits import Split
 from harrow.campaigns.large_histories.tables import NOT_PLAIN
@@ -55,7 +57,15 @@ def events_of_rows(batches: Batches, wanted: Wanted) -> Batches:
 def table_of_split(
     split: Split, limits: dict[str, int], wanted: Ints, forced: Ints, *, numbered: bool
 ) -> Batches:
-    for events, names in events_for_tables(split, limits, wanted, forced, numbered=numbered):
+    return _tables(events_for_tables(split, limits, wanted, forced, numbered=numbered))
+
+
+def table_of_rows(batches: Batches, wanted: Ints, forced: Ints, without: Collection[int]) -> Batches:
+    return _tables(stored_events_for_tables(rows_of_batches(batches), wanted, forced, without))
+
+
+def _tables(parts: Iterable[tuple[Events, Sequence[str]]]) -> Batches:
+    for events, names in parts:
         columns = batch_of_events(events, names).columns
         arrays = [column.cast(field.type) for column, field in zip(columns, HASHED_SCHEMA, strict=True)]
         yield pa.record_batch(arrays, schema=HASHED_SCHEMA)

@@ -12,7 +12,7 @@ import pytest
 from harrow.campaigns.large_histories import facts, range_reduction, split_facts
 from harrow.campaigns.large_histories.byte_block import Ints
 from harrow.campaigns.large_histories.duckdb_tables import DuckDbTables
-from harrow.campaigns.large_histories.facts import EVENTS, LOOSE, PLACED, SUMMARY, UNUSUAL, FactRow
+from harrow.campaigns.large_histories.facts import EVENTS, LOOSE, PLACED, SUMMARY, UNUSUAL, WHOLE, FactRow
 from harrow.campaigns.large_histories.joined_facts import (
     Jumps,
     RangeFacts,
@@ -29,7 +29,9 @@ from harrow.campaigns.large_histories.split_facts import (
     Wanted,
     events_for_tables,
     found_rows,
+    partly_stored,
     read_split,
+    stored_events_for_tables,
 )
 from harrow.campaigns.large_histories.split_reading import kept_lines_of_split
 from harrow.campaigns.large_histories.splits import Split, split_files
@@ -83,12 +85,16 @@ class HereStages:
 
     @contextmanager
     def tables(self, wanted: Ints, forced: Ints, events: int) -> Iterator[TableEngine]:
+        again = partly_stored(self.read() or (), wanted)
+        parts = [*stored_events_for_tables(self._of(WHOLE), wanted, forced, again)]
+        for split in self._splits:
+            if split.number in again:
+                parts += events_for_tables(split, LIMITS, wanted, forced, numbered=self._numbered)
         count = 0
         with closing(DuckDbTables(self._folder)) as tables:
-            for split in self._splits:
-                for part, names in events_for_tables(split, LIMITS, wanted, forced, numbered=self._numbered):
-                    tables.insert_events(part, names)
-                    count += int((part.kind != FORCED).sum())
+            for part, names in parts:
+                tables.insert_events(part, names)
+                count += int((part.kind != FORCED).sum())
             assert count == events
             yield tables
 
