@@ -10,6 +10,7 @@ from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.protocol import (
     CONSUMER_REPLICA_ID,
     ListOffsetsRequest,
+    OffsetsForLeaderEpochRequest,
     ProduceRequest,
     ProduceResponse,
 )
@@ -226,8 +227,9 @@ class ClientConnection:
             raise
         except Exception as error:  # Hostile bytes may raise anything.
             raise BadRequestError(f"{what}: {error}") from error
-        if isinstance(model, ListOffsetsRequest):
-            # kafka-python names broker 0 here. As in Kafka, the end is then that of the log.
+        if isinstance(model, ListOffsetsRequest | OffsetsForLeaderEpochRequest):
+            # kafka-python names broker 0 in ListOffsets. As in Kafka, the end is then the log's.
+            # Before version 3, OffsetForLeaderEpoch has no id.
             return model
         if getattr(model, "replica_id", CONSUMER_REPLICA_ID) != CONSUMER_REPLICA_ID:
             raise BadRequestError(f"{what} has the id of a broker")

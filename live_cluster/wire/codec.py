@@ -932,6 +932,7 @@ _SHAPES: Final = (
         _EPOCH_ENDS,
         (_by_partition(_CODE, "leader_epoch", "end_offset"),),
         api="OffsetsForLeaderEpoch",
+        answered=range(4, 5),
     ),
     _shape(
         producer.InitProducerIdRequest,

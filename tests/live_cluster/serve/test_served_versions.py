@@ -13,6 +13,7 @@ from kafka.protocol.consumer import (
     ListOffsetsRequest,
     OffsetCommitRequest,
     OffsetFetchRequest,
+    OffsetForLeaderEpochRequest,
     SyncGroupRequest,
 )
 from kafka.protocol.metadata import ApiVersionsRequest, FindCoordinatorRequest, MetadataRequest
@@ -121,6 +122,19 @@ def test_records_are_looked_up_and_fetched_in_every_version(release: str) -> Non
             assert answer.responses[0].partitions[0].error_code == 0
 
     use(release, ask)
+
+
+def test_the_end_of_an_epoch_is_found_in_every_version() -> None:
+    def ask(connection: BrokerConnection) -> None:
+        asked = OffsetForLeaderEpochRequest.OffsetForLeaderTopic
+        for version in versions_of(OffsetForLeaderEpochRequest, "4.3"):
+            part = asked.OffsetForLeaderPartition(partition=0, current_leader_epoch=-1, leader_epoch=0)
+            topics = [asked(topic="t", partitions=[part])]
+            answer = connection.ask(OffsetForLeaderEpochRequest[version](replica_id=-1, topics=topics))
+            found = answer.topics[0].partitions[0]
+            assert (found.error_code, found.leader_epoch, found.end_offset) == (0, 0, 0)
+
+    use("4.3", ask)
 
 
 def joined(connection: BrokerConnection, version: int) -> Any:
