@@ -310,7 +310,15 @@ class ListOffsetsRequest(Request):
 
 @dataclass(slots=True)
 class ListOffsetsResponse:
-    """Partitions as ``(error, offset)``.
+    """Partitions as ``(error, offset)``."""
+
+    api: ClassVar[str] = "ListOffsets"
+    partitions: dict[str, tuple[str, int]]
+
+
+@dataclass(slots=True)
+class TimedOffsetsResponse:
+    """The answer to a ListOffsets that asks for offsets by time.
 
     ``readable`` has the batches of the partitions for which the request has a time. The model does
     not know the timestamps of single records. So the server of real clients finds the offset.
@@ -318,7 +326,7 @@ class ListOffsetsResponse:
 
     api: ClassVar[str] = "ListOffsets"
     partitions: dict[str, tuple[str, int]]
-    readable: Mapping[str, tuple[RecordBatch, ...]] = field(default_factory=dict)
+    readable: dict[str, tuple[RecordBatch, ...]]
 
 
 @dataclass(slots=True)

@@ -597,4 +597,7 @@ class Fetching:
                 log, (_, end) = partition.log, answer[name]
                 readable[name] = log.read(log.log_start_offset, end, LONG_MAX)
                 answer[name] = (error, -1)
-        self._respond(exchange, protocol.ListOffsetsResponse(answer, readable))
+        if readable:
+            self._respond(exchange, protocol.TimedOffsetsResponse(answer, readable))
+        else:
+            self._respond(exchange, protocol.ListOffsetsResponse(answer))

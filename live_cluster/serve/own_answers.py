@@ -14,7 +14,12 @@ from harrow.cluster_model.controller.administration import (
 )
 from harrow.cluster_model.coordinators.protocol import DescribeGroupsResponse, OffsetFetchResponse
 from harrow.cluster_model.errors import GROUP_ID_NOT_FOUND, INVALID_REQUEST, UNKNOWN_TOPIC_OR_PARTITION
-from harrow.cluster_model.protocol import NO_LEADER, ListOffsetsRequest, ListOffsetsResponse, MetadataResponse
+from harrow.cluster_model.protocol import (
+    NO_LEADER,
+    ListOffsetsRequest,
+    MetadataResponse,
+    TimedOffsetsResponse,
+)
 from harrow.cluster_model.topology import is_internal
 from harrow.live_cluster.serve.commit_metadata import CommitMetadata
 from harrow.live_cluster.serve.described_cluster import CLUSTER_ID, TOPIC_RESOURCE, DescribedCluster
@@ -54,7 +59,7 @@ class OwnAnswers:
         self._commit_metadata = CommitMetadata()
         self._completions: dict[type, Callable[[Any, ClientRequest, Any, Any], None]] = {
             MetadataResponse: self._complete_metadata,
-            ListOffsetsResponse: self._complete_offsets,
+            TimedOffsetsResponse: self._complete_offsets,
             OffsetFetchResponse: self._commit_metadata.complete,
             CreateTopicsResponse: self._complete_creations,
             DeleteTopicsResponse: _complete_deletions,
@@ -86,10 +91,10 @@ class OwnAnswers:
             completion(wire, request, sent, answer)
 
     def _complete_offsets(
-        self, wire: Any, _: ClientRequest, sent: ListOffsetsRequest, answer: ListOffsetsResponse
+        self, wire: Any, _: ClientRequest, sent: ListOffsetsRequest, answer: TimedOffsetsResponse
     ) -> None:
         """Fill in the offsets of those partitions for which the client gives a time."""
-        for topic in wire.topics if answer.readable else ():
+        for topic in wire.topics:
             name = self._topics.names.campaign_topic(topic.name)
             for partition in topic.partitions:
                 asked = f"{name}-{partition.partition_index}"
