@@ -4,6 +4,7 @@ A process of the history is an idempotent producer, or else a connection. A send
 when the broker has answered, and a poll returns what a broker has sent.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from types import MappingProxyType
@@ -39,28 +40,33 @@ _RETRIES_MAX: Final = 2**31 - 1
 
 @dataclass(slots=True, eq=False)
 class _SentTransaction:
-    """The records of an open transaction that have no answer yet, and those that are acknowledged.
+    """The records of an open transaction, by whether they are acknowledged.
 
-    An acknowledged record has its offset, or None if the broker did not name it.
+    An acknowledged record has its offset if the broker named it. Several records may have one name.
     """
 
-    unanswered: dict[tuple[str, str], None] = field(default_factory=dict)
-    acked: dict[tuple[str, str], int | None] = field(default_factory=dict)
+    unanswered: Counter[tuple[str, str]] = field(default_factory=Counter)
+    acked_sends: list[MicroOperation] = field(default_factory=list)
     is_commit_sent: bool = False
 
-    def acked_sends(self) -> tuple[MicroOperation, ...]:
-        return tuple(
-            [
-                (SEND, partition, value if offset is None else (offset, value))
-                for (partition, value), offset in self.acked.items()
-            ]
-        )
+    def acknowledge(self, partition: str, value: str, offset: int | None) -> bool:
+        """Note that a record is acknowledged. Return False if none of this name is unanswered."""
+        if not self.unanswered[partition, value]:
+            return False
+        self.unanswered[partition, value] -= 1
+        self.acked_sends.append((SEND, partition, value if offset is None else (offset, value)))
+        return True
 
     def unanswered_sends(self) -> tuple[MicroOperation, ...]:
-        return tuple([(SEND, partition, value) for partition, value in self.unanswered])
+        return tuple([(SEND, partition, value) for partition, value in self.unanswered.elements()])
 
     def sends(self) -> tuple[MicroOperation, ...]:
-        return tuple([(SEND, partition, value) for partition, value in (*self.acked, *self.unanswered)])
+        """Return all sends without their offsets."""
+        acked = [
+            (SEND, partition, sent[1] if isinstance(sent, tuple) else sent)
+            for _, partition, sent in self.acked_sends
+        ]
+        return (*acked, *self.unanswered_sends())
 
 
 class WireHistory:
@@ -140,7 +146,7 @@ class WireHistory:
             transaction = self._transactions.setdefault(process, _SentTransaction())
         for value in self._new_values(process, partition, batch):
             if transaction is not None:
-                transaction.unanswered[partition, value] = None
+                transaction.unanswered[partition, value] += 1
                 self._history.add(process, INVOKE, TXN, ((SEND, partition, value),), self._clock.now_us)
             else:
                 self._open[process, partition, value] = self._open.get((process, partition, value), 0) + 1
@@ -162,10 +168,9 @@ class WireHistory:
         transaction = self._transactions.get(process)
         for place, value in enumerate(batch.values):
             offset = None if base_offset is None else base_offset + place
-            if transaction is not None and (partition, value) in transaction.unanswered:
-                del transaction.unanswered[partition, value]
-                transaction.acked[partition, value] = offset
-            elif self._close(process, partition, value):
+            if transaction is not None and transaction.acknowledge(partition, value, offset):
+                continue
+            if self._close(process, partition, value):
                 self._history.record_ack(process, partition, offset, value, self._clock.now_us)
 
     def end_transaction(self, request: EndTxnRequest) -> None:
@@ -185,11 +190,11 @@ class WireHistory:
         if not request.committed:
             self._history.add(process, FAIL, TXN, transaction.sends(), now_us, "ABORTED")
             return
-        if transaction.acked:
-            self._history.add(process, OK, TXN, transaction.acked_sends(), now_us)
-        if transaction.unanswered:
+        if transaction.acked_sends:
+            self._history.add(process, OK, TXN, tuple(transaction.acked_sends), now_us)
+        if unanswered := transaction.unanswered_sends():
             # The client has committed without them, as after an error that it ignores.
-            self._history.add(process, INFO, TXN, transaction.unanswered_sends(), now_us, "no ack")
+            self._history.add(process, INFO, TXN, unanswered, now_us, "no ack")
 
     def _process_of(self, request: EndTxnRequest) -> int:
         return self._producers.get((request.producer_id, request.producer_epoch), -1)

@@ -145,6 +145,16 @@ def test_a_committed_transaction_does_not_vouch_for_records_without_an_acknowled
     assert outcomes == [("ok", (("send", "t-0", (7, "5.0.0")),)), ("info", (("send", "t-0", "5.0.1"),))]
 
 
+@pytest.mark.parametrize("committed", [True, False])
+def test_each_of_several_records_with_one_name_has_an_outcome(wire: Wire, committed: bool) -> None:
+    wire.produce(batch_of("k", "k", sequence=0, transactional=True), (errors.NONE, 7))
+    wire.produce(batch_of("k", sequence=2, transactional=True), (errors.NONE, 9))
+    wire.ask(EndTxnRequest("pay", 5, 0, committed), EndTxnResponse(errors.NONE))
+    sent = [(offset, "k") for offset in (7, 8, 9)] if committed else ["k"] * 3
+    outcome = tuple(("send", "t-0", each) for each in sent)
+    assert wire.lines()[3:] == [("txn", "ok" if committed else "fail", outcome)]
+
+
 @pytest.mark.parametrize(("committed", "kind"), [(True, "info"), (False, "fail")])
 def test_a_transaction_without_an_answer_is_unknown_only_if_a_commit_was_sent(
     wire: Wire, committed: bool, kind: str
