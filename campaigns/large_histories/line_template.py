@@ -172,7 +172,10 @@ def _pieces(
         elif meaning is not None:
             part += [line[at : begin + is_text], Slot(meaning, is_text, quote + 1 if is_text else 0)]
             at = end - is_text
-    parts[is_after and split > 0].append(line[at:])
+    if not is_after:
+        parts[0].append(line[at:split])
+        at = split
+    parts[split > 0].append(line[at:])
     return (tuple(parts[0]), tuple(parts[1])), words
 
 

@@ -296,16 +296,12 @@ class _SessionNeighbours:
         keys: list[int] = []
         for part in found:
             for process, partition in zip(*map(_listed, part.at_first), strict=True):
-                earlier = [
-                    row for split, row in self._rows.get((process, partition), ()) if split < part.split
-                ]
+                rows = self._rows.get((process, partition), ())
+                earlier = [row for order, row in rows if order < self._order[part.split]]
                 keys += self._last[earlier[-1:]].tolist()
             for process, partition in zip(*map(_listed, part.at_last), strict=True):
-                later = [
-                    row
-                    for split, row in self._rows.get((process, partition), ())
-                    if split > self._order[part.split]
-                ]
+                rows = self._rows.get((process, partition), ())
+                later = [row for order, row in rows if order > self._order[part.split]]
                 keys += self._first[later[:1]].tolist()
         return np.array(keys, np.int64)
 

@@ -51,6 +51,10 @@ def backwards(line: dict[str, Any]) -> bytes:
     return json.dumps(dict(reversed(line.items()))).encode()
 
 
+def value_last(line: dict[str, Any]) -> bytes:
+    return json.dumps(dict(sorted(line.items(), key=lambda item: item[0] == "value"))).encode()
+
+
 def with_more(line: dict[str, Any]) -> bytes:
     return json.dumps(
         {"node": f"n{line['process']}", **line, "took": 7, "tags": ["a", {"value": 1}]}
@@ -78,6 +82,7 @@ LAYOUTS: dict[str, tuple[Callable[[dict[str, Any]], bytes], bytes]] = {
     "as harrow writes it": (lambda line: json.dumps(line).encode(), b"\n"),
     "compact": (compact, b"\n"),
     "backwards": (backwards, b"\r\n"),
+    "value last": (value_last, b"\n"),
     "with more fields": (with_more, b"\n\n"),
     "without numbers": (unnumbered, b" \n"),
     "with numbers as values": (with_numbers, b"\n"),

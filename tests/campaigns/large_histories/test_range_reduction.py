@@ -228,3 +228,35 @@ def test_an_index_that_falls_makes_a_part_unusual(tmp_path: Path) -> None:
     paths[0].write_bytes(b"".join([*content[2:100], content[0]]))
     paths[1].write_bytes(b"".join(content[100:]))
     assert reduced(paths, 1 << 20) is None
+
+
+def alone(index: int, process: int, type_: str, f: str, value: object) -> bytes:
+    operation = {"index": index, "time": index, "process": process, "type": type_, "f": f, "value": value}
+    return json.dumps(operation).encode() + b"\n"
+
+
+def send(index: int, process: int, value: str, offset: int | None = None) -> bytes:
+    return alone(index, process, "ok", "send", [["send", "t-0", [offset, value]]])
+
+
+def poll(index: int, process: int, offset: int, value: str) -> bytes:
+    return alone(index, process, "ok", "poll", [["poll", {"t-0": [[offset, value]]}]])
+
+
+@pytest.mark.parametrize("names", [("1", "2"), ("2", "1")], ids=["names rise", "names fall"])
+@pytest.mark.parametrize("with_empty", [False, True])
+def test_neighbours_in_two_files_are_compared_whatever_the_files_are_called(
+    names: tuple[str, str], *, with_empty: bool, tmp_path: Path
+) -> None:
+    contents = ([send(0, 0, "x", 10)], [send(1, 0, "p"), poll(2, 1, 5, "p")])
+    paths = [tmp_path / f"{name}.jsonl" for name in names]
+    for path, content in zip(paths, contents, strict=True):
+        path.write_bytes(b"".join(content))
+    whole = judge_history(read_history(contents[0] + contents[1], "whole"))
+    assert whole.rules["nonmonotonic-send"].findings
+    if with_empty:
+        paths.append(tmp_path / "0.jsonl")
+        paths[-1].write_bytes(b"")
+    found = reduced(sorted(paths), 1 << 20)
+    assert found is not None
+    assert judge_history(found) == whole
