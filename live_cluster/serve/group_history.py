@@ -31,7 +31,12 @@ from harrow.cluster_model.coordinators.protocol import (
 )
 from harrow.cluster_model.events import GroupOffsetFound, PartitionsAssigned
 from harrow.cluster_model.history import FAIL, INFO, INVOKE, OK, History
-from harrow.cluster_model.protocol import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, ListOffsetsRequest
+from harrow.cluster_model.protocol import (
+    EARLIEST_TIMESTAMP,
+    LATEST_TIMESTAMP,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+)
 from harrow.cluster_model.trace import Clock
 from harrow.live_cluster.serve.wire_contents import partition_names
 
@@ -65,6 +70,8 @@ class GroupHistory:
         self._reached: dict[tuple[str, str], int] = {}
         # By client and partition: the committed offset that the client was told last.
         self._found: dict[tuple[str, str], int] = {}
+        # By client and partition: where the partition begins or ends, as the client was told.
+        self._looked_up: dict[tuple[str, str], dict[int, None]] = {}
         # By producer id and epoch: the commits of its open transaction.
         self._in_transactions: dict[tuple[int, int], list[tuple[int, Mapping[str, int]]]] = {}
         self._commits_sent: dict[tuple[int, int], None] = {}
@@ -103,6 +110,11 @@ class GroupHistory:
                 if error == errors.NONE:
                     self._found[client, partition] = offset
                     emit(GroupOffsetFound, client, partition, offset)
+        elif isinstance(request, ListOffsetsRequest) and isinstance(answer, ListOffsetsResponse):
+            for partition, (error, offset) in answer.partitions.items():
+                timestamp = request.timestamps.get(partition, request.timestamp)
+                if error == errors.NONE and timestamp in _RESETS:
+                    self._looked_up.setdefault((client, partition), {})[offset] = None
 
     def _answer_to_member(self, client: str, request: object, answer: object, emit: Emit) -> None:
         if isinstance(request, SyncGroupRequest) and isinstance(answer, SyncGroupResponse):
@@ -125,9 +137,10 @@ class GroupHistory:
         self._fetching[client] = None
         group = self.group_of(client)
         reached = self._reached.get((group, partition))
-        if reached is not None and begin > reached and begin != self._found.get((client, partition)):
+        is_reset = reached is None and begin in self._looked_up.get((client, partition), ())
+        if begin > (reached or 0) and begin != self._found.get((client, partition)) and not is_reset:
             self._positioned[group] = None
-        self._reached[group, partition] = end if reached is None else max(reached, end)
+        self._reached[group, partition] = max(reached or 0, end)
 
     def end_transaction(self, request: EndTxnRequest) -> None:
         """Record that the offsets of a transaction are committed, or not."""

@@ -254,6 +254,25 @@ def test_a_group_whose_client_seeks_forward_is_not_judged(wire: Wire, begin: int
     assert groups_of(wire) == {group}
 
 
+@pytest.mark.parametrize(
+    ("timestamp", "offset", "group"),
+    [
+        (EARLIEST_TIMESTAMP, 50, "g"),
+        (LATEST_TIMESTAMP, 50, "g"),
+        (EARLIEST_TIMESTAMP, 0, ""),
+        (1_700_000_000_000, 50, ""),
+    ],
+)
+def test_a_group_is_judged_only_if_it_begins_where_it_found_an_end_of_the_partition(
+    wire: Wire, timestamp: int, offset: int, group: str
+) -> None:
+    join(wire)
+    request = ListOffsetsRequest(-1, {"t-0": -1}, 0, timestamp)
+    wire.ask(request, ListOffsetsResponse({"t-0": (errors.NONE, offset)}))
+    wire.fetch(50, batch_of("a").stored_at(50, 0))
+    assert groups_of(wire) == {group}
+
+
 def test_a_client_that_begins_where_its_group_has_committed_does_not_seek(wire: Wire) -> None:
     join(wire)
     wire.fetch(0, batch_of("a").stored_at(0, 0))
