@@ -33,6 +33,7 @@ from harrow.cluster_model.events import BrokerResumed, BrokerStarted, Event, Fau
 from harrow.cluster_model.history import OK, POLL, columns_of
 from harrow.cluster_model.log.old_checkpoints import LEADER_EPOCH_CHECKPOINT
 from harrow.cluster_model.release.profiles import Behaviours
+from harrow.cluster_model.topology import is_internal
 from harrow.cluster_model.trace import TraceEvent, TraceLine, decode
 
 _REPLAYED_AT_ONCE: Final = 1_000_000
@@ -325,7 +326,11 @@ class Index:
     def log_ends(self) -> LogEnds:
         """The transactions in all logs, and the reads above the last stable offset."""
         readers = {each.name for each in self.evidence.consumers.values() if each.read_committed}
-        return LogEnds(self.raw_events(*FOLLOWED), readers)
+        return LogEnds(self.raw_events(*FOLLOWED), readers, self._exists)
+
+    def _exists(self, partition: str) -> bool:
+        """Return whether a partition exists at the end. Internal topics are never deleted."""
+        return is_internal(partition) or partition in self.evidence.partitions
 
     @cached_property
     def group_work(self) -> GroupWork:

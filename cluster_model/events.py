@@ -1373,6 +1373,18 @@ class OffsetsExpired(Event):
     offsets: Pairs
 
 
+@event("offsets_deleted", subsystem=CONSUMER_OFFSETS)
+class OffsetsDeleted(Event):
+    """A group coordinator has written tombstones for offsets, because an administrator deleted them.
+
+    An administrator can also delete their group or their topic.
+    """
+
+    broker: BrokerId
+    group: Text
+    partitions: Texts
+
+
 @event("partitions_assigned", seen_by=STARTED_BROKERS, subsystem=CONSUMER_OFFSETS)
 class PartitionsAssigned(Event):
     """A consumer reads these partitions from now on, in addition to those that it keeps."""

@@ -833,6 +833,7 @@ _GROUPS: Final[tuple[Phrase[Any], ...]] = (
         topics.GROUP,
         lambda event, _: f"FORGOT offsets of group {event.group}: {_pairs(event.offsets)}",
     ),
+    Phrase(events.OffsetsDeleted, topics.GROUP, "deleted offsets of group {group}: {partitions}"),
     Phrase(events.PartitionsAssigned, topics.GROUP, _partitions_assigned, "assignment"),
     Phrase(events.PartitionsRevoked, topics.GROUP, _partitions_revoked, "revocation"),
     Phrase(events.GroupOffsetFound, topics.COMMIT, _group_offset, "committed offset"),

@@ -81,6 +81,10 @@ class CoordinationState:
         for partition, _ in event.offsets:
             self._group(event.group).committed.pop(partition, None)
 
+    def delete_offsets(self, event: events.OffsetsDeleted) -> None:
+        for partition in event.partitions:
+            self._group(event.group).committed.pop(partition, None)
+
     def start_reading(self, event: events.PartitionsAssigned) -> None:
         reading = self._group(event.group).reading.setdefault(event.client, {})
         reading.update(dict.fromkeys(event.partitions))
@@ -101,6 +105,7 @@ HANDLERS: Final[Mapping[type[events.Event], Callable[..., None]]] = {
     events.GroupAssigned: CoordinationState.assign,
     events.OffsetsCommitted: CoordinationState.commit,
     events.OffsetsExpired: CoordinationState.expire,
+    events.OffsetsDeleted: CoordinationState.delete_offsets,
     events.PartitionsAssigned: CoordinationState.start_reading,
     events.PartitionsRevoked: CoordinationState.stop_reading,
     events.ClientStopped: CoordinationState.stop_client,

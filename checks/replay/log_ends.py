@@ -27,13 +27,19 @@ class LogEnds:
 
     `harrow.checks.replay.cluster_state` replays everything, but takes as long as the run. This
     class is for rules that examine every run: it reads each event of a few kinds once.
-    ``partitions`` are the partitions that had transactions, in the order of the trace. ``reads``
-    are the answers to *readers* that went beyond the last stable offset.
+    ``partitions`` are the partitions that had transactions, in the order of the trace, without
+    deleted ones, for which *exists* is false. ``reads`` are the answers to *readers* that went
+    beyond the last stable offset.
     """
 
     __slots__ = ("_replicas", "partitions", "reads")
 
-    def __init__(self, lines: Iterable[tuple[int, TraceEvent]], readers: Collection[str]) -> None:
+    def __init__(
+        self,
+        lines: Iterable[tuple[int, TraceEvent]],
+        readers: Collection[str],
+        exists: Callable[[str], bool],
+    ) -> None:
         self.partitions: dict[str, None] = {}
         self.reads: list[ReadAboveLso] = []
         replicas: dict[tuple[int, str], ReplicaState] = {}
@@ -50,7 +56,7 @@ class LogEnds:
                 if replica.transactions and row[4] in readers and row[6] > (lso := replica.lso):
                     self.reads.append(ReadAboveLso(number, row, lso, _holding(replica, lso)))
             else:
-                if name == _BEGUN:
+                if name == _BEGUN and exists(row[3]):
                     self.partitions[row[3]] = None
                 _HANDLERS[name](replica, row)
 

@@ -184,6 +184,15 @@ class _Groups:
             self._expired[event.group, partition] = number, event
         yield from ()
 
+    def delete(self, _: int, event: events.OffsetsDeleted) -> Iterator[Finding]:
+        """Forget deleted commits: the group may begin again anywhere."""
+        for partition in event.partitions:
+            self._commits.pop((event.group, partition), None)
+        for key, (group, _commit) in list(self._expected.items()):
+            if group == event.group and key[1] in event.partitions:
+                del self._expected[key]
+        yield from ()
+
     def assign(self, _: int, event: events.PartitionsAssigned) -> Iterator[Finding]:
         for partition in event.partitions:
             last_commit = self._commits.get((event.group, partition))
@@ -206,6 +215,7 @@ _HANDLERS: Final[Mapping[type[events.Event], Callable[..., Iterator[Finding]]]] 
     events.OffsetsCommitted: _Groups.commit,
     events.MemberReconciled: _Groups.reconcile,
     events.OffsetsExpired: _Groups.expire,
+    events.OffsetsDeleted: _Groups.delete,
     events.PartitionsAssigned: _Groups.assign,
     events.OffsetReset: _Groups.reset,
     events.GroupOffsetFound: _Groups.find,

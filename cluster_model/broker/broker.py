@@ -273,6 +273,7 @@ class Broker(ServerEndpoint):
             self.metadata.apply(delta)
             self.replicas.apply_metadata(delta.broker_epoch, delta.partition_states)
             self.replicas.delete_replicas(delta.deleted)
+            self.groups.on_partitions_deleted(delta.deleted)
 
     def configure_topic(self, topic: str, settings: Settings) -> None:
         """Follow the settings of a topic that an administrator has changed."""
@@ -600,7 +601,7 @@ class Broker(ServerEndpoint):
     def _handle_update_metadata(self, exchange: Exchange[UpdateMetadataRequest]) -> None:
         if not self._refuse_if_stale(exchange):
             self._obey(exchange.request)
-            self.metadata.update(exchange.request)
+            self.groups.on_partitions_deleted(self.metadata.update(exchange.request))
             self.respond(exchange, ControlResponse(exchange.request.api, errors.NONE))
 
     def _obey(self, request: ControlRequest) -> None:

@@ -72,10 +72,12 @@ class MetadataCache:
         for name in deleted:
             self.partitions.pop(name, None)
 
-    def update(self, request: UpdateMetadataRequest) -> None:
-        """Apply an UpdateMetadata request of the controller."""
+    def update(self, request: UpdateMetadataRequest) -> tuple[str, ...]:
+        """Apply an UpdateMetadata request of the controller, and return the deleted partitions."""
         self.controller = request.controller_id
-        self._replace(request.live_brokers, request.partition_states)
+        states = request.partition_states
+        self._replace(request.live_brokers, states)
+        return tuple([n for n, s in states.items() if s.leader_and_isr.leader == LEADER_DURING_DELETE])
 
     def _replace(
         self, live_brokers: tuple[int, ...], states: Mapping[str, LeaderAndIsrPartitionState]

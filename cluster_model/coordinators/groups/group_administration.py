@@ -9,7 +9,7 @@ from harrow.cluster_model.coordinators.coordinator_log import CoordinatorRecord
 from harrow.cluster_model.coordinators.groups.consumer_group import ConsumerGroup
 from harrow.cluster_model.coordinators.groups.consumer_group_records import consumer_group_tombstones
 from harrow.cluster_model.coordinators.groups.group import DEAD, EMPTY, STABLE, Group, Member
-from harrow.cluster_model.coordinators.groups.group_records import group_tombstone, offset_tombstone
+from harrow.cluster_model.coordinators.groups.group_records import group_tombstone
 from harrow.cluster_model.coordinators.protocol import (
     ConsumerGroupDescribeRequest,
     ConsumerGroupDescribeResponse,
@@ -36,13 +36,18 @@ _CLASSIC_TYPE, _CONSUMER_TYPE = "Classic", "Consumer"
 _NO_SUBSCRIPTION: Final = Subscription(())
 
 
-class AppendRecords(Protocol):
-    """Appends records to the log of a group's partition."""
+class DeleteOffsets(Protocol):
+    """Appends tombstones for offsets of a group, and other records, to the log of its partition."""
 
     def __call__(
-        self, group: Group, records: Iterable[CoordinatorRecord], on_complete: Callable[[str], None], /
+        self,
+        group: Group,
+        partitions: Iterable[str],
+        records: Iterable[CoordinatorRecord],
+        on_complete: Callable[[str], None],
+        /,
     ) -> None:
-        """Append, and call *on_complete* with the error for a client."""
+        """Delete, and call *on_complete* with the error for a client."""
 
 
 class GroupAdministration:
@@ -58,7 +63,7 @@ class GroupAdministration:
         metadata: MetadataCache,
         partition_error: Callable[[str], str],
         is_loading: Callable[[], bool],
-        append: AppendRecords,
+        delete_offsets: DeleteOffsets,
         respond: Respond,
         default_assignor: str,
     ) -> None:
@@ -66,7 +71,7 @@ class GroupAdministration:
         self._metadata = metadata
         self._partition_error = partition_error
         self._is_loading = is_loading
-        self._append = append
+        self._delete_offsets = delete_offsets
         self._respond = respond
         self._default_assignor = default_assignor
 
@@ -157,12 +162,29 @@ class GroupAdministration:
         if error != errors.NONE or group is None:
             on_deleted(name, error)
             return
+        state = group.state
         del self._groups[name]
         group.state = DEAD
-        records = [*(offset_tombstone(name, each) for each in group.offsets), group_tombstone(group)]
+        records = [group_tombstone(group)]
         if group.consumers is not None:
             records += consumer_group_tombstones(name)
-        self._append(group, records, lambda stored: on_deleted(name, stored))
+
+        def on_stored(stored: str) -> None:
+            if stored != errors.NONE and self._partition_error(name) == errors.NONE:
+                self._restore(group, state)
+            on_deleted(name, stored)
+
+        self._delete_offsets(group, tuple(group.offsets), records, on_stored)
+
+    def _restore(self, group: Group, state: str) -> None:
+        """Restore a group whose tombstones could not be stored.
+
+        If a member has joined in between, the new group gets the offsets.
+        """
+        group.state = state
+        restored = self._groups.setdefault(group.id, group)
+        for partition, offset in group.offsets.items():
+            restored.offsets.setdefault(partition, offset)
 
     def _handle_offset_delete(self, exchange: Exchange[OffsetDeleteRequest]) -> None:
         """Delete the offsets of partitions to whose topics no member subscribes (KIP-496)."""
@@ -171,15 +193,11 @@ class GroupAdministration:
         group = self._groups.get(request.group)
         if error == errors.NONE and group is None:
             error = errors.GROUP_ID_NOT_FOUND
-        elif group is not None and group.consumers is None and group.members and _is_rebalancing(group):
-            error = errors.NON_EMPTY_GROUP
         if error != errors.NONE or group is None:
             self._respond(exchange, OffsetDeleteResponse(error, {}))
             return
         outcome = {name: self._offset_error(group, name) for name in request.partitions}
         deleted = [name for name in outcome if outcome[name] == errors.NONE and name in group.offsets]
-        for name in deleted:
-            del group.offsets[name]
 
         def on_stored(stored: str) -> None:
             if stored == errors.NONE:
@@ -188,7 +206,7 @@ class GroupAdministration:
                 self._respond(exchange, OffsetDeleteResponse(stored, {}))
 
         if deleted:
-            self._append(group, [offset_tombstone(group.id, name) for name in deleted], on_stored)
+            self._delete_offsets(group, deleted, (), on_stored)
         else:
             on_stored(errors.NONE)
 
@@ -198,10 +216,6 @@ class GroupAdministration:
         topics = group.subscribed_topics() if group.consumers is None else group.consumers.subscribed_topics()
         is_subscribed = partition.rpartition("-")[0] in topics
         return errors.GROUP_SUBSCRIBED_TO_TOPIC if is_subscribed else errors.NONE
-
-
-def _is_rebalancing(group: Group) -> bool:
-    return group.state not in {EMPTY, STABLE}
 
 
 def _is_empty(group: Group) -> bool:

@@ -6,7 +6,7 @@ machine, driven by the requests of its members and by expired sessions. Each sta
 each commit must survive the broker, so the coordinator writes it to the log before it answers.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Final
 
 from harrow.cluster_model import errors
@@ -67,6 +67,7 @@ from harrow.cluster_model.events import (
     GroupStateChanged,
     MemberExpired,
     OffsetsCommitted,
+    OffsetsDeleted,
     OffsetsExpired,
     RequestRejected,
     StaticMemberReplaced,
@@ -165,7 +166,7 @@ class GroupCoordinator:
         register(self.handlers, TxnOffsetCommitRequest, self._handle_txn_offset_commit)
         GroupAdministration(
             *(self._groups, metadata, self._partition_error, lambda: bool(self._loading)),
-            self._append_for_administrator,
+            self._delete_offsets,
             respond,
             config.consumer_group_assignors[0],
         ).register(self.handlers)
@@ -226,6 +227,16 @@ class GroupCoordinator:
             for member in group.members.values():
                 self._answer_join(member, JoinGroupResponse(errors.NOT_COORDINATOR, member=member.id))
                 self._answer_sync(member, SyncGroupResponse(errors.NOT_COORDINATOR))
+
+    def on_partitions_deleted(self, partitions: Collection[str]) -> None:
+        """Delete the offsets of deleted partitions (``GroupCoordinator.onPartitionsDeleted``)."""
+        for group in self._groups.values() if partitions else ():
+            names = [name for name in partitions if name in group.offsets or group.is_unstable(name)]
+            for pending in group.pending_offsets.values():
+                for name in names:
+                    pending.pop(name, None)
+            if names:
+                self._delete_offsets(group, names, (), lambda _: None)
 
     def transaction_completed(self, partition: int, producer_id: int, *, committed: bool) -> None:
         """Apply or drop the offsets of a completed transaction (``handleTxnCompletion``)."""
@@ -699,10 +710,29 @@ class GroupCoordinator:
             producer_epoch=producer_epoch,
         )
 
-    def _append_for_administrator(
-        self, group: Group, records: Iterable[CoordinatorRecord], on_complete: Callable[[str], None]
+    def _delete_offsets(
+        self,
+        group: Group,
+        partitions: Iterable[str],
+        records: Iterable[CoordinatorRecord],
+        on_complete: Callable[[str], None],
     ) -> None:
-        self._append(group, records, lambda error: on_complete(_error_of_append(error)))
+        """Append tombstones and *records*, and delete the offsets when these are stored.
+
+        The event does not wait for success, because a tombstone may reach the log despite an error.
+        """
+        deleted = tuple(partitions)
+
+        def on_stored(error: str) -> None:
+            if error == errors.NONE or self._takes_effect_despite(error):
+                for name in deleted:
+                    group.offsets.pop(name, None)
+            if deleted:
+                self._host.emit(OffsetsDeleted, self._broker, group.id, deleted)
+            on_complete(_error_of_append(error))
+
+        tombstones = [offset_tombstone(group.id, name) for name in deleted]
+        self._append(group, (*tombstones, *records), on_stored)
 
     def _when_stored(self, group: Group, answer: Callable[[str], None]) -> None:
         """Call *answer* once all earlier writes to the group's partition are committed.

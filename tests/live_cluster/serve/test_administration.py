@@ -125,6 +125,22 @@ def test_a_topic_that_is_created_again_has_none_of_the_old_records() -> None:
     assert sorted(result.evidence.replicas) == ["t~2-0"]
 
 
+def test_a_transaction_may_lose_a_topic_that_is_deleted_while_it_is_open() -> None:
+    def use(servers: str) -> None:
+        client = admin(servers)
+        assert outcome(client.create_topics([NewTopic("z", 1, 3)]), "z") == ""
+        producer = Producer({"bootstrap.servers": servers, "transactional.id": "pay"})
+        producer.init_transactions(PATIENCE_S)
+        producer.begin_transaction()
+        producer.produce("t", b"a")
+        producer.produce("z", b"b")
+        assert producer.flush(PATIENCE_S) == 0
+        assert outcome(client.delete_topics(["z"]), "z") == ""
+        producer.commit_transaction(PATIENCE_S)
+
+    judged_held(CALM, use)
+
+
 OFFSETS = """
 import sys
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition

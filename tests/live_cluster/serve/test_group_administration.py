@@ -4,9 +4,16 @@ from typing import Any
 
 import confluent_kafka.admin
 from confluent_kafka import Consumer, ConsumerGroupState, ConsumerGroupTopicPartitions, TopicPartition
+from confluent_kafka.cimpl import NewTopic
 
-from tests.live_cluster.serve.test_administration import admin, consume, outcome, produce
-from tests.live_cluster.serve.test_served_run import CALM, run_python, run_with
+from tests.live_cluster.serve.test_administration import (
+    admin,
+    consume,
+    judged_held,
+    outcome,
+    produce,
+)
+from tests.live_cluster.serve.test_served_run import CALM, run_python
 from tests.patience import PATIENCE_S
 
 GROUP = "reads-t"
@@ -49,18 +56,41 @@ def test_a_group_is_listed_and_described_and_deleted_once_it_is_empty() -> None:
         assert listed(client) == {}
         assert committed(client) == {}
 
-    run_with(CALM, use)
+    judged_held(CALM, use)
 
 
-def test_a_deleted_group_begins_again() -> None:
+def test_a_deleted_group_begins_again_and_may_commit_lower_offsets() -> None:
+    def commit(servers: str, offset: int) -> None:
+        consumer = Consumer({"bootstrap.servers": servers, "group.id": GROUP})
+        consumer.commit(offsets=[TopicPartition("t", 0, offset)], asynchronous=False)
+        consumer.close()
+
     def use(servers: str) -> None:
         client = admin(servers)
         produce(servers, "t", b"a")
         assert consume(servers, "t", 1) == [b"a"]
+        commit(servers, 10)
         assert outcome(client.delete_consumer_groups([GROUP]), GROUP) == ""
         assert consume(servers, "t", 1) == [b"a"]
+        commit(servers, 3)
 
-    run_with(CALM, use)
+    judged_held(CALM, use)
+
+
+def test_a_deleted_topic_takes_the_offsets_of_groups_with_it() -> None:
+    def use(servers: str) -> None:
+        client = admin(servers)
+        consumer = Consumer({"bootstrap.servers": servers, "group.id": GROUP})
+        offsets = [TopicPartition("t", 0, 7), TopicPartition("t", 1, 7)]
+        consumer.commit(offsets=offsets, asynchronous=False)
+        assert outcome(client.delete_topics(["t"]), "t") == ""
+        assert outcome(client.create_topics([NewTopic("t", 1, 3)]), "t") == ""
+        produce(servers, "t", b"a")
+        consumer.commit(offsets=[TopicPartition("t", 0, 3)], asynchronous=False)
+        assert committed(client) == {0: 3}
+        consumer.close()
+
+    judged_held(CALM, use)
 
 
 OFFSET_DELETE = """
@@ -94,6 +124,7 @@ assert delete("reads-t", "t", "missing") == (
 def test_offsets_are_deleted_unless_a_member_subscribes_to_the_topic() -> None:
     def use(servers: str) -> None:
         client = admin(servers)
+        produce(servers, "t", b"a")
         consumer = Consumer({"bootstrap.servers": servers, "group.id": GROUP})
         consumer.subscribe(["t"])
         while not consumer.assignment():
@@ -105,7 +136,7 @@ def test_offsets_are_deleted_unless_a_member_subscribes_to_the_topic() -> None:
         run_python(OFFSET_DELETE, servers, "NONE")
         assert committed(client) == {1: 0}
 
-    run_with(CALM, use)
+    judged_held(CALM, use)
 
 
 DESCRIBE_CONSUMERS = """
@@ -142,6 +173,7 @@ for assignment in (member.assignment, member.target_assignment):
 def test_a_group_of_the_new_protocol_is_described_and_listed_with_its_type() -> None:
     def use(servers: str) -> None:
         client = admin(servers)
+        produce(servers, "t", b"a")
         settings = {"group.id": GROUP, "client.id": "app", "group.protocol": "consumer"}
         consumer = Consumer({"bootstrap.servers": servers, "auto.offset.reset": "earliest", **settings})
         consumer.subscribe(["t"])
@@ -151,4 +183,4 @@ def test_a_group_of_the_new_protocol_is_described_and_listed_with_its_type() -> 
         assert listed(client)[GROUP].type == confluent_kafka.ConsumerGroupType.CONSUMER
         consumer.close()
 
-    run_with(CALM, use)
+    judged_held(CALM, use)

@@ -18,10 +18,12 @@ from harrow.cluster_model.coordinators.protocol import (
     NO_GENERATION,
     NO_INSTANCE,
     NO_MEMBER,
+    DeleteGroupsRequest,
     HeartbeatRequest,
     JoinGroupRequest,
     LeaveGroupRequest,
     OffsetCommitRequest,
+    OffsetDeleteRequest,
     OffsetFetchRequest,
     Subscription,
     SyncGroupRequest,
@@ -512,3 +514,28 @@ def test_since_4_0_a_commit_stored_after_its_timeout_takes_effect() -> None:
         app.cluster.resume_broker(broker)
     app.wait(1)
     assert app.committed(require_stable=True) == (errors.NONE, 7)
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [DeleteGroupsRequest(("g",)), OffsetDeleteRequest("g", {"t-0": None})],
+    ids=["group", "offsets"],
+)
+def test_a_deletion_that_cannot_be_stored_changes_nothing(request_: Any) -> None:
+    app = Application(min_insync_replicas=2, replica_lag_time_max_ms=1_000)
+    assert app.commit(NO_GENERATION, NO_MEMBER, 7) == errors.NONE
+    for follower in sorted({0, 1, 2} - {app.coordinator}):
+        app.cluster.crash_broker(follower, power_loss=False)
+    app.wait(30)
+    answer = app.ask(request_, seconds=30)
+    assert errors.NONE not in {getattr(answer, "error", ""), *getattr(answer, "groups", {}).values()}
+    assert app.committed() == (errors.NONE, 7)
+
+
+def test_offsets_are_deleted_while_a_consumer_group_rebalances() -> None:
+    app = Application()
+    assert app.commit(NO_GENERATION, NO_MEMBER, 7) == errors.NONE
+    app.join(protocols=(("range", Subscription(("other",))),))
+    app.wait()
+    assert app.ask(OffsetDeleteRequest("g", {"t-0": None})).partitions == {"t-0": errors.NONE}
+    assert app.committed() == (errors.NONE, -1)
