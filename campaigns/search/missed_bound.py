@@ -1,6 +1,6 @@
 """Bounds of service levels that a run misses, as failures that can be shrunk."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Final
 
 from harrow.campaigns.language.plan import Expectation
@@ -21,9 +21,9 @@ from harrow.cluster_model.lazy_dataclass import dataclass
 class MissedBound:
     """A bound of a service level that a run misses.
 
-    ``cause`` says why, without names and numbers. For an outage it is why the outage began and how
-    it ended: an outage that an election ends is a different failure from one that lasts until the
-    broker is back. For sends without an ack it is their error. For other bounds it is empty.
+    ``cause`` says why, without names and numbers. For sends without an ack it is their error. For
+    other bounds it is why the longest time without an ack began and how it ended: latency during an
+    election is a different failure from latency until the broker is back, or without a fault.
     """
 
     bound: Bound
@@ -64,15 +64,15 @@ def _missed(bound: Bound, result: RunResult) -> tuple[MissedBound, Finding] | No
     value = bound.value(levels)
     if value is None or bound.is_kept_by(value):
         return None
-    longest = _longest_outage(levels)
-    partition = "" if longest is None else longest.partition
-    if bound.measure == "outage" and longest is not None:
-        cause: tuple[str, ...] = (longest.began, longest.ended)
-        return MissedBound(bound=bound, cause=cause), Finding(partition=partition, chain=_story(longest))
-    for unacked in _unacked(result, _OUTCOMES.get(bound.measure)):
+    for unacked in _unacked(result, _OUTCOMES.get(bound.measure, ())):
         (ended,) = unacked.chain
         return MissedBound(bound=bound, cause=(ended.operands["error"],)), unacked
-    return MissedBound(bound=bound), Finding(partition=partition, chain=())
+    longest = _longest_outage(levels)
+    if longest is None:
+        return MissedBound(bound=bound), Finding(partition="", chain=())
+    chain = _story(longest) if bound.measure == "outage" else ()
+    cause = longest.began, longest.ended
+    return MissedBound(bound=bound, cause=cause), Finding(partition=longest.partition, chain=chain)
 
 
 def _longest_outage(levels: ServiceLevels) -> Outage | None:
@@ -91,16 +91,16 @@ def _story(outage: Outage) -> tuple[Link, ...]:
     )
 
 
-_OUTCOMES: Final = {"failed": FAIL, "unknown": INFO}
-"""How the sends ended that a measure counts."""
+_OUTCOMES: Final = {"failed": (FAIL,), "unknown": (INFO,), "acked": (FAIL, INFO)}
+"""The outcomes of sends that make a run miss a bound of a measure."""
 
 
-def _unacked(result: RunResult, outcome: str | None) -> Iterator[Finding]:
-    """Yield the sends with an outcome, each with its error."""
-    for operation in result.evidence.operations if outcome is not None else ():
-        if operation.type == outcome:
+def _unacked(result: RunResult, outcomes: Collection[str]) -> Iterator[Finding]:
+    """Yield the sends with one of the outcomes, each with its error."""
+    for operation in result.evidence.operations if outcomes else ():
+        if operation.type in outcomes:
             for partition, _, value in operation.sends():
-                error = operation.error or outcome
+                error = operation.error or operation.type
                 ended = send_ended(operation.time_us, None, value=str(value), error=error)
                 yield Finding(partition=partition, chain=(ended,))
 

@@ -77,4 +77,17 @@ def test_a_share_of_acks_that_is_too_small_is_shrunk() -> None:
     result = run_with("{acked: '> 99%'}", settings="{acks: all, retries: 0, request.timeout.ms: 2s}")
     shrinker = Shrinker(result.plan, 0)
     assert shrinker.failure.name == "service.acked"
-    assert shrinker.run().size() <= (1, 2)
+    faults, records = shrinker.run().size()
+    assert faults == 1
+    assert records <= 2
+
+
+@pytest.mark.parametrize("bounds", ["{lag: < 20}", "{ack_max: < 2s}", "{end_to_end_max: < 2s}"])
+def test_a_missed_bound_is_shrunk_to_the_outage_that_it_had(bounds: str) -> None:
+    text = CAMPAIGN.replace("]\nfaults", "]\n  consumers: [{{}}]\nfaults")
+    campaign = text.format(bounds=bounds, replicas=2, settings="{acks: all}")
+    shrinker = Shrinker(load_text(campaign, "outage.yaml").plans[0], 0)
+    assert isinstance(shrinker.failure, MissedBound)
+    assert shrinker.failure.cause == ("leader down", "leader elected")
+    faults, _ = shrinker.run().size()
+    assert faults == 1
