@@ -256,6 +256,10 @@ class Cluster:
         """
         return self._topic_configs[broker].get(topic)
 
+    def weakest_topic_config(self, topic: str, broker: int) -> TopicConfig:
+        """Return what a topic's configuration on a broker promised at least, at any time."""
+        return self._topic_configs[broker].weakest(topic)
+
     def topic_settings(self, topic: str, broker: int) -> Mapping[str, Value]:
         """Return a topic's own settings, as a broker knows them."""
         return self._topic_configs[broker].settings(topic)

@@ -1375,9 +1375,9 @@ class OffsetsExpired(Event):
 
 @event("offsets_deleted", subsystem=CONSUMER_OFFSETS)
 class OffsetsDeleted(Event):
-    """A group coordinator has written tombstones for offsets, because an administrator deleted them.
+    """A group coordinator has written tombstones for offsets that an administrator deleted.
 
-    An administrator can also delete their group or their topic.
+    They are also deleted with their group or topic.
     """
 
     broker: BrokerId

@@ -123,6 +123,11 @@ def effective_config(settings: Settings, broker: BrokerConfig) -> TopicConfig:
     )
 
 
+def _lower_limit(first: int, second: int) -> int:
+    """Return the lower of two limits, where -1 stands for none."""
+    return min(first, second) if min(first, second) >= 0 else max(first, second)
+
+
 class TopicConfigs:
     """The configurations of all topics on one broker.
 
@@ -131,17 +136,27 @@ class TopicConfigs:
     because the model does not know the keys of their records.
     """
 
-    __slots__ = ("_config", "_configs", "_settings")
+    __slots__ = ("_config", "_configs", "_settings", "_weakest")
 
     def __init__(self, topics: Mapping[str, Settings], config: BrokerConfig) -> None:
         self._config = config
         self._settings: dict[str, Settings] = dict(topics)
         self._configs = {topic: topic_config(settings, config) for topic, settings in topics.items()}
+        self._weakest: dict[str, TopicConfig] = {}
 
     def get(self, topic: str) -> TopicConfig:
         """Return the configuration of a topic, or of one without settings."""
         config = self._configs.get(topic)
-        return topic_config({}, self._config) if config is None else config
+        if config is None:
+            config = self._configs[topic] = topic_config({}, self._config)
+        return config
+
+    def weakest(self, topic: str) -> TopicConfig:
+        """Return a topic's configuration with the weakest value that each setting ever had.
+
+        These are the settings on which promises depend. A record may be older than the last change.
+        """
+        return self._weakest.get(topic) or self.get(topic)
 
     def values(self) -> Iterable[TopicConfig]:
         return self._configs.values()
@@ -151,6 +166,16 @@ class TopicConfigs:
         before = self._configs.get(topic)
         config = effective_config(settings, self._config)
         self._settings[topic] = settings
+        if before is not None:
+            weakest = self.weakest(topic)
+            self._weakest[topic] = replace(
+                config,
+                min_insync_replicas=min(weakest.min_insync_replicas, config.min_insync_replicas),
+                unclean_leader_election=weakest.unclean_leader_election or config.unclean_leader_election,
+                flush_messages=max(weakest.flush_messages, config.flush_messages),
+                retention_us=_lower_limit(weakest.retention_us, config.retention_us),
+                retention_bytes=_lower_limit(weakest.retention_bytes, config.retention_bytes),
+            )
         self._configs[topic] = replace(config, compacts=before is not None and before.compacts)
 
     def settings(self, topic: str) -> Settings:

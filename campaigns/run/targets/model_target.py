@@ -1,7 +1,7 @@
 """Makes the model of a cluster a target, on which plans can run."""
 
 from bisect import bisect_right
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from operator import attrgetter
 
 from harrow.campaigns.clients.clients import CORE_READER, MODEL, READER, Clients
@@ -12,6 +12,7 @@ from harrow.campaigns.run.targets.partition_promises import partition_settings
 from harrow.campaigns.run.targets.target import Patience
 from harrow.checks.evidence import Evidence, FinalLog, PartitionSettings
 from harrow.cluster_model.cluster import Cluster
+from harrow.cluster_model.settings import TopicConfig
 from harrow.cluster_model.sim.choices import Choices
 from harrow.cluster_model.topology import CONSUMER_OFFSETS, EXACTLY_ONCE
 
@@ -101,19 +102,23 @@ class ModelTarget:
             producers=self.clients.producer_settings(),
             consumers=self.clients.consumer_settings(),
             applications=applications,
-            partitions=self._settings_of((*partitions, *cluster.internal_partitions())),
+            partitions=self._settings_of(
+                (*partitions, *cluster.internal_partitions()), cluster.weakest_topic_config
+            ),
             replicas={partition: self._replica_logs(partition) for partition in partitions},
             offset_replicas={name: self._replica_logs(name) for name in offset_partitions if in_transactions},
             read_back=frozenset(),
         )
 
     def partition_settings(self) -> dict[str, PartitionSettings]:
-        return self._settings_of(self.cluster.partition_names())
+        return self._settings_of(self.cluster.partition_names(), self.cluster.topic_config)
 
-    def _settings_of(self, names: Collection[str]) -> dict[str, PartitionSettings]:
+    def _settings_of(
+        self, names: Collection[str], config: Callable[[str, int], TopicConfig]
+    ) -> dict[str, PartitionSettings]:
         cluster = self.cluster
         return partition_settings(
-            *(cluster.spec, names, cluster.replicas_of, cluster.topic_config),
+            *(cluster.spec, names, cluster.replicas_of, config),
             allows_unclean_election=cluster.behaviours.allows_unclean_election(cluster.metadata),
         )
 

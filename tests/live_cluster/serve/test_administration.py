@@ -125,6 +125,30 @@ def test_a_topic_that_is_created_again_has_none_of_the_old_records() -> None:
     assert sorted(result.evidence.replicas) == ["t~2-0"]
 
 
+def altered(client: AdminClient, topic: str, **settings: str) -> None:
+    """Set settings of a topic, whose names have underscores here for dots."""
+    kinds: Any = confluent_kafka.admin
+    resource = kinds.ConfigResource(kinds.ResourceType.TOPIC, topic)
+    for name, value in settings.items():
+        entry = kinds.ConfigEntry(
+            name.replace("_", "."), value, incremental_operation=kinds.AlterConfigOpType.SET
+        )
+        resource.add_incremental_config(entry)
+    client.incremental_alter_configs([resource])[resource].result(PATIENCE_S)
+
+
+def test_a_record_is_judged_by_the_settings_from_before_they_became_stricter() -> None:
+    def use(servers: str) -> None:
+        client = admin(servers)
+        alone = NewTopic("n", 1, 1, config={"min.insync.replicas": "1"})
+        assert outcome(client.create_topics([alone]), "n") == ""
+        produce(servers, "n", b"a")
+        altered(client, "n", min_insync_replicas="2")
+
+    # Since 3.7 the setting is limited to the number of replicas.
+    judged_held(CALM.replace('"4.3"', '"3.6"'), use)
+
+
 def test_a_transaction_may_lose_a_topic_that_is_deleted_while_it_is_open() -> None:
     def use(servers: str) -> None:
         client = admin(servers)
