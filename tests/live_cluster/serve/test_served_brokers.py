@@ -84,6 +84,10 @@ def test_a_client_that_gets_no_answers_is_neither_read_for_ever_nor_written_to(
     served.close()
 
 
+def _has_to_send(connection: ClientConnection) -> bool:
+    return connection.has_to_send
+
+
 def test_a_client_that_reads_late_gets_every_answer() -> None:
     served, target = started()
     request = ApiVersionsRequest[0]()
@@ -94,10 +98,10 @@ def test_a_client_that_reads_late_gets_every_answer() -> None:
         connection.socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1)
         client.setblocking(False)
         client.sendall(request.encode(header=True, framed=True) * COUNT)
-        while not connection.has_to_send:
+        while not _has_to_send(connection):
             served.serve(target.now_us)
         received = b""
-        while connection.has_to_send:
+        while _has_to_send(connection):
             served.serve(target.now_us)
             with suppress(BlockingIOError):
                 received += client.recv(1 << 20)
