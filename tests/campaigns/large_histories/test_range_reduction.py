@@ -295,3 +295,19 @@ def test_tasks_find_each_send_that_overtook_another(split_bytes: int, tmp_path: 
     assert found == len(range(50, 600, 37))
     remaining = check_same(tmp_path / "history.jsonl", content, split_bytes)
     assert remaining is not None
+
+
+@pytest.mark.parametrize("split_bytes", [3_000, 1 << 26])
+def test_tasks_compare_a_send_of_unknown_outcome_with_the_sends_beside_it(
+    split_bytes: int, tmp_path: Path
+) -> None:
+    offsets = [number if number < 50 else number + 1 for number in range(400)]
+    offsets[200] = 50
+    content = [
+        line.replace(b'"ok"', b'"info"').replace(b'[50, "m200"]', b'"m200"')
+        if b'"send"' in line and b'[50, "m200"]' in line
+        else line
+        for line in sends_and_polls(offsets)
+    ]
+    assert judge_history(read_history(content, "whole")).rules["nonmonotonic-send"].count == 1
+    assert check_same(tmp_path / "history.jsonl", content, split_bytes) is not None
