@@ -193,7 +193,8 @@ class DescribedCluster:
 
     def _resource(self, kind: Any, resource: Any, request: Any, broker: int) -> Any:
         error, settings = self._settings_of(resource.resource_type, resource.resource_name, broker)
-        wanted = resource.configuration_keys
+        # Without names, or with an empty list, all are described (``ConfigHelper``).
+        wanted = resource.configuration_keys or None
         return kind(
             error_code=error_code(error),
             error_message=None,

@@ -1,14 +1,23 @@
 """Answers what the model does not: which APIs there are, and what Metadata says about topics."""
 
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping
+from copy import copy
 from typing import Any, Final
 
-from kafka.protocol.admin import CreateTopicsRequest
+from kafka.protocol.admin import (
+    AlterConfigsRequest,
+    CreatePartitionsRequest,
+    CreateTopicsRequest,
+    DeleteTopicsRequest,
+    IncrementalAlterConfigsRequest,
+)
 from kafka.protocol.metadata import ApiVersionsRequest, ApiVersionsResponse
 
 from harrow.cluster_model.cluster import Cluster
 from harrow.cluster_model.controller.administration import (
     AlterTopicSettingsResponse,
+    CreatePartitionsResponse,
     CreateTopicsResponse,
     DeleteTopicsResponse,
 )
@@ -37,6 +46,18 @@ _UNKNOWN_GROUP_IS_ERROR: Final = 6
 """The first version of DescribeGroups with an error for an unknown group (KIP-1043)."""
 _DELETION_BY_ID: Final = 6
 """The first version of DeleteTopics in which a client can give ids instead of names."""
+_DISTINCT_TOPICS: Final = frozenset(
+    kind.API_KEY
+    for kind in (
+        *(DeleteTopicsRequest, CreatePartitionsRequest),
+        *(AlterConfigsRequest, IncrementalAlterConfigsRequest),
+    )
+)
+"""The APIs that refuse topics that occur more than once in a request.
+
+See ``ControllerApis`` and ``ConfigAdminManager``. The model's controllers refuse duplicates in
+CreateTopics.
+"""
 _METADATA_WITH_NULL_TOPICS: Final = 1
 """The first version of Metadata in which an empty list asks for no topics, and not for all."""
 
@@ -62,9 +83,10 @@ class OwnAnswers:
             TimedOffsetsResponse: self._complete_offsets,
             OffsetFetchResponse: self._commit_metadata.complete,
             CreateTopicsResponse: self._complete_creations,
-            DeleteTopicsResponse: _complete_deletions,
+            CreatePartitionsResponse: self._refuse_duplicates,
+            DeleteTopicsResponse: self._complete_deletions,
             DescribeGroupsResponse: _complete_descriptions,
-            AlterTopicSettingsResponse: _refuse_other_resources,
+            AlterTopicSettingsResponse: self._complete_settings,
         }
 
     def supports(self, request: ClientRequest) -> bool:
@@ -84,6 +106,30 @@ class OwnAnswers:
         self._commit_metadata.note(request)
         return self._described.answer(request, broker)
 
+    def without_duplicates(self, request: ClientRequest) -> Any:
+        """Return the body of a request without the topics that it has to name only once."""
+        duplicates = self._duplicates(request)
+        if not duplicates:
+            return request.body
+        body, names = copy(request.body), _topics_attribute(request)
+        setattr(body, names, [each for each in getattr(body, names) if self._key(each) not in duplicates])
+        return body
+
+    def _duplicates(self, request: ClientRequest) -> Collection[Any]:
+        """Return the keys of topics that occur more than once in a request."""
+        if request.api_key not in _DISTINCT_TOPICS:
+            return ()
+        keys = Counter(map(self._key, getattr(request.body, _topics_attribute(request)) or ()))
+        return [key for key, count in keys.items() if count > 1]
+
+    def _key(self, topic: Any) -> Any:
+        """Return what identifies a topic, or another resource, in a request."""
+        if isinstance(topic, str):
+            return topic
+        if hasattr(topic, "resource_name"):
+            return topic.resource_type, topic.resource_name
+        return topic.name or self._name_of(topic) or getattr(topic, "topic_id", "")
+
     def complete(self, wire: Any, request: ClientRequest, sent: Any, answer: Any) -> None:
         """Complete the *answer* of a broker to *sent*, which is *wire* on the wire."""
         completion = self._completions.get(type(answer))
@@ -102,10 +148,41 @@ class OwnAnswers:
                     found = find_by_time(answer.readable[asked], sent.timestamps[asked])
                     partition.timestamp, partition.offset = found
 
-    def _complete_creations(self, wire: Any, *_: Any) -> None:
-        """Fill in the ids of new topics."""
+    def _complete_creations(self, wire: Any, request: ClientRequest, *_: Any) -> None:
+        """Fill in the ids of new topics. A topic that was only validated has none."""
         for topic in wire.topics:
-            topic.topic_id = None if topic.error_code else self._topics[topic.name]
+            is_created = not (topic.error_code or request.body.validate_only)
+            topic.topic_id = self._topics[topic.name] if is_created else None
+
+    def _complete_deletions(self, wire: Any, request: ClientRequest, *_: Any) -> None:
+        """Return the ids by which a client has named topics."""
+        if request.version >= _DELETION_BY_ID:
+            requested = {str(self._key(topic)): topic for topic in request.body.topics}
+            for answer in wire.responses:
+                topic = requested.get(answer.name)
+                if topic is None:  # The name has characters that no topic has.
+                    continue
+                answer.topic_id = topic.topic_id
+                if topic.name is None and answer.error_code == error_code(UNKNOWN_TOPIC_OR_PARTITION):
+                    answer.name, answer.error_code = None, error_code(_UNKNOWN_ID)
+        self._refuse_duplicates(wire, request)
+
+    def _refuse_duplicates(self, wire: Any, request: ClientRequest, *_: Any) -> None:
+        name = "results" if request.api_key == CreatePartitionsRequest.API_KEY else "responses"
+        kind = type(wire)._struct.fields[name]  # noqa: SLF001 - kafka-python has no public name
+        for key in self._duplicates(request):
+            names = {"name": key} if isinstance(key, str) else {"name": None, "topic_id": key}
+            code, message = error_code(INVALID_REQUEST), "Duplicate topic name."
+            getattr(wire, name).append(kind(error_code=code, error_message=message, **names))
+
+    def _complete_settings(self, wire: Any, request: ClientRequest, *_: Any) -> None:
+        """Refuse to change settings of anything but topics, or of a topic twice."""
+        duplicates = self._duplicates(request)
+        for resource in request.body.resources:
+            if resource.resource_type != TOPIC_RESOURCE:
+                wire.responses.append(_refused(wire, resource, "harrow changes settings of topics only"))
+            elif self._key(resource) in duplicates:
+                wire.responses.append(_refused(wire, resource, "Each resource must appear at most once."))
 
     def _api_versions(self, request: ClientRequest) -> Any:
         """Return the versions; a client with a later version of the request gets version 0."""
@@ -181,26 +258,18 @@ def _complete_descriptions(wire: Any, request: ClientRequest, *_: Any) -> None:
             group.error_code = 0
 
 
-def _refuse_other_resources(wire: Any, request: ClientRequest, *_: Any) -> None:
-    """Refuse to change settings of anything but topics."""
+def _topics_attribute(request: ClientRequest) -> str:
+    """Return the attribute of a request with the topics that it administers."""
+    if request.api_key == DeleteTopicsRequest.API_KEY and request.version < _DELETION_BY_ID:
+        return "topic_names"
+    return "resources" if hasattr(request.body, "resources") else "topics"
+
+
+def _refused(wire: Any, resource: Any, message: str) -> Any:
     kind = type(wire)._struct.fields["responses"]  # noqa: SLF001 - kafka-python has no public name
-    wire.responses += [
-        kind(
-            error_code=error_code(INVALID_REQUEST),
-            error_message="harrow changes settings of topics only",
-            resource_type=resource.resource_type,
-            resource_name=resource.resource_name,
-        )
-        for resource in request.body.resources
-        if resource.resource_type != TOPIC_RESOURCE
-    ]
-
-
-def _complete_deletions(wire: Any, request: ClientRequest, *_: Any) -> None:
-    """Return the ids by which a client has named topics."""
-    if request.version < _DELETION_BY_ID:
-        return
-    for asked, topic in zip(request.body.topics, wire.responses, strict=True):
-        topic.topic_id = asked.topic_id
-        if asked.name is None and topic.error_code == error_code(UNKNOWN_TOPIC_OR_PARTITION):
-            topic.name, topic.error_code = None, error_code(_UNKNOWN_ID)
+    return kind(
+        error_code=error_code(INVALID_REQUEST),
+        error_message=message,
+        resource_type=resource.resource_type,
+        resource_name=resource.resource_name,
+    )

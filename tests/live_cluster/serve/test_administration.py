@@ -125,6 +125,68 @@ def test_a_topic_that_is_created_again_has_none_of_the_old_records() -> None:
     assert sorted(result.evidence.replicas) == ["t~2-0"]
 
 
+DUPLICATES = """
+import sys
+from kafka.protocol.admin import (
+    AlterConfigsRequest, CreatePartitionsRequest, CreateTopicsRequest, DeleteTopicsRequest, DescribeConfigsRequest
+)
+from kafka.protocol.metadata import MetadataRequest
+from harrow.live_cluster.wire.connection import BrokerConnection
+from harrow.live_cluster.wire.errors import error_name
+
+host, _, port = sys.argv[1].partition(",")[0].partition(":")
+connection = BrokerConnection((host, int(port)))
+
+def errors(answers, name="name"):
+    return [(getattr(each, name), error_name(each.error_code)) for each in answers]
+
+topic = DeleteTopicsRequest.DeleteTopicState
+(t,) = connection.ask(MetadataRequest[10](topics=[MetadataRequest.MetadataRequestTopic(name="t")])).topics
+for topics in (
+    [topic(name="t"), topic(name="t")],
+    [topic(name="t"), topic(name=None, topic_id=t.topic_id)],
+    [topic(name=None, topic_id=t.topic_id)] * 2,
+):
+    answer = connection.ask(DeleteTopicsRequest[6](topics=topics, timeout_ms=1_000))
+    assert errors(answer.responses) == [("t", "INVALID_REQUEST")]
+answer = connection.ask(DeleteTopicsRequest[3](topic_names=["t", "t", "no"], timeout_ms=1_000))
+assert errors(answer.responses) == [("no", "UNKNOWN_TOPIC_OR_PARTITION"), ("t", "INVALID_REQUEST")]
+
+topic = CreatePartitionsRequest.CreatePartitionsTopic
+topics = [topic(name="t", count=count, assignments=None) for count in (3, 4)]
+answer = connection.ask(CreatePartitionsRequest[2](topics=topics, timeout_ms=1_000, validate_only=False))
+assert errors(answer.results) == [("t", "INVALID_REQUEST")]
+
+resource = AlterConfigsRequest.AlterConfigsResource
+resources = [resource(resource_type=2, resource_name="t", configs=[])] * 2
+answer = connection.ask(AlterConfigsRequest[1](resources=resources, validate_only=False))
+assert errors(answer.responses, "resource_name") == [("t", "INVALID_REQUEST")] * 2
+
+topic = CreateTopicsRequest.CreatableTopic
+new = topic(name="n", num_partitions=1, replication_factor=1, assignments=[], configs=[])
+answer = connection.ask(CreateTopicsRequest[7](topics=[new], timeout_ms=1_000, validate_only=True))
+assert errors(answer.topics) == [("n", "NONE")]
+assert not answer.topics[0].topic_id or not answer.topics[0].topic_id.int
+
+resource = DescribeConfigsRequest.DescribeConfigsResource
+few, = [resource(resource_type=2, resource_name="t", configuration_keys=[])]
+request = DescribeConfigsRequest[1](resources=[few], include_synonyms=False)
+(answer,) = connection.ask(request).results
+assert "retention.ms" in [each.name for each in answer.configs]
+"""
+
+
+def test_requests_of_an_administrator_have_the_answers_of_kafka() -> None:
+    """A topic that occurs twice is refused, a validated one has no id, and no keys mean all."""
+
+    def use(servers: str) -> None:
+        client = admin(servers)
+        run_python(DUPLICATES, servers)
+        assert sorted(client.list_topics(timeout=PATIENCE_S).topics["t"].partitions) == [0, 1]
+
+    run_with(CALM, use)
+
+
 def altered(client: AdminClient, topic: str, **settings: str) -> None:
     """Set settings of a topic, whose names have underscores here for dots."""
     kinds: Any = confluent_kafka.admin
