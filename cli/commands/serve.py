@@ -84,13 +84,20 @@ def session(request: ServeRequest) -> int:
         def is_interrupted() -> bool:
             return interrupts.is_pending() or has_ended.is_set()
 
+        def is_over(run: Run) -> bool:
+            if program is not None:
+                return _has_ended(run, plan, program, is_interrupted=is_interrupted())
+            # Whoever controls the cluster or its input also decides when it ends.
+            is_controlled = control is not None or request.until_eof
+            return is_interrupted() or (not is_controlled and _has_ended_script(run))
+
         with interrupts.deferred():
             result = as_only_run(
                 _serve(
                     request,
                     plan,
                     on_ready,
-                    lambda run: _is_over(run, plan, program, is_interrupted=is_interrupted()),
+                    is_over,
                     program,
                     control,
                 )
@@ -179,14 +186,16 @@ def _start(program: ClientProgram, servers: str) -> None:
         raise Refusal(f"cannot start {program.command[0]}: {error.strerror or error}") from None
 
 
-def _is_over(run: Run, plan: Plan, program: ClientProgram | None, *, is_interrupted: bool) -> bool:
-    """Return whether the program has ended; without one, whether the campaign's script has.
+def _has_ended_script(run: Run) -> bool:
+    return run.script.steps_taken > 0 and run.script.is_finished()
 
-    A program that a fault has killed may start again while the campaign's workload lasts. After an
+
+def _has_ended(run: Run, plan: Plan, program: ClientProgram, *, is_interrupted: bool) -> bool:
+    """Return whether a program has ended.
+
+    If a fault has killed it, it may start again while the campaign's workload lasts. After an
     interrupt, the cluster still serves the program until it has ended.
     """
-    if program is None:
-        return is_interrupted or (run.script.steps_taken > 0 and run.script.is_finished())
     if _runs(program, is_interrupted=is_interrupted):
         return False
     return is_interrupted or not (program.is_killed and run.target.now_us < plan.duration_us)

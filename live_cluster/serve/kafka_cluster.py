@@ -6,15 +6,18 @@ import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
-from http.client import HTTPConnection
+from http.client import HTTPConnection, HTTPException
 from pathlib import Path
+from threading import Thread
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import IO, Any, Final, Self
 from urllib.parse import urlsplit
 
 _PREFIX: Final = "harrow: "
 _READY, _CONTROL = "bootstrap.servers", "control"
 _INCONCLUSIVE: Final = "inconclusive"
+_END_S: Final = 10.0
+"""How long a process that no longer answers may take to end, so that its messages are complete."""
 
 
 class KafkaClusterError(Exception):
@@ -77,6 +80,25 @@ class StruckFault:
         self.end()
 
 
+class _PipeReader:
+    """Reads what a process writes, so that it never waits for a full pipe."""
+
+    def __init__(self, pipe: IO[str]) -> None:
+        self._pipe = pipe
+        self._lines: list[str] = []
+        self._thread = Thread(target=self._read, daemon=True)
+        self._thread.start()
+
+    def _read(self) -> None:
+        self._lines.extend(self._pipe)
+
+    def text(self) -> str:
+        """Return all that the process has written until it ended."""
+        self._thread.join()
+        self._pipe.close()
+        return "".join(self._lines)
+
+
 class KafkaCluster:
     """A cluster in a process of its own (`harrow serve`), which clients in any language can use.
 
@@ -116,11 +138,16 @@ class KafkaCluster:
         )
         self.control_url = ""
         self.bootstrap_servers = ""
+        assert self._process.stdout is not None
+        assert self._process.stderr is not None
+        self._report = _PipeReader(self._process.stdout)
         try:
-            self._await_start()
+            self._await_start(self._process.stderr)
         except BaseException:
-            self.close()
+            self._process.stderr.close()
+            self._end()
             raise
+        self._messages = _PipeReader(self._process.stderr)
 
     def __enter__(self) -> Self:
         return self
@@ -185,17 +212,28 @@ class KafkaCluster:
         """
         if self._verdict is None:
             document = self.request("POST", "/judge")
-            report, messages = self._process.communicate()
+            self._process.wait()
             (run,) = document["runs"]
             self._verdict = ClusterVerdict(
-                status=run["verdict"], is_expected=run["expected"], report=report, messages=messages, run=run
+                status=run["verdict"],
+                is_expected=run["expected"],
+                report=self._report.text(),
+                messages=self._messages.text(),
+                run=run,
             )
         return self._verdict
 
     def close(self) -> None:
         """End the process. A cluster that is not judged stays without a verdict."""
+        self._end()
+        self._messages.text()
+
+    def _end(self) -> None:
         self._process.kill()
-        self._process.communicate()
+        self._process.wait()
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        self._report.text()
 
     def request(self, method: str, path: str, body: str | None = None) -> dict[str, Any]:
         """Send a request to the control port, and return the answer.
@@ -210,18 +248,25 @@ class KafkaCluster:
             connection.request(method, path, None if body is None else body.encode())
             with connection.getresponse() as response:
                 answer: dict[str, Any] = json.load(response)
-        except OSError as error:
-            raise KafkaClusterError(f"the cluster does not answer: {error}") from None
+        except (OSError, HTTPException) as error:
+            raise KafkaClusterError(f"the cluster does not answer: {error}{self._last_messages()}") from None
         finally:
             connection.close()
         if response.status >= HTTPStatus.BAD_REQUEST:
             raise KafkaClusterError(answer["error"], response.status)
         return answer
 
-    def _await_start(self) -> None:
+    def _last_messages(self) -> str:
+        """Return what harrow said before it ended; empty if it has not ended."""
+        try:
+            self._process.wait(_END_S)
+        except subprocess.TimeoutExpired:
+            return ""
+        return f"\n{self._messages.text()}".rstrip()
+
+    def _await_start(self, messages: IO[str]) -> None:
         lines: list[str] = []
-        assert self._process.stderr is not None
-        for line in self._process.stderr:
+        for line in messages:
             name, _, value = line.strip().removeprefix(_PREFIX).partition("=")
             if name == _CONTROL:
                 self.control_url = value

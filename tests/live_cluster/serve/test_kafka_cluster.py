@@ -24,6 +24,25 @@ name: calm
 cluster: {brokers: 3, topics: [{name: t, replication_factor: 3}]}
 workload: {producers: [{name: app}], duration: 60s}
 """
+_SCRIPTED: Final = f"{_CALM}script: [{{do: {{wait: {{}}}}}}]\n"
+# Stands for harrow: it writes more than a pipe holds before it answers.
+_TALKATIVE: Final = """
+import socket
+import sys
+
+with socket.create_server(("127.0.0.1", 0)) as server:
+    print(f"harrow: control=http://127.0.0.1:{server.getsockname()[1]}", file=sys.stderr)
+    print("harrow: bootstrap.servers=127.0.0.1:9092", file=sys.stderr, flush=True)
+    client, _ = server.accept()
+    with client:
+        client.recv(1 << 16)
+        print("x" * COUNT, flush=True)
+        print("y" * COUNT, file=sys.stderr, flush=True)
+        body = b'{"runs": [{"verdict": "held", "expected": true}]}'
+        client.sendall(b"HTTP/1.1 200 OK\\r\\nContent-Length: %d\\r\\n\\r\\n" % (len(body) + MISSING))
+        client.sendall(body)
+"""
+_COUNT: Final = 1 << 18
 _OWNER: Final = """
 import sys
 from harrow.live_cluster.serve.kafka_cluster import KafkaCluster
@@ -121,6 +140,37 @@ def test_a_cluster_ends_with_the_process_that_started_it_however_that_ends(
             assert connection.recv(1) == b""
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection((host, int(port)), PATIENCE_S)
+
+
+def test_a_cluster_whose_script_has_ended_serves_until_it_is_judged(tmp_path: Path) -> None:
+    file = tmp_path / "scripted.yaml"
+    file.write_text(_SCRIPTED, encoding="utf-8")
+    with KafkaCluster(file) as cluster:
+        produce(cluster)
+        assert cluster.judge().status == HELD
+
+
+def talkative(folder: Path, monkeypatch: pytest.MonkeyPatch, missing: int) -> KafkaCluster:
+    """Return a cluster of another program called harrow, whose answer lacks *missing* bytes."""
+    text = _TALKATIVE.replace("COUNT", str(_COUNT)).replace("MISSING", str(missing))
+    (folder / "harrow.py").write_text(text, encoding="utf-8")
+    monkeypatch.chdir(folder)
+    return KafkaCluster("any")
+
+
+def test_a_report_and_messages_of_any_size_do_not_hold_up_the_verdict(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with talkative(tmp_path, monkeypatch, missing=0) as cluster:
+        verdict = cluster.judge()
+    assert (verdict.report, verdict.messages) == ("x" * _COUNT + "\n", "y" * _COUNT + "\n")
+
+
+def test_a_cluster_that_dies_before_it_has_answered_leaves_its_messages_in_the_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(KafkaClusterError, match=r"(?s)does not answer: .*\ny{1000}"):
+        talkative(tmp_path, monkeypatch, missing=1).__exit__(None, None, None)
 
 
 def test_the_report_of_a_run_is_what_the_command_line_prints(calm: Path) -> None:
