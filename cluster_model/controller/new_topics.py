@@ -21,11 +21,36 @@ from harrow.cluster_model.settings import Value
 
 _NAME_LENGTH_MAX: Final = 249
 _NAME_CHARACTERS: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
-PARTITIONS_MAX: Final = 10_000
-"""The most partitions that one request creates, as in KRaft (``MAX_RECORDS_PER_USER_OP``)."""
+RECORDS_MAX: Final = 10_000
+"""The most records of a request, as in KRaft (``MAX_RECORDS_PER_USER_OP``)."""
 
 Assignment = tuple[tuple[int, ...], ...]
 """The replicas of each partition of a topic."""
+
+
+class ExcessiveRequestError(Exception):
+    """A request needs too many records (``BoundedListTooLongException``)."""
+
+
+class RecordBudget:
+    """The number of records that a request may still have.
+
+    A topic has one record, and one more for each setting and partition.
+    """
+
+    def __init__(self) -> None:
+        self._remaining = RECORDS_MAX
+
+    def spend(self, records: int) -> None:
+        """Count records.
+
+        Raises:
+            ExcessiveRequestError: The request has too many.
+
+        """
+        self._remaining -= records
+        if self._remaining < 0:
+            raise ExcessiveRequestError
 
 
 @dataclass(slots=True, frozen=True)
@@ -74,17 +99,18 @@ def plain_name(topic: str) -> str:
     return topic.partition(LIFE)[0]
 
 
-def check_name(name: str, existing: Collection[str]) -> None:
+def check_name(name: str, existing: Collection[str], removed: Collection[str] = ()) -> None:
     """Check whether there can be a new topic of a name.
 
     Modelled on ``Topic.validate`` and on the check for names that collide in the names of metrics,
-    where a dot is an underscore.
+    where a dot is an underscore. A *removed* topic that is created again needs another name (see
+    `LIFE`).
 
     Raises:
         RefusedError: The topic exists, or its name is invalid.
 
     """
-    if name in existing:
+    if name in existing or name in removed:
         raise RefusedError(errors.TOPIC_ALREADY_EXISTS, f"the topic {plain_name(name)} exists")
     name = plain_name(name)
     if not _NAME_CHARACTERS.issuperset(name) or name in {"", ".", ".."} or len(name) > _NAME_LENGTH_MAX:
@@ -107,15 +133,21 @@ def repeated(names: Iterable[str]) -> Collection[str]:
     return [name for name, count in Counter(names).items() if count > 1]
 
 
-def new_assignment(topic: NewTopic, brokers: KnownBrokers, defaults: TopicDefaults) -> Assignment:
-    """Return the replicas of a new topic.
+def new_assignment(
+    topic: NewTopic, brokers: KnownBrokers, defaults: TopicDefaults, budget: RecordBudget
+) -> Assignment:
+    """Return the replicas of a new topic, whose records count for the *budget* of the request.
 
     Raises:
         RefusedError: Its numbers or its assignment are invalid, or there are too few brokers.
+        ExcessiveRequestError: The request needs too many records.
 
     """
+    own_records = 1 + len(topic.settings)
     if topic.assignment:
-        return _given_assignment(topic, brokers)
+        assigned = _given_assignment(topic, brokers)
+        budget.spend(own_records + len(assigned))
+        return assigned
     partitions, factor = topic.partitions, topic.replication_factor
     if factor < NOT_GIVEN or factor == 0:
         raise RefusedError(errors.INVALID_REPLICATION_FACTOR, "a topic needs at least one replica")
@@ -123,25 +155,26 @@ def new_assignment(topic: NewTopic, brokers: KnownBrokers, defaults: TopicDefaul
         raise RefusedError(errors.INVALID_PARTITIONS, "a topic needs at least one partition")
     factor = defaults.replication_factor if factor == NOT_GIVEN else factor
     partitions = defaults.partitions if partitions == NOT_GIVEN else partitions
-    _check_count(partitions)
     size = _active_replicas(factor, brokers)
+    budget.spend(own_records + partitions)
     assigned = assign_replicas(brokers.active, partitions, size, brokers.racks)
     return _with_inactive(assigned, factor, brokers)
 
 
 def added_assignment(
-    existing: Sequence[Sequence[int]], wanted: NewPartitions, brokers: KnownBrokers
+    existing: Sequence[Sequence[int]], wanted: NewPartitions, brokers: KnownBrokers, budget: RecordBudget
 ) -> Assignment:
     """Return the replicas of the partitions that a topic gets, after the *existing* ones.
 
     Raises:
         RefusedError: The total is no increase, or the assignment is invalid.
+        ExcessiveRequestError: The request needs too many records.
 
     """
     added = wanted.total - len(existing)
     if added <= 0:
         raise RefusedError(errors.INVALID_PARTITIONS, f"the topic already has {len(existing)} partitions")
-    _check_count(added)
+    budget.spend(added)
     factor = len(existing[0])
     if wanted.assignment is not None:
         if len(wanted.assignment) != added:
@@ -186,12 +219,6 @@ def _check_replicas(replicas: tuple[int, ...], factor: int, brokers: KnownBroker
     else:
         return
     raise RefusedError(errors.INVALID_REPLICA_ASSIGNMENT, problem)
-
-
-def _check_count(partitions: int) -> None:
-    if partitions > PARTITIONS_MAX:
-        message = f"one request creates at most {PARTITIONS_MAX} partitions"
-        raise RefusedError(errors.INVALID_PARTITIONS, message)
 
 
 def _active_replicas(factor: int, brokers: KnownBrokers) -> int:

@@ -11,7 +11,9 @@ from harrow.cluster_model.controller.administration import CreatedTopic, NewTopi
 from harrow.cluster_model.controller.new_topics import (
     Assignment,
     ConfiguredTopics,
+    ExcessiveRequestError,
     KnownBrokers,
+    RecordBudget,
     added_assignment,
     check_name,
     new_assignment,
@@ -53,8 +55,7 @@ class TopicControl:
     ) -> tuple[Records, administration.CreateTopicsResponse]:
         """Create those topics of a request that are valid (``createTopics``)."""
         image = self._image()
-        # A topic that is created again needs another name (see `new_topics.LIFE`).
-        existing = {**image.topics(), **image.removed_topics}
+        existing, budget = dict(image.topics()), RecordBudget()
         twice = repeated([topic.name for topic in request.topics])
         records: list[MetadataRecord] = []
         answers: dict[str, CreatedTopic] = {}
@@ -64,12 +65,14 @@ class TopicControl:
                 answers[topic.name] = CreatedTopic(errors.INVALID_REQUEST, message)
                 continue
             try:
-                check_name(topic.name, existing)
+                check_name(topic.name, existing, image.removed_topics)
                 settings = self._settings_of(topic)
-                assignment = new_assignment(topic, self._brokers(), self._topics.defaults)
+                assignment = new_assignment(topic, self._brokers(), self._topics.defaults, budget)
             except RefusedError as refused:
                 answers[topic.name] = CreatedTopic(refused.error, refused.message)
                 continue
+            except ExcessiveRequestError:
+                return (), request.refused(errors.POLICY_VIOLATION)
             existing[topic.name] = len(assignment)
             answers[topic.name] = CreatedTopic(
                 partitions=len(assignment), replication_factor=len(assignment[0])
@@ -97,17 +100,19 @@ class TopicControl:
         self, request: administration.CreatePartitionsRequest
     ) -> tuple[Records, administration.CreatePartitionsResponse]:
         """Add partitions to topics (``createPartitions``)."""
-        image = self._image()
+        image, budget = self._image(), RecordBudget()
         records: list[MetadataRecord] = []
         answers: dict[str, Outcome] = {}
         for topic, wanted in request.topics.items():
             try:
                 count = self._count(topic)
                 replicas = [image.partitions[f"{topic}-{number}"].replicas for number in range(count)]
-                added = added_assignment(replicas, wanted, self._brokers())
+                added = added_assignment(replicas, wanted, self._brokers(), budget)
             except RefusedError as refused:
                 answers[topic] = (refused.error, refused.message)
                 continue
+            except ExcessiveRequestError:
+                return (), request.refused(errors.POLICY_VIOLATION)
             answers[topic] = administration.SUCCESS
             records += [] if request.validate_only else self._partitions(topic, count, added)
         return tuple(records), administration.CreatePartitionsResponse(answers)

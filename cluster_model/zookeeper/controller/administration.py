@@ -21,7 +21,9 @@ from harrow.cluster_model.controller.administration import (
 from harrow.cluster_model.controller.new_topics import (
     Assignment,
     ConfiguredTopics,
+    ExcessiveRequestError,
     KnownBrokers,
+    RecordBudget,
     added_assignment,
     check_name,
     new_assignment,
@@ -55,6 +57,8 @@ from harrow.cluster_model.zookeeper.service import protocol as zk
 Handling = Generator[Submission, zk.ZooKeeperResponse, Any]
 """Yields submissions to ZooKeeper, receives the responses, and returns the answer of a request."""
 
+_EXCESSIVE: Final[Outcome] = (errors.POLICY_VIOLATION, "the request creates too many partitions")
+"""harrow's limit. In Kafka only a KRaft controller has one."""
 _UNSUPPORTED: Final = errors.UNSUPPORTED_VERSION
 
 
@@ -107,7 +111,7 @@ class ControllerAdministration:
 
     def _create_topics(self, request: administration.CreateTopicsRequest) -> Handling:
         twice = repeated([topic.name for topic in request.topics])
-        existing = dict(self._context.topics)
+        existing, budget = dict(self._context.topics), RecordBudget()
         answers: dict[str, CreatedTopic] = {}
         for topic in request.topics:
             if topic.name in twice:
@@ -117,9 +121,12 @@ class ControllerAdministration:
             try:
                 check_name(topic.name, existing)
                 settings = self._settings_of(topic)
-                assignment = new_assignment(topic, self._brokers(), self._topics.defaults)
+                assignment = new_assignment(topic, self._brokers(), self._topics.defaults, budget)
             except RefusedError as refused:
                 answers[topic.name] = CreatedTopic(refused.error, refused.message)
+                continue
+            except ExcessiveRequestError:
+                answers[topic.name] = CreatedTopic(*_EXCESSIVE)
                 continue
             existing[topic.name] = len(assignment)
             answers[topic.name] = CreatedTopic(
@@ -152,6 +159,7 @@ class ControllerAdministration:
         yield from self._partitions.initialize_leader_and_isr(new)
 
     def _create_partitions(self, request: administration.CreatePartitionsRequest) -> Handling:
+        budget = RecordBudget()
         answers: dict[str, Outcome] = {}
         for topic, wanted in request.topics.items():
             if topic not in self._context.topics:
@@ -162,9 +170,13 @@ class ControllerAdministration:
                 answers[topic] = (errors.REASSIGNMENT_IN_PROGRESS, "a partition is being reassigned")
                 continue
             try:
-                added = added_assignment([each.replicas for each in existing], wanted, self._brokers())
+                replicas = [each.replicas for each in existing]
+                added = added_assignment(replicas, wanted, self._brokers(), budget)
             except RefusedError as refused:
                 answers[topic] = (refused.error, refused.message)
+                continue
+            except ExcessiveRequestError:
+                answers[topic] = _EXCESSIVE
                 continue
             answers[topic] = SUCCESS
             if not request.validate_only:

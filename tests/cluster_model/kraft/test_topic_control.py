@@ -15,7 +15,7 @@ from harrow.cluster_model.controller.administration import (
     NewPartitions,
     NewTopic,
 )
-from harrow.cluster_model.controller.new_topics import PARTITIONS_MAX, ConfiguredTopics
+from harrow.cluster_model.controller.new_topics import RECORDS_MAX, ConfiguredTopics
 from harrow.cluster_model.kraft.cluster_image import ClusterImage
 from harrow.cluster_model.kraft.records import (
     BrokerRegistrationChangeRecord,
@@ -68,7 +68,7 @@ class Controller:
     [
         (NewTopic("t", 0, 1), errors.INVALID_PARTITIONS),
         (NewTopic("t", -2, 1), errors.INVALID_PARTITIONS),
-        (NewTopic("t", PARTITIONS_MAX + 1, 1), errors.INVALID_PARTITIONS),
+        (NewTopic("t", RECORDS_MAX, 1), errors.POLICY_VIOLATION),
         (NewTopic("t", 1, 0), errors.INVALID_REPLICATION_FACTOR),
         (NewTopic("t", 1, 5), errors.INVALID_REPLICATION_FACTOR),
         (NewTopic("", 1, 1), errors.INVALID_TOPIC),
@@ -100,6 +100,30 @@ def test_a_name_that_the_metrics_of_another_topic_have_is_refused() -> None:
     controller = Controller()
     assert controller.create(NewTopic("a.b")) == {"a.b": errors.NONE}
     assert controller.create(NewTopic("a_b")) == {"a_b": errors.INVALID_TOPIC}
+
+
+def test_the_name_of_a_deleted_topic_collides_with_no_other() -> None:
+    controller = Controller()
+    controller.create(NewTopic("a.b"))
+    controller.apply(controller.topics.delete_topics(administration.DeleteTopicsRequest(("a.b",))))
+    assert controller.create(NewTopic("a_b")) == {"a_b": errors.NONE}
+    assert controller.create(NewTopic("a.b~2")) == {"a.b~2": errors.INVALID_TOPIC}
+
+
+def test_a_request_with_too_many_records_creates_nothing() -> None:
+    controller = Controller()
+    half = RECORDS_MAX // 2
+    first, second = NewTopic("first", half - 1, 1), NewTopic("second", half, 1)
+    refusal = {"first": errors.POLICY_VIOLATION, "second": errors.POLICY_VIOLATION}
+    assert controller.create(first, second) == refusal
+    assert list(controller.image.topics()) == ["declared"]
+    wanted = {"declared": NewPartitions(RECORDS_MAX + 2)}
+    answer = controller.apply(
+        controller.topics.create_partitions(administration.CreatePartitionsRequest(wanted))
+    )
+    assert answer.topics["declared"][0] == errors.POLICY_VIOLATION
+    second = NewTopic("second", half - 1, 1)
+    assert controller.create(first, second) == {"first": errors.NONE, "second": errors.NONE}
 
 
 def test_a_topic_that_a_request_names_twice_is_not_created() -> None:
