@@ -24,6 +24,7 @@ from harrow.live_cluster.serve.requests import (
     BadRequestError,
     ClientRequest,
     frames,
+    parts_of,
     read_request,
     response_bytes,
 )
@@ -43,14 +44,16 @@ CLIENT_LISTENER: Final = "client"
 class _UnansweredRequest:
     """A request whose response is not written yet, and the response once it is known.
 
-    ``answer`` is the answer of the model, if a broker gives it.
+    ``answer`` is the answer of the model, if a broker gives it. A request may be a part of the
+    client's, whose other parts follow if it is not the last.
     """
 
     request: ClientRequest
+    is_last_part: bool = True
     model: Any = None
     answer: Any = None
     fetch: Any = None
-    response: bytes | None = None
+    response: Any = None
 
 
 class _ModelEnd(ClientEndpoint):
@@ -178,17 +181,26 @@ class ClientConnection:
             self.close()
 
     def _handle(self, request: ClientRequest) -> None:
-        pending = _UnansweredRequest(request)
         if self._host is None:
             self._host = self._server.host_of(request.client_id)
         own = None if self._login is None else self._login.answer(request)
         if own is None:
             own = self._server.own_answers.answer(request, self.broker)
         if own is not None:
+            pending = _UnansweredRequest(request)
             self._pending.append(pending)
             self._own_answers.append((pending, own))
             self.send_own_answers()
             return
+        parts = [_UnansweredRequest(part, is_last_part=False) for part in parts_of(request)]
+        parts[-1].is_last_part = True
+        for part in parts:
+            self._hand_over(part)
+
+    def _hand_over(self, pending: _UnansweredRequest) -> None:
+        """Send a request to the broker of the model."""
+        assert self._host is not None
+        request = pending.request
         self._count += 1
         number = self._count
         try:
@@ -272,7 +284,7 @@ class ClientConnection:
             return
         if self._server.are_connected(self._host.name, self.broker):
             for pending, wire in self._own_answers:
-                pending.response = response_bytes(pending.request.correlation_id, wire)
+                pending.response = wire
             self._own_answers.clear()
             self._send_ready()
 
@@ -283,7 +295,7 @@ class ClientConnection:
         request = pending.request
         answer = answer_to_wire(request.body, reply.body, self._naming)
         self._server.own_answers.complete(answer, request, pending.model, reply.body)
-        pending.response, pending.answer = response_bytes(request.correlation_id, answer), reply.body
+        pending.response, pending.answer = answer, reply.body
         self._send_ready()
 
     def _send_ready(self) -> None:
@@ -292,14 +304,28 @@ class ClientConnection:
         A response that a fault has lost holds up all later ones, as a lost segment of TCP does. The
         client then ends the connection after ``request.timeout.ms``.
         """
-        while self._pending and self._pending[0].response is not None:
-            pending = self._pending.popleft()
-            assert pending.response is not None
-            self._to_send += pending.response
-            if pending.answer is not None and self._history is not None:
-                self._history.answer(pending.model, pending.answer, pending.fetch)
+        while parts := self._answered_parts():
+            response = parts[0].response
+            if len(parts) > 1:
+                response.groups = [group for part in parts for group in part.response.groups]
+            self._to_send += response_bytes(parts[0].request.correlation_id, response)
+            for part in parts:
+                self._pending.popleft()
+                if part.answer is not None and self._history is not None:
+                    self._history.answer(part.model, part.answer, part.fetch)
         if self._to_send and self.is_open:
             self.write()
+
+    def _answered_parts(self) -> list[_UnansweredRequest]:
+        """Return the parts of the first request if they all have responses."""
+        parts = []
+        for part in self._pending:
+            if part.response is None:
+                break
+            parts.append(part)
+            if part.is_last_part:
+                return parts
+        return []
 
 
 def _timestamps(body: Any, naming: Naming) -> dict[str, int]:

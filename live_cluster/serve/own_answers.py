@@ -12,6 +12,7 @@ from kafka.protocol.admin import (
     DeleteTopicsRequest,
     IncrementalAlterConfigsRequest,
 )
+from kafka.protocol.consumer import OffsetFetchRequest
 from kafka.protocol.metadata import ApiVersionsRequest, ApiVersionsResponse
 
 from harrow.cluster_model.cluster import Cluster
@@ -103,6 +104,8 @@ class OwnAnswers:
                 self._topics.prepare_creation(topic.name)
         if request.body is None or not self.supports(request):
             return None
+        if request.api_key == OffsetFetchRequest.API_KEY and request.body.groups == []:
+            return request.body.header.get_response_class()(groups=[])
         self._commit_metadata.note(request)
         return self._described.answer(request, broker)
 

@@ -1,7 +1,8 @@
 """Reads requests of real clients from bytes, and writes the responses."""
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from copy import copy
 from typing import Any, Final, NamedTuple
 
 from kafka.protocol import admin, consumer, metadata, producer, sasl  # noqa: F401 - registers all requests
@@ -81,6 +82,23 @@ def read_request(frame: bytes) -> ClientRequest:
     except MalformedMessageError as error:
         raise BadRequestError(f"{kind.name} {version}: {error}") from error
     return ClientRequest(api_key, version, correlation_id, body.header.client_id or "", body)
+
+
+def parts_of(request: ClientRequest) -> Sequence[ClientRequest]:
+    """Return a request for each group, if a request fetches the offsets of several (KIP-709)."""
+    if request.api_key != consumer.OffsetFetchRequest.API_KEY or len(groups_of(request.body)) < 2:
+        return (request,)
+    parts = []
+    for group in groups_of(request.body):
+        body = copy(request.body)
+        body.groups = [group]
+        parts.append(request._replace(body=body))
+    return parts
+
+
+def groups_of(message: Any) -> Sequence[Any]:
+    """Return the groups of an OffsetFetch request or response that may name several."""
+    return getattr(message, "groups", None) or ()
 
 
 def response_bytes(correlation_id: int, response: Any) -> bytes:

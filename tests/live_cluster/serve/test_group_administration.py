@@ -13,7 +13,7 @@ from tests.live_cluster.serve.test_administration import (
     outcome,
     produce,
 )
-from tests.live_cluster.serve.test_served_run import CALM, run_python
+from tests.live_cluster.serve.test_served_run import CALM, run_python, run_with
 from tests.patience import PATIENCE_S
 
 GROUP = "reads-t"
@@ -93,6 +93,10 @@ def test_a_deleted_topic_takes_the_offsets_of_groups_with_it() -> None:
     judged_held(CALM, use)
 
 
+ALONE = CALM.replace("brokers: 3", "brokers: 1").replace("replication_factor: 3", "replication_factor: 1")
+ALONE = ALONE.replace("{min.insync.replicas: 2}", "{}")
+
+
 OFFSET_DELETE = """
 import sys
 from kafka.protocol.consumer import OffsetDeleteRequest
@@ -137,6 +141,41 @@ def test_offsets_are_deleted_unless_a_member_subscribes_to_the_topic() -> None:
         assert committed(client) == {1: 0}
 
     judged_held(CALM, use)
+
+
+FETCH_OF_GROUPS = """
+import sys
+from kafka.protocol.consumer import OffsetFetchRequest
+from harrow.live_cluster.wire.connection import BrokerConnection
+from harrow.live_cluster.wire.errors import error_name
+
+host, _, port = sys.argv[1].partition(":")
+connection = BrokerConnection((host, int(port)))
+group = OffsetFetchRequest.OffsetFetchRequestGroup
+for names in ([], ["reads-t"], ["reads-t", "missing"], ["missing", "another", "reads-t"]):
+    groups = [group(group_id=name, topics=None) for name in names]
+    answer = connection.ask(OffsetFetchRequest[8](groups=groups, require_stable=False))
+    offsets = {
+        each.group_id: [
+            (topic.name, partition.committed_offset)
+            for topic in each.topics
+            for partition in topic.partitions
+        ]
+        for each in answer.groups
+    }
+    assert [error_name(each.error_code) for each in answer.groups] == ["NONE"] * len(names)
+    assert offsets == {name: [("t", 1)] if name == "reads-t" else [] for name in names}, offsets
+"""
+
+
+def test_a_request_may_fetch_the_offsets_of_any_number_of_groups() -> None:
+    def use(servers: str) -> None:
+        consumer = Consumer({"bootstrap.servers": servers, "group.id": GROUP})
+        consumer.commit(offsets=[TopicPartition("t", 0, 1)], asynchronous=False)
+        run_python(FETCH_OF_GROUPS, servers)
+        consumer.close()
+
+    run_with(ALONE, use)
 
 
 DESCRIBE_CONSUMERS = """
