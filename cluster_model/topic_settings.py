@@ -13,6 +13,8 @@ from harrow.cluster_model.controller.administration import (
     RefusedError,
 )
 from harrow.cluster_model.settings import (
+    INT_MAX,
+    LONG_MAX,
     SETTINGS,
     TOPIC,
     BrokerConfig,
@@ -29,20 +31,57 @@ _LISTS: Final = frozenset(
     {"cleanup.policy", "leader.replication.throttled.replicas", "follower.replication.throttled.replicas"}
 )
 """The settings to whose items AlterConfigs can append, and from which it can remove items."""
-WITHOUT_EFFECT: Final[Mapping[str, str]] = {
-    "compression.gzip.level": "-1",
-    "compression.lz4.level": "9",
-    "compression.type": "producer",
-    "compression.zstd.level": "3",
-    "file.delete.delay.ms": "60000",
-    "index.interval.bytes": "4096",
-    "max.message.bytes": "1048588",
-    "message.timestamp.type": "CreateTime",
-    "preallocate": "false",
-    "segment.index.bytes": "10485760",
-    "segment.jitter.ms": "0",
+
+
+def _without_effect(
+    name: str,
+    kind: str,
+    default: Value,
+    *,
+    minimum: int = 0,
+    maximum: int = INT_MAX,
+    choices: tuple[str, ...] = (),
+    since: str = "0.10.2",
+) -> Setting:
+    return Setting(
+        name,
+        TOPIC,
+        kind,
+        ((since, default),),
+        "",
+        minimum=minimum,
+        maximum=maximum,
+        choices=choices,
+        since=since,
+    )
+
+
+WITHOUT_EFFECT: Final[Mapping[str, Setting]] = {
+    setting.name: setting
+    for setting in (
+        _without_effect(
+            *("compression.gzip.level", "choice", "-1"),
+            choices=("-1", *map(str, range(1, 10))),
+            since="3.8",
+        ),
+        _without_effect("compression.lz4.level", "int", 9, minimum=1, maximum=17, since="3.8"),
+        _without_effect(
+            *("compression.type", "choice", "producer"),
+            choices=("producer", "uncompressed", "gzip", "snappy", "lz4", "zstd"),
+        ),
+        _without_effect("compression.zstd.level", "int", 3, minimum=-131_072, maximum=22, since="3.8"),
+        _without_effect("file.delete.delay.ms", "ms", 60_000, maximum=LONG_MAX),
+        _without_effect("index.interval.bytes", "int", 4096),
+        _without_effect("max.message.bytes", "int", 1_048_588),
+        _without_effect(
+            "message.timestamp.type", "choice", "CreateTime", choices=("CreateTime", "LogAppendTime")
+        ),
+        _without_effect("preallocate", "bool", default=False),
+        _without_effect("segment.index.bytes", "int", 10_485_760, minimum=4),
+        _without_effect("segment.jitter.ms", "ms", 0, maximum=LONG_MAX),
+    )
 }
-"""Kafka's settings of topics, with their defaults, that the model keeps but does not follow."""
+"""Kafka's settings of topics that the model keeps but does not follow (``LogConfig``)."""
 
 
 def changed_settings(
@@ -56,9 +95,8 @@ def changed_settings(
     """
     settings = dict(before)
     for name, operation, text in changes:
-        setting = SETTINGS.get((TOPIC, name))
-        known = name in WITHOUT_EFFECT or (setting is not None and setting.exists_in(release))
-        if not known:
+        setting = SETTINGS.get((TOPIC, name)) or WITHOUT_EFFECT.get(name)
+        if setting is None or not setting.exists_in(release):
             raise RefusedError(errors.INVALID_CONFIG, f"topics have no setting {name}")
         if operation == DELETE:
             settings.pop(name, None)
@@ -71,7 +109,7 @@ def changed_settings(
         elif operation != SET:
             raise RefusedError(errors.INVALID_REQUEST, f"there is no operation {operation}")
         whole = _changed_list(str(settings.get(name, "")), text, operation)
-        settings[name] = whole if setting is None else _value(setting, whole)
+        settings[name] = _value(setting, whole)
     return settings
 
 

@@ -43,7 +43,6 @@ _TYPES: Final = {
     "ratio": 6,
     "replicas": 7,
 }
-_TEXT_TYPE: Final = 2
 _BROKER_ENDPOINTS: Final = 1
 _PARTITIONS_MAX: Final = 2_000
 """The default of ``max.request.partition.size.limit``."""
@@ -237,9 +236,11 @@ class DescribedCluster:
             values += [(broker_name, of_broker[broker_name], _OF_BROKER)] if broker_name in of_broker else []
             values.append((broker_name, setting.default(self._cluster.release), _DEFAULT))
             yield _described(name, _TYPES[setting.kind], values)
-        for name, default in WITHOUT_EFFECT.items():
-            values = [(name, own[name], _OF_TOPIC)] if name in own else []
-            yield _described(name, _TEXT_TYPE, [*values, (name, default, _DEFAULT)])
+        for name, setting in WITHOUT_EFFECT.items():
+            if setting.exists_in(self._cluster.release):
+                values = [(name, own[name], _OF_TOPIC)] if name in own else []
+                values.append((name, setting.default(self._cluster.release), _DEFAULT))
+                yield _described(name, _TYPES[setting.kind], values)
 
     def _broker_settings(self, explicit: Mapping[str, Value]) -> Iterator[_Described]:
         resolved = ResolvedSettings(BROKER, self._cluster.release, {})

@@ -88,6 +88,10 @@ class Controller:
         (NewTopic("t", settings=(("retention.ms", "\u0661"),)), errors.INVALID_CONFIG),
         (NewTopic("t", settings=(("cleanup.policy", "keep"),)), errors.INVALID_CONFIG),
         (NewTopic("t", settings=(("compression.type", "zstd"),)), errors.NONE),
+        (NewTopic("t", settings=(("compression.type", "foo"),)), errors.INVALID_CONFIG),
+        (NewTopic("t", settings=(("max.message.bytes", "abc"),)), errors.INVALID_CONFIG),
+        (NewTopic("t", settings=(("max.message.bytes", "5"),)), errors.NONE),
+        (NewTopic("t", settings=(("compression.gzip.level", "0"),)), errors.INVALID_CONFIG),
     ],
 )
 def test_a_new_topic_is_created_or_refused_with_the_error_of_kafka(topic: NewTopic, error: str) -> None:
