@@ -19,11 +19,12 @@ def served_cluster(request: pytest.FixtureRequest) -> Iterator[KafkaCluster]:
     __tracebackhide__ = True
     marker = request.node.get_closest_marker(CLUSTER)
     arguments: tuple[Any, ...] = () if marker is None else marker.args
-    campaign, *others = arguments or (request.config.getini(CLUSTER),)
+    options: dict[str, Any] = {} if marker is None else dict(marker.kwargs)
+    campaign, *others = arguments or (options.pop("campaign", None) or request.config.getini(CLUSTER),)
     if not campaign or others:
         _fail(f"name one campaign or cluster file: in the ini option `{CLUSTER}`, or in a marker")
     try:
-        cluster = KafkaCluster(_place_of(request, campaign), **({} if marker is None else marker.kwargs))
+        cluster = KafkaCluster(_place_of(request, campaign), **options)
     except (KafkaClusterError, TypeError) as error:
         _fail(error)
     try:

@@ -61,15 +61,16 @@ def test_it(kafka_cluster):
     run_pytest().assert_outcomes(passed=1)
 
 
-def test_a_test_fails_if_its_cluster_is_not_as_expected(run_pytest: Pytest, served: Path) -> None:
-    write_test(
-        served,
-        """
-@pytest.mark.kafka_cluster("expecting.yaml", seed=1)
+@pytest.mark.parametrize("campaign", ["'expecting.yaml'", "campaign='expecting.yaml'"])
+def test_a_test_fails_if_its_cluster_is_not_as_expected(
+    run_pytest: Pytest, served: Path, campaign: str
+) -> None:
+    test = f"""
+@pytest.mark.kafka_cluster({campaign}, seed=1)
 def test_it(kafka_cluster):
     send(kafka_cluster)
-""",
-    )
+"""
+    write_test(served, test)
     result = run_pytest()
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(["*the verdict is held, expected violated", "*harrow serve *--seed 1"])

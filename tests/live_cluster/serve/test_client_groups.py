@@ -8,7 +8,7 @@ from harrow.campaigns.run.run_result import RunResult
 from harrow.checks.finding import HELD, VIOLATED
 from harrow.cluster_model.history import COMMIT, INVOKE
 from tests.live_cluster.serve.test_served_run import run_with
-from tests.patience import PATIENCE_S
+from tests.patience import PATIENCE_S, act_until
 
 CAMPAIGN: Final = """
 name: served-group
@@ -85,8 +85,7 @@ def test_a_member_that_commits_beyond_what_the_group_has_read_skips_records() ->
         consumer.close()
         produce(servers)
         consumer = consumer_of(servers, begin=2 * COUNT)
-        while not consumer.assignment():
-            consumer.poll(0.1)
+        act_until(consumer.assignment, lambda: consumer.poll(0.1))
         consumer.commit(offsets=[TopicPartition("t", 0, 2 * COUNT)], asynchronous=False)
         consumer.close()
 

@@ -14,7 +14,7 @@ from tests.live_cluster.serve.test_administration import (
     produce,
 )
 from tests.live_cluster.serve.test_served_run import CALM, run_python, run_with
-from tests.patience import PATIENCE_S
+from tests.patience import PATIENCE_S, act_until
 
 GROUP = "reads-t"
 ADMIN: Any = confluent_kafka.admin
@@ -40,8 +40,7 @@ def test_a_group_is_listed_and_described_and_deleted_once_it_is_empty() -> None:
         produce(servers, "t", b"a", b"b")
         consumer = Consumer({"bootstrap.servers": servers, "group.id": GROUP, "client.id": "app"})
         consumer.subscribe(["t"])
-        while not consumer.assignment():
-            consumer.poll(0.1)
+        act_until(consumer.assignment, lambda: consumer.poll(0.1))
         described = client.describe_consumer_groups([GROUP])[GROUP].result(PATIENCE_S)
         (member,) = described.members
         assert (described.state, member.client_id) == (ConsumerGroupState.STABLE, "app")
@@ -131,8 +130,7 @@ def test_offsets_are_deleted_unless_a_member_subscribes_to_the_topic() -> None:
         produce(servers, "t", b"a")
         consumer = Consumer({"bootstrap.servers": servers, "group.id": GROUP})
         consumer.subscribe(["t"])
-        while not consumer.assignment():
-            consumer.poll(0.1)
+        act_until(consumer.assignment, lambda: consumer.poll(0.1))
         offsets = [TopicPartition("t", 0, 0), TopicPartition("t", 1, 0)]
         consumer.commit(offsets=offsets, asynchronous=False)
         run_python(OFFSET_DELETE, servers, "GROUP_SUBSCRIBED_TO_TOPIC")
@@ -216,8 +214,7 @@ def test_a_group_of_the_new_protocol_is_described_and_listed_with_its_type() -> 
         settings = {"group.id": GROUP, "client.id": "app", "group.protocol": "consumer"}
         consumer = Consumer({"bootstrap.servers": servers, "auto.offset.reset": "earliest", **settings})
         consumer.subscribe(["t"])
-        while len(consumer.assignment()) < 2:
-            consumer.poll(0.1)
+        act_until(lambda: len(consumer.assignment()) == 2, lambda: consumer.poll(0.1))
         run_python(DESCRIBE_CONSUMERS, servers)
         assert listed(client)[GROUP].type == confluent_kafka.ConsumerGroupType.CONSUMER
         consumer.close()

@@ -1,6 +1,5 @@
 """Python programs start clusters in processes of their own, and leave none behind."""
 
-import json
 import signal
 import socket
 import subprocess
@@ -173,9 +172,9 @@ def test_a_cluster_that_dies_before_it_has_answered_leaves_its_messages_in_the_e
         talkative(tmp_path, monkeypatch, missing=1).__exit__(None, None, None)
 
 
-def test_the_report_of_a_run_is_what_the_command_line_prints(calm: Path) -> None:
+def test_a_verdict_has_the_report_and_the_document_of_its_run(calm: Path) -> None:
     with KafkaCluster(calm, seed=3) as cluster:
         produce(cluster)
         verdict = cluster.judge()
-    assert "✓ held" in verdict.report
-    assert json.dumps(verdict.run["seed"]) == "3"
+    assert ("✓ held" in verdict.report, "1 sent: 1 acked" in verdict.report) == (True, True)
+    assert (verdict.run["verdict"], verdict.run["seed"]) == (HELD, 3)

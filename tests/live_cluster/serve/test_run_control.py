@@ -18,7 +18,7 @@ from harrow.live_cluster.serve.control_port import ControlAnswer, ControlPort
 from harrow.live_cluster.serve.run_control import handler_after
 from harrow.live_cluster.serve.served_run import serve
 from harrow.live_cluster.wire.codec import Address
-from tests.patience import PATIENCE_S
+from tests.patience import PATIENCE_S, act_until
 
 CAMPAIGN: Final = """
 name: controlled
@@ -134,8 +134,7 @@ def test_a_fault_with_a_duration_ends_once_even_if_it_is_ended_early() -> None:
         (cut,) = control.strike(partition={"between": 0, "and": [1], "duration": "300ms"})
         assert control.request("DELETE", f"/faults/{cut['id']}")[0] == 200
         assert control.request("DELETE", f"/faults/{cut['id']}")[0] == 404
-        while control.state()["time_ms"] < cut["at_ms"] + 400:
-            pass
+        act_until(lambda: control.state()["time_ms"] >= cut["at_ms"] + 400)
 
     trace = controlled(use).evidence.trace
     assert [event[1] for event in trace].count("fault_ended") == 1

@@ -14,6 +14,7 @@ from harrow.live_cluster.serve import served_brokers
 from harrow.live_cluster.serve.client_connection import ClientConnection
 from harrow.live_cluster.serve.served_brokers import ServedBrokers
 from harrow.live_cluster.serve.served_environment import ServedEnvironment
+from tests.patience import act_until
 
 CAMPAIGN = """
 name: served
@@ -84,10 +85,6 @@ def test_a_client_that_gets_no_answers_is_neither_read_for_ever_nor_written_to(
     served.close()
 
 
-def _has_to_send(connection: ClientConnection) -> bool:
-    return connection.has_to_send
-
-
 def test_a_client_that_reads_late_gets_every_answer() -> None:
     served, target = started()
     request = ApiVersionsRequest[0]()
@@ -98,15 +95,15 @@ def test_a_client_that_reads_late_gets_every_answer() -> None:
         connection.socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1)
         client.setblocking(False)
         client.sendall(request.encode(header=True, framed=True) * COUNT)
-        while not _has_to_send(connection):
-            served.serve(target.now_us)
-        received = b""
-        while _has_to_send(connection):
+        act_until(lambda: connection.has_to_send, lambda: served.serve(target.now_us))
+
+        def read() -> None:
             served.serve(target.now_us)
             with suppress(BlockingIOError):
-                received += client.recv(1 << 20)
+                client.recv(1 << 20)
+
+        act_until(lambda: not connection.has_to_send, read)
         assert connection.is_open
-        assert received
     served.close()
 
 
