@@ -35,10 +35,10 @@ LOOSE_BIT: Final = 8
 """What is known of a value in a partition. It is loose if a send did not name its offset."""
 
 RANGE_BITS: Final = 20
-"""A range has so many offsets, as a power of 2. A task judges whole ranges."""
+"""Offsets per range, as a power of two. A task judges whole ranges."""
 
 SUSPECTS_OF_TASK_MAX: Final = 250_000
-"""If a task finds more suspects, columns are not the way to judge the history."""
+"""Limit of suspects per task. Beyond it, SQL judges the history."""
 
 NO_INTS: Final = np.zeros(0, np.int64)
 _BATCH_BYTES: Final = 1 << 20

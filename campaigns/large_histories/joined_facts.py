@@ -96,7 +96,7 @@ def compare_offsets(rows: Iterable[FactRow], jumps: Jumps, whole: Ints, parts: i
         (partition, number), chunks = ranges.popitem()
         compared = _Range(partition, chunks)
         facts = compared.facts(number, jumps, is_whole=bool(np.any(whole == partition)))
-        suspects += len(facts.suspects)
+        suspects += len(facts.suspects) + len(facts.pivots)
         if suspects > SUSPECTS_OF_TASK_MAX:
             yield fact_row(UNUSUAL, None)
             return
@@ -176,7 +176,8 @@ class _Range:
 def compare_values(rows: Iterable[FactRow], with_sends: Ints) -> Iterator[FactRow]:
     """Yield the facts of values, and pass on those of ranges of offsets.
 
-    *with_sends* are the partitions that have sends.
+    *with_sends* are the partitions that have sends. If there are too many suspects, the last row
+    says that the history is unusual.
     """
     partitions: list[int] = []
     chunks: list[tuple[Ints, Ints]] = []
@@ -189,10 +190,11 @@ def compare_values(rows: Iterable[FactRow], with_sends: Ints) -> Iterator[FactRo
     if chunks:
         values, flags = (np.concatenate(column) for column in zip(*chunks, strict=True))
         sizes = [len(chunk[0]) for chunk in chunks]
-        yield fact_row(
-            VALUE_RANGE,
-            _value_facts(np.array(partitions, np.int64), np.array(sizes), values, flags, with_sends),
-        )
+        facts = _value_facts(np.array(partitions, np.int64), np.array(sizes), values, flags, with_sends)
+        if len(facts.suspects) + len(facts.pivots) + len(facts.misrouted) > SUSPECTS_OF_TASK_MAX:
+            yield fact_row(UNUSUAL, None)
+        else:
+            yield fact_row(VALUE_RANGE, facts)
 
 
 def _value_facts(partitions: Ints, sizes: Ints, values: Ints, flags: Ints, with_sends: Ints) -> ValueFacts:

@@ -41,7 +41,10 @@ from harrow.campaigns.storage.location import storage_variables
 
 _RECORDS_PER_BATCH: Final = "spark.sql.execution.arrow.maxRecordsPerBatch"
 _ROWS_AT_ONCE: Final = 16
-"""A row has up to some megabytes."""
+"""Rows per Arrow batch that an executor passes to Python. A row has up to some megabytes."""
+
+_COLLECTED_BYTES_MAX: Final = 1 << 28
+"""Limit of the bytes that tasks return. Spark ends a job that returns more than a gibibyte."""
 
 _SHUFFLE_PARTITIONS: Final = "spark.sql.shuffle.partitions"
 _ROWS_OF_TASK: Final = 500_000
@@ -86,23 +89,21 @@ class SparkStages:
         self._numbered = numbered
         self._splits = splits
         self._limits = limits
-        # An executor passes so many rows at once to Python.
         self._session = session
         session.conf.set(_RECORDS_PER_BATCH, str(_ROWS_AT_ONCE))
         parts = [{"split": split, "limits": limits, "numbered": numbered} for split in splits]
-        self._rows = for_each(session, parts, facts_of_split, SCHEMA).localCheckpoint(
-            storageLevel=StorageLevel.DISK_ONLY
-        )
+        # Spark never releases a local checkpoint, and cannot recompute it if an executor is lost.
+        self._rows = for_each(session, parts, facts_of_split, SCHEMA).persist(StorageLevel.DISK_ONLY)
 
     def close(self) -> None:
         self._rows.unpersist()
         self._session.conf.unset(_RECORDS_PER_BATCH)
 
     def read(self) -> Sequence[SplitSummary] | None:
-        rows = _collected(self._of(SUMMARY, UNUSUAL))
-        if any(row.kind == UNUSUAL for row in rows):
+        rows = self._of(SUMMARY, UNUSUAL)
+        if _exceed_limits(rows):
             return None
-        self.summaries = [row.load() for row in rows]
+        self.summaries = [row.load() for row in _collected(rows)]
         return self.summaries
 
     def compare(self, jumps: Jumps, whole: Ints, with_sends: Ints) -> Iterable[RangeFacts | ValueFacts]:
@@ -110,9 +111,14 @@ class SparkStages:
         by_offset = self._of(PLACED, LOOSE).repartition(parts, "partition", "range")
         values = _mapped(by_offset, range_facts_of_rows, jumps=jumps, whole=whole, parts=parts)
         facts = _mapped(values.repartition(parts, "range"), value_facts_of_rows, with_sends=with_sends)
-        for row in _collected(facts):
-            if row.kind == UNUSUAL:
+        facts = facts.persist(StorageLevel.DISK_ONLY)
+        try:
+            if _exceed_limits(facts):
                 raise TooIrregularError
+            rows = _collected(facts)
+        finally:
+            facts.unpersist()
+        for row in rows:
             yield row.load()
 
     @contextmanager
@@ -161,6 +167,12 @@ def _mapped(
         yield from task(batches, **arguments)
 
     return rows.mapInArrow(run_task, from_arrow_schema(schema))
+
+
+def _exceed_limits(rows: DataFrame) -> bool:
+    """Return whether a row is unusual, or all together are too large for this process."""
+    [(is_unusual, size)] = rows.selectExpr(f"bool_or(kind = {UNUSUAL})", "sum(length(content))").collect()
+    return bool(is_unusual) or (size or 0) > _COLLECTED_BYTES_MAX
 
 
 def _collected(rows: DataFrame) -> list[FactRow]:

@@ -7,7 +7,7 @@ import json
 import pickle
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from itertools import accumulate
 from typing import Any, Final
 
@@ -64,7 +64,7 @@ def read_on_spark(
         # A table has about as many rows as the files have lines, so it gets as many parts.
         session.conf.set("spark.sql.shuffle.partitions", str(max(len(splits), _PARTS_MIN)))
         try:
-            read = _by_columns(session, splits, limits, opened, numbered=numbered)
+            read = _by_columns(session, splits, limits, numbered=numbered)
             reduction, kept = read or _by_tables(session, splits, limits, opened, numbered=numbered)
         except HistoryError:
             raise
@@ -83,17 +83,15 @@ def _by_columns(
     session: SparkSession,
     splits: Sequence[Split],
     limits: dict[str, int],
-    opened: ExitStack,
     *,
     numbered: bool,
 ) -> _Read | None:
     """Reduce a history of plain records; return None if it is not one."""
-    stages = SparkStages(session, splits, limits, numbered=numbered)
-    opened.callback(stages.close)
-    try:
-        reduction = reduce_by_ranges(stages)
-    except (TooIrregularError, TooManyJumpsError, TooManySuspectsError):
-        return None
+    with closing(SparkStages(session, splits, limits, numbered=numbered)) as stages:
+        try:
+            reduction = reduce_by_ranges(stages)
+        except (TooIrregularError, TooManyJumpsError, TooManySuspectsError):
+            return None
     if reduction is None:
         return None
     parts = [{"split": split, "limits": limits, "numbered": numbered} for split in splits]

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from harrow.campaigns.language.library_index import library_names, resolve
 from harrow.campaigns.language.loader import load_campaign
-from harrow.campaigns.large_histories import range_reduction, spark_tables
+from harrow.campaigns.large_histories import range_reduction, spark_stages, spark_tables
 from harrow.campaigns.large_histories.spark_tables import read_on_spark
 from harrow.campaigns.large_histories.splits import split_files
 from harrow.campaigns.record.check_report import size_of
@@ -189,6 +189,22 @@ def test_executors_reduce_a_history_by_its_columns(
     reduced = on_spark(session, tmp_path, parts)
     assert judge_history(reduced) == judge_history(whole)
     assert size_of(reduced) == size_of(whole)
+
+
+def test_a_history_of_which_tasks_return_too_much_is_judged_by_tables_and_leaves_nothing_on_executors(
+    session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(spark_stages, "_COLLECTED_BYTES_MAX", 0)
+    content = list(lines(unruly_history(1, 400)))
+    reduced = on_spark(session, tmp_path, [b"".join(content)])
+    assert judge_history(reduced) == judge_history(read_history(content, "whole"))
+    assert not stored(session)
+
+
+def stored(session: SparkSession) -> set[int]:
+    """Return the RDDs that executors store, except the local checkpoints of tables."""
+    rdds = session.sparkContext._jsc.getPersistentRDDs()
+    return {number for number in rdds if not rdds[number].rdd().isCheckpointed()}
 
 
 def test_spark_reports_the_line_of_a_mistake_in_a_later_part_of_a_file(

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from harrow.campaigns.large_histories import facts, range_reduction, split_facts
+from harrow.campaigns.large_histories import facts, joined_facts, range_reduction, split_facts
 from harrow.campaigns.large_histories.byte_block import Ints
 from harrow.campaigns.large_histories.duckdb_tables import DuckDbTables
 from harrow.campaigns.large_histories.facts import EVENTS, LOOSE, PLACED, SUMMARY, UNUSUAL, WHOLE, FactRow
@@ -23,6 +23,7 @@ from harrow.campaigns.large_histories.joined_facts import (
 )
 from harrow.campaigns.large_histories.operation_order import split_of
 from harrow.campaigns.large_histories.range_reduction import reduce_by_ranges
+from harrow.campaigns.large_histories.record_slots import TooIrregularError
 from harrow.campaigns.large_histories.reduction import Reduction, reduced_history
 from harrow.campaigns.large_histories.split_facts import (
     FoundEvents,
@@ -82,6 +83,8 @@ class HereStages:
             tasks[row.range % TASKS].append(row)
         for task in tasks:
             for row in compare_values(task, with_sends):
+                if row.kind == UNUSUAL:
+                    raise TooIrregularError
                 yield row.load()
 
     @contextmanager
@@ -311,3 +314,19 @@ def test_tasks_compare_a_send_of_unknown_outcome_with_the_sends_beside_it(
     ]
     assert judge_history(read_history(content, "whole")).rules["nonmonotonic-send"].count == 1
     assert check_same(tmp_path / "history.jsonl", content, split_bytes) is not None
+
+
+def sends_without_offsets(count: int) -> list[bytes]:
+    """Return a history that sends all records without learning offsets, and then polls them."""
+    sends = [alone(number, 0, "ok", "send", [["send", "t-0", f"m{number}"]]) for number in range(count)]
+    return [*sends, *(poll(count + number, 1, number, f"m{number}") for number in range(count))]
+
+
+def test_tasks_do_not_judge_a_history_with_too_many_suspects(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, content = tmp_path / "history.jsonl", sends_without_offsets(200)
+    assert check_same(path, content, 2_000) is not None
+    monkeypatch.setattr(joined_facts, "SUSPECTS_OF_TASK_MAX", 20)
+    with pytest.raises(TooIrregularError):
+        reduced([path], 2_000)
