@@ -81,7 +81,10 @@ class Needs:
         return Harm(kind=OUTAGE, sentence=f"acked nothing for {duration_text(longest_us)}")
 
     def bounds(self, harm: Harm) -> tuple[Bound, ...]:
-        """Return the bounds of which a run with harm that no rule finds misses one."""
+        """Return the bounds that express this harm.
+
+        A run that shows it misses at least one. Empty if a rule finds the harm.
+        """
         if harm.kind == FAILED:
             return tuple(Bound(measure=name, comparison="<=", limit=0) for name in ("failed", "unknown"))
         if harm.kind == OUTAGE and self.outage is not None:

@@ -37,7 +37,7 @@ _FACTORS: Final = 0x1E3779B97F4A7C15, 0x3F58476D1CE4E5B9
 class PlainRecords:
     """Collects what is needed to tell plain records from suspects.
 
-    ``suspects`` are pairs of partitions and values, ``whole`` the partitions of which all records
+    ``suspects`` are pairs of partitions and values, ``whole`` the partitions all of whose records
     are suspects. ``jumps`` are partitions with the offsets before and after a jump of a consumer.
     ``loose_sends`` have no offset of their own, and ``irregular_sends`` are events of suspects. The
     ``place`` of a send is the number of its session. ``contested`` are partitions with offsets that

@@ -1,4 +1,4 @@
-"""Reduces a history that many tasks read by columns, from what they have found out.
+"""Reduces a history on the driver, from the facts that tasks collected.
 
 Every part of the history reports its own findings (`split_facts`), then its records are compared by
 offset and by value (`joined_facts`). Last, the events of the suspects are collected.
@@ -295,17 +295,12 @@ class _SessionNeighbours:
         """Return the keys of the sends before and after the parts that begin or end with pivots."""
         keys: list[int] = []
         for part in found:
-            for process, partition in zip(*map(_listed, part.at_first), strict=True):
+            for process, partition in zip(*(column.tolist() for column in part.at_first), strict=True):
                 rows = self._rows.get((process, partition), ())
                 earlier = [row for order, row in rows if order < self._order[part.split]]
                 keys += self._last[earlier[-1:]].tolist()
-            for process, partition in zip(*map(_listed, part.at_last), strict=True):
+            for process, partition in zip(*(column.tolist() for column in part.at_last), strict=True):
                 rows = self._rows.get((process, partition), ())
                 later = [row for order, row in rows if order > self._order[part.split]]
                 keys += self._first[later[:1]].tolist()
         return np.array(keys, np.int64)
-
-
-def _listed(column: Ints) -> list[int]:
-    found: list[int] = column.tolist()
-    return found

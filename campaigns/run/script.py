@@ -176,7 +176,7 @@ class Script:
         return wait_limit_us is not None and now_us >= wait_limit_us
 
     def act(self, action: Action) -> list[str]:
-        """Take an action now. Return in words what it did not find as expected."""
+        """Take an action now, and return a message for each expectation it misses."""
         if not action.is_recorded:
             self.other_actions.append((self._target.now_us, action))
         return action.take(self)

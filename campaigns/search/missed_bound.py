@@ -49,10 +49,10 @@ class MissedBound:
         return Expectation(service=expectation_of([self.bound]))
 
 
-def missed_bounds(result: RunResult) -> dict[MissedBound, Finding]:
+def bound_failures(result: RunResult) -> dict[MissedBound, Finding]:
     """Return the bounds that a run misses by serving clients too badly, and where.
 
-    Any campaign that does less can miss a bound by serving clients too well.
+    Bounds that good service misses are left out: every smaller campaign misses them.
     """
     bounds = bounds_of(result.plan.expect.service)
     found = (_missed(bound, result) for bound in bounds if bound.excludes_bad_service)

@@ -191,7 +191,7 @@ def test_executors_reduce_a_history_by_its_columns(
     assert size_of(reduced) == size_of(whole)
 
 
-def test_a_history_of_which_tasks_return_too_much_is_judged_by_tables_and_leaves_nothing_on_executors(
+def test_tables_judge_a_history_if_tasks_return_too_much_and_executors_release_its_facts(
     session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(spark_stages, "_COLLECTED_BYTES_MAX", 0)

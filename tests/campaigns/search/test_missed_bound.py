@@ -6,7 +6,7 @@ from harrow.campaigns.language.loader import load_text
 from harrow.campaigns.run.run_result import RunResult
 from harrow.campaigns.run.runner import run_plan
 from harrow.campaigns.search.failure import failures
-from harrow.campaigns.search.missed_bound import MissedBound, missed_bounds
+from harrow.campaigns.search.missed_bound import MissedBound, bound_failures
 from harrow.campaigns.search.shrink import NothingToShrinkError, Shrinker
 
 CAMPAIGN = """
@@ -33,7 +33,7 @@ def run_with(
 
 
 def missed(result: RunResult) -> MissedBound:
-    (bound,) = missed_bounds(result)
+    (bound,) = bound_failures(result)
     return bound
 
 
@@ -57,7 +57,7 @@ def test_the_story_of_an_outage_begins_with_the_send_and_ends_with_the_ack() -> 
 def test_a_failed_send_is_known_by_its_error() -> None:
     impatient = "{retries: 0, request.timeout.ms: 2s, delivery.timeout.ms: 3s}"
     result = run_with("{failed: <= 0, unknown: <= 0}", settings=impatient)
-    assert [bound.name for bound in missed_bounds(result)] == ["service.unknown"]
+    assert [bound.name for bound in bound_failures(result)] == ["service.unknown"]
     assert missed(result).cause
     finding = missed(result).shown_by(result)
     assert finding is not None
