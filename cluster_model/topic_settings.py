@@ -10,6 +10,7 @@ from harrow.cluster_model.controller.administration import (
     DELETE,
     SET,
     SUBTRACT,
+    NewTopic,
     RefusedError,
 )
 from harrow.cluster_model.settings import (
@@ -111,6 +112,16 @@ def changed_settings(
         whole = _changed_list(str(settings.get(name, "")), text, operation)
         settings[name] = _value(setting, whole)
     return settings
+
+
+def new_settings(topic: NewTopic, release: str) -> dict[str, Value]:
+    """Return the settings of a new topic.
+
+    Raises:
+        RefusedError: A setting is unknown, or a value is invalid.
+
+    """
+    return changed_settings({}, [(name, SET, value) for name, value in topic.settings], release)
 
 
 def setting_text(value: Value) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from harrow.cluster_model import errors
 from harrow.cluster_model.controller import administration
-from harrow.cluster_model.controller.administration import CreatedTopic, NewTopic, Outcome, RefusedError
+from harrow.cluster_model.controller.administration import CreatedTopic, Outcome, RefusedError
 from harrow.cluster_model.controller.new_topics import (
     Assignment,
     ConfiguredTopics,
@@ -26,8 +26,7 @@ from harrow.cluster_model.kraft.records import (
     RemoveTopicRecord,
     TopicSettingsRecord,
 )
-from harrow.cluster_model.settings import Value
-from harrow.cluster_model.topic_settings import Settings, changed_settings
+from harrow.cluster_model.topic_settings import Settings, changed_settings, new_settings
 from harrow.cluster_model.topology import INTERNAL_TOPICS
 
 Records = tuple[MetadataRecord, ...]
@@ -66,7 +65,7 @@ class TopicControl:
                 continue
             try:
                 check_name(topic.name, existing, image.removed_topics)
-                settings = self._settings_of(topic)
+                settings = new_settings(topic, self._topics.release)
                 assignment = new_assignment(topic, self._brokers(), self._topics.defaults, budget)
             except RefusedError as refused:
                 answers[topic.name] = CreatedTopic(refused.error, refused.message)
@@ -81,10 +80,6 @@ class TopicControl:
                 records += [TopicSettingsRecord(topic.name, tuple(settings.items()))] if settings else []
                 records += self._partitions(topic.name, 0, assignment)
         return tuple(records), administration.CreateTopicsResponse(answers)
-
-    def _settings_of(self, topic: NewTopic) -> dict[str, Value]:
-        changes = [(name, administration.SET, value) for name, value in topic.settings]
-        return changed_settings({}, changes, self._topics.release)
 
     def _partitions(self, topic: str, first: int, assignment: Assignment) -> list[PartitionRecord]:
         return [

@@ -24,13 +24,12 @@ from harrow.cluster_model.topic_settings import WITHOUT_EFFECT, setting_text
 from harrow.cluster_model.topology import is_internal
 from harrow.live_cluster.serve.requests import ClientRequest
 from harrow.live_cluster.serve.served_topics import ServedTopics
-from harrow.live_cluster.wire.codec import Address
+from harrow.live_cluster.wire.codec import TOPIC_RESOURCE, Address
 from harrow.live_cluster.wire.errors import error_code
 
 CLUSTER_ID: Final = "harrow"
-TOPIC_RESOURCE: Final = 2
 _BROKER_RESOURCE: Final = 4
-"""The types of resources with settings (``ConfigResource.Type``)."""
+"""The type of a broker among resources with settings (``ConfigResource.Type``)."""
 _OF_TOPIC, _OF_BROKER, _DEFAULT = 1, 4, 5
 """Where a value comes from (``DescribeConfigsResponse.ConfigSource``)."""
 _TYPES: Final = {

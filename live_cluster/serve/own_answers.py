@@ -32,13 +32,13 @@ from harrow.cluster_model.protocol import (
 )
 from harrow.cluster_model.topology import is_internal
 from harrow.live_cluster.serve.commit_metadata import CommitMetadata
-from harrow.live_cluster.serve.described_cluster import CLUSTER_ID, TOPIC_RESOURCE, DescribedCluster
+from harrow.live_cluster.serve.described_cluster import CLUSTER_ID, DescribedCluster
 from harrow.live_cluster.serve.plain_login import LOGIN_VERSIONS
 from harrow.live_cluster.serve.record_times import find_by_time
 from harrow.live_cluster.serve.requests import ClientRequest
 from harrow.live_cluster.serve.served_topics import ServedTopics
 from harrow.live_cluster.serve.served_versions import served_versions
-from harrow.live_cluster.wire.codec import Address
+from harrow.live_cluster.wire.codec import TOPIC_RESOURCE, Address
 from harrow.live_cluster.wire.errors import error_code
 
 _UNSUPPORTED_VERSION: Final = 35

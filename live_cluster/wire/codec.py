@@ -56,7 +56,7 @@ _FEATURE_LEVEL_MAX: Final = 10_000
 _INCARNATION, _DIRECTORY = 1 << 96, 1 << 97
 """The first ids of processes and of log directories: Kafka reserves the lowest ones
 (``Uuid.RESERVED``)."""
-_TOPIC_RESOURCE: Final = 2
+TOPIC_RESOURCE: Final = 2
 """The type of a topic among resources with settings (``ConfigResource.Type``)."""
 _NUMBER_MASK: Final = 0xFFFFFFFF
 
@@ -447,7 +447,7 @@ class _SettingChanges:
         return {
             "resources": [
                 kind(
-                    resource_type=_TOPIC_RESOURCE,
+                    resource_type=TOPIC_RESOURCE,
                     resource_name=naming.names.cluster_topic(topic),
                     configs=[
                         kind.fields["configs"](name=name, config_operation=operation, value=value)
@@ -466,7 +466,7 @@ class _SettingChanges:
                     for each in resource.configs
                 )
                 for resource in wire.resources
-                if resource.resource_type == _TOPIC_RESOURCE
+                if resource.resource_type == TOPIC_RESOURCE
             }
         }
 
@@ -480,7 +480,7 @@ class _SettingOutcomes:
                 fields["responses"](
                     error_code=error_code(error),
                     error_message=text or None,
-                    resource_type=_TOPIC_RESOURCE,
+                    resource_type=TOPIC_RESOURCE,
                     resource_name=naming.names.cluster_topic(topic),
                 )
                 for topic, (error, text) in message.topics.items()

@@ -14,7 +14,6 @@ from harrow.cluster_model.controller.administration import (
     SUCCESS,
     AdministrationRequest,
     CreatedTopic,
-    NewTopic,
     Outcome,
     RefusedError,
 )
@@ -37,7 +36,7 @@ from harrow.cluster_model.protocol import (
     ReplicaAssignment,
 )
 from harrow.cluster_model.sim.host import Host
-from harrow.cluster_model.topic_settings import Settings, changed_settings
+from harrow.cluster_model.topic_settings import Settings, changed_settings, new_settings
 from harrow.cluster_model.topology import INTERNAL_TOPICS
 from harrow.cluster_model.zookeeper.controller.controller_channel import (
     ControllerChannelManager,
@@ -120,7 +119,7 @@ class ControllerAdministration:
                 continue
             try:
                 check_name(topic.name, existing)
-                settings = self._settings_of(topic)
+                settings = new_settings(topic, self._topics.release)
                 assignment = new_assignment(topic, self._brokers(), self._topics.defaults, budget)
             except RefusedError as refused:
                 answers[topic.name] = CreatedTopic(refused.error, refused.message)
@@ -135,10 +134,6 @@ class ControllerAdministration:
             if not request.validate_only:
                 yield from self._create(topic.name, assignment, settings)
         return administration.CreateTopicsResponse(answers)
-
-    def _settings_of(self, topic: NewTopic) -> Settings:
-        changes = [(name, administration.SET, value) for name, value in topic.settings]
-        return changed_settings({}, changes, self._topics.release)
 
     def _create(self, topic: str, assignment: Assignment, settings: Settings) -> Processing:
         """Write the settings and the assignment, and elect leaders."""
