@@ -52,6 +52,13 @@ from harrow.campaigns.record.history_file import HistoryError, UnreadableLine
 from harrow.cluster_model.lazy_dataclass import dataclass
 
 SUSPICIONS_MAX: Final = 250_000
+
+EVENTS_OF_PART_MAX: Final = 20_000_000
+"""Limit of events per part, so that a row of all of them stays below the 2 GiB of Arrow and Java.
+
+Only a compressed file can have more, because it is always a single part.
+"""
+
 _POSITION_BITS: Final = 40
 _ALL: Final = 1 << 62
 
@@ -158,7 +165,7 @@ def _read(
 ) -> tuple[int, int]:
     """Read blocks, and return the first and the last position. Those of *parts* count from it."""
     first: int | None = None
-    last = -1
+    last, size = -1, 0
     for block in blocks:
         events = reader.read(block)
         if not len(reader.positions):
@@ -167,6 +174,9 @@ def _read(
             first = int(reader.positions[0])
         last = int(reader.positions[-1])
         if last - first >> _POSITION_BITS:
+            raise TooIrregularError
+        size += len(events)
+        if size > EVENTS_OF_PART_MAX:
             raise TooIrregularError
         parts.append(events.at(events.position - first))
         records.add(parts[-1])

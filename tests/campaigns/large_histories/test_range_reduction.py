@@ -330,3 +330,13 @@ def test_tasks_do_not_judge_a_history_with_too_many_suspects(
     monkeypatch.setattr(joined_facts, "SUSPECTS_OF_TASK_MAX", 20)
     with pytest.raises(TooIrregularError):
         reduced([path], 2_000)
+
+
+def test_a_part_with_too_many_events_for_a_row_is_unusual(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, content = tmp_path / "history.jsonl", sends_without_offsets(200)
+    path.write_bytes(b"".join(content))
+    monkeypatch.setattr(split_facts, "EVENTS_OF_PART_MAX", len(content) - 1)
+    assert reduced([path], 1 << 26) is None
+    assert reduced([path], 2_000) is not None
