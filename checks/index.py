@@ -441,6 +441,10 @@ class Index:
         """Return whether any consumer is in a group."""
         return any(settings.group for settings in self.evidence.consumers.values())
 
+    def has_patient_groups(self) -> bool:
+        """Return whether any consumer is in a group and has timeouts."""
+        return any(settings.group and settings.patience_us for settings in self.evidence.consumers.values())
+
     def has_unread(self) -> bool:
         """Return whether some acked records were not read back, so their loss is undecided."""
         return bool(self.unread_partitions())

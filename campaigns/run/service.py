@@ -20,35 +20,47 @@ _COMPARISONS: Final[Mapping[str, Callable[[int, int], bool]]] = {
 }
 
 
-Measure = Callable[[ServiceLevels], int | None]
+_ValueOf = Callable[[ServiceLevels], int | None]
 
 
-def _latencies(key: str, latency_of: Callable[[ServiceLevels], Latency | None]) -> dict[str, Measure]:
-    def measure(percentile: str) -> Measure:
+@dataclass(frozen=True, slots=True)
+class ServiceMeasure:
+    """A measure of service levels. Its value is None if there was nothing to measure."""
+
+    value: _ValueOf
+    more_is_better: bool = False
+
+
+def _latencies(key: str, latency_of: Callable[[ServiceLevels], Latency | None]) -> dict[str, ServiceMeasure]:
+    def measure(percentile: str) -> _ValueOf:
         def value(levels: ServiceLevels) -> int | None:
             latency = latency_of(levels)
             return None if latency is None else int(getattr(latency, f"{percentile}_us"))
 
         return value
 
-    return {f"{key}_{percentile}": measure(percentile) for percentile in ("p50", "p99", "max")}
+    return {
+        f"{key}_{percentile}": ServiceMeasure(measure(percentile)) for percentile in ("p50", "p99", "max")
+    }
 
 
-MEASURES: Final[Mapping[str, Measure]] = {
-    "outage": lambda levels: levels.longest_us if levels.total.sent else None,
+MEASURES: Final[Mapping[str, ServiceMeasure]] = {
+    "outage": ServiceMeasure(lambda levels: levels.longest_us if levels.total.sent else None),
     **_latencies("ack", lambda levels: levels.total.ack_latency),
     **_latencies("end_to_end", lambda levels: levels.end_to_end),
     **_latencies("transaction", lambda levels: levels.transactions),
-    "rebalance": lambda levels: None if levels.rebalances is None else levels.rebalances.max_us,
-    "unread": lambda levels: None if levels.unread is None else levels.unread.length_us,
-    "acked": lambda levels: levels.acked_millionths,
-    "failed": lambda levels: levels.total.failed if levels.total.sent else None,
-    "unknown": lambda levels: levels.total.unknown if levels.total.sent else None,
-    "lag": lambda levels: max((consumer.lag_max for consumer in levels.consumers.values()), default=None),
+    "rebalance": ServiceMeasure(
+        lambda levels: None if levels.rebalances is None else levels.rebalances.max_us
+    ),
+    "unread": ServiceMeasure(lambda levels: None if levels.unread is None else levels.unread.length_us),
+    "acked": ServiceMeasure(lambda levels: levels.acked_millionths, more_is_better=True),
+    "failed": ServiceMeasure(lambda levels: levels.total.failed if levels.total.sent else None),
+    "unknown": ServiceMeasure(lambda levels: levels.total.unknown if levels.total.sent else None),
+    "lag": ServiceMeasure(
+        lambda levels: max((consumer.lag_max for consumer in levels.consumers.values()), default=None)
+    ),
 }
-"""The measures that `expect.service` can bound, by key. A measure is None if there is no value."""
-
-_MORE_IS_BETTER: Final = frozenset({"acked"})
+"""The measures that `expect.service` can bound, by key."""
 
 
 @cache
@@ -76,10 +88,10 @@ class Bound:
     @property
     def excludes_bad_service(self) -> bool:
         """Whether a run misses the bound by serving clients too badly, not too well."""
-        return self.comparison.startswith(">" if self.measure in _MORE_IS_BETTER else "<")
+        return self.comparison.startswith(">" if MEASURES[self.measure].more_is_better else "<")
 
     def value(self, levels: ServiceLevels) -> int | None:
-        return MEASURES[self.measure](levels)
+        return MEASURES[self.measure].value(levels)
 
     def is_kept_by(self, value: int) -> bool:
         return _COMPARISONS[self.comparison](value, self.limit)

@@ -141,7 +141,7 @@ def _service(levels: ServiceLevels) -> Row:
         "failed": total.failed,
         "unknown": total.unknown,
         "outages": len(levels.outages),
-        **{column: MEASURES[name](levels) for name, column in COLUMNS_OF_MEASURES.items()},
+        **{column: MEASURES[name].value(levels) for name, column in COLUMNS_OF_MEASURES.items()},
     }
 
 

@@ -366,8 +366,6 @@ RULE: Final = Rule(
         ),
     ),
     find=find,
-    is_tried=lambda index: any(
-        member.group and member.patience_us for member in index.evidence.consumers.values()
-    ),
+    is_tried=Index.has_patient_groups,
     verb="left unread",
 )

@@ -66,8 +66,8 @@ def test_the_service_levels_of_a_row_are_those_of_the_run() -> None:
         alone = run_plan(plan, seed)
         beside = run_plan(plan, seed, measured=True).measured
         assert alone.levels is None
-        assert {name: group_levels(beside) for name, group_levels in MEASURES.items()} == {
-            name: group_levels(alone.service) for name, group_levels in MEASURES.items()
+        assert {name: measure.value(beside) for name, measure in MEASURES.items()} == {
+            name: measure.value(alone.service) for name, measure in MEASURES.items()
         }
         assert (beside.total, len(beside.outages)) == (alone.service.total, len(alone.service.outages))
         outages += len(beside.outages)
