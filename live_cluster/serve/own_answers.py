@@ -47,6 +47,8 @@ _UNKNOWN_GROUP_IS_ERROR: Final = 6
 """The first version of DescribeGroups with an error for an unknown group (KIP-1043)."""
 _DELETION_BY_ID: Final = 6
 """The first version of DeleteTopics in which a client can give ids instead of names."""
+_SEVERAL_GROUPS: Final = 8
+"""The first version of OffsetFetch that names any number of groups (KIP-709)."""
 _DISTINCT_TOPICS: Final = frozenset(
     kind.API_KEY
     for kind in (
@@ -104,7 +106,8 @@ class OwnAnswers:
                 self._topics.prepare_creation(topic.name)
         if request.body is None or not self.supports(request):
             return None
-        if request.api_key == OffsetFetchRequest.API_KEY and request.body.groups == []:
+        is_of_groups = request.api_key == OffsetFetchRequest.API_KEY and request.version >= _SEVERAL_GROUPS
+        if is_of_groups and not request.body.groups:
             return request.body.header.get_response_class()(groups=[])
         self._commit_metadata.note(request)
         return self._described.answer(request, broker)
@@ -146,9 +149,9 @@ class OwnAnswers:
         for topic in wire.topics:
             name = self._topics.names.campaign_topic(topic.name)
             for partition in topic.partitions:
-                asked = f"{name}-{partition.partition_index}"
-                if asked in answer.readable:
-                    found = find_by_time(answer.readable[asked], sent.timestamps[asked])
+                partition_name = f"{name}-{partition.partition_index}"
+                if partition_name in answer.readable:
+                    found = find_by_time(answer.readable[partition_name], sent.timestamps[partition_name])
                     partition.timestamp, partition.offset = found
 
     def _complete_creations(self, wire: Any, request: ClientRequest, *_: Any) -> None:
@@ -207,10 +210,10 @@ class OwnAnswers:
             topic = name.rpartition("-")[0]
             if naming.campaign_topic(naming.cluster_topic(topic)) == topic:
                 known.setdefault(naming.cluster_topic(topic), []).append(name)
-        asked = request.body.topics
-        if not asked and request.version < _METADATA_WITH_NULL_TOPICS:
-            asked = None
-        names = list(known) if asked is None else [self._name_of(topic) for topic in asked]
+        requested = request.body.topics
+        if not requested and request.version < _METADATA_WITH_NULL_TOPICS:
+            requested = None
+        names = list(known) if requested is None else [self._name_of(topic) for topic in requested]
         kind = type(wire)._struct.fields["topics"]  # noqa: SLF001 - kafka-python has no public name
         wire.topics = [self._topic(kind, name, known.get(name or "", ()), answer) for name in names]
         wire.cluster_id = CLUSTER_ID
