@@ -91,8 +91,8 @@ def control_plane_of(cluster: "Cluster") -> ControlPlane:
 class _PartitionRegister:
     """The partitions of clients that have existed so far.
 
-    These are the initial ones, those that administrators have requested or that were created, and
-    of both the ones that were deleted.
+    These are the initial ones, and those that administrators have requested or created. Includes
+    deleted partitions.
     """
 
     def __init__(self, spec: ClusterSpec, trace: Trace) -> None:

@@ -18,8 +18,8 @@ MARKER: Final = (
 CLUSTER: Final = "kafka_cluster"
 CLUSTER_SCOPE: Final = "kafka_cluster_scope"
 CLUSTER_MARKER: Final = (
-    "kafka_cluster(campaign, variant=..., seed=..., time_scale=..., settings=...): what the fixture `kafka_cluster` "
-    "serves: a campaign or a cluster file, and options of `harrow serve`"
+    "kafka_cluster(campaign, variant=..., seed=..., time_scale=..., settings=...): the fixture `kafka_cluster` "
+    "serves this campaign or cluster file with these options of `harrow serve`"
 )
 _SEEDS_INI: Final = "harrow_seeds"
 _INCONCLUSIVE_INI: Final = "harrow_inconclusive"

@@ -15,7 +15,7 @@ from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.protocol import ReplicaAssignment
 from harrow.cluster_model.sim.message import Request
 
-NOT_GIVEN: Final = -1
+BROKER_DEFAULT: Final = -1
 """Stands for a number of partitions or replicas that the settings of the brokers decide."""
 
 Outcome = tuple[str, str]
@@ -50,13 +50,13 @@ class AdministrationRequest(Request):
 class NewTopic:
     """A topic that an administrator wants.
 
-    It has a number of partitions and a replication factor, each possibly `NOT_GIVEN`, or else an
-    ``assignment``: pairs of a partition's number and its replicas.
+    It has a number of partitions and a replication factor, each possibly `BROKER_DEFAULT`, or else
+    an ``assignment``: pairs of a partition's number and its replicas.
     """
 
     name: str
-    partitions: int = NOT_GIVEN
-    replication_factor: int = NOT_GIVEN
+    partitions: int = BROKER_DEFAULT
+    replication_factor: int = BROKER_DEFAULT
     assignment: tuple[tuple[int, tuple[int, ...]], ...] = ()
     settings: tuple[tuple[str, str | None], ...] = ()
 
@@ -67,8 +67,8 @@ class CreatedTopic:
 
     error: str = errors.NONE
     message: str = ""
-    partitions: int = NOT_GIVEN
-    replication_factor: int = NOT_GIVEN
+    partitions: int = BROKER_DEFAULT
+    replication_factor: int = BROKER_DEFAULT
 
 
 @dataclass(slots=True, frozen=True)

@@ -10,7 +10,7 @@ from typing import Final
 
 from harrow.cluster_model import errors
 from harrow.cluster_model.controller.administration import (
-    NOT_GIVEN,
+    BROKER_DEFAULT,
     NewPartitions,
     NewTopic,
     RefusedError,
@@ -145,16 +145,16 @@ def new_assignment(
     """
     own_records = 1 + len(topic.settings)
     if topic.assignment:
-        assigned = _given_assignment(topic, brokers)
+        assigned = _manual_assignment(topic, brokers)
         budget.spend(own_records + len(assigned))
         return assigned
     partitions, factor = topic.partitions, topic.replication_factor
-    if factor < NOT_GIVEN or factor == 0:
+    if factor < BROKER_DEFAULT or factor == 0:
         raise RefusedError(errors.INVALID_REPLICATION_FACTOR, "a topic needs at least one replica")
-    if partitions < NOT_GIVEN or partitions == 0:
+    if partitions < BROKER_DEFAULT or partitions == 0:
         raise RefusedError(errors.INVALID_PARTITIONS, "a topic needs at least one partition")
-    factor = defaults.replication_factor if factor == NOT_GIVEN else factor
-    partitions = defaults.partitions if partitions == NOT_GIVEN else partitions
+    factor = defaults.replication_factor if factor == BROKER_DEFAULT else factor
+    partitions = defaults.partitions if partitions == BROKER_DEFAULT else partitions
     size = _active_replicas(factor, brokers)
     budget.spend(own_records + partitions)
     assigned = assign_replicas(brokers.active, partitions, size, brokers.racks)
@@ -190,8 +190,8 @@ def added_assignment(
     return _with_inactive(assigned, factor, brokers)
 
 
-def _given_assignment(topic: NewTopic, brokers: KnownBrokers) -> Assignment:
-    if topic.partitions != NOT_GIVEN or topic.replication_factor != NOT_GIVEN:
+def _manual_assignment(topic: NewTopic, brokers: KnownBrokers) -> Assignment:
+    if topic.partitions != BROKER_DEFAULT or topic.replication_factor != BROKER_DEFAULT:
         message = "a request with replicas has neither a number of partitions nor a replication factor"
         raise RefusedError(errors.INVALID_REQUEST, message)
     assigned = dict(topic.assignment)

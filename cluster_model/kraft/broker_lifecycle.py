@@ -285,19 +285,19 @@ class KRaftBrokerLifecycle:
     def on_commit(self, high_watermark: int) -> None:
         """Apply committed records, and publish what changes to the broker.
 
-        Of a snapshot, only the differences from the former image are published
+        A snapshot publishes only its differences from the previous image
         (``MetadataLoader.handleLoadSnapshot``).
         """
-        former, start_offset = self._image, self._image.next_offset
+        previous_image, start_offset = self._image, self._image.next_offset
         image = self._image = self._log.replay(self._image, high_watermark)
         if self._has_published:
-            if image is former:
+            if image is previous_image:
                 self._publish_changes([r for _, r in self._log.read(start_offset, high_watermark)])
             else:
                 changed = tuple(
                     name
                     for name, record in image.partitions.items()
-                    if _differs(former.partitions.get(name), record)
+                    if _differs(previous_image.partitions.get(name), record)
                 )
                 self._publish(changed, tuple(image.topic_settings), tuple(image.removed_topics))
         self._snapshots.on_commit(image.next_offset)
@@ -436,9 +436,9 @@ class KRaftBrokerLifecycle:
             self._stop_controller(on_closed)
 
 
-def _differs(former: PartitionRecord | None, record: PartitionRecord) -> bool:
+def _differs(previous: PartitionRecord | None, record: PartitionRecord) -> bool:
     """Return whether a snapshot changes a partition (``TopicDelta.localChanges``)."""
-    return former is None or former.partition_epoch != record.partition_epoch
+    return previous is None or previous.partition_epoch != record.partition_epoch
 
 
 def _state_of(record: PartitionRecord) -> LeaderAndIsrPartitionState:

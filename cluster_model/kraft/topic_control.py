@@ -55,11 +55,11 @@ class TopicControl:
         """Create those topics of a request that are valid (``createTopics``)."""
         image = self._image()
         existing, budget = dict(image.topics()), RecordBudget()
-        twice = repeated([topic.name for topic in request.topics])
+        duplicates = repeated([topic.name for topic in request.topics])
         records: list[MetadataRecord] = []
         answers: dict[str, CreatedTopic] = {}
         for topic in request.topics:
-            if topic.name in twice:
+            if topic.name in duplicates:
                 message = "the request names the topic more than once"
                 answers[topic.name] = CreatedTopic(errors.INVALID_REQUEST, message)
                 continue

@@ -120,12 +120,12 @@ class DescribedCluster:
     def _describe_topics(self, request: Any, _: int) -> Any:
         """Describe topics page by page (KIP-966, ``DescribeTopicPartitionsRequestHandler``)."""
         kind = request.header.get_response_class()
-        asked = sorted({topic.name for topic in request.topics} or set(self._topics))
+        requested_names = sorted({topic.name for topic in request.topics} or set(self._topics))
         cursor = request.cursor
         first = (cursor.topic_name, cursor.partition_index) if cursor is not None else ("", 0)
         room = min(request.response_partition_limit, _PARTITIONS_MAX)
         topics, following = [], None
-        for name in asked:
+        for name in requested_names:
             if name < first[0]:
                 continue
             numbers = self._partitions_of(name)
@@ -192,7 +192,7 @@ class DescribedCluster:
     def _resource(self, kind: Any, resource: Any, request: Any, broker: int) -> Any:
         error, settings = self._settings_of(resource.resource_type, resource.resource_name, broker)
         # Without names, or with an empty list, all are described (``ConfigHelper``).
-        wanted = resource.configuration_keys or None
+        requested_names = resource.configuration_keys or None
         return kind(
             error_code=error_code(error),
             error_message=None,
@@ -201,7 +201,7 @@ class DescribedCluster:
             configs=[
                 _config(kind.DescribeConfigsResourceResult, each, with_synonyms=request.include_synonyms)
                 for each in settings
-                if wanted is None or each.name in wanted
+                if requested_names is None or each.name in requested_names
             ],
         )
 

@@ -40,8 +40,8 @@ def parse_identity(text: str) -> Identity:
 def identities(data: bytes, identity: Identity) -> Sequence[str | None]:
     """Return what identifies each record of a batch.
 
-    A batch that is compressed with another codec than gzip identifies no record: Python's library
-    has no other.
+    Only uncompressed and gzip batches are read, because Python's library has no other codec. Other
+    batches identify no record.
 
     Raises:
         ValueError: The records are not as the batch says.

@@ -50,7 +50,7 @@ class ServedBrokers:
         host: str,
         ports: Iterable[int],
         time_scale: float,
-        stated: Mapping[str, ProducerSettings] = MappingProxyType({}),
+        configured_producers: Mapping[str, ProducerSettings] = MappingProxyType({}),
         identity: Identity | None = None,
         connections_max: int = CONNECTIONS_MAX,
         users: Users | None = None,
@@ -67,7 +67,11 @@ class ServedBrokers:
         # In the order in which they began, which is also the order in which they end.
         self._connections: dict[ClientConnection, None] = {}
         self.history = WireHistory(
-            cluster.history, cluster.simulator, self._has_partition, stated, RecordNames(identity)
+            cluster.history,
+            cluster.simulator,
+            self._has_partition,
+            configured_producers,
+            RecordNames(identity),
         )
         self._processes: dict[str, Process] = {}
         self._numbers = count()
@@ -152,18 +156,18 @@ class ServedBrokers:
 
     def _watch(self, connection: ClientConnection) -> None:
         """Wait for what a connection can do now; it may be nothing."""
-        wanted = 0
+        awaited_events = 0
         if connection.is_open:
-            wanted |= selectors.EVENT_READ if connection.may_read else 0
-            wanted |= selectors.EVENT_WRITE if connection.has_to_send else 0
+            awaited_events |= selectors.EVENT_READ if connection.may_read else 0
+            awaited_events |= selectors.EVENT_WRITE if connection.has_to_send else 0
         key = self.selector.get_map().get(connection.socket)
         if key is None:
-            if wanted:
-                self.selector.register(connection.socket, wanted, connection.handle)
-        elif not wanted:
+            if awaited_events:
+                self.selector.register(connection.socket, awaited_events, connection.handle)
+        elif not awaited_events:
             self.selector.unregister(connection.socket)
-        elif key.events != wanted:
-            self.selector.modify(connection.socket, wanted, connection.handle)
+        elif key.events != awaited_events:
+            self.selector.modify(connection.socket, awaited_events, connection.handle)
 
     def _has_partition(self, name: str) -> bool:
         return self._cluster.partition_state(name) is not None and not is_internal(name)

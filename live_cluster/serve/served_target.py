@@ -54,7 +54,7 @@ def served_plan(plan: Plan) -> Plan:
     )
 
 
-def stated_producers(plan: Plan) -> dict[str, ProducerSettings]:
+def configured_producers(plan: Plan) -> dict[str, ProducerSettings]:
     """Return the settings that a plan states for producers, by the names of the clients."""
     return {
         spec.name: producer_promises(spec.name, producer_config(plan.kafka, spec.settings))
@@ -89,7 +89,7 @@ class ServedTarget(ModelTarget):
         environment = ServedEnvironment(plan, self.cluster, self.clients, self.observer, program)
         self.environment, self.committed_copies = environment, environment.committed_copies
         self._brokers: ServedBrokers | None = ServedBrokers(
-            *(self.cluster, environment, host, ports, time_scale, stated_producers(plan), identity),
+            *(self.cluster, environment, host, ports, time_scale, configured_producers(plan), identity),
             connections_max=connections_max,
             users=users,
         )

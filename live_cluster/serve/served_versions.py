@@ -1,4 +1,4 @@
-"""Says which versions of requests a served cluster supports: those of its release, as harrow can.
+"""The versions of requests that a served cluster supports: those of its release that harrow has.
 
 ``api_versions.json`` has what a real broker of each release answers (``python -m
 benchmarks.api_versions``).

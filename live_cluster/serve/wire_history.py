@@ -72,8 +72,8 @@ class _SentTransaction:
 class WireHistory:
     """The operations of all connections.
 
-    *stated* has the settings of producers that the campaign states, by the clients' names. *names*
-    names the records.
+    *configured_producers* has the settings of producers in the campaign, by the clients' names.
+    *names* names the records.
     """
 
     def __init__(
@@ -81,12 +81,12 @@ class WireHistory:
         history: History,
         clock: Clock,
         has_partition: Callable[[str], bool],
-        stated: Mapping[str, ProducerSettings] = MappingProxyType({}),
+        configured_producers: Mapping[str, ProducerSettings] = MappingProxyType({}),
         names: RecordNames | None = None,
     ) -> None:
         self._history = history
         self.names = names or RecordNames()
-        self.stated = stated
+        self.configured_producers = configured_producers
         self.has_partition = has_partition
         self._clock = clock
         self._producers: dict[tuple[int, int], int] = {}
@@ -133,7 +133,7 @@ class WireHistory:
         If the campaign states the settings of a client, or the user says what identifies a record,
         all connections of the client are one process.
         """
-        if name not in self.stated and self.names.identity is None:
+        if name not in self.configured_producers and self.names.identity is None:
             return None
         if name not in self._plain_processes:
             self._plain_processes[name] = self.new_process(name)
@@ -326,13 +326,13 @@ class ConnectionHistory:
         else:
             process = self._plain_process()
         if process not in self._shared.producers:
-            stated = self._shared.stated.get(self._name)
+            configured = self._shared.configured_producers.get(self._name)
             self._shared.producers[process] = ProducerSettings(
                 name=self._name,
                 acks="all" if request.acks == _ACKS_ALL else str(request.acks),
                 idempotence=batch.producer_id != NO_PRODUCER_ID,
-                max_in_flight=_IN_FLIGHT_MAX if stated is None else stated.max_in_flight,
-                retries=_RETRIES_MAX if stated is None else stated.retries,
+                max_in_flight=_IN_FLIGHT_MAX if configured is None else configured.max_in_flight,
+                retries=_RETRIES_MAX if configured is None else configured.retries,
                 transactional_id=request.transactional_id,
             )
         return process

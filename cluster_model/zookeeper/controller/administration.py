@@ -109,11 +109,11 @@ class ControllerAdministration:
         return KnownBrokers(self._context.live(), active, self._topics.racks)
 
     def _create_topics(self, request: administration.CreateTopicsRequest) -> Handling:
-        twice = repeated([topic.name for topic in request.topics])
+        duplicates = repeated([topic.name for topic in request.topics])
         existing, budget = dict(self._context.topics), RecordBudget()
         answers: dict[str, CreatedTopic] = {}
         for topic in request.topics:
-            if topic.name in twice:
+            if topic.name in duplicates:
                 message = "the request names the topic more than once"
                 answers[topic.name] = CreatedTopic(errors.INVALID_REQUEST, message)
                 continue

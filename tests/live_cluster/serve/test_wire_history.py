@@ -35,7 +35,7 @@ from harrow.cluster_model.protocol import (
     ProduceRequest,
     ProduceResponse,
 )
-from harrow.live_cluster.serve.served_target import stated_producers
+from harrow.live_cluster.serve.served_target import configured_producers
 from harrow.live_cluster.serve.wire_history import ConnectionHistory, WireHistory
 
 STATED = """
@@ -307,7 +307,7 @@ def test_lookups_of_offsets_show_where_a_group_begins(wire: Wire, asked: tuple[i
 def test_a_producer_that_the_campaign_names_has_the_settings_that_the_campaign_states() -> None:
     (plan,) = load_text(STATED, "c.yaml").plans
     history = WireHistory(
-        History(), cast("Any", SimpleNamespace(now_us=0)), lambda _: True, stated_producers(plan)
+        History(), cast("Any", SimpleNamespace(now_us=0)), lambda _: True, configured_producers(plan)
     )
     for name in ("app", "app", "another"):
         history.connection(name, lambda *_: None).request(ProduceRequest(1, 0, {"t-0": batch_of("a")}), 0)
