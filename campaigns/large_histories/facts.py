@@ -29,10 +29,9 @@ values with their partitions, findings about a range of values, events of suspec
 whole partitions."""
 
 SENT: Final = 1
-ACKED_BIT: Final = 2
-POLLED_BIT: Final = 4
 LOOSE_BIT: Final = 8
-"""What is known of a value in a partition. It is loose if a send did not name its offset."""
+"""Flags of a value in a partition, besides `ACKED_AT` and `POLLED_AT` of
+`harrow.campaigns.large_histories.record_slots`. It is loose if a send did not name its offset."""
 
 RANGE_BITS: Final = 20
 """Offsets per range, as a power of two. A task judges whole ranges."""

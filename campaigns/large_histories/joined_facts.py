@@ -10,11 +10,9 @@ import numpy as np
 from harrow.campaigns.large_histories.byte_block import Flags, Ints
 from harrow.campaigns.large_histories.events import NONE
 from harrow.campaigns.large_histories.facts import (
-    ACKED_BIT,
     LOOSE,
     LOOSE_BIT,
     NO_INTS,
-    POLLED_BIT,
     RANGE,
     SENT,
     SUSPECTS_OF_TASK_MAX,
@@ -27,6 +25,7 @@ from harrow.campaigns.large_histories.facts import (
     key_of,
 )
 from harrow.campaigns.large_histories.numbering import bounds, is_among
+from harrow.campaigns.large_histories.record_slots import ACKED_AT, POLLED_AT
 from harrow.checks.history.witness import SKIPPED_SHOWN
 from harrow.cluster_model.lazy_dataclass import dataclass
 
@@ -142,7 +141,7 @@ class _Range:
         is_crowded = np.zeros(len(self.values), np.bool_)
         is_crowded[1:] |= same
         is_crowded[:-1] |= same
-        is_unread = self.flags & POLLED_BIT == 0
+        is_unread = self.flags & POLLED_AT == 0
         polled = np.flatnonzero(~is_unread)
         ends, following = self._ends(jumps)
         begin = np.arange(min(SKIPPED_SHOWN, len(self._offsets)))
@@ -207,7 +206,7 @@ def _value_facts(partitions: Ints, sizes: Ints, values: Ints, flags: Ints, with_
     is_shared[:-1] |= same
     flags, number = flags[order], number[order]
     alone, counted = flags[~is_shared], [flags[~is_shared]]
-    lost = (alone & (LOOSE_BIT | ACKED_BIT)) == (LOOSE_BIT | ACKED_BIT)
+    lost = (alone & (LOOSE_BIT | ACKED_AT)) == (LOOSE_BIT | ACKED_AT)
     suspects = [key_of(partitions[number[~is_shared][lost]], values[~is_shared][lost])]
     pivots = misrouted = NO_INTS
     sent_twice = None
@@ -224,7 +223,7 @@ def _value_facts(partitions: Ints, sizes: Ints, values: Ints, flags: Ints, with_
         counted.append(flags)
         keys = key_of(partition, values)
         pivots = keys[counts > 1]
-        lost = (flags & (LOOSE_BIT | ACKED_BIT)) == (LOOSE_BIT | ACKED_BIT)
+        lost = (flags & (LOOSE_BIT | ACKED_AT)) == (LOOSE_BIT | ACKED_AT)
         suspects.append(keys[lost])
         misrouted, sent_twice = _elsewhere(values, partition, flags, keys, with_sends)
     totals = np.concatenate(counted)
@@ -234,8 +233,8 @@ def _value_facts(partitions: Ints, sizes: Ints, values: Ints, flags: Ints, with_
         misrouted=misrouted,
         sent_twice=sent_twice,
         sent=int(np.count_nonzero(totals & SENT)),
-        acked=int(np.count_nonzero(totals & ACKED_BIT)),
-        polled=int(np.count_nonzero(totals & POLLED_BIT)),
+        acked=int(np.count_nonzero(totals & ACKED_AT)),
+        polled=int(np.count_nonzero(totals & POLLED_AT)),
     )
 
 

@@ -8,6 +8,7 @@ import numpy as np
 from harrow.campaigns.large_histories.byte_block import Flags, Ints
 from harrow.campaigns.large_histories.column_reader import ColumnReader
 from harrow.campaigns.large_histories.events import NONE, Events, concatenated
+from harrow.campaigns.large_histories.facts import NO_INTS, key_of
 from harrow.campaigns.large_histories.history_outline import HistoryOutline
 from harrow.campaigns.large_histories.numbering import distinct, is_among
 from harrow.campaigns.large_histories.plain_records import PlainRecords
@@ -19,9 +20,7 @@ from harrow.checks.history.witness import SKIPPED_SHOWN
 from harrow.cluster_model.lazy_dataclass import dataclass
 
 _POSITION_BITS: Final = 40
-_FACTOR: Final = 0x1E3779B97F4A7C15
 _FILTER_BITS: Final = 20
-_NO_EVENTS: Final = np.zeros(0, np.int64)
 
 
 @dataclass(slots=True)
@@ -92,17 +91,17 @@ class PlainReduction:
         count = len(self._reader.partitions)
         loose = _by_partition(records.loose_sends, count)
         irregular = _by_partition(records.irregular_sends, count)
-        columns = [np.concatenate(column) for column in zip(*records.jumps, strict=True)] or [_NO_EVENTS] * 3
+        columns = [np.concatenate(column) for column in zip(*records.jumps, strict=True)] or [NO_INTS] * 3
         jumps = _split_columns(columns, count)
         columns = [
             np.concatenate(column) for column in zip(*records.suspects, *self._outline.firsts, strict=True)
-        ] or [_NO_EVENTS] * 2
+        ] or [NO_INTS] * 2
         suspects = _split_columns(columns, count)
         known = {number: (slots, offsets) for number, slots, offsets in records.slots.partitions()}
         return [
             _Partition(
                 number,
-                *known.get(number, (_NO_EVENTS, _NO_EVENTS)),
+                *known.get(number, (NO_INTS, NO_INTS)),
                 loose=loose[number],
                 irregular=irregular[number],
                 jumps=(jumps[number][1], jumps[number][2]),
@@ -121,7 +120,7 @@ class PlainReduction:
         at = np.searchsorted(values[order], sends.value)
         at[at == len(values)] = 0
         is_placed = values[order[at]] == sends.value if len(values) else np.zeros(len(sends), np.bool_)
-        found = part.slots[order[at[is_placed]]] if len(values) else _NO_EVENTS
+        found = part.slots[order[at[is_placed]]] if len(values) else NO_INTS
         placed = sends.take(is_placed)
         _, firsts, counts = np.unique(sends.value, return_index=True, return_counts=True)
         part.suspect(sends.value[firsts[counts > 1]])
@@ -233,24 +232,19 @@ class PlainReduction:
         whole = np.zeros(len(self._parts), np.bool_)
         whole[sorted(self._records.whole)] = True
         keys = np.sort(
-            np.concatenate([_NO_EVENTS, *(_key(part.suspects, part.number) for part in self._parts)])
+            np.concatenate([NO_INTS, *(key_of(part.number, part.suspects) for part in self._parts)])
         )
         may_be = np.zeros(1 << _FILTER_BITS, np.bool_)
         may_be[keys & ((1 << _FILTER_BITS) - 1)] = True
         for block in events:
             records = block.take(block.kind <= POLLED_IN_VAIN)
-            key = _key(records.value, records.partition)
+            key = key_of(records.partition, records.value)
             found = whole[records.partition] | may_be[key & ((1 << _FILTER_BITS) - 1)]
             records, key = records.take(found), key[found]
             records = records.take(whole[records.partition] | is_among(key, keys))
             yield from zip(
                 records.position.tolist(), records.partition.tolist(), records.place.tolist(), strict=True
             )
-
-
-def _key(values: Ints, partition: Ints | int) -> Ints:
-    keys: Ints = values + np.atleast_1d(partition) * _FACTOR
-    return keys
 
 
 def _by_partition(parts: Sequence[Events], count: int) -> list[Events]:

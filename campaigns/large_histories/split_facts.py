@@ -16,14 +16,12 @@ from harrow.campaigns.large_histories.column_reader import ColumnReader, Unusual
 from harrow.campaigns.large_histories.decisive_events import decisive
 from harrow.campaigns.large_histories.events import NONE, Events, concatenated
 from harrow.campaigns.large_histories.facts import (
-    ACKED_BIT,
     EVENTS,
     FOUND,
     LOOSE,
     LOOSE_BIT,
     NO_INTS,
     PLACED,
-    POLLED_BIT,
     RANGE_BITS,
     SENT,
     SUMMARY,
@@ -362,7 +360,7 @@ class _SplitFacts:
         """Return the records of a partition, with all of those at offsets with several values."""
         is_free = ~is_among(offsets, contested)
         more = self._events_at(partition, contested)
-        more_flags = np.where(more.kind == POLLED, POLLED_BIT, SENT | ACKED_BIT).astype(np.int8)
+        more_flags = np.where(more.kind == POLLED, POLLED_AT, SENT | ACKED_AT).astype(np.int8)
         offsets = joined([offsets[is_free], more.offset])
         order = np.argsort(offsets, kind="stable")
         values = joined([values[is_free], more.value])
@@ -377,7 +375,7 @@ class _SplitFacts:
 
     def _loose_rows(self) -> Iterator[FactRow]:
         sends = concatenated([self._irregular, self._loose], in_order=True)
-        flags = np.where(sends.kind == ACKED, SENT | ACKED_BIT | LOOSE_BIT, SENT | LOOSE_BIT).astype(np.int8)
+        flags = np.where(sends.kind == ACKED, SENT | ACKED_AT | LOOSE_BIT, SENT | LOOSE_BIT).astype(np.int8)
         order = np.argsort(sends.partition, kind="stable")
         sends, flags = sends.take(order), flags[order]
         for begin, end in zip(*bounds(sends.partition), strict=True):
