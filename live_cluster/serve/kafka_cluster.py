@@ -4,7 +4,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from http import HTTPStatus
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
@@ -12,6 +12,8 @@ from threading import Thread
 from types import TracebackType
 from typing import IO, Any, Final, Self
 from urllib.parse import urlsplit
+
+from harrow.cluster_model.lazy_dataclass import dataclass
 
 _PREFIX: Final = "harrow: "
 _READY, _CONTROL = "bootstrap.servers", "control"

@@ -79,9 +79,9 @@ def test_evidence_is_indexed_once_for_a_row(monkeypatch: pytest.MonkeyPatch) -> 
     indexed: list[Evidence] = []
     index = Index.__init__
 
-    def counted(self: Index, evidence: Evidence) -> None:
+    def counted(self: Index, evidence: Evidence, *rest: Any) -> None:
         indexed.append(evidence)
-        index(self, evidence)
+        index(self, evidence, *rest)
 
     monkeypatch.setattr(Index, "__init__", counted)
     assert run_row(swarm_cell(), 3)["sent"]
