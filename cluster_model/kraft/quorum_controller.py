@@ -624,7 +624,7 @@ class QuorumController(ServerEndpoint):
     def _alter_reassignments(
         self, request: administration.AlterPartitionReassignmentsRequest
     ) -> HandledRequest[administration.AlterPartitionReassignmentsResponse]:
-        """Reassign those partitions of a request for which that is valid."""
+        """Carry out the valid reassignments of a request."""
         records: list[MetadataRecord] = []
         answers: dict[str, administration.Outcome] = {}
         for name, target in request.targets.items():

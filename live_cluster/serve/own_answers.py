@@ -46,7 +46,7 @@ _UNKNOWN_ID: Final = "UNKNOWN_TOPIC_ID"
 _UNKNOWN_GROUP_IS_ERROR: Final = 6
 """The first version of DescribeGroups with an error for an unknown group (KIP-1043)."""
 _DELETION_BY_ID: Final = 6
-"""The first version of DeleteTopics in which a client can give ids instead of names."""
+"""Since this version of DeleteTopics, clients can name topics by their ids."""
 _SEVERAL_GROUPS: Final = 8
 """The first version of OffsetFetch that names any number of groups (KIP-709)."""
 _DISTINCT_TOPICS: Final = frozenset(

@@ -27,7 +27,7 @@ RELEASE = "2.8"
 
 
 class Administered:
-    """Brokers 0 to 2, of which 0 is the controller. t-0 is on 1 and 2."""
+    """Brokers 0 to 2. Broker 0 is the controller; brokers 1 and 2 have replicas of t-0."""
 
     def __init__(self) -> None:
         spec = ClusterSpec(
