@@ -63,7 +63,7 @@ class Settings:
 
     ``lines`` are the changes to the user's files, ``options`` the same as arguments of ``--set``.
     ``permitted_by`` is the setting that permits harm whatever happens. ``costs`` is None if they
-    were not compared.
+    were not compared. ``unfit`` says why a fault model cannot run with the settings.
     """
 
     values: tuple[tuple[str, Level], ...]
@@ -73,6 +73,7 @@ class Settings:
     evidence: tuple[ModelEvidence, ...]
     refuted_by: RefutingRun | None = None
     permitted_by: str | None = None
+    unfit: str = ""
 
     @property
     def is_decided(self) -> bool:
@@ -107,6 +108,7 @@ class ReleaseTrial:
 class Advice:
     """The answer for a cluster. Without ``advised`` settings nothing survives.
 
+    ``cluster`` is the name of its file. If that file was imported, ``source`` names the user's.
     ``yours`` are the user's settings, and ``strongest`` the safest that were tried, if nothing
     survives. ``changeable`` are the only settings that may change, empty if all may. If the user's
     settings do not survive, ``on_release`` says whether they would on a later release. The answer
@@ -127,6 +129,11 @@ class Advice:
     axes: tuple[tuple[str, tuple[str, ...]], ...]
     runs: int
     complete: bool
+    source: str = ""
+
+    @property
+    def heading(self) -> str:
+        return self.source or self.cluster
 
     def as_mapping(self) -> dict[str, Any]:
         """Return the advice as JSON."""
@@ -162,26 +169,34 @@ def advise(
     *,
     runs: int,
     workers: Workers,
+    source: str = "",
+    own_plans: Sequence[Plan] = (),
     changeable: Sequence[str] = (),
     shrinking: Shrinking | None = None,
     on_run: Callable[[int], None] = lambda _runs: None,
 ) -> Advice:
     """Search for the cheapest settings that let a cluster survive these fault models.
 
-    Each model fits the cluster. Only settings in *changeable* are changed; by default all axes are.
-    With *shrinking*, the runs that refute settings are shrunk. *on_run* is called with the number
-    of runs so far. A `KeyboardInterrupt` ends the search, and the advice is not complete.
+    Each model fits the cluster, at least after a change. Then *own_plans* show the user's settings.
+    Only settings in *changeable* are changed; by default all axes are. With *shrinking*, the runs
+    that refute settings are shrunk. *on_run* is called with the number of runs so far. A
+    `KeyboardInterrupt` ends the search, and the advice is not complete.
     """
     count = _RunCount(on_run)
-    plans = [model.plan for model in models if model.plan is not None]
+    plans = [plan for model in models if (plan := model.plan or model.changed_plan) is not None]
     assert len(plans) == len(models), "each fault model fits the cluster"
     axes = [axis for axis in AXES.values() if not changeable or axis.name in changeable]
-    lattice = lattice_of(axes, plans, needs.kinds())
+    lattice = lattice_of(
+        axes,
+        [*(model.plan for model in models if model.plan is not None), *own_plans],
+        needs.kinds(),
+        [model.changed_plan for model in models if model.changed_plan is not None],
+    )
     paths = [resolve(model.argument)[0] for model in models]
 
     def plan_with(number: int, options: Sequence[str]) -> Plan | None:
         if not options:
-            return plans[number]
+            return models[number].plan
         try:
             return load_campaign(paths[number], (*models[number].overrides, *options)).plans[0]
         except CampaignError:
@@ -205,7 +220,10 @@ def advise(
     shrink = None
     if shrinking is not None:
         shrink = partial(write_shrunk, shrinking=shrinking, on_run=count.add)
-    answer = _Answer(cluster, models, plans, tuple(changeable), lattice, search, shrink, count)
+    own_plan = (*own_plans, *plans)[0]
+    answer = _Answer(
+        cluster, source, models, plans, own_plan, tuple(changeable), lattice, search, shrink, count
+    )
     chosen = on_release = None
     try:
         chosen = search.run()
@@ -244,8 +262,10 @@ class _Answer:
     """Puts the result of a search into words."""
 
     cluster: str
+    source: str
     models: Sequence[FaultModel]
     plans: Sequence[Plan]
+    own_plan: Plan
     changeable: tuple[str, ...]
     lattice: Lattice
     search: LatticeSearch
@@ -254,7 +274,8 @@ class _Answer:
     refuting: dict[Point, RefutingRun] = field(default_factory=dict)
 
     def advice(self, chosen: Point | None, on_release: LaterRelease | None) -> Advice:
-        self.search.measure(self.lattice.own)
+        if self.search.is_possible(self.lattice.own):
+            self.search.measure(self.lattice.own)
         if chosen is None:
             strongest = self._settings(self.search.strongest(), compared=False)
             return self.assembled(None, (), on_release, strongest=strongest)
@@ -296,7 +317,7 @@ class _Answer:
             titles=tuple(model.title for model in self.models),
             needs=self.search.needs,
             changeable=self.changeable,
-            yours=self._settings(self.lattice.own),
+            yours=self._settings(self.lattice.own, compared=self.search.is_possible(self.lattice.own)),
             advised=None if chosen is None else self._settings(chosen),
             cheaper=cheaper,
             strongest=strongest,
@@ -308,6 +329,7 @@ class _Answer:
             # The arguments above have shrunk runs.
             runs=self.count.runs,
             complete=complete,
+            source=self.source,
         )
 
     def _release_trial(self, tried: LaterRelease) -> ReleaseTrial:
@@ -324,25 +346,37 @@ class _Answer:
         )
 
     def _settings(self, point: Point, *, compared: bool = True) -> Settings:
-        plan = self.plans[0]
         counter = self.search.refuted.get(point)
         chosen = self.lattice.chosen(point)
         return Settings(
             values=tuple((axis.name, self._value(point, axis)) for axis in self.lattice.axes),
             lines=tuple(
-                line for n in self.lattice.changes(point) for line in self.lattice.axes[n].lines(plan, chosen)
+                line
+                for n in self.lattice.changes(point)
+                for line in self.lattice.axes[n].lines(self.own_plan, chosen)
             ),
-            options=self.lattice.options(point, plan),
+            options=tuple(
+                dict.fromkeys(option for plan in self.plans for option in self.lattice.options(point, plan))
+            ),
             costs=self.search.costs(point) if compared else None,
             evidence=self._evidence(self.search.tally(point)),
             refuted_by=None if counter is None else self._refuting_run(point, counter),
             permitted_by=self.search.permitted_by(point),
+            unfit=self._unfit(point),
         )
+
+    def _unfit(self, point: Point) -> str:
+        """Return which fault models cannot run with the user's settings, and why."""
+        reasons = [f"{model.title}: {model.unfit}" for model in self.models if model.unfit]
+        return "; ".join(reasons) if point == self.lattice.own else ""
 
     def _value(self, point: Point, axis: Axis) -> Level:
         """Return the value of a setting at a point. Its default may depend on other settings."""
         plans = (self.search.plan(number, point) for number in range(len(self.models)))
-        return axis.own_level([plan for plan in plans if plan is not None])
+        possible = [plan for plan in plans if plan is not None]
+        return (
+            axis.own_level(possible) if possible else self.lattice.level(point, self.lattice.axes.index(axis))
+        )
 
     def _evidence(self, tally: PointTally) -> tuple[ModelEvidence, ...]:
         return tuple(
@@ -410,6 +444,7 @@ def _settings(settings: Settings) -> dict[str, Any]:
         ],
         "costs": None if settings.costs is None else _costs(settings.costs),
         "permitted_by": settings.permitted_by,
+        "unfit": settings.unfit or None,
         "trials": _trials(settings.evidence),
         "refuted_by": None
         if refuted is None

@@ -51,6 +51,8 @@ class AdviceByRelease:
 
 
 def _standing(settings: Settings) -> str:
+    if settings.unfit:
+        return "are refused"
     if settings.refuted_by is not None:
         return "do not survive"
     if settings.permitted_by is not None or not settings.is_decided:

@@ -116,14 +116,25 @@ class Lattice:
         )
 
 
-def obstacle(axis: Axis, plans: Sequence[Plan], harms: Collection[str]) -> str:
+def obstacle(
+    axis: Axis, plans: Sequence[Plan], harms: Collection[str], changed_plans: Sequence[Plan] = ()
+) -> str:
     """Return why advice cannot change a setting of the plans' cluster; empty if it can."""
     if not any(harm in (*axis.protects, *axis.exposes) for harm in harms):
         return f"has no effect on this harm: {listed(harms)}"
-    return "" if len(axis.levels(plans)) > 1 else "has no other value on this cluster"
+    return "" if len(_levels(axis, plans, changed_plans)) > 1 else "has no other value on this cluster"
 
 
-def lattice_of(axes: Collection[Axis], plans: Sequence[Plan], harms: Collection[str]) -> Lattice:
-    """Return the lattice of the axes that matter for these harms on the plans' cluster."""
-    found = tuple(axis for axis in axes if not obstacle(axis, plans, harms))
-    return Lattice(found, tuple(axis.levels(plans) for axis in found))
+def lattice_of(
+    axes: Collection[Axis], plans: Sequence[Plan], harms: Collection[str], changed_plans: Sequence[Plan] = ()
+) -> Lattice:
+    """Return the lattice of the axes that matter for these harms on the plans' cluster.
+
+    The settings of *changed_plans* are not all the user's. They count only if *plans* lack them.
+    """
+    found = tuple(axis for axis in axes if not obstacle(axis, plans, harms, changed_plans))
+    return Lattice(found, tuple(_levels(axis, plans, changed_plans) for axis in found))
+
+
+def _levels(axis: Axis, plans: Sequence[Plan], changed_plans: Sequence[Plan]) -> tuple[Level, ...]:
+    return axis.levels(plans) or axis.levels(changed_plans)

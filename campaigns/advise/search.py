@@ -95,7 +95,8 @@ class LatticeSearch:
 
     def run(self) -> Point | None:
         """Return the cheapest point that survives, None if none does."""
-        self._survives(self.lattice.own, self.screening)
+        if self.is_possible(self.lattice.own):
+            self._survives(self.lattice.own, self.screening)
         while True:
             survivors = self._survivors = self.survivors()
             point = self._next_open(survivors)
@@ -145,7 +146,8 @@ class LatticeSearch:
                 refuted.append(point)
         if refuted:
             return refuted[0]
-        return max({*self.refuted, *self.undecided}, key=lambda point: (sum(point), point))
+        tried = {*self.refuted, *self.undecided}
+        return max(tried, key=lambda point: (sum(point), point), default=self.lattice.own)
 
     def steps_down(self, point: Point) -> Iterator[tuple[int, Point]]:
         """Yield the point with one setting cheaper or, among equals, as the user has it."""

@@ -17,7 +17,7 @@ class FaultModel:
 
     ``argument`` names its campaign on a command line, and ``overrides`` are the options that put it
     on the cluster. ``plan`` is None if the cluster lacks what the model needs; then ``unfit`` says
-    what that is.
+    what that is. ``changed_plan`` is the plan after a change of settings with which the model fits.
     """
 
     argument: str
@@ -27,6 +27,7 @@ class FaultModel:
     overrides: tuple[str, ...]
     plan: Plan | None = None
     unfit: str = ""
+    changed_plan: Plan | None = None
 
 
 def fault_models(files: Sequence[Path], overrides: Sequence[str]) -> tuple[FaultModel, ...]:

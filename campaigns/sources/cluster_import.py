@@ -3,7 +3,7 @@
 A line counts as *taken over* only if the cluster file has its value.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -234,9 +234,16 @@ def _topic_row(
     return {**row, **({"settings": settings_map(settings)} if settings else {})}
 
 
-def described(line: ImportedLine) -> str:
-    """Describe an imported line: its position, the setting, and the note."""
-    note = f" ({line.note})" if line.note else ""
-    file, number, name, value = line.entry
-    place = f"{file}:{number}" if number else file
-    return f"{place} {quoted(f'{name}={value}')}{note}"
+def described(lines: Iterable[ImportedLine]) -> Iterator[str]:
+    """Describe imported lines: their positions, the setting, and the note.
+
+    A setting that has the same value on several lines of a file, one for each broker, is described
+    once.
+    """
+    numbers: dict[tuple[str, str, str, str], list[int]] = {}
+    for line in lines:
+        file, number, name, value = line.entry
+        numbers.setdefault((file, name, value, line.note), []).append(number)
+    for (file, name, value, note), places in numbers.items():
+        place = f"{file}:{','.join(map(str, places))}" if any(places) else file
+        yield f"{place} {quoted(f'{name}={value}')}{f' ({note})' if note else ''}"

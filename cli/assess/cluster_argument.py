@@ -55,6 +55,11 @@ def cluster_file(request: CommandRequest, sources: Sequence[Path], results: Path
     return path
 
 
+def source_of(sources: Sequence[Path], cluster: Path) -> str:
+    """Return the names of the user's files if *cluster* was imported from them; else nothing."""
+    return "" if cluster in sources else ", ".join(map(str, sources))
+
+
 def overrides_of(request: CommandRequest, cluster: Path, overrides: Sequence[str]) -> tuple[str, ...]:
     """Return the options that put a fault model on a cluster, with a few topics if it has many.
 
@@ -73,7 +78,7 @@ def overrides_of(request: CommandRequest, cluster: Path, overrides: Sequence[str
     topic = only_topic(options)
     if topic is not None:
         replicas = counted(topic.replication_factor, "replica")
-        note(request, f"no topics are named: one with a partition and {replicas} is tried")
+        note(request, f"no topics are named: harrow tries one with a partition and {replicas}")
     few = few_topics(options)
     if few is None:
         return options

@@ -13,7 +13,7 @@ from harrow.campaigns.language.spelling import listed, printable
 from harrow.campaigns.language.units import rough_duration_text
 from harrow.checks.finding import HELD, INCONCLUSIVE, PERMITTED, SKIPPED, VIOLATED
 from harrow.cli.console import show, unbroken
-from harrow.cli.render.layout import DIM, FAILED, STYLES, columns, indented, marks
+from harrow.cli.render.layout import DIM, FAILED, STYLES, columns, indented, marks, terms
 from harrow.cli.text import Text
 
 _NONE: Final = "-"
@@ -79,7 +79,7 @@ def _damage(console: Console, assessment: Assessment) -> Iterator[RenderableType
     for (fate, setting), cases in assessment.damage().items():
         status = VIOLATED if setting is None else PERMITTED
         reason = reason_text(fate, setting)
-        yield Text.assemble((f"{signs[status]} {fate}", STYLES[status]), f", {reason}:")
+        yield _line(signs[status], status, fate, f", {reason}:")
         worst_first = sorted(cases, key=lambda case: -case[1].records_max)
         for tally, damage in worst_first[:_MODELS_SHOWN]:
             yield indented(f"{tally.model.title}: {runs_text(damage, tally)}", 4)
@@ -96,13 +96,17 @@ def _broken(assessment: Assessment) -> Iterator[RenderableType]:
 def _undecided(console: Console, assessment: Assessment) -> Iterator[RenderableType]:
     signs = marks(console)
     for tally, text in assessment.undecided():
-        yield Text.assemble(
-            (f"{signs[INCONCLUSIVE]} undecided", STYLES[INCONCLUSIVE]), f", {tally.model.title}: {text}"
-        )
+        yield _line(signs[INCONCLUSIVE], INCONCLUSIVE, "undecided", f", {tally.model.title}: {text}")
     for reason, tallies in assessment.not_tried():
         status, word = (INCONCLUSIVE, "undecided") if tallies[0].trials else (SKIPPED, "not tried")
         titles = ", ".join(tally.model.title for tally in tallies)
-        yield Text.assemble((f"{signs[status]} {word}", STYLES[status]), f", {titles}: {reason}")
+        yield _line(signs[status], status, word, f", {titles}: {reason}")
+
+
+def _line(sign: str, status: str, word: str, text: str) -> RenderableType:
+    """Return a line that begins with a sign, and is indented by it where it is wrapped."""
+    style = STYLES[status]
+    return terms([(Text(sign, style), Text.assemble((word, style), text))], gap=1)
 
 
 def show_command(console: Console, command: str) -> None:

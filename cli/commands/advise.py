@@ -12,15 +12,17 @@ from harrow.campaigns.advise.advice import Advice, advise
 from harrow.campaigns.advise.advice_by_release import AdviceByRelease
 from harrow.campaigns.advise.axes import AXES
 from harrow.campaigns.advise.counter_example import Shrinking
+from harrow.campaigns.advise.fitting import changed_to_fit
 from harrow.campaigns.advise.harm import RULES_OF_HARM, Needs, has_transactions
 from harrow.campaigns.advise.lattice import obstacle
 from harrow.campaigns.assess.fault_model import FaultModel, fault_models
 from harrow.campaigns.assess.trials import UNCOMMITTED
 from harrow.campaigns.language.literals import LiteralError, bound_of, duration, release
+from harrow.campaigns.language.plan import Plan
 from harrow.campaigns.language.spelling import listed, quoted, suggestion
 from harrow.checks.rule import DOUBLED
 from harrow.cli import exit_code
-from harrow.cli.assess.cluster_argument import cluster_file, fault_model_named, overrides_of
+from harrow.cli.assess.cluster_argument import cluster_file, fault_model_named, overrides_of, source_of
 from harrow.cli.console import message_console, say
 from harrow.cli.interrupts import Interrupts
 from harrow.cli.progress import ProgressLine
@@ -54,8 +56,8 @@ def session(request: AdviseRequest) -> int:
         _models(request, cluster, (*options, *of_release))
         for of_release in [[f"kafka={name}"] for name in releases] or [[]]
     ]
-    for models in models_by_release:
-        _check_trials(models, needs, request.changeable or ())
+    for models, own_plans in models_by_release:
+        _check_trials(models, own_plans, needs, request.changeable or ())
     folder = request.results / _FOLDER
     if request.shrink_runs:
         _make_folder(folder)
@@ -78,11 +80,13 @@ def session(request: AdviseRequest) -> int:
 
         advices: list[Advice] = []
         try:
-            for models in models_by_release:
+            for models, own_plans in models_by_release:
                 advice = advise(
                     str(cluster),
                     models,
                     needs,
+                    source=source_of(request.sources, cluster),
+                    own_plans=own_plans,
                     runs=request.runs,
                     workers=workers,
                     changeable=request.changeable or (),
@@ -168,17 +172,20 @@ def _kinds(names: Sequence[str] | None, option: str) -> Sequence[str]:
     return kinds
 
 
-def _check_trials(models: Sequence[FaultModel], needs: Needs, changeable: Sequence[str]) -> None:
+def _check_trials(
+    models: Sequence[FaultModel], own_plans: Sequence[Plan], needs: Needs, changeable: Sequence[str]
+) -> None:
     """Refuse harm that no run can show, and settings that cannot change anything."""
-    plans = [model.plan for model in models if model.plan is not None]
-    if UNCOMMITTED in needs.never and not any(map(has_transactions, plans)):
+    plans = [*(model.plan for model in models if model.plan is not None), *own_plans]
+    changed = [model.changed_plan for model in models if model.changed_plan is not None]
+    if UNCOMMITTED in needs.never and not any(map(has_transactions, [*plans, *changed])):
         titles = listed([model.title for model in models])
         raise typer.BadParameter(
             f"no producer of {titles} uses transactions, so no run can show {quoted(UNCOMMITTED)} records",
             param_hint="--never",
         )
     for name in changeable:
-        if reason := obstacle(AXES[name], plans, needs.kinds()):
+        if reason := obstacle(AXES[name], plans, needs.kinds(), changed):
             raise typer.BadParameter(f"{quoted(name)} {reason}", param_hint="--change")
 
 
@@ -191,8 +198,13 @@ def _releases(request: AdviseRequest) -> Sequence[str]:
     return list(dict.fromkeys(named))
 
 
-def _models(request: AdviseRequest, cluster: Path, options: Sequence[str]) -> Sequence[FaultModel]:
-    """Return the fault models to survive. A model that the cluster does not fit is refused."""
+def _models(
+    request: AdviseRequest, cluster: Path, options: Sequence[str]
+) -> tuple[Sequence[FaultModel], Sequence[Plan]]:
+    """Return the fault models to survive, and a plan with the user's settings if one does not fit.
+
+    A model that fits with no settings is refused.
+    """
     files = request.fault_models or ()
     models = fault_models(files, options)
     wanted = [model for model in models if Path(model.argument) in files]
@@ -203,7 +215,13 @@ def _models(request: AdviseRequest, cluster: Path, options: Sequence[str]) -> Se
     if not wanted:
         known = listed([model.title for model in models])
         raise typer.BadParameter(f"say what the cluster is to survive: {known}", param_hint="--survive")
-    for model in wanted:
-        if model.plan is None:
-            raise Refusal(f"{quoted(model.title)} cannot be tried on {cluster}: {model.unfit}")
-    return wanted
+    if all(model.plan is not None for model in wanted):
+        return wanted, ()
+    own_plan = next((model.plan for model in models if model.plan is not None), None)
+    axes = [AXES[name] for name in request.changeable or AXES]
+    fitting = [model if own_plan is None else changed_to_fit(model, axes, own_plan) for model in wanted]
+    for model in fitting:
+        if model.plan is None and model.changed_plan is None:
+            heading = source_of(request.sources, cluster) or cluster
+            raise Refusal(f"{quoted(model.title)} cannot be tried on {heading}: {model.unfit}")
+    return fitting, () if own_plan is None else (own_plan,)

@@ -14,11 +14,10 @@ from harrow.campaigns.assess.fault_model import FaultModel, fault_models
 from harrow.campaigns.assess.tally import ModelTally
 from harrow.campaigns.assess.trials import FaultTrial, trials
 from harrow.campaigns.language.literals import LiteralError
-from harrow.campaigns.language.spelling import listed
 from harrow.campaigns.run.workers.workers import Workers
 from harrow.checks.finding import INCONCLUSIVE, VIOLATED
 from harrow.cli import exit_code
-from harrow.cli.assess.cluster_argument import cluster_file, fault_model_named, overrides_of
+from harrow.cli.assess.cluster_argument import cluster_file, fault_model_named, overrides_of, source_of
 from harrow.cli.assess.screen import show_assessment, show_exceeded
 from harrow.cli.console import message_console, say
 from harrow.cli.interrupts import Interrupts
@@ -51,13 +50,12 @@ def session(request: AssessRequest) -> int:
     ):
         workers = workers_on(engine, request, stack)
         tallies, stopped = _tallies(request, models, workers, interrupts)
-        imported = cluster not in request.sources
         assessment = Assessment(
             cluster=str(cluster),
             tallies=tallies,
             limits=limits,
             stopped=stopped,
-            source=listed([str(source) for source in request.sources]) if imported else "",
+            source=source_of(request.sources, cluster),
         )
         if request.shown is None:
             _show(console, request, assessment)

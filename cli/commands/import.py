@@ -39,8 +39,8 @@ def _print_lists(imported: Imported) -> None:
     for fate in Fate:
         lines = [line for line in imported.lines if line.fate == fate]
         typer.echo(f"{fate}: {len(lines)}")
-        for line in lines:
-            typer.echo(f"  {printable(described(line))}")
+        for text in described(lines):
+            typer.echo(f"  {printable(text)}")
 
 
 def _document(imported: Imported, cluster: Path, left_out: Iterable[str]) -> dict[str, object]:

@@ -54,7 +54,7 @@ def show_advice_by_release(console: Console, answer: AdviceByRelease) -> None:
 
 def _question(advice: Advice) -> Iterator[RenderableType]:
     plane = CONTROL_PLANES[advice.metadata]
-    yield Text(f"{printable(advice.cluster)}: Kafka {advice.kafka} with {plane}", _BOLD)
+    yield Text(f"{printable(advice.heading)}: Kafka {advice.kafka} with {plane}", _BOLD)
     yield Text(f"to survive: {'; '.join(map(printable, advice.titles))}")
     bound = ""
     if advice.needs.outage is not None:
@@ -66,7 +66,10 @@ def _question(advice: Advice) -> Iterator[RenderableType]:
 
 def _yours(console: Console, advice: Advice) -> Iterator[RenderableType]:
     yours = advice.yours
-    if yours.refuted_by is not None:
+    if yours.unfit:
+        yield _headline(console, VIOLATED, "A fault model does not run with your settings")
+        yield indented(Text(printable(yours.unfit), FAILED), 2)
+    elif yours.refuted_by is not None:
         yield _headline(console, VIOLATED, "Your settings do not survive")
         yield from _refutation(yours.refuted_by)
     elif yours.permitted_by is not None:
@@ -103,9 +106,10 @@ def _advised(console: Console, advice: Advice, advised: Settings) -> Iterator[Re
 
 
 def _costs(yours: Settings, advised: Settings) -> RenderableType:
-    table = columns("measured", "yours", *(["advised"] if advised.options else []))
-    both = [each.costs for each in (yours, advised) if each.costs is not None]
-    shown = both if advised.options else both[:1]
+    both = {"yours": yours.costs, **({"advised": advised.costs} if advised.options else {})}
+    measured = {name: costs for name, costs in both.items() if costs is not None}
+    shown = measured.values()
+    table = columns("measured", *measured)
     table.add_row("copies of a record", *(_copies(costs.copies) for costs in shown))
     table.add_row("ack latency p50", *(_time(costs.ack_p50_us) for costs in shown))
     table.add_row("ack latency p99", *(_time(costs.ack_p99_us) for costs in shown))

@@ -36,6 +36,19 @@ def test_import_prints_four_lists_and_writes_a_cluster_file(harrow: Harrow, fold
     assert "mine.yaml already exists" in again.stderr
 
 
+def test_a_setting_that_several_brokers_share_is_one_line_of_the_lists(harrow: Harrow, folder: Path) -> None:
+    broker = (
+        "    image: apache/kafka:3.9.0\n    environment: {{KAFKA_NODE_ID: {id}, KAFKA_NUM_IO_THREADS: 4}}\n"
+    )
+    services = "".join(f"  kafka-{number}:\n{broker.format(id=number)}" for number in (1, 2))
+    (folder / "compose.yml").write_text(f"services:\n{services}", encoding="utf-8")
+    shown = harrow("import", "compose.yml", "-o", "mine.yaml").stdout
+    assert "  compose.yml:4,7 `num.io.threads=4`\n" in shown
+    assert "  compose.yml:4 `node.id=1`\n  compose.yml:7 `node.id=2`\n" in shown.replace(
+        "  compose.yml:4,7 `num.io.threads=4`\n", ""
+    )
+
+
 def test_import_refuses_what_it_cannot_read_in_one_line(harrow: Harrow, folder: Path) -> None:
     (folder / "notes.properties").write_text("hello=world\n", encoding="utf-8")
     (folder / "wrong.properties").write_text("broker.id=1\nnum.io.threads=x\n", encoding="utf-8")

@@ -247,3 +247,37 @@ def test_an_interrupt_keeps_what_the_finished_runs_show(
     output = capsys.readouterr()
     assert shown in output.out
     assert "interrupted: the answer is not complete" in output.err
+
+
+@pytest.mark.parametrize("others", [(), ("--set", "enable.idempotence=false")])
+def test_advice_changes_settings_with_which_a_fault_model_cannot_run(
+    harrow: Harrow, folder: Path, others: Sequence[str]
+) -> None:
+    (folder / "bare.yaml").write_text("brokers: 3\n", encoding="utf-8")
+    named = ("advise", "bare.yaml", "--survive", "a dying application", "--survive", "one broker")
+    options = ("--runs", "1", "--shrink-runs", "0", "--allow", "lost", "--set", "acks=1", *others)
+    changes = ("--change", "acks", "--change", "enable.idempotence")
+    shown = harrow(*named, *options, *changes)
+    assert shown.returncode == 0, shown.stderr
+    assert "✗ A fault model does not run with your settings\n  a dying application: --set " in shown.stdout
+    assert "  producer.properties\n    - acks=1\n    + acks=all\n" in shown.stdout
+    assert "  measured            advised\n" in shown.stdout
+    advice = json.loads(harrow(*named, *options, *changes, "--format", "json").stdout)
+    assert "transactional.id needs" in advice["yours"]["unfit"]
+    assert advice["yours"]["values"]["acks"] == "1"
+    assert advice["advised"]["unfit"] is None
+    assert "acks=all" in advice["advised"]["options"]
+    # No other setting makes the model fit.
+    refused = harrow(*named, *options, "--change", "min.insync.replicas")
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert "`a dying application` cannot be tried on bare.yaml: --set " in refused.stderr
+
+
+def test_advice_on_an_imported_cluster_is_headed_by_the_names_of_the_users_files(
+    harrow: Harrow, folder: Path
+) -> None:
+    (folder / "server.properties").write_text("broker.id=0\nlog.retention.hours=2\n", encoding="utf-8")
+    shown = harrow(
+        "advise", "server.properties", "--survive", "one broker", "--runs", "1", "--shrink-runs", "0"
+    )
+    assert shown.stdout.startswith("server.properties: Kafka ")

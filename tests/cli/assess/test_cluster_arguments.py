@@ -77,7 +77,7 @@ def test_users_are_told_what_is_tried_where_they_name_no_topics_and_no_disks(
 ) -> None:
     (folder / "bare.yaml").write_text("brokers: 2\n", encoding="utf-8")
     ended = harrow("assess", "bare.yaml", "--runs", "1")
-    assert "no topics are named: one with a partition and 2 replicas is tried" in ended.stderr
+    assert "no topics are named: harrow tries one with a partition and 2 replicas" in ended.stderr
     assert "no kind of disk is named: a flush takes 1ms, as on an SSD" in ended.stderr
 
 
