@@ -52,7 +52,8 @@ class ProduceRequest(Request):
     """Batches for partitions that the receiver leads; ``acks`` is 0, 1 or -1 (all).
 
     If there is a ``transactional_id``, the leader may ask the coordinator of that id whether its
-    partitions are in the transaction (KIP-890).
+    partitions are in the transaction (KIP-890). With ``adds_partitions`` the leader adds them to
+    the transaction, for a client that uses transactions v2 (version 12 of the request).
     """
 
     api: ClassVar[str] = "Produce"
@@ -60,6 +61,7 @@ class ProduceRequest(Request):
     timeout_us: int
     batches: dict[str, RecordBatch]
     transactional_id: str = ""
+    adds_partitions: bool = False
 
     @property
     def record_bytes(self) -> int:

@@ -126,12 +126,7 @@ class ReplicaManager:
         self._isr_writes = hosted.isr_writes
         self.fetching = Fetching(hosted, config, fetch_quota)
         self.controller_epoch = 0
-        self._verification = TransactionVerification(
-            host,
-            metadata,
-            config.transaction_topic_partitions,
-            adds_partitions=behaviours.transactions.transactions_v2,
-        )
+        self._verification = TransactionVerification(host, metadata, config.transaction_topic_partitions)
         # For each produce that the broker will handle again after a verification: the error and the
         # verification guard of each partition.
         self._verification_results: dict[tuple[int, int], dict[str, tuple[str, int]]] = {}
@@ -265,11 +260,13 @@ class ReplicaManager:
         producer_epoch: int,
         partitions: tuple[str, ...],
         on_verified: VerificationCallback,
+        *,
+        adds: bool,
     ) -> None:
         """Verify for a group coordinator that a transaction includes *partitions*.
 
         Modelled on ``maybeStartTransactionVerificationForPartition``. This asks the transaction
-        coordinator, which with transactions v2 adds the partitions. The broker does not ask about a
+        coordinator, which adds the partitions if *adds* says so. The broker does not ask about a
         partition in which the transaction is open already, and rejects a partition whose log has a
         later epoch of the producer. In releases without verification the broker never asks.
         *on_verified* receives the errors.
@@ -277,9 +274,7 @@ class ReplicaManager:
         unverified: list[str] = []
         rejected: dict[str, str] = {}
         behaviours = self._behaviours
-        verifies = (
-            behaviours.transactions.transactional_commits_verified or behaviours.transactions.transactions_v2
-        )
+        verifies = behaviours.transactions.transactional_commits_verified or adds
         for name in partitions if verifies and behaviours.transactions.transaction_verification else ():
             partition = self.partitions.get(name)
             if partition is None:
@@ -295,7 +290,9 @@ class ReplicaManager:
         def complete(answer: dict[str, str]) -> None:
             on_verified({**rejected, **answer})
 
-        self._verification.verify(transactional_id, producer_id, producer_epoch, tuple(unverified), complete)
+        self._verification.verify(
+            *(transactional_id, producer_id, producer_epoch, tuple(unverified), complete), adds=adds
+        )
 
     def _is_refused_before_verification(
         self, partition: Partition, producer_id: int, producer_epoch: int
@@ -324,7 +321,8 @@ class ReplicaManager:
             if self._is_refused_before_verification(partition, batch.producer_id, batch.producer_epoch):
                 rejected[name] = (errors.INVALID_PRODUCER_EPOCH, _NO_GUARD)
             else:
-                guards[name] = partition.log.producers.begin_verification(batch)
+                producers = partition.log.producers
+                guards[name] = producers.begin_verification(batch, is_v2=request.adds_partitions)
                 producer = (batch.producer_id, batch.producer_epoch)
         if not guards:
             if rejected:
@@ -336,7 +334,9 @@ class ReplicaManager:
             self._verification_results[key] = {**rejected, **results}
             self.on_unblocked(exchange)
 
-        self._verification.verify(request.transactional_id, *producer, tuple(guards), handle_again)
+        self._verification.verify(
+            *(request.transactional_id, *producer, tuple(guards), handle_again), adds=request.adds_partitions
+        )
         return False
 
     def _has_to_be_verified(self, partition: Partition, batch: RecordBatch) -> bool:

@@ -28,18 +28,13 @@ VerificationCallback = Callable[[dict[str, str]], None]
 class TransactionVerification:
     """The verification requests of one broker, with at most one in flight to each coordinator.
 
-    *transaction_state_partitions* is the number of partitions of ``__transaction_state``. With
-    *adds_partitions*, a request asks the coordinator to add the partitions to the transaction, not
-    only to verify them (transactions v2).
+    *transaction_state_partitions* is the number of partitions of ``__transaction_state``.
     """
 
-    def __init__(
-        self, host: Host, metadata: MetadataCache, transaction_state_partitions: int, *, adds_partitions: bool
-    ) -> None:
+    def __init__(self, host: Host, metadata: MetadataCache, transaction_state_partitions: int) -> None:
         self._host = host
         self._metadata = metadata
         self._transaction_state_partitions = transaction_state_partitions
-        self._adds_partitions = adds_partitions
         self._clients: dict[int, NetworkClient] = {}
         self._queues: dict[int, list[tuple[AddPartitionsToTxnRequest, VerificationCallback]]] = {}
         # The coordinators with a request in flight.
@@ -59,8 +54,13 @@ class TransactionVerification:
         producer_epoch: int,
         partitions: tuple[str, ...],
         on_verified: VerificationCallback,
+        *,
+        adds: bool,
     ) -> None:
-        """Ask the coordinator of a transactional id to verify *partitions*."""
+        """Ask the coordinator of a transactional id to verify *partitions*, or to add them.
+
+        It adds them if the producer uses transactions v2 (``TransactionSupportedOperation``).
+        """
         number = partition_for(transactional_id, self._transaction_state_partitions)
         coordinator = self._metadata.live_leader(f"{TRANSACTION_STATE}-{number}")
         if coordinator == NO_LEADER:
@@ -68,7 +68,8 @@ class TransactionVerification:
             return
         request = AddPartitionsToTxnRequest(
             *(transactional_id, producer_id, producer_epoch, partitions),
-            verify_only=not self._adds_partitions,
+            verify_only=not adds,
+            is_v2=True,
         )
         self._queues.setdefault(coordinator, []).append((request, on_verified))
         self._send(coordinator)

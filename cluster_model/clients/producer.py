@@ -69,6 +69,7 @@ class Producer:
         self._batch_size_bytes = config.batch_size_bytes
         self._request_timeout_us = config.request_timeout_us
         self._transactional_id = config.transactional_id
+        self._adds_partitions = bool(config.transactional_id) and behaviours.transactions.transactions_v2
         self._has_delivery_timeout = behaviours.clients.delivery_timeout
         self._learns_leader_from_error = behaviours.clients.current_leader_in_error_response
         self._keeps_expired_memory = behaviours.clients.expired_batch_keeps_buffer
@@ -316,6 +317,7 @@ class Producer:
             self._request_timeout_us,
             {name: batch.record_batch(self._host.skew_us)},
             self._transactional_id,
+            self._adds_partitions,
         )
         connection = self._metadata.connections[leader]
         if not self._keeps_expired_memory:

@@ -289,6 +289,7 @@ class TransactionManager:
             generation,
             member,
             instance,
+            adds_partitions=self._switches.transactions_v2,
         )
         if self._switches.transactions_v2:
             # The group coordinator adds its partition to the transaction by itself (KIP-890).
@@ -417,6 +418,7 @@ class TransactionManager:
             self.sequences.producer_id,
             self.sequences.producer_epoch,
             committed,
+            is_v2=self._switches.transactions_v2,
         )
         self._enqueue(_TransactionalRequest(_END, body, self._coordinator, self._handle_end_response, result))
 

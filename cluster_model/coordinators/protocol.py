@@ -53,7 +53,8 @@ class AddPartitionsToTxnRequest(Request):
     """Add partitions to a producer's transaction before it writes to them.
 
     With ``verify_only`` the sender is the leader of the partitions. It only asks whether they are
-    already in the transaction (KIP-890).
+    already in the transaction (KIP-890). All requests of leaders have ``is_v2``, and a transaction
+    that they begin uses transactions v2 (``transactionVersionForAddPartitionsToTxn``).
     """
 
     api: ClassVar[str] = "AddPartitionsToTxn"
@@ -62,6 +63,7 @@ class AddPartitionsToTxnRequest(Request):
     producer_epoch: int
     partitions: tuple[str, ...]
     verify_only: bool = False
+    is_v2: bool = False
 
 
 @dataclass(slots=True)
@@ -93,13 +95,19 @@ class AddOffsetsToTxnResponse:
 
 @dataclass(slots=True)
 class EndTxnRequest(Request):
-    """Commit or abort a producer's transaction."""
+    """Commit or abort a producer's transaction.
+
+    With ``is_v2`` the producer takes its next epoch from the answer (transactions v2, KIP-890).
+    The version of the request shows this (``TransactionVersion.transactionVersionForEndTxn``), so
+    an older producer keeps its epoch on a new broker.
+    """
 
     api: ClassVar[str] = "EndTxn"
     transactional_id: str
     producer_id: int
     producer_epoch: int
     committed: bool
+    is_v2: bool = False
 
 
 @dataclass(slots=True)
@@ -143,7 +151,8 @@ class TxnOffsetCommitRequest(Request):
     """Commit offsets of a group in a transaction. They take effect if the transaction commits.
 
     Since KIP-447 the request has the ``member`` and its ``generation``, so that a former member is
-    fenced.
+    fenced. With ``adds_partitions`` the group coordinator adds the group's partition to the
+    transaction (transactions v2, KIP-890).
     """
 
     api: ClassVar[str] = "TxnOffsetCommit"
@@ -155,6 +164,7 @@ class TxnOffsetCommitRequest(Request):
     generation: int = NO_GENERATION
     member: str = NO_MEMBER
     instance: str = NO_INSTANCE
+    adds_partitions: bool = False
 
 
 @dataclass(slots=True)

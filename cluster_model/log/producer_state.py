@@ -76,12 +76,14 @@ class Verification:
 
     Modelled on ``VerificationStateEntry.java``. The entry stays until the log has a batch of the
     transaction. ``lowest_sequence`` is the lowest sequence number among the producer's batches of
-    its latest epoch. A batch with a higher sequence number cannot begin the transaction.
+    its latest epoch. A batch with a higher sequence number cannot begin the transaction. ``is_v2``
+    says whether the producer uses transactions v2 (``supportsEpochBump``).
     """
 
     guard: int
     producer_epoch: int
     lowest_sequence: int
+    is_v2: bool
 
     def add(self, batch: RecordBatch) -> None:
         """Add another batch that waits for the answer (``maybeUpdateLowestSequenceAndEpoch``)."""
@@ -210,7 +212,7 @@ class ProducerStates:
         if (
             batch.base_sequence > 0
             and (entry is None or entry.last_sequence == NO_SEQUENCE)
-            and self._transaction_switches.transactions_v2
+            and verification.is_v2
             and self._transaction_switches.transaction_sequence_starts_at_zero
         ):
             return False
@@ -279,7 +281,7 @@ class ProducerStates:
             and self._transaction_switches.transactional_producer_epoch_checked
         )
 
-    def begin_verification(self, batch: RecordBatch) -> int:
+    def begin_verification(self, batch: RecordBatch, *, is_v2: bool) -> int:
         """Return a guard that must still be current when the coordinator answers.
 
         Modelled on ``VerificationGuard.java``. If a transaction of the producer begins or ends in
@@ -288,7 +290,9 @@ class ProducerStates:
         verification = self.verifications.get(batch.producer_id)
         if verification is None:
             self._verifications_begun += 1
-            verification = Verification(self._verifications_begun, batch.producer_epoch, batch.base_sequence)
+            verification = Verification(
+                self._verifications_begun, batch.producer_epoch, batch.base_sequence, is_v2
+            )
             self.verifications[batch.producer_id] = verification
         else:
             verification.add(batch)

@@ -37,11 +37,13 @@ from harrow.live_cluster.serve.plain_login import LOGIN_VERSIONS
 from harrow.live_cluster.serve.record_times import find_by_time
 from harrow.live_cluster.serve.requests import ClientRequest
 from harrow.live_cluster.serve.served_topics import ServedTopics
-from harrow.live_cluster.serve.served_versions import served_versions
+from harrow.live_cluster.serve.served_versions import finalized_features, served_versions
 from harrow.live_cluster.wire.codec import TOPIC_RESOURCE, Address
 from harrow.live_cluster.wire.errors import error_code
 
 _UNSUPPORTED_VERSION: Final = 35
+_FEATURES_EPOCH: Final = 1
+"""The version of the cluster's features, which never change."""
 _UNKNOWN_ID: Final = "UNKNOWN_TOPIC_ID"
 _UNKNOWN_GROUP_IS_ERROR: Final = 6
 """The first version of DescribeGroups with an error for an unknown group (KIP-1043)."""
@@ -80,6 +82,7 @@ class OwnAnswers:
         self._topics = topics
         self._described = DescribedCluster(cluster, topics, addresses)
         self._versions = {**served_versions(cluster.release), **(LOGIN_VERSIONS if with_login else {})}
+        self._features = finalized_features(cluster.release, cluster.behaviours)
         self._commit_metadata = CommitMetadata()
         self._completions: dict[type, Callable[[Any, ClientRequest, Any, Any], None]] = {
             MetadataResponse: self._complete_metadata,
@@ -193,7 +196,8 @@ class OwnAnswers:
     def _api_versions(self, request: ClientRequest) -> Any:
         """Return the versions; a client with a later version of the request gets version 0."""
         is_known = self.supports(request)
-        keys = ApiVersionsResponse.ApiVersion
+        keys, supported = ApiVersionsResponse.ApiVersion, ApiVersionsResponse.SupportedFeatureKey
+        finalized = ApiVersionsResponse.FinalizedFeatureKey
         return ApiVersionsResponse[request.version if is_known else 0](
             error_code=0 if is_known else _UNSUPPORTED_VERSION,
             api_keys=[
@@ -201,6 +205,15 @@ class OwnAnswers:
                 for key, (low, high) in sorted(self._versions.items())
             ],
             throttle_time_ms=0,
+            supported_features=[
+                supported(name=name, min_version=1, max_version=level)
+                for name, level in self._features.items()
+            ],
+            finalized_features_epoch=_FEATURES_EPOCH,
+            finalized_features=[
+                finalized(name=name, min_version_level=level, max_version_level=level)
+                for name, level in self._features.items()
+            ],
         )
 
     def _complete_metadata(self, wire: Any, request: ClientRequest, _: Any, answer: MetadataResponse) -> None:

@@ -28,9 +28,7 @@ def served_plan(plan: Plan) -> Plan:
     """Return the plan without its own clients, and with the internal topics that real ones need.
 
     A cluster with few brokers has fewer copies of internal topics, as such clusters are configured:
-    brokers with the defaults would create none. Transactions v2 (KIP-890) are off, as on brokers
-    with ``transaction.version`` 1, so that clients of all releases and libraries can use
-    transactions.
+    brokers with the defaults would create none.
     """
     cluster = plan.cluster
     defined = {topic.name for topic in cluster.topics}
@@ -50,7 +48,6 @@ def served_plan(plan: Plan) -> Plan:
         producers=(),
         consumers=(),
         applications=(),
-        behaviours={**plan.behaviours, "transactions_v2": False},
     )
 
 

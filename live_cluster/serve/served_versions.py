@@ -16,7 +16,9 @@ from kafka.protocol.admin import (
     DescribeTopicPartitionsRequest,
 )
 from kafka.protocol.metadata import ApiVersionsRequest
+from kafka.protocol.producer import EndTxnRequest
 
+from harrow.cluster_model.release.profiles import Behaviours
 from harrow.live_cluster.serve.requests import REQUESTS
 from harrow.live_cluster.wire.codec import CLIENT_VERSIONS
 
@@ -29,6 +31,10 @@ _OWN_VERSIONS: Final[Mapping[int, Versions]] = {
     DescribeTopicPartitionsRequest.API_KEY: (0, 0),
 }
 """The requests that the server answers without a broker of the model."""
+
+
+_TRANSACTIONS_V2: Final = 5
+"""The first version of EndTxn with transactions v2 (KIP-890)."""
 
 
 @cache
@@ -59,6 +65,21 @@ def served_versions(release: str) -> dict[int, Versions]:
         if own is not None:
             served[key] = max(low, own[0]), max(low, min(high, own[1]))
     return served
+
+
+def finalized_features(release: str, behaviours: Behaviours) -> dict[str, int]:
+    """Return the levels of the features that clients learn from ApiVersions (KIP-584).
+
+    A producer uses transactions v2 if the level of ``transaction.version`` is 2
+    (``TransactionManager.maybeUpdateTransactionV2Enabled``).
+    """
+    features = {}
+    _, end_txn = served_versions(release).get(EndTxnRequest.API_KEY, (0, -1))
+    if end_txn >= _TRANSACTIONS_V2:
+        features["transaction.version"] = 2 if behaviours.transactions.transactions_v2 else 1
+    if behaviours.groups.consumer_group_protocol:
+        features["group.version"] = 1
+    return features
 
 
 def api_name(key: int) -> str:

@@ -179,10 +179,15 @@ class WireHistory:
         if transaction is not None and request.committed:
             transaction.is_commit_sent = True
 
-    def transaction_ended(self, request: EndTxnRequest) -> None:
-        """Record that the coordinator has decided as requested."""
+    def transaction_ended(self, request: EndTxnRequest, answer: EndTxnResponse) -> None:
+        """Record that the coordinator has decided as requested.
+
+        With transactions v2 the producer goes on in the epoch of the answer (KIP-890).
+        """
         self.groups.end_transaction(request)
         process = self._process_of(request)
+        if request.is_v2 and process >= 0:
+            self._producers[answer.producer_id, answer.producer_epoch] = process
         transaction = self._transactions.pop(process, None)
         if transaction is None:
             return
@@ -314,7 +319,7 @@ class ConnectionHistory:
             and isinstance(answer, EndTxnResponse)
             and answer.error == errors.NONE
         ):
-            self._shared.transaction_ended(request)
+            self._shared.transaction_ended(request, answer)
 
     def _written(self, request: ProduceRequest) -> Iterator[tuple[str, RecordBatch]]:
         """Yield the batches of a request for partitions that exist."""

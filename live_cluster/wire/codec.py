@@ -43,9 +43,6 @@ from harrow.live_cluster.wire.schemas import (
 )
 from harrow.live_cluster.wire.stored_batches import whole_batches
 
-_TRANSACTIONS_V2: Final = 5
-"""The first version of EndTxn with transactions v2, in which leaders add partitions to a
-transaction (KIP-890)."""
 _UNUSED_PORT: Final = 1
 """A port on which nothing listens."""
 _FEATURES: Final = (
@@ -623,6 +620,19 @@ class _Attribute(NamedTuple):
         return {self.model: self.value}
 
 
+class _SinceVersion(NamedTuple):
+    """A flag of transactional requests that only their version shows (KIP-890)."""
+
+    model: str
+    version: int
+
+    def write(self, message: Any, fields: Mapping[str, Any], naming: Naming) -> dict[str, Any]:
+        return {}
+
+    def read(self, wire: Any, fields: Mapping[str, Any], naming: Naming) -> dict[Any, Any]:
+        return {self.model: self.version <= wire.API_VERSION and bool(wire.transactional_id)}
+
+
 class _RegistrationFields:
     """The registration of a process without listeners that supports every feature level."""
 
@@ -678,11 +688,6 @@ def _fill_in_offsets(answer: Any, request: Any) -> None:
     """Give each requested partition the group's error: such a response has no partitions."""
     for name in request.partitions or ():
         answer.partitions.setdefault(name, (answer.error, messages.NO_OFFSET_COMMITTED))
-
-
-def _is_from_leader(request: messages.AddPartitionsToTxnRequest, connection: BrokerConnection) -> bool:
-    """Return whether a leader sends the request: to verify, or in transactions v2."""
-    return request.verify_only or connection.speaks(producer.EndTxnRequest, _TRANSACTIONS_V2)
 
 
 def _same(*names: str) -> tuple[_Part, ...]:
@@ -782,7 +787,13 @@ _PRODUCE: Final = (
     _Value("transactional_id", "transactional_id", _ID),
     _Value("timeout_ms", "timeout_us", _TIME),
     *(*_same("acks"), _Partitions("batches", "topic_data", (_Value("records", None, _ONE_BATCH),))),
+    _SinceVersion("adds_partitions", 12),
 )
+_TXN_COMMIT: Final = (
+    *(*_TRANSACTION, _GROUP, *_MEMBER, _GENERATION_OR_EPOCH, _OFFSETS),
+    _SinceVersion("adds_partitions", 5),
+)
+_END_TXN: Final = (*_TRANSACTION, *_same("committed"), _SinceVersion("is_v2", 5))
 _JOIN: Final = (
     *(_GROUP, *_MEMBER, _Fixed("protocol_type", "consumer"), _Fixed("reason", None)),
     _JoinTimeouts(),
@@ -830,6 +841,7 @@ def _by_partition(*parts: tuple[str, _Conversion] | str, array: str = "topics") 
     return _Partitions("partitions", array, _tuple_fields(*parts))
 
 
+_PRODUCED: Final = (_by_partition(_CODE, "base_offset", array="responses"), _THROTTLE)
 _PARTITION_NAMES: Final = _Partitions("partitions", "topics")
 _REASSIGNED: Final = (
     _Value("replicas", "replicas", _BROKERS),
@@ -898,12 +910,31 @@ _NEW_PARTITIONS: Final = (
 _VERIFIED: Final = _Partitions("partitions", "topic_results", _TXN_ERROR)
 
 _SHAPES: Final = (
+    # The later versions of these three requests are for transactions v2 (KIP-890).
     _shape(
         producer.ProduceRequest,
-        range(3, 13),
+        range(3, 12),
         _PRODUCE,
-        (_by_partition(_CODE, "base_offset", array="responses"), _THROTTLE),
+        _PRODUCED,
+        fits=lambda request, _: bool(request.transactional_id) and not request.adds_partitions,
     ),
+    _shape(producer.ProduceRequest, range(3, 13), _PRODUCE, _PRODUCED),
+    _shape(
+        TXN_OFFSET_COMMIT,
+        range(5),
+        _TXN_COMMIT,
+        (_ERRORS,),
+        fits=lambda request, _: not request.adds_partitions,
+    ),
+    _shape(TXN_OFFSET_COMMIT, range(5, 7), _TXN_COMMIT, (_ERRORS,)),
+    _shape(
+        producer.EndTxnRequest,
+        range(5),
+        _END_TXN,
+        (_ERROR_CODE, *_PRODUCER),
+        fits=lambda request, _: not request.is_v2,
+    ),
+    _shape(producer.EndTxnRequest, range(5, 6), _END_TXN, (_ERROR_CODE, *_PRODUCER)),
     # A request without a rack: from version 11 on, followers would answer consumers, too (KIP-392).
     _shape(
         consumer.FetchRequest,
@@ -958,9 +989,12 @@ _SHAPES: Final = (
     _shape(
         producer.AddPartitionsToTxnRequest,
         range(4, 6),
-        (_Nested("transactions", (*_TRANSACTION, *_same("verify_only"), _PARTITION_NAMES)),),
+        (
+            _Nested("transactions", (*_TRANSACTION, *_same("verify_only"), _PARTITION_NAMES)),
+            _Attribute("is_v2", value=True),
+        ),
         (_Nested("results_by_transaction", (_VERIFIED,)),),
-        fits=_is_from_leader,
+        fits=lambda request, _: request.is_v2,
     ),
     _shape(
         producer.AddPartitionsToTxnRequest,
@@ -969,13 +1003,6 @@ _SHAPES: Final = (
         (_Partitions("partitions", "results_by_topic_v3_and_below", _TXN_ERROR),),
     ),
     _shape(producer.AddOffsetsToTxnRequest, range(5), (*_TRANSACTION, _GROUP), (_ERROR_CODE,)),
-    _shape(
-        TXN_OFFSET_COMMIT,
-        range(7),
-        (*_TRANSACTION, _GROUP, *_MEMBER, _GENERATION_OR_EPOCH, _OFFSETS),
-        (_ERRORS,),
-    ),
-    _shape(producer.EndTxnRequest, range(6), (*_TRANSACTION, *_same("committed")), (_ERROR_CODE, *_PRODUCER)),
     # Groups
     _shape(consumer.JoinGroupRequest, range(4, 10), _JOIN, _JOINED),
     _shape(

@@ -1039,6 +1039,7 @@ class GroupCoordinator:
             *(request.transactional_id, request.producer_id, request.producer_epoch),
             (partition,),
             on_verified,
+            adds=request.adds_partitions,
         )
 
     def _finish_txn_commit(

@@ -273,6 +273,7 @@ class TransactionCoordinator:
         self._add(
             *(request.transactional_id, request.producer_id, request.producer_epoch, request.partitions),
             lambda error: respond(AddPartitionsToTxnResponse(dict.fromkeys(request.partitions, error))),
+            is_v2=request.is_v2,
         )
 
     def add_offsets(
@@ -284,6 +285,7 @@ class TransactionCoordinator:
             *(request.transactional_id, request.producer_id, request.producer_epoch),
             (f"{CONSUMER_OFFSETS}-{number}",),
             lambda error: respond(AddOffsetsToTxnResponse(error)),
+            is_v2=False,
         )
 
     def _add(
@@ -293,6 +295,8 @@ class TransactionCoordinator:
         producer_epoch: int,
         partitions: tuple[str, ...],
         on_complete: Callable[[str], None],
+        *,
+        is_v2: bool,
     ) -> None:
         lookup = self._states.find(transactional_id)
         metadata = lookup.metadata
@@ -304,9 +308,7 @@ class TransactionCoordinator:
         elif metadata.state == ONGOING and all(name in metadata.partitions for name in partitions):
             on_complete(errors.NONE)
         else:
-            transition = metadata.prepare_add(
-                partitions, self._host.clock.now_us, is_v2=self._switches.transactions_v2
-            )
+            transition = metadata.prepare_add(partitions, self._host.clock.now_us, is_v2=is_v2)
             self._states.append(transactional_id, lookup.coordinator_epoch, transition, on_complete)
 
     def _verify(self, request: AddPartitionsToTxnRequest) -> dict[str, str]:
@@ -352,7 +354,11 @@ class TransactionCoordinator:
         self._end(request, respond, is_from_client=True)
 
     def _fence(self, metadata: TransactionMetadata, respond: EndTxnCallback, *, is_timed_out: bool) -> None:
-        """Abort an open transaction in a newer epoch, which fences its producer."""
+        """Abort an open transaction in a newer epoch, which fences its producer.
+
+        The transaction ends as the cluster's ``transaction.version`` says, whatever version its
+        producer uses.
+        """
 
         def on_prepared(response: EndTxnResponse) -> None:
             if response.error == errors.NONE:
@@ -363,7 +369,9 @@ class TransactionCoordinator:
 
         fence = metadata.prepare_fence()
         request = EndTxnRequest(
-            metadata.transactional_id, fence.producer_id, fence.producer_epoch, committed=False
+            *(metadata.transactional_id, fence.producer_id, fence.producer_epoch),
+            committed=False,
+            is_v2=self._switches.transactions_v2,
         )
         self._end(request, on_prepared, is_from_client=False)
 
@@ -386,12 +394,12 @@ class TransactionCoordinator:
             return
         error = self._end_error(metadata, request, is_from_client=is_from_client)
         if error == _ANSWERED:
-            respond(self._end_txn_response(metadata.producer_id, metadata.producer_epoch))
+            respond(_end_txn_response(request, metadata.producer_id, metadata.producer_epoch))
             return
         if error != errors.NONE:
             respond(EndTxnResponse(error))
             return
-        is_v2 = self._switches.transactions_v2
+        is_v2 = request.is_v2
         is_fence = metadata.pending_state == PREPARE_EPOCH_FENCE
         if (
             is_v2
@@ -433,7 +441,7 @@ class TransactionCoordinator:
         Return `_ANSWERED` if it has already ended as requested.
         """
         current, epoch = metadata.current, request.producer_epoch
-        is_v2 = current.is_v2 and metadata.pending_state != PREPARE_EPOCH_FENCE
+        is_v2 = request.is_v2 and metadata.pending_state != PREPARE_EPOCH_FENCE
         is_repeated = is_v2 and (
             (current.producer_id == request.producer_id and current.producer_epoch == epoch + 1)
             or (
@@ -490,7 +498,7 @@ class TransactionCoordinator:
             is_same = committed == (state == COMPLETE_COMMIT)
             return _ANSWERED if is_same else errors.INVALID_TXN_STATE
         # With transactions v2 a producer may abort a transaction without knowing that it is empty.
-        may_abort = self._switches.transactions_v2 and state in AT_REST and not committed
+        may_abort = is_v2 and state in AT_REST and not committed
         return errors.NONE if may_abort else errors.INVALID_TXN_STATE
 
     def _finish_prepare(
@@ -519,14 +527,8 @@ class TransactionCoordinator:
             respond(EndTxnResponse(self._fenced_error()))
             return
         completion = metadata.prepare_complete(self._host.clock.now_us)
-        respond(self._end_txn_response(completion.producer_id, completion.producer_epoch))
+        respond(_end_txn_response(request, completion.producer_id, completion.producer_epoch))
         self._markers.end(coordinator_epoch, metadata, completion)
-
-    def _end_txn_response(self, producer_id: int, producer_epoch: int) -> EndTxnResponse:
-        """Return the answer to EndTxn, with the next producer id and epoch in v2."""
-        if self._switches.transactions_v2:
-            return EndTxnResponse(errors.NONE, producer_id, producer_epoch)
-        return EndTxnResponse(errors.NONE)
 
     # Time
 
@@ -545,6 +547,13 @@ class TransactionCoordinator:
 
     def _expire(self) -> bool:
         return self._states.expire(self._config.transactional_id_expiration_us)
+
+
+def _end_txn_response(request: EndTxnRequest, producer_id: int, producer_epoch: int) -> EndTxnResponse:
+    """Return the answer to EndTxn, with the next producer id and epoch in v2."""
+    if request.is_v2:
+        return EndTxnResponse(errors.NONE, producer_id, producer_epoch)
+    return EndTxnResponse(errors.NONE)
 
 
 def _no_producer(error: str) -> InitProducerIdResponse:

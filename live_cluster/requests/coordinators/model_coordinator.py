@@ -62,6 +62,8 @@ class ModelCoordinator:
         """Whether producers ask for their next epoch (KIP-360)."""
         self.knows_verification = behaviours.transactions.transaction_verification
         """Whether leaders verify that a transaction has their partition (KIP-890)."""
+        self.uses_transactions_v2 = behaviours.transactions.transactions_v2
+        """Whether producers use transactions v2 (KIP-890)."""
         self._cluster = Cluster(spec, release, behaviours, Choices.from_seed(0), invariants=())
         self._cluster.start()
         self._host = self._cluster.host(Process("driver"))

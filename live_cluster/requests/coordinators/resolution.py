@@ -302,7 +302,12 @@ class CoordinatorResolution:
             partitions = tuple(partition_name(partition) for partition in step.partitions)
             verifies = step.verifies and self._model.knows_verification
             return messages.AddPartitionsToTxnRequest(
-                transactional_id, producer_id, epoch, partitions, verify_only=verifies
+                transactional_id,
+                producer_id,
+                epoch,
+                partitions,
+                verify_only=verifies,
+                is_v2=verifies or self._model.uses_transactions_v2,
             )
         if isinstance(step, AddOffsetsStep):
             return messages.AddOffsetsToTxnRequest(transactional_id, producer_id, epoch, GROUP)
@@ -317,9 +322,12 @@ class CoordinatorResolution:
                 generation,
                 member,
                 instance,
+                adds_partitions=self._model.uses_transactions_v2,
             )
         self._ending[number] = step.instance
-        return messages.EndTxnRequest(transactional_id, producer_id, epoch, step.commits)
+        return messages.EndTxnRequest(
+            transactional_id, producer_id, epoch, step.commits, self._model.uses_transactions_v2
+        )
 
     def _committing_member(self, step: TxnCommitStep) -> tuple[int, str, str]:
         """Return the generation, member and instance with which a transaction commits offsets."""
@@ -364,7 +372,10 @@ class CoordinatorResolution:
             values, producer_id, epoch, sequence, size_bytes=size, is_transactional=step.transactional
         )
         transactional_id = TRANSACTIONAL_IDS[step.instance] if step.transactional else ""
-        return protocol.ProduceRequest(-1, _PRODUCE_TIMEOUT_US, {name: batch}, transactional_id)
+        adds_partitions = step.transactional and self._model.uses_transactions_v2
+        return protocol.ProduceRequest(
+            -1, _PRODUCE_TIMEOUT_US, {name: batch}, transactional_id, adds_partitions
+        )
 
     def _next_sequence(self, partition: int, producer_id: int, epoch: int) -> int:
         entry = self._model.log(partition).producers.entries.get(self._ids.own_producer_id(producer_id))

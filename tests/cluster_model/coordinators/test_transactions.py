@@ -19,7 +19,7 @@ from harrow.cluster_model.coordinators.protocol import (
     WriteTxnMarkersRequest,
 )
 from harrow.cluster_model.coordinators.transactions.transaction_metadata import EPOCH_MAX, TransactionMetadata
-from harrow.cluster_model.log.record_batch import ABORT, COMMIT, RecordBatch
+from harrow.cluster_model.log.record_batch import ABORT, COMMIT, NO_PRODUCER_ID, RecordBatch
 from harrow.cluster_model.protocol import (
     READ_COMMITTED,
     READ_UNCOMMITTED,
@@ -60,7 +60,7 @@ def metadata_of(cluster: TransactionsCluster) -> TransactionMetadata:
 def open_transaction(cluster: TransactionsCluster, *partitions: str) -> tuple[int, int]:
     """Write a record to each partition in a new transaction; return producer id and epoch."""
     producer = cluster.start_producer()
-    if not cluster.model.behaviours.transactions.transactions_v2:
+    if not cluster.uses_v2:
         assert cluster.add(producer, *partitions) == errors.NONE
     for partition in partitions:
         assert cluster.write(producer, partition, f"{partition} one") == errors.NONE
@@ -642,7 +642,7 @@ def test_a_leader_appends_nothing_if_the_transaction_has_ended_during_verificati
     log = cluster.model.brokers[leader].replicas.partitions["t-0"].log
     callbacks: list[Any] = []
     verification = cluster.model.brokers[leader].replicas._verification
-    verification.verify = lambda *fields: callbacks.append(fields[-1])  # type: ignore[method-assign]
+    verification.verify = lambda *fields, adds: callbacks.append(fields[-1])  # type: ignore[method-assign]
     batch = RecordBatch(("a",), *producer, 0, is_transactional=True)
     answers = cluster.send(leader, ProduceRequest(-1, US_PER_SECOND, {"t-0": batch}, "id"))
     cluster.run(1)
@@ -692,6 +692,51 @@ def test_a_late_end_cannot_end_the_next_transaction_since_transactions_v2(
     assert cluster.write(following, "t-0", "not yet", 0 if is_v2 else 1) == errors.NONE
     assert cluster.end(producer, committed=True).error == error
     assert cluster.committed("t-0") == committed
+
+
+@pytest.mark.parametrize("committed", [True, False])
+def test_an_older_producer_keeps_its_epoch_on_a_cluster_with_transactions_v2(committed: bool) -> None:
+    cluster = TransactionsCluster("4.3")
+    cluster.uses_v2 = False
+    producer = open_transaction(cluster, "t-0")
+    answer = cluster.end(producer, committed=committed)
+    assert (answer.error, answer.producer_id, answer.producer_epoch) == (errors.NONE, NO_PRODUCER_ID, -1)
+    assert (metadata_of(cluster).producer_id, metadata_of(cluster).producer_epoch) == producer
+    assert cluster.end(producer, committed=committed).error == errors.NONE
+    assert cluster.end(producer, committed=not committed).error == errors.INVALID_TXN_STATE
+    assert cluster.add(producer, "t-1") == errors.NONE
+    assert cluster.write(producer, "t-1", "next") == errors.NONE
+    assert cluster.end(producer).error == errors.NONE
+    assert cluster.committed("t-1") == ["next"]
+
+
+def test_a_leader_adds_its_partition_only_for_a_producer_that_uses_transactions_v2() -> None:
+    cluster = TransactionsCluster("4.3")
+    cluster.uses_v2 = False
+    producer = cluster.start_producer()
+    assert cluster.write(producer, "t-0", "old") == errors.TRANSACTION_ABORTABLE
+    cluster.uses_v2 = True
+    assert cluster.write(producer, "t-0", "new") == errors.NONE
+    assert list(metadata_of(cluster).partitions) == ["t-0"]
+
+
+def test_a_group_joins_a_transaction_only_for_a_producer_that_uses_transactions_v2() -> None:
+    cluster = TransactionsCluster("4.3")
+    producer = cluster.start_producer()
+    coordinator = cluster.leader(f"{CONSUMER_OFFSETS}-{partition_for('g', 3)}")
+    for adds, error in ((False, errors.TRANSACTION_ABORTABLE), (True, errors.NONE)):
+        request = TxnOffsetCommitRequest("id", "g", *producer, {"t-0": 1}, adds_partitions=adds)
+        assert cluster.ask(coordinator, request).partitions == {"t-0": error}
+
+
+def test_a_cluster_with_transactions_v2_raises_the_epoch_of_an_older_producer_that_it_fences() -> None:
+    """The abort of a fenced producer goes by the cluster's ``transaction.version``."""
+    cluster = TransactionsCluster("4.3")
+    cluster.uses_v2 = False
+    producer_id, epoch = open_transaction(cluster, "t-0")
+    assert cluster.init().error == errors.CONCURRENT_TRANSACTIONS
+    assert (metadata_of(cluster).producer_id, metadata_of(cluster).producer_epoch) == (producer_id, epoch + 1)
+    assert cluster.end((producer_id, epoch)).error == errors.PRODUCER_FENCED
 
 
 @pytest.mark.parametrize(("is_verified", "committed"), [(False, ["t-0 one", "next"]), (True, ["t-0 one"])])

@@ -65,6 +65,8 @@ class TransactionsCluster:
             settings=settings,
         )
         behaviours = behaviours_in(release).with_switches(**switches)
+        self.uses_v2 = behaviours.transactions.transactions_v2
+        """Whether the producers use transactions v2, as new clients do on a cluster that has it."""
         self.model = Cluster(spec, release, behaviours, Choices.from_seed(0))
         self.model.start()
         self._host = self.model.host(Process("client"))
@@ -137,12 +139,13 @@ class TransactionsCluster:
         transactional_id: str = "id",
     ) -> str:
         batch = RecordBatch((value,), *producer, sequence, is_transactional=True, size_bytes=80)
-        request = ProduceRequest(-1, 30 * US_PER_SECOND, {partition: batch}, transactional_id)
+        request = ProduceRequest(-1, 30 * US_PER_SECOND, {partition: batch}, transactional_id, self.uses_v2)
         error, _ = self.ask(self.leader(partition), request).partitions[partition]
         return str(error)
 
     def end(self, producer: tuple[int, int], *, committed: bool = True, seconds: float = 1) -> EndTxnResponse:
-        answer = self.ask(self.coordinator(), EndTxnRequest("id", *producer, committed), seconds)
+        request = EndTxnRequest("id", *producer, committed, self.uses_v2)
+        answer = self.ask(self.coordinator(), request, seconds)
         assert isinstance(answer, EndTxnResponse)
         return answer
 

@@ -210,9 +210,9 @@ def test_a_producer_appends_nothing_outside_its_open_transaction() -> None:
 def test_a_verified_transaction_begins_with_the_first_batch_sent(release: str, error: str) -> None:
     states = states_after(release=release)
     second = replace(sent(1), is_transactional=True)
-    states.begin_verification(second)
+    states.begin_verification(second, is_v2=True)
     assert states.check(second) == error
     # The next batch of a producer with state may begin it.
     states = states_after(sent(0, at=0), release=release)
-    states.begin_verification(second)
+    states.begin_verification(second, is_v2=True)
     assert states.check(second) == errors.NONE

@@ -1,5 +1,6 @@
 """Requests and responses of real clients become the history that rules judge."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -134,6 +135,16 @@ def test_a_transaction_completes_as_its_coordinator_decides(wire: Wire, committe
     wire.connection.answer(request, EndTxnResponse(errors.NONE), wire.connection.request(request, 0))
     sent = (7, "5.0.0") if committed else "5.0.0"
     assert wire.lines()[-1] == ("txn", "ok" if committed else "fail", (("send", "t-0", sent),))
+
+
+def test_a_producer_of_transactions_v2_is_one_process_in_all_of_its_epochs(wire: Wire) -> None:
+    for epoch in (0, 1):
+        batch = replace(batch_of(f"5.{epoch}.0", sequence=0, transactional=True), producer_epoch=epoch)
+        wire.produce(batch, (errors.NONE, 7 + epoch))
+        request = EndTxnRequest("pay", 5, epoch, committed=True, is_v2=True)
+        wire.ask(request, EndTxnResponse(errors.NONE, 5, epoch + 1))
+    assert [kind for _, kind, _ in wire.lines()] == ["invoke", "ok"] * 2
+    assert len({operation.process for operation in wire.history.operations}) == 1
 
 
 def test_a_committed_transaction_does_not_vouch_for_records_without_an_acknowledgement(wire: Wire) -> None:
