@@ -333,9 +333,15 @@ class TimedOffsetsResponse:
 
 @dataclass(slots=True)
 class MetadataRequest(Request):
-    """A client asks for the live brokers, and for the leaders of partitions."""
+    """A client asks for the live brokers, and for the leaders of partitions.
+
+    The answer has all partitions. A real client may also name topics that do not exist, which the
+    broker then creates if the request permits it.
+    """
 
     api: ClassVar[str] = "Metadata"
+    topics: tuple[str, ...] = ()
+    allow_auto_topic_creation: bool = False
 
 
 @dataclass(slots=True)
@@ -343,13 +349,15 @@ class MetadataResponse:
     """A broker's metadata.
 
     ``partitions`` has the leader and the leader epoch of each partition, with leader -1 for none.
-    ``racks`` has only the brokers that have a rack.
+    ``racks`` has only the brokers that have a rack. ``topic_errors`` has the topics that the
+    request names and that did not exist.
     """
 
     api: ClassVar[str] = "Metadata"
     brokers: tuple[int, ...]
     partitions: dict[str, tuple[int, int]]
     racks: Mapping[int, str] = field(default_factory=dict)
+    topic_errors: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(slots=True)

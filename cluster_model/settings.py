@@ -295,6 +295,15 @@ _CATALOGUE: Final = (
             "next one; -1 for no limit.", minimum=-1, since="3.0", metadata="kraft"),
     Setting("metadata.max.retention.ms", BROKER, "ms", _always(604_800_000),
             "In KRaft: the age at which a snapshot is deleted, unless it is the only one; -1 for no limit.", minimum=-1, since="3.0", metadata="kraft"),
+    Setting("auto.create.topics.enable", BROKER, "bool", _always(True),
+            "Whether a broker creates a topic that a client names in a request for metadata. Only real clients of a served "
+            "cluster name topics that do not exist."),
+    Setting("num.partitions", BROKER, "int", _always(1),
+            "How many partitions such a topic gets, and one that a client creates without a number. Topics of the campaign have "
+            "their own `partitions`.", minimum=1, maximum=INT_MAX),
+    Setting("default.replication.factor", BROKER, "int", _always(1),
+            "How many replicas such topics get. Topics of the campaign have their own `replication_factor`.", minimum=1,
+            maximum=32_767),
     Setting("auto.leader.rebalance.enable", BROKER, "bool", _always(True),
             "Whether the controller returns leadership to preferred replicas by itself."),
     Setting("leader.imbalance.check.interval.seconds", BROKER, "seconds", _always(300),
@@ -737,6 +746,9 @@ class BrokerConfig:
     metadata_snapshot_interval_us: int = _setting("metadata.log.max.snapshot.interval.ms")
     metadata_retention_bytes: int = _setting("metadata.max.retention.bytes")
     metadata_retention_us: int = _setting("metadata.max.retention.ms")
+    auto_create_topics: bool = _setting("auto.create.topics.enable")
+    default_partitions: int = _setting("num.partitions")
+    default_replication_factor: int = _setting("default.replication.factor")
     auto_leader_rebalance: bool = _setting("auto.leader.rebalance.enable")
     leader_imbalance_check_interval_us: int = _setting("leader.imbalance.check.interval.seconds")
     leader_imbalance_percentage: int = _setting("leader.imbalance.per.broker.percentage")

@@ -1,22 +1,12 @@
-"""Reads the settings of topics that administrators change, and resolves them for each broker."""
+"""Resolves the settings of topics for each broker. Administrators can change them."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Final
 
-from harrow.cluster_model import errors
-from harrow.cluster_model.controller.administration import (
-    APPEND,
-    DELETE,
-    SET,
-    SUBTRACT,
-    NewTopic,
-    RefusedError,
-)
 from harrow.cluster_model.settings import (
     INT_MAX,
     LONG_MAX,
-    SETTINGS,
     TOPIC,
     BrokerConfig,
     Setting,
@@ -26,12 +16,6 @@ from harrow.cluster_model.settings import (
 )
 
 Settings = Mapping[str, Value]
-
-_DIGITS_MAX: Final = 20
-_LISTS: Final = frozenset(
-    {"cleanup.policy", "leader.replication.throttled.replicas", "follower.replication.throttled.replicas"}
-)
-"""The settings to whose items AlterConfigs can append, and from which it can remove items."""
 
 
 def _without_effect(
@@ -85,84 +69,9 @@ WITHOUT_EFFECT: Final[Mapping[str, Setting]] = {
 """Kafka's settings of topics that the model keeps but does not follow (``LogConfig``)."""
 
 
-def changed_settings(
-    before: Settings, changes: Iterable[tuple[str, int, str | None]], release: str
-) -> dict[str, Value]:
-    """Return the settings after the changes of an IncrementalAlterConfigs.
-
-    Raises:
-        RefusedError: A setting is unknown, or a value or an operation is invalid.
-
-    """
-    settings = dict(before)
-    for name, operation, text in changes:
-        setting = SETTINGS.get((TOPIC, name)) or WITHOUT_EFFECT.get(name)
-        if setting is None or not setting.exists_in(release):
-            raise RefusedError(errors.INVALID_CONFIG, f"topics have no setting {name}")
-        if operation == DELETE:
-            settings.pop(name, None)
-            continue
-        if text is None:
-            raise RefusedError(errors.INVALID_CONFIG, f"{name} has no value")
-        if operation in {APPEND, SUBTRACT}:
-            if name not in _LISTS:
-                raise RefusedError(errors.INVALID_CONFIG, f"{name} is not a list")
-        elif operation != SET:
-            raise RefusedError(errors.INVALID_REQUEST, f"there is no operation {operation}")
-        whole = _changed_list(str(settings.get(name, "")), text, operation)
-        settings[name] = _value(setting, whole)
-    return settings
-
-
-def new_settings(topic: NewTopic, release: str) -> dict[str, Value]:
-    """Return the settings of a new topic.
-
-    Raises:
-        RefusedError: A setting is unknown, or a value is invalid.
-
-    """
-    return changed_settings({}, [(name, SET, value) for name, value in topic.settings], release)
-
-
 def setting_text(value: Value) -> str:
     """Return a value as Kafka writes it."""
     return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def _changed_list(text: str, items: str, operation: int) -> str:
-    """Return the text of a setting after an operation with a value or items of a list."""
-    if operation == SET:
-        return items
-    before, given = [item for item in text.split(",") if item], items.split(",")
-    if operation == APPEND:
-        return ",".join(dict.fromkeys((*before, *given)))
-    return ",".join(item for item in before if item not in given)
-
-
-def _value(setting: Setting, text: str) -> Value:
-    """Return the value of a setting from its text."""
-    text = text.strip()
-    if setting.kind == "bool" and text.lower() in {"true", "false"}:
-        return text.lower() == "true"
-    if setting.kind in {"int", "ms"}:
-        is_number = text.isascii() and text.removeprefix("-").isdecimal() and len(text) <= _DIGITS_MAX
-        if is_number and setting.minimum <= int(text) <= setting.maximum:
-            return int(text)
-    elif setting.kind == "choice":
-        value = dict(setting.aliases).get(text, text)
-        if value in setting.choices:
-            return value
-    elif setting.kind == "ratio":
-        if text.replace(".", "", 1).isdecimal() and float(text) <= 1:
-            return text
-    elif setting.kind == "replicas" and (text in {"", "*"} or all(map(_is_replica, text.split(",")))):
-        return text
-    raise RefusedError(errors.INVALID_CONFIG, f"{text!r} is no value of {setting.name}")
-
-
-def _is_replica(text: str) -> bool:
-    number, colon, broker = text.partition(":")
-    return bool(colon) and number.isdecimal() and broker.isdecimal()
 
 
 def effective_config(settings: Settings, broker: BrokerConfig) -> TopicConfig:

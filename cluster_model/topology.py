@@ -96,7 +96,6 @@ class TopicSpec:
         minimum=1,
         maximum=PARTITIONS_MAX,
         shrinks=False,
-        instead_of=("num.partitions",),
     )
     replication_factor: Count = described(
         "How many replicas; by default 3, or all brokers if there are fewer.",
@@ -104,7 +103,6 @@ class TopicSpec:
         shrinks=False,
         safe=(3,),
         guards=("disk-failure", "disk-loss-in-isr", "log.flush.interval.messages"),
-        instead_of=("default.replication.factor",),
     )
     assignment: tuple[tuple[BrokerId, ...], ...] = described(
         "The replicas of each partition, preferred leader first; by default as Kafka assigns them.",

@@ -39,7 +39,9 @@ _MIB: Final = 1 << 20
 _INTERNAL_TOPIC_SETTINGS: Final = tuple(
     name
     for scope, name in SETTINGS
-    if scope == BROKER and name.endswith((".num.partitions", ".replication.factor"))
+    if scope == BROKER
+    and name.endswith((".num.partitions", ".replication.factor"))
+    and name != "default.replication.factor"
 )
 """The settings that determine the size of internal topics. A swarm may draw them."""
 

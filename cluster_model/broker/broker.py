@@ -13,6 +13,7 @@ from typing import Any
 
 from harrow.cluster_model import errors
 from harrow.cluster_model.broker.append_locks import Steps
+from harrow.cluster_model.broker.auto_topic_creation_manager import AutoTopicCreationManager
 from harrow.cluster_model.broker.client_quota_manager import ClientQuotas
 from harrow.cluster_model.broker.metadata_cache import MetadataCache
 from harrow.cluster_model.broker.partition import Partition
@@ -117,6 +118,7 @@ class Broker(ServerEndpoint):
         self._topic_configs = topic_configs
         topic_config = topic_configs.get
         self._lifecycle = control_plane.join(broker, host, config, topic_config, self)
+        self._topic_creation = AutoTopicCreationManager(config, self._lifecycle)
         self._open_sockets: Callable[[], None] | None = None
         self.replicas = ReplicaManager(
             broker,
@@ -484,7 +486,19 @@ class Broker(ServerEndpoint):
         self._handlers[type(exchange.request)](exchange)
 
     def _handle_metadata(self, exchange: Exchange[MetadataRequest]) -> None:
-        self.respond(exchange, self.metadata.response())
+        """Answer, and create topics that a client names and that do not exist."""
+        request = exchange.request
+        missing = [topic for topic in request.topics if not self.metadata.has_topic(topic)]
+        if not missing:
+            self.respond(exchange, self.metadata.response())
+            return
+
+        def on_answer(topic_errors: Mapping[str, str]) -> None:
+            response = self.metadata.response()
+            response.topic_errors = topic_errors
+            self.respond(exchange, response)
+
+        self._topic_creation.create_topics(missing, on_answer, is_allowed=request.allow_auto_topic_creation)
 
     def _handle_delete_records(self, exchange: Exchange[DeleteRecordsRequest]) -> None:
         """Delete records, and answer when all partitions are done."""

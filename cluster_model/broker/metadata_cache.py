@@ -41,6 +41,10 @@ class MetadataCache:
         """Return the leader and the leader epoch of a partition; None if it is unknown."""
         return self.partitions.get(partition) or self.internal_partitions.get(partition)
 
+    def has_topic(self, topic: str) -> bool:
+        """Return whether the broker knows a topic."""
+        return self.leader_and_epoch(f"{topic}-0") is not None
+
     def live_leader(self, partition: str) -> int:
         """Return the leader of a partition, or `NO_LEADER` if there is none or it is not alive."""
         leader, _ = self.leader_and_epoch(partition) or (NO_LEADER, NO_EPOCH)

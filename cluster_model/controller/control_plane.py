@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import field
 from typing import Any, Final, Protocol
 
-from harrow.cluster_model.controller.administration import AdministrationRequest
+from harrow.cluster_model.controller.administration import AdministrationRequest, NewTopic
 from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.protocol import (
     AlterPartitionRequest,
@@ -143,6 +143,18 @@ class BrokerLifecycle(Protocol):
         self, request: AlterPartitionRequest, on_handled: Callable[[AlterPartitionResponse], None]
     ) -> None:
         """Write ISR changes for a leader, if this broker is the controller."""
+
+    def create_topics(
+        self,
+        topics: tuple[NewTopic, ...],
+        on_answer: Callable[[Mapping[str, str]], None],
+        on_end: Callable[[], None],
+    ) -> None:
+        """Create topics that a client has named.
+
+        *on_answer* gets the errors that the client sees meanwhile. *on_end* is called when the
+        creation has succeeded or failed.
+        """
 
     def administer(self, request: AdministrationRequest, on_handled: Callable[[Any], None]) -> None:
         """Have the controller handle an administrator's request (``ForwardingManager``).

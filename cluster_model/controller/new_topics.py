@@ -5,19 +5,22 @@ Controllers with ZooKeeper (``AdminZkClient``, ``ZkAdminManager``) and with KRaf
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 from harrow.cluster_model import errors
 from harrow.cluster_model.controller.administration import (
     BROKER_DEFAULT,
+    CreatedTopic,
     NewPartitions,
     NewTopic,
     RefusedError,
 )
 from harrow.cluster_model.controller.assignment import assign_partitions, assign_replicas
+from harrow.cluster_model.controller.setting_changes import new_settings
 from harrow.cluster_model.lazy_dataclass import dataclass
-from harrow.cluster_model.settings import Value
+from harrow.cluster_model.settings import BrokerConfig, Value
+from harrow.cluster_model.topic_settings import Settings
 
 _NAME_LENGTH_MAX: Final = 249
 _NAME_CHARACTERS: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
@@ -67,14 +70,6 @@ class KnownBrokers:
 
 
 @dataclass(slots=True, frozen=True)
-class TopicDefaults:
-    """The number of partitions and replicas of a topic that names none."""
-
-    partitions: int = 1
-    replication_factor: int = 1
-
-
-@dataclass(slots=True, frozen=True)
 class ConfiguredTopics:
     """What a controller knows about topics from the campaign.
 
@@ -84,7 +79,15 @@ class ConfiguredTopics:
     release: str
     settings: Mapping[str, Mapping[str, Value]]
     racks: Mapping[int, str]
-    defaults: TopicDefaults = TopicDefaults()
+
+
+@dataclass(slots=True, frozen=True)
+class PlannedTopic:
+    """A topic that a controller is about to create."""
+
+    name: str
+    assignment: Assignment
+    settings: Settings
 
 
 LIFE: Final = "~"
@@ -97,6 +100,11 @@ The model has no topic ids (KIP-516), so each life of a topic has a name of its 
 def plain_name(topic: str) -> str:
     """Return the name that clients use for a topic."""
     return topic.partition(LIFE)[0]
+
+
+def is_valid_name(name: str) -> bool:
+    """Return whether a topic may have a name (``Topic.validate``)."""
+    return _NAME_CHARACTERS.issuperset(name) and name not in {"", ".", ".."} and len(name) <= _NAME_LENGTH_MAX
 
 
 def check_name(name: str, existing: Collection[str], removed: Collection[str] = ()) -> None:
@@ -113,7 +121,7 @@ def check_name(name: str, existing: Collection[str], removed: Collection[str] = 
     if name in existing or name in removed:
         raise RefusedError(errors.TOPIC_ALREADY_EXISTS, f"the topic {plain_name(name)} exists")
     name = plain_name(name)
-    if not _NAME_CHARACTERS.issuperset(name) or name in {"", ".", ".."} or len(name) > _NAME_LENGTH_MAX:
+    if not is_valid_name(name):
         message = (
             "a topic's name has 1 to 249 letters, digits, dots, underscores and hyphens, and is not . or .."
         )
@@ -128,13 +136,47 @@ def _key(name: str) -> str:
     return name.replace(".", "_")
 
 
-def repeated(names: Iterable[str]) -> Collection[str]:
-    """Return the names that occur more than once in a request."""
-    return [name for name, count in Counter(names).items() if count > 1]
+def planned_topics(
+    topics: Collection[NewTopic],
+    existing: Mapping[str, int],
+    brokers: KnownBrokers,
+    config: BrokerConfig,
+    release: str,
+    removed: Collection[str] = (),
+) -> tuple[list[PlannedTopic], dict[str, CreatedTopic]]:
+    """Return the valid topics of a request, and the outcome for each topic.
+
+    *existing* has the number of partitions of each topic in the cluster.
+
+    Raises:
+        ExcessiveRequestError: The request needs too many records.
+
+    """
+    known, budget = dict(existing), RecordBudget()
+    counts = Counter([topic.name for topic in topics])
+    plan: list[PlannedTopic] = []
+    outcomes: dict[str, CreatedTopic] = {}
+    for topic in topics:
+        name = topic.name
+        if counts[name] > 1:
+            message = "the request names the topic more than once"
+            outcomes[name] = CreatedTopic(errors.INVALID_REQUEST, message)
+            continue
+        try:
+            check_name(name, known, removed)
+            settings = new_settings(topic, release)
+            assignment = new_assignment(topic, brokers, config, budget)
+        except RefusedError as refused:
+            outcomes[name] = CreatedTopic(refused.error, refused.message)
+            continue
+        known[name] = len(assignment)
+        outcomes[name] = CreatedTopic(partitions=len(assignment), replication_factor=len(assignment[0]))
+        plan.append(PlannedTopic(name, assignment, settings))
+    return plan, outcomes
 
 
 def new_assignment(
-    topic: NewTopic, brokers: KnownBrokers, defaults: TopicDefaults, budget: RecordBudget
+    topic: NewTopic, brokers: KnownBrokers, config: BrokerConfig, budget: RecordBudget
 ) -> Assignment:
     """Return the replicas of a new topic, whose records count for the *budget* of the request.
 
@@ -153,8 +195,8 @@ def new_assignment(
         raise RefusedError(errors.INVALID_REPLICATION_FACTOR, "a topic needs at least one replica")
     if partitions < BROKER_DEFAULT or partitions == 0:
         raise RefusedError(errors.INVALID_PARTITIONS, "a topic needs at least one partition")
-    factor = defaults.replication_factor if factor == BROKER_DEFAULT else factor
-    partitions = defaults.partitions if partitions == BROKER_DEFAULT else partitions
+    factor = config.default_replication_factor if factor == BROKER_DEFAULT else factor
+    partitions = config.default_partitions if partitions == BROKER_DEFAULT else partitions
     size = _active_replicas(factor, brokers)
     budget.spend(own_records + partitions)
     assigned = assign_replicas(brokers.active, partitions, size, brokers.racks)
@@ -162,7 +204,7 @@ def new_assignment(
 
 
 def added_assignment(
-    existing: Sequence[Sequence[int]], wanted: NewPartitions, brokers: KnownBrokers, budget: RecordBudget
+    existing: Sequence[Sequence[int]], requested: NewPartitions, brokers: KnownBrokers, budget: RecordBudget
 ) -> Assignment:
     """Return the replicas of the partitions that a topic gets, after the *existing* ones.
 
@@ -171,21 +213,21 @@ def added_assignment(
         ExcessiveRequestError: The request needs too many records.
 
     """
-    added = wanted.total - len(existing)
+    added = requested.total - len(existing)
     if added <= 0:
         raise RefusedError(errors.INVALID_PARTITIONS, f"the topic already has {len(existing)} partitions")
     budget.spend(added)
     factor = len(existing[0])
-    if wanted.assignment is not None:
-        if len(wanted.assignment) != added:
-            message = f"there are replicas for {len(wanted.assignment)} partitions instead of {added}"
+    if requested.assignment is not None:
+        if len(requested.assignment) != added:
+            message = f"there are replicas for {len(requested.assignment)} partitions instead of {added}"
             raise RefusedError(errors.INVALID_REPLICA_ASSIGNMENT, message)
-        for replicas in wanted.assignment:
+        for replicas in requested.assignment:
             _check_replicas(replicas, factor, brokers)
-        return wanted.assignment
+        return requested.assignment
     size = _active_replicas(factor, brokers)
     assigned = assign_partitions(
-        brokers.active, brokers.racks, existing[0][:size], len(existing), wanted.total
+        brokers.active, brokers.racks, existing[0][:size], len(existing), requested.total
     )
     return _with_inactive(assigned, factor, brokers)
 

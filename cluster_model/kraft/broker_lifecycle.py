@@ -4,12 +4,16 @@ Modelled on ``BrokerLifecycleManager.scala``, ``BrokerServer.scala`` and
 ``BrokerMetadataPublisher.scala``.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from enum import Enum, unique
 from typing import Any, Final
 
 from harrow.cluster_model import errors
-from harrow.cluster_model.controller.administration import AdministrationRequest
+from harrow.cluster_model.controller.administration import (
+    AdministrationRequest,
+    CreateTopicsRequest,
+    NewTopic,
+)
 from harrow.cluster_model.controller.alter_partition_manager import DefaultAlterPartitionManager
 from harrow.cluster_model.controller.control_plane import LifecycleListener, MetadataDelta
 from harrow.cluster_model.controller.node_to_controller_channel import NodeToControllerChannel
@@ -392,6 +396,16 @@ class KRaftBrokerLifecycle:
     ) -> None:
         """Refuse, because only controllers handle AlterPartition."""
         on_handled(AlterPartitionResponse(errors.NOT_CONTROLLER, {}))
+
+    def create_topics(
+        self,
+        topics: tuple[NewTopic, ...],
+        on_answer: Callable[[Mapping[str, str]], None],
+        on_end: Callable[[], None],
+    ) -> None:
+        """Forward the creation to the active controller. The client asks again until it is done."""
+        on_answer({topic.name: errors.UNKNOWN_TOPIC_OR_PARTITION for topic in topics})
+        self.administer(CreateTopicsRequest(topics), lambda _: on_end())
 
     def administer(self, request: AdministrationRequest, on_handled: Callable[[Any], None]) -> None:
         """Forward a request to the active controller (KIP-590, ``ForwardingManagerImpl``).

@@ -106,7 +106,7 @@ class QuorumController(ServerEndpoint):
         register(self._handlers, protocol.BrokerHeartbeatRequest, self._handle_heartbeat)
         register(self._handlers, AlterPartitionRequest, self._handle_alter_partition)
         register(self._handlers, protocol.AllocateProducerIdsRequest, self._handle_allocate_producer_ids)
-        control = self._topics = TopicControl(lambda: self._image, topics, self._new_partition)
+        control = self._topics = TopicControl(lambda: self._image, topics, config, self._new_partition)
         self._administers(administration.CreateTopicsRequest, control.create_topics)
         self._administers(administration.CreatePartitionsRequest, control.create_partitions)
         self._administers(administration.DeleteTopicsRequest, control.delete_topics)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from harrow.cluster_model import errors
 from harrow.cluster_model.controller import administration
-from harrow.cluster_model.controller.administration import CreatedTopic, Outcome, RefusedError
+from harrow.cluster_model.controller.administration import Outcome, RefusedError
 from harrow.cluster_model.controller.new_topics import (
     Assignment,
     ConfiguredTopics,
@@ -15,10 +15,9 @@ from harrow.cluster_model.controller.new_topics import (
     KnownBrokers,
     RecordBudget,
     added_assignment,
-    check_name,
-    new_assignment,
-    repeated,
+    planned_topics,
 )
+from harrow.cluster_model.controller.setting_changes import changed_settings
 from harrow.cluster_model.kraft.cluster_image import ClusterImage
 from harrow.cluster_model.kraft.records import (
     MetadataRecord,
@@ -26,7 +25,8 @@ from harrow.cluster_model.kraft.records import (
     RemoveTopicRecord,
     TopicSettingsRecord,
 )
-from harrow.cluster_model.topic_settings import Settings, changed_settings, new_settings
+from harrow.cluster_model.settings import BrokerConfig
+from harrow.cluster_model.topic_settings import Settings
 from harrow.cluster_model.topology import INTERNAL_TOPICS
 
 Records = tuple[MetadataRecord, ...]
@@ -43,10 +43,12 @@ class TopicControl:
         self,
         image: Callable[[], ClusterImage],
         topics: ConfiguredTopics,
+        config: BrokerConfig,
         new_partition: Callable[[str, tuple[int, ...]], PartitionRecord],
     ) -> None:
         self._image = image
         self._topics = topics
+        self._config = config
         self._new_partition = new_partition
 
     def create_topics(
@@ -54,32 +56,19 @@ class TopicControl:
     ) -> tuple[Records, administration.CreateTopicsResponse]:
         """Create those topics of a request that are valid (``createTopics``)."""
         image = self._image()
-        existing, budget = dict(image.topics()), RecordBudget()
-        duplicates = repeated([topic.name for topic in request.topics])
-        records: list[MetadataRecord] = []
-        answers: dict[str, CreatedTopic] = {}
-        for topic in request.topics:
-            if topic.name in duplicates:
-                message = "the request names the topic more than once"
-                answers[topic.name] = CreatedTopic(errors.INVALID_REQUEST, message)
-                continue
-            try:
-                check_name(topic.name, existing, image.removed_topics)
-                settings = new_settings(topic, self._topics.release)
-                assignment = new_assignment(topic, self._brokers(), self._topics.defaults, budget)
-            except RefusedError as refused:
-                answers[topic.name] = CreatedTopic(refused.error, refused.message)
-                continue
-            except ExcessiveRequestError:
-                return (), request.refused(errors.POLICY_VIOLATION)
-            existing[topic.name] = len(assignment)
-            answers[topic.name] = CreatedTopic(
-                partitions=len(assignment), replication_factor=len(assignment[0])
+        try:
+            plan, outcomes = planned_topics(
+                *(request.topics, image.topics(), self._brokers(), self._config, self._topics.release),
+                image.removed_topics,
             )
-            if not request.validate_only:
-                records += [TopicSettingsRecord(topic.name, tuple(settings.items()))] if settings else []
-                records += self._partitions(topic.name, 0, assignment)
-        return tuple(records), administration.CreateTopicsResponse(answers)
+        except ExcessiveRequestError:
+            return (), request.refused(errors.POLICY_VIOLATION)
+        records: list[MetadataRecord] = []
+        for topic in () if request.validate_only else plan:
+            if topic.settings:
+                records.append(TopicSettingsRecord(topic.name, tuple(topic.settings.items())))
+            records += self._partitions(topic.name, 0, topic.assignment)
+        return tuple(records), administration.CreateTopicsResponse(outcomes)
 
     def _partitions(self, topic: str, first: int, assignment: Assignment) -> list[PartitionRecord]:
         return [
@@ -98,11 +87,11 @@ class TopicControl:
         image, budget = self._image(), RecordBudget()
         records: list[MetadataRecord] = []
         answers: dict[str, Outcome] = {}
-        for topic, wanted in request.topics.items():
+        for topic, requested in request.topics.items():
             try:
                 count = self._count(topic)
                 replicas = [image.partitions[f"{topic}-{number}"].replicas for number in range(count)]
-                added = added_assignment(replicas, wanted, self._brokers(), budget)
+                added = added_assignment(replicas, requested, self._brokers(), budget)
             except RefusedError as refused:
                 answers[topic] = (refused.error, refused.message)
                 continue

@@ -1,9 +1,9 @@
 """Registers a broker in ZooKeeper, and runs its controller (``KafkaServer.scala``)."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from harrow.cluster_model.controller.administration import AdministrationRequest
+from harrow.cluster_model.controller.administration import AdministrationRequest, NewTopic
 from harrow.cluster_model.controller.alter_partition_manager import DefaultAlterPartitionManager
 from harrow.cluster_model.controller.control_plane import AlterPartitionManager, LifecycleListener
 from harrow.cluster_model.controller.new_topics import ConfiguredTopics
@@ -22,6 +22,7 @@ from harrow.cluster_model.settings import BrokerConfig, TopicConfig
 from harrow.cluster_model.sim.host import Host
 from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
 from harrow.cluster_model.topology import process_name
+from harrow.cluster_model.zookeeper.admin_zk_client import AdminZkClient
 from harrow.cluster_model.zookeeper.alter_partition_manager import ZkAlterPartitionManager
 from harrow.cluster_model.zookeeper.controlled_shutdown import INTER_BROKER_LISTENER, ControlledShutdown
 from harrow.cluster_model.zookeeper.controller.kafka_controller import KafkaController
@@ -61,6 +62,7 @@ class ZkBrokerLifecycle:
             broker, host, config, topic_config, behaviours, self._zookeeper, topics
         )
         self._producer_ids = ZkProducerIdManager(self._zookeeper)
+        self._admin_client = AdminZkClient(host, self._zookeeper, config, topics)
         self.alter_partition_manager: AlterPartitionManager = ZkAlterPartitionManager(
             host, self._zookeeper, behaviours.zookeeper
         )
@@ -125,6 +127,20 @@ class ZkBrokerLifecycle:
     def alter_partition_reassignment(self, partition: str, target: tuple[int, ...] | None) -> None:
         """Pass an administrator's request to the controller on this broker."""
         self._controller.alter_partition_reassignment(partition, target)
+
+    def create_topics(
+        self,
+        topics: tuple[NewTopic, ...],
+        on_answer: Callable[[Mapping[str, str]], None],
+        on_end: Callable[[], None],
+    ) -> None:
+        """Write topics to ZooKeeper, on any broker (``KafkaApis.createTopic``)."""
+
+        def on_created(outcomes: Mapping[str, str]) -> None:
+            on_answer(outcomes)
+            on_end()
+
+        self._admin_client.create_topics(topics, on_created)
 
     def administer(self, request: AdministrationRequest, on_handled: Callable[[Any], None]) -> None:
         """Pass a request to the controller on this broker, which refuses it unless it is active."""

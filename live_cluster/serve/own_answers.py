@@ -13,7 +13,7 @@ from kafka.protocol.admin import (
     IncrementalAlterConfigsRequest,
 )
 from kafka.protocol.consumer import OffsetFetchRequest
-from kafka.protocol.metadata import ApiVersionsRequest, ApiVersionsResponse
+from kafka.protocol.metadata import ApiVersionsRequest, ApiVersionsResponse, MetadataRequest
 
 from harrow.cluster_model.cluster import Cluster
 from harrow.cluster_model.controller.administration import (
@@ -23,7 +23,7 @@ from harrow.cluster_model.controller.administration import (
     DeleteTopicsResponse,
 )
 from harrow.cluster_model.coordinators.protocol import DescribeGroupsResponse, OffsetFetchResponse
-from harrow.cluster_model.errors import GROUP_ID_NOT_FOUND, INVALID_REQUEST, UNKNOWN_TOPIC_OR_PARTITION
+from harrow.cluster_model.errors import GROUP_ID_NOT_FOUND, INVALID_REQUEST, NONE, UNKNOWN_TOPIC_OR_PARTITION
 from harrow.cluster_model.protocol import (
     NO_LEADER,
     ListOffsetsRequest,
@@ -107,6 +107,8 @@ class OwnAnswers:
         if request.api_key == CreateTopicsRequest.API_KEY and request.body is not None:
             for topic in request.body.topics:
                 self._topics.prepare_creation(topic.name)
+        if request.api_key == MetadataRequest.API_KEY and request.body is not None:
+            self._prepare_missing(request.body)
         if request.body is None or not self.supports(request):
             return None
         is_of_groups = request.api_key == OffsetFetchRequest.API_KEY and request.version >= _SEVERAL_GROUPS
@@ -114,6 +116,12 @@ class OwnAnswers:
             return request.body.header.get_response_class()(groups=[])
         self._commit_metadata.note(request)
         return self._described.answer(request, broker)
+
+    def _prepare_missing(self, request: Any) -> None:
+        """Prepare the topics that brokers create if they do not exist."""
+        for topic in request.topics or ():
+            if request.allow_auto_topic_creation and topic.name is not None:
+                self._topics.prepare_creation(topic.name)
 
     def without_duplicates(self, request: ClientRequest) -> Any:
         """Return the body of a request without the topics that it has to name only once."""
@@ -245,7 +253,9 @@ class OwnAnswers:
         self, kind: Any, name: str | None, partitions: Collection[str], answer: MetadataResponse
     ) -> Any:
         missing = _UNKNOWN_ID if name is None else UNKNOWN_TOPIC_OR_PARTITION
-        error = "NONE" if partitions else missing
+        error = NONE if partitions else missing
+        if name is not None and (refused := answer.topic_errors.get(self._topics.names.campaign_topic(name))):
+            error, partitions = refused, ()
         inner = kind.fields["partitions"]
         return kind(
             error_code=error_code(error),

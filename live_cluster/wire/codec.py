@@ -542,7 +542,12 @@ class _RequestedTopics:
         return {"topics": topics or None, "allow_auto_topic_creation": False}
 
     def read(self, wire: Any, fields: Mapping[str, Any], naming: Naming) -> dict[Any, Any]:
-        return {}
+        # A topic has a name or an id. A null list, and in version 0 an empty one, means all topics.
+        names = [topic.name for topic in wire.topics or () if topic.name is not None]
+        return {
+            "topics": tuple(map(naming.names.campaign_topic, dict.fromkeys(names))),
+            "allow_auto_topic_creation": wire.allow_auto_topic_creation,
+        }
 
 
 class _MetadataBrokers:

@@ -6,7 +6,7 @@ from pathlib import Path
 from harrow.campaigns.language.loader import load_text
 from tests.cli.conftest import Harrow
 
-SERVER = "broker.id=1\nzookeeper.connect=z:2181\nmin.insync.replicas=2\nlog.dirs=/d\nnum.partitions=1\nfoo=\x1b[31m\n"
+SERVER = "broker.id=1\nzookeeper.connect=z:2181\nmin.insync.replicas=2\nlog.dirs=/d\nnum.replica.fetchers=1\nfoo=\x1b[31m\n"
 
 
 def test_import_prints_four_lists_and_writes_a_cluster_file(harrow: Harrow, folder: Path) -> None:
@@ -25,7 +25,7 @@ def test_import_prints_four_lists_and_writes_a_cluster_file(harrow: Harrow, fold
         "Kafka has it and the model is not affected: 1",
         "  server.properties:4 `log.dirs=/d`",
         "Kafka has it and the model lacks it: 1",
-        "  server.properties:5 `num.partitions=1` (how many partitions a topic gets that names no number)",
+        "  server.properties:5 `num.replica.fetchers=1` (how fast a follower with many partitions catches up)",
         "no such setting in this release: 1",
         "  server.properties:6 `foo=\\x1b[31m`",
     ]

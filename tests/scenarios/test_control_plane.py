@@ -9,7 +9,7 @@ import pytest
 from harrow.campaigns.clients.clients import MODEL, Clients
 from harrow.campaigns.run.targets.model_observer import ClusterObserver
 from harrow.cluster_model.cluster import Cluster
-from harrow.cluster_model.controller.administration import AdministrationRequest
+from harrow.cluster_model.controller.administration import AdministrationRequest, NewTopic
 from harrow.cluster_model.controller.control_plane import ControlPlane, LifecycleListener
 from harrow.cluster_model.events import BrokerRegistered, IsrChanged
 from harrow.cluster_model.protocol import (
@@ -185,6 +185,14 @@ class OracleBrokerLifecycle:
 
     def handle_alter_partition(
         self, request: AlterPartitionRequest, on_handled: Callable[[AlterPartitionResponse], None]
+    ) -> None:
+        raise NotImplementedError
+
+    def create_topics(
+        self,
+        topics: tuple[NewTopic, ...],
+        on_answer: Callable[[Mapping[str, str]], None],
+        on_end: Callable[[], None],
     ) -> None:
         raise NotImplementedError
 

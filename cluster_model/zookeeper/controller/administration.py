@@ -13,7 +13,6 @@ from harrow.cluster_model.controller import administration
 from harrow.cluster_model.controller.administration import (
     SUCCESS,
     AdministrationRequest,
-    CreatedTopic,
     Outcome,
     RefusedError,
 )
@@ -24,10 +23,9 @@ from harrow.cluster_model.controller.new_topics import (
     KnownBrokers,
     RecordBudget,
     added_assignment,
-    check_name,
-    new_assignment,
-    repeated,
+    planned_topics,
 )
+from harrow.cluster_model.controller.setting_changes import changed_settings
 from harrow.cluster_model.events import PartitionDeleted, ReplicasAssigned
 from harrow.cluster_model.protocol import (
     LEADER_DURING_DELETE,
@@ -35,8 +33,9 @@ from harrow.cluster_model.protocol import (
     LeaderAndIsrPartitionState,
     ReplicaAssignment,
 )
+from harrow.cluster_model.settings import BrokerConfig
 from harrow.cluster_model.sim.host import Host
-from harrow.cluster_model.topic_settings import Settings, changed_settings, new_settings
+from harrow.cluster_model.topic_settings import Settings
 from harrow.cluster_model.topology import INTERNAL_TOPICS
 from harrow.cluster_model.zookeeper.controller.controller_channel import (
     ControllerChannelManager,
@@ -56,8 +55,8 @@ from harrow.cluster_model.zookeeper.service import protocol as zk
 Handling = Generator[Submission, zk.ZooKeeperResponse, Any]
 """Yields submissions to ZooKeeper, receives the responses, and returns the answer of a request."""
 
-_EXCESSIVE: Final[Outcome] = (errors.POLICY_VIOLATION, "the request creates too many partitions")
-"""harrow's limit. In Kafka only a KRaft controller has one."""
+_EXCESSIVE: Final = errors.POLICY_VIOLATION
+"""The request creates too many partitions: harrow's limit, as a KRaft controller has one."""
 _UNSUPPORTED: Final = errors.UNSUPPORTED_VERSION
 
 
@@ -73,6 +72,7 @@ class ControllerAdministration:
         partitions: PartitionStateMachine,
         reassignments: PartitionReassignments,
         topics: ConfiguredTopics,
+        config: BrokerConfig,
     ) -> None:
         self._broker = broker
         self._host = host
@@ -81,6 +81,7 @@ class ControllerAdministration:
         self._partitions = partitions
         self._reassignments = reassignments
         self._topics = topics
+        self._config = config
 
     def handle(self, request: AdministrationRequest) -> Handling:
         """Handle a request as one event of the controller."""
@@ -109,31 +110,15 @@ class ControllerAdministration:
         return KnownBrokers(self._context.live(), active, self._topics.racks)
 
     def _create_topics(self, request: administration.CreateTopicsRequest) -> Handling:
-        duplicates = repeated([topic.name for topic in request.topics])
-        existing, budget = dict(self._context.topics), RecordBudget()
-        answers: dict[str, CreatedTopic] = {}
-        for topic in request.topics:
-            if topic.name in duplicates:
-                message = "the request names the topic more than once"
-                answers[topic.name] = CreatedTopic(errors.INVALID_REQUEST, message)
-                continue
-            try:
-                check_name(topic.name, existing)
-                settings = new_settings(topic, self._topics.release)
-                assignment = new_assignment(topic, self._brokers(), self._topics.defaults, budget)
-            except RefusedError as refused:
-                answers[topic.name] = CreatedTopic(refused.error, refused.message)
-                continue
-            except ExcessiveRequestError:
-                answers[topic.name] = CreatedTopic(*_EXCESSIVE)
-                continue
-            existing[topic.name] = len(assignment)
-            answers[topic.name] = CreatedTopic(
-                partitions=len(assignment), replication_factor=len(assignment[0])
+        try:
+            plan, outcomes = planned_topics(
+                request.topics, self._context.topics, self._brokers(), self._config, self._topics.release
             )
-            if not request.validate_only:
-                yield from self._create(topic.name, assignment, settings)
-        return administration.CreateTopicsResponse(answers)
+        except ExcessiveRequestError:
+            return request.refused(_EXCESSIVE)
+        for topic in () if request.validate_only else plan:
+            yield from self._create(topic.name, topic.assignment, topic.settings)
+        return administration.CreateTopicsResponse(outcomes)
 
     def _create(self, topic: str, assignment: Assignment, settings: Settings) -> Processing:
         """Write the settings and the assignment, and elect leaders."""
@@ -156,7 +141,7 @@ class ControllerAdministration:
     def _create_partitions(self, request: administration.CreatePartitionsRequest) -> Handling:
         budget = RecordBudget()
         answers: dict[str, Outcome] = {}
-        for topic, wanted in request.topics.items():
+        for topic, requested in request.topics.items():
             if topic not in self._context.topics:
                 answers[topic] = (errors.UNKNOWN_TOPIC_OR_PARTITION, "there is no such topic")
                 continue
@@ -166,12 +151,12 @@ class ControllerAdministration:
                 continue
             try:
                 replicas = [each.replicas for each in existing]
-                added = added_assignment(replicas, wanted, self._brokers(), budget)
+                added = added_assignment(replicas, requested, self._brokers(), budget)
             except RefusedError as refused:
                 answers[topic] = (refused.error, refused.message)
                 continue
             except ExcessiveRequestError:
-                answers[topic] = _EXCESSIVE
+                answers[topic] = (_EXCESSIVE, "")
                 continue
             answers[topic] = SUCCESS
             if not request.validate_only:

@@ -260,6 +260,7 @@ class KafkaController:
             self._partitions,
             self._reassignments,
             self._topics,
+            self._config,
         )
 
     def _resign(self) -> None:

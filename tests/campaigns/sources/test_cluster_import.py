@@ -202,9 +202,9 @@ def test_a_value_that_kafka_or_the_model_refuses_has_its_file_and_line(line: str
 
 
 def test_a_value_that_kafka_refuses_is_said_so_even_if_the_model_lacks_the_setting() -> None:
-    text = "node.id=1\nnum.partitions=0\nnum.recovery.threads.per.data.dir=x\ndelete.topic.enable=yes\nsecurity.inter.broker.protocol=NONE\nmax.connections=1\n"
+    text = "node.id=1\nlog.cleaner.threads=-1\nnum.recovery.threads.per.data.dir=x\ndelete.topic.enable=yes\nsecurity.inter.broker.protocol=NONE\nmax.connections=1\n"
     notes = {line.entry.name: line.note for line in import_texts([("s", text)]).lines}
-    assert notes["num.partitions"].endswith("refuses the value: at least 1")
+    assert notes["log.cleaner.threads"].endswith("refuses the value: at least 0")
     assert notes["num.recovery.threads.per.data.dir"].endswith("refuses the value: expected a number")
     assert notes["delete.topic.enable"].endswith("refuses the value: expected true or false")
     assert "expected one of PLAINTEXT" in notes["security.inter.broker.protocol"]

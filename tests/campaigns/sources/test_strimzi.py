@@ -67,12 +67,11 @@ def test_a_cluster_its_pools_and_its_topics_may_be_in_several_files(order: tuple
     assert (plan.cluster.voters, plan.cluster.combined) == (3, False)
     assert [broker.id for broker in plan.cluster.brokers] == [10, 11, 20]
     assert plan.cluster.disk.log_dirs == 2
-    assert plan.cluster.settings == {"min.insync.replicas": 2}
+    assert plan.cluster.settings == {"min.insync.replicas": 2, "default.replication.factor": 3}
     (topic,) = plan.cluster.topics
     assert (topic.name, topic.partitions, topic.replication_factor) == ("orders", 2, 3)
     assert topic.settings == {"retention.ms": 7_200_000, "cleanup.policy": "compact"}
     assert names_with(imported, Fate.LACKING) == {
-        "default.replication.factor",
         "spec.kafka.rack.topologyKey",
         "spec.storage.type",
     }
@@ -156,7 +155,7 @@ def test_two_clusters_are_refused_with_the_places_of_both() -> None:
 def test_a_list_as_kubectl_prints_it_is_read_item_by_item() -> None:
     item = "\n".join(f"  {line}" for line in CLUSTER.splitlines())
     imported = import_texts([("k.yaml", f"kind: List\nitems:\n- {item.lstrip()}\n")])
-    assert plan_on(imported).cluster.settings == {"min.insync.replicas": 2}
+    assert plan_on(imported).cluster.settings["min.insync.replicas"] == 2
     assert (13, "min.insync.replicas") in fates(imported)
 
 

@@ -57,8 +57,6 @@ def test_the_field_of_a_campaign_declares_the_setting_that_it_replaces() -> None
     assert campaign_keys() == {
         "inter.broker.protocol.version": "kafka",
         "metadata.version": "kafka",
-        "default.replication.factor": "replication_factor",
-        "num.partitions": "partitions",
         "broker.rack": "rack",
     }
 

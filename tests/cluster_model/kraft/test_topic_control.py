@@ -23,8 +23,10 @@ from harrow.cluster_model.kraft.records import (
     RegisterBrokerRecord,
 )
 from harrow.cluster_model.kraft.topic_control import TopicControl
+from harrow.cluster_model.settings import broker_config
 
 FENCED = 3
+CONFIG = broker_config("4.3", {"num.partitions": 4, "default.replication.factor": 2})
 
 
 class Controller:
@@ -41,7 +43,7 @@ class Controller:
                 )
             )
         topics = ConfiguredTopics("4.3", {"declared": {"retention.ms": 5}}, {})
-        self.topics = TopicControl(lambda: self.image, topics, self.new_partition)
+        self.topics = TopicControl(lambda: self.image, topics, CONFIG, self.new_partition)
         self.apply(self.topics.create_topics(CreateTopicsRequest((NewTopic("declared", 1, 3),))))
 
     def new_partition(self, name: str, replicas: tuple[int, ...]) -> PartitionRecord:

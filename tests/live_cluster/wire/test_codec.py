@@ -68,7 +68,7 @@ REQUESTS: Final[tuple[Any, ...]] = (
     ),
     protocol.OffsetsForLeaderEpochRequest(-2, {"t-0": (-1, 2)}),
     protocol.InitProducerIdRequest("x", 60_000_000, 7, 2),
-    protocol.MetadataRequest(),
+    protocol.MetadataRequest(("t", "u"), allow_auto_topic_creation=False),
     messages.FindCoordinatorRequest(CONSUMER_OFFSETS, "g"),
     messages.FindCoordinatorRequest(TRANSACTION_STATE, "x"),
     messages.AddPartitionsToTxnRequest("x", 7, 2, ("t-0", "t-1")),
