@@ -195,7 +195,10 @@ def test_a_committed_offset_is_fetched_in_every_version(release: str) -> None:
         committed = OffsetCommitRequest.OffsetCommitRequestTopic
         for offset, version in enumerate(versions_of(OffsetCommitRequest, release)):
             part = committed.OffsetCommitRequestPartition(
-                partition_index=0, committed_offset=offset, committed_metadata="note"
+                partition_index=0,
+                committed_offset=offset,
+                committed_metadata="note",
+                committed_leader_epoch=3,
             )
             topics = [committed(name="t", partitions=[part])]
             request = OffsetCommitRequest[version](
@@ -223,5 +226,6 @@ def test_a_committed_offset_is_fetched_in_every_version(release: str) -> None:
                 assert version < 8 or answer.groups[0].group_id == "g"
                 found = topic.partitions[0]
                 assert (found.committed_offset, found.metadata) == (offset, "note")
+                assert found.committed_leader_epoch == (3 if version >= 5 else -1)
 
     use(release, ask)
