@@ -273,6 +273,16 @@ def resent_by_application(*, times: Number) -> str:
     )
 
 
+@cause(
+    "resent-in-transactions",
+    needs_nothing_because=FROM_TRACE,
+    no_remedy="the application has to commit the offsets of its input in the same transaction, or must not send the record again",
+)
+def resent_in_transactions(*, times: Number) -> str:
+    """An application sent a record again, and committed each copy in a transaction."""
+    return f"the application sent it {times} times in transactions that it committed"
+
+
 @cause("sender-unknown", needs_nothing_because=FROM_LOGS)
 def sender_unknown() -> str:
     """The log has a record twice, but no producer of the history sent the record."""

@@ -123,7 +123,11 @@ def _cause(
 ) -> Cause:
     evidence = story.evidence
     if len(offsets) <= len(sends):
-        conclusion = catalogue.resent_by_application.conclude(times=len(sends))
+        times = len(sends)
+        if all(evidence.producers[send.process].transactional_id for send in sends):
+            in_transactions = catalogue.resent_in_transactions.conclude(times=times)
+            return Cause((in_transactions,), promise.SENT_IN_TRANSACTIONS)
+        conclusion = catalogue.resent_by_application.conclude(times=times)
         return Cause((conclusion,), promise.NOT_TRANSACTIONAL, (TRANSACTIONS,))
     if not sends:
         return Cause((catalogue.sender_unknown.conclude(),))
@@ -316,6 +320,10 @@ RULE: Final = Rule(
                 setting=promise.NOT_TRANSACTIONAL,
                 when="when the application sends the record again",
                 prevented_by=(TRANSACTIONS,),
+            ),
+            Permission(
+                setting=promise.SENT_IN_TRANSACTIONS,
+                when="when the application commits the record in two of them",
             ),
             promise.BY_UNCLEAN_ELECTION,
             *promise.BY_POWER_LOSSES,

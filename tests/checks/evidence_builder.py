@@ -66,10 +66,16 @@ class RunBuilder:
         idempotence: bool = False,
         max_in_flight: int = 5,
         retries: int = 3,
+        transactional_id: str = "",
     ) -> int:
         process = self.history.new_process(name)
         self.producers[process] = ProducerSettings(
-            name=name, acks=acks, idempotence=idempotence, max_in_flight=max_in_flight, retries=retries
+            name=name,
+            acks=acks,
+            idempotence=idempotence,
+            max_in_flight=max_in_flight,
+            retries=retries,
+            transactional_id=transactional_id,
         )
         return process
 

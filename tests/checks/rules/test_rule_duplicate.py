@@ -102,6 +102,22 @@ def test_a_record_that_the_application_sent_twice_may_be_duplicated() -> None:
     assert "producer-0 sent m0 again; " in because(finding), "no event shows another session"
 
 
+@pytest.mark.parametrize(
+    ("ids", "permission"),
+    [(("x", "y"), "the application's own transactions"), (("x", ""), "no transactional.id")],
+)
+def test_a_record_that_the_application_committed_twice_is_its_own_duplicate(
+    ids: tuple[str, str], permission: str
+) -> None:
+    run = RunBuilder()
+    for transactional_id in ids:
+        producer = run.producer(idempotence=True, transactional_id=transactional_id)
+        run.write(producer, "m0", 0, 1)
+    run.read_to_end(0)
+    (finding,) = run.judge("duplicate").findings
+    assert finding.permitted_by == permission
+
+
 def test_a_finding_names_the_new_session_after_a_crash_of_the_application() -> None:
     run = RunBuilder()
     first, second = run.producer("producer-0", idempotence=True), run.producer("producer-0", idempotence=True)

@@ -7,7 +7,9 @@ import pytest
 from confluent_kafka import Producer
 from kafka.record import MemoryRecordsBuilder
 
+from harrow.campaigns.record.phrases import because
 from harrow.checks.finding import HELD, PERMITTED, VIOLATED
+from harrow.checks.promise import SENT_IN_TRANSACTIONS
 from harrow.cluster_model.history import INVOKE
 from harrow.live_cluster.serve.client_batches import CorruptBatchError, RecordNames, read_batch
 from harrow.live_cluster.serve.record_identity import identities, parse_identity
@@ -92,6 +94,21 @@ def test_a_record_that_a_program_sends_twice_is_a_duplicate(demand: str, status:
     rule = result.verdict.rules["duplicate"]
     assert (rule.status, [finding.value for finding in rule.findings]) == (status, ["order-7"])
     assert [cause.kind.name for cause in rule.findings[0].causes] == ["resent-by-application"]
+
+
+def test_a_record_that_a_program_commits_twice_is_its_own_duplicate() -> None:
+    def use(servers: str) -> None:
+        producer = Producer({"bootstrap.servers": servers, "transactional.id": "x"})
+        producer.init_transactions(PATIENCE_S)
+        for _ in range(2):
+            producer.begin_transaction()
+            producer.produce("t", b"order-7")
+            producer.commit_transaction(PATIENCE_S)
+
+    rule = run_with(CAMPAIGN, use, identity=parse_identity("value")).verdict.rules["duplicate"]
+    (finding,) = rule.findings
+    assert (rule.status, finding.permitted_by, finding.prevented_by) == (PERMITTED, SENT_IN_TRANSACTIONS, ())
+    assert because(finding).endswith("the application sent it 2 times in transactions that it committed")
 
 
 def test_a_retry_of_a_client_library_is_no_second_send() -> None:
