@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from dataclasses import asdict
 from itertools import zip_longest
 from typing import Any, Final
 
@@ -35,16 +36,43 @@ class Difference:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DifferentAnswer:
+    """The first answer to a real client that is not as recorded.
+
+    ``request`` describes the request. ``recorded`` and ``replayed`` describe the answers by their
+    lengths and checksums; None means that there was none at that moment.
+    """
+
+    at_us: int
+    request: str
+    recorded: str | None
+    replayed: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplayedAnswers:
+    """The number of answers to real clients in a repeated run, and the first that differs."""
+
+    count: int
+    difference: DifferentAnswer | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Replay:
-    """A recorded run and its repetition. Without a ``difference``, their traces are equal."""
+    """A recorded run and its repetition. Without a ``difference``, their traces are equal.
+
+    A run with real clients has ``answers`` to them.
+    """
 
     recorded: RecordedRun
     result: RunResult
     difference: Difference | None
+    answers: ReplayedAnswers | None = None
 
     def is_same(self) -> bool:
-        """Return whether the traces have the same digest."""
-        return self.recorded.trace_digest == self.result.trace_digest
+        """Return whether the traces have the same digest, and real clients got the same answers."""
+        has_same_answers = self.answers is None or self.answers.difference is None
+        return has_same_answers and self.recorded.trace_digest == self.result.trace_digest
 
     def other_harrow(self) -> str | None:
         """Name the version of harrow that recorded the run, if its model may run it differently."""
@@ -66,17 +94,27 @@ def replay(recorded: RecordedRun) -> Replay:
         RecordError: The trace on disk is not the one that was recorded.
 
     """
-    result = run_plan(recorded.plan, recorded.seed)
+    return compared(recorded, run_plan(recorded.plan, recorded.seed))
+
+
+def compared(recorded: RecordedRun, result: RunResult, answers: ReplayedAnswers | None = None) -> Replay:
+    """Compare the trace of a recorded run with that of its repetition.
+
+    Raises:
+        RecordError: The trace on disk is not the one that was recorded.
+
+    """
     lines = [trace_line(event).rstrip("\n") for event in result.evidence.trace]
     position = first_difference(recorded.lines, lines)
     same = result.trace_digest == recorded.trace_digest
     if not recorded.is_whole:
         raise _damage(recorded, position if same else None)
     if same or position is None:
-        return Replay(recorded=recorded, result=result, difference=None)
+        return Replay(recorded=recorded, result=result, difference=None, answers=answers)
     trace = result.evidence.trace
     now = _as_recorded(as_mapping(trace[position])) if position < len(trace) else None
-    return Replay(recorded=recorded, result=result, difference=difference_at(recorded.events, position, now))
+    difference = difference_at(recorded.events, position, now)
+    return Replay(recorded=recorded, result=result, difference=difference, answers=answers)
 
 
 def replay_document(repetition: Replay) -> dict[str, Any]:
@@ -94,6 +132,7 @@ def replay_document(repetition: Replay) -> dict[str, Any]:
         "trace_digest": _both(recorded.trace_digest, result.trace_digest),
         "trace_events": _both(len(recorded.events), len(result.evidence.trace)),
         "verdict": _both(recorded.verdict, result.verdict.status),
+        "answers": None if repetition.answers is None else asdict(repetition.answers),
         "first_difference": None
         if difference is None
         else {

@@ -201,8 +201,9 @@ class Run:
         self._check_started()
         self.target.clients.start()
 
-    def end(self) -> RunResult:
-        return self._result_after(self._settle)
+    def end(self, *phases: Callable[[], None]) -> RunResult:
+        """Heal the cluster after the caller's last phases, and judge the run."""
+        return self._result_after(*phases, self._settle)
 
     def _result_after(self, *phases: Callable[[], None]) -> RunResult:
         try:

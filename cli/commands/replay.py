@@ -7,8 +7,15 @@ from typing import Final
 
 from rich.console import Console
 
-from harrow.campaigns.language.spelling import printable
-from harrow.campaigns.record.recorded_run import MODEL, RecordedEvent, find_run, read_run
+from harrow.campaigns.language.spelling import counted, printable
+from harrow.campaigns.record.recorded_run import (
+    MODEL,
+    SERVED,
+    RecordedEvent,
+    RecordedRun,
+    find_run,
+    read_run,
+)
 from harrow.campaigns.record.replay import Difference, Replay, replay, replay_document, replayed_name
 from harrow.cli import exit_code
 from harrow.cli.ci.suite import REPRODUCE, Case, Status, Suite
@@ -25,10 +32,7 @@ _SIDE_WIDTH: Final = 10
 def session(request: ReplayRequest) -> int:
     with Interrupts():
         recorded = read_run(find_run(request.run, request.results))
-        if recorded.target != MODEL:
-            kind = printable(recorded.target)
-            raise Refusal(f"nothing was run: {kind} is not the model, so this run cannot be repeated")
-        comparison = replay(recorded)
+        comparison = _replayed(recorded)
 
         def show_lines(console: Console) -> None:
             if not (request.quiet and comparison.is_same()):
@@ -42,6 +46,17 @@ def session(request: ReplayRequest) -> int:
             show=show_lines,
         )
     return exit_code.OK if comparison.is_same() else exit_code.BROKEN
+
+
+def _replayed(recorded: RecordedRun) -> Replay:
+    if recorded.target == MODEL:
+        return replay(recorded)
+    if recorded.target == SERVED:
+        from harrow.live_cluster.serve.served_run import replay_served
+
+        return replay_served(recorded)
+    kind = printable(recorded.target)
+    raise Refusal(f"nothing was run: {kind} is not the model, so this run cannot be repeated")
 
 
 def _suite(comparison: Replay) -> Suite:
@@ -76,7 +91,9 @@ def _lines(comparison: Replay) -> Iterator[Text]:
         notes = [
             f"the {name} was {printable(then)}, is {now} now" for name, then, now in comparison.changes()
         ]
-        same = f"the same {len(comparison.recorded.events)} events as recorded"
+        same = f"the same {counted(len(comparison.recorded.events), 'event')} as recorded"
+        if comparison.answers is not None:
+            same += f", and the same {counted(comparison.answers.count, 'answer')} to clients"
         words = "; ".join(filter(None, [same, *notes, _other_harrow(comparison)]))
         yield unbroken(Text(f"{replayed_name(comparison)}: {words} ({comparison.result.trace_digest})"))
         return
@@ -86,15 +103,31 @@ def _lines(comparison: Replay) -> Iterator[Text]:
     digests = ("trace digest", comparison.recorded.trace_digest, comparison.result.trace_digest)
     for name, then, now in (digests, *comparison.changes()):
         yield unbroken(Text(f"  {name}: recorded {then}, now {now}"))
+    yield from _different_answer(comparison)
     unchanged = {"plan digest"} - {name for name, _, _ in comparison.changes()}
     unchanged |= set() if other else {"model"}
     if unchanged:
         verb = "is" if len(unchanged) == 1 else "are"
         yield unbroken(Text(f"  the {' and the '.join(sorted(unchanged))} {verb} the same"))
     if comparison.difference is None:
-        yield unbroken(Text("  every line of the trace is the same, but the digests differ"))
+        if comparison.recorded.trace_digest != comparison.result.trace_digest:
+            yield unbroken(Text("  every line of the trace is the same, but the digests differ"))
     else:
         yield from _difference(comparison.difference)
+
+
+def _different_answer(comparison: Replay) -> Iterator[Text]:
+    """Show the first answer to a client that differs, which may be before the trace does."""
+    different = None if comparison.answers is None else comparison.answers.difference
+    if different is None:
+        return
+    at_s = different.at_us / US_PER_SECOND
+    yield unbroken(Text(f"  the answer to {different.request} differs, at {at_s:.6f}s:"))
+    for side, answer, style in (
+        ("recorded", different.recorded, "red"),
+        ("now", different.replayed, "green"),
+    ):
+        yield unbroken(Text.assemble(f"    {side:{_SIDE_WIDTH}}", (answer or "none at that moment", style)))
 
 
 def _other_harrow(comparison: Replay) -> str:

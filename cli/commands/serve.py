@@ -9,6 +9,7 @@ from contextlib import ExitStack, closing, suppress
 from dataclasses import replace
 from http import HTTPStatus
 from pathlib import Path
+from tempfile import TemporaryFile
 from threading import Event, Thread
 from typing import Final, TextIO
 
@@ -22,6 +23,7 @@ from harrow.campaigns.record.report import document
 from harrow.campaigns.run.required_probes import as_only_run
 from harrow.campaigns.run.run_result import RunResult
 from harrow.campaigns.run.runner import Run
+from harrow.campaigns.storage.location import LocalLocation
 from harrow.cli.commands.run_selection import Selection, load_all, print_notes, select_one
 from harrow.cli.commands.run_tally import FinishedRun, RunPrinter, SeveralPrinters, Tally
 from harrow.cli.console import message_console, say
@@ -34,7 +36,8 @@ from harrow.live_cluster.serve.client_program import ClientProgram
 from harrow.live_cluster.serve.control_port import ControlAnswer, ControlPort
 from harrow.live_cluster.serve.listening import CannotListenError
 from harrow.live_cluster.serve.plain_login import read_users
-from harrow.live_cluster.serve.record_identity import Identity, parse_identity
+from harrow.live_cluster.serve.record_identity import parse_identity
+from harrow.live_cluster.serve.request_recording import RequestRecording
 from harrow.live_cluster.serve.run_control import handler_after
 from harrow.live_cluster.serve.served_brokers import CONNECTIONS_MAX
 from harrow.live_cluster.serve.served_environment import obstacles
@@ -67,6 +70,7 @@ def session(request: ServeRequest) -> int:
         output = None if request.output_format == "table" else sys.stderr
         program = _program(request, plan, output)
         control = _control(request, stack)
+        recording = None if request.no_results else _recording(request, stack)
         has_ended = _end_of_input() if request.until_eof else Event()
 
         def on_ready(addresses: Sequence[Address]) -> None:
@@ -100,9 +104,10 @@ def session(request: ServeRequest) -> int:
                     is_over,
                     program,
                     control,
+                    recording,
                 )
             )
-            run = _finished(request, selection, result)
+            run = _finished(request, selection, result, recording)
             tally = _print(selection, run, printer)
             if control is not None:
                 verdict = ControlAnswer(
@@ -123,17 +128,25 @@ def _check(request: ServeRequest, plan: Plan) -> None:
         raise typer.BadParameter(message, param_hint="--host")
     if reasons := tuple(dict.fromkeys(obstacles(plan, has_program=bool(request.command)))):
         raise Refusal(f"nothing was run: {request.campaign} cannot be served", *reasons)
+    if request.unique is not None:
+        try:
+            parse_identity(request.unique)
+        except ValueError as error:
+            raise typer.BadParameter(str(error), param_hint="--unique") from None
     if not request.no_results:
         need_writable(request.results)
 
 
-def _identity(request: ServeRequest) -> Identity | None:
-    if request.unique is None:
-        return None
-    try:
-        return parse_identity(request.unique)
-    except ValueError as error:
-        raise typer.BadParameter(str(error), param_hint="--unique") from None
+def _recording(request: ServeRequest, stack: ExitStack) -> RequestRecording:
+    """Return a recording whose file has no name, so that a killed harrow leaves nothing behind.
+
+    It is beside the results, so that their disk has room for it.
+    """
+    folder = None
+    if isinstance(request.results, LocalLocation):
+        folder = request.results.path
+        folder.mkdir(parents=True, exist_ok=True)
+    return RequestRecording(stack.enter_context(TemporaryFile(dir=folder)))
 
 
 def _control(request: ServeRequest, stack: ExitStack) -> ControlPort | None:
@@ -220,6 +233,7 @@ def _serve(
     is_over: Callable[[Run], bool],
     program: ClientProgram | None,
     control: ControlPort | None,
+    recording: RequestRecording | None,
 ) -> RunResult:
     brokers = len(plan.cluster.brokers)
     first = request.port
@@ -235,15 +249,18 @@ def _serve(
             is_over=is_over,
             program=program,
             control=control,
-            identity=_identity(request),
+            unique=request.unique,
             connections_max=request.connections_max or CONNECTIONS_MAX,
             users=None if request.users is None else read_users(request.users),
+            recording=recording,
         )
     except CannotListenError as error:
         raise Refusal(str(error)) from None
 
 
-def _finished(request: ServeRequest, selection: Selection, result: RunResult) -> FinishedRun:
+def _finished(
+    request: ServeRequest, selection: Selection, result: RunResult, recording: RequestRecording | None
+) -> FinishedRun:
     """Return the run with its command line and its files, which this writes."""
     options = {
         "--seed": [str(result.seed)],
@@ -257,13 +274,15 @@ def _finished(request: ServeRequest, selection: Selection, result: RunResult) ->
     command = ["--", *request.command] if request.command else []
     reproduce = shlex.join(["harrow", "serve", selection.argument, *words, *command])
     run = FinishedRun(result=result, reproduce=reproduce, file=selection.campaign.path, folder=None)
-    if request.no_results:
+    if recording is None:
         return run
     from harrow.campaigns.record.campaign_copy import campaign_copy
     from harrow.campaigns.record.results_folder import write_run_to
 
     text = campaign_copy(selection.campaign, selection.plans[0], result.seed, request.overrides or ())
-    return replace(run, folder=write_run_to(request.results, result, run.as_mapping(), text))
+    return replace(
+        run, folder=write_run_to(request.results, result, run.as_mapping(), text, recording.stream)
+    )
 
 
 def _print(selection: Selection, run: FinishedRun, printer: RunPrinter) -> Tally:

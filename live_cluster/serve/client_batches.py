@@ -142,13 +142,14 @@ def read_batch(data: bytes, model_time: Callable[[int], int]) -> ClientBatch:
     )
 
 
-def batch_bytes(batch: RecordBatch) -> bytes:
+def batch_bytes(batch: RecordBatch, created_ms: int = 0) -> bytes:
     """Return the bytes of a batch in a log: the client's, with its offset and leader epoch.
 
-    A transaction marker is as Kafka writes it. Records of internal topics are the model's own.
+    A transaction marker, which was created at *created_ms*, is as Kafka writes it. Records of
+    internal topics are the model's own.
     """
     if batch.payload is None:
-        return encoded(batch)
+        return encoded(batch, created_ms)
     data = bytearray(batch.payload)
     _BASE_OFFSET.pack_into(data, 0, batch.base_offset)
     _LEADER_EPOCH.pack_into(data, _LEADER_EPOCH_AT, batch.leader_epoch)

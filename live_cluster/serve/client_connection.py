@@ -1,7 +1,5 @@
-"""Connects the socket of a real client with a broker of the model."""
+"""Connects a client with a broker of the model: requests come as bytes, and so do responses."""
 
-import selectors
-import socket
 from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any, Final, Protocol
@@ -19,11 +17,11 @@ from harrow.cluster_model.sim.host import Host
 from harrow.cluster_model.topology import is_internal, process_name
 from harrow.live_cluster.serve.client_batches import InternalTopicError, RefusedBatchError
 from harrow.live_cluster.serve.own_answers import OwnAnswers
-from harrow.live_cluster.serve.plain_login import PlainLogin, Users
+from harrow.live_cluster.serve.plain_login import PlainLogin, Users, without_password
+from harrow.live_cluster.serve.recorder import Recorder
 from harrow.live_cluster.serve.requests import (
     BadRequestError,
     ClientRequest,
-    frames,
     parts_of,
     read_request,
     response_bytes,
@@ -31,12 +29,10 @@ from harrow.live_cluster.serve.requests import (
 from harrow.live_cluster.serve.wire_history import ConnectionHistory, WireHistory
 from harrow.live_cluster.wire.codec import Naming, answer_to_wire, request_from_wire
 
-_READ_BYTES: Final = 1 << 18
 _NO_OFFSET: Final = -1
-_UNREAD_MAX: Final = 1 << 20
 _PENDING_MAX: Final = 1_000
-"""With more bytes or requests that wait, a connection is not read (``socket.request.max.bytes``
-and the mute of a channel bound them in Kafka)."""
+"""With more requests that wait, a connection is not read (the mute of a channel bounds them in
+Kafka)."""
 CLIENT_LISTENER: Final = "client"
 
 
@@ -76,8 +72,11 @@ class ClientServer(Protocol):
     history: WireHistory
     own_answers: OwnAnswers
     naming: Naming
+    recorder: Recorder
     users: Users | None
     """Who may log in; None if clients need not."""
+    blocked: dict["ClientConnection", None]
+    """The connections with answers of the server that a fault holds up."""
 
     def host_of(self, client_id: str) -> Host:
         """Return the machine of a client in the model."""
@@ -85,26 +84,24 @@ class ClientServer(Protocol):
     def are_connected(self, client: str, broker: int) -> bool:
         """Return whether packets pass between a client and a broker that is not paused."""
 
-    def model_time(self, client_ms: int) -> int:
-        """Return the time of a client's clock as a time of the model, in microseconds."""
+    def forget(self, connection: "ClientConnection") -> None:
+        """Forget a connection that has ended."""
 
 
 class ClientConnection:
     """A connection of a real client to a broker.
 
-    Responses are written in the order of the requests, as a broker does.
+    Responses are sent in the order of the requests, as a broker does.
     """
 
-    def __init__(self, sock: socket.socket, number: int, broker: int, server: ClientServer) -> None:
-        self.socket = sock
+    def __init__(self, number: int, broker: int, server: ClientServer, send: Callable[[bytes], None]) -> None:
+        self.number = number
         self.broker = broker
         self.is_open = True
-        self._number = number
         self._server = server
+        self._send = send
         self._naming = server.naming
         self._history: ConnectionHistory | None = None
-        self._received = bytearray()
-        self._to_send = bytearray()
         self._pending: deque[_UnansweredRequest] = deque()
         self._by_number: dict[int, _UnansweredRequest] = {}
         self._own_answers: list[tuple[_UnansweredRequest, Any]] = []
@@ -114,70 +111,31 @@ class ClientConnection:
         self._login = None if server.users is None else PlainLogin(server.users)
 
     @property
-    def has_to_send(self) -> bool:
-        return bool(self._to_send)
-
-    @property
-    def buffered_bytes(self) -> int:
-        """How many bytes wait: of requests that are not complete, and of responses."""
-        return len(self._received) + len(self._to_send)
-
-    @property
-    def may_read(self) -> bool:
+    def may_send(self) -> bool:
         """Whether the client may send more before it reads its answers."""
-        return (
-            len(self._to_send) <= _UNREAD_MAX and len(self._pending) <= _PENDING_MAX and not self._is_refused
-        )
+        return len(self._pending) <= _PENDING_MAX and not self.is_refused
 
     @property
-    def _is_refused(self) -> bool:
-        """Whether the client could not log in."""
+    def is_refused(self) -> bool:
+        """Whether the client could not log in. The connection then ends with the answer."""
         return self._login is not None and self._login.has_failed
 
     def close(self) -> None:
         """End the connection; the server then closes its socket."""
         if self.is_open:
             self.is_open = False
+            self._server.forget(self)
             if self._connection is not None and self._host is not None:
                 self._host.close(self._connection)
 
-    def handle(self, events: int) -> None:
-        """Read and write if the socket is ready for that."""
-        if events & selectors.EVENT_READ and self.is_open:
-            self.read()
-        if events & selectors.EVENT_WRITE and self.is_open:
-            self.write()
-
-    def read(self) -> None:
-        """Read the bytes that have arrived, and hand complete requests to the broker."""
-        try:
-            data = self.socket.recv(_READ_BYTES)
-        except BlockingIOError:
+    def receive(self, frame: bytes) -> None:
+        """Take a request, or other bytes, which end the connection."""
+        if self.is_refused:
             return
-        except OSError:
-            data = b""
-        if not data:
-            self.close()
-            return
-        self._received += data
+        self._server.recorder.received(self.number, without_password(frame, self._login))
         try:
-            for frame in frames(self._received):
-                if self.is_open and not self._is_refused:
-                    self._handle(read_request(frame))
+            self._handle(read_request(frame))
         except BadRequestError:
-            self.close()
-
-    def write(self) -> None:
-        """Write as much as the socket takes."""
-        try:
-            sent = self.socket.send(self._to_send)
-        except BlockingIOError:
-            return
-        except OSError:
-            self.close()
-            return
-        del self._to_send[:sent]
-        if self._is_refused and not self._to_send:
             self.close()
 
     def _handle(self, request: ClientRequest) -> None:
@@ -204,7 +162,7 @@ class ClientConnection:
         self._count += 1
         number = self._count
         try:
-            pending.model = self._translated(request, f"c{self._number}.{number}")
+            pending.model = self._translated(request, f"c{self.number}.{number}")
         except RefusedBatchError as error:
             self._refuse(pending, error.error)
             return
@@ -282,11 +240,14 @@ class ClientConnection:
         """Send the answers that no broker gives, unless a fault separates client and broker."""
         if self._host is None or not self._own_answers:
             return
-        if self._server.are_connected(self._host.name, self.broker):
-            for pending, wire in self._own_answers:
-                pending.response = wire
-            self._own_answers.clear()
-            self._send_ready()
+        if not self._server.are_connected(self._host.name, self.broker):
+            self._server.blocked[self] = None
+            return
+        self._server.blocked.pop(self, None)
+        for pending, wire in self._own_answers:
+            pending.response = wire
+        self._own_answers.clear()
+        self._send_ready()
 
     def _receive(self, reply: Reply) -> None:
         pending = self._by_number.pop(reply.correlation_id, None)
@@ -304,17 +265,20 @@ class ClientConnection:
         A response that a fault has lost holds up all later ones, as a lost segment of TCP does. The
         client then ends the connection after ``request.timeout.ms``.
         """
+        to_send = bytearray()
         while parts := self._answered_parts():
-            response = parts[0].response
+            response, correlation_id = parts[0].response, parts[0].request.correlation_id
             if len(parts) > 1:
                 response.groups = [group for part in parts for group in part.response.groups]
-            self._to_send += response_bytes(parts[0].request.correlation_id, response)
+            data = response_bytes(correlation_id, response)
+            self._server.recorder.answered(self.number, correlation_id, data)
+            to_send += data
             for part in parts:
                 self._pending.popleft()
                 if part.answer is not None and self._history is not None:
                     self._history.answer(part.model, part.answer, part.fetch)
-        if self._to_send and self.is_open:
-            self.write()
+        if to_send and self.is_open:
+            self._send(bytes(to_send))
 
     def _answered_parts(self) -> list[_UnansweredRequest]:
         """Return the parts of the first request if they all have responses."""

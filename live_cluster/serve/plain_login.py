@@ -14,14 +14,18 @@ from kafka.protocol.sasl import (
 )
 
 from harrow.campaigns.language.problem import FileError, Problem
-from harrow.live_cluster.serve.requests import BadRequestError, ClientRequest
+from harrow.live_cluster.serve.requests import FRAME_MIN, BadRequestError, ClientRequest, read_request
 from harrow.live_cluster.wire.errors import error_code
 
 Users = Mapping[str, str]
 """The passwords of users."""
 
 _MECHANISM: Final = "PLAIN"
+RECORDED_USERS: Final[Users] = {"user": "password"}
+"""Stand for all users in a recording, which keeps no names and no passwords."""
+_ACCEPTED, _REFUSED = b"\0user\0password", b"\0\0"
 _FAILED: Final = "Authentication failed: Invalid username or password"
+_KEY: Final = SaslAuthenticateRequest.API_KEY.to_bytes(2)
 LOGIN_VERSIONS: Final = {SaslHandshakeRequest.API_KEY: (1, 1), SaslAuthenticateRequest.API_KEY: (0, 2)}
 """Version 0 of SaslHandshake is missing, after which clients send tokens without a header."""
 
@@ -91,7 +95,7 @@ class PlainLogin:
         )
 
     def _authenticate(self, request: ClientRequest) -> Any:
-        self.is_done = self._is_correct(request.body.auth_bytes or b"")
+        self.is_done = self.is_correct(request.body.auth_bytes or b"")
         self.has_failed = not self.is_done
         return SaslAuthenticateResponse[request.version](
             error_code=error_code("SASL_AUTHENTICATION_FAILED" if self.has_failed else "NONE"),
@@ -100,7 +104,7 @@ class PlainLogin:
             session_lifetime_ms=0,
         )
 
-    def _is_correct(self, token: bytes) -> bool:
+    def is_correct(self, token: bytes) -> bool:
         """Return whether a token of PLAIN names a user and the password (RFC 4616)."""
         authorization, _, rest = token.partition(b"\0")
         user, separator, password = rest.partition(b"\0")
@@ -108,3 +112,24 @@ class PlainLogin:
         if expected is None or not separator or authorization not in (b"", user):
             return False
         return hmac.compare_digest(password, expected.encode())
+
+
+def without_password(frame: bytes, login: PlainLogin | None) -> bytes:
+    """Return a frame as a recording keeps it: a login has other words, which fare the same.
+
+    They do so if `RECORDED_USERS` are the users.
+    """
+    if frame[:2] != _KEY:
+        return frame
+    try:
+        request = read_request(frame)
+    except BadRequestError:
+        request = None
+    if request is None or request.body is None:
+        # Its client loses the connection, as with every damaged request.
+        return frame[:FRAME_MIN]
+    is_correct = login is not None and login.is_correct(request.body.auth_bytes or b"")
+    recorded = SaslAuthenticateRequest[request.version](auth_bytes=_ACCEPTED if is_correct else _REFUSED)
+    recorded.with_header(request.correlation_id, request.client_id)
+    data: bytes = recorded.encode(header=True, framed=False)
+    return data

@@ -14,6 +14,8 @@ from harrow.live_cluster.wire.decoding import MalformedMessageError, decoded
 _LENGTH: Final = struct.Struct(">i")
 _START: Final = struct.Struct(">hhi")
 """API key, version and correlation id, with which the header of every request begins."""
+_CLIENT_ID_LENGTH: Final = struct.Struct(">h")
+FRAME_MIN: Final = _START.size
 FRAME_MAX: Final = 100 * 1024 * 1024
 """The default of ``socket.request.max.bytes``."""
 
@@ -54,7 +56,7 @@ def frames(buffer: bytearray) -> Iterator[bytes]:
     """
     while len(buffer) >= _LENGTH.size:
         (length,) = _LENGTH.unpack_from(buffer)
-        if not _START.size <= length <= FRAME_MAX:
+        if not FRAME_MIN <= length <= FRAME_MAX:
             raise BadRequestError(f"a frame has {length} bytes")
         end = _LENGTH.size + length
         if len(buffer) < end:
@@ -62,6 +64,20 @@ def frames(buffer: bytearray) -> Iterator[bytes]:
         frame = bytes(buffer[_LENGTH.size : end])
         del buffer[:end]
         yield frame
+
+
+def start_of(frame: bytes) -> tuple[int, int, int, str]:
+    """Return the API key, the version, the correlation id and the client id of a frame.
+
+    The client id of a damaged frame may be anything.
+    """
+    api_key, version, correlation_id = _START.unpack_from(frame)
+    begin = _START.size + _CLIENT_ID_LENGTH.size
+    length = 0
+    if len(frame) >= begin:
+        (length,) = _CLIENT_ID_LENGTH.unpack_from(frame, _START.size)
+    client = frame[begin : begin + max(0, length)]
+    return api_key, version, correlation_id, client.decode("utf-8", "backslashreplace")
 
 
 def read_request(frame: bytes) -> ClientRequest:

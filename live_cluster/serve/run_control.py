@@ -21,6 +21,7 @@ from harrow.live_cluster.serve.served_target import ServedTarget
 
 _FILE: Final = "request"
 _CLIENTS_MAX: Final = 100
+_SHOW: Final = "GET"
 _JUDGE: Final = "POST", "/judge"
 _REQUESTS: Final = "GET /state, POST /faults, DELETE /faults, DELETE /faults/ID, POST /judge"
 
@@ -46,7 +47,7 @@ class RunControl:
     def __init__(self, run: Run, plan: Plan, target: ServedTarget, *, has_program: bool) -> None:
         self._run = run
         self._addresses = target.addresses
-        self._connected_clients = target.connected_clients
+        self._clients = target.real_clients
         self._has_program = has_program
         self._plan = replace(plan, script=(), faults=(), swarm=None, expect=Expectation())
         self._written = WrittenPlan(self._plan)
@@ -59,6 +60,8 @@ class RunControl:
             RefusedRequestError: There is no such request, or it cannot be carried out now.
 
         """
+        if request.method != _SHOW:
+            self._clients.recorder.controlled(request)
         match request.method, request.path.split("/")[1:]:
             case "GET", ["state"]:
                 return ControlAnswer(HTTPStatus.OK, self._state())
@@ -106,7 +109,7 @@ class RunControl:
     def _learn_clients(self) -> bool:
         """Add clients that have connected to the plan. Return whether there are new ones."""
         known = len(self._plan.producers)
-        for name in self._connected_clients()[:_CLIENTS_MAX]:
+        for name in self._clients.client_names()[:_CLIENTS_MAX]:
             if name in {spec.name for spec in self._plan.clients()}:
                 continue
             plan = replace(self._plan, producers=(*self._plan.producers, ProducerSpec(name=name)))

@@ -3,28 +3,16 @@
 import selectors
 import socket
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable
 from contextlib import ExitStack
+from functools import partial
 from itertools import count
-from types import MappingProxyType
-from typing import Final
+from typing import Final, NamedTuple
 
-from harrow.checks.evidence import ProducerSettings
-from harrow.cluster_model.cluster import Cluster
-from harrow.cluster_model.sim.host import Host
-from harrow.cluster_model.sim.process import Process
-from harrow.cluster_model.topology import is_internal, process_name
-from harrow.live_cluster.serve.client_batches import RecordNames
-from harrow.live_cluster.serve.client_connection import ClientConnection
+from harrow.live_cluster.serve.client_socket import ClientSocket
 from harrow.live_cluster.serve.listening import bound_socket
-from harrow.live_cluster.serve.own_answers import OwnAnswers
-from harrow.live_cluster.serve.plain_login import Users
-from harrow.live_cluster.serve.record_identity import Identity
-from harrow.live_cluster.serve.served_environment import ServedEnvironment
-from harrow.live_cluster.serve.served_topics import ServedTopics
-from harrow.live_cluster.serve.wire_contents import WireContents
-from harrow.live_cluster.serve.wire_history import WireHistory
-from harrow.live_cluster.wire.codec import Address, Naming
+from harrow.live_cluster.serve.served_clients import ClientClock, ServedClients
+from harrow.live_cluster.wire.codec import Address
 
 _BACKLOG: Final = 128
 CONNECTIONS_MAX: Final = 500
@@ -32,81 +20,73 @@ CONNECTIONS_MAX: Final = 500
 _BUFFERED_MAX: Final = 256 * 1024 * 1024
 """How many bytes of requests and responses may wait in all connections together. Beyond that, the
 connection with the most is closed (compare ``queued.max.request.bytes``)."""
+_UNSENT_MAX: Final = 1 << 20
+"""With more bytes that its client does not read, a connection is not read either."""
 _US_PER_S: Final = 1_000_000
 _MS_PER_S: Final = 1_000
-_US_PER_MS: Final = 1_000
+
+Input = Callable[[], None]
+"""Something that a client did. The call makes it happen to the model."""
+
+
+class Arrival(NamedTuple):
+    """Inputs that take effect at the same time of the model, in their order."""
+
+    at_us: int
+    inputs: list[Input]
 
 
 class ServedBrokers:
-    """The ports of all brokers, and the connections of clients to them.
+    """The ports of all brokers, and the sockets of clients.
 
-    A broker that is down refuses connections, and a crash closes those that it has.
+    A broker that is down refuses connections, and a crash closes those that it has. All that
+    clients do becomes an `Arrival`. It takes effect when the model has handled its events until
+    then, and later than all that has happened before. So the times of arrivals say which events
+    preceded them, and a recording can repeat the run.
     """
 
     def __init__(
         self,
-        cluster: Cluster,
-        environment: ServedEnvironment,
+        brokers: Iterable[int],
         host: str,
         ports: Iterable[int],
-        time_scale: float,
-        configured_producers: Mapping[str, ProducerSettings] = MappingProxyType({}),
-        identity: Identity | None = None,
+        time_scale: float = 1.0,
         connections_max: int = CONNECTIONS_MAX,
-        users: Users | None = None,
     ) -> None:
-        self._cluster = cluster
         self._connections_max = connections_max
-        self.users = users
-        self._environment = environment
-        # The data of each socket is a function to call with the events that it is ready for.
+        # The data of a client's socket is a `ClientSocket`, that of a listener its broker. That of
+        # any other socket is a function to call with the events that it is ready for.
         self.selector = selectors.DefaultSelector()
         self._listeners: dict[int, socket.socket] = {}
         # The sockets that keep the ports of brokers that do not listen. They refuse connections.
         self._ports: dict[int, socket.socket] = {}
-        # In the order in which they began, which is also the order in which they end.
-        self._connections: dict[ClientConnection, None] = {}
-        self.history = WireHistory(
-            cluster.history,
-            cluster.simulator,
-            self._has_partition,
-            configured_producers,
-            RecordNames(identity),
-        )
-        self._processes: dict[str, Process] = {}
+        self._sockets: dict[int, ClientSocket] = {}
         self._numbers = count()
         self._scale = time_scale
         self._began_s = 0.0
-        self._zero_ms = 0.0
-        topics = ServedTopics(cluster)
+        self._arrival: Arrival | None = None
+        self._is_ending = False
         self.addresses: dict[int, Address] = {}
-        self.own_answers = OwnAnswers(cluster, topics, self.addresses, with_login=users is not None)
         with ExitStack() as opened:
             opened.callback(self._close_sockets)
-            for broker, port in zip(cluster.processes, ports, strict=True):
+            for broker, port in zip(brokers, ports, strict=True):
                 self._ports[broker] = bound_socket(host, port)
                 self.addresses[broker] = Address(host, self._ports[broker].getsockname()[1])
             opened.pop_all()
-        self.naming = Naming(
-            topics.names, addresses=self.addresses, ids=topics, contents=WireContents(self.model_time)
-        )
+
+    def attach(self, clients: ServedClients) -> None:
+        self._clients = clients
 
     def begin(self) -> None:
         """Let brokers listen, and time pass."""
-        passed_s = self._cluster.simulator.now_us / _US_PER_S / self._scale
+        passed_s = self._clients.now_us / _US_PER_S / self._scale
         self._began_s = time.monotonic() - passed_s
-        self._zero_ms = (time.time() - passed_s) * _MS_PER_S
-        self.update()
-
-    def model_time(self, client_ms: int) -> int:
-        """Return the time of a client's clock as a time of the model."""
-        return int((client_ms - self._zero_ms) * _US_PER_MS * self._scale)
+        self._clients.clock = ClientClock((time.time() - passed_s) * _MS_PER_S, self._scale)
+        self._update()
 
     def close(self) -> None:
-        for connection in self._connections:
-            connection.close()
-        self.update()
-        self.history.close()
+        self._clients.close_all()
+        self._update()
         self._close_sockets()
 
     def _close_sockets(self) -> None:
@@ -119,98 +99,124 @@ class ServedBrokers:
         """The time that has passed, in microseconds of the model."""
         return int((time.monotonic() - self._began_s) * self._scale * _US_PER_S)
 
-    def serve(self, until_us: int) -> None:
-        """Serve clients until *until_us* or until something has happened."""
-        self.update()
-        wait_s = max(0.0, (until_us - self.wall_us) / _US_PER_S / self._scale)
-        ready = self.selector.select(wait_s)
-        if ready:
-            now_us = self.wall_us
-            self._cluster.simulator.run_until(min(now_us, until_us))
-        for key, events in ready:
-            key.data(events)
-        if ready:
-            self._limit_memory()
-        self.update()
+    # Inputs
+
+    def horizon_us(self) -> int:
+        """Return until when the model may run before it must take inputs."""
+        return self.wall_us if self._arrival is None else self._arrival.at_us
+
+    def is_due(self, at_us: int) -> bool:
+        """Return whether inputs take effect at the horizon, and that is *at_us*."""
+        return self._arrival is not None and self._arrival.at_us <= at_us
+
+    def take(self) -> None:
+        """Let the inputs that are due happen to the model."""
+        assert self._arrival is not None
+        arrival, self._arrival = self._arrival, None
+        self._clients.recorder.arrive(arrival.at_us)
+        for happen in arrival.inputs:
+            happen()
+        self._update()
+
+    def end(self) -> None:
+        """Let clients use the cluster no longer."""
+        if self._is_ending:
+            return
+        self._is_ending = True
+        if self._arrival is None:
+            self._arrival = Arrival(self._clients.now_us + 1, [])
+        self._arrival.inputs.append(self._clients.end)
+
+    def wait(self, until_us: int) -> None:
+        """Wait for inputs until *until_us*, which is later than the model's time."""
+        self._update()
+        is_broken = any(client.is_broken for client in self._sockets.values())
+        wait_s = 0.0 if is_broken else max(0.0, (until_us - self.wall_us) / _US_PER_S / self._scale)
+        inputs: list[Input] = []
+        for key, events in self.selector.select(wait_s):
+            if isinstance(key.data, ClientSocket):
+                self._serve(key.data, events, inputs)
+            elif isinstance(key.data, int):
+                self._accept(key.data, inputs)
+            else:
+                inputs.append(partial(key.data, events))
+        self._limit_memory()
+        clients = self._clients
+        inputs += [partial(clients.close, each.number) for each in self._sockets.values() if each.is_broken]
+        if clients.has_program_ended():
+            inputs.append(clients.end_program)
+        if inputs:
+            self._arrival = Arrival(min(max(self.wall_us, clients.now_us + 1), until_us), inputs)
+
+    def _serve(self, client: ClientSocket, events: int, inputs: list[Input]) -> None:
+        if events & selectors.EVENT_READ:
+            receive = self._clients.receive
+            inputs += [partial(receive, client.number, frame) for frame in client.read()]
+        if events & selectors.EVENT_WRITE:
+            client.write()
 
     def _limit_memory(self) -> None:
-        buffered = sum([connection.buffered_bytes for connection in self._connections])
+        buffered = sum([client.buffered_bytes for client in self._sockets.values()])
         if buffered > _BUFFERED_MAX:
-            max(self._connections, key=lambda connection: connection.buffered_bytes).close()
+            max(self._sockets.values(), key=lambda client: client.buffered_bytes).is_broken = True
 
-    def update(self) -> None:
+    def _accept(self, broker: int, inputs: list[Input]) -> None:
+        try:
+            sock, _ = self._listeners[broker].accept()
+        except OSError:
+            # The client has gone, or this process may not open another socket.
+            return
+        if len(self._sockets) >= self._connections_max:
+            sock.close()
+            return
+        sock.setblocking(False)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        client = ClientSocket(sock, next(self._numbers))
+        self._sockets[client.number] = client
+        inputs.append(partial(self._clients.open, client.number, broker, client.send))
+
+    # Sockets
+
+    def _update(self) -> None:
         """Let brokers listen that have started, and those refuse that have ended."""
-        network = self._cluster.network
         for broker in self.addresses:
-            listens = network.accepts(process_name(broker))
+            listens = self._clients.accepts(broker)
             if listens and broker not in self._listeners:
                 self._listen(broker)
             elif not listens and broker in self._listeners:
                 self._stop_listening(broker)
-        for connection in list(self._connections):
-            connection.send_own_answers()
-            self._watch(connection)
-            if not connection.is_open:
-                del self._connections[connection]
-                connection.socket.close()
+        for client in [*self._sockets.values()]:
+            self._watch(client)
 
-    def _watch(self, connection: ClientConnection) -> None:
-        """Wait for what a connection can do now; it may be nothing."""
+    def _watch(self, client: ClientSocket) -> None:
+        """Wait for what a client can do now, or close its socket if its connection has ended."""
+        connection = self._clients.connections.get(client.number)
         awaited_events = 0
-        if connection.is_open:
-            awaited_events |= selectors.EVENT_READ if connection.may_read else 0
-            awaited_events |= selectors.EVENT_WRITE if connection.has_to_send else 0
-        key = self.selector.get_map().get(connection.socket)
+        if connection is not None and not client.is_broken:
+            if connection.is_refused and not client.to_send:
+                client.is_broken = True
+            elif len(client.to_send) <= _UNSENT_MAX and connection.may_send:
+                awaited_events |= selectors.EVENT_READ
+            awaited_events |= selectors.EVENT_WRITE if client.to_send else 0
+        key = self.selector.get_map().get(client.socket)
         if key is None:
             if awaited_events:
-                self.selector.register(connection.socket, awaited_events, connection.handle)
+                self.selector.register(client.socket, awaited_events, client)
         elif not awaited_events:
-            self.selector.unregister(connection.socket)
+            self.selector.unregister(client.socket)
         elif key.events != awaited_events:
-            self.selector.modify(connection.socket, awaited_events, connection.handle)
-
-    def _has_partition(self, name: str) -> bool:
-        return self._cluster.partition_state(name) is not None and not is_internal(name)
+            self.selector.modify(client.socket, awaited_events, client)
+        if connection is None:
+            del self._sockets[client.number]
+            client.socket.close()
 
     def _listen(self, broker: int) -> None:
         listener = self._listeners[broker] = self._ports.pop(broker)
         listener.listen(_BACKLOG)
-        self.selector.register(listener, selectors.EVENT_READ, lambda _: self._accept(broker))
+        self.selector.register(listener, selectors.EVENT_READ, broker)
 
     def _stop_listening(self, broker: int) -> None:
         listener = self._listeners.pop(broker)
         self.selector.unregister(listener)
         listener.close()
         self._ports[broker] = bound_socket(*self.addresses[broker])
-
-    def _accept(self, broker: int) -> None:
-        try:
-            sock, _ = self._listeners[broker].accept()
-        except OSError:
-            # The client has gone, or this process may not open another socket.
-            return
-        if len(self._connections) >= self._connections_max:
-            sock.close()
-            return
-        sock.setblocking(False)
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        connection = ClientConnection(sock, next(self._numbers), broker, self)
-        self._connections[connection] = None
-        self._watch(connection)
-
-    def client_names(self) -> tuple[str, ...]:
-        """Return the names of all clients that have connected, in that order."""
-        return tuple(self._processes)
-
-    def host_of(self, client_id: str) -> Host:
-        name = self._environment.process_name_of(client_id)
-        process = self._processes.get(name)
-        if process is None:
-            process = self._processes[name] = Process(name)
-            self._environment.join(name)
-        return self._cluster.host(process)
-
-    def are_connected(self, client: str, broker: int) -> bool:
-        """Return whether packets pass between a client and a broker that is not paused."""
-        is_cut = self._cluster.network.is_cut(client, process_name(broker))
-        return not is_cut and not self._environment.is_paused(broker)

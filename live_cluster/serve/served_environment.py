@@ -38,10 +38,49 @@ class StruckProgram(Protocol):
     def resume(self) -> None: ...
 
 
+class RunProgram:
+    """A program as the run knows it, which is told when it ends.
+
+    Faults ask whether it runs. If they asked the operating system, a run would depend on when the
+    program ends between two inputs. Without a *program* this one stands for a recorded one.
+    """
+
+    def __init__(self, program: StruckProgram | None) -> None:
+        self._program = program
+        self.is_running = True
+        self.is_paused = False
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether it has ended, and the run does not know yet."""
+        return self.is_running and self._program is not None and not self._program.is_running
+
+    def start(self) -> None:
+        if not self.is_running:
+            self.is_running, self.is_paused = True, False
+            if self._program is not None:
+                self._program.start()
+
+    def kill(self) -> None:
+        self.is_running = self.is_paused = False
+        if self._program is not None:
+            self._program.kill()
+
+    def pause(self) -> None:
+        self.is_paused = True
+        if self._program is not None:
+            self._program.pause()
+
+    def resume(self) -> None:
+        self.is_paused = False
+        if self._program is not None:
+            self._program.resume()
+
+
 class _RealClient:
     """A real client. Faults strike the program that harrow has started; it is every client."""
 
-    def __init__(self, program: StruckProgram | None) -> None:
+    def __init__(self, program: RunProgram | None) -> None:
         self._program = program
 
     def is_running(self) -> bool:
@@ -75,7 +114,7 @@ class ServedEnvironment(ModelEnvironment):
         cluster: Cluster,
         clients: Clients,
         observer: ClusterObserver,
-        program: StruckProgram | None,
+        program: RunProgram | None,
     ) -> None:
         super().__init__(cluster, clients, observer, survivable=plan.survivable)
         self.links_of_clients = ClientLinks(cluster.network)
@@ -115,7 +154,7 @@ def obstacles(plan: Plan, *, has_program: bool) -> Iterator[str]:
             yield f"{topic.name} is compacted, but harrow does not read the keys of real records"
 
 
-def _program_of(served: ServedEnvironment) -> StruckProgram:
+def _program_of(served: ServedEnvironment) -> RunProgram:
     assert served.program is not None, "without a program nothing acts on clients"
     return served.program
 

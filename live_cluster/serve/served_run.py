@@ -1,13 +1,20 @@
-"""Runs a campaign on the model of a cluster while real clients use it, and judges the clients."""
+"""Runs a campaign on the model of a cluster while real clients use it, and judges the clients.
+
+`replay_served` repeats such a run from its recording, without the clients.
+"""
 
 import time
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import Final
 
 from harrow.campaigns.language.plan import Plan
+from harrow.campaigns.record.recorded_run import SERVED, RecordedRun, RecordError
+from harrow.campaigns.record.replay import Replay, ReplayedAnswers, compared
+from harrow.campaigns.record.results_folder import REQUESTS
 from harrow.campaigns.run.run_result import RealTarget, RunResult
 from harrow.campaigns.run.runner import Run
 from harrow.campaigns.run.swarm import draw_for_seed
@@ -15,18 +22,68 @@ from harrow.checks.rules.catalogue import watched_in
 from harrow.cluster_model.sim.choices import Choices
 from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
 from harrow.live_cluster.serve.control_port import ControlPort
-from harrow.live_cluster.serve.plain_login import Users
-from harrow.live_cluster.serve.record_identity import Identity
+from harrow.live_cluster.serve.plain_login import RECORDED_USERS, Users
+from harrow.live_cluster.serve.record_identity import parse_identity
+from harrow.live_cluster.serve.recorded_inputs import AnswerComparison, RecordedInputs
+from harrow.live_cluster.serve.recorder import Recorder
+from harrow.live_cluster.serve.request_recording import RecordedTerms, RequestFile, RequestRecording
 from harrow.live_cluster.serve.run_control import RunControl
-from harrow.live_cluster.serve.served_brokers import CONNECTIONS_MAX
-from harrow.live_cluster.serve.served_environment import StruckProgram
-from harrow.live_cluster.serve.served_target import ServedTarget, served_plan
+from harrow.live_cluster.serve.served_brokers import CONNECTIONS_MAX, ServedBrokers
+from harrow.live_cluster.serve.served_environment import RunProgram, StruckProgram
+from harrow.live_cluster.serve.served_target import ClientInputs, ServedTarget, served_plan
 from harrow.live_cluster.wire.codec import Address
 
-KIND: Final = "served"
-"""The kind of target in the results of runs."""
 _CHECK_US: Final = US_PER_SECOND // 10
 _START_FORMAT: Final = "%Y%m%dT%H%M%S.%fZ"
+
+
+class _ServedRun:
+    """A run whose clients are real or recorded.
+
+    *unique* says what identifies a record to its application (`parse_identity`).
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        seed: int,
+        inputs: ClientInputs,
+        *,
+        program: RunProgram | None,
+        unique: str | None,
+        users: Users | None,
+        recorder: Recorder | None,
+    ) -> None:
+        self._plan, choices = served_plan(plan), Choices.from_seed(seed)
+        watched = watched_in(self._plan.invariants, plan.kafka, plan.demand)
+        self.target = ServedTarget(
+            *(plan, choices, watched, inputs),
+            program=program,
+            identity=None if unique is None else parse_identity(unique),
+            users=users,
+            recorder=recorder,
+        )
+        self.run = Run(self._plan, seed, choices, self.target)
+        self.control = RunControl(self.run, plan, self.target, has_program=program is not None)
+
+    def disturb(self, check: Callable[[], None] = lambda: None) -> None:
+        """Let the script and the faults of the plan strike while clients use the cluster.
+
+        *check* is called after each event, and may end the time of the clients.
+        """
+        target, injector, script = self.target, self.run.injector, self.run.script
+        for injection in self._plan.faults:
+            injector.schedule(injection)
+        script.advance()
+        while not target.real_clients.has_ended:
+            check()
+            end_us = target.now_us + _CHECK_US
+            if not target.step(end_us):
+                target.advance(end_us)
+            if injector.has_triggers():
+                injector.check_triggers()
+            script.advance()
+        injector.stop()
 
 
 def serve(
@@ -40,18 +97,20 @@ def serve(
     is_over: Callable[[Run], bool],
     program: StruckProgram | None = None,
     control: ControlPort | None = None,
-    identity: Identity | None = None,
+    unique: str | None = None,
     connections_max: int = CONNECTIONS_MAX,
     users: Users | None = None,
+    recording: RequestRecording | None = None,
 ) -> RunResult:
     """Serve a plan's cluster until *is_over*, then heal it and judge what real clients saw.
 
     Brokers listen on *host*, each on one of the *ports*; port 0 stands for any free one. *on_ready*
     is called with their addresses once they listen. In one second *time_scale* seconds pass in the
     cluster. Faults of clients strike *program*, which *on_ready* starts. Requests to *control*
-    strike faults and may ask for the verdict, which ends the run too. *identity* returns what
-    identifies a record to its application. Connections beyond *connections_max* are closed at once.
-    If there are *users*, clients have to log in.
+    strike faults and may ask for the verdict, which ends the run too. *unique* says what identifies
+    a record to its application (`parse_identity`). Connections beyond *connections_max* are closed
+    at once. If there are *users*, clients have to log in. *recording* gets what `replay_served`
+    needs to repeat the run.
 
     Raises:
         CannotListenError: A port cannot be used.
@@ -59,53 +118,75 @@ def serve(
     """
     began_s, began = time.monotonic(), datetime.now(UTC).strftime(_START_FORMAT)
     drawn = draw_for_seed(plan, seed)
-    served, choices = served_plan(drawn.plan), Choices.from_seed(seed)
-    watched = watched_in(served.invariants, served.kafka, served.demand)
-    target = ServedTarget(
-        *(drawn.plan, choices, watched),
-        program=program,
-        host=host,
-        ports=ports,
-        time_scale=time_scale,
-        identity=identity,
-        connections_max=connections_max,
+    names = [broker.id for broker in drawn.plan.running_cluster().brokers]
+    brokers = ServedBrokers(names, host, ports, time_scale, connections_max)
+    served = _ServedRun(
+        *(drawn.plan, seed, brokers),
+        program=None if program is None else RunProgram(program),
+        unique=unique,
         users=users,
+        recorder=recording,
     )
-    with closing(target):
-        run = Run(served, seed, choices, target)
-        run.begin()
+
+    def check() -> None:
+        if served.control.is_over or is_over(served.run):
+            brokers.end()
+
+    with closing(served.target):
+        served.run.begin()
+        if recording is not None:
+            recording.begin(
+                RecordedTerms(
+                    addresses=brokers.addresses,
+                    clock=served.target.real_clients.clock,
+                    unique=unique,
+                    has_login=users is not None,
+                    has_program=program is not None,
+                )
+            )
         if control is not None:
-            requests = RunControl(run, drawn.plan, target, has_program=program is not None)
-            control.handler = requests.handle
-            control.listen(target.selector)
-            is_over = _either(is_over, requests)
-        on_ready([*target.addresses.values()])
-        _disturb(run, served, is_over)
-        result = run.end()
+            control.handler = served.control.handle
+            control.listen(brokers.selector)
+        on_ready([*brokers.addresses.values()])
+        result = served.run.end(partial(served.disturb, check))
     return replace(
         result,
         plan=drawn.plan,
         drawn=drawn.values,
-        target=RealTarget(kind=KIND, release=plan.kafka, metadata=plan.metadata, began=began),
+        target=RealTarget(kind=SERVED, release=plan.kafka, metadata=plan.metadata, began=began),
         wall_ms=round((time.monotonic() - began_s) * 1_000),
     )
 
 
-def _either(is_over: Callable[[Run], bool], requests: RunControl) -> Callable[[Run], bool]:
-    return lambda run: requests.is_over or is_over(run)
+def replay_served(recorded: RecordedRun) -> Replay:
+    """Let the clients of a served run do again what they did, and compare answers and traces.
 
+    Raises:
+        RecordError: The recording or the trace is missing or damaged.
 
-def _disturb(run: Run, plan: Plan, is_over: Callable[[Run], bool]) -> None:
-    """Let the script and the faults of a plan strike while clients use the cluster."""
-    target, injector, script = run.target, run.injector, run.script
-    for injection in plan.faults:
-        injector.schedule(injection)
-    script.advance()
-    while not is_over(run):
-        end_us = target.now_us + _CHECK_US
-        if not target.step(end_us):
-            target.advance(end_us)
-        if injector.has_triggers():
-            injector.check_triggers()
-        script.advance()
-    injector.stop()
+    """
+    path = recorded.folder / REQUESTS
+    try:
+        stream = path.open("rb")
+    except FileNotFoundError:
+        raise RecordError(path, "is missing: it has the requests of the clients") from None
+    except OSError as error:
+        raise RecordError(path, f"cannot be read: {error.strerror or error}") from None
+    with stream:
+        file, comparison = RequestFile(path, stream), AnswerComparison()
+        inputs = RecordedInputs(file, comparison)
+        drawn = draw_for_seed(recorded.plan, recorded.seed)
+        served = _ServedRun(
+            *(drawn.plan, recorded.seed, inputs),
+            program=RunProgram(None) if file.terms.has_program else None,
+            unique=file.terms.unique,
+            users=RECORDED_USERS if file.terms.has_login else None,
+            recorder=comparison,
+        )
+        inputs.control = served.control.handle
+        with closing(served.target):
+            served.run.begin()
+            result = served.run.end(served.disturb)
+    result = replace(result, plan=drawn.plan, drawn=drawn.values)
+    answers = ReplayedAnswers(count=comparison.count, difference=comparison.difference)
+    return compared(recorded, result, answers)

@@ -1,8 +1,8 @@
 """Runs a plan on the model of a cluster while real clients use it."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Protocol
 
 from harrow.campaigns.clients.client_promises import producer_promises
 from harrow.campaigns.language.plan import Plan
@@ -12,16 +12,14 @@ from harrow.cluster_model.coordinators.internal_topics import internal_topic
 from harrow.cluster_model.history import Operation
 from harrow.cluster_model.settings import broker_config, producer_config
 from harrow.cluster_model.sim.choices import Choices
-from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
 from harrow.cluster_model.topology import INTERNAL_TOPICS
 from harrow.live_cluster.serve.plain_login import Users
 from harrow.live_cluster.serve.record_identity import Identity
-from harrow.live_cluster.serve.served_brokers import CONNECTIONS_MAX, ServedBrokers
-from harrow.live_cluster.serve.served_environment import ServedEnvironment, StruckProgram
+from harrow.live_cluster.serve.recorder import Recorder
+from harrow.live_cluster.serve.served_clients import ServedClients
+from harrow.live_cluster.serve.served_environment import RunProgram, ServedEnvironment
 from harrow.live_cluster.serve.wire_history import without_partitions
-
-_LONGEST_WAIT_US: Final = US_PER_SECOND // 10
-"""How long the target waits for clients before it lets the run check whether it should end."""
+from harrow.live_cluster.wire.codec import Address
 
 
 def served_plan(plan: Plan) -> Plan:
@@ -59,13 +57,42 @@ def configured_producers(plan: Plan) -> dict[str, ProducerSettings]:
     }
 
 
-class ServedTarget(ModelTarget):
-    """The model of a cluster, whose time passes with the clock of this machine.
+class ClientInputs(Protocol):
+    """Where the inputs of clients come from: sockets, or a recording."""
 
-    *time_scale* says how many seconds pass in the model while one passes here. Until `heal`, the
-    brokers listen on *host*, each on one of the *ports*. Afterwards no client can connect, and the
-    model runs as fast as it can. Faults of clients strike *program*, if harrow has started one.
-    *identity* returns what identifies a record to its application.
+    @property
+    def addresses(self) -> Mapping[int, Address]:
+        """The addresses of all brokers."""
+
+    def attach(self, clients: ServedClients) -> None:
+        """Say which clients get the inputs."""
+
+    def begin(self) -> None:
+        """Let time pass, and clients connect."""
+
+    def horizon_us(self) -> int:
+        """Return until when the model may run before it must take inputs."""
+
+    def is_due(self, at_us: int) -> bool:
+        """Return whether inputs take effect at the horizon, and that is *at_us*."""
+
+    def take(self) -> None:
+        """Let the inputs that are due happen to the model."""
+
+    def wait(self, until_us: int) -> None:
+        """Wait for inputs until *until_us*, which is later than the model's time."""
+
+    def close(self) -> None:
+        """End the connections of clients, and refuse new ones."""
+
+
+class ServedTarget(ModelTarget):
+    """The model of a cluster, whose time passes with that of its inputs.
+
+    Until `heal`, *inputs* bring what clients do, and *recorder* gets it with the responses.
+    Afterwards no client can connect, and the model runs as fast as it can. Faults of clients strike
+    *program*, if harrow has started one. *identity* returns what identifies a record to its
+    application.
     """
 
     def __init__(
@@ -73,36 +100,38 @@ class ServedTarget(ModelTarget):
         plan: Plan,
         choices: Choices,
         invariants: Collection[str],
+        inputs: ClientInputs,
         *,
-        program: StruckProgram | None = None,
-        host: str,
-        ports: Iterable[int],
-        time_scale: float = 1.0,
+        program: RunProgram | None = None,
         identity: Identity | None = None,
-        connections_max: int = CONNECTIONS_MAX,
         users: Users | None = None,
+        recorder: Recorder | None = None,
     ) -> None:
         super().__init__(served_plan(plan), choices, invariants)
         environment = ServedEnvironment(plan, self.cluster, self.clients, self.observer, program)
         self.environment, self.committed_copies = environment, environment.committed_copies
-        self._brokers: ServedBrokers | None = ServedBrokers(
-            *(self.cluster, environment, host, ports, time_scale, configured_producers(plan), identity),
-            connections_max=connections_max,
+        self.addresses = inputs.addresses
+        self.real_clients = ServedClients(
+            self.cluster,
+            environment,
+            inputs.addresses,
+            configured_producers=configured_producers(plan),
+            identity=identity,
             users=users,
+            recorder=recorder,
         )
-        self.addresses = self._brokers.addresses
-        self.selector = self._brokers.selector
-        self.connected_clients = self._brokers.client_names
-        self._history = self._brokers.history
+        inputs.attach(self.real_clients)
+        self._inputs: ClientInputs | None = inputs
+        self._history = self.real_clients.history
         self.start = self._start
         self.advance = self._advance
         self.step = self._step
 
     def close(self) -> None:
         """End the connections of clients, and refuse new ones."""
-        if self._brokers is not None:
-            self._brokers.close()
-            self._brokers = None
+        if self._inputs is not None:
+            self._inputs.close()
+            self._inputs = None
 
     def heal(self) -> None:
         self.close()
@@ -126,8 +155,8 @@ class ServedTarget(ModelTarget):
 
     def _start(self) -> None:
         self.cluster.start()
-        if self._brokers is not None:
-            self._brokers.begin()
+        if self._inputs is not None:
+            self._inputs.begin()
 
     def _advance(self, end_us: int) -> None:
         while self._step(end_us):
@@ -135,20 +164,24 @@ class ServedTarget(ModelTarget):
         self.cluster.simulator.run_until(end_us)
 
     def _step(self, end_us: int) -> bool:
-        """Handle one event when it is due. Return False if none was due by *end_us*."""
-        simulator = self.cluster.simulator
-        while self._brokers is not None:
-            now_us = min(self._brokers.wall_us, end_us)
-            if simulator.step(now_us):
-                return True
-            if now_us == end_us:
-                return False
-            self._serve(end_us)
-        return simulator.step(end_us)
+        """Handle an event, or inputs, when they are due. Return False if none were due by *end_us*.
 
-    def _serve(self, end_us: int) -> None:
-        """Serve clients until the next event of the model is due, or *end_us*."""
-        assert self._brokers is not None
-        due_us = self.cluster.simulator.next_us
-        wait_us = self._brokers.wall_us + _LONGEST_WAIT_US
-        self._brokers.serve(min(end_us, wait_us, end_us if due_us is None else due_us))
+        What the run looks at between two steps must not depend on when the machine took them. So a
+        step takes one event or the inputs of one moment, and both in an order that their times in
+        the model decide: inputs come after all events of their moment.
+        """
+        simulator = self.cluster.simulator
+        while self._inputs is not None:
+            self.real_clients.send_blocked()
+            horizon_us = min(self._inputs.horizon_us(), end_us)
+            if simulator.step(horizon_us):
+                return True
+            if self._inputs.is_due(horizon_us):
+                simulator.run_until(horizon_us)
+                self._inputs.take()
+                return True
+            if horizon_us == end_us:
+                return False
+            due_us = simulator.next_us
+            self._inputs.wait(end_us if due_us is None else min(end_us, due_us))
+        return simulator.step(end_us)

@@ -2,9 +2,9 @@
 
 import struct
 from base64 import b64decode, b64encode
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import count
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from harrow.cluster_model.coordinators.protocol import Subscription
 from harrow.cluster_model.log.record_batch import RecordBatch
@@ -15,6 +15,16 @@ _DATA: Final = "#"
 """Begins a name that stands for bytes. No topic and no partition has such a name."""
 
 
+class TwoClocks(Protocol):
+    """Converts times of clients' clocks to times of the model, and back."""
+
+    def model_us(self, client_ms: int) -> int:
+        """Return a time of clients as a time of the model."""
+
+    def client_ms(self, model_us: int) -> int:
+        """Return a time of the model as a time of clients."""
+
+
 class WireContents:
     """The contents of the messages of clients (`Contents`).
 
@@ -23,18 +33,18 @@ class WireContents:
     also after another broker has read its log. In assignments a number makes that name unique.
     """
 
-    def __init__(self, model_time: Callable[[int], int]) -> None:
-        self._model_time = model_time
+    def __init__(self, clocks: TwoClocks) -> None:
+        self._clocks = clocks
         self._numbers = count()
 
     def batches(self, data: bytes) -> tuple[Any, ...]:
         """Return a `ClientBatch`, which gets its names when its partition is known."""
         if not data:
             raise CorruptBatchError("there is no batch")
-        return (read_batch(data, self._model_time),)
+        return (read_batch(data, self._clocks.model_us),)
 
     def batch_bytes(self, batch: RecordBatch) -> bytes:
-        return batch_bytes(batch)
+        return batch_bytes(batch, self._clocks.client_ms(batch.max_timestamp_us))
 
     def subscription(self, data: bytes) -> Subscription:
         try:

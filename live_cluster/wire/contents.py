@@ -1,10 +1,12 @@
 """The parts of messages that brokers store or pass on but do not interpret."""
 
+import time
 from collections.abc import Sequence
 from typing import Final, Protocol
 
 from harrow.cluster_model.coordinators.protocol import Subscription
 from harrow.cluster_model.log.record_batch import RecordBatch
+from harrow.cluster_model.sim.virtual_time import US_PER_MS
 from harrow.live_cluster.wire import coordinator_messages
 from harrow.live_cluster.wire.stored_batches import as_batches, encoded, whole_batches
 
@@ -32,7 +34,7 @@ class ModelContents:
         return tuple(batch for stored, _ in whole_batches(data) for batch in as_batches(stored))
 
     def batch_bytes(self, batch: RecordBatch) -> bytes:
-        return encoded(batch)
+        return encoded(batch, batch.max_timestamp_us // US_PER_MS or int(time.time() * 1_000))
 
     def subscription(self, data: bytes) -> Subscription:
         return Subscription(tuple(coordinator_messages.subscribed_topics(data)))

@@ -1,7 +1,6 @@
 """Converts between batches of the model and batches as brokers store them."""
 
 import struct
-import time
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -11,7 +10,6 @@ from kafka.record.default_records import DefaultRecordBatch
 from kafka.record.util import calc_crc32c
 
 from harrow.cluster_model.log.record_batch import ABORT, COMMIT, ControlBatch, RecordBatch
-from harrow.cluster_model.sim.virtual_time import US_PER_MS
 
 _MARKER: Final = struct.Struct(">hi")
 _MARKER_KEY: Final = struct.Struct(">hh")
@@ -87,7 +85,7 @@ def _text(value: bytes | None) -> str:
     return "" if value is None else value.decode("utf-8", "backslashreplace")
 
 
-def encoded(batch: RecordBatch) -> bytes:
+def encoded(batch: RecordBatch, created_ms: int) -> bytes:
     """Return a batch of the model in the format in which producers send it and leaders store it."""
     is_control = isinstance(batch, ControlBatch)
     builder = MemoryRecordsBuilder(
@@ -99,7 +97,6 @@ def encoded(batch: RecordBatch) -> bytes:
         producer_epoch=batch.producer_epoch,
         base_sequence=0 if is_control else batch.base_sequence,
     )
-    created_ms = batch.max_timestamp_us // US_PER_MS or int(time.time() * 1_000)
     if isinstance(batch, ControlBatch):
         key = _MARKER_KEY.pack(0, int(batch.control_type == COMMIT))
         builder.append(timestamp=created_ms, key=key, value=_MARKER.pack(0, batch.coordinator_epoch))

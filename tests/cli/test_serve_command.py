@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shlex
 import signal
 import socket
@@ -264,3 +265,54 @@ def test_the_examples_of_the_help_run(harrow: Harrow, typed: str) -> None:
     done = harrow(*options, *python(_SEND))
     assert done.stderr == ""
     assert done.returncode in (exit_code.OK, exit_code.INCONCLUSIVE)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("lost.yaml", "--seed", "3", "--time-scale", "2", "--unique", "value"),
+        ("served.yaml", "--set", "kafka=4.3", "--set", "log.segment.bytes=1000"),
+        ("shop.yaml",),
+    ],
+    ids=" ".join,
+)
+def test_a_run_is_repeated_without_its_clients(
+    harrow: Harrow, folder: Path, arguments: tuple[str, ...]
+) -> None:
+    assert harrow("serve", *arguments, *python(_SEND)).returncode == exit_code.OK
+    for file in folder.glob("*.yaml"):
+        file.unlink()
+    replayed = harrow("replay", "results/latest")
+    assert (replayed.returncode, replayed.stderr) == (exit_code.OK, "")
+    same = r"\w+, seed \d: the same \d+ events as recorded, and the same \d+ answers to clients \([0-9a-f]{16}\)\n"
+    assert re.fullmatch(same, replayed.stdout)
+    assert harrow("trace", "results/latest").returncode == exit_code.OK
+    assert harrow("diff", "results/latest").returncode == exit_code.OK
+
+
+def test_a_repeated_run_names_the_request_with_another_answer(harrow: Harrow, folder: Path) -> None:
+    harrow("serve", "served.yaml", *python(_SEND))
+    campaign = folder / "results" / "latest" / "campaign.yaml"
+    campaign.write_text(
+        campaign.read_text(encoding="utf-8").replace("name: t}", "name: u}"), encoding="utf-8"
+    )
+    replayed = harrow("replay", "results/latest")
+    assert replayed.returncode == exit_code.BROKEN
+    shown = re.search(
+        r"the answer to request \d+ of connection \d+ \(Metadata version \d+, correlation id \d+, "
+        r"client `app`\) differs, at \d+\.\d{6}s:\n    recorded  (.+)\n    now       (.+)\n",
+        replayed.stdout,
+    )
+    assert shown is not None, replayed.stdout
+    assert shown[1] != shown[2]
+    document = json.loads(harrow("replay", "results/latest", "--format", "json").stdout)
+    assert shown[1] == document["answers"]["difference"]["recorded"]
+
+
+def test_a_damaged_recording_is_named_with_its_place(harrow: Harrow, folder: Path) -> None:
+    harrow("serve", "served.yaml", *python(_SEND))
+    recording = folder / "results" / "latest" / "requests.bin"
+    recording.write_bytes(recording.read_bytes()[:-1])
+    replayed = harrow("replay", "results/latest")
+    assert (replayed.returncode, replayed.stdout) == (exit_code.USAGE, "")
+    assert re.search(r"requests\.bin: byte \d+: the recording is cut off within this block", replayed.stderr)

@@ -90,7 +90,7 @@ def test_a_record_that_a_program_sends_twice_is_a_duplicate(demand: str, status:
         send(servers, **{"enable.idempotence": True})
         send(servers, **{"enable.idempotence": True})
 
-    result = run_with(CAMPAIGN + demand, use, identity=parse_identity("value"))
+    result = run_with(CAMPAIGN + demand, use, unique="value")
     rule = result.verdict.rules["duplicate"]
     assert (rule.status, [finding.value for finding in rule.findings]) == (status, ["order-7"])
     assert [cause.kind.name for cause in rule.findings[0].causes] == ["resent-by-application"]
@@ -113,7 +113,7 @@ def test_a_record_that_a_program_commits_twice_is_its_own_duplicate() -> None:
 
 def test_a_retry_of_a_client_library_is_no_second_send() -> None:
     settings = {"enable.idempotence": False}
-    result = run_with(ack_loss(), lambda servers: send(servers, **settings), identity=parse_identity("value"))
+    result = run_with(ack_loss(), lambda servers: send(servers, **settings), unique="value")
     sends = [each for each in result.evidence.operations if each.type == INVOKE and each.f == "send"]
     rule = result.verdict.rules["duplicate"]
     assert (len(sends), rule.status, len(rule.findings)) == (1, PERMITTED, 1)
@@ -122,5 +122,5 @@ def test_a_retry_of_a_client_library_is_no_second_send() -> None:
 
 def test_an_idempotent_retry_is_one_record() -> None:
     settings = {"enable.idempotence": True}
-    result = run_with(ack_loss(), lambda servers: send(servers, **settings), identity=parse_identity("value"))
+    result = run_with(ack_loss(), lambda servers: send(servers, **settings), unique="value")
     assert result.verdict.rules["duplicate"].status == HELD

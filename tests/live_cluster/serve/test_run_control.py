@@ -15,6 +15,7 @@ from harrow.campaigns.language.loader import load_text
 from harrow.campaigns.run.run_result import RunResult
 from harrow.checks.finding import HELD
 from harrow.live_cluster.serve.control_port import ControlAnswer, ControlPort
+from harrow.live_cluster.serve.request_recording import RequestRecording
 from harrow.live_cluster.serve.run_control import handler_after
 from harrow.live_cluster.serve.served_run import serve
 from harrow.live_cluster.wire.codec import Address
@@ -55,7 +56,9 @@ class Control:
         return state
 
 
-def controlled(use: Callable[[Control], None], text: str = CAMPAIGN) -> RunResult:
+def controlled(
+    use: Callable[[Control], None], text: str = CAMPAIGN, recording: RequestRecording | None = None
+) -> RunResult:
     """Serve a campaign while *use* controls it."""
     (plan,) = load_text(text, "c.yaml").plans
     errors: list[BaseException] = []
@@ -83,6 +86,7 @@ def controlled(use: Callable[[Control], None], text: str = CAMPAIGN) -> RunResul
             on_ready=start,
             is_over=lambda _: not threads[0].is_alive(),
             control=port,
+            recording=recording,
         )
         port.answer_waiting(VERDICT)
         port.handler = handler_after(VERDICT)

@@ -11,9 +11,9 @@ from harrow.campaigns.run.targets.model_target import ModelTarget
 from harrow.cluster_model.sim.choices import Choices
 from harrow.cluster_model.sim.process import Process
 from harrow.live_cluster.serve import served_brokers
-from harrow.live_cluster.serve.client_connection import ClientConnection
+from harrow.live_cluster.serve.client_socket import ClientSocket
 from harrow.live_cluster.serve.served_brokers import ServedBrokers
-from harrow.live_cluster.serve.served_environment import ServedEnvironment
+from harrow.live_cluster.serve.served_target import ServedTarget
 from tests.patience import act_until
 
 CAMPAIGN = """
@@ -25,17 +25,20 @@ workload: {duration: 1s}
 COUNT = 3_000
 
 
-def started(connections_max: int = 500) -> tuple[ServedBrokers, ModelTarget]:
+def started(connections_max: int = 500) -> tuple[ServedBrokers, ServedTarget]:
     """Return brokers that listen, and the cluster behind them."""
     (plan,) = load_text(CAMPAIGN, "c.yaml").plans
-    target = ModelTarget(plan, Choices.from_seed(0), ())
+    brokers = ServedBrokers([0], "127.0.0.1", [0], connections_max=connections_max)
+    target = ServedTarget(plan, Choices.from_seed(0), (), brokers)
     target.start()
-    environment = ServedEnvironment(plan, target.cluster, target.clients, target.observer, None)
-    served = ServedBrokers(
-        *(target.cluster, environment, "127.0.0.1", [0], 1.0), connections_max=connections_max
-    )
-    served.begin()
-    return served, target
+    return brokers, target
+
+
+def serve(brokers: ServedBrokers, target: ServedTarget) -> None:
+    """Take what clients do, while the time of the model stands still."""
+    brokers.wait(target.now_us + 1)
+    if brokers.is_due(target.now_us + 1):
+        brokers.take()
 
 
 def test_a_connection_beyond_the_limit_is_closed_at_once() -> None:
@@ -43,8 +46,8 @@ def test_a_connection_beyond_the_limit_is_closed_at_once() -> None:
     with ExitStack() as stack:
         clients = [stack.enter_context(socket.create_connection(served.addresses[0])) for _ in range(3)]
         for _ in range(20):
-            served.serve(target.now_us)
-        assert len(served._connections) == 2
+            serve(served, target)
+        assert len(target.real_clients.connections) == 2
         assert clients[2].recv(1) == b""
     served.close()
 
@@ -59,8 +62,8 @@ def test_the_client_that_fills_the_memory_loses_its_connection(monkeypatch: pyte
         modest.sendall((100).to_bytes(4) + b"x")
         greedy.sendall((10_000).to_bytes(4) + b"x" * 2_000)
         for _ in range(20):
-            served.serve(target.now_us)
-        assert len(served._connections) == 1
+            serve(served, target)
+        assert len(target.real_clients.connections) == 1
         assert greedy.recv(1) == b""
     served.close()
 
@@ -68,8 +71,8 @@ def test_the_client_that_fills_the_memory_loses_its_connection(monkeypatch: pyte
 def test_a_client_that_gets_no_answers_is_neither_read_for_ever_nor_written_to(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    writes: list[ClientConnection] = []
-    monkeypatch.setattr(ClientConnection, "write", writes.append)
+    writes: list[ClientSocket] = []
+    monkeypatch.setattr(ClientSocket, "write", writes.append)
     served, target = started()
     request = MetadataRequest[9](topics=None, allow_auto_topic_creation=False)
     request.with_header(1, "client")
@@ -77,10 +80,10 @@ def test_a_client_that_gets_no_answers_is_neither_read_for_ever_nor_written_to(
         client.sendall(request.encode(header=True, framed=True) * COUNT)
         # The time of the model stands still, so that the broker answers nothing.
         for _ in range(20):
-            served.serve(target.now_us)
-        (connection,) = served._connections
-        assert not connection.may_read
-        served.serve(served.wall_us + 1_000)
+            serve(served, target)
+        (connection,) = target.real_clients.connections.values()
+        assert not connection.may_send
+        serve(served, target)
         assert writes == []
     served.close()
 
@@ -90,20 +93,20 @@ def test_a_client_that_reads_late_gets_every_answer() -> None:
     request = ApiVersionsRequest[0]()
     request.with_header(1, "client")
     with socket.create_connection(served.addresses[0]) as client:
-        served.serve(target.now_us)
-        (connection,) = served._connections
-        connection.socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1)
+        act_until(lambda: bool(served._sockets), lambda: serve(served, target))
+        (accepted,) = served._sockets.values()
+        accepted.socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1)
         client.setblocking(False)
         client.sendall(request.encode(header=True, framed=True) * COUNT)
-        act_until(lambda: connection.has_to_send, lambda: served.serve(target.now_us))
+        act_until(lambda: bool(accepted.to_send), lambda: serve(served, target))
 
         def read() -> None:
-            served.serve(target.now_us)
+            serve(served, target)
             with suppress(BlockingIOError):
                 client.recv(1 << 20)
 
-        act_until(lambda: not connection.has_to_send, read)
-        assert connection.is_open
+        act_until(lambda: not accepted.to_send, read)
+        assert not accepted.is_broken
     served.close()
 
 

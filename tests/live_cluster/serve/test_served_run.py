@@ -72,8 +72,9 @@ def run_with(text: str, client: Callable[[str], None], **options: Any) -> RunRes
         host="127.0.0.1",
         ports=[0] * len(plan.cluster.brokers),
         time_scale=options.get("time_scale", 1.0),
-        identity=options.get("identity"),
+        unique=options.get("unique"),
         users=options.get("users"),
+        recording=options.get("recording"),
         on_ready=start,
         is_over=lambda _: not threads[0].is_alive(),
     )

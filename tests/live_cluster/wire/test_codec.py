@@ -230,7 +230,7 @@ def test_an_error_has_one_name_and_one_number() -> None:
 @pytest.mark.parametrize("kind", [COMMIT, ABORT])
 def test_a_marker_is_stored_as_kafka_does(kind: str) -> None:
     marker = replace(MARKER, control_type=kind)
-    [(stored, _)] = whole_batches(encoded(marker))
+    [(stored, _)] = whole_batches(encoded(marker, created_ms=7))
     [read] = as_batches(stored)
     assert isinstance(read, ControlBatch)
     assert (read.control_type, read.coordinator_epoch, read.base_offset, read.leader_epoch) == (

@@ -1,0 +1,230 @@
+"""Writes and reads what real clients sent to a served cluster, so that the run can be repeated.
+
+The file begins with `_MAGIC`, which has the version of the format. Blocks follow: the length of the
+compressed bytes, the length and the CRC-32 of the plain ones (``>III``), and the bytes, compressed
+with zlib. The first block is a JSON document, the `RecordedTerms`. All others consist of entries:
+a kind, a connection, a number, the length of the data (``>BIqI``), and the data. Entries are never
+divided between blocks, so neither side needs more memory than the largest entry does.
+"""
+
+import json
+import struct
+import zlib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, BinaryIO, Final, NamedTuple
+
+from harrow.campaigns.record.recorded_run import RecordError
+from harrow.cluster_model.lazy_dataclass import dataclass
+from harrow.live_cluster.serve.control_port import ControlRequest
+from harrow.live_cluster.serve.recorder import Recorder
+from harrow.live_cluster.serve.requests import FRAME_MAX, FRAME_MIN
+from harrow.live_cluster.serve.served_clients import ClientClock
+from harrow.live_cluster.wire.codec import Address
+
+_MAGIC: Final = b"harrow.requests/1\n"
+_MAGIC_PREFIX: Final = b"harrow.requests/"
+_BLOCK: Final = struct.Struct(">III")
+_ENTRY: Final = struct.Struct(">BIqI")
+_ANSWER: Final = struct.Struct(">II")
+_BLOCK_BYTES: Final = 1 << 16
+_BLOCK_BYTES_MAX: Final = FRAME_MAX + 2 * _BLOCK_BYTES
+_FAST: Final = 1
+TIME, OPEN, REQUEST, CLOSE, ANSWER, CONTROL, PROGRAM_END, END = range(1, 9)
+_KINDS: Final = range(TIME, END + 1)
+_ANY_LENGTH: Final = range(FRAME_MAX + 1)
+_LENGTHS: Final = {
+    ANSWER: range(_ANSWER.size, _ANSWER.size + 1),
+    REQUEST: range(FRAME_MIN, FRAME_MAX + 1),
+}
+"""How many bytes of data the entries of a kind have."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordedTerms:
+    """What a run with real clients depends on besides its plan, its seed and their requests."""
+
+    addresses: Mapping[int, Address]
+    clock: ClientClock
+    unique: str | None
+    """What identifies a record to its application, as in ``--unique``."""
+    has_login: bool
+    has_program: bool
+
+    def as_mapping(self) -> dict[str, Any]:
+        return {
+            "addresses": {str(broker): [*address] for broker, address in self.addresses.items()},
+            "zero_ms": self.clock.zero_ms,
+            "time_scale": self.clock.time_scale,
+            "unique": self.unique,
+            "login": self.has_login,
+            "program": self.has_program,
+        }
+
+
+class Answer(NamedTuple):
+    """A response: the connection, its correlation id, its length, and the CRC-32 of its bytes."""
+
+    connection: int
+    correlation_id: int
+    length: int
+    checksum: int
+
+    def text(self) -> str:
+        return f"{self.length} bytes with the checksum {self.checksum:08x}"
+
+
+def answer_of(connection: int, correlation_id: int, response: bytes) -> Answer:
+    return Answer(connection, correlation_id, len(response), zlib.crc32(response))
+
+
+class RequestRecording(Recorder):
+    """Writes inputs and the checksums of responses to a stream while the run goes on."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self.stream = stream
+        self._block = bytearray()
+
+    def begin(self, terms: RecordedTerms) -> None:
+        self.stream.write(_MAGIC)
+        self._block += json.dumps(terms.as_mapping()).encode()
+        self.flush()
+
+    def arrive(self, at_us: int) -> None:
+        self.add(TIME, number=at_us)
+
+    def opened(self, connection: int, broker: int) -> None:
+        self.add(OPEN, connection, broker)
+
+    def received(self, connection: int, frame: bytes) -> None:
+        self.add(REQUEST, connection, data=frame)
+
+    def closed(self, connection: int) -> None:
+        self.add(CLOSE, connection)
+
+    def answered(self, connection: int, correlation_id: int, response: bytes) -> None:
+        answer = answer_of(connection, correlation_id, response)
+        self.add(ANSWER, connection, correlation_id, _ANSWER.pack(answer.length, answer.checksum))
+
+    def controlled(self, request: ControlRequest) -> None:
+        self.add(CONTROL, data=json.dumps(request).encode())
+
+    def program_ended(self) -> None:
+        self.add(PROGRAM_END)
+
+    def ended(self) -> None:
+        self.add(END)
+        self.flush()
+
+    def add(self, kind: int, connection: int = 0, number: int = 0, data: bytes = b"") -> None:
+        block = self._block
+        block += _ENTRY.pack(kind, connection, number, len(data))
+        block += data
+        if len(block) >= _BLOCK_BYTES:
+            self.flush()
+
+    def flush(self) -> None:
+        plain = self._block
+        compressed = zlib.compress(plain, _FAST)
+        self.stream.write(_BLOCK.pack(len(compressed), len(plain), zlib.crc32(plain)))
+        self.stream.write(compressed)
+        plain.clear()
+
+
+class RecordedEntry(NamedTuple):
+    """An entry of a recording, and where its block begins in the file."""
+
+    kind: int
+    connection: int
+    number: int
+    data: bytes
+    place: int
+
+    def answer(self) -> Answer:
+        return Answer(self.connection, self.number, *_ANSWER.unpack(self.data))
+
+
+class RequestFile:
+    """Reads a recording.
+
+    Raises:
+        RecordError: It is missing or damaged; the message names the byte.
+
+    """
+
+    def __init__(self, path: Path, stream: BinaryIO) -> None:
+        self._path = path
+        self._stream = stream
+        self._place = len(_MAGIC)
+        magic = stream.read(len(_MAGIC))
+        if magic != _MAGIC:
+            has_format = magic.startswith(_MAGIC_PREFIX) and not _MAGIC.startswith(magic)
+            raise self.error("another version of harrow wrote it" if has_format else "not a recording", 0)
+        self.terms = self._terms()
+
+    def error(self, message: str, place: int) -> RecordError:
+        """Return the error for something at a place of the file."""
+        return RecordError(self._path, f"byte {place}: {message}")
+
+    def entries(self) -> Iterator[RecordedEntry]:
+        """Yield all entries.
+
+        Raises:
+            RecordError: The file is damaged.
+
+        """
+        kind = 0
+        while kind != END:
+            place, block = self._place, self._read_block()
+            at = 0
+            while at < len(block):
+                begin = at + _ENTRY.size
+                if begin > len(block):
+                    raise self.error("this block ends within an entry", place)
+                kind, connection, number, length = _ENTRY.unpack_from(block, at)
+                at = begin + length
+                has_length = at <= len(block) and length in _LENGTHS.get(kind, _ANY_LENGTH)
+                if kind not in _KINDS or not has_length:
+                    raise self.error("this block has an entry that harrow does not write", place)
+                yield RecordedEntry(kind, connection, number, block[begin:at], place)
+        if self._stream.read(1):
+            raise self.error("the recording ends here, but the file does not", self._place)
+
+    def _terms(self) -> RecordedTerms:
+        place = self._place
+        try:
+            document = json.loads(self._read_block())
+            return RecordedTerms(
+                addresses={
+                    int(broker): Address(str(host), int(port))
+                    for broker, (host, port) in document["addresses"].items()
+                },
+                clock=ClientClock(float(document["zero_ms"]), float(document["time_scale"])),
+                unique=document["unique"],
+                has_login=bool(document["login"]),
+                has_program=bool(document["program"]),
+            )
+        except (ValueError, TypeError, LookupError, AttributeError, RecursionError, OverflowError):
+            raise self.error("the first block does not describe a served cluster", place) from None
+
+    def _read_block(self) -> bytes:
+        """Return the plain bytes of the next block."""
+        place = self._place
+        head = self._stream.read(_BLOCK.size)
+        if len(head) < _BLOCK.size:
+            raise self.error("the recording is cut off", place)
+        compressed_length, length, checksum = _BLOCK.unpack(head)
+        if max(compressed_length, length) > _BLOCK_BYTES_MAX:
+            raise self.error("this block is larger than harrow writes any", place)
+        compressed = self._stream.read(compressed_length)
+        if len(compressed) < compressed_length:
+            raise self.error("the recording is cut off within this block", place)
+        try:
+            reader = zlib.decompressobj()
+            plain = reader.decompress(compressed, length + 1)
+        except zlib.error:
+            plain = b""
+        if len(plain) != length or zlib.crc32(plain) != checksum or not length:
+            raise self.error("this block has been changed since the run was recorded", place)
+        self._place = place + _BLOCK.size + compressed_length
+        return plain

@@ -1,0 +1,174 @@
+"""Connects clients with the brokers of the model: real ones, or those of a recording."""
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Final
+
+from harrow.checks.evidence import ProducerSettings
+from harrow.cluster_model.cluster import Cluster
+from harrow.cluster_model.lazy_dataclass import dataclass
+from harrow.cluster_model.sim.host import Host
+from harrow.cluster_model.sim.process import Process
+from harrow.cluster_model.topology import is_internal, process_name
+from harrow.live_cluster.serve.client_batches import RecordNames
+from harrow.live_cluster.serve.client_connection import ClientConnection
+from harrow.live_cluster.serve.own_answers import OwnAnswers
+from harrow.live_cluster.serve.plain_login import Users
+from harrow.live_cluster.serve.record_identity import Identity
+from harrow.live_cluster.serve.recorder import Recorder
+from harrow.live_cluster.serve.served_environment import ServedEnvironment
+from harrow.live_cluster.serve.served_topics import ServedTopics
+from harrow.live_cluster.serve.wire_contents import WireContents
+from harrow.live_cluster.serve.wire_history import WireHistory
+from harrow.live_cluster.wire.codec import Address, Naming
+
+_US_PER_MS: Final = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class ClientClock:
+    """The clock of clients: its time at time zero of the model, and how fast that time passes."""
+
+    zero_ms: float
+    time_scale: float
+
+    def model_us(self, client_ms: int) -> int:
+        """Return a time of clients as a time of the model."""
+        return int((client_ms - self.zero_ms) * _US_PER_MS * self.time_scale)
+
+    def client_ms(self, model_us: int) -> int:
+        """Return a time of the model as a time of clients."""
+        return int(self.zero_ms + model_us / _US_PER_MS / self.time_scale)
+
+
+class ServedClients:
+    """The connections of all clients to the brokers of a model.
+
+    What happens to them depends only on the model and on the calls of `open`, `receive`, `close`,
+    `end_program` and `end` with the model's times. *recorder* gets those and the responses.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        environment: ServedEnvironment,
+        addresses: Mapping[int, Address],
+        *,
+        configured_producers: Mapping[str, ProducerSettings] = MappingProxyType({}),
+        identity: Identity | None = None,
+        users: Users | None = None,
+        recorder: Recorder | None = None,
+    ) -> None:
+        self._cluster = cluster
+        self._environment = environment
+        self.addresses = addresses
+        self.users = users
+        self.recorder = recorder or Recorder()
+        # In the order in which they began, which is also the order in which they end.
+        self.connections: dict[int, ClientConnection] = {}
+        # Connections with answers of the server that a fault holds up.
+        self.blocked: dict[ClientConnection, None] = {}
+        self.history = WireHistory(
+            cluster.history,
+            cluster.simulator,
+            self._has_partition,
+            configured_producers,
+            RecordNames(identity),
+        )
+        self._processes: dict[str, Process] = {}
+        topics = ServedTopics(cluster)
+        self.own_answers = OwnAnswers(cluster, topics, addresses, with_login=users is not None)
+        self.clock = ClientClock(zero_ms=0.0, time_scale=1.0)
+        self.naming = Naming(topics.names, addresses=addresses, ids=topics, contents=WireContents(self))
+        self.has_ended = False
+
+    # Inputs
+
+    def open(self, number: int, broker: int, send: Callable[[bytes], None]) -> None:
+        """Open a connection to a broker; *send* sends bytes to the client."""
+        self.recorder.opened(number, broker)
+        self.connections[number] = ClientConnection(number, broker, self, send)
+
+    def receive(self, number: int, frame: bytes) -> None:
+        """Take a frame of a client, unless its connection has ended."""
+        connection = self.connections.get(number)
+        if connection is not None:
+            connection.receive(frame)
+
+    def close(self, number: int) -> None:
+        """End a connection."""
+        connection = self.connections.get(number)
+        if connection is not None:
+            self.recorder.closed(number)
+            connection.close()
+
+    def end_program(self) -> None:
+        """Take note that the program that harrow has started has ended."""
+        self.recorder.program_ended()
+        if self._environment.program is not None:
+            self._environment.program.is_running = False
+
+    def end(self) -> None:
+        """Take note that clients have used the cluster long enough."""
+        self.recorder.ended()
+        self.has_ended = True
+
+    # The cluster
+
+    def accepts(self, broker: int) -> bool:
+        """Return whether a broker accepts connections."""
+        return self._cluster.network.accepts(process_name(broker))
+
+    def send_blocked(self) -> None:
+        """Send the answers of the server that no fault holds up any more."""
+        for connection in [*self.blocked]:
+            connection.send_own_answers()
+
+    def close_all(self) -> None:
+        """End all connections and the history of their clients."""
+        for connection in [*self.connections.values()]:
+            connection.close()
+        self.history.close()
+
+    def has_program_ended(self) -> bool:
+        """Return whether the program has ended and the run does not know yet."""
+        program = self._environment.program
+        return program is not None and program.has_ended
+
+    @property
+    def now_us(self) -> int:
+        return self._cluster.simulator.now_us
+
+    def client_names(self) -> tuple[str, ...]:
+        """Return the names of all clients that have connected, in that order."""
+        return tuple(self._processes)
+
+    # What connections need
+
+    def forget(self, connection: ClientConnection) -> None:
+        """Forget a connection that has ended."""
+        del self.connections[connection.number]
+        self.blocked.pop(connection, None)
+
+    def host_of(self, client_id: str) -> Host:
+        """Return the machine of a client in the model."""
+        name = self._environment.process_name_of(client_id)
+        process = self._processes.get(name)
+        if process is None:
+            process = self._processes[name] = Process(name)
+            self._environment.join(name)
+        return self._cluster.host(process)
+
+    def are_connected(self, client: str, broker: int) -> bool:
+        """Return whether packets pass between a client and a broker that is not paused."""
+        is_cut = self._cluster.network.is_cut(client, process_name(broker))
+        return not is_cut and not self._environment.is_paused(broker)
+
+    def model_us(self, client_ms: int) -> int:
+        return self.clock.model_us(client_ms)
+
+    def client_ms(self, model_us: int) -> int:
+        return self.clock.client_ms(model_us)
+
+    def _has_partition(self, name: str) -> bool:
+        return self._cluster.partition_state(name) is not None and not is_internal(name)
