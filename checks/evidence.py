@@ -133,6 +133,11 @@ class PartitionSettings:
     A setting that the topic leaves unset can differ between brokers, so ``on_broker`` has the
     settings in force on each broker. ``min_insync_replicas`` is the smallest value of any leader,
     and ``unclean_leader_election`` says whether any controller would elect uncleanly.
+
+    If an administrator has changed settings, these are the last ones. ``earlier`` has those before,
+    oldest first, each with the time until which they were in force. What Kafka promised depends on
+    the settings at that moment: an unclean election needs ``unclean.leader.election.enable`` when
+    it takes place, and an ack needs ``min.insync.replicas`` when it is sent.
     """
 
     replicas: tuple[int, ...]
@@ -141,8 +146,32 @@ class PartitionSettings:
     flush_messages: int
     on_broker: Mapping[int, TopicConfig] = field(default_factory=dict)
 
-    def min_insync_replicas_of(self, leader: int) -> int:
-        """Return the ``min.insync.replicas`` that holds while a broker leads."""
+    earlier: tuple[tuple[int, "PartitionSettings"], ...] = ()
+
+    def during(self, at_us: int) -> tuple["PartitionSettings", ...]:
+        """Return the settings in force at a time: at the moment of a change, both."""
+        begin_us = None
+        found = []
+        for until_us, settings in self.earlier:
+            if at_us <= until_us and (begin_us is None or begin_us <= at_us):
+                found.append(settings)
+            begin_us = until_us
+        return (*found, self) if begin_us is None or begin_us <= at_us else tuple(found)
+
+    def elects_uncleanly(self, at_us: int) -> bool:
+        """Return whether a controller would elect uncleanly at a time."""
+        return any(settings.unclean_leader_election for settings in self.during(at_us))
+
+    def least_min_insync_replicas(self, leader: int, at_us: int) -> int:
+        """Return the ``min.insync.replicas`` of a leader at a time."""
+        least = [settings._min_insync_replicas_of(leader) for settings in self.during(at_us)]  # noqa: SLF001
+        return min(least)
+
+    def config_on(self, broker: int, at_us: int) -> TopicConfig | None:
+        """Return the configuration of the topic on a broker at a time."""
+        return self.during(at_us)[-1].on_broker.get(broker)
+
+    def _min_insync_replicas_of(self, leader: int) -> int:
         own = self.on_broker.get(leader)
         return self.min_insync_replicas if own is None else own.min_insync_replicas
 

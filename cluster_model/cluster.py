@@ -5,6 +5,7 @@ operator may do to the cluster. None of these methods writes Kafka's own state.
 """
 
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
@@ -74,6 +75,7 @@ def control_plane_of(cluster: "Cluster") -> ControlPlane:
             cluster.stop_broker,
             partial(cluster.crash_broker, power_loss=False),
             cluster.configured_topics,
+            cluster.note_committed_settings,
         )
     return ZkControlPlane(
         spec,
@@ -152,6 +154,9 @@ class Cluster:
             broker: TopicConfigs(self.configured_topics.settings, config)
             for broker, config in self._configs.items()
         }
+        self._committed_configs = TopicConfigs(
+            self.configured_topics.settings, broker_config(release, spec.settings)
+        )
         self.assignments = topic_assignments(spec)
         self.processes = {
             broker.id: Process(
@@ -256,9 +261,25 @@ class Cluster:
         """
         return self._topic_configs[broker].get(topic)
 
-    def weakest_topic_config(self, topic: str, broker: int) -> TopicConfig:
-        """Return what a topic's configuration on a broker promised at least, at any time."""
-        return self._topic_configs[broker].weakest(topic)
+    def topic_config_at(self, topic: str, broker: int, at_us: int) -> TopicConfig:
+        """Return a topic's configuration at a time.
+
+        In KRaft the controller elects by the settings in its log, before brokers apply them.
+        """
+        config = self._topic_configs[broker].at(topic, at_us)
+        if not self._committed_configs.changed_us(topic):
+            return config
+        elects_uncleanly = self._committed_configs.at(topic, at_us).unclean_leader_election
+        return replace(config, unclean_leader_election=elects_uncleanly)
+
+    def topic_config_changed_us(self, topic: str) -> tuple[int, ...]:
+        """Return when a topic's configuration changed on any broker, or in the metadata log."""
+        all_configs = (self._committed_configs, *self._topic_configs.values())
+        return tuple(sorted({at_us for configs in all_configs for at_us in configs.changed_us(topic)}))
+
+    def note_committed_settings(self, topic: str, settings: Mapping[str, Value]) -> None:
+        """Note the settings of a topic that a KRaft controller has committed."""
+        self._committed_configs.set(topic, settings, self.simulator.now_us)
 
     def topic_settings(self, topic: str, broker: int) -> Mapping[str, Value]:
         """Return a topic's own settings, as a broker knows them."""
@@ -267,7 +288,7 @@ class Cluster:
     def configure_topic(self, topic: str, settings: Mapping[str, Value]) -> None:
         """Let all brokers follow the settings of a topic that an administrator has changed."""
         for broker, configs in self._topic_configs.items():
-            configs.set(topic, settings)
+            configs.set(topic, settings, self.simulator.now_us)
             if broker in self.brokers:
                 self.brokers[broker].configure_topic(topic, settings)
 

@@ -81,11 +81,6 @@ def effective_config(settings: Settings, broker: BrokerConfig) -> TopicConfig:
     )
 
 
-def _lower_limit(first: int, second: int) -> int:
-    """Return the lower of two limits, where -1 stands for none."""
-    return min(first, second) if min(first, second) >= 0 else max(first, second)
-
-
 class TopicConfigs:
     """The configurations of all topics on one broker.
 
@@ -94,13 +89,14 @@ class TopicConfigs:
     because the model does not know the keys of their records.
     """
 
-    __slots__ = ("_config", "_configs", "_settings", "_weakest")
+    __slots__ = ("_config", "_configs", "_earlier", "_settings")
 
     def __init__(self, topics: Mapping[str, Settings], config: BrokerConfig) -> None:
         self._config = config
         self._settings: dict[str, Settings] = dict(topics)
         self._configs = {topic: topic_config(settings, config) for topic, settings in topics.items()}
-        self._weakest: dict[str, TopicConfig] = {}
+        # The configurations that were replaced, oldest first, each with the time of that.
+        self._earlier: dict[str, list[tuple[int, TopicConfig]]] = {}
 
     def get(self, topic: str) -> TopicConfig:
         """Return the configuration of a topic, or of one without settings."""
@@ -109,32 +105,30 @@ class TopicConfigs:
             config = self._configs[topic] = topic_config({}, self._config)
         return config
 
-    def weakest(self, topic: str) -> TopicConfig:
-        """Return a topic's configuration with the weakest value that each setting ever had.
+    def at(self, topic: str, at_us: int) -> TopicConfig:
+        """Return the configuration of a topic at a time, before a change at that very time."""
+        for until_us, config in self._earlier.get(topic, ()):
+            if at_us <= until_us:
+                return config
+        return self.get(topic)
 
-        These are the settings on which promises depend. A record may be older than the last change.
-        """
-        return self._weakest.get(topic) or self.get(topic)
+    def changed_us(self, topic: str) -> tuple[int, ...]:
+        """Return when the configuration of a topic changed."""
+        return tuple([until_us for until_us, _ in self._earlier.get(topic, ())])
 
     def values(self) -> Iterable[TopicConfig]:
         return self._configs.values()
 
-    def set(self, topic: str, settings: Settings) -> None:
+    def set(self, topic: str, settings: Settings, now_us: int) -> None:
         """Set all settings of a topic that override those of the broker."""
-        before = self._configs.get(topic)
+        known = self._configs.get(topic)
+        before = topic_config({}, self._config) if known is None else known
         config = effective_config(settings, self._config)
+        config = replace(config, compacts=known is not None and known.compacts)
         self._settings[topic] = settings
-        if before is not None:
-            weakest = self.weakest(topic)
-            self._weakest[topic] = replace(
-                config,
-                min_insync_replicas=min(weakest.min_insync_replicas, config.min_insync_replicas),
-                unclean_leader_election=weakest.unclean_leader_election or config.unclean_leader_election,
-                flush_messages=max(weakest.flush_messages, config.flush_messages),
-                retention_us=_lower_limit(weakest.retention_us, config.retention_us),
-                retention_bytes=_lower_limit(weakest.retention_bytes, config.retention_bytes),
-            )
-        self._configs[topic] = replace(config, compacts=before is not None and before.compacts)
+        if config != before:
+            self._earlier.setdefault(topic, []).append((now_us, before))
+        self._configs[topic] = config
 
     def settings(self, topic: str) -> Settings:
         """Return the settings of a topic that override those of the broker."""

@@ -120,7 +120,7 @@ def _compaction(
     state = index.partition(partition)
     keyed = state.keys.get(copy.value)
     is_tombstone = keyed is not None and keyed.is_tombstone
-    config = index.evidence.partitions[partition].on_broker.get(copy.broker)
+    config = index.evidence.partitions[partition].config_on(copy.broker, removed.at_us)
     # A follower adopts the leader's deletion time, so the age counts from the first copy.
     age_us = removed.at_us - min(other.at_us for other in copies)
     lead = lead_us(index, copy.broker, removed.number)

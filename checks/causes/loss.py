@@ -148,7 +148,7 @@ def _cause(
     election = unclean_election_without(story, copies)
     if not group and not story.evidence.follows_logs:
         election = _unclean_election_since(story, since_us or 0)
-    if election is not None and story.settings.unclean_leader_election:
+    if election is not None and story.settings.elects_uncleanly(election.at_us):
         conclusion = catalogue.unclean_election.conclude(leader=election.leader, value=value)
         weak = (prevention.TWO_IN_SYNC,) if alone and story.settings.min_insync_replicas < 2 else ()
         return Cause((conclusion,), UNCLEAN_ELECTION, (prevention.CLEAN_ELECTIONS, *weak))
@@ -388,7 +388,7 @@ def _by_log_start_above_offset(story: Story, group: Sequence[LogEntry]) -> Cause
     Only an unclean election assigns an offset twice. A replica that had deleted its log beyond the
     offset before that election never fetches the new record, and joins the ISR without it.
     """
-    if not group or not story.settings.unclean_leader_election:
+    if not group:
         return None
     stored = group[0]
     successor = next(
@@ -408,7 +408,8 @@ def _by_log_start_above_offset(story: Story, group: Sequence[LogEntry]) -> Cause
         if start.broker != successor or start.offset <= stored.offset:
             continue
         for number, election in story.elections:
-            if line < number < stored.number and election.unclean:
+            is_unclean = election.unclean and story.settings.elects_uncleanly(election.at_us)
+            if line < number < stored.number and is_unclean:
                 reason = start.reason if isinstance(start, events.LogStartRaised) else LEADER_LOG_START
                 deleted = links.retention_deleted(
                     start.at_us, successor, log_start=start.offset, reason=reason, offset=stored.offset

@@ -45,11 +45,15 @@ def explain_lost_place(
     """
     place = _Place(story, offset, stored_at)
     first = min(stored_at.values(), default=until)
-    if story.settings.unclean_leader_election:
-        for line, election in story.elections:
-            if election.unclean and first < line <= until and not place.is_reached(election.leader, line):
-                because = catalogue.unclean_election_broke_invariant.conclude()
-                return LostPlace(Cause((because,), UNCLEAN_ELECTION, (prevention.CLEAN_ELECTIONS,)), line)
+    for line, election in story.elections:
+        if (
+            election.unclean
+            and story.settings.elects_uncleanly(election.at_us)
+            and first < line <= until
+            and not place.is_reached(election.leader, line)
+        ):
+            because = catalogue.unclean_election_broke_invariant.conclude()
+            return LostPlace(Cause((because,), UNCLEAN_ELECTION, (prevention.CLEAN_ELECTIONS,)), line)
     losses: Sequence[TraceLine[events.UnflushedLost | events.CorruptionCut | events.LogLost]]
     losses = story.events(events.UnflushedLost, events.CorruptionCut, events.LogLost)
     for line, loss in losses:

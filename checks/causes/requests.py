@@ -65,7 +65,7 @@ def tell_ack(story: Story, send: SendRecord, ack: Ack | None, group: Sequence[Lo
     }
     if ack.acks == _ACKS_ALL:
         having = {copy.broker for copy in group if _had_copy_until_removed(copy, ack.number)}
-        minimum = story.settings.min_insync_replicas
+        minimum = story.settings.during(ack.at_us)[0].min_insync_replicas
         written = None if is_deposed else _written_beyond(story, ack, isr, having if group else ())
         counted, isr = (None, isr) if written is None else (isr, written)
         has_shrunk = has_shrunk and written is None

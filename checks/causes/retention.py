@@ -78,7 +78,7 @@ def _deletion(index: Index, partition: str, copy: LogEntry, sent_us: int | None)
     removed = copy.removed
     if removed is None:
         return None
-    config = index.evidence.partitions[partition].on_broker.get(copy.broker)
+    config = index.evidence.partitions[partition].config_on(copy.broker, removed.at_us)
     event = decode(index.evidence.trace[removed.number - 1])
     if config is None or not isinstance(event, events.LogStartRaised):
         return None

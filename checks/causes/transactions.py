@@ -154,7 +154,7 @@ def lost_decision(
             if number < since or (until is not None and number > until):
                 continue
             if isinstance(event, events.LeaderElected):
-                if event.unclean and settings is not None and settings.unclean_leader_election:
+                if event.unclean and settings is not None and settings.elects_uncleanly(event.at_us):
                     return Cause(
                         (log_led_uncleanly.conclude(place=name),),
                         UNCLEAN_ELECTION,

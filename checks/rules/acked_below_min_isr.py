@@ -1,6 +1,6 @@
 """acked-below-min-isr: a leader acked a send with acks=all although its ISR was too small."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import field
 from typing import Final
 
@@ -17,7 +17,7 @@ from harrow.cluster_model import events
 from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.log.record_batch import record_count
 from harrow.cluster_model.settings import MIN_ISR
-from harrow.cluster_model.trace import TraceLine, decode
+from harrow.cluster_model.trace import TraceEvent, TraceLine, decode
 
 _ACKS_ALL: Final = -1
 _RAISED: Final = events.HighWatermarkSet.name
@@ -59,13 +59,15 @@ _Isr = TraceLine[events.BecameLeader | events.IsrChanged]
 class _Leader:
     """A broker as leader of a partition: its ISR, and the batches that it appended and committed.
 
-    ``small_isr`` is the event that made the ISR too small, None while the ISR is large enough.
+    ``isr`` is the event of the last change of the ISR. ``small_isr`` is the event that made the ISR
+    too small, None while the ISR is large enough.
     ``may_suffice`` says whether the maximal ISR, which includes requested members, is large enough
     nevertheless (KIP-497). The others are by the base offset of a batch: ``appended`` has the value
     of ``small_isr`` at the append, ``ends`` the end of the batch until it is committed, and
     ``committed`` the line at which the high watermark passed the batch.
     """
 
+    isr: _Isr | None = None
     small_isr: _Isr | None = None
     may_suffice: bool = False
     appended: dict[int, _Isr | None] = field(default_factory=dict)
@@ -83,11 +85,19 @@ class _Leader:
         if isinstance(event, events.IsrPending):
             self.may_suffice = self.may_suffice or len(event.isr) >= minimum
             return
+        self.isr = TraceLine(number, event)
         if len(event.isr) >= minimum:
             self.small_isr = None
         elif self.small_isr is None or self.may_suffice:
-            self.small_isr = TraceLine(number, event)
+            self.small_isr = self.isr
         self.may_suffice = False
+
+    def set_minimum(self, minimum: int) -> None:
+        """Compare the ISR with the minimum, which an administrator may have changed."""
+        if self.isr is None or len(self.isr.event.isr) >= minimum:
+            self.small_isr = None
+        elif self.small_isr is None:
+            self.small_isr = self.isr
 
     def append(self, base_offset: int, records: int) -> None:
         """Apply the append of a batch, which is new or was already in the log."""
@@ -112,13 +122,25 @@ class _Leader:
         return self.small_isr if self.committed.get(base_offset, 0) > self.small_isr.number else None
 
 
+def _changed(index: Index) -> Collection[str]:
+    """Return the partitions whose settings an administrator has changed."""
+    return {name for name, settings in index.evidence.partitions.items() if settings.earlier}
+
+
+def _suspects(index: Index, changed: Collection[str]) -> dict[tuple[int, str], _Leader]:
+    """Return the leaders whose ISR was ever too small, and those of *changed* partitions."""
+    isrs: Sequence[_Isr] = index.events(events.BecameLeader, events.IsrChanged)
+    return {
+        (event.broker, event.partition): _Leader()
+        for number, event in isrs
+        if event.partition in changed or len(event.isr) < _minimum(index, number, event)
+    }
+
+
 def find(index: Index) -> Iterator[Finding]:
     """Check each leader whose ISR was ever too small."""
-    isrs: Sequence[_Isr] = index.events(events.BecameLeader, events.IsrChanged)
-    small_isr_lines = {number for number, event in isrs if len(event.isr) < _minimum(index, number, event)}
-    leaders = {
-        (event.broker, event.partition): _Leader() for number, event in isrs if number in small_isr_lines
-    }
+    changed = _changed(index)
+    leaders = _suspects(index, changed)
     if not leaders:
         return
     # Most events are appends, acknowledgements and high watermarks, so these stay raw tuples.
@@ -126,6 +148,8 @@ def find(index: Index) -> Iterator[Finding]:
         leader = leaders.get((raw[2], raw[3]))
         if leader is None:
             continue
+        if raw[3] in changed:
+            leader.set_minimum(_minimum_of(index, number, raw[3], raw[2], raw[0]))
         name: str = raw[1]
         if name == _RAISED:
             leader.commit(number, raw[4])
@@ -137,12 +161,16 @@ def find(index: Index) -> Iterator[Finding]:
                 ack = events.BatchAcknowledged(raw[0], *raw[2:])
                 yield _finding(index, isr, TraceLine(number, ack))
         else:
-            match event := decode(raw):
-                case events.BecameLeader() | events.IsrChanged() | events.IsrPending():
-                    leader.change_isr(number, event, _minimum(index, number, event))
-                case events.BatchDeduplicated():
-                    # The trace has only the base offset of such a batch.
-                    leader.append(event.base_offset, 1)
+            _apply_rare_event(index, leader, number, raw)
+
+
+def _apply_rare_event(index: Index, leader: _Leader, number: int, raw: TraceEvent) -> None:
+    match event := decode(raw):
+        case events.BecameLeader() | events.IsrChanged() | events.IsrPending():
+            leader.change_isr(number, event, _minimum(index, number, event))
+        case events.BatchDeduplicated():
+            # The trace has only the base offset of such a batch.
+            leader.append(event.base_offset, 1)
 
 
 def _minimum(
@@ -150,6 +178,11 @@ def _minimum(
     number: int,
     event: events.BecameLeader | events.IsrChanged | events.IsrPending | events.BatchAcknowledged,
 ) -> int:
+    """Return the ``min.insync.replicas`` of the leader at an event."""
+    return _minimum_of(index, number, event.partition, event.broker, event.at_us)
+
+
+def _minimum_of(index: Index, number: int, partition: str, leader: int, at_us: int) -> int:
     """Return the ``min.insync.replicas`` of a leader, 0 for an unknown partition.
 
     Since 3.7 the setting is limited to the number of replicas (KAFKA-15583). A leader may learn
@@ -157,11 +190,11 @@ def _minimum(
     Replicas that are being removed do not count.
     """
     evidence = index.evidence
-    settings = evidence.partitions.get(event.partition)
-    least = 0 if settings is None else settings.min_insync_replicas_of(event.broker)
+    settings = evidence.partitions.get(partition)
+    least = 0 if settings is None else settings.least_min_insync_replicas(leader, at_us)
     if settings is None or not index.behaviours.replication.min_isr_limited_to_replica_count:
         return least
-    reassigned = index.events(events.ReplicasAssigned, partition=event.partition)
+    reassigned = index.events(events.ReplicasAssigned, partition=partition)
     if not reassigned:
         return min(least, len(settings.replicas))
     first = reassigned[0][1]
@@ -175,7 +208,8 @@ def _minimum(
 def _finding(index: Index, small_isr: _Isr, ack: TraceLine[events.BatchAcknowledged]) -> Finding:
     event, isr = ack.event, small_isr.event.isr
     partition, offset = event.partition, event.base_offset
-    minimum = _minimum(index, ack.number, event)
+    # An administrator may have lowered it before the answer, or raised it after the ISR shrank.
+    minimum = max(_minimum(index, *small_isr), _minimum(index, *ack))
     story = Story(index, partition)
     story.tell(small_isr.number, led_with_isr(small_isr.event.at_us, event.broker, isr=isr), decides=True)
     story.tell(ack.number, acknowledged(event.at_us, event.broker, values=event.values, offset=offset))

@@ -205,9 +205,10 @@ def _committer(story: Story, broken: _Broken) -> int:
 
 def _unclean_election(story: Story, broken: _Broken, group: list[LogEntry]) -> int | None:
     """Return the line of the unclean election, in a later epoch, of a leader without the record."""
-    for number, event in story.elections if story.settings.unclean_leader_election else ():
+    for number, event in story.elections:
+        is_permitted = event.unclean and story.settings.elects_uncleanly(event.at_us)
         is_later = number <= broken.number and event.leader_epoch > group[0].leader_epoch
-        if event.unclean and is_later and not has_copy(group, event.leader, number):
+        if is_permitted and is_later and not has_copy(group, event.leader, number):
             return number
     return None
 

@@ -225,7 +225,8 @@ def _cause_of_lacking(
     """Return what permits that a leader lacked the previous record when it refused the next one."""
     before = group[0].value
     election = unclean_election_without(story, group)
-    if election is not None and story.settings.unclean_leader_election and election.at_us <= failure.at_us:
+    is_permitted = election is not None and story.settings.elects_uncleanly(election.at_us)
+    if election is not None and is_permitted and election.at_us <= failure.at_us:
         elected_at = next(line.number for line in story.elections if line.event is election)
         tell_elections(story, group, elected_at - AFTER, elected_at + AFTER)
         conclusion = catalogue.renumbered_after_unclean_election.conclude(

@@ -328,7 +328,7 @@ def _led_without(story: Story, last: Pair, until_us: int) -> Cause | None:
             setting, prevented_by = promises.FLUSH_INTERVAL, (FLUSHING,)
         elif any(copy.lost_with_disk for copy in lost):
             setting, prevented_by = promises.DISK_FAILURE, ()
-        elif election is not None and election.unclean and story.settings.unclean_leader_election:
+        elif election is not None and election.unclean and story.settings.elects_uncleanly(election.at_us):
             setting, prevented_by = promises.UNCLEAN_ELECTION, (CLEAN_ELECTIONS,)
         else:
             continue

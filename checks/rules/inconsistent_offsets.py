@@ -274,7 +274,11 @@ def _causes(story: Story, offset: int, claim: _Claim) -> list[Cause]:
 
 
 def _until_unclean_election(evidence: Evidence) -> str:
-    if any(settings.unclean_leader_election for settings in evidence.partitions.values()):
+    if any(
+        version.unclean_leader_election
+        for settings in evidence.partitions.values()
+        for version in (settings, *(earlier for _, earlier in settings.earlier))
+    ):
         return f"{promise.HIGH_WATERMARK}, until an unclean election ({promise.UNCLEAN_ELECTION})"
     return promise.HIGH_WATERMARK
 

@@ -279,7 +279,7 @@ class Broker(ServerEndpoint):
 
     def configure_topic(self, topic: str, settings: Settings) -> None:
         """Follow the settings of a topic that an administrator has changed."""
-        self._topic_configs.set(topic, settings)
+        self._topic_configs.set(topic, settings, self._host.clock.now_us)
         self.replicas.configure_topic(topic)
 
     def delete_records(

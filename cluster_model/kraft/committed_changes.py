@@ -5,7 +5,7 @@ die before it knows that they are, but its successor uses the records. So the fi
 that finds a record committed emits the events of the record.
 """
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import Final
 
 from harrow.cluster_model import events
@@ -16,8 +16,10 @@ from harrow.cluster_model.kraft.records import (
     MetadataRecord,
     PartitionRecord,
     RemoveTopicRecord,
+    TopicSettingsRecord,
 )
 from harrow.cluster_model.protocol import LeaderAndIsr, ReplicaAssignment
+from harrow.cluster_model.topic_settings import Settings
 from harrow.cluster_model.trace import Trace
 
 _REGISTRATION: Final = (events.REGISTRATION,)
@@ -28,8 +30,11 @@ METADATA_LOSS: Final = "metadata loss"
 class CommittedChanges:
     """The committed metadata of a cluster, whose changes it reports as events."""
 
-    def __init__(self, trace: Trace, created: Collection[str]) -> None:
+    def __init__(
+        self, trace: Trace, created: Collection[str], on_settings: Callable[[str, Settings], None]
+    ) -> None:
         self._trace = trace
+        self._on_settings = on_settings
         # The partitions that the campaign declares. Their first replicas need no event.
         self._created = frozenset(created)
         self._image = ClusterImage()
@@ -183,6 +188,8 @@ class CommittedChanges:
                 self._trace.emit(kind, record.broker, _REGISTRATION)
         else:
             image.apply(record)
+            if isinstance(record, TopicSettingsRecord):
+                self._on_settings(record.topic, dict(record.settings))
             if isinstance(record, RemoveTopicRecord):
                 for name in image.removed_partitions(record.topic):
                     self._trace.publish(events.PartitionDeleted, name)

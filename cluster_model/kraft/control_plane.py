@@ -25,6 +25,7 @@ from harrow.cluster_model.sim.host import Host
 from harrow.cluster_model.sim.network import Network
 from harrow.cluster_model.sim.process import Process
 from harrow.cluster_model.sim.virtual_time import US_PER_MS
+from harrow.cluster_model.topic_settings import Settings
 from harrow.cluster_model.topology import ClusterSpec, process_name
 from harrow.cluster_model.trace import Trace
 
@@ -47,6 +48,7 @@ class QuorumControlPlane:
         end_process: Callable[[int], None],
         halt_process: Callable[[int], None],
         topics: ConfiguredTopics,
+        on_settings: Callable[[str, Settings], None],
     ) -> None:
         self._config = config
         self._topics = topics
@@ -71,7 +73,7 @@ class QuorumControlPlane:
         self._broker_logs = {broker: MetadataLog() for broker in brokers}
         self._nodes: dict[int, QuorumController] = {}
         self._incarnations: dict[int, KRaftBrokerLifecycle] = {}
-        self._changes = CommittedChanges(trace, partition_assignments(spec))
+        self._changes = CommittedChanges(trace, partition_assignments(spec), on_settings)
         self._admin = host_of(Process("admin"))
         self._active: tuple[int, int] | None = None
 

@@ -1,39 +1,19 @@
 """The settings of topics on a broker, which administrators change while it runs."""
 
 from harrow.cluster_model.settings import broker_config
-from harrow.cluster_model.topic_settings import Settings, TopicConfigs
+from harrow.cluster_model.topic_settings import TopicConfigs
 
 
-def weakest(*history: Settings) -> tuple[int, bool, int, int]:
+def test_a_configuration_is_in_force_until_the_moment_at_which_it_is_replaced() -> None:
     configs = TopicConfigs({}, broker_config("4.3", {"min.insync.replicas": 1}))
-    for settings in history:
-        configs.set("t", settings)
-        configs.get("t")
-    config = configs.weakest("t")
-    return (
-        config.min_insync_replicas,
-        config.unclean_leader_election,
-        config.flush_messages,
-        config.retention_us,
-    )
+    configs.set("t", {"min.insync.replicas": 2}, 10)
+    configs.set("t", {"min.insync.replicas": 3}, 20)
+    assert [configs.at("t", at_us).min_insync_replicas for at_us in (0, 10, 11, 20, 21)] == [1, 1, 2, 2, 3]
+    assert configs.get("t").min_insync_replicas == 3
+    assert configs.changed_us("t") == (10, 20)
 
 
-def test_a_topic_promises_no_more_than_its_weakest_settings_did() -> None:
-    strict: Settings = {
-        "min.insync.replicas": 2,
-        "unclean.leader.election.enable": False,
-        "flush.messages": 1,
-        "retention.ms": -1,
-    }
-    weak: Settings = {
-        "min.insync.replicas": 1,
-        "unclean.leader.election.enable": True,
-        "flush.messages": 9,
-        "retention.ms": 5,
-    }
-    assert weakest(strict, weak) == weakest(weak, strict) == weakest(strict, weak, strict) == weakest(weak)
-
-
-def test_a_topic_never_had_the_settings_of_the_broker_that_it_overrides_from_its_creation() -> None:
-    assert weakest({"min.insync.replicas": 3})[0] == 3
-    assert weakest({}, {"min.insync.replicas": 3})[0] == 1
+def test_settings_that_stay_the_same_are_no_change() -> None:
+    configs = TopicConfigs({"t": {"min.insync.replicas": 2}}, broker_config("4.3", {}))
+    configs.set("t", {"min.insync.replicas": 2}, 10)
+    assert configs.changed_us("t") == ()

@@ -2,6 +2,8 @@
 
 from bisect import bisect_right
 from collections.abc import Callable, Collection
+from dataclasses import replace
+from functools import partial
 from operator import attrgetter
 
 from harrow.campaigns.clients.clients import CORE_READER, MODEL, READER, Clients
@@ -12,7 +14,7 @@ from harrow.campaigns.run.targets.partition_promises import partition_settings
 from harrow.campaigns.run.targets.target import Patience
 from harrow.checks.evidence import Evidence, FinalLog, PartitionSettings
 from harrow.cluster_model.cluster import Cluster
-from harrow.cluster_model.settings import TopicConfig
+from harrow.cluster_model.settings import LONG_MAX, TopicConfig
 from harrow.cluster_model.sim.choices import Choices
 from harrow.cluster_model.topology import CONSUMER_OFFSETS, EXACTLY_ONCE
 
@@ -102,9 +104,7 @@ class ModelTarget:
             producers=self.clients.producer_settings(),
             consumers=self.clients.consumer_settings(),
             applications=applications,
-            partitions=self._settings_of(
-                (*partitions, *cluster.internal_partitions()), cluster.weakest_topic_config
-            ),
+            partitions=self._settings_over_time((*partitions, *cluster.internal_partitions())),
             replicas={partition: self._replica_logs(partition) for partition in partitions},
             offset_replicas={name: self._replica_logs(name) for name in offset_partitions if in_transactions},
             read_back=frozenset(),
@@ -112,6 +112,22 @@ class ModelTarget:
 
     def partition_settings(self) -> dict[str, PartitionSettings]:
         return self._settings_of(self.cluster.partition_names(), self.cluster.topic_config)
+
+    def _settings_over_time(self, names: Collection[str]) -> dict[str, PartitionSettings]:
+        """Return the settings of partitions, with those before the changes of administrators."""
+        cluster = self.cluster
+        settings = self._settings_of(
+            names, lambda topic, broker: cluster.topic_config_at(topic, broker, LONG_MAX)
+        )
+        for name in names:
+            topic = name.rpartition("-")[0]
+            earlier = [
+                (until_us, self._settings_of((name,), partial(cluster.topic_config_at, at_us=until_us))[name])
+                for until_us in cluster.topic_config_changed_us(topic)
+            ]
+            if earlier:
+                settings[name] = replace(settings[name], earlier=tuple(earlier))
+        return settings
 
     def _settings_of(
         self, names: Collection[str], config: Callable[[str, int], TopicConfig]
