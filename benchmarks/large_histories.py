@@ -4,21 +4,25 @@ Run ``python -m benchmarks.large_histories [OPERATIONS] [--engine spark] [--mast
 operation is one line. The history has 8 producers, 4 consumers and some partitions with a correct
 log, and every million operations it has one anomaly of each kind. The anomalies are planted in
 partitions of their own, except for a duplicate and a repeated poll in the busy ones. Transactions
-send to two of 4 other partitions, and some overlap; ``--plain`` leaves them out. ``harrow check``
-judges the history in its own process, and must find each anomaly and nothing else. On Spark,
-figures come from its event log too.
+send to two of 4 other partitions, and some overlap; ``--plain`` leaves them out. With ``--form``,
+acks name no offsets, the lines are EDN, the file is compressed, or each client has a file of its
+own. ``harrow check`` judges the history in its own process, and must find each anomaly and nothing
+else; otherwise the benchmark exits with 1. On Spark, figures come from its event log too.
 """
 
 import argparse
+import gzip
 import json
 import os
 import resource
+import shutil
 import subprocess
 import sys
 import tempfile
 import time
 from collections import Counter, deque
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Final, TextIO
 
@@ -34,6 +38,10 @@ OPERATIONS_PER_SET: Final = 1_000_000
 ROUNDS_PER_TRANSACTIONS: Final = 8
 TRANSACTIONAL_PARTITIONS: Final = 4
 FIRST_TRANSACTIONAL: Final = PRODUCERS + CONSUMERS
+
+FORMS: Final = ("lines", "no-offsets", "edn", "gzip", "clients")
+CLIENT_FILES: Final = 4
+OPERATION_KEYS: Final = ("index", "process", "type", "f", "value", "time")
 
 Line = tuple[int, str, str, list[Any]]
 
@@ -308,28 +316,77 @@ def _poll(
         unread[at].clear()
 
 
-def anomalies_of_a_set(folder: Path, partitions: int, *, has_transactions: bool) -> Counter[str]:
+def in_form(path: Path, form: str) -> list[Path]:
+    """Write the lines of a history in another form, and return the files."""
+    if form == "lines":
+        return [path]
+    if form == "gzip":
+        packed = path.with_suffix(".jsonl.gz")
+        with path.open("rb") as lines, gzip.open(packed, "wb", compresslevel=1) as file:
+            shutil.copyfileobj(lines, file)
+        return [packed]
+    with ExitStack() as stack:
+        files: dict[str, TextIO] = {}
+        for line in stack.enter_context(path.open(encoding="utf-8")):
+            operation = json.loads(line)
+            name = f"{form}-{operation['process'] % CLIENT_FILES}" if form == "clients" else form
+            if name not in files:
+                files[name] = stack.enter_context((path.parent / name).open("w", encoding="utf-8"))
+            if form == "no-offsets":
+                _forget_offsets(operation)
+            text = edn(operation) if form == "edn" else json.dumps(operation)
+            files[name].write(f"{text}\n")
+    return [path.parent / name for name in files]
+
+
+def _forget_offsets(operation: dict[str, Any]) -> None:
+    """Remove the offset of the ack of a single send."""
+    if operation["f"] == "send" and operation["type"] == "ok":
+        ((send, partition, (_, value)),) = operation["value"]
+        operation["value"] = [[send, partition, value]]
+
+
+def edn(value: Any, *, is_word: bool = False) -> str:
+    """Write an operation as Jepsen does: names are keywords, others are strings."""
+    if isinstance(value, dict):
+        named = all(key in OPERATION_KEYS for key in value)
+        pairs = (
+            f"{edn(key, is_word=named)} {edn(each, is_word=named and key in ('type', 'f'))}"
+            for key, each in value.items()
+        )
+        return f"{{{', '.join(pairs)}}}"
+    if isinstance(value, list):
+        return f"[{' '.join(edn(each, is_word=each in ('send', 'poll')) for each in value)}]"
+    return f":{value}" if is_word else json.dumps(value)
+
+
+def anomalies_of_a_set(folder: Path, form: str, partitions: int, *, has_transactions: bool) -> Counter[str]:
     """Return how many anomalies of each kind a set has, judged without any reduction."""
     path = folder / "one.jsonl"
     sets = write_history(path, OPERATIONS_PER_SET // 2 + 1_000, partitions, has_transactions=has_transactions)
+    (path,) = in_form(path, form if form == "no-offsets" else "lines")
     with path.open("rb") as lines:
         verdict = judge_history(read_history(lines, path.name))
     path.unlink()
     return Counter({name: result.count // sets for name, result in verdict.rules.items() if result.count})
 
 
-def measure(operations: int, partitions: int, options: list[str], *, has_transactions: bool) -> None:
+def measure(
+    operations: int, partitions: int, form: str, options: list[str], *, has_transactions: bool
+) -> bool:
+    """Judge a history, and return whether all planted anomalies were found, and nothing else."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        of_a_set = anomalies_of_a_set(folder, partitions, has_transactions=has_transactions)
+        of_a_set = anomalies_of_a_set(folder, form, partitions, has_transactions=has_transactions)
         path = folder / "history.jsonl"
         sets = write_history(path, operations, partitions, has_transactions=has_transactions)
+        files = in_form(path, form)
         command = [
             sys.executable,
             "-m",
             "harrow",
             "check",
-            str(path),
+            *map(str, files),
             "--format",
             "json",
             "--max-findings",
@@ -348,7 +405,8 @@ def measure(operations: int, partitions: int, options: list[str], *, has_transac
         expected = Counter({rule: count * sets for rule, count in of_a_set.items()})
         cpu_s = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
         print(
-            f"{operations:.0e} operations, {path.stat().st_size >> 20} MiB: {wall_s:.0f} s, {cpu_s:.0f} CPU s, "
+            f"{operations:.0e} operations, {sum(each.stat().st_size for each in files) >> 20} MiB of {form}: "
+            f"{wall_s:.0f} s, {cpu_s:.0f} CPU s, "
             f"{after.ru_maxrss >> 10} MiB in the largest process{' without executors' * bool(settings)}; "
             f"{found.total()} anomalies of {len(found)} kinds, {'as planted' if found == expected else 'NOT as planted'}"
         )
@@ -357,22 +415,33 @@ def measure(operations: int, partitions: int, options: list[str], *, has_transac
         for rule in sorted(found.keys() | expected.keys()):
             if found[rule] != expected[rule]:
                 print(f"  {rule}: {found[rule]} found, {expected[rule]} planted")
+    return found == expected
 
 
-def main() -> None:
+def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("operations", type=float, nargs="*", default=[1e6, 1e7])
     parser.add_argument("--partitions", type=int, default=16)
     parser.add_argument("--plain", action="store_true", help="only the planted transactions")
+    parser.add_argument("--form", choices=FORMS, default=FORMS[0])
     parser.add_argument("--engine", choices=["process", "spark"], default="process")
     parser.add_argument("--master", default=f"local[{os.cpu_count()}]")
     arguments = parser.parse_args()
     options = ["--engine", arguments.engine]
     if arguments.engine == "spark":
         options += ["--master", arguments.master]
-    for operations in arguments.operations:
-        measure(int(operations), arguments.partitions, options, has_transactions=not arguments.plain)
+    are_as_planted = [
+        measure(
+            int(operations),
+            arguments.partitions,
+            arguments.form,
+            options,
+            has_transactions=not arguments.plain,
+        )
+        for operations in arguments.operations
+    ]
+    return 0 if all(are_as_planted) else 1
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

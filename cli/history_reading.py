@@ -169,7 +169,7 @@ def _opened(request: CheckRequest, source: Source, stack: ExitStack) -> tuple[st
 
 
 def _large(request: CheckRequest, sources: Sequence[Source]) -> Path | None:
-    """Return the path of a large file of JSON lines, and None for any other source."""
+    """Return the path of a large file of lines, and None for any other source."""
     source = sources[0]
     if not isinstance(source, LocalLocation) or not all(map(find_spec, EXTRAS["sweep"])):
         return None
@@ -196,13 +196,13 @@ def _reduced(request: CheckRequest, sources: Sequence[Source]) -> HistoryIndex:
 
 
 def _reduced_lines(request: CheckRequest, source: Source, path: Path) -> HistoryIndex | None:
-    from harrow.campaigns.large_histories.reduced_reading import read_json_lines
+    from harrow.campaigns.large_histories.reduced_reading import read_large_file
     from harrow.campaigns.large_histories.reduction import ReductionError
     from harrow.campaigns.large_histories.tables import TablesError
 
     try:
         with _progress(request, source) as progress:
-            return read_json_lines(path, name_of(source), report=progress.update, **_limits(request))
+            return read_large_file(path, name_of(source), report=progress.update, **_limits(request))
     except (ReductionError, TablesError) as error:
         raise Refusal(str(error)) from None
 

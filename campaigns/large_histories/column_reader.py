@@ -49,7 +49,7 @@ _SENDS: Final = {INVOKE: INVOKED, OK: ACKED, FAIL: FAILED, INFO: UNSURE}
 
 
 class UnusualLinesError(Exception):
-    """A file has lines that are no JSON objects, or in no order, so it must be read as a whole."""
+    """A file has lines that are no maps, or in no order, so it must be read as a whole."""
 
 
 class _NumberedOrder(OperationOrder):
@@ -85,6 +85,7 @@ class ColumnReader:
         self._templates: list[LineTemplate] = []
         self._partition_numbering = Numbering()
         self._is_numbered = numbered
+        self._is_edn: bool | None = None
         self._last_position = NONE
 
     @property
@@ -153,6 +154,8 @@ class ColumnReader:
                 return
             tried[new[0]] = True
             learned = learn(block.line(int(new[0])).removesuffix(b"\n"))
+            if learned is not None:
+                self._note_notation(is_edn=learned.is_edn)
             templates = [] if learned is None else [learned]
             self._templates += templates
             attempts += learned is None
@@ -199,8 +202,11 @@ class ColumnReader:
 
     def _read_singly(self, lines: Sequence[bytes], rows: Sequence[int], positions: Ints) -> Events:
         """Read some lines of a block, which are *rows* of *positions*."""
-        if any(not line.lstrip().startswith(b"{") or looks_like_edn(line) for line in lines):
-            raise UnusualLinesError
+        for line in lines:
+            is_edn = looks_like_edn(line)
+            if not is_edn and not line.lstrip().startswith(b"{"):
+                raise UnusualLinesError
+            self._note_notation(is_edn=is_edn)
         found: list[pa.RecordBatch] = []
         numbered = _NumberedOrder()
         order = numbered if self._is_numbered else OperationOrder(listed=positions[rows].tolist())
@@ -212,6 +218,13 @@ class ColumnReader:
         batches = pa.Table.from_batches(found).combine_chunks().to_batches()
         parts = [self._numbered(batch) for batch in batches]
         return concatenated(parts)
+
+    def _note_notation(self, *, is_edn: bool) -> None:
+        """Refuse a file that mixes JSON and EDN."""
+        if self._is_edn is None:
+            self._is_edn = is_edn
+        elif self._is_edn != is_edn:
+            raise UnusualLinesError
 
     def _numbered(self, batch: pa.RecordBatch) -> Events:
         """Return the events of rows with texts, and note what other rows tell."""

@@ -1,7 +1,7 @@
 """Patterns of lines that differ only in numbers and texts.
 
-A pattern is learned from one line, which the parser of JSON reads. Any line with the same bytes
-between its numbers and texts means the same operation, with other numbers and texts.
+A pattern is learned from one line, which the parser of JSON or EDN reads. Any line with the same
+bytes between its numbers and texts means the same operation, with other numbers and texts.
 """
 
 import re
@@ -12,6 +12,7 @@ from pydantic_core import from_json
 
 from harrow.campaigns.large_histories.byte_block import PADDING_BYTES
 from harrow.campaigns.record import history_line
+from harrow.campaigns.record.edn import looks_like_edn, parse_edn
 from harrow.cluster_model.history import INVOKE, OK, POLL, SEND
 from harrow.cluster_model.lazy_dataclass import dataclass
 
@@ -25,7 +26,8 @@ WORD: Final = "word"
 """What a number or a text of a line means. A word names the type or the function."""
 
 _TOKEN: Final = re.compile(rb'"[^"]*"|[0-9]+')
-_FIRST_RECORD: Final = re.compile(rb'\{"[^"]*(":[ ]?\[\[)[0-9]+(,[ ]?)"[^"]*"')
+_FIRST_RECORD: Final = re.compile(rb'\{"[^"]*(":?[ ]?\[\[)[0-9]+(,[ ]?|[ ])"[^"]*"')
+_BETWEEN_ENTRIES: Final = re.compile(rb'"\]\](,?[ ]?)"')
 _END_OF_RECORDS: Final = b'"]]}'
 _NUMBER: Final = 987_654_321
 _TEXT: Final = "~another text~"
@@ -69,8 +71,11 @@ class LineTemplate:
 
     ``words`` are the texts that name the type and the function, by the number of the quote before
     them. If the pattern has ``gaps``, polled records are between ``pieces`` and ``tail``, and have
-    further quotes. ``returns`` is true if a poll returned, perhaps without records.
+    further quotes. ``returns`` is true if a poll returned, perhaps without records. Lines of EDN
+    name the type and the function by keywords, which are not texts, so they have no words.
     """
+
+    is_edn: bool
 
     type_: str
     f: str
@@ -93,8 +98,12 @@ def learn(line: bytes) -> LineTemplate | None:
         if end < begin:
             return None
         comma = first[2]
-        gaps = RecordGaps(first[1], comma + b'"', b'"]' + comma + b"[", b'"]]' + comma + b'"')
+        # EDN has no commas in vectors, but usually between the entries of a map.
+        entries = _BETWEEN_ENTRIES.search(line, begin, end)
+        entry = entries[1] if entries is not None else comma if comma.strip() else b", "
+        gaps = RecordGaps(first[1], comma + b'"', b'"]' + comma + b"[", b'"]]' + entry + b'"')
     whole = line[:begin] + line[end:]
+    is_edn = looks_like_edn(whole)
     operation = _operation(whole)
     if len(whole) > _LENGTH_MAX or operation is None:
         return None
@@ -102,13 +111,14 @@ def learn(line: bytes) -> LineTemplate | None:
         return None
     pieces, words = _pieces(whole, operation, begin)
     meanings = {slot.meaning for part in pieces for slot in part if isinstance(slot, Slot)}
-    if not _needed(operation) <= meanings or len(words) != len(_WORDS):
+    if not _needed(operation) <= meanings or len(words) != (0 if is_edn else len(_WORDS)):
         return None
     head, tail = pieces
     if gaps is not None:
         tail = (_END_OF_RECORDS[:-1] + tail[0], *tail[1:])  # type: ignore[operator] # no slot stands beside the records
         head = (*head[:-1], head[-1] + b'"')  # type: ignore[operator] # no slot stands beside the records
     return LineTemplate(
+        is_edn=is_edn,
         type_=operation["type"],
         f=operation["f"],
         returns=len(operation["value"][0]) > 1 and operation["f"] == POLL,
@@ -123,10 +133,14 @@ def learn(line: bytes) -> LineTemplate | None:
 _WORDS: Final = ("type", "f")
 
 
+def _parsed(line: bytes) -> Any:
+    return parse_edn(line.decode()) if looks_like_edn(line) else from_json(line)
+
+
 def _operation(line: bytes) -> dict[str, Any] | None:
     """Return the operation of a line, if it is a send or a poll alone."""
     try:
-        operation = from_json(line)
+        operation = _parsed(line)
         history_line.check_operation(operation)
     except (ValueError, history_line.MalformedOperation):
         return None
@@ -187,7 +201,7 @@ def _meaning(line: bytes, begin: int, end: int, operation: Mapping[str, Any]) ->
     is_text = line[begin] == ord('"')
     other = f'"{_TEXT}"'.encode() if is_text else str(_NUMBER).encode()
     try:
-        changed = from_json(line[:begin] + other + line[end:])
+        changed = _parsed(line[:begin] + other + line[end:])
     except ValueError:
         return None
     if list(changed) != list(operation):

@@ -10,11 +10,12 @@ from harrow.campaigns.large_histories.column_reader import ColumnReader
 from harrow.campaigns.large_histories.events import NONE, Events, concatenated
 from harrow.campaigns.large_histories.facts import NO_INTS, key_of
 from harrow.campaigns.large_histories.history_outline import HistoryOutline
+from harrow.campaigns.large_histories.loose_sends import place_loose_sends
 from harrow.campaigns.large_histories.numbering import distinct, is_among
 from harrow.campaigns.large_histories.plain_records import PlainRecords
 from harrow.campaigns.large_histories.record_slots import ACKED_AT, POLLED_AT
 from harrow.campaigns.large_histories.reduction import Reduction, TooManySuspectsError
-from harrow.campaigns.large_histories.tables import ACKED, FAILED, POLLED_IN_VAIN
+from harrow.campaigns.large_histories.tables import ACKED, POLLED_IN_VAIN
 from harrow.checks.history.removed_records import RemovedRecords
 from harrow.checks.history.witness import SKIPPED_SHOWN
 from harrow.cluster_model.lazy_dataclass import dataclass
@@ -112,28 +113,12 @@ class PlainReduction:
 
     def _place_loose_sends(self, part: _Partition) -> None:
         """Find the offsets of sends that did not name one, if their records were polled."""
-        sends, slots = part.loose, self._slots
-        if not len(sends):
-            return
-        values = slots.value[part.slots]
-        order = np.argsort(values)
-        at = np.searchsorted(values[order], sends.value)
-        at[at == len(values)] = 0
-        is_placed = values[order[at]] == sends.value if len(values) else np.zeros(len(sends), np.bool_)
-        found = part.slots[order[at[is_placed]]] if len(values) else NO_INTS
-        placed = sends.take(is_placed)
-        _, firsts, counts = np.unique(sends.value, return_index=True, return_counts=True)
-        part.suspect(sends.value[firsts[counts > 1]])
-        # Another send of the value, or a failed one whose record is there, is irregular.
-        part.suspect(placed.value[(slots.session[found] != 0) | (placed.kind == FAILED)])
-        part.suspect(sends.value[~is_placed & (sends.kind == ACKED)])
-        is_first = slots.session[found] == 0
-        part.irregular = concatenated([part.irregular, placed.take(~is_first)])
-        slots.session[found[is_first]] = placed.place[is_first] + 1
-        slots.invoked[found[is_first]] = placed.position[is_first]
-        acked = found[placed.kind == ACKED]
-        slots.flags[acked] |= ACKED_AT
-        part.loose = sends.take(~is_placed)
+        if len(part.loose):
+            found = place_loose_sends(part.loose, self._slots, part.slots)
+            part.suspect(found.suspects)
+            part.suspect(found.remaining.value[found.remaining.kind == ACKED])
+            part.irregular = concatenated([part.irregular, found.repeated])
+            part.loose = found.remaining
 
     def _find_repeated(self, part: _Partition) -> None:
         """Suspect values at several offsets, the last polled record, and records without polls."""

@@ -72,7 +72,7 @@ def read_reduced(
     return reduced_history(reduction, kept.kept)
 
 
-def read_json_lines(
+def read_large_file(
     path: Path,
     name: str,
     *,
@@ -80,7 +80,7 @@ def read_json_lines(
     line_max: int = LINE_MAX_BYTES,
     memory_max: int = MEMORY_MAX_BYTES,
 ) -> HistoryIndex | None:
-    """Read a large file of JSON lines, and keep only what rules need.
+    """Read a large file of lines, and keep only what rules need.
 
     Return None if the file has to be read as a whole: lines are unusual, or too much remains.
     Only for a file of more than *memory_max* bytes, DuckDB looks for what remains if little is

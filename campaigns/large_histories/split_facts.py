@@ -32,7 +32,8 @@ from harrow.campaigns.large_histories.facts import (
     joined,
     key_of,
 )
-from harrow.campaigns.large_histories.numbering import bounds, distinct, is_among
+from harrow.campaigns.large_histories.loose_sends import place_loose_sends
+from harrow.campaigns.large_histories.numbering import bounds, distinct, in_groups, is_among
 from harrow.campaigns.large_histories.operation_order import first_position
 from harrow.campaigns.large_histories.plain_records import PlainRecords
 from harrow.campaigns.large_histories.record_slots import ACKED_AT, POLLED_AT, TooIrregularError
@@ -205,6 +206,7 @@ class _SplitFacts:
         self._irregular = concatenated(records.irregular_sends, in_order=True)
         self._loose = concatenated(records.loose_sends, in_order=True)
         self._suspects = self._first_suspects()
+        self._suspects = distinct(joined([self._suspects, *self._place_loose_sends()]))
 
     def _key(self, partition: Ints | int, value: Ints) -> Ints:
         return key_of(self._hashes[partition], value)
@@ -221,6 +223,25 @@ class _SplitFacts:
                 ]
             )
         )
+
+    def _place_loose_sends(self) -> Iterator[Ints]:
+        """Find the offsets of sends whose records were polled in this part, and yield suspects.
+
+        Suspects stay without an offset. They include open sends, which another part may complete.
+        """
+        is_suspect = is_among(self._key(self._loose.partition, self._loose.value), self._suspects)
+        ended = self._loose.take(~is_suspect)
+        remaining, repeated = [self._loose.take(is_suspect)], [self._irregular]
+        known = {number: slots for number, slots, _ in self._slots}
+        order, begins, ends = in_groups(ended.partition)
+        ended = ended.take(order)
+        for begin, end in zip(begins.tolist(), ends.tolist(), strict=True):
+            sends, number = ended.part(begin, end), int(ended.partition[begin])
+            found = place_loose_sends(sends, self._records.slots, known.get(number, NO_INTS))
+            yield self._key(number, found.suspects)
+            remaining.append(found.remaining)
+            repeated.append(found.repeated)
+        self._loose, self._irregular = concatenated(remaining), concatenated(repeated)
 
     def rows(self) -> Iterator[FactRow]:
         session, key, is_loose, edges = self._sends_in_order()

@@ -15,6 +15,7 @@ from harrow.campaigns.large_histories.byte_block import ByteBlock, blocks_of
 from harrow.campaigns.large_histories.column_reader import ColumnReader, UnusualLinesError
 from harrow.campaigns.large_histories.line_template import learn
 from harrow.campaigns.record.history_file import HistoryError, read_operations
+from tests.hostile.large_histories import edn
 from tests.properties.correct_history import random_history
 from tests.properties.correct_log import History
 from tests.properties.planted import PLANTS
@@ -78,6 +79,14 @@ def _numeric(value: Any) -> Any:
     return int(value[1:]) if isinstance(value, str) and value[:1] == "m" and value[1:].isdecimal() else value
 
 
+def as_edn(line: dict[str, Any]) -> bytes:
+    return edn(line).encode()
+
+
+def as_tagged_edn(line: dict[str, Any]) -> bytes:
+    return b"#jepsen.history.Op" + as_edn(line)
+
+
 LAYOUTS: dict[str, tuple[Callable[[dict[str, Any]], bytes], bytes]] = {
     "as harrow writes it": (lambda line: json.dumps(line).encode(), b"\n"),
     "compact": (compact, b"\n"),
@@ -86,6 +95,8 @@ LAYOUTS: dict[str, tuple[Callable[[dict[str, Any]], bytes], bytes]] = {
     "with more fields": (with_more, b"\n\n"),
     "without numbers": (unnumbered, b" \n"),
     "with numbers as values": (with_numbers, b"\n"),
+    "EDN": (as_edn, b"\n"),
+    "tagged EDN": (as_tagged_edn, b"\r\n\n"),
 }
 
 
@@ -153,10 +164,13 @@ def damaged(line: bytes, random: Random) -> bytes:
     return bytes(changed) if changed else line
 
 
-def test_damaged_lines_are_never_read_differently() -> None:
+@pytest.mark.parametrize(
+    "write", [lambda line: line, lambda line: as_edn(json.loads(line))], ids=["JSON", "EDN"]
+)
+def test_damaged_lines_are_never_read_differently(write: Callable[[bytes], bytes]) -> None:
     random = Random(5)
     kept = refused = 0
-    lines = [plain_line(number) for number in range(18)]
+    lines = [write(plain_line(number)) for number in range(18)]
     for _ in range(1_500):
         content = [*lines, damaged(random.choice(lines), random), *lines[:2]]
         text = b"\n".join(content)
@@ -192,6 +206,9 @@ def test_equal_texts_have_equal_hashes() -> None:
 @pytest.mark.parametrize(
     "line",
     [
+        b'{:process 0, :type :ok, :f :send, :value [[:send "t" [-1 "m"]]]}',
+        b"{:process :nemesis, :type :info, :f :kill, :value nil}",
+        b'{:process 0, :type "ok", :f :send, :value [[:send "t" [0 "m"]]]}',
         b'{"process":0,"type":"ok","f":"send","value":[["send","t\\u0041",[0,"m"]]]}',
         b'{"process":"nemesis","type":"info","f":"kill","value":null}',
         b'{"process":0,"type":"ok","f":"txn","value":[["send","t",[0,"m"]]]}',
@@ -203,3 +220,9 @@ def test_equal_texts_have_equal_hashes() -> None:
 )
 def test_unusual_lines_have_no_template(line: bytes) -> None:
     assert learn(line) is None
+
+
+def test_a_file_that_mixes_json_and_edn_is_read_as_a_whole() -> None:
+    lines = [plain_line(number) for number in range(18)]
+    assert rows_of(b"\n".join([*lines, as_edn(json.loads(lines[0]))])) is None
+    assert rows_of(b"\n".join([*(as_edn(json.loads(line)) for line in lines), lines[0]])) is None

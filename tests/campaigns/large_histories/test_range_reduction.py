@@ -1,8 +1,9 @@
 """A history that tasks reduce together has the verdict, the findings and the size of the whole."""
 
+import gzip
 import json
 import pickle
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from random import Random
@@ -45,6 +46,7 @@ from harrow.checks.history.index import HistoryIndex
 from harrow.checks.history.judge import judge_history
 from tests.campaigns.large_histories.test_reductions import plain_lines
 from tests.campaigns.large_histories.unruly_histories import unruly_history
+from tests.hostile.large_histories import edn
 from tests.properties.correct_history import lines, random_history
 from tests.properties.planted import PLANTS
 
@@ -132,10 +134,12 @@ def reduced(paths: Sequence[Path], split_bytes: int) -> HistoryIndex | None:
     return None if reduction is None else kept_history(splits, reduction, numbered=numbered)
 
 
-def check_same(path: Path, content: Sequence[bytes], split_bytes: int) -> int | None:
+def check_same(
+    path: Path, content: Sequence[bytes], split_bytes: int, pack: Callable[[bytes], bytes] = bytes
+) -> int | None:
     """Return how many operations remain, or None if the history is not reduced in this way."""
     whole = read_history(content, "whole")
-    path.write_bytes(b"".join(content))
+    path.write_bytes(pack(b"".join(content)))
     found = reduced([path], split_bytes)
     if found is None:
         return None
@@ -192,6 +196,44 @@ def test_little_of_a_plain_history_remains(tmp_path: Path) -> None:
     remaining = check_same(tmp_path / "history.jsonl", content, 60_000)
     assert remaining is not None
     assert remaining < 60
+
+
+def as_edn(line: bytes) -> bytes:
+    return edn(json.loads(line)).encode() + b"\n"
+
+
+def without_offset(line: bytes) -> bytes:
+    """Return a line in which the ack of a send does not name an offset."""
+    operation = json.loads(line)
+    if operation["f"] == "send" and operation["type"] == "ok":
+        operation["value"] = [
+            [send, partition, record[1] if isinstance(record, list) else record]
+            for send, partition, record in operation["value"]
+        ]
+    return json.dumps(operation).encode() + b"\n"
+
+
+@pytest.mark.parametrize("rewrite", [as_edn, without_offset])
+def test_little_of_a_plain_history_remains_in_edn_and_without_offsets_in_acks(
+    rewrite: Callable[[bytes], bytes], tmp_path: Path
+) -> None:
+    content = [rewrite(line) for line in plain_lines(3_000)]
+    remaining = check_same(tmp_path / "history", content, 60_000)
+    assert remaining is not None
+    assert remaining < len(content) // 20
+
+
+@pytest.mark.parametrize(
+    ("rewrite", "pack"),
+    [(as_edn, bytes), (bytes, gzip.compress), (as_edn, gzip.compress), (without_offset, bytes)],
+    ids=["EDN", "compressed", "compressed EDN", "acks without offsets"],
+)
+def test_tasks_reduce_histories_of_any_form_like_a_single_process(
+    rewrite: Callable[[bytes], bytes], pack: Callable[[bytes], bytes], tmp_path: Path
+) -> None:
+    for seed in range(8):
+        content = [rewrite(line) for line in lines(unruly_history(seed, 150))]
+        assert check_same(tmp_path / "history", content, 3_000, pack) is not None
 
 
 def numbered_files(folder: Path, content: Sequence[bytes], step: int) -> list[Path]:

@@ -13,7 +13,7 @@ from harrow.campaigns.large_histories import byte_block, suspects, transaction_s
 from harrow.campaigns.large_histories.duckdb_tables import DuckDbTables
 from harrow.campaigns.large_histories.event_columns import EventColumns
 from harrow.campaigns.large_histories.operation_order import OperationOrder
-from harrow.campaigns.large_histories.reduced_reading import Lines, read_json_lines, read_reduced
+from harrow.campaigns.large_histories.reduced_reading import Lines, read_large_file, read_reduced
 from harrow.campaigns.large_histories.reduction import ReductionError, TooManySuspectsError, reduce
 from harrow.campaigns.large_histories.tables import BUCKET_BITS
 from harrow.campaigns.large_histories.transaction_suspects import CELL_BITS
@@ -54,7 +54,7 @@ def scattered(content: Sequence[bytes], random: Random) -> list[tuple[str, Lines
 def in_lines(path: Path, content: Sequence[bytes]) -> HistoryIndex:
     """Read a file by its columns, or as a whole."""
     path.write_bytes(b"".join(content))
-    reduced = read_json_lines(path, "one")
+    reduced = read_large_file(path, "one")
     return read_history(content, "one") if reduced is None else reduced
 
 
@@ -103,7 +103,7 @@ def test_what_remains_of_an_unruly_history_is_judged_like_the_whole(block_bytes:
         path.write_bytes(b"".join(content))
         whole = read_history(content, "whole")
         with patch.object(byte_block, "BLOCK_BYTES", block_bytes):
-            reduced = read_json_lines(path, "one")
+            reduced = read_large_file(path, "one")
         assert reduced is not None
         check_same(whole, reduced)
         kept, total = kept + len(reduced.processes), total + len(content)
