@@ -7,6 +7,7 @@ from itertools import chain, pairwise
 from operator import itemgetter
 from typing import Any, TypeVar
 
+from harrow.checks.history.records import append_ints
 from harrow.cluster_model import events
 from harrow.cluster_model.events import Event
 from harrow.cluster_model.packed_log import block_of, blocks_of, rows_at
@@ -59,7 +60,7 @@ class TraceIndex:
             if all_lines is None:
                 all_lines = self._lines[name] = array("I")
                 self._kept[name] = []
-            all_lines.extend(array("I", of_kind))
+            append_ints(all_lines, of_kind)
             kept = self._kept.get(name)
             if kept is not None and len(of_kind) <= self._rare_max:
                 kept += [rows[line - begin] for line in of_kind]

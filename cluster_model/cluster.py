@@ -104,11 +104,11 @@ class _PartitionRegister:
         trace.subscribe(events.ReplicasAssigned, self._on_assignment)
         trace.subscribe(events.PartitionDeleted, self._on_deletion)
 
-    def _on_assignment(self, _at_us: int, partition: str, *_: object) -> None:
+    def _on_assignment(self, partition: str, *_: object) -> None:
         if partition not in self.initial and not is_internal(partition):
             self.added[partition] = None
 
-    def _on_deletion(self, _at_us: int, partition: str) -> None:
+    def _on_deletion(self, partition: str) -> None:
         self.deleted[partition] = None
 
 

@@ -16,6 +16,7 @@ without which they do not occur.
 from collections.abc import Callable, Mapping
 from dataclasses import fields
 from enum import Enum, IntEnum, unique
+from itertools import count
 from typing import Annotated, Any, ClassVar, Final, TypeVar, dataclass_transform, get_args, get_type_hints
 
 from harrow.cluster_model.lazy_dataclass import dataclass
@@ -128,6 +129,7 @@ class Event:  # noqa: PLW1641 - like any dataclass that can change it has no has
     """
 
     name: ClassVar[str]
+    number: ClassVar[int]
     seen_by: ClassVar[Sight]
     subsystem: ClassVar[str | None]
     is_milestone: ClassVar[bool]
@@ -144,6 +146,8 @@ class Event:  # noqa: PLW1641 - like any dataclass that can change it has no has
 
 
 E = TypeVar("E", bound=Event)
+
+_numbers: Final = count()
 
 
 EVENTS: Final[Registry[str, type[Event]]] = Registry()
@@ -187,7 +191,7 @@ def _declare(
     def declare(kind: type[E]) -> type[E]:
         event_class = dataclass(eq=False, repr=False)(kind)
         event_class.name, event_class.seen_by, event_class.subsystem = name, seen_by, subsystem
-        event_class.is_milestone = is_milestone
+        event_class.number, event_class.is_milestone = next(_numbers), is_milestone
         catalogue[name] = event_class
         return event_class
 

@@ -64,30 +64,21 @@ class Clock:
 
 
 @final
-class _Kind:
-    """The name and the subscribers of a kind of event."""
-
-    __slots__ = ("handlers", "name")
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self.handlers: list[Callable[..., None]] = []
-
-
 class Trace:
     """The events of a run, in order.
 
     In a long run, regular calls of ``pack`` save memory.
     """
 
-    __slots__ = ("_clock", "_kinds", "_newest", "events", "pack")
+    __slots__ = ("_newest", "_subscribers", "clock", "events", "pack")
 
     def __init__(self, clock: Clock) -> None:
         self.events: PackedLog[TraceEvent] = PackedLog()
         self._newest = self.events.newest
         self.pack = self.events.pack
-        self._clock = clock
-        self._kinds: dict[object, _Kind] = {}
+        self.clock = clock
+        # By the numbers of the kinds of events.
+        self._subscribers: list[list[Callable[..., None]]] = []
 
     def emit(self, kind: Callable[[int, *Ts], Event], /, *fields: *Ts) -> None:
         """Add an event of the current time to the trace, and call its subscribers.
@@ -96,46 +87,40 @@ class Trace:
         """
         self.record(kind, fields)
 
-    def record(self, kind: object, fields: tuple[Any, ...]) -> None:
+    def record(self, kind: Any, fields: tuple[Any, ...]) -> None:
         """Emit an event of the fields in a tuple.
 
         Compiled code passes a tuple on faster than a variable number of arguments.
         """
-        subscribed = self._kinds.get(kind)
-        if subscribed is None:
-            subscribed = self._kind(kind)
-        now_us = self._clock.now_us
-        self._newest.append((now_us, subscribed.name) + fields)  # noqa: RUF005 - unpacking makes a list first
-        if subscribed.handlers:
-            arguments = (now_us,) + fields  # noqa: RUF005 - see above
-            for handler in subscribed.handlers:
-                handler(*arguments)
+        self.add(kind.number, (self.clock.now_us, kind.name) + fields)  # noqa: RUF005 - unpacking makes a list first
+
+    def add(self, number: int, row: TraceEvent) -> None:
+        """Add an event to the trace, and call the subscribers of its kind, which has a *number*."""
+        self._newest.append(row)
+        if number < len(self._subscribers):
+            for handler in self._subscribers[number]:
+                handler(*row[2:])
 
     def publish(self, kind: Callable[[int, *Ts], Event], /, *fields: *Ts) -> None:
         """Call the subscribers of an event of the current time. Add nothing to the trace."""
         self.announce(kind, fields)
 
-    def announce(self, kind: object, fields: tuple[Any, ...]) -> None:
+    def announce(self, kind: Any, fields: tuple[Any, ...]) -> None:
         """Publish an event of the fields in a tuple (see `record`)."""
-        subscribed = self._kinds.get(kind)
-        if subscribed is not None:
-            for handler in subscribed.handlers:
-                handler(self._clock.now_us, *fields)
+        number: int = kind.number
+        if number < len(self._subscribers):
+            for handler in self._subscribers[number]:
+                handler(*fields)
 
-    def subscribe(
-        self, kind: Callable[Concatenate[int, P], E], handler: Callable[Concatenate[int, P], None]
-    ) -> None:
-        """Call ``handler(at_us, *fields)`` right after each event of a kind.
+    def subscribe(self, kind: Callable[Concatenate[int, P], E], handler: Callable[P, None]) -> None:
+        """Call ``handler(*fields)`` right after each event of a kind.
 
         Handlers run in the order of subscription.
         """
-        self._kind(kind).handlers.append(handler)
-
-    def _kind(self, kind: object) -> _Kind:
-        entry = self._kinds.get(kind)
-        if entry is None:
-            entry = self._kinds[kind] = _Kind(cast("type[Event]", kind).name)
-        return entry
+        number = cast("type[Event]", kind).number
+        while len(self._subscribers) <= number:
+            self._subscribers.append([])
+        self._subscribers[number].append(handler)
 
     def events_since(self, position: int) -> Sequence[TraceEvent]:
         return self.events[position:]

@@ -16,7 +16,6 @@ the decorator add conditions.
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields
 from itertools import product
-from operator import itemgetter
 from typing import Any, Final, NamedTuple, TypeVar, get_args, get_type_hints
 
 from harrow.campaigns.probes.reach import ProbeReach
@@ -236,18 +235,12 @@ def lookups() -> Mapping[type[Event], tuple[Lookup, ...]]:
     }
 
 
-Pick = Callable[[tuple[Any, ...]], tuple[Any, ...]]
-
-
 class FieldCondition(NamedTuple):
-    """A condition on fields of an event.
-
-    ``pick`` takes its arguments from a tuple of the memory and the items of the trace's row.
-    """
+    """A condition on fields of an event, and the places of these fields in the trace's row."""
 
     probe: str
     condition: Condition
-    pick: Pick
+    places: tuple[int, ...]
 
 
 @derived
@@ -268,7 +261,6 @@ def field_conditions() -> Mapping[str, tuple[FieldCondition, ...]]:
     for name, declared in PROBES.items():
         if (condition := declared.condition) is not None and declared.fields is not None:
             for kind in declared.at:
-                places = [_place_in_row(kind, field) + 1 for field in declared.fields]
-                pick = itemgetter(0, *places) if places else itemgetter(slice(1))
-                by_event[kind.name] = (*by_event.get(kind.name, ()), FieldCondition(name, condition, pick))
+                places = tuple(_place_in_row(kind, field) for field in declared.fields)
+                by_event[kind.name] = (*by_event.get(kind.name, ()), FieldCondition(name, condition, places))
     return by_event

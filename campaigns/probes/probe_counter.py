@@ -11,7 +11,6 @@ from typing import Any
 from harrow.campaigns.probes.probe import (
     Condition,
     Lookup,
-    Pick,
     conditions,
     field_conditions,
     lookups,
@@ -34,7 +33,7 @@ class _EventKind:
         self.count = 0
         self.by_values: list[Lookup] = [lookup for lookup in _lookups_of(name) if lookup.positions]
         # Tuples, because compiled code unpacks them faster than named tuples.
-        self.by_fields: list[tuple[str, Condition, Pick]] = [
+        self.by_fields: list[tuple[str, Condition, tuple[int, ...]]] = [
             (*each,) for each in field_conditions().get(name, ())
         ]
         self.by_event: Sequence[tuple[str, Condition]] = conditions().get(name, ())
@@ -79,13 +78,10 @@ class ProbeCounter:
         memory, remember = self._memory, kind.remember
         for lookup in kind.by_values:
             _count(lookup, row[2:], self._counts)
-        if kind.by_fields:
-            choice = (memory,) + row  # noqa: RUF005 - unpacking makes a list first, for each event
-            for probe, decide, pick in kind.by_fields:
-                arguments = pick(choice)
-                hits = decide(*arguments)
-                if hits:
-                    self._hit(probe, hits)
+        for probe, condition, places in kind.by_fields:
+            hits = _hits(condition, memory, row, places)
+            if hits:
+                self._hit(probe, hits)
         if kind.needs_object:
             event = decode(row)
             for probe, condition in kind.by_event:
@@ -116,6 +112,19 @@ class ProbeCounter:
         self._counts[probe] = self._counts.get(probe, 0) + hits
 
 
+def _hits(condition: Condition, memory: ProbeMemory, row: TraceEvent, places: tuple[int, ...]) -> int:
+    """Call a condition with the fields at some *places* of a row."""
+    match len(places):  # A call with a list of arguments takes several times as long.
+        case 1:
+            return condition(memory, row[places[0]])
+        case 2:
+            return condition(memory, row[places[0]], row[places[1]])
+        case 3:
+            return condition(memory, row[places[0]], row[places[1]], row[places[2]])
+        case _:
+            return condition(memory, *[row[place] for place in places])
+
+
 def _count(lookup: Lookup, fields: Sequence[Any], counts: dict[str, int]) -> None:
     for probe in lookup.probes.get(tuple([fields[position] for position in lookup.positions]), ()):
         counts[probe] = counts.get(probe, 0) + 1
@@ -131,8 +140,8 @@ class NoticeCounter:
                 self._watch(trace, kind, lookups_of_kind)
 
     def _watch(self, trace: Trace, kind: Callable[..., Event], lookups_of_kind: Sequence[Lookup]) -> None:
-        def count(at_us: int, *fields: Any) -> None:
-            if at_us >= 0:
+        def count(*fields: Any) -> None:
+            if trace.clock.now_us >= 0:
                 for lookup in lookups_of_kind:
                     _count(lookup, fields, self.counts)
 

@@ -478,8 +478,13 @@ class Partition:
                 sequence += offset - batch.base_offset
             self.host.emit(
                 BatchReplicated,
-                *(self.broker, self.name, offset, batch.leader_epoch),
-                *(batch.producer_id, sequence, values),
+                self.broker,
+                self.name,
+                offset,
+                batch.leader_epoch,
+                batch.producer_id,
+                sequence,
+                values,
             )
         if end < batch.next_offset:
             self.host.emit(HoleReplicated, self.broker, self.name, batch.next_offset)

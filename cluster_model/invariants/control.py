@@ -19,7 +19,7 @@ class ControllerEpochMonotonic:
         checks.trace.subscribe(events.ControlRequestObeyed, self._on_control_request)
         checks.trace.subscribe(events.BrokerStopped, self._on_broker_stopped)
 
-    def _on_control_request(self, _at_us: int, broker: int, api: str, controller_epoch: int) -> None:
+    def _on_control_request(self, broker: int, api: str, controller_epoch: int) -> None:
         obeyed = self._controller_epochs.get(broker, controller_epoch)
         if controller_epoch < obeyed:
             details = f"it obeyed {api} of controller epoch {controller_epoch} after one of {obeyed}"
@@ -29,7 +29,7 @@ class ControllerEpochMonotonic:
         else:
             self._controller_epochs[broker] = controller_epoch
 
-    def _on_broker_stopped(self, _at_us: int, broker: int, _cause: str) -> None:
+    def _on_broker_stopped(self, broker: int, _cause: str) -> None:
         self._controller_epochs.pop(broker, None)
 
 
@@ -42,7 +42,7 @@ class LeaderEpochMonotonic:
         checks.trace.subscribe(events.LeaderEpochTaken, self._on_leader_epoch)
         checks.trace.subscribe(events.BrokerStopped, self._on_broker_stopped)
 
-    def _on_leader_epoch(self, _at_us: int, broker: int, partition: str, leader_epoch: int) -> None:
+    def _on_leader_epoch(self, broker: int, partition: str, leader_epoch: int) -> None:
         leader_epochs = self._leader_epochs.setdefault(broker, {})
         previous = leader_epochs.get(partition, leader_epoch)
         if leader_epoch < previous:
@@ -52,7 +52,7 @@ class LeaderEpochMonotonic:
             )
         leader_epochs[partition] = leader_epoch
 
-    def _on_broker_stopped(self, _at_us: int, broker: int, _cause: str) -> None:
+    def _on_broker_stopped(self, broker: int, _cause: str) -> None:
         self._leader_epochs.pop(broker, None)
 
 
@@ -65,7 +65,6 @@ class ControllerWritesFenced:
 
     def _on_state_written(
         self,
-        _at_us: int,
         broker: int,
         partition: str,
         before: LeaderAndIsr,
@@ -94,13 +93,13 @@ class RegisteredBeforeControl:
         checks.trace.subscribe(events.BrokerStopped, self._on_broker_stopped)
         checks.trace.subscribe(events.ControlRequestObeyed, self._on_control_request)
 
-    def _on_registration(self, _at_us: int, broker: int, _broker_epoch: int) -> None:
+    def _on_registration(self, broker: int, _broker_epoch: int) -> None:
         self._registered_brokers.add(broker)
 
-    def _on_broker_stopped(self, _at_us: int, broker: int, _cause: str) -> None:
+    def _on_broker_stopped(self, broker: int, _cause: str) -> None:
         self._registered_brokers.discard(broker)
 
-    def _on_control_request(self, _at_us: int, broker: int, api: str, controller_epoch: int) -> None:
+    def _on_control_request(self, broker: int, api: str, controller_epoch: int) -> None:
         if broker not in self._registered_brokers:
             details = f"it obeyed {api} before it registered, which was meant for its previous process"
             self._report_broker_breach(
@@ -117,7 +116,6 @@ class RegistrationsKnown:
 
     def _on_broker_change(
         self,
-        _at_us: int,
         controller: int,
         controller_epoch: int,
         registered: Mapping[int, int],
@@ -149,18 +147,17 @@ class FailoverShrinksIsr:
         checks.trace.subscribe(events.PartitionStateWritten, self._on_state_written)
         checks.trace.subscribe(events.FailoverCompleted, self._on_failover_completed)
 
-    def _on_election(self, _at_us: int, _broker: int, controller_epoch: int) -> None:
+    def _on_election(self, _broker: int, controller_epoch: int) -> None:
         self._current_epoch = max(self._current_epoch, controller_epoch)
         self._isr_joins.clear()
 
     def _on_state_written(
-        self, _at_us: int, _broker: int, partition: str, before: LeaderAndIsr, state: LeaderAndIsr, *_: int
+        self, _broker: int, partition: str, before: LeaderAndIsr, state: LeaderAndIsr, *_: int
     ) -> None:
         self._isr_joins.update((partition, broker) for broker in state.isr if broker not in before.isr)
 
     def _on_failover_completed(
         self,
-        _at_us: int,
         controller: int,
         controller_epoch: int,
         dead: tuple[int, ...],
@@ -208,7 +205,7 @@ class UncleanReplicaNotElected:
         trace.subscribe(events.IsrReduced, self._on_isr_reduced)
         trace.subscribe(events.LeaderElected, self._on_election)
 
-    def _on_broker_stop(self, _at_us: int, broker: int, cause: str) -> None:
+    def _on_broker_stop(self, broker: int, cause: str) -> None:
         if broker not in self._serving:
             return
         broker_epoch = self._serving.pop(broker)
@@ -218,20 +215,18 @@ class UncleanReplicaNotElected:
         else:
             self._stopped[broker] = broker_epoch
 
-    def _on_clean_shutdown(self, at_us: int, broker: int) -> None:
+    def _on_clean_shutdown(self, broker: int) -> None:
         """Count the stop as clean, even if the process is killed before it has ended."""
-        self._on_broker_stop(at_us, broker, events.SHUT_DOWN)
+        self._on_broker_stop(broker, events.SHUT_DOWN)
 
-    def _on_registration_learned(self, _at_us: int, broker: int, broker_epoch: int) -> None:
+    def _on_registration_learned(self, broker: int, broker_epoch: int) -> None:
         self._serving[broker] = broker_epoch
 
-    def _on_registered(self, _at_us: int, broker: int, broker_epoch: int) -> None:
+    def _on_registered(self, broker: int, broker_epoch: int) -> None:
         if broker in self._stopped and broker_epoch != self._stopped[broker]:
             self._isr_joins.setdefault(broker, set())
 
-    def _on_isr_written(
-        self, _at_us: int, _broker: int, partition: str, _leader_epoch: int, isr: tuple[int, ...]
-    ) -> None:
+    def _on_isr_written(self, _broker: int, partition: str, _leader_epoch: int, isr: tuple[int, ...]) -> None:
         before = self._isrs.get(partition, ())
         for member in isr:
             if member not in before and member in self._isr_joins:
@@ -240,7 +235,6 @@ class UncleanReplicaNotElected:
 
     def _on_isr_reduced(
         self,
-        _at_us: int,
         _controller: int,
         partition: str,
         _leader: int,
@@ -251,7 +245,6 @@ class UncleanReplicaNotElected:
 
     def _on_election(
         self,
-        at_us: int,
         controller: int,
         partition: str,
         leader: int,
@@ -263,7 +256,7 @@ class UncleanReplicaNotElected:
         if reason == REASSIGNMENT:
             # In KRaft, an ISR that a leader requests may complete a reassignment and elect a new
             # ISR member.
-            self._on_isr_written(at_us, controller, partition, leader_epoch, isr)
+            self._on_isr_written(controller, partition, leader_epoch, isr)
         self._isrs[partition] = isr
         joined = self._isr_joins.get(leader)
         if joined is None or partition in joined:
@@ -284,7 +277,7 @@ class CommittedMetadataKept:
         self._report_broker_breach = checks.report_broker_breach
         checks.trace.subscribe(events.CommittedMetadataCut, self._on_metadata_cut)
 
-    def _on_metadata_cut(self, _at_us: int, node: int, offset: int, high_watermark: int) -> None:
+    def _on_metadata_cut(self, node: int, offset: int, high_watermark: int) -> None:
         details = f"it lacks offset {offset} of the metadata log, although everything below {high_watermark} was committed"
         self._report_broker_breach(catalogue.COMMITTED_METADATA_KEPT, node, "", -1, -1, details)
 
@@ -296,7 +289,7 @@ class MetadataSnapshotCommitted:
         self._report_broker_breach = checks.report_broker_breach
         checks.trace.subscribe(events.MetadataSnapshotDiffers, self._on_snapshot_difference)
 
-    def _on_snapshot_difference(self, _at_us: int, node: int, end_offset: int, committed: int) -> None:
+    def _on_snapshot_difference(self, node: int, end_offset: int, committed: int) -> None:
         details = f"its metadata snapshot below {end_offset} differs from the committed records"
         if end_offset > committed:
             details += f", which end at {committed}"

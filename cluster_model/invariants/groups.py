@@ -18,7 +18,6 @@ class CommitsOfPresentGeneration:
 
     def _on_commit(
         self,
-        _at_us: int,
         broker: int,
         group: str,
         member: str,
@@ -53,7 +52,6 @@ class OneOwnerPerPartition:
 
     def _on_reconciliation(
         self,
-        _at_us: int,
         broker: int,
         group: str,
         member: str,
@@ -72,11 +70,11 @@ class OneOwnerPerPartition:
                     )
         owned[member] = (*assigned, *revoking)
 
-    def _on_group_state(self, _at_us: int, broker: int, group: str, state: str, *_: object) -> None:
+    def _on_group_state(self, broker: int, group: str, state: str, *_: object) -> None:
         if state == DEAD:
             self._owned_partitions.pop((broker, group), None)
 
-    def _on_broker_stopped(self, _at_us: int, broker: int, _cause: str) -> None:
+    def _on_broker_stopped(self, broker: int, _cause: str) -> None:
         self._owned_partitions = {
             key: owned for key, owned in self._owned_partitions.items() if key[0] != broker
         }

@@ -73,7 +73,7 @@ class InvariantMonitor:
 
     # Logs
 
-    def _log_opened(self, _at_us: int, broker: int, partition: str, _leo: int, _hw: int) -> None:
+    def _log_opened(self, broker: int, partition: str, _leo: int, _hw: int) -> None:
         replica = self._partition(partition).replica(broker)
         log = replica.log = self._live.log(broker, partition)
         replica.leader = None
@@ -84,7 +84,6 @@ class InvariantMonitor:
 
     def _on_append(
         self,
-        _at_us: int,
         broker: int,
         partition: str,
         _base_offset: int,
@@ -97,14 +96,14 @@ class InvariantMonitor:
         for check in self._checks.on_append:
             check(replica)
 
-    def _on_high_watermark(self, _at_us: int, broker: int, partition: str, _hw: int) -> None:
+    def _on_high_watermark(self, broker: int, partition: str, _hw: int) -> None:
         replica = self._partitions[partition].replicas[broker]
         for check in self._checks.on_high_watermark:
             check(replica)
         if replica.log is not None:
             replica.hw = replica.log.high_watermark
 
-    def _on_truncation(self, _at_us: int, broker: int, partition: str, *_: Any) -> None:
+    def _on_truncation(self, broker: int, partition: str, *_: Any) -> None:
         """Check a truncated log. The truncation may also have lowered the high watermark."""
         replica = self._partitions[partition].replicas[broker]
         for check in self._checks.on_truncate:
@@ -112,9 +111,7 @@ class InvariantMonitor:
         if replica.log is not None:
             replica.hw = replica.log.high_watermark
 
-    def _checkpoint_written(
-        self, _at_us: int, broker: int, kind: str, offsets: tuple[tuple[str, int], ...]
-    ) -> None:
+    def _checkpoint_written(self, broker: int, kind: str, offsets: tuple[tuple[str, int], ...]) -> None:
         """Check the entries of the broker's open logs.
 
         The entries of other logs have not changed.
@@ -125,18 +122,18 @@ class InvariantMonitor:
                 for check in self._checks.on_checkpoint:
                     check(replica, kind, offset)
 
-    def _log_deleted(self, _at_us: int, broker: int, partition: str, _leo: int) -> None:
+    def _log_deleted(self, broker: int, partition: str, _leo: int) -> None:
         """Forget the replica. If the broker gets a replica again, that is a new one."""
         self._partition(partition).replicas.pop(broker, None)
 
-    def _log_start_raised(self, _at_us: int, _broker: int, partition: str, offset: int, *_: Any) -> None:
+    def _log_start_raised(self, _broker: int, partition: str, offset: int, *_: Any) -> None:
         watched = self._partition(partition)
         watched.deleted_below = max(watched.deleted_below, offset)
 
-    def _on_assignment(self, _at_us: int, partition: str, replicas: tuple[int, ...], *_: Any) -> None:
+    def _on_assignment(self, partition: str, replicas: tuple[int, ...], *_: Any) -> None:
         self._partition(partition).assigned = replicas
 
-    def _on_broker_stop(self, _at_us: int, broker: int, cause: str) -> None:
+    def _on_broker_stop(self, broker: int, cause: str) -> None:
         """Note that the broker's logs are closed, and that it leads nothing."""
         for partition in self._partitions.values():
             replica = partition.replicas.get(broker)
@@ -148,7 +145,7 @@ class InvariantMonitor:
 
     # Leaders and ISRs
 
-    def _became_leader(self, _at_us: int, broker: int, partition: str, *_: Any) -> None:
+    def _became_leader(self, broker: int, partition: str, *_: Any) -> None:
         """Check a new leader, or the same leader in a new epoch."""
         watched = self._partition(partition)
         replica = watched.replica(broker)
@@ -157,17 +154,16 @@ class InvariantMonitor:
         for check in self._checks.on_leader:
             check(replica, leader)
 
-    def _became_follower(self, _at_us: int, broker: int, partition: str, *_: int) -> None:
+    def _became_follower(self, broker: int, partition: str, *_: int) -> None:
         self._partition(partition).replica(broker).leader = None
 
     def _isr_changed(
-        self, _at_us: int, _broker: int, partition: str, leader_epoch: int, isr: tuple[int, ...], _change: str
+        self, _broker: int, partition: str, leader_epoch: int, isr: tuple[int, ...], _change: str
     ) -> None:
         self._set_isr(self._partition(partition), leader_epoch, isr)
 
     def _isr_written(
         self,
-        _at_us: int,
         _controller: int,
         partition: str,
         _leader: int,

@@ -204,7 +204,7 @@ class OneControllerPerEpoch:
         self._controllers: dict[int, int] = {}
         checks.trace.subscribe(ControllerElected, self._controller_elected)
 
-    def _controller_elected(self, _at_us: int, broker: int, controller_epoch: int) -> None:
+    def _controller_elected(self, broker: int, controller_epoch: int) -> None:
         first = self._controllers.setdefault(controller_epoch, broker)
         if first != broker:
             details = f"brokers {first} and {broker} became controller in controller epoch {controller_epoch}"

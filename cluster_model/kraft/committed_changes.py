@@ -86,12 +86,12 @@ class CommittedChanges:
         self._trace.emit(events.ControllerChanged, controller, epoch)
 
     def _note_decision(
-        self, _: int, _controller: int, partition: str, leader_epoch: int, unclean: bool, reason: str
+        self, _controller: int, partition: str, leader_epoch: int, unclean: bool, reason: str
     ) -> None:
         self._decided[partition, leader_epoch] = (unclean, reason)
         self._last_known.discard((partition, leader_epoch))
 
-    def _note_last_known(self, _: int, _controller: int, partition: str, leader_epoch: int) -> None:
+    def _note_last_known(self, _controller: int, partition: str, leader_epoch: int) -> None:
         self._last_known.add((partition, leader_epoch))
 
     def apply_committed(self, node: int, log: MetadataLog, high_watermark: int) -> None:
@@ -155,7 +155,7 @@ class CommittedChanges:
         return log.epoch_at(offset) == self._records[offset][0]
 
     def _snapshot_written(
-        self, _: int, node: int, end_offset: int, epoch: int, records: tuple[MetadataRecord, ...]
+        self, node: int, end_offset: int, epoch: int, records: tuple[MetadataRecord, ...]
     ) -> None:
         """Compare a snapshot with the state after the committed records that it covers."""
         committed = len(self._records)

@@ -37,11 +37,11 @@ class StateChanges:
         trace.subscribe(events.ZnodeDeleted, self._on_deleted)
 
     def _record_decision(
-        self, _: int, controller: int, partition: str, leader_epoch: int, unclean: bool, reason: str
+        self, controller: int, partition: str, leader_epoch: int, unclean: bool, reason: str
     ) -> None:
         self._decisions[controller, partition, leader_epoch] = (unclean, reason)
 
-    def _on_created(self, _: int, client: str, path: str, czxid: int) -> None:
+    def _on_created(self, client: str, path: str, czxid: int) -> None:
         broker = zk.broker_of(client)
         if path.startswith(_SETTINGS):
             self._settings_written(path, self._zookeeper.tree.data(path))
@@ -56,7 +56,7 @@ class StateChanges:
         if isinstance(data, tuple):
             self._on_settings(path.rpartition("/")[2], dict(data))
 
-    def _on_deleted(self, _: int, path: str) -> None:
+    def _on_deleted(self, path: str) -> None:
         if path == zk.CONTROLLER:
             self._trace.emit(events.ControllerChanged, events.NO_CONTROLLER, self._controller_epoch())
 
@@ -65,9 +65,7 @@ class StateChanges:
         assert isinstance(epoch, int)
         return epoch
 
-    def _on_znode_written(
-        self, _: int, client: str, path: str, before: object, data: object, version: int
-    ) -> None:
+    def _on_znode_written(self, client: str, path: str, before: object, data: object, version: int) -> None:
         if isinstance(before, tuple) and isinstance(data, tuple) and path.startswith(zk.BROKER_TOPICS):
             self._on_assignment(path.rpartition("/")[2], before, data)
         if path.startswith(_SETTINGS):

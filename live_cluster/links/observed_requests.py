@@ -119,7 +119,6 @@ class ObservedRequests(MessageObserver):
 
     def batch_copied(
         self,
-        _at_us: int,
         broker: int,
         partition: str,
         base_offset: int,

@@ -70,5 +70,5 @@ class LogStarts:
         self._starts[broker, partition] = start
         self._trace.emit(LogStartRaised, broker, partition, start, reason, bytes_left)
 
-    def _forget(self, _at_us: int, broker: int, partition: str, *_: object) -> None:
+    def _forget(self, broker: int, partition: str, *_: object) -> None:
         self._starts.pop((broker, partition), None)

@@ -144,11 +144,11 @@ class World:
     def below(self, bound: int) -> int:
         return self.choices.workload.below(bound)
 
-    def note_created(self, at_us: int, client: str, path: str, czxid: int) -> None:
+    def note_created(self, client: str, path: str, czxid: int) -> None:
         assert path not in self.created, "a znode is created twice"
-        self.created[path] = at_us
+        self.created[path] = self.simulator.now_us
 
-    def note_written(self, at_us: int, *_: Any) -> None:
+    def note_written(self, *_: Any) -> None:
         self.shared_writes += 1
 
     def run(self, duration_us: int) -> None:

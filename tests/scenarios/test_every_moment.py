@@ -157,13 +157,13 @@ class MomentComparison:
         self.compared = 0
 
     def _acknowledged(
-        self, _: int, broker: int, partition: str, _offset: int, _acks: int, values: tuple[str, ...]
+        self, broker: int, partition: str, _offset: int, _acks: int, values: tuple[str, ...]
     ) -> None:
         isr = self._cluster.brokers[broker].replicas.partitions[partition].isr
         self._isr_at_ack += [(value, isr) for value in values]
 
     def _written(
-        self, _: int, _broker: int, partition: str, before: LeaderAndIsr, state: LeaderAndIsr, *_epochs: int
+        self, _broker: int, partition: str, before: LeaderAndIsr, state: LeaderAndIsr, *_epochs: int
     ) -> None:
         if state.leader_epoch > before.leader_epoch:
             self._raised.setdefault(partition, {})[state.leader_epoch] = state

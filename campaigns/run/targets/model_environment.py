@@ -66,7 +66,7 @@ class ModelEnvironment(TargetEnvironment):
             min_isr=max(cluster.topic_config(topic, replica).min_insync_replicas for replica in replicas),
         )
 
-    def _remember_high_watermark(self, at_us: int, broker: int, partition: str, hw: int) -> None:
+    def _remember_high_watermark(self, broker: int, partition: str, hw: int) -> None:
         self._high_watermarks[partition, broker] = hw
 
     def start_broker(self, broker: int) -> None:

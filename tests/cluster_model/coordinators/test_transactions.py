@@ -43,7 +43,7 @@ def fences(cluster: TransactionsCluster) -> list[tuple[str, bool]]:
     """Return a list that will get each aborted transactional id, and whether it timed out."""
     aborted: list[tuple[str, bool]] = []
 
-    def fenced(_at_us: int, _broker: int, transactional_id: str, is_timed_out: bool) -> None:
+    def fenced(_broker: int, transactional_id: str, is_timed_out: bool) -> None:
         aborted.append((transactional_id, is_timed_out))
 
     cluster.model.trace.subscribe(events.OpenTransactionFenced, fenced)

@@ -57,9 +57,7 @@ class WatchedCluster:
             self.open(broker)
         self.lead(0, 0, (0, 1, 2))
 
-    def note(
-        self, _at_us: int, name: str, broker: int, partition: str, epoch: int, offset: int, details: str
-    ) -> None:
+    def note(self, name: str, broker: int, partition: str, epoch: int, offset: int, details: str) -> None:
         self.broken.append((name, broker, partition, epoch, offset))
         self.details.append(details)
 

@@ -297,7 +297,7 @@ def undecided_candidates(quorum: Quorum) -> list[int]:
     """Return a list that collects candidates that are neither leader_of nor rejected in time."""
     candidates: list[int] = []
 
-    def note(_at_us: int, node: int, _epoch: int) -> None:
+    def note(node: int, _epoch: int) -> None:
         candidates.append(node)
 
     quorum.trace.subscribe(QuorumElectionUndecided, note)

@@ -288,8 +288,8 @@ def test_a_request_without_answer_is_not_stored(link: ObservedLink) -> None:
 
 
 def test_a_batch_replicated_before_the_leadership_is_a_duplicate(link: ObservedLink) -> None:
-    link.seen.batch_copied(0, 1, "t-0", 7, 0, 9, 4, ("a",))
-    link.seen.batch_copied(0, 2, "t-0", 8, 0, 9, 5, ("b",))
+    link.seen.batch_copied(1, "t-0", 7, 0, 9, 4, ("a",))
+    link.seen.batch_copied(2, "t-0", 8, 0, 9, 5, ("b",))
     for sequence, offset in ((4, 7), (5, 8)):
         header = link.produce("p", {"t": batch("a", producer=(9, 1, sequence))})
         link.answer(header, produce_response({"t": offset}), "p")
