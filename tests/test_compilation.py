@@ -22,8 +22,10 @@ from harrow.checks import judge  # noqa: F401 - importing it registers the link 
 from harrow.checks.link import KINDS, operand_kinds
 from harrow.cluster_model import protocol
 from harrow.cluster_model.coordinators import protocol as coordinators_protocol
-from harrow.cluster_model.events import FieldKind
+from harrow.cluster_model.events import BrokerStarted, FieldKind, HighWatermarkSet
 from harrow.cluster_model.kraft import protocol as kraft_protocol
+from harrow.cluster_model.sim.host import Host
+from harrow.cluster_model.trace import Clock, Trace
 from harrow.cluster_model.zookeeper.service.protocol import ZooKeeperRequest
 from hatch_build import (
     MYPY_OPTIONS,
@@ -32,6 +34,7 @@ from hatch_build import (
     stays_plain,
     with_initialisers,
     with_operands,
+    with_rows,
 )
 from tests.library_swarm import library_swarm
 from tests.patience import PATIENCE_S
@@ -97,6 +100,36 @@ def run_python(*arguments: str, **environment: str) -> str:
     return completed.stdout
 
 
+EMITTER = """
+from harrow.cluster_model import events
+from harrow.cluster_model.events import (
+    BrokerStarted,
+    HighWatermarkSet,
+)
+
+def act(host, kind):
+    host.emit(BrokerStarted, 1)
+    host.trace.emit(events.HighWatermarkSet, 1, "t-0é", 5)
+    host.emit(
+        HighWatermarkSet,
+        *(2, "t-0"),
+        7,
+    )
+    host.emit(HighWatermarkSet, 3, "t-0", len([each for each in (
+        1,  # one
+        2,
+    )]))
+    host.emit(kind, 4)
+"""
+
+
+class FakeHost(Host):
+    def __init__(self) -> None:
+        clock = Clock()
+        clock.now_us = 8
+        self.trace = Trace(clock)
+
+
 def classes(source: str) -> dict[str, Any]:
     namespace: dict[str, Any] = {"__name__": __name__}
     exec(source, namespace)  # noqa: S102 - source text of this file
@@ -130,6 +163,22 @@ def test_a_written_out_initialiser_behaves_like_that_of_the_dataclass() -> None:
             namespace["Batch"](("m0",))
         with pytest.raises(TypeError):
             namespace["Derived"](1, 2, [], 5)
+
+
+def test_compiled_code_makes_the_same_rows_of_a_trace() -> None:
+    rewritten = with_rows(EMITTER)
+    assert rewritten.count(".emit(") == 2
+    assert rewritten.count("_number: Final[int] = ") == 3
+    plain, other = FakeHost(), FakeHost()
+    subscribed: list[list[tuple[object, ...]]] = []
+    for host, source in ((plain, EMITTER), (other, rewritten)):
+        seen: list[tuple[object, ...]] = []
+        host.trace.subscribe(HighWatermarkSet, lambda *fields, seen=seen: seen.append(fields))
+        classes(source)["act"](host, BrokerStarted)
+        subscribed.append(seen)
+    assert list(other.trace.events) == list(plain.trace.events)
+    assert len(plain.trace.events) == 5
+    assert subscribed[0] == subscribed[1] == [(1, "t-0é", 5), (2, "t-0", 7), (3, "t-0", 2)]
 
 
 @pytest.mark.parametrize(
