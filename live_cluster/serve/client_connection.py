@@ -7,6 +7,7 @@ from typing import Any, Final, Protocol
 from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.protocol import (
     CONSUMER_REPLICA_ID,
+    EARLIEST_TIMESTAMP,
     ListOffsetsRequest,
     OffsetsForLeaderEpochRequest,
     ProduceRequest,
@@ -18,10 +19,12 @@ from harrow.cluster_model.topology import is_internal, process_name
 from harrow.live_cluster.serve.client_batches import InternalTopicError, RefusedBatchError
 from harrow.live_cluster.serve.own_answers import OwnAnswers
 from harrow.live_cluster.serve.plain_login import PlainLogin, Users, without_password
+from harrow.live_cluster.serve.record_times import EARLIEST_LOCAL_TIMESTAMP
 from harrow.live_cluster.serve.recorder import Recorder
 from harrow.live_cluster.serve.requests import (
     BadRequestError,
     ClientRequest,
+    joined_response,
     parts_of,
     read_request,
     response_bytes,
@@ -197,6 +200,7 @@ class ClientConnection:
             raise
         except Exception as error:  # Hostile bytes may raise anything.
             raise BadRequestError(f"{what}: {error}") from error
+        model = self._server.own_answers.without_unknown(model)
         if isinstance(model, ListOffsetsRequest | OffsetsForLeaderEpochRequest):
             # kafka-python names broker 0 in ListOffsets. As in Kafka, the end is then the log's.
             # Before version 3, OffsetForLeaderEpoch has no id.
@@ -221,7 +225,7 @@ class ClientConnection:
         body = pending.request.body
         refused = ProduceResponse(
             {
-                f"{topic.name}-{partition.index}": (error, _NO_OFFSET)
+                f"{self._naming.topic_of(topic)}-{partition.index}": (error, _NO_OFFSET)
                 for topic in body.topic_data
                 for partition in topic.partition_data
             }
@@ -267,9 +271,8 @@ class ClientConnection:
         """
         to_send = bytearray()
         while parts := self._answered_parts():
-            response, correlation_id = parts[0].response, parts[0].request.correlation_id
-            if len(parts) > 1:
-                response.groups = [group for part in parts for group in part.response.groups]
+            response = joined_response(parts[0].request, [part.response for part in parts])
+            correlation_id = parts[0].request.correlation_id
             data = response_bytes(correlation_id, response)
             self._server.recorder.answered(self.number, correlation_id, data)
             to_send += data
@@ -293,9 +296,14 @@ class ClientConnection:
 
 
 def _timestamps(body: Any, naming: Naming) -> dict[str, int]:
-    """Return what a ListOffsets request asks for, by partition."""
+    """Return what a ListOffsets request asks for, by partition.
+
+    All records are local, so the first local record is the earliest one.
+    """
     return {
-        f"{naming.topic_of(topic)}-{partition.partition_index}": partition.timestamp
+        f"{naming.topic_of(topic)}-{partition.partition_index}": EARLIEST_TIMESTAMP
+        if partition.timestamp == EARLIEST_LOCAL_TIMESTAMP
+        else partition.timestamp
         for topic in body.topics
         for partition in topic.partitions
     }

@@ -5,6 +5,7 @@ from typing import Any, Final
 from kafka.protocol.consumer import OffsetCommitRequest
 
 from harrow.live_cluster.serve.requests import ClientRequest
+from harrow.live_cluster.wire.codec import Naming
 from harrow.live_cluster.wire.schemas import TXN_OFFSET_COMMIT
 
 _COMMITS: Final = frozenset((OffsetCommitRequest.API_KEY, TXN_OFFSET_COMMIT.API_KEY))
@@ -16,7 +17,8 @@ _NOTHING: Final = ("", -1)
 class CommitMetadata:
     """The texts and leader epochs of all groups, by group, topic and partition, then by offset."""
 
-    def __init__(self) -> None:
+    def __init__(self, naming: Naming) -> None:
+        self._naming = naming
         self._commits: dict[tuple[str, str, int], dict[int, tuple[str, int]]] = {}
 
     def note(self, request: ClientRequest) -> None:
@@ -25,7 +27,8 @@ class CommitMetadata:
             return
         for topic in request.body.topics or ():
             for partition in topic.partitions or ():
-                key = request.body.group_id, topic.name, partition.partition_index
+                name = self._naming.topic_of(topic)
+                key = request.body.group_id, name, partition.partition_index
                 commits = self._commits.setdefault(key, {})
                 commits.pop(partition.committed_offset, None)
                 commits[partition.committed_offset] = (
@@ -44,7 +47,7 @@ class CommitMetadata:
                 for partition in topic.partitions or ():
                     key = (
                         getattr(group, "group_id", request.body.group_id),
-                        topic.name,
+                        self._naming.topic_of(topic),
                         partition.partition_index,
                     )
                     commit = self._commits.get(key, {}).get(partition.committed_offset, _NOTHING)

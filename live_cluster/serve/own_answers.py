@@ -12,8 +12,13 @@ from kafka.protocol.admin import (
     DeleteTopicsRequest,
     IncrementalAlterConfigsRequest,
 )
-from kafka.protocol.consumer import OffsetFetchRequest
-from kafka.protocol.metadata import ApiVersionsRequest, ApiVersionsResponse, MetadataRequest
+from kafka.protocol.consumer import SyncGroupRequest
+from kafka.protocol.metadata import (
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    FindCoordinatorRequest,
+    MetadataRequest,
+)
 
 from harrow.cluster_model.cluster import Cluster
 from harrow.cluster_model.controller.administration import (
@@ -22,35 +27,52 @@ from harrow.cluster_model.controller.administration import (
     CreateTopicsResponse,
     DeleteTopicsResponse,
 )
-from harrow.cluster_model.coordinators.protocol import DescribeGroupsResponse, OffsetFetchResponse
+from harrow.cluster_model.controller.new_topics import LIFE
+from harrow.cluster_model.coordinators.protocol import (
+    DescribeGroupsResponse,
+    FindCoordinatorResponse,
+    JoinGroupResponse,
+    OffsetCommitRequest,
+    OffsetCommitResponse,
+    OffsetFetchResponse,
+    SyncGroupResponse,
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitResponse,
+)
 from harrow.cluster_model.errors import GROUP_ID_NOT_FOUND, INVALID_REQUEST, NONE, UNKNOWN_TOPIC_OR_PARTITION
 from harrow.cluster_model.protocol import (
     NO_LEADER,
+    FetchRequest,
+    FetchResponse,
     ListOffsetsRequest,
+    ListOffsetsResponse,
     MetadataResponse,
+    ProduceRequest,
+    ProduceResponse,
     TimedOffsetsResponse,
 )
 from harrow.cluster_model.topology import is_internal
 from harrow.live_cluster.serve.commit_metadata import CommitMetadata
 from harrow.live_cluster.serve.described_cluster import CLUSTER_ID, DescribedCluster
 from harrow.live_cluster.serve.plain_login import LOGIN_VERSIONS
-from harrow.live_cluster.serve.record_times import find_by_time
-from harrow.live_cluster.serve.requests import ClientRequest
+from harrow.live_cluster.serve.record_times import NOT_FOUND, find_by_time, supports_timestamp
+from harrow.live_cluster.serve.requests import ClientRequest, batching_of
 from harrow.live_cluster.serve.served_topics import ServedTopics
 from harrow.live_cluster.serve.served_versions import finalized_features, served_versions
-from harrow.live_cluster.wire.codec import TOPIC_RESOURCE, Address
+from harrow.live_cluster.wire.codec import TOPIC_RESOURCE, UNKNOWN_TOPIC_ID, Naming
 from harrow.live_cluster.wire.errors import error_code
 
 _UNSUPPORTED_VERSION: Final = 35
 _FEATURES_EPOCH: Final = 1
 """The version of the cluster's features, which never change."""
-_UNKNOWN_ID: Final = "UNKNOWN_TOPIC_ID"
 _UNKNOWN_GROUP_IS_ERROR: Final = 6
 """The first version of DescribeGroups with an error for an unknown group (KIP-1043)."""
 _DELETION_BY_ID: Final = 6
 """Since this version of DeleteTopics, clients can name topics by their ids."""
-_SEVERAL_GROUPS: Final = 8
-"""The first version of OffsetFetch that names any number of groups (KIP-709)."""
+_KEY_TYPES: Final = (0, 1)
+"""A group or a transactional id (``FindCoordinatorRequest.CoordinatorType``)."""
+_LEADERS_IN_PRODUCE, _LEADERS_IN_FETCH = 10, 16
+"""The first versions whose answers name the leaders of partitions (KIP-951)."""
 _DISTINCT_TOPICS: Final = frozenset(
     kind.API_KEY
     for kind in (
@@ -74,19 +96,28 @@ class OwnAnswers:
         self,
         cluster: Cluster,
         topics: ServedTopics,
-        addresses: Mapping[int, Address],
+        naming: Naming,
         *,
         with_login: bool = False,
     ) -> None:
         self._cluster = cluster
         self._topics = topics
-        self._described = DescribedCluster(cluster, topics, addresses)
+        self._naming = naming
+        self._described = DescribedCluster(cluster, topics, naming.addresses)
         self._versions = {**served_versions(cluster.release), **(LOGIN_VERSIONS if with_login else {})}
         self._features = finalized_features(cluster.release, cluster.behaviours)
-        self._commit_metadata = CommitMetadata()
+        self._commit_metadata = CommitMetadata(naming)
         self._completions: dict[type, Callable[[Any, ClientRequest, Any, Any], None]] = {
             MetadataResponse: self._complete_metadata,
+            ListOffsetsResponse: self._complete_offsets,
             TimedOffsetsResponse: self._complete_offsets,
+            ProduceResponse: self._complete_produce,
+            FetchResponse: self._complete_fetch,
+            FindCoordinatorResponse: _complete_coordinator,
+            JoinGroupResponse: _complete_member,
+            SyncGroupResponse: _complete_member,
+            OffsetCommitResponse: self._complete_commit,
+            TxnOffsetCommitResponse: self._complete_commit,
             OffsetFetchResponse: self._commit_metadata.complete,
             CreateTopicsResponse: self._complete_creations,
             CreatePartitionsResponse: self._refuse_duplicates,
@@ -111,9 +142,11 @@ class OwnAnswers:
             self._prepare_missing(request.body)
         if request.body is None or not self.supports(request):
             return None
-        is_of_groups = request.api_key == OffsetFetchRequest.API_KEY and request.version >= _SEVERAL_GROUPS
-        if is_of_groups and not request.body.groups:
-            return request.body.header.get_response_class()(groups=[])
+        batching = batching_of(request)
+        if batching is not None and not getattr(request.body, batching.asked):
+            return request.body.header.get_response_class()(**{batching.answered: []})
+        if request.api_key == FindCoordinatorRequest.API_KEY and request.body.key_type not in _KEY_TYPES:
+            return _without_coordinator(request)
         self._commit_metadata.note(request)
         return self._described.answer(request, broker)
 
@@ -122,6 +155,19 @@ class OwnAnswers:
         for topic in request.topics or ():
             if request.allow_auto_topic_creation and topic.name is not None:
                 self._topics.prepare_creation(topic.name)
+
+    def without_unknown(self, model: Any) -> Any:
+        """Return a request without the offsets of unknown partitions.
+
+        Brokers refuse these before the group sees them (``KafkaApis.handleOffsetCommitRequest``).
+        """
+        if isinstance(model, OffsetCommitRequest | TxnOffsetCommitRequest):
+            model.offsets = {
+                partition: offset
+                for partition, offset in model.offsets.items()
+                if self._cluster.partition_state(partition) is not None
+            }
+        return model
 
     def without_duplicates(self, request: ClientRequest) -> Any:
         """Return the body of a request without the topics that it has to name only once."""
@@ -154,16 +200,86 @@ class OwnAnswers:
             completion(wire, request, sent, answer)
 
     def _complete_offsets(
-        self, wire: Any, _: ClientRequest, sent: ListOffsetsRequest, answer: TimedOffsetsResponse
+        self,
+        wire: Any,
+        request: ClientRequest,
+        sent: ListOffsetsRequest,
+        answer: ListOffsetsResponse | TimedOffsetsResponse,
     ) -> None:
         """Fill in the offsets of those partitions for which the client gives a time."""
+        readable = answer.readable if isinstance(answer, TimedOffsetsResponse) else {}
         for topic in wire.topics:
             name = self._topics.names.campaign_topic(topic.name)
             for partition in topic.partitions:
                 partition_name = f"{name}-{partition.partition_index}"
-                if partition_name in answer.readable:
-                    found = find_by_time(answer.readable[partition_name], sent.timestamps[partition_name])
+                timestamp = sent.timestamps[partition_name]
+                if not supports_timestamp(timestamp, request.version):
+                    partition.timestamp, partition.offset = NOT_FOUND
+                    partition.error_code = _UNSUPPORTED_VERSION
+                elif partition_name in readable:
+                    found = find_by_time(readable[partition_name], timestamp)
                     partition.timestamp, partition.offset = found
+
+    def _complete_produce(
+        self, wire: Any, request: ClientRequest, _: ProduceRequest, answer: ProduceResponse
+    ) -> None:
+        if answer.current_leaders and request.version >= _LEADERS_IN_PRODUCE:
+            self._name_leaders(wire, "partition_responses", "index", answer.current_leaders)
+
+    def _complete_fetch(
+        self, wire: Any, request: ClientRequest, _: FetchRequest, answer: FetchResponse
+    ) -> None:
+        leaders = {
+            name: fetched.current_leader
+            for name, fetched in answer.partitions.items()
+            if fetched.current_leader is not None
+        }
+        if leaders and request.version >= _LEADERS_IN_FETCH:
+            self._name_leaders(wire, "partitions", "partition_index", leaders)
+
+    def _name_leaders(
+        self, wire: Any, partitions: str, index: str, leaders: Mapping[str, tuple[int, int]]
+    ) -> None:
+        """Name the leaders and epochs of partitions, and the leaders' addresses (KIP-951)."""
+        fields = type(wire)._struct.fields  # noqa: SLF001 - kafka-python has no public name
+        kind = fields["responses"].fields[partitions].fields["current_leader"]
+        for topic in wire.responses:
+            for partition in getattr(topic, partitions):
+                leader = leaders.get(f"{self._naming.topic_of(topic)}-{getattr(partition, index)}")
+                if leader is not None:
+                    partition.current_leader = kind(leader_id=leader[0], leader_epoch=leader[1])
+        racks = {broker.id: broker.rack for broker in self._cluster.spec.brokers}
+        wire.node_endpoints = [
+            fields["node_endpoints"](
+                node_id=broker, rack=racks[broker], **self._naming.addresses[broker]._asdict()
+            )
+            for broker in sorted({leader for leader, _ in leaders.values()} & racks.keys())
+        ]
+
+    def _complete_commit(
+        self,
+        wire: Any,
+        request: ClientRequest,
+        sent: OffsetCommitRequest | TxnOffsetCommitRequest,
+        _: Any,
+    ) -> None:
+        """Refuse the offsets that `without_unknown` has left out."""
+        kind = type(wire)._struct.fields["topics"]  # noqa: SLF001 - kafka-python has no public name
+        for topic in request.body.topics:
+            name = self._naming.topic_of(topic)
+            missing = UNKNOWN_TOPIC_OR_PARTITION if topic.name or self._is_known(name) else UNKNOWN_TOPIC_ID
+            refused = [
+                kind.fields["partitions"](
+                    partition_index=partition.partition_index, error_code=error_code(missing)
+                )
+                for partition in topic.partitions
+                if f"{name}-{partition.partition_index}" not in sent.offsets
+            ]
+            if refused:
+                wire.topics.append(kind(name=topic.name, topic_id=topic.topic_id, partitions=refused))
+
+    def _is_known(self, topic: str) -> bool:
+        return self._cluster.partition_state(f"{topic}-0") is not None
 
     def _complete_creations(self, wire: Any, request: ClientRequest, *_: Any) -> None:
         """Fill in the ids of new topics. A topic that was only validated has none."""
@@ -176,12 +292,12 @@ class OwnAnswers:
         if request.version >= _DELETION_BY_ID:
             requested = {str(self._key(topic)): topic for topic in request.body.topics}
             for answer in wire.responses:
-                topic = requested.get(answer.name)
+                topic = requested.get(answer.name.removeprefix(LIFE))
                 if topic is None:  # The name has characters that no topic has.
                     continue
                 answer.topic_id = topic.topic_id
                 if topic.name is None and answer.error_code == error_code(UNKNOWN_TOPIC_OR_PARTITION):
-                    answer.name, answer.error_code = None, error_code(_UNKNOWN_ID)
+                    answer.name, answer.error_code = None, error_code(UNKNOWN_TOPIC_ID)
         self._refuse_duplicates(wire, request)
 
     def _refuse_duplicates(self, wire: Any, request: ClientRequest, *_: Any) -> None:
@@ -247,12 +363,13 @@ class OwnAnswers:
         """
         if topic.name is not None:
             return str(topic.name)
-        return next((name for name, id_ in self._topics.items() if id_ == topic.topic_id), None)
+        found = self._topics.find(topic.topic_id)
+        return None if found is None else self._naming.names.cluster_topic(found)
 
     def _topic(
         self, kind: Any, name: str | None, partitions: Collection[str], answer: MetadataResponse
     ) -> Any:
-        missing = _UNKNOWN_ID if name is None else UNKNOWN_TOPIC_OR_PARTITION
+        missing = UNKNOWN_TOPIC_ID if name is None else UNKNOWN_TOPIC_OR_PARTITION
         error = NONE if partitions else missing
         if name is not None and (refused := answer.topic_errors.get(self._topics.names.campaign_topic(name))):
             error, partitions = refused, ()
@@ -278,6 +395,33 @@ class OwnAnswers:
             isr_nodes=[] if state is None else list(state.isr),
             offline_replicas=[],
         )
+
+
+def _without_coordinator(request: ClientRequest) -> Any:
+    """Refuse to find coordinators of another kind, as those of share groups."""
+    kind, code = request.body.header.get_response_class(), error_code(INVALID_REQUEST)
+    batching = batching_of(request)
+    if batching is None:
+        return kind(error_code=code, node_id=NO_LEADER, host="", port=-1)
+    refused = kind._struct.fields["coordinators"]  # noqa: SLF001 - kafka-python has no public name
+    keys = request.body.coordinator_keys
+    return kind(
+        coordinators=[refused(key=key, error_code=code, node_id=NO_LEADER, host="", port=-1) for key in keys]
+    )
+
+
+def _complete_coordinator(wire: Any, request: ClientRequest, *_: Any) -> None:
+    """Name the key of a coordinator in versions that find several at once (KIP-699)."""
+    for found, key in zip(wire.coordinators or (), request.body.coordinator_keys or (), strict=True):
+        found.key = key
+
+
+def _complete_member(wire: Any, request: ClientRequest, *_: Any) -> None:
+    """Return the protocol of the group, which is that of its members (KIP-559)."""
+    if not wire.error_code:
+        wire.protocol_type = request.body.protocol_type
+        if request.api_key == SyncGroupRequest.API_KEY:
+            wire.protocol_name = request.body.protocol_name
 
 
 def _complete_descriptions(wire: Any, request: ClientRequest, *_: Any) -> None:

@@ -100,21 +100,46 @@ def read_request(frame: bytes) -> ClientRequest:
     return ClientRequest(api_key, version, correlation_id, body.header.client_id or "", body)
 
 
+class Batching(NamedTuple):
+    """A request that asks for several things at once since a version, and where they are."""
+
+    since: int
+    asked: str
+    answered: str
+
+
+_BATCHES: Final = {
+    consumer.OffsetFetchRequest.API_KEY: Batching(8, "groups", "groups"),  # KIP-709
+    metadata.FindCoordinatorRequest.API_KEY: Batching(4, "coordinator_keys", "coordinators"),  # KIP-699
+}
+
+
+def batching_of(request: ClientRequest) -> Batching | None:
+    """Return what a request asks for at once; None if it asks for one thing."""
+    batching = _BATCHES.get(request.api_key)
+    return None if batching is None or request.version < batching.since else batching
+
+
 def parts_of(request: ClientRequest) -> Sequence[ClientRequest]:
-    """Return a request for each group, if a request fetches the offsets of several (KIP-709)."""
-    if request.api_key != consumer.OffsetFetchRequest.API_KEY or len(groups_of(request.body)) < 2:
+    """Return a request for each of the things that a request asks for at once."""
+    batching = batching_of(request)
+    if batching is None or request.body is None:
         return (request,)
     parts = []
-    for group in groups_of(request.body):
+    for each in getattr(request.body, batching.asked):
         body = copy(request.body)
-        body.groups = [group]
+        setattr(body, batching.asked, [each])
         parts.append(request._replace(body=body))
     return parts
 
 
-def groups_of(message: Any) -> Sequence[Any]:
-    """Return the groups of an OffsetFetch request or response that may name several."""
-    return getattr(message, "groups", None) or ()
+def joined_response(request: ClientRequest, parts: Sequence[Any]) -> Any:
+    """Return the response to a request from the responses to its parts."""
+    batching, response = batching_of(request), parts[0]
+    if batching is not None:
+        answers = [each for part in parts for each in getattr(part, batching.answered)]
+        setattr(response, batching.answered, answers)
+    return response
 
 
 def response_bytes(correlation_id: int, response: Any) -> bytes:

@@ -77,9 +77,15 @@ class ServedClients:
         )
         self._processes: dict[str, Process] = {}
         topics = ServedTopics(cluster)
-        self.own_answers = OwnAnswers(cluster, topics, addresses, with_login=users is not None)
         self.clock = ClientClock(zero_ms=0.0, time_scale=1.0)
-        self.naming = Naming(topics.names, addresses=addresses, ids=topics, contents=WireContents(self))
+        self.naming = Naming(
+            topics.names,
+            ids=topics,
+            contents=WireContents(self),
+            addresses=addresses,
+            find_topic=topics.find,
+        )
+        self.own_answers = OwnAnswers(cluster, topics, self.naming, with_login=users is not None)
         self.has_ended = False
 
     # Inputs

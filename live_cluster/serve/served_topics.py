@@ -39,6 +39,7 @@ class ServedTopics(Mapping[str, UUID]):
         # The later lives of topics: by the names in the model, the names for clients.
         self._later: dict[str, str] = {}
         self.names = ServedNames(topics=self._later)
+        self._by_id: dict[UUID, str] = {}
 
     def prepare_creation(self, topic: str) -> None:
         """Give a topic that a client wants to create a new name if there was such a topic."""
@@ -46,6 +47,13 @@ class ServedTopics(Mapping[str, UUID]):
         if self._cluster.is_deleted(f"{current}-0"):
             lives = sum(name == topic for name in self._later.values())
             self._later[f"{topic}{LIFE}{lives + 2}"] = topic
+
+    def find(self, id_: UUID) -> str | None:
+        """Return the model's name of the topic that has an id; None if no topic has it now."""
+        if id_ not in self._by_id:
+            self._by_id = {self[topic]: self.names.campaign_topic(topic) for topic in self}
+        topic = self._by_id.get(id_)
+        return None if topic is None or self._cluster.is_deleted(f"{topic}-0") else topic
 
     def __getitem__(self, topic: str) -> UUID:
         return uuid5(NAMESPACE_OID, self.names.campaign_topic(topic))

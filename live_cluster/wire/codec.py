@@ -24,6 +24,7 @@ from kafka.protocol import admin, consumer, metadata, producer
 
 from harrow.cluster_model import protocol
 from harrow.cluster_model.controller import administration
+from harrow.cluster_model.controller.new_topics import LIFE
 from harrow.cluster_model.coordinators import protocol as messages
 from harrow.cluster_model.kraft import protocol as kraft
 from harrow.cluster_model.lazy_dataclass import dataclass
@@ -53,6 +54,8 @@ _FEATURE_LEVEL_MAX: Final = 10_000
 _INCARNATION, _DIRECTORY = 1 << 96, 1 << 97
 """The first ids of processes and of log directories: Kafka reserves the lowest ones
 (``Uuid.RESERVED``)."""
+UNKNOWN_TOPIC_ID: Final = "UNKNOWN_TOPIC_ID"
+"""The error for an id that no topic has (KIP-516)."""
 TOPIC_RESOURCE: Final = 2
 """The type of a topic among resources with settings (``ConfigResource.Type``)."""
 _NUMBER_MASK: Final = 0xFFFFFFFF
@@ -66,6 +69,8 @@ class Address(NamedTuple):
 
 
 _NO_ADDRESS: Final = Address()
+_ZERO_ID: Final = UUID(int=0)
+"""The id of no topic; kafka-python decodes it as None."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +78,8 @@ class Naming:
     """How a cluster names the brokers, topics and groups of a message, and writes its contents.
 
     Groups and transactional ids get a *suffix*. *ids* are the ids of topics, by their names on the
-    cluster. Answers of a server have the *addresses* of brokers.
+    cluster. A server also has *find_topic*, which returns the model's name of the topic with an id,
+    and its answers have the *addresses* of brokers.
     """
 
     names: Names = SAME_NAMES
@@ -82,14 +88,30 @@ class Naming:
     cluster_id: str = ""
     contents: Contents = MODEL_CONTENTS
     addresses: Mapping[int, Address] = field(default_factory=lambda: MappingProxyType({}))
+    find_topic: Callable[[UUID], str | None] | None = None
 
     def topic_of(self, topic: Any) -> str:
-        """Return the model's name of a topic in a message, which has a name or an id."""
+        """Return the model's name of a topic in a message, which has a name or an id.
+
+        A topic with an unknown id gets a name that no topic has, so that its partitions do not
+        exist either.
+        """
         name = next((value for key in _NAMES if (value := getattr(topic, key, None))), None)
-        if name is None:
-            names = {id_: name for name, id_ in self.ids.items()}
-            name = names.get(topic.topic_id, str(topic.topic_id))
-        return self.names.campaign_topic(name)
+        if name is not None:
+            return self.names.campaign_topic(name)
+        id_ = topic.topic_id or _ZERO_ID
+        found = self._with_id(id_) if self.find_topic is None else self.find_topic(id_)
+        return f"{LIFE}{id_}" if found is None else found
+
+    def _with_id(self, id_: UUID) -> str | None:
+        found = next((name for name, each in self.ids.items() if each == id_), None)
+        return None if found is None else self.names.campaign_topic(found)
+
+    def id_of(self, topic: str) -> UUID | None:
+        """Return the id of one of the model's topics, or the unknown id that `topic_of` named."""
+        if topic.startswith(LIFE):
+            return UUID(topic.removeprefix(LIFE))
+        return self.ids.get(self.names.cluster_topic(topic))
 
     def campaign_broker(self, broker: int) -> int:
         """Return the model's id of a broker, or the same id if the model has none, as for -1."""
@@ -121,6 +143,10 @@ _FLAG: Final = _Conversion(lambda flag, _: flag, lambda flag, _: bool(flag))
 _ID: Final = _Conversion(
     lambda name, naming: name + naming.suffix if name else None,
     lambda name, naming: (name or "").removesuffix(naming.suffix),
+)
+_ONLY_ID: Final = _Conversion(
+    lambda name, naming: [_ID.to_wire(name, naming)],
+    lambda names, naming: _ID.to_model(only(names, "keys"), naming),
 )
 _BROKER: Final = _Conversion(
     lambda own, naming: naming.names.cluster_broker(own), lambda id_, naming: naming.campaign_broker(id_)
@@ -349,12 +375,16 @@ class _Partitions(NamedTuple):
                     **_write_all(self.parts, partitions[name], inner.fields, naming),
                     **{extra.wire: getattr(message, extra.model) for extra in self.extras},
                 )
-            by_topic.setdefault(naming.names.cluster_topic(topic), []).append(entry)
+                if topic.startswith(LIFE) and "error_code" in inner.fields:
+                    entry.error_code = error_code(UNKNOWN_TOPIC_ID)
+            by_topic.setdefault(topic, []).append(entry)
         return {
             self.wire: [
                 kind(
-                    **{_one_of(_NAMES, kind.fields): topic} if set(_NAMES) & kind.fields.keys() else {},
-                    **{"topic_id": naming.ids.get(topic)} if "topic_id" in kind.fields else {},
+                    **{_one_of(_NAMES, kind.fields): naming.names.cluster_topic(topic)}
+                    if set(_NAMES) & kind.fields.keys()
+                    else {},
+                    **{"topic_id": naming.id_of(topic)} if "topic_id" in kind.fields else {},
                     **{array: partitions_of_topic},
                 )
                 for topic, partitions_of_topic in by_topic.items()
@@ -584,6 +614,37 @@ class _NodeAddress:
         return {}
 
 
+class _OptionalPair(NamedTuple):
+    """A pair of numbers that may be missing, with the names of its fields."""
+
+    wire: str
+    model: str
+    first: str
+    second: str
+
+    def write(self, message: Any, fields: Mapping[str, Any], naming: Naming) -> dict[str, Any]:
+        pair = getattr(message, self.model)
+        if pair is None:
+            return {}
+        return {self.wire: fields[self.wire](**{self.first: pair[0], self.second: pair[1]})}
+
+    def read(self, wire: Any, fields: Mapping[str, Any], naming: Naming) -> dict[Any, Any]:
+        pair = getattr(wire, self.wire)
+        is_missing = pair is None or getattr(pair, self.first) < 0
+        return {self.model: None if is_missing else (getattr(pair, self.first), getattr(pair, self.second))}
+
+
+class _ReplicaState:
+    """The broker that fetches. Since version 15 of Fetch it has a struct of its own (KIP-903)."""
+
+    def write(self, message: Any, fields: Mapping[str, Any], naming: Naming) -> dict[str, Any]:
+        return {}
+
+    def read(self, wire: Any, fields: Mapping[str, Any], naming: Naming) -> dict[Any, Any]:
+        state = getattr(wire, "replica_state", None)
+        return {"replica_id": naming.campaign_broker(wire.replica_id if state is None else state.replica_id)}
+
+
 class _LeaveError:
     """The error of a LeaveGroup response, which is the group's or the member's."""
 
@@ -754,17 +815,21 @@ _FETCHED_FROM: Final = (
     _Value("current_leader_epoch", "leader_epoch"),
     _Value("log_start_offset", "log_start"),
 )
-_FETCH_REQUEST: Final[tuple[_Part, ...]] = (
-    *_READER,
-    _Value("max_wait_ms", "max_wait_us", _TIME),
-    _Fixed("min_bytes", 1),
-    *_same("max_bytes", "session_id", "session_epoch"),
-    _Partitions(
-        *("partitions", "topics", _FETCHED_FROM, protocol.PartitionData),
-        (_MessageField("partition_max_bytes", "max_bytes"),),
-    ),
-    _Partitions("forgotten", "forgotten_topics_data"),
+_FETCH_LIMITS: Final[tuple[_Part, ...]] = (
+    *(_Value("max_wait_ms", "max_wait_us", _TIME), _Fixed("min_bytes", 1)),
+    *(*_same("max_bytes", "session_id", "session_epoch"), _Partitions("forgotten", "forgotten_topics_data")),
 )
+
+
+def _fetched_partitions(*parts: _Part) -> _Partitions:
+    return _Partitions(
+        *("partitions", "topics", parts, protocol.PartitionData),
+        (_MessageField("partition_max_bytes", "max_bytes"),),
+    )
+
+
+_FETCH_REQUEST: Final = (*_READER, *_FETCH_LIMITS, _fetched_partitions(*_FETCHED_FROM))
+_FETCH_SESSION: Final = (_ERROR_CODE, _THROTTLE, *_same("session_id"))
 _FETCHED: Final = (
     _ERROR_CODE,
     _Value("high_watermark", "hw"),
@@ -774,7 +839,7 @@ _FETCHED: Final = (
     _Array("aborted_transactions", "aborted", _tuple_fields("producer_id", "first_offset")),
 )
 _FETCH_ANSWER: Final = (
-    *(_ERROR_CODE, _THROTTLE, *_same("session_id")),
+    *_FETCH_SESSION,
     _Partitions("partitions", "responses", _FETCHED, protocol.FetchedPartition),
 )
 _LIST_OFFSETS: Final[tuple[_Part, ...]] = (
@@ -895,6 +960,7 @@ _LISTED_GROUP: Final = (
     *(_Value("group_id", "group", _ID), *_same("protocol_type")),
     *(_Value("group_state", "state"), _Value("group_type", "type")),
 )
+_COORDINATOR: Final = (_ERROR_CODE, _Value("node_id", "node", _BROKER), _NodeAddress())
 _TIMEOUT: Final = _Value("timeout_ms", "timeout_us", _TIME)
 _OUTCOME: Final = _tuple_fields(_CODE, ("error_message", _TEXT))
 _NEW_TOPIC: Final = (
@@ -923,7 +989,7 @@ _SHAPES: Final = (
         _PRODUCED,
         fits=lambda request, _: bool(request.transactional_id) and not request.adds_partitions,
     ),
-    _shape(producer.ProduceRequest, range(3, 13), _PRODUCE, _PRODUCED),
+    _shape(producer.ProduceRequest, range(3, 13), _PRODUCE, _PRODUCED, answered=range(13, 14)),
     _shape(
         TXN_OFFSET_COMMIT,
         range(5),
@@ -956,11 +1022,31 @@ _SHAPES: Final = (
         _FETCH_ANSWER,
     ),
     _shape(
+        consumer.FetchRequest,
+        (),
+        (
+            *(_ReplicaState(), *_same("isolation_level"), *_FETCH_LIMITS),
+            _fetched_partitions(*_FETCHED_FROM, _Value("last_fetched_epoch", "last_epoch")),
+            _Value("rack_id", "rack", _RACK),
+        ),
+        (
+            *_FETCH_SESSION,
+            _Partitions(
+                "partitions",
+                "responses",
+                (*_FETCHED, _OptionalPair("diverging_epoch", "diverging", "epoch", "end_offset")),
+                protocol.FetchedPartition,
+            ),
+        ),
+        answered=range(12, 19),
+        fits=lambda _request, _connection: False,
+    ),
+    _shape(
         consumer.ListOffsetsRequest,
         range(2, 6),
         _LIST_OFFSETS,
         (_by_partition(_CODE, "offset"),),
-        answered=range(1, 8),
+        answered=range(1, 12),
     ),
     _shape(
         consumer.OffsetForLeaderEpochRequest,
@@ -987,8 +1073,16 @@ _SHAPES: Final = (
         metadata.FindCoordinatorRequest,
         range(1, 4),
         (_Value("key", "key", _ID), _Value("key_type", "topic", _KEY_TYPE)),
-        (_ERROR_CODE, _Value("node_id", "node", _BROKER), _NodeAddress()),
+        _COORDINATOR,
         answered=range(1),
+    ),
+    _shape(
+        metadata.FindCoordinatorRequest,
+        (),
+        (_Value("coordinator_keys", "key", _ONLY_ID), _Value("key_type", "topic", _KEY_TYPE)),
+        (_Nested("coordinators", _COORDINATOR),),
+        answered=range(4, 7),
+        fits=lambda _request, _connection: False,
     ),
     # Transactions. Leaders have sent the versions of the first shape since 3.6.
     _shape(
@@ -1023,7 +1117,7 @@ _SHAPES: Final = (
         range(3, 5),
         (_GROUP, *_MEMBER, _GENERATION, _ASSIGNED),
         (_ERROR_CODE, _Value("assignment", "partitions", _ASSIGNMENT)),
-        answered=range(3),
+        answered=(*range(3), 5),
     ),
     _shape(
         consumer.HeartbeatRequest,
@@ -1051,7 +1145,7 @@ _SHAPES: Final = (
         range(7, 10),
         (_GROUP, *_MEMBER, _GENERATION_OR_EPOCH, _OFFSETS),
         (_ERRORS,),
-        answered=range(2, 7),
+        answered=(*range(2, 7), 10),
     ),
     _shape(
         consumer.OffsetFetchRequest,
@@ -1076,6 +1170,7 @@ _SHAPES: Final = (
         range(9, 10),
         (_Nested("groups", _COMMITTED_TO_MEMBER), *_same("require_stable")),
         (_Nested("groups", (_COMMITTED, _ERROR_CODE)),),
+        answered=range(10, 11),
         complete=_fill_in_offsets,
     ),
     _shape(CONSUMER_GROUP_HEARTBEAT, range(2), _CONSUMER, _CONSUMER_ASSIGNED),

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from itertools import product
 from typing import Any, Final
+from uuid import UUID
 
 import pytest
 from kafka.protocol.consumer import (
@@ -17,8 +18,10 @@ from kafka.protocol.consumer import (
     SyncGroupRequest,
 )
 from kafka.protocol.metadata import ApiVersionsRequest, FindCoordinatorRequest, MetadataRequest
+from kafka.protocol.producer import ProduceRequest
 
 from harrow.cluster_model import errors
+from harrow.cluster_model.log.record_batch import RecordBatch
 from harrow.cluster_model.release.profiles import RELEASES
 from harrow.live_cluster.serve.served_versions import (
     api_name,
@@ -27,7 +30,8 @@ from harrow.live_cluster.serve.served_versions import (
     served_versions,
 )
 from harrow.live_cluster.wire.connection import BrokerConnection, ConnectionLostError
-from harrow.live_cluster.wire.errors import error_code
+from harrow.live_cluster.wire.errors import error_code, error_name
+from harrow.live_cluster.wire.stored_batches import encoded
 from tests.live_cluster.serve.test_served_run import run_with
 
 CLUSTER: Final = """
@@ -36,6 +40,9 @@ kafka: "{}"
 cluster: {{brokers: 1, topics: [{{name: t}}]}}
 workload: {{producers: [{{name: unused}}], duration: 10s}}
 """
+_METADATA_WITH_IDS: Final = 10
+_SEVERAL_COORDINATORS: Final = 4
+_TWO_BROKERS: Final = "brokers: 2, topics: [{{name: t, replication_factor: 2}}]"
 GROUP_PROTOCOL: Final = b"\x00\x00\x00\x00\x00\x01\x00\x01t\x00\x00\x00\x00"
 """A subscription to the topic t."""
 
@@ -97,6 +104,17 @@ def test_metadata_lists_all_topics_in_every_version(release: str) -> None:
     use(release, ask)
 
 
+def id_of(connection: BrokerConnection, topic: str, release: str) -> UUID | None:
+    """Return the id of a topic; None if the release has no ids (KIP-516)."""
+    version = versions_of(MetadataRequest, release)[-1]
+    if version < _METADATA_WITH_IDS:
+        return None
+    asked = [MetadataRequest.MetadataRequestTopic(name=topic, topic_id=None)]
+    [described] = connection.ask(MetadataRequest[version](topics=asked)).topics
+    assert isinstance(described.topic_id, UUID)
+    return described.topic_id
+
+
 @pytest.mark.parametrize("release", ["0.10.2", "4.3"])
 def test_records_are_looked_up_and_fetched_in_every_version(release: str) -> None:
     def ask(connection: BrokerConnection) -> None:
@@ -109,14 +127,17 @@ def test_records_are_looked_up_and_fetched_in_every_version(release: str) -> Non
             )
             [topic] = connection.ask(request).topics
             assert (topic.partitions[0].error_code, topic.partitions[0].offset) == (0, 0)
-        fetched = FetchRequest.FetchTopic
+        fetched, topic_id = FetchRequest.FetchTopic, id_of(connection, "t", release)
         for version in versions_of(FetchRequest, release):
             part = fetched.FetchPartition(
                 partition=0, fetch_offset=0, partition_max_bytes=100, current_leader_epoch=-1
             )
             answer = connection.ask(
                 FetchRequest[version](
-                    max_wait_ms=1, min_bytes=1, max_bytes=100, topics=[fetched(topic="t", partitions=[part])]
+                    max_wait_ms=1,
+                    min_bytes=1,
+                    max_bytes=100,
+                    topics=[fetched(topic="t", topic_id=topic_id, partitions=[part])],
                 )
             )
             assert answer.responses[0].partitions[0].error_code == 0
@@ -170,8 +191,13 @@ def test_a_member_joins_and_leaves_in_every_version(release: str) -> None:
             left = connection.ask(LeaveGroupRequest[leave](**member, members=[leaver]))
             assert left.error_code == 0
         for version in versions_of(FindCoordinatorRequest, release):
-            found = connection.ask(FindCoordinatorRequest[version](key="g", key_type=0))
-            assert (found.error_code, found.port) == (0, connection.address[1])
+            found = connection.ask(
+                FindCoordinatorRequest[version](key="g", key_type=0, coordinator_keys=["g", "h", "g"])
+            )
+            if version >= _SEVERAL_COORDINATORS:
+                assert [each.key for each in found.coordinators] == ["g", "h", "g"]
+            for each in found.coordinators or (found,):
+                assert (each.error_code, each.port) == (0, connection.address[1])
 
     use(release, ask)
 
@@ -192,7 +218,7 @@ def test_requests_before_version_4_join_without_a_second_request() -> None:
 @pytest.mark.parametrize("release", ["0.10.2", "4.3"])
 def test_a_committed_offset_is_fetched_in_every_version(release: str) -> None:
     def ask(connection: BrokerConnection) -> None:
-        committed = OffsetCommitRequest.OffsetCommitRequestTopic
+        committed, topic_id = OffsetCommitRequest.OffsetCommitRequestTopic, id_of(connection, "t", release)
         for offset, version in enumerate(versions_of(OffsetCommitRequest, release)):
             part = committed.OffsetCommitRequestPartition(
                 partition_index=0,
@@ -200,7 +226,7 @@ def test_a_committed_offset_is_fetched_in_every_version(release: str) -> None:
                 committed_metadata="note",
                 committed_leader_epoch=3,
             )
-            topics = [committed(name="t", partitions=[part])]
+            topics = [committed(name="t", topic_id=topic_id, partitions=[part])]
             request = OffsetCommitRequest[version](
                 group_id="g", generation_id_or_member_epoch=-1, member_id="", topics=topics
             )
@@ -212,9 +238,8 @@ def test_a_committed_offset_is_fetched_in_every_version(release: str) -> None:
         )
         named: Any = [fetched(name="t", partition_indexes=[0])]
         for version in versions_of(OffsetFetchRequest, release):
-            of_group = group(
-                group_id="g", topics=[group.OffsetFetchRequestTopics(name="t", partition_indexes=[0])]
-            )
+            asked_topic = group.OffsetFetchRequestTopics(name="t", topic_id=topic_id, partition_indexes=[0])
+            of_group = group(group_id="g", topics=[asked_topic])
             every = group(group_id="g", topics=None)
             # Version 1 cannot ask for all partitions.
             asked = [(named, of_group), (None, every)][: 2 if version > 1 else 1]
@@ -229,3 +254,100 @@ def test_a_committed_offset_is_fetched_in_every_version(release: str) -> None:
                 assert found.committed_leader_epoch == (3 if version >= 5 else -1)
 
     use(release, ask)
+
+
+def test_a_member_learns_the_protocol_of_its_group() -> None:
+    def ask(connection: BrokerConnection) -> None:
+        answer = joined(connection, 9)
+        assert answer.protocol_type == "consumer"
+        sync = SyncGroupRequest[5](
+            group_id="g",
+            member_id=answer.member_id,
+            generation_id=answer.generation_id,
+            protocol_type="consumer",
+            protocol_name=answer.protocol_name,
+            assignments=[],
+        )
+        synced = connection.ask(sync)
+        assert (synced.protocol_type, synced.protocol_name) == ("consumer", "range")
+
+    use("4.3", ask)
+
+
+@pytest.mark.parametrize("version", [3, 4, 6])
+def test_there_is_no_coordinator_of_another_kind(version: int) -> None:
+    def ask(connection: BrokerConnection) -> None:
+        found = connection.ask(FindCoordinatorRequest[version](key="g", key_type=2, coordinator_keys=["g"]))
+        each = found.coordinators[0] if found.coordinators else found
+        assert error_name(each.error_code) == errors.INVALID_REQUEST
+
+    use("4.3", ask)
+
+
+def test_no_keys_have_no_coordinators() -> None:
+    def ask(connection: BrokerConnection) -> None:
+        assert connection.ask(FindCoordinatorRequest[6](key_type=0, coordinator_keys=[])).coordinators == []
+
+    use("4.3", ask)
+
+
+@pytest.mark.parametrize(
+    ("version", "timestamp", "error"),
+    [
+        (8, -4, errors.NONE),
+        (8, -5, "UNSUPPORTED_VERSION"),
+        (9, -5, errors.NONE),
+        (10, -6, "UNSUPPORTED_VERSION"),
+        (11, -6, errors.NONE),
+        (11, -7, "UNSUPPORTED_VERSION"),
+    ],
+)
+def test_a_special_timestamp_needs_its_version_of_list_offsets(
+    version: int, timestamp: int, error: str
+) -> None:
+    """All records are local. So the earliest of them is the first, and there are no others."""
+
+    def ask(connection: BrokerConnection) -> None:
+        listed = ListOffsetsRequest.ListOffsetsTopic
+        partition = listed.ListOffsetsPartition(
+            partition_index=0, current_leader_epoch=-1, timestamp=timestamp
+        )
+        request = ListOffsetsRequest[version](
+            replica_id=-1, isolation_level=0, topics=[listed(name="t", partitions=[partition])]
+        )
+        [topic] = connection.ask(request).topics
+        found = topic.partitions[0]
+        assert (error_name(found.error_code), found.offset) == (error, 0 if timestamp == -4 else -1)
+
+    use("4.3", ask)
+
+
+@pytest.mark.parametrize(("version", "names_leader"), [(9, False), (10, True), (12, True)])
+def test_a_broker_names_the_leader_that_has_replaced_it(version: int, names_leader: bool) -> None:
+    """A client of version 10 of Produce goes to the new leader at once (KIP-951)."""
+
+    def connect(servers: str) -> None:
+        host, _, port = servers.split(",", maxsplit=1)[0].partition(":")
+        with BrokerConnection((host, int(port))) as first:
+            described = first.ask(MetadataRequest[9](topics=None, allow_auto_topic_creation=False))
+            [leader] = [each.partitions[0].leader_id for each in described.topics if not each.is_internal]
+            addresses = {each.node_id: (each.host, each.port) for each in described.brokers}
+        with BrokerConnection(addresses[1 - leader]) as other:
+            topic = ProduceRequest.TopicProduceData
+            part = topic.PartitionProduceData(index=0, records=encoded(RecordBatch(("a",))))
+            answer = other.ask(
+                ProduceRequest[version](
+                    acks=-1, timeout_ms=1_000, topic_data=[topic(name="t", partition_data=[part])]
+                )
+            )
+        [refused] = answer.responses[0].partition_responses
+        assert error_name(refused.error_code) == errors.NOT_LEADER_FOR_PARTITION
+        endpoints = [(each.node_id, each.host, each.port) for each in answer.node_endpoints or ()]
+        if names_leader:
+            assert refused.current_leader.leader_id == leader
+            assert endpoints == [(leader, *addresses[leader])]
+        else:
+            assert not endpoints
+
+    two_brokers = CLUSTER.replace("brokers: 1, topics: [{{name: t}}]", _TWO_BROKERS)
+    run_with(two_brokers.format("4.3"), connect, time_scale=10)
