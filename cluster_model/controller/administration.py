@@ -210,11 +210,15 @@ class ElectLeadersResponse:
 
 @dataclass(slots=True, frozen=True)
 class AlterPartitionReassignmentsRequest(AdministrationRequest):
-    """Reassign partitions to target replicas, or with None cancel reassignments (KIP-455)."""
+    """Reassign partitions to target replicas, or with None cancel reassignments (KIP-455).
+
+    Without ``may_change_factor`` each partition must keep its number of replicas (KIP-860).
+    """
 
     api: ClassVar[str] = "AlterPartitionReassignments"
     targets: Mapping[str, tuple[int, ...] | None]
     timeout_us: int = 0
+    may_change_factor: bool = True
 
     def refused(self, error: str) -> "AlterPartitionReassignmentsResponse":
         return AlterPartitionReassignmentsResponse(dict.fromkeys(self.targets, (error, "")), error)

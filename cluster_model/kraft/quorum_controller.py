@@ -628,7 +628,7 @@ class QuorumController(ServerEndpoint):
         records: list[MetadataRecord] = []
         answers: dict[str, administration.Outcome] = {}
         for name, target in request.targets.items():
-            error, changes = self._reassigned(name, target)
+            error, changes = self._reassigned(name, target, may_change_factor=request.may_change_factor)
             records += changes
             answers[name] = (error, "")
         return tuple(records), administration.AlterPartitionReassignmentsResponse(answers)
@@ -643,13 +643,17 @@ class QuorumController(ServerEndpoint):
         return (), administration.ListPartitionReassignmentsResponse(listed)
 
     def _reassigned(
-        self, partition: str, target: tuple[int, ...] | None
+        self, partition: str, target: tuple[int, ...] | None, *, may_change_factor: bool = True
     ) -> tuple[str, tuple[MetadataRecord, ...]]:
         """Return the error and the records of a reassignment or, with None, a cancellation."""
         record = self._image.partitions.get(partition)
         error = (
             errors.UNKNOWN_TOPIC_OR_PARTITION if record is None else self._reassignment_error(record, target)
         )
+        if record is not None and error == errors.NONE and target is not None and not may_change_factor:
+            # validatePartitionReplicationFactorUnchanged
+            is_same = len(target) == len(record.assignment.origin)
+            error = errors.NONE if is_same else errors.INVALID_REPLICATION_FACTOR
         if record is None or error != errors.NONE:
             return error, ()
         isr = record.isr

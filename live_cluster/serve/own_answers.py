@@ -1,7 +1,7 @@
 """Answers what the model does not: which APIs there are, and what Metadata says about topics."""
 
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from copy import copy
 from typing import Any, Final
 
@@ -22,6 +22,7 @@ from kafka.protocol.metadata import (
 
 from harrow.cluster_model.cluster import Cluster
 from harrow.cluster_model.controller.administration import (
+    AlterPartitionReassignmentsResponse,
     AlterTopicSettingsResponse,
     CreatePartitionsResponse,
     CreateTopicsResponse,
@@ -39,7 +40,14 @@ from harrow.cluster_model.coordinators.protocol import (
     TxnOffsetCommitRequest,
     TxnOffsetCommitResponse,
 )
-from harrow.cluster_model.errors import GROUP_ID_NOT_FOUND, INVALID_REQUEST, NONE, UNKNOWN_TOPIC_OR_PARTITION
+from harrow.cluster_model.errors import (
+    GROUP_ID_NOT_FOUND,
+    INVALID_REQUEST,
+    INVALID_TXN_STATE,
+    NONE,
+    TRANSACTION_ABORTABLE,
+    UNKNOWN_TOPIC_OR_PARTITION,
+)
 from harrow.cluster_model.protocol import (
     NO_LEADER,
     FetchRequest,
@@ -71,6 +79,9 @@ _DELETION_BY_ID: Final = 6
 """Since this version of DeleteTopics, clients can name topics by their ids."""
 _KEY_TYPES: Final = (0, 1)
 """A group or a transactional id (``FindCoordinatorRequest.CoordinatorType``)."""
+_ABORTABLE_IN_PRODUCE, _ABORTABLE_IN_COMMIT = 11, 4
+"""The first versions of Produce and TxnOffsetCommit with TRANSACTION_ABORTABLE
+(``AddPartitionsToTxnManager``, KIP-890)."""
 _LEADERS_IN_PRODUCE, _LEADERS_IN_FETCH = 10, 16
 """The first versions whose answers name the leaders of partitions (KIP-951)."""
 _DISTINCT_TOPICS: Final = frozenset(
@@ -124,6 +135,7 @@ class OwnAnswers:
             DeleteTopicsResponse: self._complete_deletions,
             DescribeGroupsResponse: _complete_descriptions,
             AlterTopicSettingsResponse: self._complete_settings,
+            AlterPartitionReassignmentsResponse: _complete_reassignments,
         }
 
     def supports(self, request: ClientRequest) -> bool:
@@ -223,6 +235,9 @@ class OwnAnswers:
     def _complete_produce(
         self, wire: Any, request: ClientRequest, _: ProduceRequest, answer: ProduceResponse
     ) -> None:
+        if request.version < _ABORTABLE_IN_PRODUCE:
+            partitions = (each for topic in wire.responses for each in topic.partition_responses)
+            _replace_abortable_errors(partitions)
         if answer.current_leaders and request.version >= _LEADERS_IN_PRODUCE:
             self._name_leaders(wire, "partition_responses", "index", answer.current_leaders)
 
@@ -264,6 +279,8 @@ class OwnAnswers:
         _: Any,
     ) -> None:
         """Refuse the offsets that `without_unknown` has left out."""
+        if isinstance(sent, TxnOffsetCommitRequest) and request.version < _ABORTABLE_IN_COMMIT:
+            _replace_abortable_errors(each for topic in wire.topics for each in topic.partitions)
         kind = type(wire)._struct.fields["topics"]  # noqa: SLF001 - kafka-python has no public name
         for topic in request.body.topics:
             name = self._naming.topic_of(topic)
@@ -397,6 +414,13 @@ class OwnAnswers:
         )
 
 
+def _replace_abortable_errors(partitions: Iterable[Any]) -> None:
+    """Give a client that does not know TRANSACTION_ABORTABLE the error of earlier releases."""
+    for partition in partitions:
+        if partition.error_code == error_code(TRANSACTION_ABORTABLE):
+            partition.error_code = error_code(INVALID_TXN_STATE)
+
+
 def _without_coordinator(request: ClientRequest) -> Any:
     """Refuse to find coordinators of another kind, as those of share groups."""
     kind, code = request.body.header.get_response_class(), error_code(INVALID_REQUEST)
@@ -414,6 +438,11 @@ def _complete_coordinator(wire: Any, request: ClientRequest, *_: Any) -> None:
     """Name the key of a coordinator in versions that find several at once (KIP-699)."""
     for found, key in zip(wire.coordinators or (), request.body.coordinator_keys or (), strict=True):
         found.key = key
+
+
+def _complete_reassignments(wire: Any, request: ClientRequest, *_: Any) -> None:
+    """Repeat whether the replication factor may change (KIP-860)."""
+    wire.allow_replication_factor_change = request.body.allow_replication_factor_change
 
 
 def _complete_member(wire: Any, request: ClientRequest, *_: Any) -> None:

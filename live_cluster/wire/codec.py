@@ -1260,8 +1260,11 @@ _SHAPES: Final = (
     ),
     _shape(
         admin.AlterPartitionReassignmentsRequest,
-        range(1),
-        (_Partitions("targets", "topics", (_Value("replicas", None, _BROKERS),)), _TIMEOUT),
+        range(2),
+        (
+            *(_Partitions("targets", "topics", (_Value("replicas", None, _BROKERS),)), _TIMEOUT),
+            _Value("allow_replication_factor_change", "may_change_factor"),
+        ),
         (_ERROR_CODE, _Partitions("partitions", "responses", _OUTCOME)),
     ),
     _shape(

@@ -9,6 +9,7 @@ import confluent_kafka.admin
 import pytest
 from confluent_kafka import ElectionType, KafkaException, Producer, TopicPartition
 from kafka.protocol.admin import (
+    AlterPartitionReassignmentsRequest,
     DescribeProducersRequest,
     DescribeTransactionsRequest,
     ListTransactionsRequest,
@@ -40,6 +41,26 @@ def connections(servers: str) -> Iterator[list[BrokerConnection]]:
 
 def partition(client: Any, number: int) -> Any:
     return client.list_topics(timeout=PATIENCE_S).topics["t"].partitions[number]
+
+
+def test_a_client_may_forbid_that_the_number_of_replicas_changes() -> None:
+    """Version 1 of the request has this option (KIP-860)."""
+
+    def use(servers: str) -> None:
+        topic = AlterPartitionReassignmentsRequest.ReassignableTopic
+        for replicas, error in (([0, 1], "INVALID_REPLICATION_FACTOR"), ([2, 1, 0], NONE)):
+            part = topic.ReassignablePartition(partition_index=0, replicas=replicas)
+            request = AlterPartitionReassignmentsRequest[1](
+                timeout_ms=1_000,
+                allow_replication_factor_change=False,
+                topics=[topic(name="t", partitions=[part])],
+            )
+            with connections(servers) as (connection, *_):
+                answer = connection.ask(request)
+            assert error_name(answer.responses[0].partitions[0].error_code) == error
+            assert answer.allow_replication_factor_change is False
+
+    run_with(CALM, use)
 
 
 def test_a_client_moves_a_partition_to_other_brokers() -> None:

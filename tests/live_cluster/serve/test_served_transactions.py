@@ -126,3 +126,18 @@ def test_an_older_producer_adds_partitions_and_keeps_its_epoch(more: str) -> Non
 
     result = use("4.3", ask, more)
     assert [(each.f, each.type) for each in result.evidence.operations].count(("txn", "ok")) == 2
+
+
+@pytest.mark.parametrize(
+    ("version", "error"), [(10, errors.INVALID_TXN_STATE), (11, errors.TRANSACTION_ABORTABLE)]
+)
+def test_an_old_client_gets_an_error_that_it_knows(version: int, error: str) -> None:
+    def ask(connection: BrokerConnection) -> None:
+        client = Client(connection, uses_v2=False)
+        client.start()
+        batch = RecordBatch(("a",), *client.producer, 0, is_transactional=True)
+        request = protocol.ProduceRequest(-1, 1_000_000, {"t-0": batch}, "pay")
+        answer = exchange(connection, request, versions=(version,))
+        assert answer.partitions["t-0"][0] == error
+
+    use("4.3", ask)
