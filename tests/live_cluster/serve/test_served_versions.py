@@ -334,7 +334,7 @@ def test_a_broker_names_the_leader_that_has_replaced_it(version: int, names_lead
             addresses = {each.node_id: (each.host, each.port) for each in described.brokers}
         with BrokerConnection(addresses[1 - leader]) as other:
             topic = ProduceRequest.TopicProduceData
-            part = topic.PartitionProduceData(index=0, records=encoded(RecordBatch(("a",))))
+            part = topic.PartitionProduceData(index=0, records=encoded(RecordBatch(("a",)), 0))
             answer = other.ask(
                 ProduceRequest[version](
                     acks=-1, timeout_ms=1_000, topic_data=[topic(name="t", partition_data=[part])]

@@ -23,7 +23,7 @@ _NO_EPOCH: Final = -1
 
 def produced(connection: BrokerConnection, topic_id: UUID, value: str) -> str:
     topic = ProduceRequest.TopicProduceData
-    records = encoded(RecordBatch((value,)))
+    records = encoded(RecordBatch((value,)), 0)
     answer = connection.ask(
         ProduceRequest[13](
             acks=-1,
