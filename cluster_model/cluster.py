@@ -184,7 +184,7 @@ class Cluster:
         """Clients that are never throttled, because they do not belong to the campaign."""
         # The rate that an administrator set last, in a tuple, because a rate of None means no
         # limit. None before the first.
-        self._replication_throttle: tuple[int | None] | None = None
+        self.replication_throttle: tuple[int | None] | None = None
         InvariantMonitor(invariants, self.trace, self.disks, self)
         self.control_plane = make_control_plane(self)
         self.nodes = {**self.processes, **self.control_plane.servers}
@@ -329,8 +329,8 @@ class Cluster:
             ),
             self.paces[broker],
         )
-        if self._replication_throttle is not None:
-            server.replicas.throttle_replication(*self._replication_throttle)
+        if self.replication_throttle is not None:
+            server.replicas.throttle_replication(*self.replication_throttle)
         self.brokers[broker] = server
         self.network.add(process)
         server.start(lambda: self.network.listen(process, server))
@@ -574,7 +574,7 @@ class Cluster:
 
         With None, remove the limit.
         """
-        self._replication_throttle = (rate,)
+        self.replication_throttle = (rate,)
         self.trace.emit(events.ReplicationThrottleSet, -1 if rate is None else rate)
         for broker in self.brokers.values():
             broker.replicas.throttle_replication(rate)

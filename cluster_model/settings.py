@@ -66,7 +66,12 @@ class Setting:
     prevent one event, ``prevents`` is its name: in a run without that event they would help by
     chance, because they change the latencies. ``former`` are the setting's names in older releases
     or in Kafka's own messages. A producer refuses the setting unless the settings in ``beside`` are
-    set too. ``aliases`` are other words that Kafka accepts for a choice or for an item of a list,
+    set too. ``inherits`` is the setting of brokers that a setting of topics overrides, by default
+    the one with ``log.`` before its name, or `NO_TEXT` for none. ``is_list`` says that Kafka's
+    value is a list, to which AlterConfigs can append. ``is_dynamic`` says that an administrator can
+    change a setting of brokers while they run; those that topics inherit are so anyway (KIP-226).
+    ``fallback`` is the setting of brokers that decides while this one is null, with its default.
+    ``aliases`` are other words that Kafka accepts for a choice or for an item of a list,
     such as the class of an assignor, each with the word of ``choices``.
     """
 
@@ -89,6 +94,15 @@ class Setting:
     former: tuple[str, ...] = ()
     beside: tuple[str, ...] = ()
     aliases: tuple[tuple[str, str], ...] = ()
+    inherits: str | None = None
+    is_list: bool = False
+    is_dynamic: bool = False
+    fallback: tuple[str, Value] | None = None
+
+    @property
+    def broker_name(self) -> str:
+        """The setting of brokers that this setting of topics overrides; `NO_TEXT` for none."""
+        return f"log.{self.name}" if self.inherits is None else self.inherits
 
     def default(self, release: str) -> Value:
         version = RELEASES[release].version
@@ -213,7 +227,7 @@ _CATALOGUE: Final = (
             prevents="unflushed_lost", former=("log.flush.interval",)),
     Setting("log.flush.interval.ms", BROKER, "ms", _always(LONG_MAX),
             "How long a log may stay unflushed at the time of a check; by default log.flush.scheduler.interval.ms.",
-            former=("log.default.flush.interval.ms",)),
+            former=("log.default.flush.interval.ms",), fallback=("log.flush.scheduler.interval.ms", LONG_MAX)),
     Setting("log.flush.scheduler.interval.ms", BROKER, "ms", _always(LONG_MAX),
             "How often a broker checks for logs to flush; by default never after the first 30 s, so log.flush.interval.ms "
             "alone flushes nothing.", minimum=1,
@@ -223,9 +237,9 @@ _CATALOGUE: Final = (
             "segment of the recovery point.", minimum=14, maximum=INT_MAX,
             former=("log.file.size",)),
     Setting("log.roll.ms", BROKER, "ms", _always(604_800_000),
-            "By how much a record's timestamp may exceed that of the first batch in the same segment.", minimum=1),
+            "By how much a record's timestamp may exceed that of the first batch in the same segment.", minimum=1, fallback=("log.roll.hours", 168)),
     Setting("log.retention.ms", BROKER, "ms", _always(604_800_000),
-            "The age of a segment's newest record at which the segment is deleted; -1 for no limit.", minimum=-1),
+            "The age of a segment's newest record at which the segment is deleted; -1 for no limit.", minimum=-1, fallback=("log.retention.hours", 168)),
     Setting("log.retention.bytes", BROKER, "int", _always(-1),
             "The size of a log at which its oldest segment is deleted, if the rest is at least that large; -1 for no limit.", minimum=-1),
     Setting("log.retention.check.interval.ms", BROKER, "ms", _always(300_000),
@@ -246,7 +260,7 @@ _CATALOGUE: Final = (
             "Whether retention deletes old records, compaction removes all but the latest record of each key, or both.", choices=CLEANUP_POLICIES,
             aliases=_POLICY_ALIASES),
     Setting("log.cleaner.backoff.ms", BROKER, "ms", _always(15_000),
-            "How long the cleaner waits after it has found no log dirty enough.", minimum=1),
+            "How long the cleaner waits after it has found no log dirty enough.", minimum=1, is_dynamic=True),
     Setting("log.cleaner.min.cleanable.ratio", BROKER, "ratio", _always("0.5"),
             "The fraction of a log that must be dirty before the log is compacted."),
     Setting("log.cleaner.min.compaction.lag.ms", BROKER, "ms", _always(0),
@@ -309,15 +323,15 @@ _CATALOGUE: Final = (
     Setting("leader.imbalance.check.interval.seconds", BROKER, "seconds", _always(300),
             "How often the controller checks for preferred replicas that do not lead.", minimum=1, maximum=INT_MAX),
     Setting("leader.imbalance.per.broker.percentage", BROKER, "int", _always(10),
-            "With ZooKeeper: the percentage of a broker's preferred partitions that may be led by others.", metadata="zookeeper", until="3.9"),
+            "With ZooKeeper: the percentage of a broker's preferred partitions that may be led by others.", metadata="zookeeper", until="3.9", maximum=INT_MAX),
     Setting("controller.socket.timeout.ms", BROKER, "ms", _always(30_000),
             "How long the controller waits for a broker's answer, and a broker that shuts down for the controller's.",
             minimum=1, maximum=INT_MAX),
     Setting("num.network.threads", BROKER, "int", _always(3),
             "The number of threads that receive requests and send answers. Each blocks while the request queue is full.", minimum=1,
-            maximum=INT_MAX),
+            maximum=INT_MAX, is_dynamic=True),
     Setting("num.io.threads", BROKER, "int", _always(8),
-            "The number of threads that handle requests. A thread that appends waits for its disk.", minimum=1, maximum=INT_MAX),
+            "The number of threads that handle requests. A thread that appends waits for its disk.", minimum=1, maximum=INT_MAX, is_dynamic=True),
     Setting("queued.max.requests", BROKER, "int", _always(500),
             "The number of requests that may wait for an I/O thread.", minimum=1, maximum=INT_MAX),
     Setting(CONTROL_PLANE_LISTENER, BROKER, "choice", _always(NO_LISTENER),
@@ -377,7 +391,7 @@ _CATALOGUE: Final = (
             aliases=_SERVER_ASSIGNOR_CLASSES),
     Setting("group.consumer.assignment.interval.ms", BROKER, "ms", _always(1_000),
             "The minimum time between two target assignments of a group (KIP-1263).",
-            maximum=INT_MAX, since="4.3"),
+            maximum=INT_MAX, since="4.3", is_dynamic=True),
     Setting("group.initial.rebalance.delay.ms", BROKER, "ms", (("0.10.2", 0), ("0.11", 3_000)),
             "How long an empty group waits for more members after the first one has joined (KIP-134).", maximum=INT_MAX,
             since="0.11"),
@@ -418,17 +432,17 @@ _CATALOGUE: Final = (
             "How often a coordinator checks for transactional ids to forget.", minimum=1, maximum=INT_MAX, since="0.11"),
     # Topics
     Setting("unclean.leader.election.enable", TOPIC, "bool", _UNCLEAN_DEFAULTS,
-            "The broker's setting, for one topic."),
+            "The broker's setting, for one topic.", inherits="unclean.leader.election.enable"),
     Setting("min.insync.replicas", TOPIC, "int", _always(1),
-            "The broker's setting, for one topic.", minimum=1, maximum=INT_MAX),
+            "The broker's setting, for one topic.", minimum=1, maximum=INT_MAX, inherits="min.insync.replicas"),
     Setting("flush.messages", TOPIC, "int", _always(LONG_MAX),
-            "log.flush.interval.messages, for one topic.", minimum=1),
+            "log.flush.interval.messages, for one topic.", minimum=1, inherits="log.flush.interval.messages"),
     Setting("flush.ms", TOPIC, "ms", _always(LONG_MAX),
-            "log.flush.interval.ms, for one topic."),
+            "log.flush.interval.ms, for one topic.", inherits="log.flush.interval.ms"),
     Setting("segment.bytes", TOPIC, "int", _always(1 << 30),
             "log.segment.bytes, for one topic.", minimum=14, maximum=INT_MAX),
     Setting("segment.ms", TOPIC, "ms", _always(604_800_000),
-            "log.roll.ms, for one topic.", minimum=1),
+            "log.roll.ms, for one topic.", minimum=1, inherits="log.roll.ms"),
     Setting("retention.ms", TOPIC, "ms", _always(604_800_000),
             "log.retention.ms, for one topic.", minimum=-1, safe=(-1,), guards=("deleted-by-wrong-clock",)),
     Setting("retention.bytes", TOPIC, "int", _always(-1),
@@ -442,21 +456,21 @@ _CATALOGUE: Final = (
             instead=("message.timestamp.before.max.ms", "message.timestamp.after.max.ms")),
     Setting("cleanup.policy", TOPIC, "choice", _always(DELETE),
             "log.cleanup.policy, for one topic.", choices=CLEANUP_POLICIES,
-            aliases=_POLICY_ALIASES),
+            aliases=_POLICY_ALIASES, is_list=True),
     Setting("min.cleanable.dirty.ratio", TOPIC, "ratio", _always("0.5"),
-            "log.cleaner.min.cleanable.ratio, for one topic."),
+            "log.cleaner.min.cleanable.ratio, for one topic.", inherits="log.cleaner.min.cleanable.ratio"),
     Setting("min.compaction.lag.ms", TOPIC, "ms", _always(0),
-            "log.cleaner.min.compaction.lag.ms, for one topic."),
+            "log.cleaner.min.compaction.lag.ms, for one topic.", inherits="log.cleaner.min.compaction.lag.ms"),
     Setting("max.compaction.lag.ms", TOPIC, "ms", _always(LONG_MAX),
-            "log.cleaner.max.compaction.lag.ms, for one topic (KIP-354).", minimum=1, since="2.3"),
+            "log.cleaner.max.compaction.lag.ms, for one topic (KIP-354).", minimum=1, since="2.3", inherits="log.cleaner.max.compaction.lag.ms"),
     Setting("delete.retention.ms", TOPIC, "ms", _always(86_400_000),
             "log.cleaner.delete.retention.ms, for one topic.", safe=(604_800_000,),
-            guards=("tombstone-expired-by-wrong-clock",)),
+            guards=("tombstone-expired-by-wrong-clock",), inherits="log.cleaner.delete.retention.ms"),
     Setting("leader.replication.throttled.replicas", TOPIC, "replicas", _always(""),
             "The leaders that leader.replication.throttled.rate limits: numbers of partitions, each with its broker, such as "
-            "0:1,1:2, or * for all (KIP-73)."),
+            "0:1,1:2, or * for all (KIP-73).", inherits=NO_TEXT, is_list=True),
     Setting("follower.replication.throttled.replicas", TOPIC, "replicas", _always(""),
-            "The followers that follower.replication.throttled.rate limits, in the same notation (KIP-73)."),
+            "The followers that follower.replication.throttled.rate limits, in the same notation (KIP-73).", inherits=NO_TEXT, is_list=True),
     # Producers
     Setting("acks", PRODUCER, "choice", (("0.10.2", "1"), ("3.0", "all")),
             "What a producer waits for: 0 nothing, 1 the leader's append, all every replica in the ISR (KIP-679).",

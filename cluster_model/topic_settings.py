@@ -7,6 +7,7 @@ from typing import Final
 from harrow.cluster_model.settings import (
     INT_MAX,
     LONG_MAX,
+    NO_TEXT,
     TOPIC,
     BrokerConfig,
     Setting,
@@ -27,17 +28,20 @@ def _without_effect(
     maximum: int = INT_MAX,
     choices: tuple[str, ...] = (),
     since: str = "0.10.2",
+    inherits: str | None = None,
+    later: tuple[tuple[str, Value], ...] = (),
 ) -> Setting:
     return Setting(
         name,
         TOPIC,
         kind,
-        ((since, default),),
+        ((since, default), *later),
         "",
         minimum=minimum,
         maximum=maximum,
         choices=choices,
         since=since,
+        inherits=name if name.startswith("compression.") else inherits,
     )
 
 
@@ -55,15 +59,23 @@ WITHOUT_EFFECT: Final[Mapping[str, Setting]] = {
             choices=("producer", "uncompressed", "gzip", "snappy", "lz4", "zstd"),
         ),
         _without_effect("compression.zstd.level", "int", 3, minimum=-131_072, maximum=22, since="3.8"),
-        _without_effect("file.delete.delay.ms", "ms", 60_000, maximum=LONG_MAX),
+        _without_effect(
+            *("file.delete.delay.ms", "ms", 60_000), maximum=LONG_MAX, inherits="log.segment.delete.delay.ms"
+        ),
         _without_effect("index.interval.bytes", "int", 4096),
-        _without_effect("max.message.bytes", "int", 1_048_588),
+        _without_effect(
+            *("max.message.bytes", "int", 1_000_012),
+            later=(("2.5", 1_048_588),),  # KAFKA-4203
+            inherits="message.max.bytes",
+        ),
         _without_effect(
             "message.timestamp.type", "choice", "CreateTime", choices=("CreateTime", "LogAppendTime")
         ),
         _without_effect("preallocate", "bool", default=False),
-        _without_effect("segment.index.bytes", "int", 10_485_760, minimum=4),
-        _without_effect("segment.jitter.ms", "ms", 0, maximum=LONG_MAX),
+        _without_effect(
+            *("segment.index.bytes", "int", 10_485_760), minimum=4, inherits="log.index.size.max.bytes"
+        ),
+        _without_effect("segment.jitter.ms", "ms", 0, maximum=LONG_MAX, inherits=NO_TEXT),
     )
 }
 """Kafka's settings of topics that the model keeps but does not follow (``LogConfig``)."""

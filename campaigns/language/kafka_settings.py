@@ -106,6 +106,12 @@ def _accepted_values() -> tuple[str, Mapping[tuple[str, str], list[str]]]:
     return head.removeprefix("# "), {(scope, name): words for scope, name, *words in rows}
 
 
+def type_of(scope: str, name: str) -> str:
+    """Return the type of a setting (``ConfigDef.Type``); empty if the table lacks the setting."""
+    _, accepted = _accepted_values()
+    return accepted.get((scope, name), [""])[0]
+
+
 def refusal(scope: str, name: str, text: str) -> str:
     """Return why Kafka refuses a value; empty if it accepts it, or the table does not say."""
     release, accepted = _accepted_values()

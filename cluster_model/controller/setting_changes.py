@@ -16,10 +16,6 @@ from harrow.cluster_model.settings import SETTINGS, TOPIC, Setting, Value
 from harrow.cluster_model.topic_settings import WITHOUT_EFFECT, Settings
 
 _DIGITS_MAX: Final = 20
-_LISTS: Final = frozenset(
-    {"cleanup.policy", "leader.replication.throttled.replicas", "follower.replication.throttled.replicas"}
-)
-"""The settings to whose items AlterConfigs can append, and from which it can remove items."""
 
 
 def changed_settings(
@@ -42,13 +38,29 @@ def changed_settings(
         if text is None:
             raise RefusedError(errors.INVALID_CONFIG, f"{name} has no value")
         if operation in {APPEND, SUBTRACT}:
-            if name not in _LISTS:
+            if not setting.is_list:
                 raise RefusedError(errors.INVALID_CONFIG, f"{name} is not a list")
         elif operation != SET:
             raise RefusedError(errors.INVALID_REQUEST, f"there is no operation {operation}")
         whole = _changed_list(str(settings.get(name, "")), text, operation)
         settings[name] = _value(setting, whole)
     return settings
+
+
+def check_changes(changes: Iterable[tuple[str, int, str | None]]) -> None:
+    """Check the form of an administrator's changes (``ConfigAdminManager.preprocess``).
+
+    Raises:
+        RefusedError: A setting occurs twice, or has no value.
+
+    """
+    names: set[str] = set()
+    for name, operation, text in changes:
+        if name in names:
+            raise RefusedError(errors.INVALID_REQUEST, f"{name} occurs more than once")
+        if text is None and operation != DELETE:
+            raise RefusedError(errors.INVALID_REQUEST, f"{name} has no value")
+        names.add(name)
 
 
 def new_settings(topic: NewTopic, release: str) -> dict[str, Value]:
@@ -74,6 +86,8 @@ def _changed_list(text: str, items: str, operation: int) -> str:
 def _value(setting: Setting, text: str) -> Value:
     """Return the value of a setting from its text."""
     text = text.strip()
+    if setting.is_list and not text:
+        return text
     if setting.kind == "bool" and text.lower() in {"true", "false"}:
         return text.lower() == "true"
     if setting.kind in {"int", "ms"}:
@@ -87,7 +101,7 @@ def _value(setting: Setting, text: str) -> Value:
     elif setting.kind == "ratio":
         if text.replace(".", "", 1).isdecimal() and float(text) <= 1:
             return text
-    elif setting.kind == "replicas" and (text in {"", "*"} or all(map(_is_replica, text.split(",")))):
+    elif setting.kind == "replicas" and (text == "*" or all(map(_is_replica, text.split(",")))):
         return text
     raise RefusedError(errors.INVALID_CONFIG, f"{text!r} is no value of {setting.name}")
 

@@ -17,7 +17,7 @@ from harrow.cluster_model.controller.new_topics import (
     added_assignment,
     planned_topics,
 )
-from harrow.cluster_model.controller.setting_changes import changed_settings
+from harrow.cluster_model.controller.setting_changes import changed_settings, check_changes
 from harrow.cluster_model.kraft.cluster_image import ClusterImage
 from harrow.cluster_model.kraft.records import (
     MetadataRecord,
@@ -138,6 +138,7 @@ class TopicControl:
         for topic, changes in request.changes.items():
             try:
                 self._count(topic)
+                check_changes(changes)
                 before = {} if request.replaces else self.settings(topic)
                 settings = changed_settings(before, changes, self._topics.release)
             except RefusedError as refused:

@@ -195,7 +195,7 @@ class ClientConnection:
         if request.body is None or not self._server.own_answers.supports(request):
             raise BadRequestError(f"{what} is unknown")
         try:
-            model = request_from_wire(self._server.own_answers.without_duplicates(request), self._naming)
+            model = request_from_wire(self._server.own_answers.without_refused(request), self._naming)
         except RefusedBatchError:
             raise
         except Exception as error:  # Hostile bytes may raise anything.

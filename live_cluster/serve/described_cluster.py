@@ -1,7 +1,7 @@
 """Describes a served cluster to clients: its brokers, its topics and their settings."""
 
-from collections.abc import Iterator, Mapping
-from typing import Any, Final, NamedTuple
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
 
 from kafka.protocol.admin import (
     DescribeClusterRequest,
@@ -11,17 +11,8 @@ from kafka.protocol.admin import (
 
 from harrow.cluster_model import errors
 from harrow.cluster_model.cluster import Cluster
-from harrow.cluster_model.settings import (
-    BROKER,
-    SETTINGS,
-    TOPIC,
-    ResolvedSettings,
-    Setting,
-    Value,
-    shared_with,
-)
-from harrow.cluster_model.topic_settings import WITHOUT_EFFECT, setting_text
 from harrow.cluster_model.topology import is_internal
+from harrow.live_cluster.serve.described_settings import DEFAULT, DescribedSetting, DescribedSettings
 from harrow.live_cluster.serve.requests import ClientRequest
 from harrow.live_cluster.serve.served_topics import ServedTopics
 from harrow.live_cluster.wire.codec import TOPIC_RESOURCE, Address
@@ -30,39 +21,9 @@ from harrow.live_cluster.wire.errors import error_code
 CLUSTER_ID: Final = "harrow"
 _BROKER_RESOURCE: Final = 4
 """The type of a broker among resources with settings (``ConfigResource.Type``)."""
-_OF_TOPIC, _OF_BROKER, _DEFAULT = 1, 4, 5
-"""Where a value comes from (``DescribeConfigsResponse.ConfigSource``)."""
-_TYPES: Final = {
-    "bool": 1,
-    "choice": 2,
-    "text": 2,
-    "int": 5,
-    "ms": 5,
-    "seconds": 5,
-    "ratio": 6,
-    "replicas": 7,
-}
 _BROKER_ENDPOINTS: Final = 1
 _PARTITIONS_MAX: Final = 2_000
 """The default of ``max.request.partition.size.limit``."""
-_RENAMED: Final[Mapping[str, str]] = {
-    "flush.messages": "log.flush.interval.messages",
-    "flush.ms": "log.flush.interval.ms",
-    "segment.ms": "log.roll.ms",
-    "min.cleanable.dirty.ratio": "log.cleaner.min.cleanable.ratio",
-    "min.compaction.lag.ms": "log.cleaner.min.compaction.lag.ms",
-    "max.compaction.lag.ms": "log.cleaner.max.compaction.lag.ms",
-    "delete.retention.ms": "log.cleaner.delete.retention.ms",
-}
-"""The settings of brokers that topics inherit under another name than with ``log.`` before it."""
-
-
-class _Described(NamedTuple):
-    """A setting with its value, its type, and the names and sources of all values that it has."""
-
-    name: str
-    type: int
-    synonyms: tuple[tuple[str, str, int], ...]
 
 
 class DescribedCluster:
@@ -205,68 +166,32 @@ class DescribedCluster:
             ],
         )
 
-    def _settings_of(self, kind: int, name: str, broker: int) -> tuple[str, list[_Described]]:
+    def _settings_of(self, kind: int, name: str, broker: int) -> tuple[str, Iterable[DescribedSetting]]:
+        described = DescribedSettings(self._cluster, broker, self._addresses[broker])
         if kind == TOPIC_RESOURCE:
             if not self._partitions_of(name):
-                return errors.UNKNOWN_TOPIC_OR_PARTITION, []
+                return errors.UNKNOWN_TOPIC_OR_PARTITION, ()
             own = self._cluster.topic_settings(self._topics.names.campaign_topic(name), broker)
-            return errors.NONE, list(self._topic_settings(own, self._explicit(broker)))
+            return errors.NONE, described.of_topic(own)
         if kind == _BROKER_RESOURCE and name == str(broker):
-            return errors.NONE, list(self._broker_settings(self._explicit(broker)))
-        return errors.INVALID_REQUEST, []
-
-    def _explicit(self, broker: int) -> Mapping[str, Value]:
-        """Return the settings that the campaign sets for a broker."""
-        spec = self._cluster.spec
-        own = next(each.settings for each in spec.brokers if each.id == broker)
-        return {**shared_with(BROKER, self._cluster.release, spec.settings), **own}
-
-    def _existing(self, scope: str) -> Iterator[Setting]:
-        settings = (setting for (of, _), setting in SETTINGS.items() if of == scope)
-        return (setting for setting in settings if setting.exists_in(self._cluster.release))
-
-    def _topic_settings(
-        self, own: Mapping[str, Value], of_broker: Mapping[str, Value]
-    ) -> Iterator[_Described]:
-        for setting in self._existing(TOPIC):
-            name = setting.name
-            broker_name = name if (BROKER, name) in SETTINGS else _RENAMED.get(name, f"log.{name}")
-            values = [(name, own[name], _OF_TOPIC)] if name in own else []
-            values += [(broker_name, of_broker[broker_name], _OF_BROKER)] if broker_name in of_broker else []
-            values.append((broker_name, setting.default(self._cluster.release), _DEFAULT))
-            yield _described(name, _TYPES[setting.kind], values)
-        for name, setting in WITHOUT_EFFECT.items():
-            if setting.exists_in(self._cluster.release):
-                values = [(name, own[name], _OF_TOPIC)] if name in own else []
-                values.append((name, setting.default(self._cluster.release), _DEFAULT))
-                yield _described(name, _TYPES[setting.kind], values)
-
-    def _broker_settings(self, explicit: Mapping[str, Value]) -> Iterator[_Described]:
-        resolved = ResolvedSettings(BROKER, self._cluster.release, {})
-        for setting in self._existing(BROKER):
-            name = setting.name
-            values = [(name, explicit[name], _OF_BROKER)] if name in explicit else []
-            yield _described(name, _TYPES[setting.kind], [*values, (name, resolved.get(name), _DEFAULT)])
+            return errors.NONE, described.of_broker()
+        if kind == _BROKER_RESOURCE and not name:
+            return errors.NONE, described.of_all_brokers()
+        return errors.INVALID_REQUEST, ()
 
 
-def _described(name: str, kind: int, values: list[tuple[str, Value, int]]) -> _Described:
-    return _Described(
-        name, kind, tuple((each, setting_text(value), source) for each, value, source in values)
-    )
-
-
-def _config(kind: Any, setting: _Described, *, with_synonyms: bool) -> Any:
-    _, value, source = setting.synonyms[0]
+def _config(kind: Any, setting: DescribedSetting, *, with_synonyms: bool) -> Any:
     synonyms = setting.synonyms if with_synonyms else ()
     return kind(
         name=setting.name,
-        value=value,
-        read_only=False,
-        config_source=source,
-        is_default=source == _DEFAULT,
+        value=setting.value,
+        read_only=setting.is_read_only,
+        config_source=setting.source,
+        is_default=setting.source == DEFAULT,
         is_sensitive=False,
         synonyms=[
-            kind.DescribeConfigsSynonym(name=name, value=text, source=place) for name, text, place in synonyms
+            kind.DescribeConfigsSynonym(name=name, value=text, source=source)
+            for name, text, source in synonyms
         ],
         config_type=setting.type,
         documentation=None,

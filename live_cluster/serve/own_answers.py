@@ -77,6 +77,8 @@ _UNKNOWN_GROUP_IS_ERROR: Final = 6
 """The first version of DescribeGroups with an error for an unknown group (KIP-1043)."""
 _DELETION_BY_ID: Final = 6
 """Since this version of DeleteTopics, clients can name topics by their ids."""
+_NEITHER: Final = "Neither topic name nor id were specified."
+_BOTH: Final = "You may not specify both topic name and topic id."
 _KEY_TYPES: Final = (0, 1)
 """A group or a transactional id (``FindCoordinatorRequest.CoordinatorType``)."""
 _ABORTABLE_IN_PRODUCE, _ABORTABLE_IN_COMMIT = 11, 4
@@ -181,20 +183,26 @@ class OwnAnswers:
             }
         return model
 
-    def without_duplicates(self, request: ClientRequest) -> Any:
-        """Return the body of a request without the topics that it has to name only once."""
-        duplicates = self._duplicates(request)
-        if not duplicates:
+    def without_refused(self, request: ClientRequest) -> Any:
+        """Return the body of a request without the topics that no controller gets.
+
+        They occur more than once, or the request gives neither or both of their name and their id.
+        """
+        duplicates, ambiguous = self._duplicates(request), _ambiguous_topics(request)
+        if not duplicates and not ambiguous:
             return request.body
         body, names = copy(request.body), _topics_attribute(request)
-        setattr(body, names, [each for each in getattr(body, names) if self._key(each) not in duplicates])
+        topics = [each for each in getattr(body, names) if each not in ambiguous]
+        setattr(body, names, [each for each in topics if self._key(each) not in duplicates])
         return body
 
     def _duplicates(self, request: ClientRequest) -> Collection[Any]:
         """Return the keys of topics that occur more than once in a request."""
         if request.api_key not in _DISTINCT_TOPICS:
             return ()
-        keys = Counter(map(self._key, getattr(request.body, _topics_attribute(request)) or ()))
+        ambiguous = _ambiguous_topics(request)
+        topics = getattr(request.body, _topics_attribute(request)) or ()
+        keys = Counter(self._key(topic) for topic in topics if topic not in ambiguous)
         return [key for key, count in keys.items() if count > 1]
 
     def _key(self, topic: Any) -> Any:
@@ -307,7 +315,8 @@ class OwnAnswers:
     def _complete_deletions(self, wire: Any, request: ClientRequest, *_: Any) -> None:
         """Return the ids by which a client has named topics."""
         if request.version >= _DELETION_BY_ID:
-            requested = {str(self._key(topic)): topic for topic in request.body.topics}
+            sent = self.without_refused(request).topics
+            requested = {str(self._key(topic)): topic for topic in sent}
             for answer in wire.responses:
                 topic = requested.get(answer.name.removeprefix(LIFE))
                 if topic is None:  # The name has characters that no topic has.
@@ -316,6 +325,13 @@ class OwnAnswers:
                 if topic.name is None and answer.error_code == error_code(UNKNOWN_TOPIC_OR_PARTITION):
                     answer.name, answer.error_code = None, error_code(UNKNOWN_TOPIC_ID)
         self._refuse_duplicates(wire, request)
+        kind = type(wire)._struct.fields["responses"]  # noqa: SLF001 - kafka-python has no public name
+        for topic in _ambiguous_topics(request):
+            message = _NEITHER if topic.name is None else _BOTH
+            names = {"name": topic.name, "topic_id": topic.topic_id}
+            wire.responses.append(
+                kind(error_code=error_code(INVALID_REQUEST), error_message=message, **names)
+            )
 
     def _refuse_duplicates(self, wire: Any, request: ClientRequest, *_: Any) -> None:
         name = "results" if request.api_key == CreatePartitionsRequest.API_KEY else "responses"
@@ -458,6 +474,17 @@ def _complete_descriptions(wire: Any, request: ClientRequest, *_: Any) -> None:
     for group in wire.groups:
         if group.error_code == error_code(GROUP_ID_NOT_FOUND) and request.version < _UNKNOWN_GROUP_IS_ERROR:
             group.error_code = 0
+
+
+def _ambiguous_topics(request: ClientRequest) -> Collection[Any]:
+    """Return the topics that a DeleteTopics gives by neither or both of name and id."""
+    if request.api_key != DeleteTopicsRequest.API_KEY or request.version < _DELETION_BY_ID:
+        return ()
+    return [topic for topic in request.body.topics or () if (topic.name is None) != _has_id(topic)]
+
+
+def _has_id(topic: Any) -> bool:
+    return topic.topic_id is not None and topic.topic_id.int != 0
 
 
 def _topics_attribute(request: ClientRequest) -> str:

@@ -25,7 +25,7 @@ from harrow.cluster_model.controller.new_topics import (
     added_assignment,
     planned_topics,
 )
-from harrow.cluster_model.controller.setting_changes import changed_settings
+from harrow.cluster_model.controller.setting_changes import changed_settings, check_changes
 from harrow.cluster_model.events import PartitionDeleted, ReplicasAssigned
 from harrow.cluster_model.protocol import (
     LEADER_DURING_DELETE,
@@ -218,6 +218,7 @@ class ControllerAdministration:
             if stored.error == zk.OK:
                 before = dict(stored.data)
             try:
+                check_changes(changes)
                 settings = changed_settings({} if request.replaces else before, changes, self._topics.release)
             except RefusedError as refused:
                 answers[topic] = (refused.error, refused.message)

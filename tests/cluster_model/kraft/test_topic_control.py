@@ -24,6 +24,7 @@ from harrow.cluster_model.kraft.records import (
 )
 from harrow.cluster_model.kraft.topic_control import TopicControl
 from harrow.cluster_model.settings import broker_config
+from harrow.cluster_model.topic_settings import effective_config
 
 FENCED = 3
 CONFIG = broker_config("4.3", {"num.partitions": 4, "default.replication.factor": 2})
@@ -100,6 +101,32 @@ def test_a_new_topic_is_created_or_refused_with_the_error_of_kafka(topic: NewTop
     controller = Controller()
     assert controller.create(topic) == {topic.name: error}
     assert (topic.name in controller.image.topics()) == (error == errors.NONE)
+
+
+def test_a_topic_without_numbers_gets_those_of_the_controller() -> None:
+    controller = Controller()
+    assert controller.create(NewTopic("t")) == {"t": errors.NONE}
+    replicas = [controller.image.partitions[f"t-{number}"].replicas for number in range(4)]
+    assert (controller.image.topics()["t"], {*map(len, replicas)}) == (4, {2})
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        [("retention.ms", SET, "5"), ("retention.ms", SET, "6")],
+        [("retention.ms", SET, "5"), ("retention.ms", DELETE, None)],
+        [("retention.ms", SET, None)],
+    ],
+)
+def test_changes_that_are_ambiguous_or_without_a_value_are_refused(changes: list[Any]) -> None:
+    assert Controller().alter("declared", *changes) == errors.INVALID_REQUEST
+
+
+def test_a_list_may_be_empty_so_that_a_topic_keeps_all_its_records() -> None:
+    controller = Controller()
+    assert controller.alter("declared", ("cleanup.policy", SET, "")) == errors.NONE
+    config = effective_config(controller.topics.settings("declared"), CONFIG)
+    assert (config.retention_us, config.compacts) == (-1, False)
 
 
 def test_a_name_that_the_metrics_of_another_topic_have_is_refused() -> None:

@@ -149,6 +149,9 @@ for topics in (
 ):
     answer = connection.ask(DeleteTopicsRequest[6](topics=topics, timeout_ms=1_000))
     assert errors(answer.responses) == [("t", "INVALID_REQUEST")]
+for name, topic_id in ((None, None), ("t", t.topic_id)):
+    answer = connection.ask(DeleteTopicsRequest[6](topics=[topic(name=name, topic_id=topic_id)], timeout_ms=1_000))
+    assert errors(answer.responses) == [(name, "INVALID_REQUEST")]
 answer = connection.ask(DeleteTopicsRequest[3](topic_names=["t", "t", "no"], timeout_ms=1_000))
 assert errors(answer.responses) == [("no", "UNKNOWN_TOPIC_OR_PARTITION"), ("t", "INVALID_REQUEST")]
 

@@ -42,7 +42,10 @@ def test_a_changed_setting_is_described_and_takes_effect() -> None:
         client = admin(servers)
         late = int(time.time() * 1_000) + 600_000
         inherited = settings(client, TOPIC, "t")["min.insync.replicas"]
-        assert (inherited.value, inherited.source) == ("2", ADMIN.ConfigSource.STATIC_BROKER_CONFIG.value)
+        assert (inherited.value, inherited.source) == (
+            "2",
+            ADMIN.ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG.value,
+        )
         assert alter(client, TOPIC, "t", message_timestamp_after_max_ms="60000") == ""
         own = settings(client, TOPIC, "t")[name]
         assert (own.value, own.source) == ("60000", ADMIN.ConfigSource.DYNAMIC_TOPIC_CONFIG.value)
