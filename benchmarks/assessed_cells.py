@@ -31,7 +31,7 @@ _AGREED: Final = "agreed"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Cell:
+class AssessedCell:
     """A fault model on a cluster of three brokers, and the brokers that are to show the same."""
 
     model: str
@@ -55,13 +55,13 @@ _SAFE: Final = {"acks": "all", "min.insync.replicas": "2"}
 _SINGLE: Final = {"acks": "all", "min.insync.replicas": "1"}
 
 CELLS: Final = (
-    Cell(model="broker-dies", settings=_ACKS_1, target="4.3.1-kraft", times=2),
-    Cell(model="broker-dies", settings=_SAFE, target="4.3.1-kraft", times=2),
-    Cell(model="all-power", settings=_SAFE, target="4.3.1-kraft"),
-    Cell(model="disk-lost", settings=_SINGLE, target="3.9.2-kraft", replicas=1),
-    Cell(model="leader-paused", settings=_ACKS_1, target="3.9.2-zookeeper", times=2),
-    Cell(model="leader-paused", settings=_SAFE, target="3.9.2-kraft"),
-    Cell(model="restart-without-waiting", settings=_SAFE, target="3.9.2-zookeeper"),
+    AssessedCell(model="broker-dies", settings=_ACKS_1, target="4.3.1-kraft", times=2),
+    AssessedCell(model="broker-dies", settings=_SAFE, target="4.3.1-kraft", times=2),
+    AssessedCell(model="all-power", settings=_SAFE, target="4.3.1-kraft"),
+    AssessedCell(model="disk-lost", settings=_SINGLE, target="3.9.2-kraft", replicas=1),
+    AssessedCell(model="leader-paused", settings=_ACKS_1, target="3.9.2-zookeeper", times=2),
+    AssessedCell(model="leader-paused", settings=_SAFE, target="3.9.2-kraft"),
+    AssessedCell(model="restart-without-waiting", settings=_SAFE, target="3.9.2-zookeeper"),
 )
 
 
@@ -84,7 +84,7 @@ def main() -> None:
     sys.exit(1 if differing else 0)
 
 
-def _compared(cell: Cell, cluster: Path) -> Mapping[str, Any]:
+def _compared(cell: AssessedCell, cluster: Path) -> Mapping[str, Any]:
     """Return the comparison that `harrow conform` prints."""
     command = [sys.executable, "-m", "harrow", "conform", cell.model, "--set", f"cluster={cluster}"]
     options = ["--target", f"kafka:{cell.target}", "--times", str(cell.times)]
@@ -100,7 +100,7 @@ def _compared(cell: Cell, cluster: Path) -> Mapping[str, Any]:
     return dict(comparison)
 
 
-def _row(cell: Cell, comparison: Mapping[str, Any]) -> Iterator[str]:
+def _row(cell: AssessedCell, comparison: Mapping[str, Any]) -> Iterator[str]:
     settings = ", ".join(code(f"{name}: {value}") for name, value in cell.settings.items())
     yield code(cell.model)
     yield f"{settings}, {counted(cell.replicas, 'replica')}"
@@ -114,7 +114,7 @@ def _row(cell: Cell, comparison: Mapping[str, Any]) -> Iterator[str]:
     yield f"{comparison['status']}{times}{reasons}"
 
 
-def _assessed(cell: Cell, cluster: Path) -> str:
+def _assessed(cell: AssessedCell, cluster: Path) -> str:
     """Return what `harrow assess` says about the cell."""
     (model,) = (each for each in fault_models((), [f"{CLUSTER_OPTION}={cluster}"]) if each.name == cell.model)
     assert model.plan is not None, model.unfit

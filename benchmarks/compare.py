@@ -29,7 +29,7 @@ from benchmarks.speed.growth import GROWTH_COLUMNS, SizeCost, growth_picture
 from benchmarks.speed.measurement import (
     WORK_TREE,
     CommitError,
-    RefusedError,
+    UnrunnableCodeError,
     checked_out,
     compile_core,
     git,
@@ -71,7 +71,7 @@ def main() -> None:
                 as_json=options.json,
                 compiled=options.compiled,
             )
-    except (CommitError, RefusedError) as error:
+    except (CommitError, UnrunnableCodeError) as error:
         sys.exit(f"{error}")
     except KeyboardInterrupt:
         sys.exit(130)
@@ -169,7 +169,7 @@ def compare(
             row = CostComparison(cluster=cluster, limit_s=limit_s)
             try:
                 _run_rounds(row, root, rounds, compiled=compiled)
-            except RefusedError as error:
+            except UnrunnableCodeError as error:
                 print(error, file=sys.stderr)
                 continue
             rows.append(row)

@@ -31,7 +31,7 @@ class CommitError(Exception):
     """There is no such commit; the message says so."""
 
 
-class RefusedError(Exception):
+class UnrunnableCodeError(Exception):
     """Some code cannot run a cluster; the message says why."""
 
 
@@ -192,5 +192,5 @@ def _run_once(
     )
     if completed.returncode:
         why = completed.stderr.strip().splitlines() or [f"it ended with code {completed.returncode}"]
-        raise RefusedError(f"{cluster.name} cannot be run with the code in {root}: {why[-1]}")
+        raise UnrunnableCodeError(f"{cluster.name} cannot be run with the code in {root}: {why[-1]}")
     return completed

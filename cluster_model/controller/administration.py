@@ -6,7 +6,6 @@ texts here, as on the wire.
 """
 
 from collections.abc import Mapping
-from dataclasses import field
 from typing import Any, ClassVar, Final
 
 from harrow.cluster_model import errors
@@ -37,7 +36,7 @@ class RefusedError(Exception):
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class AdministrationRequest(Request):
-    """A request that only the active controller can handle, within ``timeout_us``."""
+    """A request that only the active controller can handle."""
 
     __slots__ = ()
 
@@ -77,7 +76,6 @@ class CreateTopicsRequest(AdministrationRequest):
 
     api: ClassVar[str] = "CreateTopics"
     topics: tuple[NewTopic, ...]
-    timeout_us: int = 0
     validate_only: bool = False
 
     def refused(self, error: str) -> "CreateTopicsResponse":
@@ -110,7 +108,6 @@ class CreatePartitionsRequest(AdministrationRequest):
 
     api: ClassVar[str] = "CreatePartitions"
     topics: Mapping[str, NewPartitions]
-    timeout_us: int = 0
     validate_only: bool = False
 
     def refused(self, error: str) -> "CreatePartitionsResponse":
@@ -132,7 +129,6 @@ class DeleteTopicsRequest(AdministrationRequest):
 
     api: ClassVar[str] = "DeleteTopics"
     topics: tuple[str, ...]
-    timeout_us: int = 0
 
     def refused(self, error: str) -> "DeleteTopicsResponse":
         return DeleteTopicsResponse(dict.fromkeys(self.topics, (error, "")), error)
@@ -166,7 +162,6 @@ class AlterTopicSettingsRequest(AdministrationRequest):
     changes: Mapping[str, tuple[tuple[str, int, str | None], ...]]
     replaces: bool = False
     validate_only: bool = False
-    timeout_us: int = field(default=0)
 
     def refused(self, error: str) -> "AlterTopicSettingsResponse":
         return AlterTopicSettingsResponse(dict.fromkeys(self.changes, (error, "")), error)
@@ -193,7 +188,6 @@ class ElectLeadersRequest(AdministrationRequest):
     api: ClassVar[str] = "ElectLeaders"
     election: int
     partitions: tuple[str, ...] | None
-    timeout_us: int = 0
 
     def refused(self, error: str) -> "ElectLeadersResponse":
         return ElectLeadersResponse(dict.fromkeys(self.partitions or (), (error, "")), error)
@@ -217,7 +211,6 @@ class AlterPartitionReassignmentsRequest(AdministrationRequest):
 
     api: ClassVar[str] = "AlterPartitionReassignments"
     targets: Mapping[str, tuple[int, ...] | None]
-    timeout_us: int = 0
     may_change_factor: bool = True
 
     def refused(self, error: str) -> "AlterPartitionReassignmentsResponse":
@@ -239,7 +232,6 @@ class ListPartitionReassignmentsRequest(AdministrationRequest):
 
     api: ClassVar[str] = "ListPartitionReassignments"
     partitions: tuple[str, ...] | None
-    timeout_us: int = 0
 
     def refused(self, error: str) -> "ListPartitionReassignmentsResponse":
         return ListPartitionReassignmentsResponse({}, error)

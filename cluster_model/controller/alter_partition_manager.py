@@ -55,13 +55,13 @@ class DefaultAlterPartitionManager:
         broker_epochs: Mapping[int, int],
     ) -> None:
         members = tuple((member, broker_epochs.get(member, NO_EPOCH)) for member in state.isr)
-        wanted = AlterPartition(state.leader_epoch, state.partition_epoch, members)
+        change = AlterPartition(state.leader_epoch, state.partition_epoch, members)
         if partition in self._unsent:
             # A request from before the partition changed has no answer yet. In Kafka the new one
             # fails with OPERATION_NOT_ATTEMPTED.
             on_altered(INELIGIBLE)
             return
-        self._unsent[partition] = (wanted, on_altered)
+        self._unsent[partition] = (change, on_altered)
         self._send()
 
     def _send(self) -> None:

@@ -126,12 +126,12 @@ class CommittedChanges:
         self._records[log.start_offset :] = log.read(log.start_offset, high_watermark)
         self._image, self._snapshot_image = image, ClusterImage()
         for broker in sorted({*before.brokers, *image.brokers}):
-            former, present = before.brokers.get(broker), image.brokers.get(broker)
+            earlier_registration, present = before.brokers.get(broker), image.brokers.get(broker)
             was_unfenced, is_unfenced = (
-                former is not None and not former.fenced,
+                earlier_registration is not None and not earlier_registration.fenced,
                 present is not None and not present.fenced,
             )
-            if is_unfenced and present is not None and (not was_unfenced or former != present):
+            if is_unfenced and present is not None and (not was_unfenced or earlier_registration != present):
                 self._trace.emit(events.BrokerRegistered, broker, present.broker_epoch)
             elif was_unfenced and not is_unfenced:
                 self._trace.emit(events.SessionExpired, broker, _REGISTRATION)

@@ -637,10 +637,10 @@ class QuorumController(ServerEndpoint):
         self, request: administration.ListPartitionReassignmentsRequest
     ) -> HandledRequest[administration.ListPartitionReassignmentsResponse]:
         partitions = self._image.partitions
-        asked = tuple(partitions) if request.partitions is None else request.partitions
-        found = {name: partitions[name].assignment for name in asked if name in partitions}
-        listed = {name: each for name, each in found.items() if each.is_being_reassigned}
-        return (), administration.ListPartitionReassignmentsResponse(listed)
+        names = tuple(partitions) if request.partitions is None else request.partitions
+        assignments = {name: partitions[name].assignment for name in names if name in partitions}
+        reassignments = {name: each for name, each in assignments.items() if each.is_being_reassigned}
+        return (), administration.ListPartitionReassignmentsResponse(reassignments)
 
     def _reassigned(
         self, partition: str, target: tuple[int, ...] | None, *, may_change_factor: bool = True

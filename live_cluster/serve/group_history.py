@@ -89,8 +89,11 @@ class GroupHistory:
         elif isinstance(request, OffsetFetchRequest):
             # A consumer that assigns itself partitions is no member, but reads for the group.
             self._groups.setdefault(client, {})[request.group] = None
-        elif isinstance(request, ListOffsetsRequest) and request.timestamp in _RESETS:
-            self._resets.setdefault(client, {})[_RESETS[request.timestamp]] = None
+        elif isinstance(request, ListOffsetsRequest):
+            for partition in request.partitions:
+                timestamp = request.timestamps.get(partition, request.timestamp)
+                if timestamp in _RESETS:
+                    self._resets.setdefault(client, {})[_RESETS[timestamp]] = None
         elif isinstance(request, EndTxnRequest) and request.committed:
             self._commits_sent[request.producer_id, request.producer_epoch] = None
 

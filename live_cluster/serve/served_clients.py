@@ -23,6 +23,10 @@ from harrow.live_cluster.serve.wire_history import WireHistory
 from harrow.live_cluster.wire.codec import Address, Naming
 
 _US_PER_MS: Final = 1_000
+_CLIENTS_MAX: Final = 10_000
+"""How many clients have a name of their own. A client that connects with ever new ids would
+otherwise fill the memory."""
+_MORE_CLIENTS: Final = "more clients"
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +163,8 @@ class ServedClients:
     def host_of(self, client_id: str) -> Host:
         """Return the machine of a client in the model."""
         name = self._environment.process_name_of(client_id)
+        if name not in self._processes and len(self._processes) >= _CLIENTS_MAX:
+            name = _MORE_CLIENTS
         process = self._processes.get(name)
         if process is None:
             process = self._processes[name] = Process(name)

@@ -1180,7 +1180,6 @@ _SHAPES: Final = (
         range(8),
         (
             _Array("topics", "topics", _NEW_TOPIC, item=administration.NewTopic),
-            _TIMEOUT,
             *_same("validate_only"),
         ),
         (_ByTopic("topics", "topics", _CREATED_TOPIC, administration.CreatedTopic),),
@@ -1190,20 +1189,20 @@ _SHAPES: Final = (
         range(4),
         (
             _ByTopic("topics", "topics", _NEW_PARTITIONS, administration.NewPartitions),
-            *(_TIMEOUT, *_same("validate_only")),
+            *_same("validate_only"),
         ),
         (_ByTopic("results", "topics", _OUTCOME),),
     ),
     _shape(
         admin.DeleteTopicsRequest,
         range(6),
-        (_Value("topic_names", "topics", _TOPIC_NAMES), _TIMEOUT),
+        (_Value("topic_names", "topics", _TOPIC_NAMES),),
         (_ByTopic("responses", "topics", _OUTCOME),),
     ),
     _shape(
         admin.DeleteTopicsRequest,
         range(6, 7),
-        (_TopicsOrIds("topics", "topics"), _TIMEOUT),
+        (_TopicsOrIds("topics", "topics"),),
         (_ByTopic("responses", "topics", _OUTCOME),),
         fits=lambda _request, _connection: False,
     ),
@@ -1255,14 +1254,14 @@ _SHAPES: Final = (
     _shape(
         admin.ElectLeadersRequest,
         range(3),
-        (_ElectionType(), _Partitions("partitions", "topic_partitions"), _TIMEOUT),
+        (_ElectionType(), _Partitions("partitions", "topic_partitions")),
         (_ERROR_CODE, _Partitions("partitions", "replica_election_results", _OUTCOME)),
     ),
     _shape(
         admin.AlterPartitionReassignmentsRequest,
         range(2),
         (
-            *(_Partitions("targets", "topics", (_Value("replicas", None, _BROKERS),)), _TIMEOUT),
+            *(_Partitions("targets", "topics", (_Value("replicas", None, _BROKERS),)),),
             _Value("allow_replication_factor_change", "may_change_factor"),
         ),
         (_ERROR_CODE, _Partitions("partitions", "responses", _OUTCOME)),
@@ -1270,7 +1269,7 @@ _SHAPES: Final = (
     _shape(
         admin.ListPartitionReassignmentsRequest,
         range(1),
-        (_NumberedPartitions("partition_indexes"), _TIMEOUT),
+        (_NumberedPartitions("partition_indexes"),),
         (_ERROR_CODE, _Partitions("partitions", "topics", _REASSIGNED, protocol.ReplicaAssignment)),
     ),
     _shape(

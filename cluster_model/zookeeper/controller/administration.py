@@ -239,8 +239,8 @@ class ControllerAdministration:
         is_preferred = request.election == administration.PREFERRED
         if not is_preferred and request.election != administration.UNCLEAN:
             return request.refused(errors.INVALID_REQUEST)
-        asked = tuple(context.assignments) if request.partitions is None else request.partitions
-        answers = {name: (self._election_error(name, is_preferred=is_preferred), "") for name in asked}
+        requested = tuple(context.assignments) if request.partitions is None else request.partitions
+        answers = {name: (self._election_error(name, is_preferred=is_preferred), "") for name in requested}
         names = [name for name, (error, _) in answers.items() if error == errors.NONE]
         reason = "preferred leader" if is_preferred else "unclean election by an administrator"
         yield from self._partitions.elect_leaders(names, PREFERRED if is_preferred else UNCLEAN, reason)
@@ -277,7 +277,7 @@ class ControllerAdministration:
         self, request: administration.ListPartitionReassignmentsRequest
     ) -> administration.ListPartitionReassignmentsResponse:
         moving: Mapping[str, ReplicaAssignment] = self._context.changing_assignments
-        asked = tuple(moving) if request.partitions is None else request.partitions
+        requested = tuple(moving) if request.partitions is None else request.partitions
         return administration.ListPartitionReassignmentsResponse(
-            {name: moving[name] for name in asked if name in moving}
+            {name: moving[name] for name in requested if name in moving}
         )

@@ -552,12 +552,12 @@ class KafkaController:
             return
         answers: dict[str, tuple[str, int]] = {}
         accepted: dict[str, LeaderAndIsr] = {}
-        for partition, wanted in request.partitions.items():
+        for partition, requested in request.partitions.items():
             state = LeaderAndIsr(
                 request.broker,
-                wanted.leader_epoch,
-                tuple(member for member, _ in wanted.isr),
-                wanted.partition_epoch,
+                requested.leader_epoch,
+                tuple(member for member, _ in requested.isr),
+                requested.partition_epoch,
             )
             answer = self._answer_without_write(partition, state)
             if answer is None:
@@ -586,7 +586,7 @@ class KafkaController:
                 yield from self._reassignments.complete(partition)
 
     def _write_isrs(
-        self, wanted: dict[str, LeaderAndIsr]
+        self, requested: dict[str, LeaderAndIsr]
     ) -> Generator[Submission, zk.ZooKeeperResponse, tuple[list[str], list[str]]]:
         """Write the ISRs that leaders request. Return the written and the refused partitions.
 
@@ -595,34 +595,37 @@ class KafkaController:
         (``ReplicationUtils.checkLeaderAndIsrZkData``). Controllers do not compare the content: the
         leader gets INVALID_UPDATE_VERSION, and waits for metadata that never comes.
         """
-        written, refused = yield from self._partitions.write_states(wanted)
+        written, refused = yield from self._partitions.write_states(requested)
         if not refused or not self._switches.repeated_isr_write_recognised:
             return written, refused
         yield from self._partitions.read_states(refused)
         for partition in refused:
-            actual, state = self._context.leadership[partition], wanted[partition]
+            actual, state = self._context.leadership[partition], requested[partition]
             if actual.in_partition_epoch(state.partition_epoch) == state:
                 written.append(partition)
         return written, [partition for partition in refused if partition not in written]
 
-    def _answer_without_write(self, partition: str, wanted: LeaderAndIsr) -> tuple[str, int] | None:
+    def _answer_without_write(self, partition: str, requested: LeaderAndIsr) -> tuple[str, int] | None:
         """Return the answer to a leader if no write is needed, None if its ISR must be written."""
         current = self._context.leadership.get(partition)
         error: str | None = None
         if current is None:
             error = errors.UNKNOWN_TOPIC_OR_PARTITION
-        elif wanted.partition_epoch > current.partition_epoch or wanted.leader_epoch > current.leader_epoch:
+        elif (
+            requested.partition_epoch > current.partition_epoch
+            or requested.leader_epoch > current.leader_epoch
+        ):
             # The leader has newer metadata, probably from a newer controller.
             error = errors.NOT_CONTROLLER
-        elif wanted.leader_epoch < current.leader_epoch:
+        elif requested.leader_epoch < current.leader_epoch:
             error = errors.FENCED_LEADER_EPOCH
-        elif (wanted.leader, wanted.isr) == (current.leader, current.isr):
+        elif (requested.leader, requested.isr) == (current.leader, current.isr):
             # The answer to an earlier attempt was lost.
             return errors.NONE, current.partition_epoch
-        elif wanted.partition_epoch < current.partition_epoch:
+        elif requested.partition_epoch < current.partition_epoch:
             error = errors.INVALID_UPDATE_VERSION
         elif self._behaviours.replication.isr_expansion_checks_registration and not (
-            self._context.can_lead().issuperset(wanted.isr)
+            self._context.can_lead().issuperset(requested.isr)
         ):
             error = errors.INELIGIBLE_REPLICA
         return None if error is None else (error, -1)
@@ -675,8 +678,8 @@ class KafkaController:
         response = yield Submission((zk.GetData(path, watch=True),))
         if response.results[0].error != zk.OK:
             return
-        wanted = response.results[0].data or tuple(self._context.assignments)
-        partitions = [p for p in wanted if p in self._context.leadership]
+        requested = response.results[0].data or tuple(self._context.assignments)
+        partitions = [p for p in requested if p in self._context.leadership]
         yield from self._partitions.elect_leaders(partitions, PREFERRED, "preferred leader")
         yield Submission((zk.Delete(path),), guarded=True)
 

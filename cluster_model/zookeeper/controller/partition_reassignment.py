@@ -97,42 +97,44 @@ class PartitionReassignments:
             if is_complete:
                 yield from self._reassign(partition, assignment)
 
-    def _reassign(self, partition: str, wanted: ReplicaAssignment) -> Processing:
+    def _reassign(self, partition: str, assignment: ReplicaAssignment) -> Processing:
         context = self._context
-        yield from self._take_over(partition, wanted)
-        is_complete = yield from self._is_complete(partition, wanted)
+        yield from self._take_over(partition, assignment)
+        is_complete = yield from self._is_complete(partition, assignment)
         if not is_complete:
             # A1: all old and new replicas get the assignment. A2: new replicas start to fetch.
             yield from self._partitions.raise_leader_epoch(partition)
             return
         # B2: from now on this controller's cache has only the target replicas.
-        context.assign(partition, ReplicaAssignment(wanted.target))
+        context.assign(partition, ReplicaAssignment(assignment.target))
         leader = context.leadership[partition].leader
         # B3: elect another leader if the current one is removed. The next steps follow even if
         # none can be elected.
-        if leader in wanted.target and context.is_online(leader, partition, context.can_lead()):
+        if leader in assignment.target and context.is_online(leader, partition, context.can_lead()):
             yield from self._partitions.raise_leader_epoch(partition)
         else:
             yield from self._partitions.elect_leaders([partition], REASSIGNMENT, REASSIGNMENT)
         # B4, B5: the other replicas leave the ISR and are deleted.
-        yield from self._stop(partition, wanted.removing)
+        yield from self._stop(partition, assignment.removing)
         # B6: if this controller ends before this write, the next one starts over with the
         # assignment in ZooKeeper.
         yield Submission(self._assignment_write(partition), guarded=True)
         context.partitions_being_reassigned.pop(partition, None)
         self._batch().send_update_metadata(context.live(), context.states([partition]), context.live())
 
-    def _take_over(self, partition: str, wanted: ReplicaAssignment) -> Processing:
+    def _take_over(self, partition: str, assignment: ReplicaAssignment) -> Processing:
         """Write the assignment, and stop replicas of an unfinished reassignment that it replaces.
 
         Modelled on ``updateCurrentReassignment``.
         """
         context = self._context
         current = context.assignment(partition)
-        if current != wanted:
-            context.assign(partition, wanted)
+        if current != assignment:
+            context.assign(partition, assignment)
             yield Submission(self._assignment_write(partition), guarded=True)
-            yield from self._stop(partition, tuple(b for b in current.replicas if b not in wanted.replicas))
+            yield from self._stop(
+                partition, tuple(b for b in current.replicas if b not in assignment.replicas)
+            )
         if partition not in context.partitions_being_reassigned:
             context.partitions_being_reassigned[partition] = None
 

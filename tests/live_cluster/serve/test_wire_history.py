@@ -301,18 +301,30 @@ def test_a_group_is_not_judged_if_another_client_moves_it_ahead(wire: Wire, offs
 
 
 @pytest.mark.parametrize(
-    ("asked", "reset"),
+    ("timestamps", "reset"),
     [
         ((), "latest"),
         ((EARLIEST_TIMESTAMP,), "earliest"),
         ((EARLIEST_TIMESTAMP, LATEST_TIMESTAMP), "latest"),
     ],
 )
-def test_lookups_of_offsets_show_where_a_group_begins(wire: Wire, asked: tuple[int, ...], reset: str) -> None:
+def test_lookups_of_offsets_show_where_a_group_begins(
+    wire: Wire, timestamps: tuple[int, ...], reset: str
+) -> None:
     join(wire)
-    for timestamp in asked:
+    for timestamp in timestamps:
         wire.ask(ListOffsetsRequest(-1, {"t-0": -1}, 0, timestamp), ListOffsetsResponse({"t-0": ("NONE", 0)}))
     assert {settings.offset_reset for settings in wire.shared.consumers().values()} == {reset}
+
+
+def test_a_request_may_look_up_the_beginning_of_one_partition_and_the_end_of_another(wire: Wire) -> None:
+    join(wire)
+    timestamps = {"t-0": EARLIEST_TIMESTAMP, "t-1": LATEST_TIMESTAMP}
+    request = ListOffsetsRequest(
+        -1, dict.fromkeys(timestamps, -1), 0, EARLIEST_TIMESTAMP, timestamps=timestamps
+    )
+    wire.ask(request, ListOffsetsResponse(dict.fromkeys(timestamps, ("NONE", 0))))
+    assert {settings.offset_reset for settings in wire.shared.consumers().values()} == {"latest"}
 
 
 def test_a_producer_that_the_campaign_names_has_the_settings_that_the_campaign_states() -> None:
