@@ -290,6 +290,8 @@ class TransactionManager:
             member,
             instance,
             adds_partitions=self._switches.transactions_v2,
+            knows_group_errors=self._switches.transactions_v2
+            and self._behaviours.groups.specific_transactional_commit_errors,
         )
         if self._switches.transactions_v2:
             # The group coordinator adds its partition to the transaction by itself (KIP-890).

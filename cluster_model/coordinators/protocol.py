@@ -152,7 +152,8 @@ class TxnOffsetCommitRequest(Request):
 
     Since KIP-447 the request has the ``member`` and its ``generation``, so that a former member is
     fenced. With ``adds_partitions`` the group coordinator adds the group's partition to the
-    transaction (transactions v2, KIP-890).
+    transaction (transactions v2, KIP-890). With ``knows_group_errors`` the producer understands
+    GROUP_ID_NOT_FOUND and STALE_MEMBER_EPOCH (version 6, KIP-1319).
     """
 
     api: ClassVar[str] = "TxnOffsetCommit"
@@ -165,6 +166,7 @@ class TxnOffsetCommitRequest(Request):
     member: str = NO_MEMBER
     instance: str = NO_INSTANCE
     adds_partitions: bool = False
+    knows_group_errors: bool = False
 
 
 @dataclass(slots=True)

@@ -252,8 +252,8 @@ class GroupSwitches:
     )
     specific_transactional_commit_errors: bool = _switch(
         "A transactional commit for an unknown group is refused with GROUP_ID_NOT_FOUND, and one with a "
-        "stale member epoch with STALE_MEMBER_EPOCH (TxnOffsetCommit 6). Before, both got "
-        "ILLEGAL_GENERATION. The producer aborts the transaction in each case.",
+        "stale member epoch with STALE_MEMBER_EPOCH, if the producer sends TxnOffsetCommit 6. Before, both "
+        "got ILLEGAL_GENERATION. The producer aborts the transaction in each case.",
         "KIP-1319 (KAFKA-20444), OffsetMetadataManager.validateTransactionalOffsetCommit",
         subject=TRANSACTIONS,
         meaning="a transactional commit is refused with the same error as a plain one (KIP-1319)",

@@ -861,7 +861,7 @@ _PRODUCE: Final = (
 )
 _TXN_COMMIT: Final = (
     *(*_TRANSACTION, _GROUP, *_MEMBER, _GENERATION_OR_EPOCH, _OFFSETS),
-    _SinceVersion("adds_partitions", 5),
+    *(_SinceVersion("adds_partitions", 5), _SinceVersion("knows_group_errors", 6)),
 )
 _END_TXN: Final = (*_TRANSACTION, *_same("committed"), _SinceVersion("is_v2", 5))
 _JOIN: Final = (

@@ -1053,7 +1053,7 @@ class GroupCoordinator:
             return
         group = self._groups.get(request.group)
         if group is None and request.generation != NO_GENERATION and self._switches.group_id_not_found_error:
-            is_specific = self._switches.specific_transactional_commit_errors
+            is_specific = self._gets_specific_errors(request)
             answer(errors.GROUP_ID_NOT_FOUND if is_specific else errors.ILLEGAL_GENERATION)
             return
         if group is None:
@@ -1064,6 +1064,9 @@ class GroupCoordinator:
         else:
             self._store_pending(group, request, answer)
 
+    def _gets_specific_errors(self, request: TxnOffsetCommitRequest) -> bool:
+        return self._switches.specific_transactional_commit_errors and request.knows_group_errors
+
     def _txn_commit_error(self, group: Group, request: TxnOffsetCommitRequest) -> str:
         """Return why a transaction cannot commit offsets as this member (``validateOffsetCommit``).
 
@@ -1072,7 +1075,7 @@ class GroupCoordinator:
         names_member = request.generation != NO_GENERATION or request.member != NO_MEMBER
         if names_member and group.consumers is not None:
             error = self._consumer_groups.commit_error(group.consumers, request)
-            is_specific = self._switches.specific_transactional_commit_errors
+            is_specific = self._gets_specific_errors(request)
             return (
                 errors.ILLEGAL_GENERATION if error == errors.STALE_MEMBER_EPOCH and not is_specific else error
             )

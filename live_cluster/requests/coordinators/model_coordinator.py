@@ -64,6 +64,8 @@ class ModelCoordinator:
         """Whether leaders verify that a transaction has their partition (KIP-890)."""
         self.uses_transactions_v2 = behaviours.transactions.transactions_v2
         """Whether producers use transactions v2 (KIP-890)."""
+        self.has_specific_commit_errors = behaviours.groups.specific_transactional_commit_errors
+        """Whether a transactional commit is refused like a plain one (KIP-1319)."""
         self._cluster = Cluster(spec, release, behaviours, Choices.from_seed(0), invariants=())
         self._cluster.start()
         self._host = self._cluster.host(Process("driver"))

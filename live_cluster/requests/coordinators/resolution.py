@@ -301,13 +301,14 @@ class CoordinatorResolution:
         if isinstance(step, AddPartitionsStep):
             partitions = tuple(partition_name(partition) for partition in step.partitions)
             verifies = step.verifies and self._model.knows_verification
+            is_v2 = verifies or self._uses_v2(step)
             return messages.AddPartitionsToTxnRequest(
                 transactional_id,
                 producer_id,
                 epoch,
                 partitions,
                 verify_only=verifies,
-                is_v2=verifies or self._model.uses_transactions_v2,
+                is_v2=is_v2,
             )
         if isinstance(step, AddOffsetsStep):
             return messages.AddOffsetsToTxnRequest(transactional_id, producer_id, epoch, GROUP)
@@ -322,12 +323,15 @@ class CoordinatorResolution:
                 generation,
                 member,
                 instance,
-                adds_partitions=self._model.uses_transactions_v2,
+                adds_partitions=self._uses_v2(step),
+                knows_group_errors=self._uses_v2(step) and self._model.has_specific_commit_errors,
             )
         self._ending[number] = step.instance
-        return messages.EndTxnRequest(
-            transactional_id, producer_id, epoch, step.commits, self._model.uses_transactions_v2
-        )
+        return messages.EndTxnRequest(transactional_id, producer_id, epoch, step.commits, self._uses_v2(step))
+
+    def _uses_v2(self, step: AddPartitionsStep | TxnCommitStep | EndTxnStep | TxnProduceStep) -> bool:
+        """Return whether a request has a version of transactions v2."""
+        return self._model.uses_transactions_v2 and not step.is_old
 
     def _committing_member(self, step: TxnCommitStep) -> tuple[int, str, str]:
         """Return the generation, member and instance with which a transaction commits offsets."""
@@ -372,7 +376,7 @@ class CoordinatorResolution:
             values, producer_id, epoch, sequence, size_bytes=size, is_transactional=step.transactional
         )
         transactional_id = TRANSACTIONAL_IDS[step.instance] if step.transactional else ""
-        adds_partitions = step.transactional and self._model.uses_transactions_v2
+        adds_partitions = step.transactional and self._uses_v2(step)
         return protocol.ProduceRequest(
             -1, _PRODUCE_TIMEOUT_US, {name: batch}, transactional_id, adds_partitions
         )

@@ -259,28 +259,41 @@ _INIT: Final = st.builds(
     is_too_long=st.sampled_from((*(False,) * 9, True)),
 )
 _ADD_OFFSETS: Final = st.builds(AddOffsetsStep, instance=_INSTANCE, producer=_PRODUCER, epoch=_EPOCH)
-_TXN_COMMIT: Final = st.builds(
-    TxnCommitStep,
-    instance=_INSTANCE,
-    producer=_PRODUCER,
-    epoch=_EPOCH,
-    partitions=_PARTITIONS,
-    generation=st.sampled_from((None, None, 0, 0, 1, -1)),
-    member=st.sampled_from((None, *MEMBERS)),
-)
-_END_TXN: Final = st.builds(
-    EndTxnStep, instance=_INSTANCE, producer=_PRODUCER, epoch=_EPOCH, commits=st.booleans()
-)
-_TXN_PRODUCE: Final = st.builds(
-    TxnProduceStep,
-    instance=st.sampled_from((*INSTANCES, *INSTANCES, None)),
-    producer=_PRODUCER,
-    epoch=_EPOCH,
-    partition=_PARTITION,
-    records=st.integers(1, 2),
-    sequence=st.sampled_from((*(0,) * 4, -1, 1)),
-    transactional=st.sampled_from((*(True,) * 7, False)),
-)
+
+
+def _txn_commits(old: st.SearchStrategy[bool]) -> st.SearchStrategy[TransactionStep]:
+    return st.builds(
+        TxnCommitStep,
+        instance=_INSTANCE,
+        producer=_PRODUCER,
+        epoch=_EPOCH,
+        partitions=_PARTITIONS,
+        generation=st.sampled_from((None, None, 0, 0, 1, -1)),
+        member=st.sampled_from((None, *MEMBERS)),
+        is_old=old,
+    )
+
+
+def _ends(old: st.SearchStrategy[bool]) -> st.SearchStrategy[TransactionStep]:
+    return st.builds(
+        EndTxnStep, instance=_INSTANCE, producer=_PRODUCER, epoch=_EPOCH, commits=st.booleans(), is_old=old
+    )
+
+
+def _writes(old: st.SearchStrategy[bool]) -> st.SearchStrategy[TransactionStep]:
+    return st.builds(
+        TxnProduceStep,
+        instance=st.sampled_from((*INSTANCES, *INSTANCES, None)),
+        producer=_PRODUCER,
+        epoch=_EPOCH,
+        partition=_PARTITION,
+        records=st.integers(1, 2),
+        sequence=st.sampled_from((*(0,) * 4, -1, 1)),
+        transactional=st.sampled_from((*(True,) * 7, False)),
+        is_old=old,
+    )
+
+
 _OBSERVATION: Final[st.SearchStrategy[TransactionStep]] = weighted(
     (4, st.builds(ReadStep, partition=_PARTITION, committed=st.sampled_from((True, True, False)))),
     (2, st.builds(EndOffsetStep, partition=_PARTITION, committed=st.booleans())),
@@ -290,7 +303,7 @@ _OBSERVATION: Final[st.SearchStrategy[TransactionStep]] = weighted(
 _REPEAT: Final = st.builds(RepeatStep, back=st.integers(0, 5))
 
 
-def _add_partitions() -> st.SearchStrategy[AddPartitionsStep]:
+def _add_partitions(old: st.SearchStrategy[bool]) -> st.SearchStrategy[AddPartitionsStep]:
     return st.builds(
         AddPartitionsStep,
         instance=_INSTANCE,
@@ -298,27 +311,29 @@ def _add_partitions() -> st.SearchStrategy[AddPartitionsStep]:
         epoch=_EPOCH,
         partitions=st.sampled_from(((0,), (0,), (1,), (0, 1), (0, 7))),
         verifies=_SELDOM,
+        is_old=old,
     )
 
 
 @st.composite
-def _transactions(draw: st.DrawFn, *, adds: bool) -> tuple[TransactionStep, ...]:
+def _transactions(draw: st.DrawFn, old: st.SearchStrategy[bool], *, v2: bool) -> tuple[TransactionStep, ...]:
     """Draw an application's transaction, perhaps without one of its steps or without its end."""
-    instance = draw(_INSTANCE)
+    instance, is_old = draw(_INSTANCE), draw(old)
+    adds = is_old or not v2
     partition = draw(_PARTITION)
     parts: list[TransactionStep] = []
     if draw(_SELDOM):
         parts.append(InitStep(instance=instance))
     if adds:
-        parts.append(AddPartitionsStep(instance=instance, partitions=(partition,)))
-    parts.append(TxnProduceStep(instance=instance, partition=partition))
+        parts.append(AddPartitionsStep(instance=instance, partitions=(partition,), is_old=is_old))
+    parts.append(TxnProduceStep(instance=instance, partition=partition, is_old=is_old))
     if draw(st.booleans()):
         parts += [AddOffsetsStep(instance=instance)] if adds else []
         member = draw(st.sampled_from((None, None, 0, 1)))
         generation = None if member is None else draw(st.sampled_from((0, 0, 0, -1, 1)))
-        parts.append(TxnCommitStep(instance=instance, member=member, generation=generation))
+        parts.append(TxnCommitStep(instance=instance, member=member, generation=generation, is_old=is_old))
     if draw(st.sampled_from((True, True, False))):
-        parts.append(EndTxnStep(instance=instance, commits=draw(st.booleans())))
+        parts.append(EndTxnStep(instance=instance, commits=draw(st.booleans()), is_old=is_old))
     if draw(_SELDOM):
         del parts[draw(st.integers(0, len(parts) - 1))]
     return tuple(parts)
@@ -341,24 +356,25 @@ CLOSING: Final[tuple[TransactionStep, ...]] = (
 """The end of every sequence of transactions: all records and committed offsets are read."""
 
 
-def transaction_sequences(*, adds: bool, assigns: bool) -> st.SearchStrategy[tuple[CoordinatorStep, ...]]:
+def transaction_sequences(*, v2: bool, assigns: bool) -> st.SearchStrategy[tuple[CoordinatorStep, ...]]:
     """Return a strategy for sequences of transactions.
 
-    With *adds*, clients add partitions and offsets to transactions; with *assigns*, there are
+    With *v2*, some requests use transactions v2 and others do not; with *assigns*, there are
     consumer groups (KIP-848).
     """
+    old = st.sampled_from((False, False, True)) if v2 else st.just(value=False)
     step: st.SearchStrategy[TransactionStep] = weighted(
         (2, _INIT),
-        (3 if adds else 1, _add_partitions()),
-        *(((1, _ADD_OFFSETS),) if adds else ()),
-        (2, _TXN_COMMIT),
-        (3, _END_TXN),
-        (4, _TXN_PRODUCE),
+        (2 if v2 else 3, _add_partitions(old)),
+        (1, _ADD_OFFSETS),
+        (2, _txn_commits(old)),
+        (3, _ends(old)),
+        (4, _writes(old)),
         (3, _OBSERVATION),
         (2, _REPEAT),
     )
     parts: st.SearchStrategy[tuple[TransactionStep, ...]] = weighted(
-        (5, single(step)), (3, _transactions(adds=adds))
+        (5, single(step)), (3, _transactions(old, v2=v2))
     )
     group: st.SearchStrategy[tuple[GroupStep, ...]] = weighted(
         (2, _rebalances(may_stop=False)), (1 if assigns else 0, _RECONCILED), (2, _NOTHING)
@@ -379,6 +395,4 @@ def coordinator_sequences(
     if coordinated == "groups":
         classic = group_sequences()
         return weighted((1, classic), (1, consumer_group_sequences())) if assigns else classic
-    return transaction_sequences(
-        adds=not behaviours_in(release).transactions.transactions_v2, assigns=assigns
-    )
+    return transaction_sequences(v2=behaviours_in(release).transactions.transactions_v2, assigns=assigns)

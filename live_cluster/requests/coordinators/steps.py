@@ -188,7 +188,10 @@ Producer = Literal["own", "other", "unknown"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AddPartitionsStep:
-    """Add partitions to a transaction, or (``verifies``) check that it has them, as leaders do."""
+    """Add partitions to a transaction, or (``verifies``) check that it has them, as leaders do.
+
+    With transactions v2 leaders also add them, unless the request ``is_old``.
+    """
 
     kind: Literal["add-partitions"] = "add-partitions"
     instance: int = 0
@@ -196,6 +199,7 @@ class AddPartitionsStep:
     epoch: int = 0
     partitions: tuple[int, ...] = (0,)
     verifies: bool = False
+    is_old: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -213,7 +217,7 @@ class TxnCommitStep:
     """Commit offsets of the group in a transaction; with a generation, as a member of it (KIP-447).
 
     The member is one of the group, with a relative generation, or (None) an unknown one, with an
-    absolute generation.
+    absolute generation. A request that ``is_old`` has a version before transactions v2.
     """
 
     kind: Literal["txn-commit"] = "txn-commit"
@@ -223,24 +227,26 @@ class TxnCommitStep:
     partitions: tuple[int, ...] = (0,)
     generation: int | None = None
     member: int | None = None
+    is_old: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndTxnStep:
-    """Commit or abort a transaction."""
+    """Commit or abort a transaction. ``is_old`` is as in `TxnCommitStep`."""
 
     kind: Literal["end-txn"] = "end-txn"
     instance: int = 0
     producer: Producer = "own"
     epoch: int = 0
     commits: bool = True
+    is_old: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TxnProduceStep:
     """Write in a transaction, or outside of it if not *transactional*.
 
-    Instance None is a producer without an id.
+    Instance None is a producer without an id. ``is_old`` is as in `TxnCommitStep`.
     """
 
     kind: Literal["txn-produce"] = "txn-produce"
@@ -251,6 +257,7 @@ class TxnProduceStep:
     records: int = 1
     sequence: int = 0
     transactional: bool = True
+    is_old: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

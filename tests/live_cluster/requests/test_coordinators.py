@@ -356,11 +356,11 @@ def test_a_duplicate_request_ends_the_next_transaction_up_to_3_9() -> None:
     assert later[-1]["8"]["fetched"]["t-0"]["lso"] == 2
 
 
-def test_transactions_v2_sequences_do_not_add_offsets() -> None:
+def test_sequences_mix_old_and_new_requests_where_there_are_transactions_v2() -> None:
     for release in RELEASES:
-        sequences = seed_sequences(1, coordinator_sequences(release, "transactions"))
-        kinds = {step.kind for steps in sequences for step in steps}
-        assert ("add-offsets" in kinds) != SWITCHES["transactions_v2"].value_in(release)
+        sequences = seed_sequences(5, coordinator_sequences(release, "transactions"))
+        ends = {step.is_old for steps in sequences for step in steps if isinstance(step, EndTxnStep)}
+        assert ends == {False, SWITCHES["transactions_v2"].value_in(release)}
         assert all(steps[-len(CLOSING) :] == CLOSING for steps in sequences)
 
 

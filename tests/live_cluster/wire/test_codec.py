@@ -76,7 +76,9 @@ REQUESTS: Final[tuple[Any, ...]] = (
     messages.AddPartitionsToTxnRequest("x", 7, 2, ("t-0",), is_v2=True),
     messages.AddOffsetsToTxnRequest("x", 7, 2, "g"),
     messages.TxnOffsetCommitRequest("x", "g", 7, 2, {"t-0": 5}, 3, "m", "i"),
-    messages.TxnOffsetCommitRequest("x", "g", 7, 2, {"t-0": 5}, 3, "m", "i", adds_partitions=True),
+    messages.TxnOffsetCommitRequest(
+        "x", "g", 7, 2, {"t-0": 5}, 3, "m", "i", adds_partitions=True, knows_group_errors=True
+    ),
     messages.EndTxnRequest("x", 7, 2, committed=True),
     messages.EndTxnRequest("x", 7, 2, committed=True, is_v2=True),
     messages.JoinGroupRequest("g", 9_000, 8_000, "m", "i", (("range", SUBSCRIPTION),)),

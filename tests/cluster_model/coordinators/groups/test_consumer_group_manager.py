@@ -458,20 +458,23 @@ def test_the_mutant_accepts_commits_of_any_epoch() -> None:
 
 
 @pytest.mark.parametrize(
-    ("release", "stale", "unknown"),
+    ("release", "is_known", "stale", "unknown"),
     [
-        ("4.3", errors.ILLEGAL_GENERATION, errors.ILLEGAL_GENERATION),
-        ("4.4", errors.STALE_MEMBER_EPOCH, errors.GROUP_ID_NOT_FOUND),
+        ("4.3", False, errors.ILLEGAL_GENERATION, errors.ILLEGAL_GENERATION),
+        ("4.4", False, errors.ILLEGAL_GENERATION, errors.ILLEGAL_GENERATION),
+        ("4.4", True, errors.STALE_MEMBER_EPOCH, errors.GROUP_ID_NOT_FOUND),
     ],
 )
-def test_since_4_4_a_refused_transactional_commit_gets_a_specific_error(
-    release: str, stale: str, unknown: str
+def test_since_4_4_a_producer_gets_a_specific_error_that_it_knows(
+    release: str, is_known: bool, stale: str, unknown: str
 ) -> None:
     """KIP-1319."""
     # Without verification, because the transaction coordinator knows no such transaction.
     app = Members(release, behaviours={"transaction_verification": False})
     app.pair()
-    request = TxnOffsetCommitRequest("tx", "g", 1, 0, {"t-1": 3}, 1, "a", NO_INSTANCE)
+    request = TxnOffsetCommitRequest(
+        "tx", "g", 1, 0, {"t-1": 3}, 1, "a", NO_INSTANCE, knows_group_errors=is_known
+    )
     assert app.ask(request).partitions == {"t-1": stale}
     assert app.ask(replace(request, group="unknown")).partitions == {"t-1": unknown}
 
