@@ -7,6 +7,7 @@ from kafka.protocol.admin import (
     DescribeClusterRequest,
     DescribeConfigsRequest,
     DescribeTopicPartitionsRequest,
+    ListConfigResourcesRequest,
 )
 
 from harrow.cluster_model import errors
@@ -20,7 +21,9 @@ from harrow.live_cluster.wire.errors import error_code
 
 CLUSTER_ID: Final = "harrow"
 _BROKER_RESOURCE: Final = 4
-"""The type of a broker among resources with settings (``ConfigResource.Type``)."""
+_BROKER_LOGGER, _CLIENT_METRICS, _GROUP = 8, 16, 32
+"""Types of resources with settings (``ConfigResource.Type``)."""
+_LISTED_TYPES: Final = (_BROKER_LOGGER, _BROKER_RESOURCE, TOPIC_RESOURCE, _CLIENT_METRICS, _GROUP)
 _BROKER_ENDPOINTS: Final = 1
 _PARTITIONS_MAX: Final = 2_000
 """The default of ``max.request.partition.size.limit``."""
@@ -37,6 +40,7 @@ class DescribedCluster:
             DescribeClusterRequest.API_KEY: self._describe_cluster,
             DescribeConfigsRequest.API_KEY: self._describe_settings,
             DescribeTopicPartitionsRequest.API_KEY: self._describe_topics,
+            ListConfigResourcesRequest.API_KEY: self._list_resources,
         }
 
     def answer(self, request: ClientRequest, broker: int) -> Any:
@@ -140,6 +144,24 @@ class DescribedCluster:
         )
 
     # Settings
+
+    def _list_resources(self, request: Any, _: int) -> Any:
+        """List what has settings (KIP-1142). Version 0 asks for client metrics: there are none."""
+        kind = request.header.get_response_class()
+        types = request.resource_types or _LISTED_TYPES if request.API_VERSION > 0 else ()
+        if not set(types) <= set(_LISTED_TYPES):
+            return kind(error_code=error_code(errors.UNSUPPORTED_VERSION), config_resources=[])
+        live = [str(broker) for broker in self._addresses if self._cluster.is_registered(broker)]
+        names = {_BROKER_LOGGER: live, _BROKER_RESOURCE: live, TOPIC_RESOURCE: list(self._topics)}
+        return kind(
+            error_code=0,
+            config_resources=[
+                kind.ConfigResource(resource_name=name, resource_type=each)
+                for each in _LISTED_TYPES
+                if each in types
+                for name in names.get(each, ())
+            ],
+        )
 
     def _describe_settings(self, request: Any, broker: int) -> Any:
         kind = request.header.get_response_class()

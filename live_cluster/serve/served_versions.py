@@ -14,6 +14,7 @@ from kafka.protocol.admin import (
     DescribeClusterRequest,
     DescribeConfigsRequest,
     DescribeTopicPartitionsRequest,
+    ListConfigResourcesRequest,
 )
 from kafka.protocol.metadata import ApiVersionsRequest
 from kafka.protocol.producer import EndTxnRequest
@@ -29,6 +30,7 @@ _OWN_VERSIONS: Final[Mapping[int, Versions]] = {
     DescribeClusterRequest.API_KEY: (0, 2),
     DescribeConfigsRequest.API_KEY: (0, 4),
     DescribeTopicPartitionsRequest.API_KEY: (0, 0),
+    ListConfigResourcesRequest.API_KEY: (0, 1),
 }
 """The requests that the server answers without a broker of the model."""
 
