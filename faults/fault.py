@@ -1,7 +1,7 @@
 """Defines what a fault is: data that says which effects it has on a cluster."""
 
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import ClassVar, Final, Protocol, Self
 
 from harrow.cluster_model import topology
@@ -113,8 +113,8 @@ class Environment(BrokerProcesses, Protocol):
     def is_link_cut(self, sender: End, receiver: End) -> bool:
         """Return whether the link from *sender* to *receiver* is cut."""
 
-    def has_message_rule(self, name: str) -> bool:
-        """Return whether a message rule called *name* is in force."""
+    def message_rules(self) -> Sequence[MessageRule]:
+        """Return the message rules that are in force or still hold messages."""
 
 
 class Fault(Action):

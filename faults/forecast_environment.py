@@ -49,7 +49,7 @@ class ForecastEnvironment:
         self.has_batch = environment.has_batch
         self.may_lose_power = environment.may_lose_power
         self.may_lose_disk = environment.may_lose_disk
-        self.has_message_rule = environment.has_message_rule
+        self.message_rules = environment.message_rules
 
     def effects_of(self, fault: Fault) -> Iterator[FaultEffect]:
         """Yield the effects of a fault. The forecast includes each one before it is yielded."""

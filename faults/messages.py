@@ -83,7 +83,7 @@ class Release(Fault):
     )
 
     def applies(self, environment: Environment) -> bool:
-        return environment.has_message_rule(self.id)
+        return any(rule.name == self.id for rule in environment.message_rules())
 
     def effects(self, environment: Environment) -> Effects:
         return [ReleaseMessages(self.id)]

@@ -279,10 +279,6 @@ class Network:
                 self._holding_rules = [other for other in self._holding_rules if other is not rule]
                 self._flush()
 
-    def has_rule(self, name: str) -> bool:
-        """Return whether a rule called *name* is in force."""
-        return any(rule.name == name for rule in self.rules())
-
     def rules(self) -> tuple[MessageRule, ...]:
         """Return the rules in force, and the rules that hold messages. Some rules appear twice."""
         return (*self._rules, *self._holding_rules)

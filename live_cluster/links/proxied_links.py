@@ -54,8 +54,8 @@ class ProxiedLinks:
 
         self._in_loop(remove)
 
-    def has_rule(self, name: str) -> bool:
-        return self._proxies.in_loop(lambda faults: any(rule.name == name for rule in faults.rules()))
+    def rules(self) -> tuple[MessageRule, ...]:
+        return self._proxies.in_loop(lambda faults: tuple(faults.rules()))
 
     def are_disturbed(self, broker: int, control: Sequence[str]) -> bool:
         name = process_name(broker)

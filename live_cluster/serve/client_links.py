@@ -24,7 +24,7 @@ class ClientLinks:
         self._cuts: list[LinkName] = []
         self._qualities: list[tuple[LinkName, LinkQuality]] = []
         self.is_cut_one_way = network.is_cut_one_way
-        self.has_rule = network.has_rule
+        self.rules = network.rules
         self.remove_rules = network.remove_rules
 
     def join(self, name: str) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from harrow.cluster_model.fields import draw_duration
-from harrow.cluster_model.sim.message_rule import MessageRule
+from harrow.cluster_model.sim.message_rule import HOLD, MessageRule
 from harrow.faults.brokers import (
     BrokerBounce,
     BrokerCrash,
@@ -128,8 +128,8 @@ class FakeEnvironment:
     def is_link_cut(self, sender: int | str, receiver: int | str) -> bool:
         return Cut(sender, receiver) in self.did
 
-    def has_message_rule(self, name: str) -> bool:
-        return name == "known"
+    def message_rules(self) -> tuple[MessageRule, ...]:
+        return (MessageRule(name="known", action=HOLD),)
 
 
 class FakeClient:

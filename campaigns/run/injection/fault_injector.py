@@ -28,6 +28,7 @@ from harrow.faults.fault import (
     Fault,
     GradualFault,
     LastingFault,
+    MessageFault,
     process_name,
 )
 from harrow.faults.forecast_environment import ForecastEnvironment
@@ -277,12 +278,16 @@ class FaultInjector:
         return True
 
     def in_force(self) -> list[int]:
-        """Return the numbers of the lasting faults that can be ended."""
+        """Return the numbers of the lasting faults that can be ended.
+
+        A rule for a number of messages is in force until it has acted on the last one.
+        """
         environment = self._target.environment
+        ruled = {rule.strike for rule in environment.message_rules()}
         return [
             number
-            for number, struck in self._lasting_strikes.items()
-            if struck.fault.is_in_force(environment)
+            for number, (fault, _, _) in self._lasting_strikes.items()
+            if fault.is_in_force(environment) and (number in ruled or not isinstance(fault, MessageFault))
         ]
 
     def _nothing_to_act_on(self, resolved: Fault) -> str:

@@ -58,8 +58,8 @@ class LinkControl(Protocol):
 
     def is_cut_one_way(self, sender: Any, receiver: Any, /) -> bool: ...
 
-    def has_rule(self, name: str, /) -> bool:
-        """Return whether a message rule of that name is in force."""
+    def rules(self) -> Sequence[MessageRule]:
+        """Return the message rules that are in force or still hold messages."""
 
 
 class FullLinkControl(LinkControl, Protocol):
@@ -155,8 +155,8 @@ class TargetEnvironment(ABC):
         links = list(self.links(sender, receiver))
         return bool(links) and all(self.link_control.is_cut_one_way(*link) for link in links)
 
-    def has_message_rule(self, name: str) -> bool:
-        return self.link_control.has_rule(name)
+    def message_rules(self) -> Sequence[MessageRule]:
+        return self.link_control.rules()
 
     def slow_links_to(self, effect: effects.SlowBroker) -> list[effects.SlowLink]:
         """Return effects on links that amount to slow request threads on a broker."""

@@ -93,7 +93,7 @@ class _Network:
     def __init__(self) -> None:
         self.cuts: list[tuple[str, str]] = []
         self.slow: list[tuple[str, str]] = []
-        self.is_cut_one_way = self.has_rule = self.remove_rules = None
+        self.is_cut_one_way = self.remove_rules = None
 
     def cut(self, *link: str) -> None:
         self.cuts.append((link[0], link[1]))

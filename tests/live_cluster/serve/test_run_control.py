@@ -155,6 +155,16 @@ def test_a_request_may_release_what_an_earlier_one_holds_up() -> None:
     assert controlled(use).verdict.status == HELD
 
 
+def test_a_fault_that_has_struck_as_often_as_it_may_is_no_longer_in_force() -> None:
+    def use(control: Control) -> None:
+        control.strike(network_ack_loss={"count": 1})
+        assert [each["fault"] for each in control.state()["faults"]] == ["network_ack_loss"]
+        produce(control.servers)
+        assert control.state()["faults"] == []
+
+    assert controlled(use).verdict.status == HELD
+
+
 def test_a_fault_may_name_a_client_that_the_campaign_does_not_know() -> None:
     def use(control: Control) -> None:
         loss = {"network_ack_loss": {"client": "mine", "count": 1}}

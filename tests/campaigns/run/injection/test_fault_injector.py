@@ -209,7 +209,7 @@ def test_healing_cancels_scheduled_faults_and_ends_active_ones() -> None:
     harness.cluster.simulator.run_until(10 * SECOND)
     assert harness.environment.is_paused(1)  # the end of the old pause does not resume it
     assert fault.strikes == []
-    assert not harness.environment.has_message_rule("hold")
+    assert not harness.environment.message_rules()
 
 
 # The trace and the record of faults
