@@ -1,7 +1,7 @@
 """Runs the same programs on a served cluster and on real brokers, and prints a table of figures.
 
-Run ``python -m benchmarks.served_clients [CLIENT...]``. Clients are librdkafka, kafka-python, java
-and franz-go. The table is that of docs/evidence/served-clients.md.
+Run ``python -m benchmarks.served_clients [CLIENT...]``. Clients are librdkafka, kafka-python, java,
+franz-go and sarama. The table is that of docs/evidence/served-clients.md.
 
 Each program writes ``--count`` records to three partitions. Then the members of a group read them;
 a second member joins after a third of the records. With ``--protocol consumer`` brokers assign the
@@ -37,6 +37,7 @@ from harrow.live_cluster.releases.kafka_release import release_of
 from harrow.live_cluster.watches.activity import Activity
 from harrow.live_cluster.watches.observed_metadata import ObservedMetadata
 
+IN_GO: Final = ("franz-go", "sarama")
 PROGRAMS: Final = Path(__file__).parent / "served"
 KILLED_S: Final = 4
 RESTART_S: Final = 5
@@ -62,7 +63,7 @@ FIGURES: Final = (
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("clients", nargs="*", default=["librdkafka", "kafka-python", "java", "franz-go"])
+    parser.add_argument("clients", nargs="*", default=["librdkafka", "kafka-python", "java", *IN_GO])
     parser.add_argument("--count", type=int, default=100_000)
     parser.add_argument("--protocol", default="classic", choices=["classic", "consumer"])
     parser.add_argument("--release", default="4.3.1")
@@ -88,11 +89,11 @@ def command_of(client: str, release: str, folder: Path) -> list[str]:
     if client == "java":
         jars = class_path(default_cache().get(release_of(release)))
         return [str(find_java()), *_JAVA, "-cp", jars, str(PROGRAMS / "ServedClient.java")]
-    if client == "franz-go":
-        program = folder / "franz"
+    if client in IN_GO:
+        program = folder / client
         subprocess.run(  # noqa: S603 - the program is in this repository
             ["go", "build", "-o", str(program)],  # noqa: S607 - the user's Go
-            cwd=PROGRAMS / "franz",
+            cwd=PROGRAMS / client,
             check=True,
         )
         return [str(program)]

@@ -1,5 +1,6 @@
-"""The test of each example service fails on the service with a bug, and passes on the one without."""
+"""The test of each example service fails on the service with a bug, and passes without the bug."""
 
+import re
 import shutil
 import subprocess
 import sys
@@ -9,9 +10,20 @@ import pytest
 
 from tests.examples.toolchains import SERVICES, prepare, serve
 from tests.patience import PATIENCE_S
-from tests.plain_environment import PYTHONPATH, plain_environment
+from tests.plain_environment import PYTHONPATH, ROOT, plain_environment
 
 CAMPAIGN = SERVICES / "orders.yaml"
+PAGE = (ROOT / "docs" / "how-to" / "example-services.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("language", ["yaml", "python", "java", "go"])
+def test_the_page_shows_the_files_as_they_are(language: str) -> None:
+    files = [file for file in SERVICES.rglob("*.*") if file.suffix in {".yaml", ".py", ".java", ".go"}]
+    texts = [file.read_text(encoding="utf-8") for file in files]
+    shown = re.findall(rf"```{language}[^\n]*\n(.*?)```", PAGE, re.DOTALL)
+    assert shown
+    for block in shown:
+        assert any(block in text for text in texts), block
 
 
 def copy_of(language: str, folder: Path) -> Path:

@@ -38,11 +38,13 @@ func Run(ctx context.Context, servers string) error {
 
 // pay returns the first error of its writes.
 func pay(ctx context.Context, session *kgo.GroupTransactSession, orders []*kgo.Record) error {
-	var records []*kgo.Record
 	for _, order := range orders {
 		for _, topic := range []string{"payments", "ledger"} {
-			records = append(records, &kgo.Record{Topic: topic, Value: append([]byte("paid "), order.Value...)})
+			record := &kgo.Record{Topic: topic, Value: append([]byte("paid "), order.Value...)}
+			if err := session.ProduceSync(ctx, record).FirstErr(); err != nil {
+				return err
+			}
 		}
 	}
-	return session.ProduceSync(ctx, records...).FirstErr()
+	return nil
 }

@@ -2,10 +2,10 @@
 
 import os
 
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, Producer
 
 SERVERS = {"bootstrap.servers": os.environ["KAFKA_BOOTSTRAP_SERVERS"], "client.id": "payments"}
-# A restarted process takes the place of the one before it, without waiting for the end of its session.
+# A new process takes the place of the old one without waiting for the end of its session.
 GROUP = {"group.id": "payments", "group.instance.id": "payments-0"}
 consumer = Consumer({**SERVERS, **GROUP, "auto.offset.reset": "earliest", "enable.auto.commit": False})
 producer = Producer({**SERVERS, "transactional.id": "payments"})
@@ -17,6 +17,6 @@ while True:
         continue
     producer.begin_transaction()
     producer.produce("payments", b"paid " + order.value())
-    position = TopicPartition(order.topic(), order.partition(), order.offset() + 1)
-    producer.send_offsets_to_transaction([position], consumer.consumer_group_metadata())
+    positions = consumer.position(consumer.assignment())
+    producer.send_offsets_to_transaction(positions, consumer.consumer_group_metadata())
     producer.commit_transaction()

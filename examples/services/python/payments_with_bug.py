@@ -5,7 +5,7 @@ import os
 from confluent_kafka import Consumer, Producer
 
 SERVERS = {"bootstrap.servers": os.environ["KAFKA_BOOTSTRAP_SERVERS"], "client.id": "payments"}
-# A restarted process takes the place of the one before it, without waiting for the end of its session.
+# A new process takes the place of the old one without waiting for the end of its session.
 GROUP = {"group.id": "payments", "group.instance.id": "payments-0"}
 consumer = Consumer({**SERVERS, **GROUP, "auto.offset.reset": "earliest", "enable.auto.commit": False})
 producer = Producer(SERVERS)

@@ -30,7 +30,7 @@ def test_each_order_is_paid_once(kafka_cluster: KafkaCluster) -> None:
 
 @contextmanager
 def service(cluster: KafkaCluster) -> Iterator[None]:
-    """Run the service. At the end of the block it is killed, as by the kernel or a node that fails."""
+    """Run the service, and kill it at the end of the block."""
     variables = {**os.environ, "KAFKA_BOOTSTRAP_SERVERS": cluster.bootstrap_servers}
     with subprocess.Popen([sys.executable, SERVICE], env=variables) as process:
         try:

@@ -1,5 +1,6 @@
 """A served cluster supports the versions of requests that brokers of its release support."""
 
+import struct
 from collections.abc import Callable
 from itertools import product
 from typing import Any, Final
@@ -24,6 +25,7 @@ from kafka.protocol.producer import ProduceRequest
 from harrow.cluster_model import errors
 from harrow.cluster_model.log.record_batch import RecordBatch
 from harrow.cluster_model.release.profiles import RELEASES
+from harrow.live_cluster.serve.requests import read_request
 from harrow.live_cluster.serve.served_versions import (
     api_name,
     broker_versions,
@@ -78,6 +80,12 @@ def test_the_answer_to_api_versions_has_the_versions_of_the_release(release: str
         assert versions == served_versions(release)
 
     use(release, ask)
+
+
+def test_a_request_of_an_unknown_version_still_names_its_client() -> None:
+    """Clients ask for ApiVersions in their own newest version first."""
+    frame = struct.pack(">hhih3s", ApiVersionsRequest.API_KEY, 99, 1, 3, b"app")
+    assert [read_request(frame[:end]).client_id for end in (8, 9, len(frame))] == ["", "", "app"]
 
 
 def test_a_version_that_the_release_lacks_ends_the_connection() -> None:
