@@ -20,6 +20,14 @@ NOT_RUN: Final = {
     "harrow serve orders.yaml --control 0 -- mvn test": "needs Maven; test_serve_command.py has it",
     **dict.fromkeys(
         (
+            "SERVICE=payments_with_bug.py pytest",
+            "harrow serve ../orders.yaml --control 0 -- mvn test -Dsettings=payments-with-bug.properties",
+            "harrow serve ../orders.yaml --control 0 -- go test -count=1 -tags=bug ./...",
+        ),
+        "belongs to examples/; tests/examples/test_services.py runs it",
+    ),
+    **dict.fromkeys(
+        (
             "java -cp 'kafka_2.13-4.4.0/libs/*' PartitionFlaws.java",
             "python reproduce.py re-elected-leader kafka_2.13-4.4.0/libs /tmp/re-elected",
             "python reproduce.py reverted-log-start kafka_2.13-4.4.0/libs /tmp/reverted",

@@ -55,19 +55,17 @@ func produce(count int) int {
 			value := sarama.StringEncoder(strconv.Itoa(number))
 			producer.Input() <- &sarama.ProducerMessage{Topic: "plain", Partition: int32(number % partitions), Value: value}
 		}
-		producer.AsyncClose()
 	}()
-	var failed sync.WaitGroup
-	failed.Go(func() {
-		for err := range producer.Errors() {
+	acked := 0
+	for range count {
+		select {
+		case <-producer.Successes():
+			acked++
+		case err := <-producer.Errors():
 			fmt.Fprintln(os.Stderr, err)
 		}
-	})
-	acked := 0
-	for range producer.Successes() {
-		acked++
 	}
-	failed.Wait()
+	check(producer.Close())
 	return acked
 }
 
