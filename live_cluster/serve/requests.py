@@ -89,10 +89,10 @@ def read_request(frame: bytes) -> ClientRequest:
         BadRequestError: The bytes do not follow the schema.
 
     """
-    api_key, version, correlation_id = _START.unpack_from(frame)
+    api_key, version, correlation_id, client_id = start_of(frame)
     kind = REQUESTS.get(api_key)
     if kind is None or not 0 <= version <= kind.max_version:
-        return ClientRequest(api_key, version, correlation_id, "", None)
+        return ClientRequest(api_key, version, correlation_id, client_id, None)
     try:
         body = decoded(kind[version], frame)
     except MalformedMessageError as error:
