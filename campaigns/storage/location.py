@@ -5,6 +5,7 @@ need pyarrow, and fsspec if pyarrow does not know their scheme. Credentials and 
 the environment, where the library of each storage looks for them.
 """
 
+import errno
 import io
 import os
 import re
@@ -15,7 +16,7 @@ from contextlib import contextmanager, suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Final
-from urllib.parse import unquote, urlsplit
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 from harrow.campaigns.language.regular_file import open_regular
 from harrow.campaigns.storage.whole_file import unfinished, whole_path
@@ -36,7 +37,17 @@ _BUFFER_BYTES: Final = 4 << 20
 _PASSED_ON: Final = (
     *(f"AWS_{name}" for name in ("ACCESS_KEY_ID", "SECRET_ACCESS_KEY", "SESSION_TOKEN")),
     *(f"AWS_{name}" for name in ("REGION", "DEFAULT_REGION", "ENDPOINT_URL", "ENDPOINT_URL_S3")),
-    *(f"AZURE_{name}" for name in ("TENANT_ID", "CLIENT_ID", "CLIENT_SECRET")),
+    *(f"AZURE_{name}" for name in ("TENANT_ID", "CLIENT_ID", "CLIENT_SECRET", "STORAGE_KEY")),
+)
+_AZURE_KEY: Final = "AZURE_STORAGE_KEY"
+"""The variable in which Azure's own tools look for the key of a storage account."""
+_AZURE_HOSTS: Final = (".dfs.core.windows.net", ".blob.core.windows.net")
+"""The hosts of accounts. Before the ``@`` of their URIs is a container, elsewhere the account."""
+
+
+_HADOOP_HINT: Final = (
+    "HDFS needs Java and Hadoop: export CLASSPATH=$(hadoop classpath --glob); "
+    "or else pip install fsspec hdfs-native"
 )
 
 
@@ -268,7 +279,8 @@ class RemoteLocation(Location):
     def in_arrow(self) -> "tuple[pyarrow.fs.FileSystem, str]":
         with _errors_of(self):
             system, top = _connected(self.root, tuple(storage_variables().items()))
-        return system, f"{top}/{self.path}".rstrip("/")
+        path = f"{top}/{self.path}".rstrip("/")
+        return system, path.lstrip("/") if system.type_name in _OBJECT_STORES else path
 
     def _info(self) -> Any:
         with _errors_of(self):
@@ -300,17 +312,47 @@ def _connected(
         raise OSError("pyarrow is not installed: pip install 'kafka-harrow[sweep]'") from None
     uri = f"{root.address}/{'?' * bool(root.options)}{root.options}"
     try:
-        system, top = FileSystem.from_uri(uri)
-    except ValueError as error:
-        if "Unrecognized filesystem type" not in str(error):
+        system, top = _azure_by_key(root) or FileSystem.from_uri(uri)
+    except (ValueError, OSError) as error:
+        is_unknown = "Unrecognized filesystem type" in str(error)
+        if not is_unknown and not _lacks_hadoop(error):
             raise
         try:
             from fsspec.core import url_to_fs  # noqa: PLC0415 - few need it
         except ImportError:
+            if not is_unknown:
+                raise error from None
             raise OSError("pyarrow does not know this scheme, and fsspec is not installed") from None
-        filesystem, top = url_to_fs(uri)
+        try:
+            filesystem, top = url_to_fs(uri)
+        except ValueError:
+            raise OSError("neither pyarrow nor fsspec knows this scheme") from None
         system = PyFileSystem(FSSpecHandler(filesystem))
     return system, top.rstrip("/")
+
+
+def _lacks_hadoop(error: Exception) -> bool:
+    """Return whether pyarrow lacks Hadoop's library. fsspec may know one that needs no Java."""
+    return isinstance(error, OSError) and str(error).startswith("Unable to load lib")
+
+
+def _azure_by_key(root: _Root) -> "tuple[pyarrow.fs.FileSystem, str] | None":
+    """Return a file system of Azure if there is the key of its account, which no URI may name."""
+    scheme, _, authority = root.address.partition("://")
+    if not scheme.startswith("abfs") or _AZURE_KEY not in os.environ:
+        return None
+    from pyarrow.fs import AzureFileSystem  # noqa: PLC0415 - see `Location`
+
+    user, _, host = authority.rpartition("@")
+    options: dict[str, str] = {}
+    account, container = user, ""
+    if host.endswith(_AZURE_HOSTS):
+        account, container = host.partition(".")[0], user
+    else:
+        options |= dict.fromkeys(("blob_storage_authority", "dfs_storage_authority"), host)
+    if dict(parse_qsl(root.options)).get("enable_tls") == "false":
+        options |= dict.fromkeys(("blob_storage_scheme", "dfs_storage_scheme"), "http")
+    return AzureFileSystem(account, account_key=os.environ[_AZURE_KEY], **options), container
 
 
 @contextmanager
@@ -322,9 +364,11 @@ def _errors_of(there: Location) -> Iterator[None]:
         if error.filename is not None:
             raise
         reason = error.strerror or str(error)
-        if reason.startswith("Unable to load lib"):
-            reason += " (HDFS needs Java and Hadoop: export CLASSPATH=$(hadoop classpath --glob))"
-        raise OSError(error.errno, _one_line(reason), str(there)) from error
+        if _lacks_hadoop(error):
+            reason += f" ({_HADOOP_HINT})"
+        # fsspec raises errors without a number.
+        number = errno.ENOENT if isinstance(error, FileNotFoundError) else error.errno
+        raise OSError(number, _one_line(reason), str(there)) from error
     except (ValueError, ImportError, NotImplementedError) as error:
         raise OSError(None, _one_line(str(error)), str(there)) from error
 

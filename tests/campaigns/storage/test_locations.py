@@ -11,6 +11,7 @@ import pytest
 from harrow.campaigns.storage.location import LocalLocation, Location, location, storage_variables
 from tests.plain_environment import PYTHONPATH, plain_environment
 from tests.s3_server import BUCKET, s3_server
+from tests.storage_servers import StorageServer, azure_server, google_server, hdfs_server
 
 
 @pytest.fixture(scope="module")
@@ -19,13 +20,36 @@ def s3() -> Iterator[dict[str, str]]:
         yield environment
 
 
-@pytest.fixture(params=["path", "file", "s3", "s3a"])
+@pytest.fixture(scope="module")
+def google() -> Iterator[StorageServer]:
+    with google_server() as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def azure() -> Iterator[StorageServer]:
+    with azure_server() as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def hdfs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StorageServer]:
+    with hdfs_server(tmp_path_factory.mktemp("hdfs")) as server:
+        yield server
+
+
+@pytest.fixture(params=["path", "file", "s3", "s3a", "google", "azure", "hdfs"])
 def folder(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Location:
     """Return a folder that does not exist yet."""
     if request.param.startswith("s3"):
         for name, value in request.getfixturevalue("s3").items():
             monkeypatch.setenv(name, value)
         return location(f"{request.param}://{BUCKET}/{tmp_path.name}/a folder")
+    if request.param in ("google", "azure", "hdfs"):
+        server: StorageServer = request.getfixturevalue(request.param)
+        for name, value in server.variables.items():
+            monkeypatch.setenv(name, value)
+        return location(server.uri_of(f"{tmp_path.name}/a folder"))
     if request.param == "file":
         return location((tmp_path / "a folder").as_uri())
     return location(str(tmp_path / "a folder"))
