@@ -45,10 +45,16 @@ def find(index: Index) -> Iterator[Finding]:
 def _repeated(index: Index, partition: str) -> dict[Value, list[int]]:
     """Return the values with several offsets, with these offsets; aborted copies do not count."""
     offsets: dict[Value, set[int]] = {}
+    checked: list[str | None] = []
     for broker, values in index.logs.get(partition, {}).items():
+        if values == checked:
+            continue  # Replicas usually have the same log.
         distinct = {*values}
+        holes = values.count(None) if None in distinct else 0
         distinct.discard(None)
-        if len(distinct) != len(values) - values.count(None):
+        if len(distinct) == len(values) - holes:
+            checked = values
+        else:
             fates = transaction_fates(index.evidence.replicas[partition][broker])
             _collect(offsets, ((at, value) for at, value in enumerate(values) if value is not None), fates)
     history = index.history.partitions.get(partition)

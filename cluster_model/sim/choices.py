@@ -55,7 +55,7 @@ class SeededStream(Stream):
     def __init__(self, seed: int, name: str) -> None:
         self._key = f"{seed}/{name}"
         self._blocks = 0
-        self._draws: list[int] = []
+        self._draws: list[i64] = []
 
     def below(self, bound: int) -> int:
         # The result is ``draw * bound >> 64`` for a draw of 64 bits. This needs no division, and
@@ -65,9 +65,9 @@ class SeededStream(Stream):
         if not draws:
             draws = self._draws = _block(self._key, self._blocks)
             self._blocks += 1
+        draw = draws.pop()
         if bound > _BOUND_MAX:
-            return _product(draws.pop(), bound)
-        draw: i64 = draws.pop()
+            return _product(draw, bound)
         low: i64 = draw & _HALF_MASK
         high: i64 = draw >> _HALF & _HALF_MASK
         return (high * bound + (low * bound >> _HALF)) >> _HALF
@@ -80,7 +80,7 @@ def _product(draw: Any, bound: int) -> int:
     return product
 
 
-def _block(key: str, number: int) -> list[int]:
+def _block(key: str, number: int) -> list[i64]:
     """Return a block of draws of 64 bits, last first. A draw from 2**63 on is negative here."""
     block = hashlib.shake_128(f"{key}/{number}".encode()).digest(_BLOCK_BYTES)
     draws = list(struct.unpack(_BLOCK_FORMAT, block))
