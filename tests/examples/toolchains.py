@@ -30,10 +30,10 @@ def prepare(folder: Path, *command: str) -> None:
     assert done.returncode == 0, done.stdout
 
 
-def serve(folder: Path, campaign: Path, *command: str) -> tuple[int, str]:
+def serve(folder: Path, campaign: Path, *command: str, options: Sequence[str] = ()) -> tuple[int, str]:
     """Run a program on a served cluster. Return the exit code and what both print."""
-    options = ("--no-results", "--control", "0", "--")
-    done = _run(folder, (sys.executable, "-m", "harrow", "serve", str(campaign), *options, *command))
+    serving = ("serve", str(campaign), "--no-results", "--control", "0", *options)
+    done = _run(folder, (sys.executable, "-m", "harrow", *serving, "--", *command))
     return done.returncode, done.stdout
 
 
