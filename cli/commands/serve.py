@@ -188,7 +188,8 @@ def _program(request: ServeRequest, plan: Plan, output: TextIO | None) -> Client
         return None
     # Only a program that no fault strikes may share the terminal with harrow.
     is_struck = any(obstacles(plan, has_program=False))
-    return ClientProgram(request.command, output, own_group=is_struck)
+    has_terminal = os.name != "posix" or (sys.stdin is not None and sys.stdin.isatty())
+    return ClientProgram(request.command, output, own_group=is_struck or not has_terminal)
 
 
 def _start(program: ClientProgram, servers: str) -> None:

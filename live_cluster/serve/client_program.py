@@ -9,6 +9,8 @@ import time
 from collections.abc import Sequence
 from typing import Final, TextIO
 
+from harrow.live_cluster.processes import group_watcher
+
 _BOOTSTRAP: Final = "{bootstrap}"
 _SERVERS: Final = "KAFKA_BOOTSTRAP_SERVERS"
 _CONTROL: Final = "HARROW_CONTROL"
@@ -35,7 +37,8 @@ class ClientProgram:
     """A program with its arguments, in which ``{bootstrap}`` stands for the addresses of brokers.
 
     *output* takes the place of its standard output. With *own_group*, signals reach all processes
-    that the program starts, but the program cannot read from the terminal.
+    that the program starts, and all of them end if harrow is killed; but the program cannot read
+    from the terminal. Without it, only Linux ends the program, and none of those that it starts.
     """
 
     def __init__(self, command: Sequence[str], output: TextIO | None, *, own_group: bool) -> None:
@@ -48,12 +51,16 @@ class ClientProgram:
         self._output = output
         self._own_group = own_group
         self._process: subprocess.Popen[bytes] | None = None
+        self._watcher: subprocess.Popen[bytes] | None = None
         self._signals: list[tuple[float, signal.Signals]] = []
         self._was_ended = False
 
     @property
     def is_running(self) -> bool:
-        return self._process is not None and self._process.poll() is None
+        if self._process is not None and self._process.poll() is None:
+            return True
+        self._end_watch()
+        return False
 
     @property
     def code(self) -> int:
@@ -81,6 +88,24 @@ class ClientProgram:
             preexec_fn=_end_with_parent if _LIBC is not None else None,  # noqa: PLW1509 - no threads run
         )
 
+        if self._own_group:
+            self._watcher = subprocess.Popen(  # noqa: S603 - this Python, and a module of ours
+                [sys.executable, "-I", "-S", group_watcher.__file__, str(self._process.pid)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+
+    def _end_watch(self) -> None:
+        """Let the processes stay that the program has left behind."""
+        if self._watcher is not None:
+            self._watcher.kill()
+            self._watcher.wait()
+            assert self._watcher.stdin is not None
+            self._watcher.stdin.close()
+            self._watcher = None
+
     def _variables(self) -> dict[str, str]:
         control = {_CONTROL: self.control_url} if self.control_url else {}
         return {_SERVERS: self.servers, **control}
@@ -90,6 +115,7 @@ class ClientProgram:
             self.is_killed, self.is_paused = True, False
             self._signal(signal.SIGKILL)
             self._process.wait()
+            self._end_watch()
 
     def pause(self) -> None:
         self.is_paused = True
@@ -128,6 +154,7 @@ class ClientProgram:
         except subprocess.TimeoutExpired:
             self._signal(signal.SIGKILL)
             self._process.wait()
+        self._end_watch()
 
     def _shares_terminal(self) -> bool:
         return not self._own_group and os.isatty(_STDIN)

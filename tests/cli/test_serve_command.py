@@ -228,15 +228,22 @@ def test_a_verdict_that_another_process_asks_for_ends_the_cluster(
     assert "✓ held" in output
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="only Linux ends the children of a killed process")
+_WITH_CHILD: Final = f"""
+import subprocess, sys
+subprocess.Popen([sys.executable, "-c", "import signal; signal.sigwait([signal.SIGUSR1])"])
+{_SEND_AND_WAIT}"""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals are a POSIX matter")
+@pytest.mark.parametrize("program", [_SEND_AND_WAIT, _WITH_CHILD], ids=["alone", "with a child"])
 def test_a_killed_cluster_leaves_no_program_behind(
-    processes: ExitStack, folder: Path, environment: dict[str, str]
+    processes: ExitStack, folder: Path, environment: dict[str, str], program: str
 ) -> None:
-    process = served(processes, folder, environment, "served.yaml", *python(_SEND_AND_WAIT))
+    process = served(processes, folder, environment, "served.yaml", *python(program))
     assert process.stdout is not None
     assert process.stdout.readline() == "the record is sent\n"
     process.kill()
-    # The program has the other end of this pipe.
+    # The program and its child have the other end of this pipe.
     assert process.stdout.read() == ""
 
 

@@ -160,4 +160,4 @@ def test_a_killed_program_starts_again_and_its_exit_code_is_that_of_the_last_sta
     program.start()
     assert program._process is not None
     program._process.wait(PATIENCE_S)
-    assert (program.is_killed, program.code) == (False, 3)
+    assert (program.is_running, program.is_killed, program.code) == (False, False, 3)
