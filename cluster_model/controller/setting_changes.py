@@ -42,7 +42,9 @@ def changed_settings(
                 raise RefusedError(errors.INVALID_CONFIG, f"{name} is not a list")
         elif operation != SET:
             raise RefusedError(errors.INVALID_REQUEST, f"there is no operation {operation}")
-        whole = _changed_list(str(settings.get(name, "")), text, operation)
+        # A list that is not set begins with Kafka's default (``getParts``).
+        before_change = str(settings.get(name, setting.default(release)))
+        whole = _changed_list(before_change, text, operation)
         settings[name] = _value(setting, whole)
     return settings
 
@@ -95,9 +97,8 @@ def _value(setting: Setting, text: str) -> Value:
         if is_number and setting.minimum <= int(text) <= setting.maximum:
             return int(text)
     elif setting.kind == "choice":
-        value = dict(setting.aliases).get(text, text)
-        if value in setting.choices:
-            return value
+        if dict(setting.aliases).get(text, text) in setting.choices:
+            return text
     elif setting.kind == "ratio":
         if text.replace(".", "", 1).isdecimal() and float(text) <= 1:
             return text

@@ -122,6 +122,15 @@ def test_changes_that_are_ambiguous_or_without_a_value_are_refused(changes: list
     assert Controller().alter("declared", *changes) == errors.INVALID_REQUEST
 
 
+def test_a_list_that_is_not_set_begins_with_the_default_of_kafka() -> None:
+    controller, name = Controller(), "cleanup.policy"
+    assert controller.alter("declared", (name, APPEND, "compact")) == errors.NONE
+    assert controller.topics.settings("declared")[name] == "delete,compact"
+    assert controller.alter("declared", (name, DELETE, None)) == errors.NONE
+    assert controller.alter("declared", (name, SUBTRACT, "delete")) == errors.NONE
+    assert controller.topics.settings("declared")[name] == ""
+
+
 def test_a_list_may_be_empty_so_that_a_topic_keeps_all_its_records() -> None:
     controller = Controller()
     assert controller.alter("declared", ("cleanup.policy", SET, "")) == errors.NONE
