@@ -127,7 +127,7 @@ def need_terminal() -> None:
     from harrow.cli.console import can_be_redrawn, message_console
 
     if not can_be_redrawn(message_console()):
-        message = "standard error is not a terminal to draw on; leave it out, or use `harrow trace`"
+        message = "standard error is not a terminal to draw on; leave the option out"
         raise typer.BadParameter(message, param_hint="--watch")
 
 

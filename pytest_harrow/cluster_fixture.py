@@ -2,11 +2,13 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from inspect import signature
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
 import pytest
 
+from harrow.campaigns.language.spelling import quoted, suggestion
 from harrow.live_cluster.serve.kafka_cluster import BrokenPromiseError, KafkaCluster, KafkaClusterError
 from harrow.pytest_harrow.options import CLUSTER
 
@@ -23,6 +25,10 @@ def served_cluster(request: pytest.FixtureRequest) -> Iterator[KafkaCluster]:
     campaign, *others = arguments or (options.pop("campaign", None) or request.config.getini(CLUSTER),)
     if not campaign or others:
         _fail(f"name one campaign or cluster file: in the ini option `{CLUSTER}`, or in a marker")
+    known = [*signature(KafkaCluster).parameters][1:]
+    for name in options:
+        if name not in known:
+            _fail(f"the marker `{CLUSTER}` has no option {quoted(name)}{suggestion(name, known)}")
     try:
         cluster = KafkaCluster(_place_of(request, campaign), **options)
     except (KafkaClusterError, TypeError) as error:

@@ -17,6 +17,7 @@ MARKER: Final = (
 )
 CLUSTER: Final = "kafka_cluster"
 CLUSTER_SCOPE: Final = "kafka_cluster_scope"
+SCOPES: Final = ("function", "class", "module", "package", "session")
 CLUSTER_MARKER: Final = (
     "kafka_cluster(campaign, variant=..., seed=..., time_scale=..., settings=...): the fixture `kafka_cluster` "
     "serves this campaign or cluster file with these options of `harrow serve`"
@@ -82,6 +83,9 @@ class Options:
             OptionsError: An option is invalid.
 
         """
+        scope = config.getini(CLUSTER_SCOPE)
+        if scope and scope not in SCOPES:
+            raise OptionsError(f"{CLUSTER_SCOPE}: {scope!r} is none of {', '.join(SCOPES)}")
         option = config.getoption(SEEDS_OPTION)
         name, text = (SEEDS_OPTION, option) if option else (_SEEDS_INI, config.getini(_SEEDS_INI))
         return cls(

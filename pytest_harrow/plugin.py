@@ -16,6 +16,7 @@ from harrow.pytest_harrow.options import (
     CLUSTER_MARKER,
     CLUSTER_SCOPE,
     MARKER,
+    SCOPES,
     Options,
     OptionsError,
     add_options,
@@ -99,7 +100,7 @@ def harrow(request: pytest.FixtureRequest) -> "Generator[Harrow]":
 
 
 def _cluster_scope(fixture_name: str, config: pytest.Config) -> Any:  # noqa: ARG001 - pytest names it
-    return config.getini(CLUSTER_SCOPE) or "function"
+    return config.getini(CLUSTER_SCOPE) or SCOPES[0]
 
 
 @pytest.fixture(scope=_cluster_scope)

@@ -9,8 +9,8 @@ from harrow.campaigns.record.report import UNDECIDED, in_short
 from harrow.campaigns.run.run_result import RunResult
 from harrow.cli.commands.run_tally import FinishedRun
 from harrow.cli.console import plain_text
-from harrow.cli.render.run import detail_of, seeds_text
-from harrow.cli.render.story import short_story
+from harrow.cli.render.run import seeds_text
+from harrow.cli.render.story import detail_of, short_story
 
 _MARGIN: Final = "  "
 

@@ -49,7 +49,7 @@ class OperationOrder:
         Raises `MalformedOperation` if it must be numbered.
         """
         if self._numbered:
-            message = "in a history of several files, an operation has a field `index`"
+            message = "in a history of several files, an operation needs a field `index`"
             raise MalformedOperation("", message)
         following = self._next if self._listed is None else self._listed[self._next]
         return self._number_of_first + following - self._first

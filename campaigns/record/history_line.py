@@ -78,7 +78,7 @@ def offsets(value: Iterable[Any]) -> Iterator[int]:
 def _is_of_client(operation: Mapping[str, Any]) -> bool:
     """Return whether a client did an operation. Processes other than clients have names."""
     if "process" not in operation:
-        raise MalformedOperation("", "an operation has a field `process`")
+        raise MalformedOperation("", "an operation needs a field `process`")
     process = operation["process"]
     if not isinstance(process, str) and not (_is_count(process) and process < NUMBER_END):
         raise MalformedOperation(
@@ -102,7 +102,7 @@ def _check_value(operation: Mapping[str, Any]) -> None:
 
 def _check_word(operation: Mapping[str, Any], field: str, words: Iterable[str]) -> None:
     if field not in operation:
-        raise MalformedOperation("", f"an operation has a field `{field}`")
+        raise MalformedOperation("", f"an operation needs a field `{field}`")
     word = operation[field]
     choices = tuple(words)
     if not isinstance(word, str):

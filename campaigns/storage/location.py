@@ -119,11 +119,13 @@ def location(place: str | Path | Location) -> Location:
     """Return the location of a path or of a URI.
 
     Raises:
-        OSError: Nothing here can read the URI, or it contains a password.
+        OSError: Nothing here can read the URI, or it contains a password, or *place* is empty.
 
     """
     if isinstance(place, Location):
         return place
+    if not str(place):
+        raise OSError(None, "the name of a file or folder is empty")
     match = None if isinstance(place, Path) else _URI.fullmatch(place)
     if match is None:
         return LocalLocation(Path(place))

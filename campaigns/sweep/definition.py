@@ -6,7 +6,7 @@ import json
 import math
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -140,7 +140,7 @@ def parse_vary(text: str) -> Vary:
     key, equals, listed = text.partition("=")
     values = tuple(value.strip() for value in _split_at_commas(listed))
     if not equals or not key.strip() or not all(values):
-        raise VaryError(f"{quoted(text)} is not of the form key=value,value, such as acks=1,all")
+        raise VaryError(f"--vary: {quoted(text)} is not of the form key=value,value, such as acks=1,all")
     repeated = next((value for value in values if values.count(value) > 1), None)
     if repeated is not None:
         raise VaryError(f"{quoted(text)}: {quoted(repeated)} is listed twice")
@@ -251,7 +251,8 @@ def _cells(
             campaign = _load_cell(source, str(path), settings, variants)
         except CampaignError as error:
             reason = "; ".join(dict.fromkeys(problem.message for problem in error.problems))
-            refused[SkippedCells(campaign=source.campaign, settings=settings, reason=reason)] = error
+            skipped = SkippedCells(campaign=source.campaign, settings=settings, reason=reason)
+            refused[skipped] = _of_grid(error, settings)
             continue
         for note in campaign.notes:
             notes.setdefault((note.file, note.line, note.column), note)
@@ -263,6 +264,17 @@ def _cells(
     if times > 1:
         raise VaryError(f"two cells of {source.campaign} would be named {quoted(name)}: rename a variant")
     return cells
+
+
+def _of_grid(error: CampaignError, settings: Iterable[tuple[str, str]]) -> CampaignError:
+    """Return an error that names the option with which a user wrote the *settings*."""
+    typed = tuple(f"{key}={value}:" for key, value in settings)
+    return CampaignError(
+        replace(problem, file="--vary")
+        if problem.file == "--set" and problem.message.startswith(typed)
+        else problem
+        for problem in error.problems
+    )
 
 
 def load_stored_cell(

@@ -37,8 +37,8 @@ def judge_history(
 
     Anomalies that *settings* do not rule out are permitted, and so are the *allowed* anomalies.
     *demanded* anomalies are never permitted, whatever Kafka promises. A history without sends or
-    without answers is inconclusive. The first *findings_max* findings of each kind are kept, the
-    others are only counted.
+    without answers is inconclusive; without answers, no rule has held. The first *findings_max*
+    findings of each kind are kept, the others are only counted.
     """
     orders = VersionOrders(history)
     rules = {
@@ -53,6 +53,11 @@ def judge_history(
         for name, anomaly in ANOMALIES.items()
     }
     reasons = _inconclusive_because(history, rules[UNSEEN])
+    if not history.acked_total and not history.polled_total:
+        rules = {
+            name: replace(result, status=INCONCLUSIVE) if result.status == HELD else result
+            for name, result in rules.items()
+        }
     statuses = [result.status for result in rules.values()] + [INCONCLUSIVE] * bool(reasons)
     return Verdict(status=worst(statuses), rules=rules, reasons=reasons)
 

@@ -19,10 +19,11 @@ def check_suite(verdict: Verdict, size: HistorySize, name: str, arguments: list[
     Rules about which the history cannot show anything have no case.
     """
     reproduce = shlex.join(["harrow", "check", *arguments])
-    cases = list(_cases(verdict, (REPRODUCE, reproduce)))
+    reasons = "; ".join(verdict.reasons) or "the history does not decide it"
+    undecided = f"inconclusive: {reasons}"
+    cases = list(_cases(verdict, undecided, (REPRODUCE, reproduce)))
     if verdict.status == INCONCLUSIVE:
-        reasons = "; ".join(verdict.reasons) or "the history does not decide it"
-        cases.append(Case(name=EXPECTATIONS, status=Status.SKIPPED, message=f"inconclusive: {reasons}"))
+        cases.append(Case(name=EXPECTATIONS, status=Status.SKIPPED, message=undecided))
     return Suite(
         name=name,
         cases=tuple(cases),
@@ -32,7 +33,7 @@ def check_suite(verdict: Verdict, size: HistorySize, name: str, arguments: list[
     )
 
 
-def _cases(verdict: Verdict, reproduce: tuple[str, str]) -> Iterator[Case]:
+def _cases(verdict: Verdict, undecided: str, reproduce: tuple[str, str]) -> Iterator[Case]:
     for rule, judged in verdict.rules.items():
         if judged.status == SKIPPED:
             continue
@@ -48,7 +49,7 @@ def _cases(verdict: Verdict, reproduce: tuple[str, str]) -> Iterator[Case]:
             status, message = Status.FAILED, f"{values}: {rule} despite {judged.promise}"
             details = tuple(line for finding in broken[:_FINDINGS_SHOWN] for line in story(finding))
         elif judged.status == INCONCLUSIVE or (verdict.status == INCONCLUSIVE and judged.status != PERMITTED):
-            status, message = Status.SKIPPED, "inconclusive"
+            status, message = Status.SKIPPED, undecided
         elif judged.findings:
             settings = dict.fromkeys(str(finding.permitted_by) for finding in judged.findings)
             message = f"{values}: permitted by {' and '.join(settings)}"

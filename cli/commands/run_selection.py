@@ -65,10 +65,7 @@ def select(
     if problems := [*missing, *mistakes, *([] if has_plans else unsuited)]:
         raise CampaignError(dict.fromkeys(problems))
     names = list(dict.fromkeys(variant_name(plan) for campaign in campaigns for plan in campaign.plans))
-    for name in variants or ():
-        if name not in names:
-            message = f"no campaign here has a variant `{name}`{suggestion(name, names)}"
-            raise typer.BadParameter(message, param_hint="--variant")
+    check_variants(variants or (), names)
     return [
         Selection(
             campaign=campaign,
@@ -77,6 +74,14 @@ def select(
         )
         for campaign, argument in zip(campaigns, files.values(), strict=True)
     ]
+
+
+def check_variants(variants: Iterable[str], names: Collection[str]) -> None:
+    """Refuse variants that are none of *names*."""
+    for name in variants:
+        if name not in names:
+            message = f"no campaign here has a variant `{name}`{suggestion(name, names)}"
+            raise typer.BadParameter(message, param_hint="--variant")
 
 
 def _real(path: Path) -> Path:

@@ -69,6 +69,8 @@ class Tally:
     wall_s: float = 0.0
     stopped: str | None = None
     interrupted: bool = False
+    program_code: int = 0
+    """The exit code of the program that used a served cluster."""
 
     def add(self, run: FinishedRun) -> None:
         plan = run.result.plan
@@ -94,8 +96,16 @@ class Tally:
     def exit_code(self) -> int:
         if self.interrupted:
             return exit_code.INTERRUPTED
+        if self.program_code:
+            return self.program_code
         outcomes = [outcome for _, outcome in self.verdicts]
         return exit_code_of([*outcomes, UNDECIDED] if self.required.unreached() else outcomes)
+
+    def exit_meaning(self) -> str:
+        """Return the exit code in words."""
+        if self.program_code and not self.interrupted:
+            return "the exit code of the program"
+        return exit_code.MEANINGS[self.exit_code()]
 
 
 class RunPrinter:

@@ -19,12 +19,12 @@ from harrow.campaigns.language.loader import Campaign, plan_without_work
 from harrow.campaigns.language.plan import Plan
 from harrow.campaigns.language.plan_file import campaign_text
 from harrow.campaigns.language.spelling import CLUSTER_OPTION
-from harrow.campaigns.record.report import document
+from harrow.campaigns.record.report import BASE, document
 from harrow.campaigns.run.required_probes import as_only_run
 from harrow.campaigns.run.run_result import RunResult
 from harrow.campaigns.run.runner import Run
 from harrow.campaigns.storage.location import LocalLocation
-from harrow.cli.commands.run_selection import Selection, load_all, print_notes, select_one
+from harrow.cli.commands.run_selection import Selection, check_variants, load_all, print_notes, select_one
 from harrow.cli.commands.run_tally import FinishedRun, RunPrinter, SeveralPrinters, Tally
 from harrow.cli.console import message_console, say
 from harrow.cli.interrupts import Interrupts
@@ -108,7 +108,7 @@ def session(request: ServeRequest) -> int:
                 )
             )
             run = _finished(request, selection, result, recording)
-            tally = _print(selection, run, printer)
+            tally = _print(selection, run, printer, 0 if program is None else program.code)
             if control is not None:
                 verdict = ControlAnswer(
                     HTTPStatus.OK, document([run.as_mapping()], tally.required.unreached())
@@ -219,6 +219,7 @@ def _selection(request: ServeRequest) -> Selection:
     """Return the only plan to serve: that of a campaign, or of a cluster file without faults."""
     path = Path(request.campaign)
     if path.is_file() and path in load_all([path], ())[1]:
+        check_variants([request.variant or BASE], [BASE])
         calm = plan_without_work((f"{CLUSTER_OPTION}={path}", *(request.overrides or ())))
         plan = replace(calm, campaign=path.stem)
         text = campaign_text(plan)
@@ -286,8 +287,9 @@ def _finished(
     )
 
 
-def _print(selection: Selection, run: FinishedRun, printer: RunPrinter) -> Tally:
-    tally = Tally(planned=1, wall_s=(run.result.wall_ms or 0) / 1_000)
+def _print(selection: Selection, run: FinishedRun, printer: RunPrinter, program_code: int) -> Tally:
+    wall_s = (run.result.wall_ms or 0) / 1_000
+    tally = Tally(planned=1, wall_s=wall_s, program_code=program_code)
     printer.begin(selection)
     tally.add(run)
     printer.add(run)

@@ -18,7 +18,6 @@ from harrow.campaigns.record.report import (
     UNDECIDED,
     UNEXPECTED,
     anomalies,
-    in_short,
     longest_outage_us,
     of_clients_or_invariants,
     reason,
@@ -30,11 +29,10 @@ from harrow.checks.finding import HELD, INCONCLUSIVE, PERMITTED, STATUSES, VIOLA
 from harrow.cli.commands.run_selection import Selection
 from harrow.cli.commands.run_tally import FinishedRun, RunPrinter, Tally
 from harrow.cli.console import show, unbroken
-from harrow.cli.exit_code import MEANINGS
 from harrow.cli.options import DEFAULT_RESULTS
 from harrow.cli.render.layout import DIM, FAILED, STYLES, indented, marks, unreached_states
 from harrow.cli.render.service import service_lines
-from harrow.cli.render.story import short_story, whole_story
+from harrow.cli.render.story import detail_of, short_story, whole_story
 from harrow.cli.text import Text
 
 _VERDICT_WIDTH: Final = 14
@@ -185,13 +183,6 @@ def _permitted_text(runs: Sequence[FinishedRun]) -> str:
     return f"permitted: {', '.join(parts)}" if parts else ""
 
 
-def detail_of(run: FinishedRun) -> str:
-    """Return why a run has its verdict. The story has missed expectations, so they are left out."""
-    result = run.result
-    is_miss = run.outcome in (UNEXPECTED, OTHERWISE) and bool(result.missed) and result.difference is None
-    return in_short(result) if is_miss else reason(result)
-
-
 def _has_finding(run: FinishedRun) -> bool:
     return run.result.verdict.status in (VIOLATED, PERMITTED) or run.outcome == UNEXPECTED
 
@@ -252,7 +243,7 @@ def _summary(tally: Tally, *, verbose: bool, with_probes: bool) -> Iterator[Text
         yield unreached_states(unreached, verbose=verbose)
     code = tally.exit_code()
     if code:
-        yield Text(f"exit {code}: {MEANINGS[code]}", DIM)
+        yield Text(f"exit {code}: {tally.exit_meaning()}", DIM)
 
 
 def _peak_memory_mib() -> int | None:

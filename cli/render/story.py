@@ -15,6 +15,7 @@ from harrow.campaigns.record.report import (
     UNEXPECTED,
     FindingGroup,
     anomalies,
+    in_short,
     others_of,
     place,
     reason,
@@ -32,6 +33,13 @@ from harrow.cli.text import Text
 _FINDINGS_SHOWN: Final = 3
 
 
+def detail_of(run: FinishedRun) -> str:
+    """Return why a run has its verdict. The story has missed expectations, so they are left out."""
+    result = run.result
+    is_miss = run.outcome in (UNEXPECTED, OTHERWISE) and bool(result.missed) and result.difference is None
+    return in_short(result) if is_miss else reason(result)
+
+
 def short_story(run: FinishedRun) -> Iterator[RenderableType]:
     """Yield why a run failed: one story for each broken promise, because others are similar."""
     for anomaly in anomalies(run.result):
@@ -40,13 +48,13 @@ def short_story(run: FinishedRun) -> Iterator[RenderableType]:
     yield from _release_line(run)
     difference = run.result.difference
     if difference is None or run.outcome == UNEXPECTED:
-        yield from _missed_and_undecided(run, shown=reason(run.result))
+        yield from _missed_and_undecided(run, shown=detail_of(run))
     elif difference.step is not None:
         # The trial only showed that the script gets further, so other causes are possible.
         yield from _expectations(run)
     if run.result.drawn:
         drawn = ", ".join(f"{name}={value}" for name, value in run.result.drawn)
-        yield indented(Text.assemble(("drawn     ", DIM), drawn))
+        yield indented(terms([(Text("drawn    ", DIM), drawn)], gap=1))
     yield from _commands_and_files(run)
 
 
@@ -144,7 +152,7 @@ def _expectations(run: FinishedRun) -> Iterator[RenderableType]:
 
 
 def _missed_and_undecided(run: FinishedRun, *, shown: str = "") -> Iterator[RenderableType]:
-    """Yield missed expectations, and why the run is undecided, except for the reason *shown*."""
+    """Yield missed expectations, and why the run is undecided, but not the reason *shown* first."""
     yield from _expectations(run)
     result = run.result
     for step in result.timed_out_steps:
@@ -156,10 +164,12 @@ def _missed_and_undecided(run: FinishedRun, *, shown: str = "") -> Iterator[Rend
         place = f"{run.file}:{unseen.line}: " if unseen.line else ""
         yield indented(Text.assemble(("unseen ", DIM), f"{place}{unseen.message}"))
     skipped = result.verdict.status == SKIPPED
-    label = ("skipped ", DIM) if skipped else ("undecided ", UNDECIDED)
-    for cause in result.verdict.reasons:
-        if cause != shown:
-            yield indented(Text.assemble(label, cause))
+    label = Text("skipped", DIM) if skipped else Text("undecided", UNDECIDED)
+    causes = result.verdict.reasons
+    if causes and shown.startswith(causes[0]):
+        causes = causes[1:]
+    if causes:
+        yield indented(terms([(label, cause) for cause in causes], gap=1))
 
 
 def _commands_and_files(run: FinishedRun) -> Iterator[RenderableType]:

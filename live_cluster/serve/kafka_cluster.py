@@ -69,10 +69,11 @@ class StruckFault:
 
     def end(self) -> None:
         """End the fault, unless it has ended. A rolling restart ends only by itself."""
+        __tracebackhide__ = True
         try:
             self._cluster.request("DELETE", f"/faults/{self.document['id']}")
         except KafkaClusterError as error:
-            if error.status != HTTPStatus.NOT_FOUND:
+            if error.status not in {HTTPStatus.NOT_FOUND, HTTPStatus.GONE}:
                 raise
 
     def __enter__(self) -> Self:
@@ -174,10 +175,12 @@ class KafkaCluster:
 
         It starts again when the fault ends.
         """
+        __tracebackhide__ = True
         return self.fault("broker_crash", broker=broker, **fields)
 
     def pause(self, broker: int | str, **fields: object) -> StruckFault:
         """Pause a broker, as SIGSTOP does, until the fault ends."""
+        __tracebackhide__ = True
         return self.fault("broker_pause", broker=broker, **fields)
 
     def fault(self, name: str, value: object = None, **fields: object) -> StruckFault:
@@ -189,6 +192,7 @@ class KafkaCluster:
             KafkaClusterError: There is no such fault, or it finds nothing to act on.
 
         """
+        __tracebackhide__ = True
         faults = self.act({name: fields if value is None else value})
         if len(faults) != 1:
             raise KafkaClusterError(f"{name} struck {len(faults)} times: use `act`")
@@ -196,15 +200,18 @@ class KafkaCluster:
 
     def act(self, actions: object) -> list[StruckFault]:
         """Take actions, written as after ``do`` in a script. Return the faults that struck."""
+        __tracebackhide__ = True
         answer = self.request("POST", "/faults", json.dumps(actions))
         return [StruckFault(self, document) for document in answer["faults"]]
 
     def end_faults(self) -> None:
         """End all faults, also those of the campaign."""
+        __tracebackhide__ = True
         self.request("DELETE", "/faults")
 
     def state(self) -> dict[str, Any]:
         """Return brokers, leaders, in-sync replicas, offsets, and the faults in force."""
+        __tracebackhide__ = True
         return self.request("GET", "/state")
 
     def judge(self) -> ClusterVerdict:
@@ -212,6 +219,7 @@ class KafkaCluster:
 
         Later calls return the same verdict.
         """
+        __tracebackhide__ = True
         if self._verdict is None:
             document = self.request("POST", "/judge")
             self._process.wait()
@@ -244,6 +252,9 @@ class KafkaCluster:
             KafkaClusterError: The cluster refuses the request, or is gone.
 
         """
+        __tracebackhide__ = True
+        if self._verdict is not None:
+            raise KafkaClusterError("the cluster has ended, because it was judged", HTTPStatus.GONE)
         place = urlsplit(self.control_url)
         connection = HTTPConnection(str(place.hostname), place.port)
         try:

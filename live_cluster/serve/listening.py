@@ -26,10 +26,11 @@ def bound_socket(host: str, port: int) -> socket.socket:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             sock.bind((host, port))
-        except (OSError, OverflowError) as error:
+        except OverflowError:
+            raise CannotListenError(f"cannot listen on {host}:{port}: the last port is 65535") from None
+        except OSError as error:
             place = f"{host}:{port}" if port else host
-            reason = getattr(error, "strerror", None) or error
-            raise CannotListenError(f"cannot listen on {place}: {reason}") from None
+            raise CannotListenError(f"cannot listen on {place}: {error.strerror or error}") from None
         sock.setblocking(False)
         opened.pop_all()
     return sock

@@ -95,6 +95,21 @@ def test_the_exit_code_follows_the_verdict(
     assert f"\n{verdict}: " in ended.stdout
 
 
+def test_no_rule_holds_in_a_history_without_answers(harrow: Harrow, history: Callable[[str], str]) -> None:
+    unanswered = text_of(*send(0, 0, "m0", 0)[:1])
+    for text in ("", unanswered):
+        path = history(text)
+        assert "\ninconclusive: 0 of 17 rules held\n" in harrow("check", path).stdout
+        rules = json.loads(harrow("check", path, "--format", "json").stdout)["rules"]
+        assert {rule["status"] for rule in rules.values()} == {"inconclusive"}
+
+
+def test_an_empty_name_is_no_history(harrow: Harrow) -> None:
+    ended = harrow("check", "")
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert "the name of a file or folder is empty" in ended.stderr
+
+
 def test_the_first_anomalies_are_listed_and_all_are_counted(harrow: Harrow, tmp_path: Path) -> None:
     path = tmp_path / "history.jsonl"
     sends = [

@@ -323,6 +323,9 @@ def test_a_history_has_a_case_for_each_anomaly(harrow: Harrow, folder: Path) -> 
     assert ended.returncode == 3
     (suite,) = read(ended.stdout)
     assert suite.skipped == suite.tests > 0
+    assert {case.result[0].message for case in suite} == {
+        "inconclusive: nothing was tried: no record was sent"
+    }
 
 
 def test_a_sweep_has_a_suite_for_each_cell(harrow: Harrow, folder: Path) -> None:

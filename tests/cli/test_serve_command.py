@@ -33,6 +33,7 @@ _CAMPAIGNS: Final = {
     "lost": f"{_CALM}script: [{{at: 0s, do: {{network_ack_loss: {{client: app, count: 1}}}}}}]\n",
     "expecting": f"{_CALM}expect: {{verdict: violated}}\n",
     "mine": _CALM,
+    "shared": "brokers: 2\ntopics: [{name: t}]\n",
     "shop": "brokers: 1\ntopics: [{name: t}]\n",
 }
 _SEND: Final = """
@@ -110,7 +111,9 @@ def test_a_program_that_sends_nothing_leaves_the_verdict_open(harrow: Harrow) ->
 
 def test_the_exit_code_of_a_failing_program_wins(harrow: Harrow) -> None:
     for campaign in ("served.yaml", "expecting.yaml"):
-        assert harrow("serve", campaign, *python(_SEND_AND_FAIL)).returncode == 9
+        done = harrow("serve", campaign, *python(_SEND_AND_FAIL))
+        assert done.returncode == 9
+        assert "\nexit 9: the exit code of the program\n" in done.stdout
     assert harrow("serve", "expecting.yaml", *python(_SEND)).returncode == exit_code.BROKEN
     assert harrow("serve", "served.yaml", *python("import os; os.kill(os.getpid(), 9)")).returncode == 128 + 9
 
@@ -139,6 +142,8 @@ def test_addresses_replace_the_placeholder_in_arguments(harrow: Harrow) -> None:
         (["servd"], "no file, folder or campaign that ships is called `servd`"),
         (["calm.yaml"], "send: only the campaign's own clients do that"),
         (["served.yaml", "--variant", "none"], "no campaign here has a variant `none`"),
+        (["shop.yaml", "--variant", "none"], "no campaign here has a variant `none`"),
+        (["shared.yaml", "--port", "65535"], "cannot listen on 127.0.0.1:65536: the last port is 65535"),
         (["served.yaml", "--host", "::"], "name one of this machine"),
         (["served.yaml", "--host", "nowhere.invalid"], "cannot listen on nowhere.invalid"),
         (["served.yaml", "--until-eof", "--", "true"], "has no meaning with a program"),

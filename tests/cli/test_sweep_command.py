@@ -137,8 +137,11 @@ def test_a_folder_is_swept_again_only_with_resume(harrow: Harrow, small: Path) -
         (("small.yaml",), "give the seeds"),
         (("--seeds", "0..3"), "give a campaign"),
         (("small.yaml", "--seeds", "3..3"), "there is no seed"),
-        (("small.yaml", "--seeds", "0..3", "--vary", "acks"), "not of the form key=value,value"),
-        (("small.yaml", "--seeds", "0..3", "--vary", "acks=1,7"), "acks=7"),
+        (
+            ("small.yaml", "--seeds", "0..3", "--vary", "acks"),
+            "--vary: `acks` is not of the form key=value,value",
+        ),
+        (("small.yaml", "--seeds", "0..3", "--vary", "acks=1,7"), "--vary: acks=7: acks: "),
         (
             ("small.yaml", "--seeds", "0..3", "--vary", "acks=1", "--vary", "acks=all"),
             "give all its values in one option",

@@ -103,7 +103,7 @@ def test_it(kafka_cluster, number):
         (["kafka_cluster=acks-0"], "", "*acks-0 cannot be served*"),
         ([], "kafka_cluster.fault('broker_crsh')", "*unknown action or fault `broker_crsh`*"),
         ([], "kafka_cluster.crash(9)", "*unknown broker 9*"),
-        ([], "kafka_cluster.judge(); kafka_cluster.state()", "*KafkaClusterError*"),
+        ([], "kafka_cluster.judge(); kafka_cluster.state()", "*the cluster has ended, because it was judged"),
     ],
 )
 def test_a_mistake_is_reported_with_a_message(
@@ -113,3 +113,30 @@ def test_a_mistake_is_reported_with_a_message(
     result = run_pytest(*(word for option in options for word in ("-o", option)))
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     result.stdout.fnmatch_lines([message])
+    assert "HTTPConnection" not in result.stdout.str()
+
+
+def test_an_unknown_option_of_a_marker_is_named(run_pytest: Pytest, served: Path) -> None:
+    write_test(served, "@pytest.mark.kafka_cluster(sed=3)\ndef test_it(kafka_cluster):\n    pass\n")
+    result = run_pytest()
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines(["the marker `kafka_cluster` has no option `sed`; did you mean `seed`?"])
+
+
+def test_an_unknown_scope_is_a_usage_error(run_pytest: Pytest, served: Path) -> None:
+    write_test(served, "def test_it(kafka_cluster):\n    pass\n")
+    result = run_pytest("-o", "kafka_cluster_scope=galaxy")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*kafka_cluster_scope: 'galaxy' is none of function, class, *"])
+
+
+def test_a_fault_ends_with_its_block_even_if_the_cluster_was_judged(run_pytest: Pytest, served: Path) -> None:
+    write_test(
+        served,
+        """
+def test_it(kafka_cluster):
+    with kafka_cluster.crash("leader of t-0"):
+        kafka_cluster.judge()
+""",
+    )
+    run_pytest().assert_outcomes(passed=1)

@@ -259,7 +259,7 @@ def test_numbers_must_rise_within_each_of_several_files() -> None:
 
 def test_operations_of_several_files_must_be_numbered() -> None:
     content = [line.replace(b'"index": 1, ', b"") for line in plain_lines(2)]
-    with pytest.raises(HistoryError, match="an operation has a field `index`"):
+    with pytest.raises(HistoryError, match="an operation needs a field `index`"):
         read_reduced([("one", opened(content)), ("two", opened([]))])
 
 

@@ -169,8 +169,8 @@ GOOD = "{:process 0, :type :invoke, :f :poll, :value [[:poll]]}"
 @pytest.mark.parametrize(
     ("text", "line", "column", "message"),
     [
-        (f"[{GOOD}\n {{:process 0}}]", 2, 2, "an operation has a field `type`"),
-        (f"[{GOOD}\n #jepsen.history.Op{{:process 0}}]", 2, 2, "an operation has a field `type`"),
+        (f"[{GOOD}\n {{:process 0}}]", 2, 2, "an operation needs a field `type`"),
+        (f"[{GOOD}\n #jepsen.history.Op{{:process 0}}]", 2, 2, "an operation needs a field `type`"),
         (f"[{GOOD}\n nil]", 2, 2, "an operation is an object, not null"),
         (f'[{GOOD} "é" {{:a}}]', 1, 65, "not EDN: a map with a key that has no value"),
         (f"[{GOOD}\n", 2, 1, "not EDN: `[` is not closed"),

@@ -139,6 +139,13 @@ def test_an_inconclusive_run_shows_its_reason_once() -> None:
     assert "exit 3: inconclusive, or nothing ran" in shown
 
 
+def test_an_inconclusive_run_shows_each_of_its_reasons_once() -> None:
+    undecided = verdict(status=INCONCLUSIVE, reasons=("step 2 waited in vain", "no record was sent"))
+    shown = rendered(run_result(plan=plan(), verdict=undecided))
+    assert re.search(r"\? inconclusive +step 2 waited in vain, and 1 more\n +undecided no record", shown)
+    assert (shown.count("waited in vain"), shown.count("no record")) == (1, 1)
+
+
 def test_seeds_are_grouped_by_outcome() -> None:
     good = [run_result(seed=seed) for seed in range(20)]
     bad = [failed_run(seed=seed, plan=good[0].plan) for seed in (20, 25)]
