@@ -6,6 +6,7 @@ from typing import Any, Final
 from kafka.protocol.admin import (
     DescribeClusterRequest,
     DescribeConfigsRequest,
+    DescribeLogDirsRequest,
     DescribeTopicPartitionsRequest,
     ListConfigResourcesRequest,
 )
@@ -13,6 +14,7 @@ from kafka.protocol.admin import (
 from harrow.cluster_model import errors
 from harrow.cluster_model.cluster import Cluster
 from harrow.cluster_model.topology import is_internal
+from harrow.live_cluster.serve.described_log_dirs import described_log_dirs
 from harrow.live_cluster.serve.described_settings import DEFAULT, DescribedSetting, DescribedSettings
 from harrow.live_cluster.serve.requests import ClientRequest
 from harrow.live_cluster.serve.served_topics import ServedTopics
@@ -39,6 +41,7 @@ class DescribedCluster:
         self._handlers = {
             DescribeClusterRequest.API_KEY: self._describe_cluster,
             DescribeConfigsRequest.API_KEY: self._describe_settings,
+            DescribeLogDirsRequest.API_KEY: self._describe_log_dirs,
             DescribeTopicPartitionsRequest.API_KEY: self._describe_topics,
             ListConfigResourcesRequest.API_KEY: self._list_resources,
         }
@@ -79,6 +82,10 @@ class DescribedCluster:
                 if self._cluster.is_registered(broker)
             ],
         )
+
+    def _describe_log_dirs(self, request: Any, broker: int) -> Any:
+        kind, disk = request.header.get_response_class(), self._cluster.disks[broker]
+        return described_log_dirs(kind, request, broker, disk, self._topics.names)
 
     # Topics
 

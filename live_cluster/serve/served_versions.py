@@ -13,6 +13,7 @@ from typing import Final
 from kafka.protocol.admin import (
     DescribeClusterRequest,
     DescribeConfigsRequest,
+    DescribeLogDirsRequest,
     DescribeTopicPartitionsRequest,
     ListConfigResourcesRequest,
 )
@@ -29,6 +30,7 @@ _OWN_VERSIONS: Final[Mapping[int, Versions]] = {
     ApiVersionsRequest.API_KEY: (0, 4),
     DescribeClusterRequest.API_KEY: (0, 2),
     DescribeConfigsRequest.API_KEY: (0, 4),
+    DescribeLogDirsRequest.API_KEY: (0, 5),
     DescribeTopicPartitionsRequest.API_KEY: (0, 0),
     ListConfigResourcesRequest.API_KEY: (0, 1),
 }

@@ -7,7 +7,7 @@ from typing import Any, Final
 from uuid import UUID
 
 import pytest
-from kafka.protocol.admin import ListConfigResourcesRequest
+from kafka.protocol.admin import DescribeLogDirsRequest, ListConfigResourcesRequest
 from kafka.protocol.consumer import (
     FetchRequest,
     HeartbeatRequest,
@@ -109,6 +109,22 @@ def test_metadata_lists_all_topics_in_every_version(release: str) -> None:
             topics: list[Any] | None = None if version else []
             answer = connection.ask(MetadataRequest[version](topics=topics, allow_auto_topic_creation=False))
             assert "t" in [topic.name for topic in answer.topics]
+
+    use(release, ask)
+
+
+@pytest.mark.parametrize("release", ["1.1", "4.3"])
+def test_the_logs_of_a_broker_are_described_in_every_version(release: str) -> None:
+    def ask(connection: BrokerConnection) -> None:
+        named = DescribeLogDirsRequest.DescribableLogDirTopic
+        for version in versions_of(DescribeLogDirsRequest, release):
+            for topics in (None, [named(topic="t", partitions=[0])]):
+                answer = connection.ask(DescribeLogDirsRequest[version](topics=topics))
+                (log_dir,) = answer.results
+                (topic,) = [each for each in log_dir.topics if not each.name.startswith("__")]
+                (partition,) = topic.partitions
+                assert (log_dir.error_code, topic.name, partition.partition_index) == (0, "t", 0)
+                assert (partition.partition_size, partition.offset_lag) == (0, 0)
 
     use(release, ask)
 
