@@ -12,6 +12,9 @@ EXTRAS: Final = {
 }
 """The modules that each extra of pyproject.toml installs."""
 
+PACKAGES: Final = {"confluent_kafka": "confluent-kafka", "grpc": "grpcio", "kafka": "kafka-python"}
+"""The package of each module with another name."""
+
 
 def need(extra: str) -> None:
     """Raise `ModuleNotFoundError` if a module of an extra is missing, before any work is lost."""
@@ -24,4 +27,6 @@ def advice_on(error: ImportError) -> str | None:
     """Return what to install for a failed import; None if no extra would help."""
     module = (error.name or "").partition(".")[0]
     extra = next((extra for extra, modules in EXTRAS.items() if module in modules), None)
-    return None if extra is None else f"{module} is not installed: pip install 'kafka-harrow[{extra}]'"
+    if extra is None:
+        return None
+    return f"{PACKAGES.get(module, module)} is not installed: pip install 'kafka-harrow[{extra}]'"

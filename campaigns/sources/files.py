@@ -93,7 +93,7 @@ def _reason(text: str) -> str:
     if text.startswith(tuple(mark.decode("latin-1") for mark in UTF16_MARKS)):
         return f"it is {UTF16}"
     if is_text_of_cluster_file(text):
-        return "it is a cluster file: it cannot be imported, and stands alone"
+        return "this is already a cluster file: there is nothing to import, and it stands alone"
     return ""
 
 

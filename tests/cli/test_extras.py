@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from harrow.cli.extras import EXTRAS
+from harrow.cli.extras import EXTRAS, PACKAGES
 from harrow.cli.requests import COMMANDS
 from tests.patience import PATIENCE_S
 from tests.plain_environment import PYTHONPATH, ROOT, plain_environment
@@ -111,7 +111,7 @@ def test_a_command_without_its_extra_names_the_install_command_in_one_line(
 def test_a_missing_module_is_reported_before_any_work(folder: Path, extra: str, module: str) -> None:
     command = next(command for command, needed in NEEDS.items() if needed == extra)
     code, message = run_without(*command.split(), folder=folder, hidden=(module,))
-    advice = f"harrow: {module} is not installed: pip install 'kafka-harrow[{extra}]'\n"
+    advice = f"harrow: {PACKAGES.get(module, module)} is not installed: pip install 'kafka-harrow[{extra}]'\n"
     assert (code, message) == (2, advice)
 
 

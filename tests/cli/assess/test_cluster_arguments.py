@@ -48,7 +48,10 @@ def test_a_cluster_file_is_not_imported_and_stands_alone(harrow: Harrow, folder:
     ):
         ended = harrow(*arguments)
         assert (ended.returncode, ended.stdout) == (2, "")
-        assert "shop.yaml: it is a cluster file: it cannot be imported, and stands alone" in ended.stderr
+        assert (
+            "shop.yaml: this is already a cluster file: there is nothing to import, and it stands alone"
+            in ended.stderr
+        )
 
 
 def test_a_live_cluster_is_read_as_import_reads_it(harrow: Harrow, folder: Path) -> None:
