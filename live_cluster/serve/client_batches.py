@@ -7,7 +7,8 @@ from typing import Final, NamedTuple
 
 from kafka.record.util import calc_crc32c
 
-from harrow.cluster_model.log.record_batch import NO_PRODUCER_ID, RecordBatch
+from harrow.cluster_model.log.record_batch import NO_PRODUCER_ID, KeyedRecords, RecordBatch
+from harrow.live_cluster.serve.compacted_batches import keyed_records, with_records
 from harrow.live_cluster.serve.record_identity import Identity, identities
 from harrow.live_cluster.wire.stored_batches import encoded
 
@@ -73,8 +74,8 @@ class ClientBatch(NamedTuple):
     is_transactional: bool
     max_timestamp_us: int
 
-    def named(self, prefix: str, identity: Identity | None = None) -> RecordBatch:
-        """Return the batch as the model has it.
+    def named(self, prefix: str, identity: Identity | None = None, *, is_keyed: bool = False) -> RecordBatch:
+        """Return the batch as the model has it, with the keys of its records if *is_keyed*.
 
         A record's value is its *identity*, if it has one. Else it is *prefix* and a number: the
         record's sequence number, if it has one.
@@ -95,8 +96,15 @@ class ClientBatch(NamedTuple):
             size_bytes=len(self.data),
             is_transactional=self.is_transactional,
             max_timestamp_us=self.max_timestamp_us,
+            keyed=self._keyed(values) if is_keyed else None,
             payload=self.data,
         )
+
+    def _keyed(self, names: Sequence[str]) -> KeyedRecords:
+        try:
+            return keyed_records(self.data, names)
+        except ValueError as error:
+            raise CorruptBatchError(str(error)) from error
 
     def _identities(self, identity: Identity) -> Sequence[str | None]:
         try:
@@ -145,12 +153,15 @@ def read_batch(data: bytes, model_time: Callable[[int], int]) -> ClientBatch:
 def batch_bytes(batch: RecordBatch, created_ms: int = 0) -> bytes:
     """Return the bytes of a batch in a log: the client's, with its offset and leader epoch.
 
-    A transaction marker, which was created at *created_ms*, is as Kafka writes it. Records of
-    internal topics are the model's own.
+    Records that compaction has removed are missing. A transaction marker, which was created at
+    *created_ms*, is as Kafka writes it. Records of internal topics are the model's own.
     """
     if batch.payload is None:
         return encoded(batch, created_ms)
-    data = bytearray(batch.payload)
+    payload, keyed = batch.payload, batch.keyed
+    if keyed is not None and keyed.is_compacted:
+        payload = with_records(payload, keyed.offset_deltas)
+    data = bytearray(payload)
     _BASE_OFFSET.pack_into(data, 0, batch.base_offset)
     _LEADER_EPOCH.pack_into(data, _LEADER_EPOCH_AT, batch.leader_epoch)
     return bytes(data)
@@ -170,16 +181,21 @@ class RecordNames:
         # after UNKNOWN_PRODUCER_ID. Their first batch is then another one than before.
         self._first: dict[tuple[str, int, int], tuple[int, int]] = {}
 
-    def named(self, partition: str, batch: ClientBatch, request: str) -> RecordBatch:
-        """Return a batch with names; *request* names the request that brought it."""
+    def named(
+        self, partition: str, batch: ClientBatch, request: str, *, is_keyed: bool = False
+    ) -> RecordBatch:
+        """Return a batch with names; *request* names the request that brought it.
+
+        With *is_keyed* the batch also has keys, which a compacted topic needs.
+        """
         if batch.producer_id == NO_PRODUCER_ID:
-            return batch.named(f"{partition}:{request}", self.identity)
+            return batch.named(f"{partition}:{request}", self.identity, is_keyed=is_keyed)
         key = partition, batch.producer_id, batch.producer_epoch
         start, checksum = self._first.get(key, (0, batch.checksum))
         if batch.base_sequence == 0:
             start += checksum != batch.checksum
             self._first[key] = start, batch.checksum
-        return batch.named(self.sequence_of(*key), self.identity)
+        return batch.named(self.sequence_of(*key), self.identity, is_keyed=is_keyed)
 
     def sequence_of(self, partition: str, producer_id: int, producer_epoch: int) -> str:
         """Return the name of a producer's present sequence of records in a partition."""

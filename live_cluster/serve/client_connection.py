@@ -1,10 +1,12 @@
 """Connects a client with a broker of the model: requests come as bytes, and so do responses."""
 
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, Protocol
 
+from harrow.cluster_model.events import KeyedRecordSent
 from harrow.cluster_model.lazy_dataclass import dataclass
+from harrow.cluster_model.log.record_batch import KeyedRecords
 from harrow.cluster_model.protocol import (
     CONSUMER_REPLICA_ID,
     EARLIEST_TIMESTAMP,
@@ -86,6 +88,9 @@ class ClientServer(Protocol):
 
     def are_connected(self, client: str, broker: int) -> bool:
         """Return whether packets pass between a client and a broker that is not paused."""
+
+    def is_compacted(self, partition: str, broker: int) -> bool:
+        """Return whether a broker compacts the log of a partition."""
 
     def forget(self, connection: "ClientConnection") -> None:
         """Forget a connection that has ended."""
@@ -217,8 +222,21 @@ class ClientConnection:
         batches: Mapping[str, Any] = produce.batches
         names = self._server.history.names
         produce.batches = {
-            partition: names.named(partition, batch, request) for partition, batch in batches.items()
+            partition: names.named(
+                partition, batch, request, is_keyed=self._server.is_compacted(partition, self.broker)
+            )
+            for partition, batch in batches.items()
         }
+        for partition, named in produce.batches.items():
+            if named.keyed is not None:
+                self._note_keys(partition, named.values, named.keyed)
+
+    def _note_keys(self, partition: str, values: Sequence[str], keyed: KeyedRecords) -> None:
+        """Record the keys, by which the judge knows what compaction may remove."""
+        assert self._host is not None
+        for value, key, tombstone in zip(values, keyed.keys, keyed.tombstones, strict=True):
+            if key is not None:
+                self._host.emit(KeyedRecordSent, self._host.name, partition, value, key, tombstone)
 
     def _refuse(self, pending: _UnansweredRequest, error: str) -> None:
         """Answer a Produce request of which no batch is appended."""

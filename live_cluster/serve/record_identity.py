@@ -38,10 +38,36 @@ def parse_identity(text: str) -> Identity:
 
 
 def identities(data: bytes, identity: Identity) -> Sequence[str | None]:
-    """Return what identifies each record of a batch.
+    """Return what identifies each record of a batch; nothing if harrow cannot read its codec.
 
-    Only uncompressed and gzip batches are read, because Python's library has no other codec. Other
-    batches identify no record.
+    Raises:
+        ValueError: The records are not as the batch says.
+
+    """
+    return [_text(identity(record)) for record in records_of(data) or ()]
+
+
+def records_of(data: bytes) -> Sequence[Any] | None:
+    """Return the records of a batch, or None if harrow cannot read its codec.
+
+    Raises:
+        ValueError: The records are not as the batch says.
+
+    """
+    plain = plain_batch(data)
+    if plain is None:
+        return None
+    try:
+        return list(DefaultRecordBatch(plain))
+    except Exception as error:  # Hostile bytes may raise anything.
+        raise ValueError(f"the batch has torn records: {error}") from error
+
+
+def plain_batch(data: bytes) -> bytes | None:
+    """Return a batch without compression, or None if harrow cannot read its codec.
+
+    Only uncompressed and gzip batches are read, because Python's library has no other codec. The
+    length and the checksum in the header stay those of the compressed batch.
 
     Raises:
         ValueError: The records are not as the batch says.
@@ -49,16 +75,13 @@ def identities(data: bytes, identity: Identity) -> Sequence[str | None]:
     """
     (attributes,) = _ATTRIBUTES.unpack_from(data, _ATTRIBUTES_AT)
     codec = attributes & _CODEC
-    if codec not in (0, _GZIP):
-        return ()
-    if codec == _GZIP:
-        plain = _ATTRIBUTES.pack(attributes & ~_CODEC)
-        header = data[:_ATTRIBUTES_AT] + plain + data[_ATTRIBUTES_AT + len(plain) : _RECORDS_AT]
-        data = header + _decompressed(data[_RECORDS_AT:])
-    try:
-        return [_text(identity(record)) for record in DefaultRecordBatch(data)]
-    except Exception as error:  # Hostile bytes may raise anything.
-        raise ValueError(f"the batch has torn records: {error}") from error
+    if codec == 0:
+        return data
+    if codec != _GZIP:
+        return None
+    plain = _ATTRIBUTES.pack(attributes & ~_CODEC)
+    header = data[:_ATTRIBUTES_AT] + plain + data[_ATTRIBUTES_AT + len(plain) : _RECORDS_AT]
+    return header + _decompressed(data[_RECORDS_AT:])
 
 
 def _decompressed(data: bytes) -> bytes:

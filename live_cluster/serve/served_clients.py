@@ -182,5 +182,9 @@ class ServedClients:
     def client_ms(self, model_us: int) -> int:
         return self.clock.client_ms(model_us)
 
+    def is_compacted(self, partition: str, broker: int) -> bool:
+        topic = partition.rpartition("-")[0]
+        return self._has_partition(partition) and self._cluster.topic_config(topic, broker).compacts
+
     def _has_partition(self, name: str) -> bool:
         return self._cluster.partition_state(name) is not None and not is_internal(name)

@@ -9,7 +9,6 @@ from harrow.campaigns.run.targets.model_environment import MODEL, ModelEnvironme
 from harrow.campaigns.run.targets.model_observer import ClusterObserver
 from harrow.cluster_model.cluster import Cluster
 from harrow.cluster_model.fields import ClientMarker, all_fields_of
-from harrow.cluster_model.settings import broker_config, topic_config
 from harrow.faults import effects
 from harrow.faults.handlers import Handlers
 from harrow.faults.link_ends import ZOOKEEPER
@@ -149,9 +148,6 @@ def obstacles(plan: Plan, *, has_program: bool) -> Iterator[str]:
         if any(issubclass(field.kind, ClientMarker) for field in all_fields_of(type(action))):
             yield f"{action.name}: only the campaign's own clients do that, and real clients take their place"
     yield from reasons_against(plan, handlers_of(has_program=has_program).lack)
-    for topic in plan.cluster.topics:
-        if topic_config(topic.settings, broker_config(plan.kafka, plan.cluster.settings)).compacts:
-            yield f"{topic.name} is compacted, but harrow does not read the keys of real records"
 
 
 def _program_of(served: ServedEnvironment) -> RunProgram:

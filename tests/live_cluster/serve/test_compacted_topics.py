@@ -1,0 +1,123 @@
+"""Compaction removes real records whose keys have later ones, and readers get the others."""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import pytest
+from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
+from kafka.record.default_records import DefaultRecordBatchBuilder
+
+from harrow.checks.finding import HELD
+from harrow.live_cluster.serve.compacted_batches import keyed_records, with_records
+from harrow.live_cluster.wire.stored_batches import whole_batches
+from tests.live_cluster.serve.test_served_run import run_with
+from tests.patience import PATIENCE_S
+
+COMPACTED: Final = """
+name: compacted
+kafka: "4.3"
+cluster: {brokers: 3, topics: [{name: t, replication_factor: 3}]}
+settings:
+  min.insync.replicas: 2
+  cleanup.policy: compact
+  min.cleanable.dirty.ratio: 0.01
+  segment.bytes: 1048576
+  segment.ms: 1000
+  log.cleaner.backoff.ms: 1000
+workload: {producers: [{name: unused}], duration: 10s}
+"""
+NO_CODEC, GZIP, ZSTD = 0, 1, 4
+
+
+def producer(servers: str, **settings: Any) -> Producer:
+    return Producer({"bootstrap.servers": servers, "linger.ms": 0, **settings})
+
+
+def read(servers: str) -> list[tuple[int, bytes | None, bytes | None]]:
+    """Return the offset, key and value of each record up to the end of the partition."""
+    consumer = Consumer({"bootstrap.servers": servers, "group.id": "g", "enable.auto.commit": False})
+    try:
+        consumer.assign([TopicPartition("t", 0, OFFSET_BEGINNING)])
+        _, end = consumer.get_watermark_offsets(TopicPartition("t", 0), PATIENCE_S)
+        records: list[tuple[int, bytes | None, bytes | None]] = []
+        while not records or records[-1][0] < end - 1:
+            message = consumer.poll(PATIENCE_S)
+            assert message is not None
+            records.append((message.offset() or 0, message.key(), message.value()))
+        return records
+    finally:
+        consumer.close()
+
+
+@pytest.mark.parametrize("codec", ["none", "gzip"])
+def test_a_reader_gets_the_latest_record_of_each_key(codec: str) -> None:
+    rounds: Final = 4
+
+    def use(servers: str) -> None:
+        client = producer(servers, **{"compression.type": codec})
+        for number in range(rounds):
+            for key in ("a", "b", "c"):
+                client.produce("t", f"{key}{number}", key)
+            assert client.flush(PATIENCE_S) == 0
+        written = 3 * rounds
+        while len(records := read(servers)) >= written:
+            # A later record makes the active segment roll, so that it can be compacted.
+            client.produce("t", "-", "roll")
+            assert client.flush(PATIENCE_S) == 0
+            written += 1
+        latest = {key: value for _, key, value in records}
+        assert {key: latest[key] for key in (b"a", b"b", b"c")} == {
+            key.encode(): f"{key}{rounds - 1}".encode() for key in "abc"
+        }
+        assert [offset for offset, _, _ in records] == sorted({offset for offset, _, _ in records})
+
+    result = run_with(COMPACTED, use, time_scale=10)
+    assert (result.verdict.status, result.verdict.reasons) == (HELD, ())
+
+
+def test_a_record_without_a_key_is_refused() -> None:
+    def use(servers: str) -> None:
+        client = producer(servers)
+        refused: list[str] = []
+        client.produce("t", "v", on_delivery=lambda error, _: refused.append(error.name()))
+        client.flush(PATIENCE_S)
+        assert refused == ["INVALID_RECORD"]
+
+    run_with(COMPACTED, use)
+
+
+def batch(keys: Sequence[bytes | None], codec: int = NO_CODEC) -> bytes:
+    builder = DefaultRecordBatchBuilder(2, codec, False, 7, 0, 0, 1 << 20)
+    for offset, key in enumerate(keys):
+        value = None if key == b"deleted" else b"v%d" % offset
+        builder.append(offset, 1_000 + offset, key, value, [("h", b"x")])
+    return bytes(builder.build())
+
+
+def test_the_keys_and_tombstones_of_a_batch_are_read() -> None:
+    keyed = keyed_records(batch([b"a", None, b"deleted", b"\xff", b"0xff"]), "vwxyz")
+    assert keyed.keys == ("a", None, "deleted", "0xff", "0x30786666")
+    assert keyed.tombstones == (False, False, True, False, False)
+    assert (keyed.offset_deltas, keyed.offset_count) == ((0, 1, 2, 3, 4), 5)
+
+
+@pytest.mark.parametrize("codec", [NO_CODEC, GZIP])
+@pytest.mark.parametrize("kept", [(), (1,), (0, 3), (0, 1, 2, 3)])
+def test_the_remaining_records_of_a_batch_keep_their_bytes_and_offsets(
+    codec: int, kept: tuple[int, ...]
+) -> None:
+    data = with_records(batch([b"a", b"b", b"c", b"d"], codec), kept)
+    [(stored, _)] = whole_batches(data)
+    records = [(each.offset, each.timestamp, each.key, each.value, each.headers) for each in stored]
+    assert records == [
+        (offset, 1_000 + offset, b"abcd"[offset : offset + 1], b"v%d" % offset, [("h", b"x")])
+        for offset in kept
+    ]
+    assert (stored.next_offset, stored.producer_id) == (4, 7)
+
+
+def test_records_in_a_codec_that_cannot_be_read_are_the_only_ones_of_their_keys() -> None:
+    data = bytearray(batch([b"a", b"a"]))
+    data[22] |= ZSTD
+    keyed = keyed_records(bytes(data), ("t-0:1", "t-0:2"))
+    assert keyed.keys == ("t-0:1", "t-0:2")
