@@ -79,7 +79,7 @@ def test_a_record_without_a_key_is_refused() -> None:
     def use(servers: str) -> None:
         client = producer(servers)
         refused: list[str] = []
-        client.produce("t", "v", on_delivery=lambda error, _: refused.append(error.name()))
+        client.produce("t", "v", on_delivery=lambda error, _: refused.append(error.name() if error else ""))
         client.flush(PATIENCE_S)
         assert refused == ["INVALID_RECORD"]
 
