@@ -105,7 +105,7 @@ def test_a_record_that_a_program_commits_twice_is_its_own_duplicate() -> None:
             producer.produce("t", b"order-7")
             producer.commit_transaction(PATIENCE_S)
 
-    rule = run_with(CAMPAIGN, use, identity=parse_identity("value")).verdict.rules["duplicate"]
+    rule = run_with(CAMPAIGN, use, unique="value").verdict.rules["duplicate"]
     (finding,) = rule.findings
     assert (rule.status, finding.permitted_by, finding.prevented_by) == (PERMITTED, SENT_IN_TRANSACTIONS, ())
     assert because(finding).endswith("the application sent it 2 times in transactions that it committed")
