@@ -8,6 +8,7 @@ import pytest
 from confluent_kafka import KafkaException, TopicCollection
 from confluent_kafka.cimpl import NewTopic
 
+from harrow.checks.finding import HELD
 from tests.live_cluster.serve.test_administration import admin, outcome, produce
 from tests.live_cluster.serve.test_served_run import CALM, acked, run_python, run_with
 from tests.patience import PATIENCE_S
@@ -140,3 +141,17 @@ assert len(seen) == len(set(seen)) == 102, len(seen)
 
 def test_many_partitions_are_described_page_by_page() -> None:
     run_with(CALM, lambda servers: run_python(PAGES, servers))
+
+
+@pytest.mark.parametrize("release", ["2.4", "4.3"])
+def test_promises_follow_the_settings_before_and_after_a_change(release: str) -> None:
+    def use(servers: str) -> None:
+        produce(servers, "t", b"before")
+        assert alter(admin(servers), TOPIC, "t", min_insync_replicas="1") == ""
+        produce(servers, "t", b"after")
+
+    result = run_with(CALM.replace('"4.3"', f'"{release}"'), use)
+    settings = result.evidence.partitions["t-0"]
+    first, *_ = settings.earlier
+    assert result.verdict.status == HELD
+    assert (first[1].min_insync_replicas, settings.min_insync_replicas) == (2, 1)
