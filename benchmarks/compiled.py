@@ -1,8 +1,9 @@
 """Measures what compiling gains, and checks that it changes no result.
 
-Run ``python -m benchmarks.compiled [SEEDS]`` after ``make compiled``. The same seeds run compiled
-and in pure Python, in two processes at the same time, so that a busy machine slows both. Digests of
-traces and histories, verdicts and findings are compared seed by seed.
+Run ``python -m benchmarks.compiled [SEEDS]`` after ``make compiled``; ``--campaigns`` chooses some.
+The same seeds run compiled and in pure Python, in two processes at the same time, so that a busy
+machine slows both. Digests of traces and histories, verdicts and findings are compared seed by
+seed.
 """
 
 import argparse
@@ -21,7 +22,7 @@ from harrow.campaigns.record.report import run_as_mapping
 from harrow.campaigns.run.runner import run_plan
 from harrow.compilation import COMPILED, PURE, compilation
 
-CAMPAIGNS: Final = ("standard", "swarm")
+CAMPAIGNS: Final = ("standard", "swarm", "swarm-kraft", "swarm-eos", "swarm-disks")
 
 
 def main() -> None:
@@ -29,14 +30,21 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("seeds", nargs="?", type=int, default=100)
     parser.add_argument(
-        "--of", choices=CAMPAIGNS, help="print what the seeds of one campaign give, as one side does"
+        "--campaigns",
+        nargs="+",
+        metavar="NAME",
+        default=CAMPAIGNS,
+        help=f"campaigns of the library; default: {', '.join(CAMPAIGNS)}",
+    )
+    parser.add_argument(
+        "--of", metavar="NAME", help="print what the seeds of one campaign give, as one side does"
     )
     arguments = parser.parse_args()
     if arguments.of:
         print_runs(arguments.of, arguments.seeds)
         return
     different = 0
-    for campaign in CAMPAIGNS:
+    for campaign in arguments.campaigns:
         ours, pure = (start_side(campaign, arguments.seeds, pure=pure) for pure in (False, True))
         (*runs, summary), (*pure_runs, pure_summary) = (
             side.communicate()[0].splitlines() for side in (ours, pure)
@@ -50,7 +58,10 @@ def main() -> None:
         print(
             f"{campaign}: {arguments.seeds} seeds, {len(different_runs)} of them different {different_runs[:3] or ''}".rstrip()
         )
-        print(f"CPU seconds: {how} {seconds}, {pure_how} {pure_seconds}: {ratio:.2f} times as fast")
+        print(
+            f"CPU seconds: {how} {seconds}, {pure_how} {pure_seconds}: {ratio:.2f} times as fast",
+            flush=True,
+        )
     sys.exit(different != 0)
 
 
