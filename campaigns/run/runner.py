@@ -86,11 +86,19 @@ def run_plan(
         raise CostlyPlan(problem)
     with collector_off():
         draw = draw_for_seed(plan, seed)
-        # No variable refers to the cluster, so that a collection can free it.
-        result = _with_own_records(
-            Run(draw.plan, seed, choices or Choices.from_seed(seed), check=check, measured=measured).result()
-        )
+        result = _result_alone(draw.plan, seed, choices or Choices.from_seed(seed), check, measured=measured)
         return result if draw.plan is plan else replace(result, open_plan=plan, drawn=draw.values)
+
+
+def _result_alone(
+    plan: Plan, seed: int, choices: Choices, check: Callable[[], None], *, measured: bool
+) -> RunResult:
+    """Run a plan on the model. When this returns, no variable refers to the cluster any more."""
+    run = Run(plan, seed, choices, check=check, measured=measured)
+    result = _with_own_records(run.result())
+    assert isinstance(run.target, ModelTarget)
+    run.target.cluster.dismantle()
+    return result
 
 
 def _with_own_records(result: RunResult) -> RunResult:

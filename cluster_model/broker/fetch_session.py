@@ -173,6 +173,12 @@ class HostedPartitions:
             hosted = self._by_name[name] = HostedPartition(name)
         return hosted
 
+    def dismantle(self) -> None:
+        """Break the cycles of partitions, sessions and waiting requests (`Cluster.dismantle`)."""
+        for hosted in self._by_name.values():
+            hosted.watchers.clear()
+        self._by_name.clear()
+
 
 @final
 class CachedPartition:
@@ -329,6 +335,12 @@ class FetchSessionCache:
 
     def __len__(self) -> int:
         return len(self._sessions)
+
+    def dismantle(self) -> None:
+        """Break the cycles of sessions and their partitions (`Cluster.dismantle`)."""
+        for session in self._sessions.values():
+            session.partitions.clear()
+            session.news.clear()
 
     def session_of(
         self, request: protocol.FetchRequest, connection: Connection, now_us: int, *, keeps_epoch: bool

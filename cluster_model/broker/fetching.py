@@ -114,6 +114,10 @@ class Fetching:
         """Close the session that is bound to a connection."""
         self._sessions.connection_closed(connection.id)
 
+    def dismantle(self) -> None:
+        """Break the cycles of fetch sessions (`Cluster.dismantle`)."""
+        self._sessions.dismantle()
+
     def handle_fetch(self, exchange: Exchange[protocol.FetchRequest]) -> None:
         """Find the session of a fetch, and serve it."""
         request = exchange.request

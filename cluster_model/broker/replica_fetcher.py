@@ -118,6 +118,10 @@ class ReplicaFetcher:
             host, f"broker-{leader}", REPLICATION_LISTENER, config.request_timeout_us
         )
 
+    def dismantle(self) -> None:
+        """Drop the positions of all partitions (`Cluster.dismantle`)."""
+        self._states.clear()
+
     def add(self, partition: Partition) -> None:
         """Begin to follow a partition's leader. In some releases the log is truncated first."""
         self._client.stop_repeating()
@@ -634,3 +638,8 @@ class ReplicaFetcherManager:
         """Stop following all partitions."""
         for fetcher in self._fetchers.values():
             fetcher.shutdown()
+
+    def dismantle(self) -> None:
+        """Drop the positions of all partitions (`Cluster.dismantle`)."""
+        for fetcher in self._fetchers.values():
+            fetcher.dismantle()

@@ -187,6 +187,14 @@ class ReplicaManager:
         else:
             self.logs.shutdown()
 
+    def dismantle(self) -> None:
+        """Drop all replicas (`Cluster.dismantle`)."""
+        self.partitions.clear()
+        self._hosted.hosted.dismantle()
+        self.fetching.dismantle()
+        self._fetchers.dismantle()
+        self.logs.dismantle()
+
     def connection_closed(self, connection: Connection) -> None:
         """Drop the state of a closed connection."""
         self._hosted.connection_closed(connection)

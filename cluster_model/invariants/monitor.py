@@ -71,6 +71,12 @@ class InvariantMonitor:
         if checks.on_checkpoint:
             trace.subscribe(events.CheckpointWritten, self._checkpoint_written)
 
+    def dismantle(self) -> None:
+        """Break the cycles of partitions and their replicas (`Cluster.dismantle`)."""
+        for partition in self._partitions.values():
+            partition.replicas.clear()
+        self._partitions.clear()
+
     # Logs
 
     def _log_opened(self, broker: int, partition: str, _leo: int, _hw: int) -> None:

@@ -140,6 +140,10 @@ class LogManager:
             if remaining_us > 0:
                 self._host.set_timer(remaining_us, self._begin_flushing)
 
+    def dismantle(self) -> None:
+        """Drop all logs (`Cluster.dismantle`)."""
+        self._logs.clear()
+
     def open(self, partition: str) -> UnifiedLog:
         """Open the log of a replica on disk.
 

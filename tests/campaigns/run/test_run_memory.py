@@ -15,6 +15,7 @@ from harrow.checks.finding import Verdict
 from harrow.checks.index import Index
 from harrow.checks.judge import judge
 from harrow.cluster_model.broker.broker import Broker
+from harrow.cluster_model.broker.partition import Partition
 from harrow.cluster_model.cluster import Cluster
 from harrow.cluster_model.packed_log import PackedLog
 
@@ -45,6 +46,15 @@ def test_a_collection_of_young_objects_frees_the_clusters_of_finished_runs() -> 
     gc.collect(0)
     assert _count(Cluster) <= before
     assert len(results) == 3
+
+
+def test_the_replicas_of_a_finished_run_are_freed_without_the_collector() -> None:
+    plan = load_text(_CRASHES.partition("faults:")[0].replace("20m", "10s"), "quiet.yaml").plans[0]
+    gc.collect()
+    before = _count(Partition)
+    with runner.collector_off():
+        assert run_plan(plan, 0).expected
+        assert _count(Partition) == before
 
 
 def test_only_the_result_keeps_the_rows_of_its_trace_and_its_history() -> None:
