@@ -70,18 +70,21 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME")
     names: list[str] = parser.parse_args().names
-    differing = 0
+    cells = [cell for cell in CELLS if not names or any(name in cell.model for name in names)]
+    if not cells:
+        sys.exit("no cell has such a name")
+    agreed = 0
     print(table(_HEADS, []))
-    for cell in CELLS:
-        if not names or any(name in cell.model for name in names):
-            with TemporaryDirectory() as folder:
-                path = Path(folder) / "cluster.yaml"
-                path.write_text(cell.cluster_text(), encoding="utf-8")
-                comparison = _compared(cell, path)
-                row = [*_row(cell, comparison), _assessed(cell, path)]
-            differing += comparison["status"] != _AGREED
-            print("| " + " | ".join(row) + " |", flush=True)
-    sys.exit(1 if differing else 0)
+    for cell in cells:
+        with TemporaryDirectory() as folder:
+            path = Path(folder) / "cluster.yaml"
+            path.write_text(cell.cluster_text(), encoding="utf-8")
+            comparison = _compared(cell, path)
+            row = [*_row(cell, comparison), _assessed(cell, path)]
+        agreed += comparison["status"] == _AGREED
+        print("| " + " | ".join(row) + " |", flush=True)
+    print(f"\n{agreed} of {counted(len(cells), 'cell')} agreed")
+    sys.exit(0 if agreed == len(cells) else 1)
 
 
 def _compared(cell: AssessedCell, cluster: Path) -> Mapping[str, Any]:

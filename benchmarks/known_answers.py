@@ -34,8 +34,8 @@ def main() -> None:
         print(f"{'right' if is_right else 'WRONG'}  {cost_s:6.1f} s  {runs:5} runs  {case.name}", flush=True)
     if not costs_s:
         sys.exit("no case has such a name")
-    print(f"{len(cases) - wrong} of {counted(len(cases), 'answer')} right, {compilation()[0]}")
     print(f"CPU seconds: median {median(costs_s):.1f}, most {max(costs_s):.1f}, all {sum(costs_s):.0f}")
+    print(f"{len(cases) - wrong} of {counted(len(cases), 'answer')} right, {compilation()[0]}")
     sys.exit(1 if wrong else 0)
 
 

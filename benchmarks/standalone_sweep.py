@@ -5,11 +5,13 @@ worker for each core and an S3 server on this machine. It sweeps with the pool a
 into the object store, and compares how fast they are. Then it kills a Python worker, a worker of
 Spark and the driver of another sweep (`KILLS`), resumes that sweep, and compares its rows with
 those of the pool. The start of processes is not part of the times.
+The last line is the verdict, and the benchmark exits with 1 if rows differ or are there twice.
 """
 
 import argparse
 import os
 import shutil
+import sys
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -81,7 +83,8 @@ def sweep_with_kills(
         cluster.add_worker()
         kill_at(KILLS[2], "the driver", driver.kill)
         driver.communicate()
-        assert not read_state(place).get("complete"), "the sweep ended before its driver was killed"
+        if read_state(place).get("complete"):
+            raise SystemExit(f"{runs} runs are too few: the sweep ended before its driver was killed")
         again = start(processes, folder, *command, "--resume", **ENVIRONMENT)
         _, stderr = again.communicate(timeout=_PATIENCE_S)
         assert again.returncode in (0, 1), stderr
@@ -106,6 +109,7 @@ def compare(text: str, runs: int, rounds: int, cluster: StandaloneCluster) -> Lo
             driver_s = rate.driver_cpu_s / runs * _ROWS
             print(
                 f"round {number}: {name:<6} {engine.workers} workers  {rate.runs_per_s:8.1f} runs/s"
+                f"  {rate.runs_per_s / engine.workers:8.1f} runs/s and worker"
                 f"  {rate.runs_per_cpu_s:8.1f} runs per CPU second"
                 f"  {driver_s:.3f} s of the driver's CPU per {_ROWS} rows",
                 flush=True,
@@ -121,8 +125,8 @@ def place_of(name: str) -> Location:
     return location(f"s3://{BUCKET}/{name}")
 
 
-def main() -> None:
-    """Run the benchmark, and print its figures."""
+def main() -> int:
+    """Run the benchmark, and print its figures and the verdict."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("runs", nargs="?", type=int, default=400)
     parser.add_argument("--rounds", type=int, default=1)
@@ -143,9 +147,11 @@ def main() -> None:
         shutil.rmtree(folder)
     for kill in kills:
         print(f"killed {kill.name} when {kill.rows} of {runs} rows were written")
-    same = "the same rows as the pool" if rows.equals(expected) else "OTHER ROWS THAN THE POOL"
-    print(f"{len(rows)} rows after --resume, {doubled(rows)} doubled: {same}")
+    is_same, repeated = rows.equals(expected), doubled(rows)
+    same = "the same rows as the pool" if is_same else "OTHER ROWS THAN THE POOL"
+    print(f"{len(rows)} rows after --resume, {repeated} doubled: {same}")
+    return 0 if is_same and not repeated else 1
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -22,7 +22,7 @@ from harrow.campaigns.large_histories.line_template import (
     LineTemplate,
     learn,
 )
-from harrow.campaigns.large_histories.numbering import Numbering, distinct
+from harrow.campaigns.large_histories.numbering import Numbering, sorted_set
 from harrow.campaigns.large_histories.operation_order import OperationOrder
 from harrow.campaigns.large_histories.tables import (
     ACKED,
@@ -119,7 +119,7 @@ class ColumnReader:
             parts.append(self._read_singly([block.line(number) for number in slow], slow, positions))
         self._note_positions(positions, np.flatnonzero(is_operation))
         events = concatenated(parts)
-        self.processes.update(distinct(events.process).tolist())
+        self.processes.update(sorted_set(events.process).tolist())
         return events
 
     def _note_positions(self, positions: Ints, rows: Ints) -> None:

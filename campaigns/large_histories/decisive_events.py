@@ -23,7 +23,7 @@ from harrow.campaigns.large_histories.tables import (
 _ASSIGNMENTS_MAX: Final = 5_000
 
 
-def decisive(events: Events) -> Flags:
+def is_decisive(events: Events) -> Flags:
     """Return which events are decisive, between any two assignments.
 
     These are the first record of each partition and of each session, and some polls: the first and

@@ -95,5 +95,5 @@ def key_of(partition: Ints | int, value: Ints) -> Ints:
     return keys
 
 
-def joined(parts: Iterable[Ints]) -> Ints:
+def concatenation(parts: Iterable[Ints]) -> Ints:
     return np.concatenate([NO_INTS, *parts])

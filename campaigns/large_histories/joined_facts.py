@@ -20,11 +20,11 @@ from harrow.campaigns.large_histories.facts import (
     VALUE_RANGE,
     VALUES,
     FactRow,
+    concatenation,
     fact_row,
-    joined,
     key_of,
 )
-from harrow.campaigns.large_histories.numbering import bounds, is_among
+from harrow.campaigns.large_histories.numbering import bounds, is_among, sorted_set
 from harrow.campaigns.large_histories.record_slots import ACKED_AT, POLLED_AT
 from harrow.checks.history.witness import SKIPPED_SHOWN
 from harrow.cluster_model.lazy_dataclass import dataclass
@@ -46,8 +46,8 @@ class RangeFacts:
     ``count`` is how many offsets are known. ``suspects`` and ``pivots`` are keys; sends next to a
     pivot are suspects too. ``last_polled`` is the key of the last polled record, or `NONE`.
     ``ends`` are the offsets before and after jumps, with how many known offsets of the range are
-    lower, and their keys. ``following`` has the offsets and the keys of some records after an end,
-    and ``first`` those at the beginning.
+    lower, in order. ``first`` are offsets and keys at the beginning, and ``near`` those of the ends
+    and of some records after each.
     """
 
     partition: int
@@ -56,9 +56,9 @@ class RangeFacts:
     suspects: Ints
     pivots: Ints
     last_polled: int
-    ends: dict[int, tuple[int, int]]
-    following: dict[int, tuple[Ints, Ints]]
+    ends: tuple[Ints, Ints]
     first: tuple[Ints, Ints]
+    near: tuple[Ints, Ints]
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +143,7 @@ class _Range:
         is_crowded[:-1] |= same
         is_unread = self.flags & POLLED_AT == 0
         polled = np.flatnonzero(~is_unread)
-        ends, following = self._ends(jumps)
+        ends, near = self._ends(jumps)
         begin = np.arange(min(SKIPPED_SHOWN, len(self._offsets)))
         return RangeFacts(
             partition=self._partition,
@@ -153,23 +153,21 @@ class _Range:
             pivots=self._key(is_crowded),
             last_polled=int(self._key(polled[-1:])[0]) if len(polled) else NONE,
             ends=ends,
-            following=following,
-            first=(self._offsets[begin], self._key(self._firsts[begin])),
+            first=self._records(begin),
+            near=self._records(near),
         )
 
-    def _ends(self, jumps: Jumps) -> tuple[dict[int, tuple[int, int]], dict[int, tuple[Ints, Ints]]]:
+    def _records(self, ranks: Ints) -> tuple[Ints, Ints]:
+        return self._offsets[ranks], self._key(self._firsts[ranks])
+
+    def _ends(self, jumps: Jumps) -> tuple[tuple[Ints, Ints], Ints]:
+        """Return the ends of jumps in this range, and the ranks of the records there and after."""
         is_mine = jumps.partition == self._partition
-        ends: dict[int, tuple[int, int]] = {}
-        following: dict[int, tuple[Ints, Ints]] = {}
-        for column in (jumps.here[is_mine], jumps.there[is_mine]):
-            at = np.searchsorted(self._offsets, column)
-            for offset, rank in zip(column.tolist(), at.tolist(), strict=True):
-                if rank == len(self._offsets) or self._offsets[rank] != offset:
-                    continue  # another range has it
-                ends[offset] = rank, int(self._key(self._firsts[rank : rank + 1])[0])
-                after = np.arange(rank + 1, min(rank + 1 + SKIPPED_SHOWN, len(self._offsets)))
-                following[offset] = self._offsets[after], self._key(self._firsts[after])
-        return ends, following
+        ends = sorted_set(concatenation([jumps.here[is_mine], jumps.there[is_mine]]))
+        ends = ends[is_among(ends, self._offsets)]
+        ranks = np.searchsorted(self._offsets, ends)
+        near = sorted_set((ranks[:, None] + np.arange(SKIPPED_SHOWN + 1)).ravel())
+        return (ends, ranks), near[near < len(self._offsets)]
 
 
 def compare_values(rows: Iterable[FactRow], with_sends: Ints) -> Iterator[FactRow]:
@@ -229,7 +227,7 @@ def _value_facts(partitions: Ints, sizes: Ints, values: Ints, flags: Ints, with_
     totals = np.concatenate(counted)
     return ValueFacts(
         pivots=pivots,
-        suspects=joined(suspects),
+        suspects=concatenation(suspects),
         misrouted=misrouted,
         sent_twice=sent_twice,
         sent=int(np.count_nonzero(totals & SENT)),

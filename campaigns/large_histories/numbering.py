@@ -76,7 +76,7 @@ def bounds(in_order: Ints) -> tuple[Ints, Ints]:
     return np.concatenate(([0], changes)), np.concatenate((changes, [len(in_order)]))
 
 
-def distinct(numbers: Ints) -> Ints:
+def sorted_set(numbers: Ints) -> Ints:
     """Return different numbers in order. `numpy.unique` hashes them, which takes longer."""
     in_order = np.sort(numbers)
     is_first = np.ones(len(in_order), np.bool_)

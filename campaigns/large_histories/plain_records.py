@@ -12,7 +12,7 @@ import numpy as np
 from harrow.campaigns.large_histories.byte_block import Flags, Ints
 from harrow.campaigns.large_histories.events import NONE, Events, concatenated, events_of
 from harrow.campaigns.large_histories.history_outline import PARTITION_BITS
-from harrow.campaigns.large_histories.numbering import Numbering, bounds, distinct, grown, in_groups
+from harrow.campaigns.large_histories.numbering import Numbering, bounds, grown, in_groups, sorted_set
 from harrow.campaigns.large_histories.record_slots import (
     ACKED_AT,
     POLLED_AT,
@@ -26,6 +26,9 @@ from harrow.campaigns.large_histories.tables import (
     POLLED_IN_VAIN,
     UNSURE,
 )
+
+POSITION_BITS: Final = 40
+"""The bits of a position in a number that orders the sends of each session."""
 
 _OPEN_MAX: Final = 200_000
 """So many sends may be without a completion."""
@@ -84,7 +87,7 @@ class PlainRecords:
         self._count(events.partition[is_record])
         is_hard = (events.together != 0) | (events.kind == POLLED_IN_VAIN)
         is_hard |= (events.kind == UNSURE) & (events.offset != NONE)
-        self.whole.update(distinct(events.partition[is_record & is_hard]).tolist())
+        self.whole.update(sorted_set(events.partition[is_record & is_hard]).tolist())
         polled = events.kind == POLLED
         self._add_polled(events.take(polled), process[polled])
         sends = events.kind <= UNSURE

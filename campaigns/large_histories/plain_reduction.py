@@ -11,8 +11,8 @@ from harrow.campaigns.large_histories.events import NONE, Events, concatenated
 from harrow.campaigns.large_histories.facts import NO_INTS, key_of
 from harrow.campaigns.large_histories.history_outline import HistoryOutline
 from harrow.campaigns.large_histories.loose_sends import place_loose_sends
-from harrow.campaigns.large_histories.numbering import distinct, is_among
-from harrow.campaigns.large_histories.plain_records import PlainRecords
+from harrow.campaigns.large_histories.numbering import is_among, sorted_set
+from harrow.campaigns.large_histories.plain_records import POSITION_BITS, PlainRecords
 from harrow.campaigns.large_histories.record_slots import ACKED_AT, POLLED_AT
 from harrow.campaigns.large_histories.reduction import Reduction, TooManySuspectsError
 from harrow.campaigns.large_histories.tables import ACKED, POLLED_IN_VAIN
@@ -20,7 +20,6 @@ from harrow.checks.history.removed_records import RemovedRecords
 from harrow.checks.history.witness import SKIPPED_SHOWN
 from harrow.cluster_model.lazy_dataclass import dataclass
 
-_POSITION_BITS: Final = 40
 _FILTER_BITS: Final = 20
 
 
@@ -106,7 +105,7 @@ class PlainReduction:
                 loose=loose[number],
                 irregular=irregular[number],
                 jumps=(jumps[number][1], jumps[number][2]),
-                suspects=distinct(suspects[number][1]),
+                suspects=sorted_set(suspects[number][1]),
             )
             for number in range(count)
         ]
@@ -132,7 +131,7 @@ class PlainReduction:
     def _sent_values(self, part: _Partition) -> Ints:
         session = self._slots.session[part.slots]
         sent = self._slots.value[part.slots[session != 0]]
-        return distinct(np.concatenate((sent, part.loose.value, part.irregular.value)))
+        return sorted_set(np.concatenate((sent, part.loose.value, part.irregular.value)))
 
     def _maybe_unsent_values(self, part: _Partition) -> Ints:
         """Return values that may have been polled without a send.
@@ -153,7 +152,7 @@ class PlainReduction:
         if not any(map(len, unsent)):
             return
         every = np.sort(np.concatenate(sent))
-        misrouted = distinct(np.concatenate(unsent))
+        misrouted = sorted_set(np.concatenate(unsent))
         misrouted = misrouted[is_among(misrouted, every)]
         repeated = every[1:][every[1:] == every[:-1]][:1]
         for part, here in zip(self._parts, sent, strict=True):
@@ -168,7 +167,7 @@ class PlainReduction:
         """
         slots = part.slots[self._slots.session[part.slots] != 0]
         offsets = part.offsets[self._slots.session[part.slots] != 0]
-        part.suspects = distinct(part.suspects)
+        part.suspects = sorted_set(part.suspects)
         values = self._slots.value[slots]
         offsets = np.where(is_among(values, part.suspects), NONE, offsets)
         others = concatenated([part.irregular, part.loose.take(is_among(part.loose.value, part.suspects))])
@@ -176,7 +175,7 @@ class PlainReduction:
         invoked = np.concatenate((self._slots.invoked[slots], others.position))
         values = np.concatenate((values, others.value))
         offsets = np.concatenate((offsets, np.full(len(others), NONE, np.int64)))
-        order = np.argsort(session << _POSITION_BITS | invoked, kind="stable")
+        order = np.argsort(session << POSITION_BITS | invoked, kind="stable")
         session, offsets, values = session[order], offsets[order], values[order]
         is_unordered = (offsets[1:] == NONE) | (offsets[:-1] == NONE) | (offsets[1:] <= offsets[:-1])
         is_unordered &= session[1:] == session[:-1]
@@ -204,7 +203,7 @@ class PlainReduction:
 
     def _count(self, part: _Partition) -> None:
         """Count the records that are removed."""
-        part.suspects = distinct(part.suspects)
+        part.suspects = sorted_set(part.suspects)
         slots = part.slots[~is_among(self._slots.value[part.slots], part.suspects)]
         flags = self._slots.flags[slots]
         lost = part.loose.take(~is_among(part.loose.value, part.suspects))

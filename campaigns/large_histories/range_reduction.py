@@ -13,17 +13,17 @@ import numpy as np
 
 from harrow.campaigns.large_histories.byte_block import Ints
 from harrow.campaigns.large_histories.events import NONE
-from harrow.campaigns.large_histories.facts import NO_INTS, joined, key_of
+from harrow.campaigns.large_histories.facts import NO_INTS, concatenation, key_of
 from harrow.campaigns.large_histories.history_outline import HistoryOutline
 from harrow.campaigns.large_histories.joined_facts import Jumps, RangeFacts, ValueFacts
-from harrow.campaigns.large_histories.numbering import Numbering, distinct, is_among
+from harrow.campaigns.large_histories.numbering import Numbering, is_among, sorted_set
 from harrow.campaigns.large_histories.reduction import (
     EVENTS_MAX,
     Reduction,
     TooManySuspectsError,
     ranks_of,
 )
-from harrow.campaigns.large_histories.split_facts import FoundEvents, SplitSummary, Wanted
+from harrow.campaigns.large_histories.split_facts import EventQuery, FoundEvents, SplitSummary
 from harrow.campaigns.large_histories.suspects import find_suspects
 from harrow.campaigns.large_histories.tables import ACKED, POLLED, SUSPECTS, UNSURE, TableEngine
 from harrow.checks.history.removed_records import RemovedRecords
@@ -48,10 +48,12 @@ class Stages(Protocol):
     def compare(self, jumps: Jumps, whole: Ints, with_sends: Ints) -> Iterable[RangeFacts | ValueFacts]:
         """Compare records by offset and by value."""
 
-    def tables(self, wanted: Ints, forced: Ints, events: int) -> AbstractContextManager[TableEngine]:
-        """Put the *events* of the *wanted* partitions into tables."""
+    def tables(
+        self, partitions: Ints, known_suspects: Ints, events: int
+    ) -> AbstractContextManager[TableEngine]:
+        """Put the *events* of some *partitions* into tables."""
 
-    def find(self, wanted: Wanted) -> Sequence[FoundEvents]:
+    def find(self, query: EventQuery) -> Sequence[FoundEvents]:
         """Find the events of suspects."""
 
 
@@ -83,12 +85,12 @@ class _RangeReduction:
         self._names: dict[int, str] = {}
         for summary in summaries:
             self._names.update(summary.partitions)
-        whole = distinct(joined(summary.whole for summary in summaries))
+        whole = sorted_set(concatenation(summary.whole for summary in summaries))
         self._whole_size = sum(
             summary.sizes.get(partition, 0) for partition in whole.tolist() for summary in summaries
         )
         is_large = self._whole_size > WHOLE_MAX
-        self._tabled: Ints = whole if is_large else NO_INTS
+        self._table_partitions: Ints = whole if is_large else NO_INTS
         self._whole: Ints = NO_INTS if is_large else whole
         self._suspects: list[Ints] = [summary.suspects for summary in summaries]
         self._pivots: list[Ints] = []
@@ -101,10 +103,10 @@ class _RangeReduction:
         self._follow_outline()
         self._suspects.append(self._neighbours.unordered())
         jumps = self._jumps()
-        with_sends = distinct(joined(summary.with_sends for summary in self._summaries))
+        with_sends = sorted_set(concatenation(summary.with_sends for summary in self._summaries))
         ranges: dict[int, list[RangeFacts]] = {}
         values: list[ValueFacts] = []
-        whole = joined([self._whole, self._tabled])
+        whole = concatenation([self._whole, self._table_partitions])
         for facts in self._stages.compare(jumps, whole, with_sends):
             if isinstance(facts, RangeFacts):
                 ranges.setdefault(facts.partition, []).append(facts)
@@ -132,7 +134,8 @@ class _RangeReduction:
     def _jumps(self) -> Jumps:
         """Return the jumps of consumers within parts of the history, and between them."""
         process, partition, first, last = (
-            joined(column) for column in zip(*(summary.readers for summary in self._summaries), strict=True)
+            concatenation(column)
+            for column in zip(*(summary.readers for summary in self._summaries), strict=True)
         )
         order = np.lexsort((np.arange(len(process)), partition, process))
         process, partition, first, last = process[order], partition[order], first[order], last[order]
@@ -140,7 +143,7 @@ class _RangeReduction:
         follows &= first[1:] != last[:-1] + 1
         within = [summary.jumps for summary in self._summaries]
         columns = [
-            joined([*(part[at] for part in within), between[follows]])
+            concatenation([*(part[at] for part in within), between[follows]])
             for at, between in enumerate((partition[1:], last[:-1], first[1:]))
         ]
         if len(columns[0]) > JUMPS_MAX:
@@ -159,28 +162,22 @@ class _RangeReduction:
         is_mine = jumps.partition == partition
         if not is_mine.any():
             return
-        ends: dict[int, tuple[int, int]] = {}
-        range_of: dict[int, int] = {}
-        base = 0
-        for number, facts in enumerate(ranges):
-            ends.update((offset, (base + rank, key)) for offset, (rank, key) in facts.ends.items())
-            range_of.update(dict.fromkeys(facts.ends, number))
-            base += facts.count
-        suspects: list[int] = []
-        ranks = self._ranks.setdefault(self._names[partition], {})
-        for here, there in zip(jumps.here[is_mine].tolist(), jumps.there[is_mine].tolist(), strict=True):
-            (from_rank, from_key), (to_rank, to_key) = ends[here], ends[there]
-            if here < there and to_rank - from_rank <= 1:
-                continue
-            ranks[here], ranks[there] = from_rank, to_rank
-            suspects += from_key, to_key
-            suspects += _skipped(ranges[range_of[here] :], here, there)
-        self._suspects.append(np.array(suspects, np.int64))
+        bases = np.cumsum([0, *(facts.count for facts in ranges)])
+        offsets = concatenation(facts.ends[0] for facts in ranges)
+        ranks = concatenation(facts.ends[1] + base for facts, base in zip(ranges, bases, strict=False))
+        here, there = jumps.here[is_mine], jumps.there[is_mine]
+        before, after = np.searchsorted(offsets, here), np.searchsorted(offsets, there)
+        is_real = (there <= here) | (ranks[after] - ranks[before] > 1)
+        here, there, before, after = here[is_real], there[is_real], before[is_real], after[is_real]
+        noted = self._ranks.setdefault(self._names[partition], {})
+        for offset, end in ((here, before), (there, after)):
+            noted.update(zip(offset.tolist(), ranks[end].tolist(), strict=True))
+        self._suspects.append(_beside_jumps(ranges, here, there))
 
     def _note_values(self, values: Sequence[ValueFacts]) -> None:
         self._suspects += [facts.suspects for facts in values]
         self._pivots += [facts.pivots for facts in values]
-        misrouted = joined(facts.misrouted for facts in values)
+        misrouted = concatenation(facts.misrouted for facts in values)
         if len(misrouted):
             self._suspects.append(misrouted)
             twice = [facts.sent_twice for facts in values if facts.sent_twice is not None]
@@ -189,11 +186,11 @@ class _RangeReduction:
 
     def _search_tables(self) -> None:
         """Find suspects in partitions with transactions, if they are too large to remain whole."""
-        if not len(self._tabled):
+        if not len(self._table_partitions):
             return
-        forced = distinct(joined([*self._suspects, *self._pivots]))
+        known_suspects = sorted_set(concatenation([*self._suspects, *self._pivots]))
         hashes = {name: partition for partition, name in self._names.items()}
-        with self._stages.tables(self._tabled, forced, self._whole_size) as tables:
+        with self._stages.tables(self._table_partitions, known_suspects, self._whole_size) as tables:
             find_suspects(tables)
             [(count,)] = tables.rows(f"select count(*) from {SUSPECTS}")
             self._check(count)
@@ -203,16 +200,16 @@ class _RangeReduction:
 
     def _events(self) -> list[FoundEvents]:
         """Return the events of all suspects, and of the sends beside those that have no order."""
-        pivots = distinct(joined(self._pivots))
-        keys = distinct(joined([*self._suspects, pivots]))
+        pivots = sorted_set(concatenation(self._pivots))
+        keys = sorted_set(concatenation([*self._suspects, pivots]))
         self._check(len(keys))
-        found = list(self._stages.find(Wanted(keys, pivots, self._whole, self._tabled)))
-        beside = distinct(
-            joined([*(part.neighbours for part in found), self._neighbours.beside_edges(found)])
+        found = list(self._stages.find(EventQuery(keys, pivots, self._whole, self._table_partitions)))
+        beside = sorted_set(
+            concatenation([*(part.neighbours for part in found), self._neighbours.beside_edges(found)])
         )
         beside = beside[~is_among(beside, keys)]
         if len(beside):
-            found += self._stages.find(Wanted(beside))
+            found += self._stages.find(EventQuery(beside))
         self._check(sum(len(part.key) for part in found))
         return found
 
@@ -230,16 +227,16 @@ class _RangeReduction:
                 part.position.tolist(), part.partition.tolist(), part.place.tolist(), strict=True
             ):
                 places.setdefault(position, set()).add((names[partition], place))
-        keys, kinds = joined(part.key for part in found), joined(part.kind for part in found)
+        keys, kinds = concatenation(part.key for part in found), concatenation(part.kind for part in found)
         hashes = self._numbering.keys().tolist()
         read_dry = self._outline.dry_polls.finish()
         summaries = self._summaries
         removed = RemovedRecords(
             lines=sum(summary.lines for summary in summaries),
-            processes=len(distinct(joined(summary.processes for summary in summaries))),
-            sent=sum(facts.sent for facts in values) - len(distinct(keys[kinds <= UNSURE])),
-            acked=sum(facts.acked for facts in values) - len(distinct(keys[kinds == ACKED])),
-            polled=sum(facts.polled for facts in values) - len(distinct(keys[kinds == POLLED])),
+            processes=len(sorted_set(concatenation(summary.processes for summary in summaries))),
+            sent=sum(facts.sent for facts in values) - len(sorted_set(keys[kinds <= UNSURE])),
+            acked=sum(facts.acked for facts in values) - len(sorted_set(keys[kinds == ACKED])),
+            polled=sum(facts.polled for facts in values) - len(sorted_set(keys[kinds == POLLED])),
             ranks=self._ranks,
             read_dry={self._names[hashes[number]]: polled for number, polled in read_dry.items()},
         )
@@ -251,15 +248,17 @@ class _RangeReduction:
         )
 
 
-def _skipped(ranges: Sequence[RangeFacts], here: int, there: int) -> list[int]:
-    """Return the keys of the first records between two offsets."""
-    offsets, keys = ranges[0].following[here]
-    for facts in ranges[1:]:
-        if len(offsets) >= SKIPPED_SHOWN:
-            break
-        offsets, keys = joined([offsets, facts.first[0]]), joined([keys, facts.first[1]])
-    found: list[int] = keys[:SKIPPED_SHOWN][offsets[:SKIPPED_SHOWN] < there].tolist()
-    return found
+def _beside_jumps(ranges: Sequence[RangeFacts], here: Ints, there: Ints) -> Ints:
+    """Return the keys of the ends of jumps, and of the first records that each jump skipped."""
+    near = [records for facts in ranges for records in (facts.near, facts.first)]
+    offsets, keys = (concatenation(column) for column in zip(*near, strict=True))
+    offsets, firsts = np.unique(offsets, return_index=True)
+    keys = keys[firsts]
+    at = np.searchsorted(offsets, here)
+    skipped = at[:, None] + np.arange(1, SKIPPED_SHOWN + 1)
+    limit = np.searchsorted(offsets, there)
+    skipped = skipped[skipped < limit[:, None]]
+    return concatenation([keys[at], keys[limit], keys[skipped]])
 
 
 class _SessionNeighbours:
@@ -267,10 +266,10 @@ class _SessionNeighbours:
 
     def __init__(self, summaries: Sequence[SplitSummary]) -> None:
         edges = [summary.edges for summary in summaries]
-        self._first = joined(part.first for part in edges)
-        self._last = joined(part.last for part in edges)
-        first_offset = joined(part.first_offset for part in edges)
-        last_offset = joined(part.last_offset for part in edges)
+        self._first = concatenation(part.first for part in edges)
+        self._last = concatenation(part.last for part in edges)
+        first_offset = concatenation(part.first_offset for part in edges)
+        last_offset = concatenation(part.last_offset for part in edges)
         self._order = {summary.split: number for number, summary in enumerate(summaries)}
         self._rows: dict[tuple[int, int], list[tuple[int, int]]] = {}
         row = 0
@@ -285,7 +284,7 @@ class _SessionNeighbours:
         after = np.array([other for _, other in pairs], np.int64)
         here, there = last_offset[before], first_offset[after]
         is_unordered = (here == NONE) | (there == NONE) | (there <= here)
-        self._unordered = joined([self._last[before[is_unordered]], self._first[after[is_unordered]]])
+        self._unordered = concatenation([self._last[before[is_unordered]], self._first[after[is_unordered]]])
 
     def unordered(self) -> Ints:
         """Return the keys of neighbours whose offsets do not rise, or are not known."""

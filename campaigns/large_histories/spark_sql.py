@@ -41,5 +41,15 @@ class SparkTables:
             yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
 
     def close(self) -> None:
-        for rows in reversed(self._stored):
-            rows.unpersist()
+        for rows in self._stored:
+            _release(rows)
+
+
+def _release(rows: DataFrame) -> None:
+    """Release a local checkpoint, which `DataFrame.unpersist` does not know.
+
+    Without a JVM in this process, Spark Connect's server releases it when Python forgets *rows*.
+    """
+    java = getattr(rows, "_jdf", None)
+    if java is not None:
+        java.queryExecution().analyzed().rdd().unpersist(False)

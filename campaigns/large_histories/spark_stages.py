@@ -26,7 +26,7 @@ from harrow.campaigns.large_histories.facts import (
 from harrow.campaigns.large_histories.joined_facts import Jumps, RangeFacts, ValueFacts
 from harrow.campaigns.large_histories.record_slots import TooIrregularError
 from harrow.campaigns.large_histories.spark_sql import SparkTables
-from harrow.campaigns.large_histories.split_facts import FoundEvents, SplitSummary, Wanted, partly_stored
+from harrow.campaigns.large_histories.split_facts import EventQuery, FoundEvents, SplitSummary, partly_stored
 from harrow.campaigns.large_histories.split_reading import (
     events_of_rows,
     facts_of_split,
@@ -122,15 +122,15 @@ class SparkStages:
             yield row.load()
 
     @contextmanager
-    def tables(self, wanted: Ints, forced: Ints, events: int) -> Iterator[SparkTables]:
+    def tables(self, partitions: Ints, known_suspects: Ints, events: int) -> Iterator[SparkTables]:
         session, count = self._session, str(max(events // _ROWS_OF_TASK, 2))
         earlier = session.conf.get(_SHUFFLE_PARTITIONS)
         session.conf.unset(_RECORDS_PER_BATCH)
         session.conf.set(_SHUFFLE_PARTITIONS, count)
         tables = SparkTables(session)
         try:
-            again = partly_stored(self.summaries, wanted)
-            known = {"wanted": wanted, "forced": forced}
+            again = partly_stored(self.summaries, partitions)
+            known = {"partitions": partitions, "known_suspects": known_suspects}
             rows = _mapped(self._of(WHOLE), table_of_rows, HASHED_SCHEMA, **known, without=again)
             parts = [
                 {"split": split, "limits": self._limits, "numbered": self._numbered, **known}
@@ -149,8 +149,8 @@ class SparkStages:
             session.conf.set(_SHUFFLE_PARTITIONS, str(earlier))
             session.conf.set(_RECORDS_PER_BATCH, str(_ROWS_AT_ONCE))
 
-    def find(self, wanted: Wanted) -> Sequence[FoundEvents]:
-        found = _mapped(self._of(EVENTS), events_of_rows, wanted=wanted)
+    def find(self, query: EventQuery) -> Sequence[FoundEvents]:
+        found = _mapped(self._of(EVENTS), events_of_rows, query=query)
         return [row.load() for row in _collected(found)]
 
     def _of(self, *kinds: int) -> DataFrame:

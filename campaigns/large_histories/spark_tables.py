@@ -59,13 +59,13 @@ def read_on_spark(
         EngineError: Spark cannot run tasks.
 
     """
-    with ExitStack() as opened:
-        ship_code(session, opened.enter_context(temporary_folder()))
+    with ExitStack() as resources:
+        ship_code(session, resources.enter_context(temporary_folder()))
         # A table has about as many rows as the files have lines, so it gets as many parts.
         session.conf.set("spark.sql.shuffle.partitions", str(max(len(splits), _PARTS_MIN)))
         try:
             read = _by_columns(session, splits, limits, numbered=numbered)
-            reduction, kept = read or _by_tables(session, splits, limits, opened, numbered=numbered)
+            reduction, kept = read or _by_tables(session, splits, limits, resources, numbered=numbered)
         except HistoryError:
             raise
         except Exception as error:
@@ -107,13 +107,13 @@ def _by_tables(
     session: SparkSession,
     splits: Sequence[Split],
     limits: dict[str, int],
-    opened: ExitStack,
+    resources: ExitStack,
     *,
     numbered: bool,
 ) -> _Read:
     """Reduce any history."""
     tables = SparkTables(session)
-    opened.callback(tables.close)
+    resources.callback(tables.close)
     parts = [{"split": split, "limits": limits, "numbered": numbered} for split in splits]
     for_each(session, parts, rows_of_split, SCHEMA).createOrReplaceTempView("text_rows")
     tables.define(

@@ -13,7 +13,7 @@ import numpy as np
 
 from harrow.campaigns.large_histories.byte_block import ByteBlock, Flags, Ints, LongLineError
 from harrow.campaigns.large_histories.column_reader import ColumnReader, UnusualLinesError
-from harrow.campaigns.large_histories.decisive_events import decisive
+from harrow.campaigns.large_histories.decisive_events import is_decisive
 from harrow.campaigns.large_histories.events import NONE, Events, concatenated
 from harrow.campaigns.large_histories.facts import (
     EVENTS,
@@ -28,21 +28,21 @@ from harrow.campaigns.large_histories.facts import (
     UNUSUAL,
     WHOLE,
     FactRow,
+    concatenation,
     fact_row,
-    joined,
     key_of,
 )
 from harrow.campaigns.large_histories.loose_sends import place_loose_sends
-from harrow.campaigns.large_histories.numbering import bounds, distinct, in_groups, is_among
+from harrow.campaigns.large_histories.numbering import bounds, in_groups, is_among, sorted_set
 from harrow.campaigns.large_histories.operation_order import first_position
-from harrow.campaigns.large_histories.plain_records import PlainRecords
+from harrow.campaigns.large_histories.plain_records import POSITION_BITS, PlainRecords
 from harrow.campaigns.large_histories.record_slots import ACKED_AT, POLLED_AT, TooIrregularError
 from harrow.campaigns.large_histories.splits import Split
 from harrow.campaigns.large_histories.tables import (
     ACKED,
     CALLED_SEND,
-    FORCED,
     INVOKED,
+    KNOWN_SUSPECT,
     POLLED,
     POLLED_IN_VAIN,
     UNSURE,
@@ -58,7 +58,6 @@ EVENTS_OF_PART_MAX: Final = 20_000_000
 Only a compressed file can have more, because it is always a single part.
 """
 
-_POSITION_BITS: Final = 40
 _ALL: Final = 1 << 62
 
 
@@ -172,7 +171,7 @@ def _read(
         if first is None:
             first = int(reader.positions[0])
         last = int(reader.positions[-1])
-        if last - first >> _POSITION_BITS:
+        if last - first >> POSITION_BITS:
             raise TooIrregularError
         size += len(events)
         if size > EVENTS_OF_PART_MAX:
@@ -206,7 +205,7 @@ class _SplitFacts:
         self._irregular = concatenated(records.irregular_sends, in_order=True)
         self._loose = concatenated(records.loose_sends, in_order=True)
         self._suspects = self._first_suspects()
-        self._suspects = distinct(joined([self._suspects, *self._place_loose_sends()]))
+        self._suspects = sorted_set(concatenation([self._suspects, *self._place_loose_sends()]))
 
     def _key(self, partition: Ints | int, value: Ints) -> Ints:
         return key_of(self._hashes[partition], value)
@@ -214,12 +213,12 @@ class _SplitFacts:
     def _first_suspects(self) -> Ints:
         """Return the suspects of the records, and the sends that have not ended."""
         is_open = self._loose.kind == INVOKED
-        opened = self._loose.take(is_open)
-        return distinct(
-            joined(
+        open_sends = self._loose.take(is_open)
+        return sorted_set(
+            concatenation(
                 [
                     *(self._key(partition, value) for partition, value in self._records.suspects),
-                    self._key(opened.partition, opened.value),
+                    self._key(open_sends.partition, open_sends.value),
                 ]
             )
         )
@@ -287,20 +286,20 @@ class _SplitFacts:
         slots = self._records.slots
         sent = [(number, at[slots.session[at] != 0]) for number, at, _ in self._slots]
         offsets = [of[slots.session[at] != 0] for _, at, of in self._slots]
-        every = joined(at for _, at in sent)
+        every = concatenation(at for _, at in sent)
         others = concatenated([self._irregular, self._loose], in_order=True)
-        session = joined([slots.session[every].astype(np.int64) - 1, others.place])
-        position = joined([slots.invoked[every], others.position])
-        key = joined(
+        session = concatenation([slots.session[every].astype(np.int64) - 1, others.place])
+        position = concatenation([slots.invoked[every], others.position])
+        key = concatenation(
             [
                 *(self._key(number, slots.value[at]) for number, at in sent),
                 self._key(others.partition, others.value),
             ]
         )
-        offset = joined([*offsets, np.full(len(others), NONE, np.int64)])
+        offset = concatenation([*offsets, np.full(len(others), NONE, np.int64)])
         offset[is_among(key, self._suspects)] = NONE
         is_loose = np.arange(len(key)) >= len(key) - len(self._loose)
-        order = np.argsort(session << _POSITION_BITS | position, kind="stable")
+        order = np.argsort(session << POSITION_BITS | position, kind="stable")
         session, key, offset, is_loose = session[order], key[order], offset[order], is_loose[order]
         has_place = ~is_loose | is_among(key, self._suspects)
         edges = self._note_unordered(session[has_place], key[has_place], offset[has_place])
@@ -309,7 +308,9 @@ class _SplitFacts:
     def _note_unordered(self, session: Ints, key: Ints, offset: Ints) -> SessionEdges:
         is_unordered = (offset[1:] == NONE) | (offset[:-1] == NONE) | (offset[1:] <= offset[:-1])
         is_unordered &= session[1:] == session[:-1]
-        self._suspects = distinct(joined([self._suspects, key[1:][is_unordered], key[:-1][is_unordered]]))
+        self._suspects = sorted_set(
+            concatenation([self._suspects, key[1:][is_unordered], key[:-1][is_unordered]])
+        )
         begins, ends = bounds(session)
         process, partition = self._records.sessions()
         which = session[begins]
@@ -323,9 +324,11 @@ class _SplitFacts:
         )
 
     def _summary(self, edges: SessionEdges) -> SplitSummary:
-        outline = self._events.take(decisive(self._events))
+        outline = self._events.take(is_decisive(self._events))
         process, partition, first, last = self._records.readers()
-        jumps = [joined(column) for column in zip(*self._records.jumps, strict=True)] or [joined([])] * 3
+        jumps = [concatenation(column) for column in zip(*self._records.jumps, strict=True)] or [
+            concatenation([])
+        ] * 3
         # The tables of whole partitions show their jumps.
         is_whole = np.isin(jumps[0], np.array(sorted(self._records.whole), np.int64))
         jumps = [column[~is_whole] for column in jumps]
@@ -343,7 +346,7 @@ class _SplitFacts:
             partitions=dict(zip(hashes, self._reader.partitions, strict=True)),
             sizes=dict(zip(hashes, self._records.sizes(len(hashes)).tolist(), strict=True)),
             whole=self._hashes[sorted(self._records.whole)],
-            with_sends=self._hashes[distinct(sends)],
+            with_sends=self._hashes[sorted_set(sends)],
             outline=outline.at(outline.position + self._first_position).in_partitions(
                 np.append(self._hashes, NONE)[outline.partition]
             ),
@@ -358,14 +361,14 @@ class _SplitFacts:
         slots = self._records.slots
         contested: dict[int, list[Ints]] = {}
         for partition, offset in self._records.contested:
-            for number in distinct(partition).tolist():
+            for number in sorted_set(partition).tolist():
                 contested.setdefault(number, []).append(offset[partition == number])
         for number, at, known in self._slots:
             flags = slots.flags[at] & (ACKED_AT | POLLED_AT)
             flags = np.where(slots.session[at] != 0, flags | SENT, flags).astype(np.int8)
             columns = known, slots.value[at], flags
             if number in contested:
-                columns = self._with_contested(number, *columns, distinct(joined(contested[number])))
+                columns = self._with_contested(number, *columns, sorted_set(concatenation(contested[number])))
             ranges = columns[0] >> RANGE_BITS
             for begin, end in zip(*bounds(ranges), strict=True):
                 yield fact_row(
@@ -382,9 +385,9 @@ class _SplitFacts:
         is_free = ~is_among(offsets, contested)
         more = self._events_at(partition, contested)
         more_flags = np.where(more.kind == POLLED, POLLED_AT, SENT | ACKED_AT).astype(np.int8)
-        offsets = joined([offsets[is_free], more.offset])
+        offsets = concatenation([offsets[is_free], more.offset])
         order = np.argsort(offsets, kind="stable")
-        values = joined([values[is_free], more.value])
+        values = concatenation([values[is_free], more.value])
         flags = np.concatenate((flags[is_free], more_flags))
         return offsets[order], values[order], flags[order]
 
@@ -405,11 +408,11 @@ class _SplitFacts:
 
 
 def events_for_tables(
-    split: Split, limits: dict[str, int], wanted: Ints, forced: Ints, *, numbered: bool = False
+    split: Split, limits: dict[str, int], partitions: Ints, known_suspects: Ints, *, numbered: bool = False
 ) -> Iterator[tuple[Events, list[str]]]:
-    """Yield the events of the *wanted* partitions for a table, and the names of partitions.
+    """Yield the events of the *partitions* for a table, and the names of partitions.
 
-    A record whose key is among *forced*, which are in order, has an event that says so.
+    A record whose key is among *known_suspects*, which are in order, has an event that says so.
     """
     reader = ColumnReader(numbered=numbered)
     base = 0 if numbered else first_position(split.number)
@@ -418,33 +421,33 @@ def events_for_tables(
             events = reader.read(block)
             events = events.take(events.kind <= POLLED_IN_VAIN)
             events = events.at(events.position + base)
-            for part in _for_tables(events, reader.partition_hashes, wanted, forced):
+            for part in _for_tables(events, reader.partition_hashes, partitions, known_suspects):
                 yield part, reader.partitions
 
 
 def stored_events_for_tables(
-    rows: Iterable[FactRow], wanted: Ints, forced: Ints, without: Collection[int]
+    rows: Iterable[FactRow], partitions: Ints, known_suspects: Ints, without: Collection[int]
 ) -> Iterator[tuple[Events, list[str]]]:
     """Yield the same from the events of whole partitions, except for some parts of the history."""
     for row in rows:
         if row.range not in without:
             events, hashes, names = row.load()
-            for part in _for_tables(events, hashes, wanted, forced):
+            for part in _for_tables(events, hashes, partitions, known_suspects):
                 yield part, names
 
 
-def _for_tables(events: Events, hashes: Ints, wanted: Ints, forced: Ints) -> Iterator[Events]:
-    events = events.take(np.isin(hashes, wanted)[events.partition])
-    is_forced = is_among(key_of(hashes[events.partition], events.value), forced)
+def _for_tables(events: Events, hashes: Ints, partitions: Ints, known_suspects: Ints) -> Iterator[Events]:
+    events = events.take(np.isin(hashes, partitions)[events.partition])
+    is_known = is_among(key_of(hashes[events.partition], events.value), known_suspects)
     yield events
-    yield events.take(is_forced).of_kind(FORCED)
+    yield events.take(is_known).of_kind(KNOWN_SUSPECT)
 
 
-def partly_stored(summaries: Iterable[SplitSummary], wanted: Ints) -> set[int]:
-    """Return the parts with events of *wanted* partitions that are not whole there."""
+def partly_stored(summaries: Iterable[SplitSummary], partitions: Ints) -> set[int]:
+    """Return the parts with events of some *partitions* that are not whole there."""
     found: set[int] = set()
     for summary in summaries:
-        other = set(wanted.tolist()).difference(summary.whole.tolist())
+        other = set(partitions.tolist()).difference(summary.whole.tolist())
         if any(summary.sizes.get(partition) for partition in other):
             found.add(summary.split)
     return found
@@ -455,25 +458,25 @@ def _no_ints() -> Ints:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class EventQuery:
     """The events to find: those of records with some *keys*, and of *whole* partitions.
 
-    ``pivots`` are the keys that need the sends beside them, except in ``tabled`` partitions. Keys
-    are in order.
+    ``pivots`` are the keys that need the sends beside them, except in ``table_partitions``, which
+    tables judge. Keys are in order.
     """
 
     keys: Ints
     pivots: Ints = field(default_factory=_no_ints)
     whole: Ints = field(default_factory=_no_ints)
-    tabled: Ints = field(default_factory=_no_ints)
+    table_partitions: Ints = field(default_factory=_no_ints)
 
 
-def find_events(events: SplitEvents, wanted: Wanted) -> FoundEvents:
+def find_events(events: SplitEvents, query: EventQuery) -> FoundEvents:
     """Return the events of some records."""
-    found = is_among(events.key, wanted.keys)
-    if len(wanted.whole):
-        found |= np.isin(events.hashes, wanted.whole)[events.partition]
-    session, key, is_pivot = _with_place(events, wanted)
+    found = is_among(events.key, query.keys)
+    if len(query.whole):
+        found |= np.isin(events.hashes, query.whole)[events.partition]
+    session, key, is_pivot = _with_place(events, query)
     before, after = np.roll(is_pivot, 1), np.roll(is_pivot, -1)
     is_first = np.ones(len(session), np.bool_)
     np.not_equal(session[1:], session[:-1], out=is_first[1:])
@@ -487,24 +490,24 @@ def find_events(events: SplitEvents, wanted: Wanted) -> FoundEvents:
         position=events.position[found] + events.first_position,
         place=events.place[found],
         kind=events.kind[found],
-        neighbours=distinct(key[(before & ~is_first) | (after & ~is_last)]),
+        neighbours=sorted_set(key[(before & ~is_first) | (after & ~is_last)]),
         at_first=(events.session_process[at_first], events.session_partition[at_first]),
         at_last=(events.session_process[at_last], events.session_partition[at_last]),
     )
 
 
-def _with_place(events: SplitEvents, wanted: Wanted) -> tuple[Ints, Ints, Flags]:
+def _with_place(events: SplitEvents, query: EventQuery) -> tuple[Ints, Ints, Flags]:
     """Return the sends that have a place in their session: a loose one only if it is a suspect."""
-    has_place = ~events.sent_is_loose | is_among(events.sent_key, wanted.keys)
+    has_place = ~events.sent_is_loose | is_among(events.sent_key, query.keys)
     key, session = events.sent_key[has_place], events.sent_session[has_place]
-    is_pivot = is_among(key, wanted.pivots)
-    is_pivot &= ~np.isin(events.session_partition, wanted.tabled)[session]
+    is_pivot = is_among(key, query.pivots)
+    is_pivot &= ~np.isin(events.session_partition, query.table_partitions)[session]
     return session, key, is_pivot
 
 
-def found_rows(rows: Iterable[FactRow], wanted: Wanted) -> Iterator[FactRow]:
+def found_rows(rows: Iterable[FactRow], query: EventQuery) -> Iterator[FactRow]:
     for row in rows:
-        yield fact_row(FOUND, find_events(row.load(), wanted))
+        yield fact_row(FOUND, find_events(row.load(), query))
 
 
 def kept_lines(split: Split, limits: dict[str, int], positions: Ints, *, numbered: bool) -> Iterator[bytes]:

@@ -21,7 +21,7 @@ from harrow.campaigns.large_histories.joined_facts import Jumps, compare_offsets
 from harrow.campaigns.large_histories.operation_order import OperationOrder
 from harrow.campaigns.large_histories.reduction import KeptOperations
 from harrow.campaigns.large_histories.split_facts import (
-    Wanted,
+    EventQuery,
     events_for_tables,
     found_rows,
     kept_lines,
@@ -50,18 +50,20 @@ def value_facts_of_rows(batches: Batches, with_sends: Ints) -> Batches:
     return batches_of_rows(compare_values(rows_of_batches(batches), with_sends))
 
 
-def events_of_rows(batches: Batches, wanted: Wanted) -> Batches:
-    return batches_of_rows(found_rows(rows_of_batches(batches), wanted))
+def events_of_rows(batches: Batches, query: EventQuery) -> Batches:
+    return batches_of_rows(found_rows(rows_of_batches(batches), query))
 
 
 def table_of_split(
-    split: Split, limits: dict[str, int], wanted: Ints, forced: Ints, *, numbered: bool
+    split: Split, limits: dict[str, int], partitions: Ints, known_suspects: Ints, *, numbered: bool
 ) -> Batches:
-    return _tables(events_for_tables(split, limits, wanted, forced, numbered=numbered))
+    return _tables(events_for_tables(split, limits, partitions, known_suspects, numbered=numbered))
 
 
-def table_of_rows(batches: Batches, wanted: Ints, forced: Ints, without: Collection[int]) -> Batches:
-    return _tables(stored_events_for_tables(rows_of_batches(batches), wanted, forced, without))
+def table_of_rows(
+    batches: Batches, partitions: Ints, known_suspects: Ints, without: Collection[int]
+) -> Batches:
+    return _tables(stored_events_for_tables(rows_of_batches(batches), partitions, known_suspects, without))
 
 
 def _tables(parts: Iterable[tuple[Events, Sequence[str]]]) -> Batches:

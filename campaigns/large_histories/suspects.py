@@ -17,10 +17,10 @@ from harrow.campaigns.large_histories.tables import (
     BUCKET_BITS,
     EVENTS,
     FAILED,
-    FORCED,
     INVOKED,
     JUMPS,
     KNOWN,
+    KNOWN_SUSPECT,
     POLLED,
     POLLED_IN_VAIN,
     ROWS,
@@ -208,8 +208,8 @@ def find_suspects(tables: TableEngine) -> None:
         _FIRST_OF_PARTITIONS,
         _FIRST_OF_SESSIONS,
     ]
-    if exists(tables, f"{ROWS} where kind = {FORCED}"):
-        suspects.append(f"select partition, value from {ROWS} where kind = {FORCED}")
+    if exists(tables, f"{ROWS} where kind = {KNOWN_SUSPECT}"):
+        suspects.append(f"select partition, value from {ROWS} where kind = {KNOWN_SUSPECT}")
     if exists(tables, ASSIGNMENTS):
         suspects.append(_FIRST_OF_ASSIGNED)
     if exists(tables, f"({_POLLED_BUT_NOT_SENT}) as unsent"):

@@ -36,7 +36,7 @@ client."""
 SENT_NOTHING: Final = 13
 """The kind of rows about sends without records. They show how a history names transactions."""
 
-FORCED: Final = 14
+KNOWN_SUSPECT: Final = 14
 """The kind of rows about records that are suspects for reasons outside the tables."""
 
 NOT_PLAIN: Final = 99

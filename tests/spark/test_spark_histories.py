@@ -202,9 +202,8 @@ def test_tables_judge_a_history_if_tasks_return_too_much_and_executors_release_i
 
 
 def stored(session: SparkSession) -> set[int]:
-    """Return the RDDs that executors store, except the local checkpoints of tables."""
-    rdds = session.sparkContext._jsc.getPersistentRDDs()
-    return {number for number in rdds if not rdds[number].rdd().isCheckpointed()}
+    """Return the RDDs that executors store, also the local checkpoints of tables."""
+    return set(session.sparkContext._jsc.getPersistentRDDs())
 
 
 def test_spark_reports_the_line_of_a_mistake_in_a_later_part_of_a_file(

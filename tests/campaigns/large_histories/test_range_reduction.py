@@ -27,9 +27,9 @@ from harrow.campaigns.large_histories.range_reduction import reduce_by_ranges
 from harrow.campaigns.large_histories.record_slots import TooIrregularError
 from harrow.campaigns.large_histories.reduction import Reduction, reduced_history
 from harrow.campaigns.large_histories.split_facts import (
+    EventQuery,
     FoundEvents,
     SplitSummary,
-    Wanted,
     events_for_tables,
     found_rows,
     partly_stored,
@@ -38,7 +38,7 @@ from harrow.campaigns.large_histories.split_facts import (
 )
 from harrow.campaigns.large_histories.split_reading import kept_lines_of_split
 from harrow.campaigns.large_histories.splits import Split, split_files
-from harrow.campaigns.large_histories.tables import FORCED, TableEngine
+from harrow.campaigns.large_histories.tables import KNOWN_SUSPECT, TableEngine
 from harrow.campaigns.record.check_report import size_of
 from harrow.campaigns.record.history_file import read_history
 from harrow.campaigns.storage.location import location
@@ -90,22 +90,22 @@ class HereStages:
                 yield row.load()
 
     @contextmanager
-    def tables(self, wanted: Ints, forced: Ints, events: int) -> Iterator[TableEngine]:
-        again = partly_stored(self.read() or (), wanted)
-        parts = [*stored_events_for_tables(self._of(WHOLE), wanted, forced, again)]
+    def tables(self, partitions: Ints, known_suspects: Ints, events: int) -> Iterator[TableEngine]:
+        again = partly_stored(self.read() or (), partitions)
+        parts = [*stored_events_for_tables(self._of(WHOLE), partitions, known_suspects, again)]
         for split in self._splits:
             if split.number in again:
-                parts += events_for_tables(split, LIMITS, wanted, forced, numbered=self._numbered)
+                parts += events_for_tables(split, LIMITS, partitions, known_suspects, numbered=self._numbered)
         count = 0
         with closing(DuckDbTables(self._folder)) as tables:
             for part, names in parts:
                 tables.insert_events(part, names)
-                count += int((part.kind != FORCED).sum())
+                count += int((part.kind != KNOWN_SUSPECT).sum())
             assert count == events
             yield tables
 
-    def find(self, wanted: Wanted) -> Sequence[FoundEvents]:
-        return [row.load() for row in found_rows(self._of(EVENTS), wanted)]
+    def find(self, query: EventQuery) -> Sequence[FoundEvents]:
+        return [row.load() for row in found_rows(self._of(EVENTS), query)]
 
 
 def kept_history(splits: Sequence[Split], reduction: Reduction, *, numbered: bool) -> HistoryIndex:
