@@ -7,6 +7,7 @@ distinguish them.
 import json
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from operator import itemgetter
 from pathlib import Path
 from types import UnionType
@@ -105,24 +106,32 @@ def _merge(
     operations: Iterable[Mapping[str, Any]],
     names: Mapping[int, str],
 ) -> RunEvents:
-    client_events = sorted(_client_events(operations, names), key=itemgetter(0))
+    of_clients = sorted(client_events(operations, names), key=itemgetter(0))
     events: list[TraceEvent] = []
     numbers: list[int] = []
     position = 0
     for number, event in enumerate(trace, 1):
-        while position < len(client_events) and client_events[position][0] <= event[0]:
-            events.append(client_events[position])
+        while position < len(of_clients) and of_clients[position][0] <= event[0]:
+            events.append(of_clients[position])
             numbers.append(number - 1)
             position += 1
         events.append(event)
         numbers.append(number)
-    events += client_events[position:]
-    numbers += [len(trace)] * (len(client_events) - position)
-    replicas = partition_assignments(plan.running_cluster())
-    return RunEvents(plan=plan, replicas=replicas, events=events, numbers=numbers)
+    events += of_clients[position:]
+    numbers += [len(trace)] * (len(of_clients) - position)
+    return replace(no_events(plan), events=events, numbers=numbers)
 
 
-def _client_events(operations: Iterable[Mapping[str, Any]], names: Mapping[int, str]) -> Iterator[TraceEvent]:
+def no_events(plan: Plan) -> RunEvents:
+    """Return a run of a plan before its first event."""
+    return RunEvents(plan=plan, replicas=partition_assignments(plan.running_cluster()), events=(), numbers=())
+
+
+def client_events(operations: Iterable[Mapping[str, Any]], names: Mapping[int, str]) -> Iterator[TraceEvent]:
+    """Yield the sends, their outcomes and the polls in a history.
+
+    *names* are the names of the clients by their processes.
+    """
     for operation in operations:
         at_us = operation["time"] // 1_000
         process = operation["process"]
@@ -178,7 +187,7 @@ def _operation(path: Path, number: int, line: str) -> Mapping[str, Any]:
     try:
         operation: Mapping[str, Any] = json.loads(line)
         # The operation is interpreted here once, because only here the line of an error is known.
-        list(_client_events([operation], {}))
+        list(client_events([operation], {}))
     except (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError):
         raise RecordError(path, "not an operation of a history", number) from None
     return operation

@@ -3,7 +3,7 @@
 A playback simulates nothing and reads no clock. The caller sets the pace.
 """
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterator
 from typing import Final
 
@@ -12,7 +12,7 @@ from harrow.campaigns.record.report import FindingGroup, anomalies
 from harrow.campaigns.record.run_events import RunEvents, events_of_result
 from harrow.campaigns.run.run_result import RunResult
 from harrow.campaigns.story.chain_places import ChainPlaces
-from harrow.campaigns.story.event_phrases import narrate
+from harrow.campaigns.story.event_phrases import narrate, phrase_of
 from harrow.campaigns.story.faults_in_force import FaultInForce
 from harrow.campaigns.story.narration import EventContext
 from harrow.campaigns.story.run_state import RunState, initial_state
@@ -22,6 +22,7 @@ from harrow.checks.replay.partition_state import ACKED
 from harrow.cluster_model import events as kinds
 from harrow.cluster_model.lazy_dataclass import dataclass
 
+_DISPLAYED_MAX: Final = 20
 _MOVES: Final = (kinds.BatchAppended, kinds.BatchReplicated, kinds.HighWatermarkSet, kinds.BatchAcknowledged)
 """Events that move a record along: its appends and copies, high watermarks, and its ack."""
 
@@ -44,6 +45,16 @@ class DisplayedEvent:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LiveFigures:
+    """What a run that goes on has besides: its connected clients, and records per second."""
+
+    clients: tuple[str, ...]
+    sent_per_s: float
+    acked_per_s: float
+    read_per_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Scene:
     """A moment of a run.
 
@@ -51,18 +62,54 @@ class Scene:
 
     ``anomalies`` contain the findings whose last event has happened. ``sends`` counts sends by
     their status (`harrow.checks.replay.partition_state.ACKED` and so on). ``reads`` counts the
-    records that consumers have read, each once.
+    records that consumers have read, each once. A run that goes on has ``live`` figures, and no
+    end and no findings yet.
     """
 
     title: str
     at_us: int
-    end_us: int
+    end_us: int | None
     state: RunState
     faults: tuple[DisplayedFault, ...]
     events: tuple[DisplayedEvent, ...]
     anomalies: tuple[FindingGroup, ...]
     sends: Counter[str]
     reads: int
+    live: LiveFigures | None = None
+
+
+class RecentEvents:
+    """The latest events that a view lists: turning points, and the ends of sends."""
+
+    def __init__(self) -> None:
+        self._displayed: deque[DisplayedEvent] = deque(maxlen=_DISPLAYED_MAX)
+
+    def last(self) -> tuple[DisplayedEvent, ...]:
+        return tuple(self._displayed)
+
+    def add(self, event: StoryEvent) -> None:
+        """Add an event, if the view lists such events."""
+        topic, is_end = event.narration.topic, is_end_of_send(event.source)
+        is_listed = is_end or (topic.is_turning_point and not event.narration.routine)
+        if event.at_us < 0 or not is_listed:
+            return
+        last = self._displayed[-1] if self._displayed else None
+        if last is not None and is_end and last.event.event == event.event:
+            self._displayed[-1] = DisplayedEvent(event=event, folded=last.folded + 1)
+        else:
+            self._displayed.append(DisplayedEvent(event=event))
+
+
+def is_end_of_send(event: kinds.Event | None) -> bool:
+    """Return whether an event is an ack, or another end of a send."""
+    if isinstance(event, kinds.ClientEnded):
+        return event.status != ACKED
+    return event is not None and phrase_of(type(event)).topic is ACK
+
+
+def displayed_fault(fault: FaultInForce, until_us: int | None) -> DisplayedFault:
+    event = kinds.FaultStruck(fault.at_us, fault.fault, "inject", fault.details, fault.strike)
+    return DisplayedFault(text=narrate(event, EventContext()).text, since_us=fault.at_us, until_us=until_us)
 
 
 class Playback:
@@ -80,7 +127,7 @@ class Playback:
         self._end_by_fault = _ends_of_faults(self._run)
         self._state = initial_state(self._run)
         self._next = 0
-        self._displayed: list[DisplayedEvent] = []
+        self._recent = RecentEvents()
 
     @property
     def end_us(self) -> int:
@@ -105,10 +152,10 @@ class Playback:
         """Apply all events up to and including the one at a position."""
         for next_position in range(self._next, min(position + 1, len(self.events))):
             self._state.advance(self._run.events[next_position], self._run.numbers[next_position])
-            self._display(next_position)
+            self._recent.add(self.events[next_position])
             self._next = next_position + 1
 
-    def scene(self, at_us: int | None = None, *, events_max: int = 20) -> Scene:
+    def scene(self, at_us: int | None = None) -> Scene:
         """Return the current moment. *at_us* is the time to show, by default the last event's."""
         state = self._state
         sends = [
@@ -123,31 +170,13 @@ class Playback:
             at_us=max(0, now_us),
             end_us=self.end_us,
             state=state,
-            faults=tuple(self._fault(fault) for fault in state.faults),
-            events=tuple(self._displayed[-events_max:]),
+            faults=tuple(
+                displayed_fault(fault, self._end_by_fault.get(fault.number)) for fault in state.faults
+            ),
+            events=self._recent.last(),
             anomalies=tuple(self._anomalies_until_now()),
             sends=Counter(send.status for send in sends),
             reads=sum(len(partition.reads) for partition in state.partitions.values()),
-        )
-
-    def _display(self, position: int) -> None:
-        event = self.events[position]
-        is_ack = event.narration.topic is ACK
-        is_bad_end = isinstance(event.source, kinds.ClientEnded) and event.source.status != ACKED
-        if event.at_us < 0 or not (is_ack or is_bad_end or self.is_turning_point(position)):
-            return
-        last = self._displayed[-1] if self._displayed else None
-        if last is not None and (is_ack or is_bad_end) and last.event.event == event.event:
-            self._displayed[-1] = DisplayedEvent(event=event, folded=last.folded + 1)
-        else:
-            self._displayed.append(DisplayedEvent(event=event))
-
-    def _fault(self, fault: FaultInForce) -> DisplayedFault:
-        event = kinds.FaultStruck(fault.at_us, fault.fault, "inject", fault.details, fault.strike)
-        return DisplayedFault(
-            text=narrate(event, EventContext()).text,
-            since_us=fault.at_us,
-            until_us=self._end_by_fault.get(fault.number),
         )
 
     def _anomalies_until_now(self) -> Iterator[FindingGroup]:

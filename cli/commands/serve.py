@@ -4,14 +4,14 @@ import os
 import shlex
 import signal
 import sys
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack, closing, suppress
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack, closing, nullcontext, suppress
 from dataclasses import replace
 from http import HTTPStatus
 from pathlib import Path
 from tempfile import TemporaryFile
 from threading import Event, Thread
-from typing import Final, TextIO
+from typing import TYPE_CHECKING, Any, Final
 
 import typer
 
@@ -27,8 +27,9 @@ from harrow.campaigns.storage.location import LocalLocation
 from harrow.cli.commands.run_selection import Selection, check_variants, load_all, print_notes, select_one
 from harrow.cli.commands.run_tally import FinishedRun, RunPrinter, SeveralPrinters, Tally
 from harrow.cli.console import message_console, say
+from harrow.cli.held_output import HeldOutput
 from harrow.cli.interrupts import Interrupts
-from harrow.cli.options import refuse
+from harrow.cli.options import need_terminal, refuse
 from harrow.cli.render.run_formats import printer_of
 from harrow.cli.requests.serve import ServeRequest
 from harrow.cli.session import Refusal, data, junit_file, need_writable, note
@@ -42,7 +43,11 @@ from harrow.live_cluster.serve.run_control import handler_after
 from harrow.live_cluster.serve.served_brokers import CONNECTIONS_MAX
 from harrow.live_cluster.serve.served_environment import obstacles
 from harrow.live_cluster.serve.served_run import serve
+from harrow.live_cluster.serve.served_target import ServedTarget
 from harrow.live_cluster.wire.codec import Address
+
+if TYPE_CHECKING:
+    from harrow.campaigns.story.live_playback import LivePlayback
 
 _STDIN: Final = 0
 _READ_BYTES: Final = 1 << 16
@@ -67,60 +72,110 @@ def session(request: ServeRequest) -> int:
             from harrow.cli.ci.run_suites import RunSuites
 
             printer = SeveralPrinters((printer, RunSuites(lambda suites, _: write_junit(lambda: suites))))
-        output = None if request.output_format == "table" else sys.stderr
-        program = _program(request, plan, output)
-        control = _control(request, stack)
-        recording = None if request.no_results else _recording(request, stack)
-        has_ended = _end_of_input() if request.until_eof else Event()
-
-        def on_ready(addresses: Sequence[Address]) -> None:
-            servers = ",".join(f"{host}:{port}" for host, port in addresses)
-            if program is not None:
-                stack.callback(program.stop)
-                program.control_url = "" if control is None else control.url
-                _start(program, servers)
-                return
-            messages = message_console(no_color=request.no_color)
-            if control is not None:
-                say(messages, f"control={control.url}")
-            say(messages, f"bootstrap.servers={servers}")
-
-        def is_interrupted() -> bool:
-            return interrupts.is_pending() or has_ended.is_set()
-
-        def is_over(run: Run) -> bool:
-            if program is not None:
-                return _has_ended(run, plan, program, is_interrupted=is_interrupted())
-            # Whoever controls the cluster or its input also decides when it ends.
-            is_controlled = control is not None or request.until_eof
-            return is_interrupted() or (not is_controlled and _has_ended_script(run))
-
+        served = _ServedCluster(request, plan, interrupts, stack)
         with interrupts.deferred():
-            result = as_only_run(
-                _serve(
-                    request,
-                    plan,
-                    on_ready,
-                    is_over,
-                    program,
-                    control,
-                    recording,
-                )
+            result = as_only_run(served.serve())
+            run = _finished(request, selection, result, served.recording)
+            tally = _print(selection, run, printer, served.program_code)
+            served.answer(document([run.as_mapping()], tally.required.unreached()))
+    return served.program_code or tally.exit_code()
+
+
+class _ServedCluster:
+    """A cluster with the program, the control port and the view that belong to it.
+
+    *stack* ends what this starts.
+    """
+
+    def __init__(self, request: ServeRequest, plan: Plan, interrupts: Interrupts, stack: ExitStack) -> None:
+        self._request, self._plan = request, plan
+        self._interrupts, self._stack = interrupts, stack
+        self._held = stack.enter_context(closing(HeldOutput(sys.stderr))) if request.watch else None
+        self.program = _program(request, plan, self._held)
+        self._view = _View(request, plan) if request.watch else None
+        self._control = _control(request, stack)
+        self.recording = None if request.no_results else _recording(request, stack)
+        self._has_ended = _end_of_input() if request.until_eof else Event()
+
+    @property
+    def program_code(self) -> int:
+        """The exit code of the program; 0 without one."""
+        return 0 if self.program is None else self.program.code
+
+    def serve(self) -> RunResult:
+        """Serve the cluster until its clients have used it long enough."""
+        with nullcontext() if self._view is None else self._view.watch:
+            result = self._served()
+        if self._held is not None:
+            self._held.release()
+        return result
+
+    def answer(self, verdict: Mapping[str, Any]) -> None:
+        """Answer requests for the verdict as long as the program runs."""
+        if self._control is None:
+            return
+        answer = ControlAnswer(HTTPStatus.OK, verdict)
+        self._control.answer_waiting(answer)
+        self._control.handler = handler_after(answer)
+        self._control.serve_while(lambda: _runs(self.program, is_interrupted=self._is_interrupted()))
+
+    def _served(self) -> RunResult:
+        request, plan = self._request, self._plan
+        brokers = len(plan.cluster.brokers)
+        first = request.port
+        ports = [0] * brokers if first is None else [*range(first, first + brokers)]
+        try:
+            return serve(
+                plan,
+                request.seed or 0,
+                host=request.host,
+                ports=ports,
+                time_scale=request.time_scale,
+                on_ready=self._on_ready,
+                is_over=self._is_over,
+                program=self.program,
+                control=self._control,
+                unique=request.unique,
+                connections_max=request.connections_max or CONNECTIONS_MAX,
+                users=None if request.users is None else read_users(request.users),
+                recording=self.recording,
             )
-            run = _finished(request, selection, result, recording)
-            tally = _print(selection, run, printer, 0 if program is None else program.code)
-            if control is not None:
-                verdict = ControlAnswer(
-                    HTTPStatus.OK, document([run.as_mapping()], tally.required.unreached())
-                )
-                control.answer_waiting(verdict)
-                control.handler = handler_after(verdict)
-                control.serve_while(lambda: _runs(program, is_interrupted=is_interrupted()))
-    return (0 if program is None else program.code) or tally.exit_code()
+        except CannotListenError as error:
+            raise Refusal(str(error)) from None
+
+    def _on_ready(self, addresses: Sequence[Address]) -> None:
+        servers = ",".join(f"{host}:{port}" for host, port in addresses)
+        if self.program is not None:
+            self._stack.callback(self.program.stop)
+            self.program.control_url = "" if self._control is None else self._control.url
+            _start(self.program, servers)
+            return
+        messages = message_console(no_color=self._request.no_color)
+        if self._control is not None:
+            say(messages, f"control={self._control.url}")
+        say(messages, f"bootstrap.servers={servers}")
+
+    def _is_over(self, run: Run) -> bool:
+        over = self._has_reached_end(run)
+        if self._view is not None:
+            self._view.show(run, is_last=over)
+        return over
+
+    def _has_reached_end(self, run: Run) -> bool:
+        if self.program is not None:
+            return _has_ended(run, self._plan, self.program, is_interrupted=self._is_interrupted())
+        # Whoever controls the cluster or its input also decides when it ends.
+        is_controlled = self._control is not None or self._request.until_eof
+        return self._is_interrupted() or (not is_controlled and _has_ended_script(run))
+
+    def _is_interrupted(self) -> bool:
+        return self._interrupts.is_pending() or self._has_ended.is_set()
 
 
 def _check(request: ServeRequest, plan: Plan) -> None:
     """Refuse what cannot be served."""
+    if request.watch:
+        need_terminal()
     if request.command:
         refuse({"--until-eof": request.until_eof}, "has no meaning with a program: harrow ends with it")
     if request.host in _WILDCARDS:
@@ -182,14 +237,41 @@ def _runs(program: ClientProgram | None, *, is_interrupted: bool) -> bool:
     return True
 
 
-def _program(request: ServeRequest, plan: Plan, output: TextIO | None) -> ClientProgram | None:
-    """Return the user's program; *output* takes the place of its standard output."""
+class _View:
+    """What `--watch` shows of a served cluster."""
+
+    def __init__(self, request: ServeRequest, plan: Plan) -> None:
+        from harrow.cli.watch.watch_live import LiveWatch
+
+        speed = "" if request.time_scale == 1 else f", {request.time_scale:g}x"
+        self.watch = LiveWatch(message_console(no_color=request.no_color), speed=speed)
+        self._plan, self._seed = plan, request.seed or 0
+        self._playback: LivePlayback | None = None
+
+    def show(self, run: Run, *, is_last: bool) -> None:
+        """Show the present moment, unless the last one was shown just now."""
+        target = run.target
+        assert isinstance(target, ServedTarget)
+        if self._playback is None:
+            from harrow.campaigns.story.live_playback import LivePlayback
+
+            self._playback = LivePlayback(self._plan, self._seed, target.trace, target.cluster.history)
+        if is_last or self.watch.is_due():
+            self.watch.draw(self._playback, target.now_us, target.real_clients.connected_names())
+
+
+def _program(request: ServeRequest, plan: Plan, held: HeldOutput | None) -> ClientProgram | None:
+    """Return the user's program. If there is a view, *held* gets what it writes on a terminal."""
     if not request.command:
         return None
     # Only a program that no fault strikes may share the terminal with harrow.
     is_struck = any(obstacles(plan, has_program=False))
     has_terminal = os.name != "posix" or (sys.stdin is not None and sys.stdin.isatty())
-    return ClientProgram(request.command, output, own_group=is_struck or not has_terminal)
+    output, errors = None if request.output_format == "table" else sys.stderr, None
+    if held is not None:
+        errors = held.file
+        output = errors if (output or sys.stdout).isatty() else output
+    return ClientProgram(request.command, output, own_group=is_struck or not has_terminal, errors=errors)
 
 
 def _start(program: ClientProgram, servers: str) -> None:
@@ -226,38 +308,6 @@ def _selection(request: ServeRequest) -> Selection:
         campaign = Campaign(name=path.stem, description="", path=path, plans=(plan,), text=text)
         return Selection(campaign=campaign, argument=request.campaign, plans=(plan,))
     return select_one(request.campaign, request.overrides, request.variant)
-
-
-def _serve(
-    request: ServeRequest,
-    plan: Plan,
-    on_ready: Callable[[Sequence[Address]], None],
-    is_over: Callable[[Run], bool],
-    program: ClientProgram | None,
-    control: ControlPort | None,
-    recording: RequestRecording | None,
-) -> RunResult:
-    brokers = len(plan.cluster.brokers)
-    first = request.port
-    ports = [0] * brokers if first is None else [*range(first, first + brokers)]
-    try:
-        return serve(
-            plan,
-            request.seed or 0,
-            host=request.host,
-            ports=ports,
-            time_scale=request.time_scale,
-            on_ready=on_ready,
-            is_over=is_over,
-            program=program,
-            control=control,
-            unique=request.unique,
-            connections_max=request.connections_max or CONNECTIONS_MAX,
-            users=None if request.users is None else read_users(request.users),
-            recording=recording,
-        )
-    except CannotListenError as error:
-        raise Refusal(str(error)) from None
 
 
 def _finished(

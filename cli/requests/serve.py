@@ -90,6 +90,15 @@ class ServeRequest(WrittenRequest, OnCluster):
         float,
         option("--time-scale", "N", "How many seconds pass in the cluster in one second.", min=0.1, max=1000),
     ] = 1.0
+    watch: Annotated[
+        bool,
+        flag(
+            "--watch",
+            "Show the cluster on the terminal while it is served: brokers, leaders, ISRs, the LEO and HW of each "
+            "replica, active faults, clients. Standard error must be a terminal. What the program prints on a "
+            "terminal follows below the view when the cluster has ended.",
+        ),
+    ] = False
     results: Annotated[Location, options.folder_or_uri("--results", "The folder for result files.")] = (
         LocalLocation(options.DEFAULT_RESULTS)
     )

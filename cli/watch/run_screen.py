@@ -20,7 +20,7 @@ from harrow.cli.text import Text
 from harrow.cli.watch.canvas import BAD, GOOD, HEADING, PAUSED, WARNED, Canvas, bar, fitted, shortened
 from harrow.cluster_model.events import NO_CONTROLLER, POWER_LOSS, SHUT_DOWN
 from harrow.cluster_model.protocol import NO_LEADER
-from harrow.cluster_model.topology import is_server, process_name
+from harrow.cluster_model.topology import is_internal, is_server, process_name
 
 _HEIGHT_MAX: Final = 50
 _LOG_WIDTH_MAX: Final = 60
@@ -54,7 +54,8 @@ def frame(scene: Scene, canvas: Canvas, *, speed: str = "") -> Group:
     servers = list(_servers(scene, canvas))
     reserved = _LINES_RESERVED_ABOVE + len(servers) + _LINES_RESERVED_BELOW
     above = [*_heading(scene, canvas, speed), *_brokers(scene, canvas), *servers, _records(scene)]
-    below = [*_faults(scene, canvas), *_anomalies(scene.anomalies, canvas)]
+    none = "none so far" if scene.live is None else "judged at the end"
+    below = [*_faults(scene, canvas), *_anomalies(scene.anomalies, canvas, none)]
     # Faults and findings come and go, and unhealthy brokers take more words. So each of these has a
     # reserved number of lines. If they need more, the list of events gets shorter, so that the
     # partitions stay in place during a run.
@@ -67,12 +68,21 @@ def frame(scene: Scene, canvas: Canvas, *, speed: str = "") -> Group:
 
 
 def _heading(scene: Scene, canvas: Canvas, speed: str) -> Iterator[Text]:
-    clock = f"{seconds(scene.at_us)} of {seconds(scene.end_us)}{speed}"
+    end = "" if scene.end_us is None else f" of {seconds(scene.end_us)}"
+    clock = f"{seconds(scene.at_us)}{end}{speed}"
     room = max(10, canvas.width - len(clock) - 2)
     name = set_cell_size(shortened(printable(scene.title), room, canvas), room)
     yield Text.assemble((name, HEADING), "  ", clock)
-    fraction = scene.at_us / scene.end_us if scene.end_us > 0 else 1.0
-    yield bar(fraction, canvas)
+    if scene.end_us is None:
+        yield _clients(scene.live.clients if scene.live is not None else (), canvas)
+    else:
+        yield bar(scene.at_us / scene.end_us if scene.end_us > 0 else 1.0, canvas)
+
+
+def _clients(names: Sequence[str], canvas: Canvas) -> Text:
+    label = f"{'clients':<{_LABEL_WIDTH}} "
+    names_text = ", ".join(map(printable, names)) or "none"
+    return Text.assemble((label, HEADING), shortened(names_text, canvas.width - len(label), canvas))
 
 
 # Brokers and clients
@@ -180,7 +190,11 @@ def _records(scene: Scene) -> Text:
     ):
         if sends[status]:
             line.append(f", {sends[status]} {word}", style)
-    return line.append(f", {scene.reads} read")
+    line.append(f", {scene.reads} read")
+    if scene.live is not None:
+        rates = (scene.live.sent_per_s, scene.live.acked_per_s, scene.live.read_per_s)
+        line.append(f"   {' / '.join(f'{rate:.0f}' for rate in rates)} a second", DIM)
+    return line
 
 
 # Partitions
@@ -188,12 +202,22 @@ def _records(scene: Scene) -> Text:
 
 def _partitions(scene: Scene, canvas: Canvas, room: int) -> list[Text]:
     """Return the partitions with as much detail as fits."""
-    partitions = list(scene.state.partitions.values())
+    partitions = _shown_partitions(scene)
     if sum(1 + len(partition.replicas) for partition in partitions) + 1 <= room:
         signs = CellSigns(is_unicode=canvas.is_unicode, missing="not there")
         lines = list(_partitions_with_logs(partitions, scene, canvas, signs))
         return [*lines, Text(f"  {_legend(signs, canvas)}", DIM)]
     return _partition_rows(partitions, scene, max(room, 3))
+
+
+def _shown_partitions(scene: Scene) -> list[partition_state.PartitionState]:
+    """Return the partitions of a run, but of a run that goes on no healthy internal ones."""
+    partitions = scene.state.partitions.values()
+    return [
+        partition
+        for partition in partitions
+        if scene.live is None or not (is_internal(partition.name) and _is_healthy(partition, scene))
+    ]
 
 
 def _legend(signs: CellSigns, canvas: Canvas) -> str:
@@ -359,14 +383,16 @@ def _faults(scene: Scene, canvas: Canvas) -> Iterator[Text]:
 
 def _time_text(fault: DisplayedFault, scene: Scene, *, short: bool) -> str:
     since = "" if short else f"since {seconds(fault.since_us)}, "
+    if scene.live is not None:
+        return f"since {seconds(fault.since_us)}"
     if fault.until_us is None:
         return f"{since}to the end"
     return f"{since}{seconds(max(0, fault.until_us - scene.at_us))} left"
 
 
-def _anomalies(anomalies: Sequence[FindingGroup], canvas: Canvas) -> Iterator[Text]:
+def _anomalies(anomalies: Sequence[FindingGroup], canvas: Canvas, none: str) -> Iterator[Text]:
     if not anomalies:
-        yield Text.assemble(("findings ", HEADING), ("none so far", DIM))
+        yield Text.assemble(("findings ", HEADING), (none, DIM))
         return
     yield Text("findings so far", HEADING)
     cross = "✗" if canvas.is_unicode else "x"

@@ -124,6 +124,11 @@ class ClientConnection:
         return len(self._pending) <= _PENDING_MAX and not self.is_refused
 
     @property
+    def client_name(self) -> str | None:
+        """The name of the client, which its first request tells."""
+        return None if self._host is None else self._host.name
+
+    @property
     def is_refused(self) -> bool:
         """Whether the client could not log in. The connection then ends with the answer."""
         return self._login is not None and self._login.has_failed

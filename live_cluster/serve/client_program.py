@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
-from typing import Final, TextIO
+from typing import IO, Any, Final
 
 from harrow.live_cluster.processes import group_watcher
 
@@ -36,19 +36,27 @@ def _end_with_parent() -> None:
 class ClientProgram:
     """A program with its arguments, in which ``{bootstrap}`` stands for the addresses of brokers.
 
-    *output* takes the place of its standard output. With *own_group*, signals reach all processes
-    that the program starts, and all of them end if harrow is killed; but the program cannot read
-    from the terminal. Without it, only Linux ends the program, and none of those that it starts.
+    *output* and *errors* take the place of its standard output and standard error. With
+    *own_group*, signals reach all processes that the program starts, and all of them end if harrow
+    is killed; but the program cannot read from the terminal. Without it, only Linux ends the
+    program, and none of those that it starts.
     """
 
-    def __init__(self, command: Sequence[str], output: TextIO | None, *, own_group: bool) -> None:
+    def __init__(
+        self,
+        command: Sequence[str],
+        output: IO[Any] | None,
+        *,
+        own_group: bool,
+        errors: IO[Any] | None = None,
+    ) -> None:
         self.command = command
         self.servers = ""
         self.control_url = ""
         self.is_paused = False
         self.is_killed = False
         """Whether a fault has killed it."""
-        self._output = output
+        self._output, self._errors = output, errors
         self._own_group = own_group
         self._process: subprocess.Popen[bytes] | None = None
         self._watcher: subprocess.Popen[bytes] | None = None
@@ -84,6 +92,7 @@ class ClientProgram:
             [word.replace(_BOOTSTRAP, self.servers) for word in self.command],
             env={**os.environ, **self._variables()},
             stdout=self._output,
+            stderr=self._errors,
             process_group=0 if self._own_group else None,
             preexec_fn=_end_with_parent if _LIBC is not None else None,  # noqa: PLW1509 - no threads run
         )

@@ -149,6 +149,11 @@ class ServedClients:
     def now_us(self) -> int:
         return self._cluster.simulator.now_us
 
+    def connected_names(self) -> tuple[str, ...]:
+        """Return the names of the clients that are connected."""
+        names = (connection.client_name for connection in self.connections.values())
+        return tuple(dict.fromkeys(name for name in names if name is not None))
+
     def client_names(self) -> tuple[str, ...]:
         """Return the names of all clients that have connected, in that order."""
         return tuple(self._processes)

@@ -17,6 +17,7 @@ import pytest
 from harrow.cli import exit_code
 from harrow.cli.command_help import EXAMPLES
 from tests.cli.conftest import Harrow
+from tests.cli.test_watch_command import HIDE_CURSOR, SHOW_CURSOR, Terminal, shown_at_last
 from tests.conftest import kill_after_test
 from tests.patience import PATIENCE_S
 
@@ -328,3 +329,35 @@ def test_a_damaged_recording_is_named_with_its_place(harrow: Harrow, folder: Pat
     replayed = harrow("replay", "results/latest")
     assert (replayed.returncode, replayed.stdout) == (exit_code.USAGE, "")
     assert re.search(r"requests\.bin: byte \d+: the recording is cut off within this block", replayed.stderr)
+
+
+_TWO_LINES: Final = _SEND.replace('"the record is", "sent"', '"the record", "is sent"') + (
+    "print('and the program ends', file=sys.stderr, flush=True)\n"
+)
+
+
+def test_what_a_program_prints_follows_below_the_view(on_terminal: Terminal) -> None:
+    code, shown = on_terminal("serve", "served.yaml", "--watch", "--no-color", *python(_TWO_LINES))
+    lines = shown_at_last(shown)
+    assert code == exit_code.OK
+    view, printed = lines.index("what happened"), lines.index("the record is sent")
+    assert view < printed
+    assert lines[printed + 1] == "and the program ends"
+    assert printed < lines.index("calm")
+    assert any(line.startswith("records  1 sent, 1 acked, 0 read") for line in lines)
+    assert max(map(len, lines)) <= 80
+    assert shown.rindex(SHOW_CURSOR) > shown.rindex(HIDE_CURSOR)
+
+
+def test_ctrl_c_ends_a_watched_cluster_and_restores_the_terminal(on_terminal: Terminal) -> None:
+    code, shown = on_terminal("serve", "served.yaml", "--watch", interrupt_at="what happened")
+    assert code == exit_code.INCONCLUSIVE
+    assert shown.rindex(SHOW_CURSOR) > shown.rindex(HIDE_CURSOR)
+    assert "bootstrap.servers=" in shown
+    assert any("nothing was tried" in line for line in shown_at_last(shown))
+
+
+def test_without_a_terminal_there_is_no_view(harrow: Harrow) -> None:
+    done = harrow("serve", "served.yaml", "--watch", *python(_SEND))
+    assert (done.returncode, done.stdout) == (exit_code.USAGE, "")
+    assert "standard error is not a terminal" in done.stderr
