@@ -131,17 +131,17 @@ def test_the_logs_of_a_broker_are_described_in_every_version(release: str) -> No
 
 def test_what_has_settings_is_listed_by_its_type() -> None:
     def ask(connection: BrokerConnection) -> None:
-        def listed(version: int, *types: int) -> tuple[int, set[tuple[str, int]]]:
+        def resources(version: int, *types: int) -> tuple[int, set[tuple[str, int]]]:
             fields = {"resource_types": list(types)} if version else {}
             answer = connection.ask(ListConfigResourcesRequest[version](**fields))
             named = {(each.resource_name, each.resource_type) for each in answer.config_resources}
             return answer.error_code, {pair for pair in named if not pair[0].startswith("__")}
 
-        assert listed(0) == (0, set())
-        assert listed(1, 2) == (0, {("t", 2)})
-        assert listed(1, 4, 16) == (0, {("0", 4)})
-        assert listed(1) == (0, {("t", 2), ("0", 4), ("0", 8)})
-        assert listed(1, 1) == (error_code(errors.UNSUPPORTED_VERSION), set())
+        assert resources(0) == (0, set())
+        assert resources(1, 2) == (0, {("t", 2)})
+        assert resources(1, 4, 16) == (0, {("0", 4)})
+        assert resources(1) == (0, {("t", 2), ("0", 4), ("0", 8)})
+        assert resources(1, 1) == (error_code(errors.UNSUPPORTED_VERSION), set())
 
     use("4.3", ask)
 
