@@ -16,6 +16,7 @@ from harrow.cluster_model.cluster import Cluster
 from harrow.cluster_model.topology import is_internal
 from harrow.live_cluster.serve.described_log_dirs import described_log_dirs
 from harrow.live_cluster.serve.described_settings import DEFAULT, DescribedSetting, DescribedSettings
+from harrow.live_cluster.serve.refused_acls import ACL_REQUESTS, refused_acls
 from harrow.live_cluster.serve.requests import ClientRequest
 from harrow.live_cluster.serve.served_topics import ServedTopics
 from harrow.live_cluster.wire.codec import TOPIC_RESOURCE, Address
@@ -44,6 +45,7 @@ class DescribedCluster:
             DescribeLogDirsRequest.API_KEY: self._describe_log_dirs,
             DescribeTopicPartitionsRequest.API_KEY: self._describe_topics,
             ListConfigResourcesRequest.API_KEY: self._list_resources,
+            **{kind.API_KEY: refused_acls for kind in ACL_REQUESTS},
         }
 
     def answer(self, request: ClientRequest, broker: int) -> Any:

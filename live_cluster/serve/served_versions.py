@@ -21,6 +21,7 @@ from kafka.protocol.metadata import ApiVersionsRequest
 from kafka.protocol.producer import EndTxnRequest
 
 from harrow.cluster_model.release.profiles import Behaviours
+from harrow.live_cluster.serve.refused_acls import ACL_REQUESTS
 from harrow.live_cluster.serve.requests import REQUESTS
 from harrow.live_cluster.wire.codec import CLIENT_VERSIONS
 
@@ -33,6 +34,7 @@ _OWN_VERSIONS: Final[Mapping[int, Versions]] = {
     DescribeLogDirsRequest.API_KEY: (0, 5),
     DescribeTopicPartitionsRequest.API_KEY: (0, 0),
     ListConfigResourcesRequest.API_KEY: (0, 1),
+    **{kind.API_KEY: (0, 3) for kind in ACL_REQUESTS},
 }
 """The requests that the server answers without a broker of the model."""
 

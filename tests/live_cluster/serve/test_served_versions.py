@@ -7,7 +7,13 @@ from typing import Any, Final
 from uuid import UUID
 
 import pytest
-from kafka.protocol.admin import DescribeLogDirsRequest, ListConfigResourcesRequest
+from kafka.protocol.admin import (
+    CreateAclsRequest,
+    DeleteAclsRequest,
+    DescribeAclsRequest,
+    DescribeLogDirsRequest,
+    ListConfigResourcesRequest,
+)
 from kafka.protocol.consumer import (
     FetchRequest,
     HeartbeatRequest,
@@ -125,6 +131,25 @@ def test_the_logs_of_a_broker_are_described_in_every_version(release: str) -> No
                 (partition,) = topic.partitions
                 assert (log_dir.error_code, topic.name, partition.partition_index) == (0, "t", 0)
                 assert (partition.partition_size, partition.offset_lag) == (0, 0)
+
+    use(release, ask)
+
+
+@pytest.mark.parametrize("release", ["0.11", "4.3"])
+def test_requests_about_acls_are_refused_as_by_brokers_without_an_authorizer(release: str) -> None:
+    disabled = error_code("SECURITY_DISABLED")
+    acl = {"operation": 3, "permission_type": 3, "resource_type": 2, "principal": "User:a", "host": "*"}
+    create, delete = CreateAclsRequest.AclCreation, DeleteAclsRequest.DeleteAclsFilter
+    matching = {"resource_type_filter": 2, "operation": 3, "permission_type": 3}
+
+    def ask(connection: BrokerConnection) -> None:
+        for version in versions_of(CreateAclsRequest, release):
+            creations = [create(resource_name="t", **acl)] * 2
+            created = connection.ask(CreateAclsRequest[version](creations=creations)).results
+            assert [result.error_code for result in created] == [disabled] * 2
+            deleted = connection.ask(DeleteAclsRequest[version](filters=[delete(**matching)]))
+            assert [result.error_code for result in deleted.filter_results] == [disabled]
+            assert connection.ask(DescribeAclsRequest[version](**matching)).error_code == disabled
 
     use(release, ask)
 
