@@ -67,8 +67,6 @@ class RecordedEvent:
 
 MODEL: Final = "model"
 """The kind of cluster whose runs depend only on their plan and their seed."""
-SERVED: Final = "served"
-"""The model with real clients. Its runs also depend on what the clients sent."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -64,6 +64,10 @@ class TimedOutStep:
     missing: str
 
 
+SERVED: Final = "served"
+"""The kind of target of a run on the model with real clients, which depends on their requests."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RealTarget:
     """The real cluster on which a run took place.

@@ -10,13 +10,13 @@ from rich.console import Console
 from harrow.campaigns.language.spelling import counted, printable
 from harrow.campaigns.record.recorded_run import (
     MODEL,
-    SERVED,
     RecordedEvent,
     RecordedRun,
     find_run,
     read_run,
 )
 from harrow.campaigns.record.replay import Difference, Replay, replay, replay_document, replayed_name
+from harrow.campaigns.run.run_result import SERVED
 from harrow.cli import exit_code
 from harrow.cli.ci.suite import REPRODUCE, Case, Status, Suite
 from harrow.cli.console import plain_text, show, unbroken
@@ -52,7 +52,7 @@ def _replayed(recorded: RecordedRun) -> Replay:
     if recorded.target == MODEL:
         return replay(recorded)
     if recorded.target == SERVED:
-        from harrow.live_cluster.serve.served_run import replay_served
+        from harrow.live_cluster.serve.served_replay import replay_served
 
         return replay_served(recorded)
     kind = printable(recorded.target)

@@ -19,6 +19,7 @@ from harrow.live_cluster.serve.request_recording import (
     REQUEST,
     TIME,
     Answer,
+    DamagedRecordingError,
     RecordedEntry,
     RequestFile,
     answer_of,
@@ -150,7 +151,7 @@ class RecordedInputs:
         for entry in self._entries:
             if entry.kind == TIME:
                 if entry.number <= self._at_us:
-                    raise self._file.error("the times in this block do not ascend", entry.place)
+                    raise DamagedRecordingError("the times in this block do not ascend", entry.place)
                 self._at_us = entry.number
                 return
             self._take(entry)
@@ -159,14 +160,14 @@ class RecordedInputs:
     def _take(self, entry: RecordedEntry) -> None:
         clients, connection = self._clients, entry.connection
         if self._at_us < 0:
-            raise self._file.error("the first entry of this block has no time", entry.place)
+            raise DamagedRecordingError("the first entry of this block has no time", entry.place)
         if entry.kind == REQUEST:
             clients.receive(connection, entry.data)
         elif entry.kind == ANSWER:
             self._comparison.expect(entry.answer())
         elif entry.kind == OPEN:
             if connection in clients.connections or entry.number not in self.addresses:
-                raise self._file.error("this block opens a connection that cannot be", entry.place)
+                raise DamagedRecordingError("this block opens a connection that cannot be", entry.place)
             clients.open(connection, entry.number, _ignore)
         elif entry.kind == CLOSE:
             clients.close(connection)
@@ -181,7 +182,7 @@ class RecordedInputs:
         try:
             request = ControlRequest(*map(str, json.loads(entry.data)))
         except (ValueError, TypeError, RecursionError):
-            raise self._file.error("this block has a damaged request for a fault", entry.place) from None
+            raise DamagedRecordingError("this block has a damaged request for a fault", entry.place) from None
         with suppress(RefusedRequestError):
             self.control(request)
 

@@ -8,15 +8,15 @@ divided between blocks, so neither side needs more memory than the largest entry
 """
 
 import json
+import math
 import struct
 import zlib
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any, BinaryIO, Final, NamedTuple
 
-from harrow.campaigns.record.recorded_run import RecordError
 from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.live_cluster.serve.control_port import ControlRequest
+from harrow.live_cluster.serve.record_identity import parse_identity
 from harrow.live_cluster.serve.recorder import Recorder
 from harrow.live_cluster.serve.requests import FRAME_MAX, FRAME_MIN
 from harrow.live_cluster.serve.served_clients import ClientClock
@@ -30,6 +30,7 @@ _ANSWER: Final = struct.Struct(">II")
 _BLOCK_BYTES: Final = 1 << 16
 _BLOCK_BYTES_MAX: Final = FRAME_MAX + 2 * _BLOCK_BYTES
 _FAST: Final = 1
+_ZERO_MAX_MS: Final = 10**15
 TIME, OPEN, REQUEST, CLOSE, ANSWER, CONTROL, PROGRAM_END, END = range(1, 9)
 _KINDS: Final = range(TIME, END + 1)
 _ANY_LENGTH: Final = range(FRAME_MAX + 1)
@@ -144,33 +145,37 @@ class RecordedEntry(NamedTuple):
         return Answer(self.connection, self.number, *_ANSWER.unpack(self.data))
 
 
+class DamagedRecordingError(Exception):
+    """A recording is damaged; the message names the byte."""
+
+    def __init__(self, message: str, place: int) -> None:
+        super().__init__(f"byte {place}: {message}")
+
+
 class RequestFile:
     """Reads a recording.
 
     Raises:
-        RecordError: It is missing or damaged; the message names the byte.
+        DamagedRecordingError: It cannot be read.
 
     """
 
-    def __init__(self, path: Path, stream: BinaryIO) -> None:
-        self._path = path
+    def __init__(self, stream: BinaryIO) -> None:
         self._stream = stream
         self._place = len(_MAGIC)
         magic = stream.read(len(_MAGIC))
         if magic != _MAGIC:
             has_format = magic.startswith(_MAGIC_PREFIX) and not _MAGIC.startswith(magic)
-            raise self.error("another version of harrow wrote it" if has_format else "not a recording", 0)
+            raise DamagedRecordingError(
+                "another version of harrow wrote it" if has_format else "not a recording", 0
+            )
         self.terms = self._terms()
-
-    def error(self, message: str, place: int) -> RecordError:
-        """Return the error for something at a place of the file."""
-        return RecordError(self._path, f"byte {place}: {message}")
 
     def entries(self) -> Iterator[RecordedEntry]:
         """Yield all entries.
 
         Raises:
-            RecordError: The file is damaged.
+            DamagedRecordingError: The file is damaged.
 
         """
         kind = 0
@@ -180,51 +185,59 @@ class RequestFile:
             while at < len(block):
                 begin = at + _ENTRY.size
                 if begin > len(block):
-                    raise self.error("this block ends within an entry", place)
+                    raise DamagedRecordingError("this block ends within an entry", place)
                 kind, connection, number, length = _ENTRY.unpack_from(block, at)
                 at = begin + length
                 has_length = at <= len(block) and length in _LENGTHS.get(kind, _ANY_LENGTH)
                 if kind not in _KINDS or not has_length:
-                    raise self.error("this block has an entry that harrow does not write", place)
+                    raise DamagedRecordingError("this block has an entry that harrow does not write", place)
                 yield RecordedEntry(kind, connection, number, block[begin:at], place)
         if self._stream.read(1):
-            raise self.error("the recording ends here, but the file does not", self._place)
+            raise DamagedRecordingError("the recording ends here, but the file does not", self._place)
 
     def _terms(self) -> RecordedTerms:
         place = self._place
         try:
             document = json.loads(self._read_block())
+            if document["unique"] is not None:
+                parse_identity(document["unique"])
             return RecordedTerms(
                 addresses={
                     int(broker): Address(str(host), int(port))
                     for broker, (host, port) in document["addresses"].items()
                 },
-                clock=ClientClock(float(document["zero_ms"]), float(document["time_scale"])),
+                clock=_clock(float(document["zero_ms"]), float(document["time_scale"])),
                 unique=document["unique"],
                 has_login=bool(document["login"]),
                 has_program=bool(document["program"]),
             )
         except (ValueError, TypeError, LookupError, AttributeError, RecursionError, OverflowError):
-            raise self.error("the first block does not describe a served cluster", place) from None
+            raise DamagedRecordingError("the first block does not describe a served cluster", place) from None
 
     def _read_block(self) -> bytes:
         """Return the plain bytes of the next block."""
         place = self._place
         head = self._stream.read(_BLOCK.size)
         if len(head) < _BLOCK.size:
-            raise self.error("the recording is cut off", place)
+            raise DamagedRecordingError("the recording is cut off", place)
         compressed_length, length, checksum = _BLOCK.unpack(head)
         if max(compressed_length, length) > _BLOCK_BYTES_MAX:
-            raise self.error("this block is larger than harrow writes any", place)
+            raise DamagedRecordingError("this block is larger than harrow writes any", place)
         compressed = self._stream.read(compressed_length)
         if len(compressed) < compressed_length:
-            raise self.error("the recording is cut off within this block", place)
+            raise DamagedRecordingError("the recording is cut off within this block", place)
         try:
             reader = zlib.decompressobj()
             plain = reader.decompress(compressed, length + 1)
         except zlib.error:
             plain = b""
         if len(plain) != length or zlib.crc32(plain) != checksum or not length:
-            raise self.error("this block has been changed since the run was recorded", place)
+            raise DamagedRecordingError("this block has been changed since the run was recorded", place)
         self._place = place + _BLOCK.size + compressed_length
         return plain
+
+
+def _clock(zero_ms: float, time_scale: float) -> ClientClock:
+    if not (0 <= zero_ms < _ZERO_MAX_MS and 0 < time_scale < math.inf):
+        raise ValueError("no clock of a machine is like that")
+    return ClientClock(zero_ms, time_scale)

@@ -1,7 +1,4 @@
-"""Runs a campaign on the model of a cluster while real clients use it, and judges the clients.
-
-`replay_served` repeats such a run from its recording, without the clients.
-"""
+"""Runs a campaign on the model of a cluster while real clients use it, and judges the clients."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -12,21 +9,17 @@ from functools import partial
 from typing import Final
 
 from harrow.campaigns.language.plan import Plan
-from harrow.campaigns.record.recorded_run import SERVED, RecordedRun, RecordError
-from harrow.campaigns.record.replay import Replay, ReplayedAnswers, compared
-from harrow.campaigns.record.results_folder import REQUESTS
-from harrow.campaigns.run.run_result import RealTarget, RunResult
+from harrow.campaigns.run.run_result import SERVED, RealTarget, RunResult
 from harrow.campaigns.run.runner import Run
 from harrow.campaigns.run.swarm import draw_for_seed
 from harrow.checks.rules.catalogue import watched_in
 from harrow.cluster_model.sim.choices import Choices
 from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
 from harrow.live_cluster.serve.control_port import ControlPort
-from harrow.live_cluster.serve.plain_login import RECORDED_USERS, Users
+from harrow.live_cluster.serve.plain_login import Users
 from harrow.live_cluster.serve.record_identity import parse_identity
-from harrow.live_cluster.serve.recorded_inputs import AnswerComparison, RecordedInputs
 from harrow.live_cluster.serve.recorder import Recorder
-from harrow.live_cluster.serve.request_recording import RecordedTerms, RequestFile, RequestRecording
+from harrow.live_cluster.serve.request_recording import RecordedTerms, RequestRecording
 from harrow.live_cluster.serve.run_control import RunControl
 from harrow.live_cluster.serve.served_brokers import CONNECTIONS_MAX, ServedBrokers
 from harrow.live_cluster.serve.served_environment import RunProgram, StruckProgram
@@ -37,7 +30,7 @@ _CHECK_US: Final = US_PER_SECOND // 10
 _START_FORMAT: Final = "%Y%m%dT%H%M%S.%fZ"
 
 
-class _ServedRun:
+class ServedRun:
     """A run whose clients are real or recorded.
 
     *unique* says what identifies a record to its application (`parse_identity`).
@@ -120,7 +113,7 @@ def serve(
     drawn = draw_for_seed(plan, seed)
     names = [broker.id for broker in drawn.plan.running_cluster().brokers]
     brokers = ServedBrokers(names, host, ports, time_scale, connections_max)
-    served = _ServedRun(
+    served = ServedRun(
         *(drawn.plan, seed, brokers),
         program=None if program is None else RunProgram(program),
         unique=unique,
@@ -156,37 +149,3 @@ def serve(
         target=RealTarget(kind=SERVED, release=plan.kafka, metadata=plan.metadata, began=began),
         wall_ms=round((time.monotonic() - began_s) * 1_000),
     )
-
-
-def replay_served(recorded: RecordedRun) -> Replay:
-    """Let the clients of a served run do again what they did, and compare answers and traces.
-
-    Raises:
-        RecordError: The recording or the trace is missing or damaged.
-
-    """
-    path = recorded.folder / REQUESTS
-    try:
-        stream = path.open("rb")
-    except FileNotFoundError:
-        raise RecordError(path, "is missing: it has the requests of the clients") from None
-    except OSError as error:
-        raise RecordError(path, f"cannot be read: {error.strerror or error}") from None
-    with stream:
-        file, comparison = RequestFile(path, stream), AnswerComparison()
-        inputs = RecordedInputs(file, comparison)
-        drawn = draw_for_seed(recorded.plan, recorded.seed)
-        served = _ServedRun(
-            *(drawn.plan, recorded.seed, inputs),
-            program=RunProgram(None) if file.terms.has_program else None,
-            unique=file.terms.unique,
-            users=RECORDED_USERS if file.terms.has_login else None,
-            recorder=comparison,
-        )
-        inputs.control = served.control.handle
-        with closing(served.target):
-            served.run.begin()
-            result = served.run.end(served.disturb)
-    result = replace(result, plan=drawn.plan, drawn=drawn.values)
-    answers = ReplayedAnswers(count=comparison.count, difference=comparison.difference)
-    return compared(recorded, result, answers)

@@ -26,7 +26,7 @@ from harrow.live_cluster.serve.request_recording import (
     RequestRecording,
 )
 from harrow.live_cluster.serve.requests import FRAME_MIN, read_request
-from harrow.live_cluster.serve.served_run import replay_served
+from harrow.live_cluster.serve.served_replay import replay_served
 from tests.live_cluster.serve.test_run_control import Control, controlled
 from tests.live_cluster.serve.test_served_run import (
     CALM,
@@ -53,7 +53,7 @@ def recorded(folder: Path, text: str, client: Callable[[str], None], **options: 
 
 def entries_of(run: RecordedRun) -> list[RecordedEntry]:
     with (run.folder / REQUESTS).open("rb") as stream:
-        return [*RequestFile(run.folder / REQUESTS, stream).entries()]
+        return [*RequestFile(stream).entries()]
 
 
 def check_same(run: RecordedRun) -> None:
@@ -164,7 +164,7 @@ def changed(
 ) -> RecordedRun:
     """Return a copy of a run whose recording has other entries, but is whole."""
     with (run.folder / REQUESTS).open("rb") as stream:
-        file = RequestFile(run.folder / REQUESTS, stream)
+        file = RequestFile(stream)
         recording = RequestRecording(BytesIO())
         recording.begin(file.terms)
         for entry in filter(None, map(change, file.entries())):
@@ -215,6 +215,11 @@ def damaged_files(whole: bytes) -> Iterator[tuple[bytes, str]]:
     yield flipped, f"byte {second}: this block has been changed since the run was recorded"
     huge = struct.pack(">III", 2**32 - 1, 2**32 - 1, 0)
     yield whole[:first] + huge + whole[first + 12 :], f"byte {first}: this block is larger"
+    terms = b'{"addresses": {}, "zero_ms": %s, "time_scale": %s, "unique": %s, "login": 0, "program": 0}'
+    for values in ((b"NaN", b"1", b"null"), (b"0", b"0", b"null"), (b"0", b"1", b"[]"), (b"0", b"1", b'"x"')):
+        yield whole[:first] + block(terms % values), f"byte {first}: the first block does not describe"
+    other_brokers = terms % (b"0", b"1", b"null")
+    yield whole[:first] + block(other_brokers), "byte 0: its brokers are not those of the campaign"
     for plain in (b"[]", b"{}", b'{"addresses": 7}', b"\xff", b"[" * 100_000):
         yield whole[:first] + block(plain), f"byte {first}: the first block does not describe"
     head = whole[:second]
