@@ -1,10 +1,11 @@
 """Measures how fast a served cluster is, beside a real broker and the mock of librdkafka.
 
 Run ``python -m benchmarks.served_speed``. The table is that of docs/evidence/served-clients.md.
-Each cluster has one broker and a topic with one partition. The client is librdkafka. It writes
-``--count`` records of a hundred bytes as fast as it can, idempotent with acks=all. Then it writes
-``--single`` records one after another, and waits for each acknowledgement. The time to the first
-acknowledgement counts from the start of the cluster's process.
+Each cluster has one broker and a topic with one partition. harrow is measured with and without a
+recording of the requests. The client is librdkafka. It writes ``--count`` records of a hundred
+bytes as fast as it can, idempotent with acks=all. Then it writes ``--single`` records one after
+another, and waits for each acknowledgement. The time to the first acknowledgement counts from the
+start of the cluster's process.
 """
 
 import argparse
@@ -51,8 +52,10 @@ def main() -> None:
     parser.add_argument("--release", default="4.3.1")
     options = parser.parse_args()
     rows = []
+    harrow = f"harrow serve, {'plain Python' if compilation()[0] == PURE else 'compiled'}"
     clusters = {
-        f"harrow serve, {'plain Python' if compilation()[0] == PURE else 'compiled'}": _served,
+        harrow: lambda folder: _served(folder, "--no-results"),
+        f"{harrow}, recorded": lambda folder: _served(folder, "--results", str(folder)),
         f"a broker of {options.release}": lambda folder: _real(folder, options.release),
         "librdkafka's mock": _mock,
     }
@@ -98,10 +101,10 @@ def _write(producer: Producer, count: int) -> float:
 
 
 @contextmanager
-def _served(folder: Path) -> Iterator[dict[str, Any]]:
+def _served(folder: Path, *options: str) -> Iterator[dict[str, Any]]:
     file = folder / "cluster.yaml"
     file.write_text(CLUSTER, encoding="utf-8")
-    serve = [sys.executable, "-m", "harrow", "serve", str(file), "--no-results"]
+    serve = [sys.executable, "-m", "harrow", "serve", str(file), *options]
     with _process(serve, folder, stdout=subprocess.PIPE) as process:
         assert process.stderr is not None, "it is a pipe"
         line = next(line for line in process.stderr if "bootstrap.servers=" in line)

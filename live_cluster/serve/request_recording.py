@@ -29,7 +29,11 @@ _ENTRY: Final = struct.Struct(">BIqI")
 _ANSWER: Final = struct.Struct(">II")
 _BLOCK_BYTES: Final = 1 << 16
 _BLOCK_BYTES_MAX: Final = FRAME_MAX + 2 * _BLOCK_BYTES
-_FAST: Final = 1
+_FAST, _STORED = 1, 0
+"""Levels of zlib. Compression takes a tenth of the time in which a cluster serves random bytes."""
+_WORTHWHILE: Final = 0.9
+_STORED_BLOCKS: Final = 15
+"""How many blocks are stored after one that compression has hardly made smaller."""
 _ZERO_MAX_MS: Final = 10**15
 TIME, OPEN, REQUEST, CLOSE, ANSWER, CONTROL, PROGRAM_END, END = range(1, 9)
 _KINDS: Final = range(TIME, END + 1)
@@ -85,6 +89,8 @@ class RequestRecording(Recorder):
     def __init__(self, stream: BinaryIO) -> None:
         self.stream = stream
         self._block = bytearray()
+        # How many of the next blocks are stored as they are.
+        self._stored_blocks = 0
 
     def begin(self, terms: RecordedTerms) -> None:
         self.stream.write(_MAGIC)
@@ -126,7 +132,11 @@ class RequestRecording(Recorder):
 
     def flush(self) -> None:
         plain = self._block
-        compressed = zlib.compress(plain, _FAST)
+        compressed = zlib.compress(plain, _STORED if self._stored_blocks else _FAST)
+        if self._stored_blocks:
+            self._stored_blocks -= 1
+        elif len(compressed) > _WORTHWHILE * len(plain):
+            self._stored_blocks = _STORED_BLOCKS
         self.stream.write(_BLOCK.pack(len(compressed), len(plain), zlib.crc32(plain)))
         self.stream.write(compressed)
         plain.clear()

@@ -4,7 +4,7 @@ import struct
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from io import BytesIO
+from io import SEEK_END, BytesIO
 from pathlib import Path
 from random import Random
 from typing import Any, Final
@@ -247,6 +247,21 @@ def block(plain: bytes) -> bytes:
 
 def entry_bytes(kind: int, connection: int = 0, number: int = 0, data: bytes = b"") -> bytes:
     return struct.pack(">BIqI", kind, connection, number, len(data)) + data
+
+
+def test_what_cannot_be_compressed_is_read_as_it_was_written(calm_run: RecordedRun) -> None:
+    with (calm_run.folder / REQUESTS).open("rb") as stream:
+        terms = RequestFile(stream).terms
+    random, recording = Random(0), RequestRecording(BytesIO())
+    recording.begin(terms)
+    frames = [random.randbytes(40_000) for _ in range(40)] + [bytes(40_000)] * 80
+    for frame in frames:
+        recording.received(0, frame)
+    recording.ended()
+    size = recording.stream.seek(0, SEEK_END)
+    recording.stream.seek(0)
+    assert [entry.data for entry in RequestFile(recording.stream).entries()] == [*frames, b""]
+    assert 40 * 40_000 < size < 75 * 40_000
 
 
 def test_damage_is_reported_with_its_place(calm_run: RecordedRun, tmp_path: Path) -> None:
