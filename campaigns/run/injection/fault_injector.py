@@ -13,7 +13,7 @@ from harrow.campaigns.run.injection.broker_references import BrokerReferences
 from harrow.campaigns.run.run_result import InjectedFault
 from harrow.campaigns.run.targets.target import Target
 from harrow.cluster_model import fields as markers
-from harrow.cluster_model.events import FaultEnded, FaultStruck
+from harrow.cluster_model.events import FaultEnded, FaultStruck, MessageRuleApplied
 from harrow.cluster_model.fields import DeclaredField, all_fields_of, draw_duration, with_fields
 from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.sim.choices import Stream, pick
@@ -73,6 +73,9 @@ class FaultInjector:
         # compared by identity.
         self._not_struck: list[tuple[Fault, str]] = []
         self.injected: list[InjectedFault] = []
+        # Whether a fault has struck. A rule for messages strikes when it acts on one.
+        self._has_struck = False
+        target.trace.subscribe(MessageRuleApplied, self._note_action_on_message)
 
     # The schedule
 
@@ -105,7 +108,7 @@ class FaultInjector:
 
     def stop(self) -> None:
         """Stop waiting for conditions of faults. `Target.heal` ends the scheduled faults."""
-        for entry in () if self.injected else self._waiting_entries:
+        for entry in () if self._has_struck else self._waiting_entries:
             if not entry.times:
                 lacking = "; ".join(entry.timing.condition.mismatches(self._target.observer))
                 self._note_not_struck(entry.injection.faults, f"its condition never came to hold: {lacking}")
@@ -113,7 +116,7 @@ class FaultInjector:
 
     def reasons_not_struck(self) -> tuple[str, ...]:
         """Return why each scheduled fault did not strike; nothing if any fault struck."""
-        if self.injected:
+        if self._has_struck:
             return ()
         lines: dict[str, None] = {}
         for injection in self._scheduled:
@@ -126,11 +129,16 @@ class FaultInjector:
 
     def _note_not_struck(self, faults: Iterable[Fault], reason: str) -> None:
         # Reasons are reported only if no fault strikes.
-        for fault in () if self.injected else faults:
+        for fault in () if self._has_struck else faults:
             self._not_struck = [missed for missed in self._not_struck if missed[0] is not fault]
             self._not_struck.append((fault, reason))
 
+    def _note_action_on_message(self, *_: object) -> None:
+        self._has_struck = True
+
     def _why_not_struck(self, fault: Fault) -> str | None:
+        if any(struck.origin is fault for struck in self.injected):
+            return "it acted on no message"
         return next((reason for missed, reason in self._not_struck if missed is fault), None)
 
     def _gap_us(self, timing: Rate) -> int:
@@ -226,7 +234,7 @@ class FaultInjector:
 
     def _inject(self, resolved: Fault, fault: Fault) -> bool:
         if not resolved.applies(self._target.environment):
-            if not self.injected:
+            if not self._has_struck:
                 self._note_not_struck([fault], self._nothing_to_act_on(resolved))
             return False
         if self._blast_radius is not None and not allows(
@@ -265,6 +273,7 @@ class FaultInjector:
                 origin=fault,
             )
         )
+        self._has_struck = self._has_struck or not isinstance(concrete, MessageFault)
         self._perform(concrete.effects(environment), strike)
         if isinstance(concrete, GradualFault):
             steps = concrete.steps(environment)

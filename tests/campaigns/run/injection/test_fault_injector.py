@@ -6,8 +6,10 @@ from typing import Any, ClassVar
 
 import pytest
 
+from harrow.campaigns.language.plan import Step
 from harrow.cluster_model.fields import Broker, Lasts, described
 from harrow.cluster_model.sim.message_rule import DROP, HOLD, MessageRule
+from harrow.faults.actions import Send
 from harrow.faults.brokers import BrokerBounce, BrokerCrash, BrokerPause, BrokerRestart, BrokerStop
 from harrow.faults.condition import Condition
 from harrow.faults.control_plane import ControllerFailover
@@ -413,6 +415,20 @@ def test_a_gradual_fault_with_an_impossible_step_does_not_strike() -> None:
     assert list(harness.injector.reasons_not_struck()) == [
         "partly_supported_fault did not strike: nothing here performs UnsupportedEffect"
     ]
+
+
+@pytest.mark.parametrize("sends", [True, False])
+def test_a_rule_for_messages_strikes_only_if_it_acts_on_one(*, sends: bool) -> None:
+    send = Step(at_us=2 * SECOND, actions=(Send(producer="producer-0", value="m0", partition="t-0"),))
+    harness = ClusterHarness(*([send] if sends else []))
+    loss = NetworkAckLoss(client="producer-0", count=1)
+    harness.injector.schedule(Injection(timing=At(at_us=(SECOND, SECOND)), faults=(loss,)))
+    harness.run(10 * SECOND)
+    reasons = harness.injector.reasons_not_struck()
+    assert len(harness.injector.injected) == 1
+    assert [reason.partition(" did not strike: ")[2] for reason in reasons] == (
+        [] if sends else ["it acted on no message"]
+    )
 
 
 def test_a_gradual_fault_takes_no_step_after_the_cluster_is_healed() -> None:
