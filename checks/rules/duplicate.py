@@ -26,7 +26,7 @@ from harrow.checks.rule import DOUBLED, Rule
 from harrow.checks.transaction_fates import ABORTED, TransactionFate, transaction_fates
 from harrow.cluster_model import events
 from harrow.cluster_model.clients.producer_sequences import FATAL_SEQUENCE_ERRORS
-from harrow.cluster_model.history import INFO
+from harrow.cluster_model.history import FAIL, INFO
 from harrow.cluster_model.settings import DELIVERY_TIMEOUT
 
 _PAIRS_SHOWN_MAX: Final = 2
@@ -128,9 +128,13 @@ def _cause(
     story: Story, value: Value, offsets: list[int], sends: Sequence[SendRecord], pairs: Sequence[_Pair]
 ) -> Cause:
     evidence = story.evidence
-    if len(offsets) <= len(sends):
-        times = len(sends)
-        if all(evidence.producers[send.process].transactional_id for send in sends):
+    is_transactional = bool(sends) and all(
+        evidence.producers[send.process].transactional_id for send in sends
+    )
+    # An aborted transaction excuses no copy that is committed.
+    times = sum(send.outcome != FAIL for send in sends) if is_transactional else len(sends)
+    if len(offsets) <= times:
+        if is_transactional:
             in_transactions = catalogue.resent_in_transactions.conclude(times=times)
             return Cause((in_transactions,), promise.SENT_IN_TRANSACTIONS)
         conclusion = catalogue.resent_by_application.conclude(times=times)

@@ -4,6 +4,7 @@ import pytest
 
 from harrow.campaigns.record.phrases import because, preventions
 from harrow.checks.finding import Finding
+from harrow.cluster_model.history import FAIL, OK
 from harrow.cluster_model.log.unified_log import LEADER_EPOCH_TRUNCATION
 from tests.checks.evidence_builder import RunBuilder
 
@@ -116,6 +117,24 @@ def test_a_record_that_the_application_committed_twice_is_its_own_duplicate(
     run.read_to_end(0)
     (finding,) = run.judge("duplicate").findings
     assert finding.permitted_by == permission
+
+
+def append_everywhere(run: RunBuilder, *values: str) -> None:
+    for value in values:
+        run.append(0, value)
+        run.replicate(1, value)
+
+
+def test_an_aborted_transaction_excuses_no_second_copy_in_a_committed_one() -> None:
+    run = RunBuilder()
+    run.in_transactions.add("m0")
+    producer = run.producer(idempotence=True, transactional_id="x")
+    run.transaction(producer, FAIL, "m0")
+    append_everywhere(run, "<abort>")
+    run.transaction(producer, OK, "m0")
+    append_everywhere(run, "m0", "<commit>")
+    run.poll((2, "m0"), (3, "m0"))
+    assert run.judge("duplicate").status == "violated"
 
 
 def test_a_finding_names_the_new_session_after_a_crash_of_the_application() -> None:
