@@ -15,9 +15,10 @@ from tests.plain_environment import PYTHONPATH, ROOT, plain_environment
 
 SERVICES: Final = ROOT / "examples" / "services"
 _OFFLINE: Final = re.compile(
-    "Could not (?:resolve|transfer)|no such host|dial tcp|proxyconnect|ENOTFOUND|ECONNREFUSED|ETIMEDOUT"
+    "Could not (?:resolve|transfer)|no such host|dial tcp|proxyconnect|40[0-9] Forbidden|GOPROXY=off"
+    "|npm (?:error|ERR!) code (?:EAI_AGAIN|ENOTFOUND|ECONN[A-Z]+|ETIMEDOUT|E40[0-9])|requires go >=|invalid go version|toolchain not available"
 )
-"""What the tools print if they cannot download a library."""
+"""What the tools print if they cannot download a library, or are too old for it."""
 
 
 def prepare(folder: Path, *command: str) -> None:
