@@ -111,6 +111,8 @@ class ClientConnection:
         self._naming = server.naming
         self._history: ConnectionHistory | None = None
         self._pending: deque[_UnansweredRequest] = deque()
+        # The first parts of a request whose other parts have no responses yet.
+        self._answered: list[_UnansweredRequest] = []
         self._by_number: dict[int, _UnansweredRequest] = {}
         self._own_answers: list[tuple[_UnansweredRequest, Any]] = []
         self._count = 0
@@ -300,20 +302,18 @@ class ClientConnection:
             self._server.recorder.answered(self.number, correlation_id, data)
             to_send += data
             for part in parts:
-                self._pending.popleft()
                 if part.answer is not None and self._history is not None:
                     self._history.answer(part.model, part.answer, part.fetch)
         if to_send and self.is_open:
             self._send(bytes(to_send))
 
     def _answered_parts(self) -> list[_UnansweredRequest]:
-        """Return the parts of the first request if they all have responses."""
-        parts = []
-        for part in self._pending:
-            if part.response is None:
-                break
-            parts.append(part)
+        """Return the parts of the first request once they all have responses, and forget them."""
+        while self._pending and self._pending[0].response is not None:
+            part = self._pending.popleft()
+            self._answered.append(part)
             if part.is_last_part:
+                parts, self._answered = self._answered, []
                 return parts
         return []
 

@@ -1,5 +1,6 @@
 """Keeps what clients commit with an offset and the model's groups lack: a text, a leader epoch."""
 
+from collections.abc import Callable
 from typing import Any, Final
 
 from kafka.protocol.consumer import OffsetCommitRequest
@@ -15,10 +16,14 @@ _NOTHING: Final = ("", -1)
 
 
 class CommitMetadata:
-    """The texts and leader epochs of all groups, by group, topic and partition, then by offset."""
+    """The texts and leader epochs of all groups, by group, topic and partition, then by offset.
 
-    def __init__(self, naming: Naming) -> None:
+    Commits for partitions that do not exist are refused, so nothing of them is kept.
+    """
+
+    def __init__(self, naming: Naming, has_partition: Callable[[str], bool]) -> None:
         self._naming = naming
+        self._has_partition = has_partition
         self._commits: dict[tuple[str, str, int], dict[int, tuple[str, int]]] = {}
 
     def note(self, request: ClientRequest) -> None:
@@ -28,6 +33,8 @@ class CommitMetadata:
         for topic in request.body.topics or ():
             for partition in topic.partitions or ():
                 name = self._naming.topic_of(topic)
+                if not self._has_partition(f"{name}-{partition.partition_index}"):
+                    continue
                 key = request.body.group_id, name, partition.partition_index
                 commits = self._commits.setdefault(key, {})
                 commits.pop(partition.committed_offset, None)

@@ -98,7 +98,9 @@ class OwnAnswers:
         self._described = DescribedCluster(cluster, topics, naming.addresses)
         self._versions = {**served_versions(cluster.release), **(LOGIN_VERSIONS if with_login else {})}
         self._features = finalized_features(cluster.release, cluster.behaviours)
-        self._commit_metadata = CommitMetadata(naming)
+        self._commit_metadata = CommitMetadata(
+            naming, lambda partition: cluster.partition_state(partition) is not None
+        )
         self._completions: dict[type, Completion] = {
             **ClientAnswers(cluster, naming).completions,
             MetadataResponse: self._complete_metadata,
