@@ -195,7 +195,11 @@ class ServedBrokers:
         if connection is not None and not client.is_broken:
             if connection.is_refused and not client.to_send:
                 client.is_broken = True
-            elif len(client.to_send) <= _UNSENT_MAX and connection.may_send:
+            elif (
+                len(client.to_send) <= _UNSENT_MAX
+                and connection.may_send
+                and self._clients.reads(connection.broker)
+            ):
                 awaited_events |= selectors.EVENT_READ
             awaited_events |= selectors.EVENT_WRITE if client.to_send else 0
         key = self.selector.get_map().get(client.socket)

@@ -129,6 +129,10 @@ class ServedClients:
         """Return whether a broker accepts connections."""
         return self._cluster.network.accepts(process_name(broker))
 
+    def reads(self, broker: int) -> bool:
+        """Return whether a broker reads requests. The sockets of a paused one fill up."""
+        return not self._environment.is_paused(broker)
+
     def send_blocked(self) -> None:
         """Send the answers of the server that no fault holds up any more."""
         for connection in [*self.blocked]:

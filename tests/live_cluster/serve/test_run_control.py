@@ -1,6 +1,8 @@
 """A program strikes faults on a served cluster at moments of its own, and asks for the verdict."""
 
 import json
+import socket
+import struct
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from http import HTTPStatus
@@ -16,6 +18,7 @@ from harrow.campaigns.run.run_result import RunResult
 from harrow.checks.finding import HELD
 from harrow.live_cluster.serve.control_port import ControlAnswer, ControlPort
 from harrow.live_cluster.serve.request_recording import RequestRecording
+from harrow.live_cluster.serve.requests import FRAME_MAX
 from harrow.live_cluster.serve.run_control import handler_after
 from harrow.live_cluster.serve.served_run import serve
 from harrow.live_cluster.wire.codec import Address
@@ -131,6 +134,29 @@ def test_deleting_all_faults_ends_each_once() -> None:
 
     trace = controlled(use).evidence.trace
     assert [event[1] for event in trace].count("fault_ended") == 2
+
+
+def test_a_paused_broker_does_not_read_from_its_sockets() -> None:
+    """A client whose requests no longer fit into the buffers of the system has to wait."""
+
+    def use(control: Control) -> None:
+        control.strike(broker_pause={"broker": 0})
+        host, _, port = control.state()["brokers"][0]["address"].partition(":")
+        with socket.create_connection((host, int(port))) as client:
+            client.setblocking(False)
+            client.send(struct.pack(">i", FRAME_MAX))
+            sent = refused = 0
+            # With each request to its control port, harrow reads from every socket that it watches.
+            while refused < 10 and sent < FRAME_MAX // 2:
+                try:
+                    sent += client.send(bytes(1 << 20))
+                    refused = 0
+                except BlockingIOError:
+                    control.state()
+                    refused += 1
+            assert sent < FRAME_MAX // 2
+
+    controlled(use)
 
 
 def test_a_fault_with_a_duration_ends_once_even_if_it_is_ended_early() -> None:
