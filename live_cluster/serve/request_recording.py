@@ -34,6 +34,8 @@ _FAST, _STORED = 1, 0
 _WORTHWHILE: Final = 0.9
 _STORED_BLOCKS: Final = 15
 """How many blocks are stored after one that compression has hardly made smaller."""
+_HOST_BYTES_MAX: Final = 255
+_PORTS: Final = range(1, 1 << 16)
 _ZERO_MAX_MS: Final = 10**15
 TIME, OPEN, REQUEST, CLOSE, ANSWER, CONTROL, PROGRAM_END, END = range(1, 9)
 _KINDS: Final = range(TIME, END + 1)
@@ -213,7 +215,7 @@ class RequestFile:
                 parse_identity(document["unique"])
             return RecordedTerms(
                 addresses={
-                    int(broker): Address(str(host), int(port))
+                    int(broker): _address(str(host), int(port))
                     for broker, (host, port) in document["addresses"].items()
                 },
                 clock=_clock(float(document["zero_ms"]), float(document["time_scale"])),
@@ -245,6 +247,12 @@ class RequestFile:
             raise DamagedRecordingError("this block has been changed since the run was recorded", place)
         self._place = place + _BLOCK.size + compressed_length
         return plain
+
+
+def _address(host: str, port: int) -> Address:
+    if len(host.encode()) > _HOST_BYTES_MAX or port not in _PORTS:
+        raise ValueError("no broker listens there")
+    return Address(host, port)
 
 
 def _clock(zero_ms: float, time_scale: float) -> ClientClock:

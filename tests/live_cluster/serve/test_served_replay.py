@@ -220,6 +220,9 @@ def damaged_files(whole: bytes) -> Iterator[tuple[bytes, str]]:
         yield whole[:first] + block(terms % values), f"byte {first}: the first block does not describe"
     other_brokers = terms % (b"0", b"1", b"null")
     yield whole[:first] + block(other_brokers), "byte 0: its brokers are not those of the campaign"
+    for address in (b'["h", 9999999]', b'["h", 0]', b'["\\ud800", 1]'):
+        plain = (terms % (b"0", b"1", b"null")).replace(b"{}", b'{"0": %s}' % address, 1)
+        yield whole[:first] + block(plain), f"byte {first}: the first block does not describe"
     for plain in (b"[]", b"{}", b'{"addresses": 7}', b"\xff", b"[" * 100_000):
         yield whole[:first] + block(plain), f"byte {first}: the first block does not describe"
     head = whole[:second]
