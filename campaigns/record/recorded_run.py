@@ -31,6 +31,7 @@ _REQUIRED: Final[tuple[tuple[str, type], ...]] = (
     ("campaign", str),
     ("plan_digest", str),
     ("seed", int),
+    ("simulated_ms", int),
     ("trace_digest", str),
     ("verdict", str),
 )
@@ -82,6 +83,7 @@ class RecordedRun:
 
     folder: Path
     seed: int
+    simulated_ms: int
     version: str
     model: str | None
     target: str
@@ -168,6 +170,7 @@ def read_run(folder: Path) -> RecordedRun:
     return RecordedRun(
         folder=folder,
         seed=run["seed"],
+        simulated_ms=run["simulated_ms"],
         version=recorded,
         model=run.get("model"),
         target=_target(run.get("target")),

@@ -112,11 +112,15 @@ class AnswerComparison(Recorder):
 
 
 class RecordedInputs:
-    """The inputs of a recording, which take effect at the times at which they took effect."""
+    """The inputs of a recording, which take effect at the times at which they took effect.
 
-    def __init__(self, file: RequestFile, comparison: AnswerComparison) -> None:
+    The recorded run ended before *end_us*, so no input is later.
+    """
+
+    def __init__(self, file: RequestFile, comparison: AnswerComparison, end_us: int) -> None:
         self._file = file
         self._comparison = comparison
+        self._end_us = end_us
         self._entries = file.entries()
         self._at_us = -1
         self.addresses = file.terms.addresses
@@ -152,6 +156,8 @@ class RecordedInputs:
             if entry.kind == TIME:
                 if entry.number <= self._at_us:
                     raise DamagedRecordingError("the times in this block do not ascend", entry.place)
+                if entry.number >= self._end_us:
+                    raise DamagedRecordingError("this block has a time after the end of the run", entry.place)
                 self._at_us = entry.number
                 return
             self._take(entry)

@@ -8,6 +8,7 @@ from harrow.campaigns.record.replay import Replay, ReplayedAnswers, compared
 from harrow.campaigns.record.results_folder import REQUESTS
 from harrow.campaigns.run.run_result import RunResult
 from harrow.campaigns.run.swarm import draw_for_seed
+from harrow.cluster_model.sim.virtual_time import US_PER_MS
 from harrow.live_cluster.serve.plain_login import RECORDED_USERS
 from harrow.live_cluster.serve.recorded_inputs import AnswerComparison, RecordedInputs
 from harrow.live_cluster.serve.request_recording import DamagedRecordingError, RequestFile
@@ -44,7 +45,7 @@ def _repeated(recorded: RecordedRun, file: RequestFile) -> tuple[RunResult, Answ
     brokers = [broker.id for broker in drawn.plan.running_cluster().brokers]
     if brokers != [*terms.addresses]:
         raise DamagedRecordingError("its brokers are not those of the campaign", 0)
-    inputs = RecordedInputs(file, comparison)
+    inputs = RecordedInputs(file, comparison, end_us=(recorded.simulated_ms + 1) * US_PER_MS)
     served = ServedRun(
         *(drawn.plan, recorded.seed, inputs),
         program=RunProgram(None) if terms.has_program else None,
