@@ -40,8 +40,21 @@ class _ReceivedRequest(NamedTuple):
     text: str
 
 
+class _Requests:
+    """The requests of a connection: how many wait, and the latest of them."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.unanswered = 0
+        self.waiting: deque[_ReceivedRequest] = deque(maxlen=_UNANSWERED_MAX)
+
+
 class AnswerComparison(Recorder):
-    """Compares the responses of a repeated run with the recorded ones, in their order."""
+    """Compares the responses of a repeated run with the recorded ones, in their order.
+
+    A recorded response follows its request. So no more recorded responses are kept than requests
+    wait for one, however many a damaged recording has.
+    """
 
     def __init__(self) -> None:
         self.count = 0
@@ -49,27 +62,40 @@ class AnswerComparison(Recorder):
         self._at_us = 0
         self._expected: deque[Answer] = deque()
         self._replayed: deque[Answer] = deque()
-        self._received: dict[int, int] = {}
-        self._waiting: dict[int, deque[_ReceivedRequest]] = {}
+        self._unanswered = 0
+        self._requests: dict[int, _Requests] = {}
+        self._ended: list[int] = []
 
     def arrive(self, at_us: int) -> None:
         self._at_us = at_us
 
     def received(self, connection: int, frame: bytes) -> None:
-        number = self._received[connection] = self._received.get(connection, 0) + 1
-        waiting = self._waiting.setdefault(connection, deque(maxlen=_UNANSWERED_MAX))
+        requests = self._requests.setdefault(connection, _Requests())
+        requests.count += 1
+        requests.unanswered += 1
+        self._unanswered += 1
         api_key, version, correlation_id, client = start_of(frame)
         kind = REQUESTS.get(api_key)
         name = f"API {api_key}" if kind is None else kind.name.removesuffix("Request")
         text = f"{name} version {version}, correlation id {correlation_id}, client `{printable(client)}`"
-        waiting.append(_ReceivedRequest(number, correlation_id, text))
+        requests.waiting.append(_ReceivedRequest(requests.count, correlation_id, text))
 
     def answered(self, connection: int, correlation_id: int, response: bytes) -> None:
+        if connection in self._requests:
+            self._requests[connection].unanswered -= 1
+            self._unanswered -= 1
         self._replayed.append(answer_of(connection, correlation_id, response))
         self._compare()
 
+    def forget(self, connection: int) -> None:
+        # A recorded answer that never comes may be that to the request that ended the connection.
+        self._ended.append(connection)
+
     def expect(self, answer: Answer) -> None:
         """Take a recorded answer."""
+        if len(self._expected) >= self._unanswered + len(self._replayed):
+            self._differ(answer, None)
+            return
         self._expected.append(answer)
         self._compare()
 
@@ -81,6 +107,11 @@ class AnswerComparison(Recorder):
             )
         self._expected.clear()
         self._replayed.clear()
+        for connection in self._ended:
+            requests = self._requests.pop(connection, None)
+            if requests is not None:
+                self._unanswered -= requests.unanswered
+        self._ended.clear()
 
     def _compare(self) -> None:
         while self._expected and self._replayed:
@@ -103,9 +134,9 @@ class AnswerComparison(Recorder):
 
     def _request_of(self, answer: Answer) -> str:
         """Describe the request of an answer, and forget the requests before it."""
-        waiting = self._waiting.get(answer.connection, deque())
-        while waiting:
-            request = waiting.popleft()
+        requests = self._requests.get(answer.connection)
+        while requests is not None and requests.waiting:
+            request = requests.waiting.popleft()
             if request.correlation_id == answer.correlation_id:
                 return f"request {request.number} of connection {answer.connection} ({request.text})"
         return f"a request of connection {answer.connection} (correlation id {answer.correlation_id})"

@@ -24,6 +24,9 @@ class Recorder:
     def closed(self, connection: int) -> None:
         """Take the end of a connection that its client ended, or that the server could not keep."""
 
+    def forget(self, connection: int) -> None:
+        """Forget a connection, which its client or the server has ended."""
+
     def answered(self, connection: int, correlation_id: int, response: bytes) -> None:
         """Take the response to the earliest request of a connection that waits for one."""
 

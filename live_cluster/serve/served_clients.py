@@ -168,6 +168,7 @@ class ServedClients:
         """Forget a connection that has ended."""
         del self.connections[connection.number]
         self.blocked.pop(connection, None)
+        self.recorder.forget(connection.number)
 
     def host_of(self, client_id: str) -> Host:
         """Return the machine of a client in the model."""

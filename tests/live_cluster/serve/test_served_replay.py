@@ -16,6 +16,8 @@ from harrow.campaigns.record.recorded_run import RecordedRun, RecordError, read_
 from harrow.campaigns.record.report import run_as_mapping
 from harrow.campaigns.record.results_folder import REQUESTS, write_run
 from harrow.checks.finding import PERMITTED
+from harrow.live_cluster.serve import served_replay
+from harrow.live_cluster.serve.recorded_inputs import AnswerComparison
 from harrow.live_cluster.serve.request_recording import (
     ANSWER,
     CONTROL,
@@ -25,6 +27,7 @@ from harrow.live_cluster.serve.request_recording import (
     RecordedEntry,
     RequestFile,
     RequestRecording,
+    answer_of,
 )
 from harrow.live_cluster.serve.requests import FRAME_MIN, read_request
 from harrow.live_cluster.serve.served_replay import replay_served
@@ -43,6 +46,7 @@ from tests.live_cluster.serve.test_served_run import (
 from tests.patience import PATIENCE_S
 
 SPEED: Final = 10.0
+FRAME: Final = struct.pack(">hhih", 18, 0, 1, -1)
 
 
 def recorded(folder: Path, text: str, client: Callable[[str], None], **options: Any) -> RecordedRun:
@@ -199,6 +203,39 @@ def test_an_answer_that_never_comes_is_named(calm_run: RecordedRun, tmp_path: Pa
     assert replay.answers is not None
     assert replay.answers.difference is not None
     assert replay.answers.difference.replayed is None
+
+
+def test_no_more_recorded_answers_are_kept_than_requests_wait() -> None:
+    comparison = AnswerComparison()
+    comparison.received(0, FRAME)
+    for number in range(100):
+        comparison.expect(answer_of(0, number, b"x"))
+    assert len(comparison._expected) == 1
+    assert comparison.difference is not None
+    assert comparison.difference.replayed is None
+
+
+def test_a_connection_that_has_ended_takes_no_memory_and_no_answers() -> None:
+    comparison = AnswerComparison()
+    for connection in range(10):
+        comparison.received(connection, FRAME)
+        comparison.forget(connection)
+    comparison.catch_up()
+    comparison.expect(answer_of(3, 1, b"x"))
+    assert (comparison._requests, [*comparison._expected]) == ({}, [])
+    comparison.received(10, FRAME)
+    comparison.expect(answer_of(10, 1, b"x"))
+    comparison.answered(10, 1, b"x")
+    assert comparison.count == 1
+
+
+def test_a_replay_forgets_each_connection(calm_run: RecordedRun, monkeypatch: pytest.MonkeyPatch) -> None:
+    comparison = AnswerComparison()
+    monkeypatch.setattr(served_replay, "AnswerComparison", lambda: comparison)
+    assert replay_served(calm_run).is_same()
+    assert comparison.count > 0
+    comparison.catch_up()
+    assert comparison._requests == {}
 
 
 def damaged_files(whole: bytes) -> Iterator[tuple[bytes, str]]:
