@@ -39,7 +39,7 @@ class UnknownFormatError(RefusedBatchError):
 
 
 class CorruptBatchError(RefusedBatchError):
-    """A batch is torn or has a wrong checksum, or more records than bytes for them."""
+    """A batch is torn or has a wrong checksum."""
 
     error = "CORRUPT_MESSAGE"
 
@@ -50,8 +50,11 @@ class LargeBatchError(RefusedBatchError):
     error = "MESSAGE_SIZE_TOO_LARGE"
 
 
-class MarkerError(RefusedBatchError):
-    """A client sent a transaction marker, which only coordinators write."""
+class InvalidRecordError(RefusedBatchError):
+    """A client sent a transaction marker, or records that contradict the batch's header.
+
+    See ``LogValidator.validateBatch`` and ``DefaultRecordBatch.iterator``.
+    """
 
     error = "INVALID_RECORD"
 
@@ -81,7 +84,7 @@ class ClientBatch(NamedTuple):
         record's sequence number, if it has one.
 
         Raises:
-            CorruptBatchError: The records are not as the batch says.
+            InvalidRecordError: The records contradict the header.
 
         """
         first = 0 if self.producer_id == NO_PRODUCER_ID else self.base_sequence
@@ -104,15 +107,15 @@ class ClientBatch(NamedTuple):
         try:
             return keyed_records(self.data, names)
         except ValueError as error:
-            raise CorruptBatchError(str(error)) from error
+            raise InvalidRecordError(str(error)) from error
 
     def _identities(self, identity: Identity) -> Sequence[str | None]:
         try:
             own = identities(self.data, identity)
         except ValueError as error:
-            raise CorruptBatchError(str(error)) from error
+            raise InvalidRecordError(str(error)) from error
         if own and len(own) != self.records:
-            raise CorruptBatchError("the batch has another number of records")
+            raise InvalidRecordError("the batch has another number of records")
         return own
 
 
@@ -135,14 +138,18 @@ def read_batch(data: bytes, model_time: Callable[[int], int]) -> ClientBatch:
     producer_id, producer_epoch, base_sequence, count = rest
     if magic != _MAGIC:
         raise UnknownFormatError(f"the batch has magic {magic}")
-    room = (len(data) - _HEADER.size) // _RECORD_BYTES_MIN
-    count_max = _COMPRESSED_RECORDS_MAX if attributes & _COMPRESSION else room
-    if length + _LENGTH_COUNTED_FROM != len(data) or not 1 <= count == last_delta + 1 <= count_max:
-        raise CorruptBatchError("the batch has a wrong length or number of records")
+    if length + _LENGTH_COUNTED_FROM != len(data):
+        raise CorruptBatchError("the batch has a wrong length")
     if calc_crc32c(data[_CHECKED_FROM:]) != checksum:
         raise CorruptBatchError("the batch has a wrong checksum")
+    room = (len(data) - _HEADER.size) // _RECORD_BYTES_MIN
+    count_max = _COMPRESSED_RECORDS_MAX if attributes & _COMPRESSION else room
+    if not 1 <= count == last_delta + 1 <= count_max:
+        raise InvalidRecordError("the batch has a wrong number of records")
     if attributes & _CONTROL:
-        raise MarkerError("the batch is a transaction marker")
+        raise InvalidRecordError("the batch is a transaction marker")
+    if producer_id > NO_PRODUCER_ID and base_sequence < 0:
+        raise InvalidRecordError("the batch has a producer id but no sequence number")
     return ClientBatch(
         *(data, checksum, producer_id, producer_epoch, base_sequence, count),
         is_transactional=bool(attributes & _TRANSACTIONAL),

@@ -15,6 +15,7 @@ _BASE_TIMESTAMP_AT, _MAX_TIMESTAMP_AT = 27, 35
 _TIMESTAMP: Final = struct.Struct(">q")
 _COUNT, _COUNT_AT, _RECORDS_AT = struct.Struct(">i"), 57, 61
 _NO_TIMESTAMP: Final = -1
+_BASE_OFFSET: Final = struct.Struct(">q")
 _HEX: Final = "0x"
 
 
@@ -23,6 +24,10 @@ def keyed_records(data: bytes, names: Sequence[str]) -> KeyedRecords:
 
     harrow cannot read the keys of records in some codecs. Such records count as the only ones of
     their keys, so compaction keeps them.
+
+    Offsets that do not ascend by 1 are refused, because the model has no such logs. Kafka stores an
+    uncompressed batch with them as it is, and numbers the records of a compressed batch again
+    (``LogValidator``).
 
     Raises:
         ValueError: The records are not as the batch says.
@@ -34,6 +39,9 @@ def keyed_records(data: bytes, names: Sequence[str]) -> KeyedRecords:
         return KeyedRecords(tuple(names), (False,) * count, deltas, count)
     if len(records) != count:
         raise ValueError("the batch has another number of records")
+    (base_offset,) = _BASE_OFFSET.unpack_from(data)
+    if any(record.offset != base_offset + delta for record, delta in zip(records, deltas, strict=True)):
+        raise ValueError("the offsets of the batch do not ascend by 1")
     return KeyedRecords(
         tuple([_key_text(record.key) for record in records]),
         tuple([record.value is None for record in records]),

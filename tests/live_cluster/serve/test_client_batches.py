@@ -8,8 +8,8 @@ from kafka.record.util import calc_crc32c
 
 from harrow.live_cluster.serve.client_batches import (
     CorruptBatchError,
+    InvalidRecordError,
     LargeBatchError,
-    MarkerError,
     RecordNames,
     UnknownFormatError,
     batch_bytes,
@@ -92,19 +92,26 @@ def test_a_torn_batch_is_refused() -> None:
 def test_a_header_cannot_claim_more_records_than_the_batch_has_bytes_for() -> None:
     data = batch_of(b"a")
     claimed = data[:23] + struct.pack(">i", 999_999) + data[27:57] + struct.pack(">i", 1_000_000) + data[61:]
-    with pytest.raises(CorruptBatchError, match="number of records"):
+    with pytest.raises(InvalidRecordError, match="number of records"):
         read(with_checksum(claimed))
     compressed = batch_of(b"a", compression=1)
     claimed = compressed[:23] + struct.pack(">i", 2**31 - 2) + compressed[27:57]
     claimed += struct.pack(">i", 2**31 - 1) + compressed[61:]
-    with pytest.raises(CorruptBatchError, match="number of records"):
+    with pytest.raises(InvalidRecordError, match="number of records"):
         read(with_checksum(claimed))
 
 
 def test_a_client_may_not_write_transaction_markers() -> None:
     data = bytearray(batch_of(b"a", producer_id=5, producer_epoch=0, base_sequence=0))
     data[22] |= 0x20
-    with pytest.raises(MarkerError):
+    with pytest.raises(InvalidRecordError):
+        read(with_checksum(bytes(data)))
+
+
+def test_an_idempotent_batch_has_a_sequence_number() -> None:
+    data = bytearray(batch_of(b"a", producer_id=5, producer_epoch=0, base_sequence=0))
+    struct.pack_into(">i", data, 53, -1)
+    with pytest.raises(InvalidRecordError, match="no sequence number"):
         read(with_checksum(bytes(data)))
 
 

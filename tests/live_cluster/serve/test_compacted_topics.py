@@ -86,9 +86,9 @@ def test_a_record_without_a_key_is_refused() -> None:
     run_with(COMPACTED, use)
 
 
-def batch(keys: Sequence[bytes | None], codec: int = NO_CODEC) -> bytes:
+def batch(keys: Sequence[bytes | None], codec: int = NO_CODEC, offsets: Sequence[int] | None = None) -> bytes:
     builder = DefaultRecordBatchBuilder(2, codec, False, 7, 0, 0, 1 << 20)
-    for offset, key in enumerate(keys):
+    for offset, key in zip(offsets or range(len(keys)), keys, strict=True):
         value = None if key == b"deleted" else b"v%d" % offset
         builder.append(offset, 1_000 + offset, key, value, [("h", b"x")])
     return bytes(builder.build())
@@ -114,6 +114,12 @@ def test_the_remaining_records_of_a_batch_keep_their_bytes_and_offsets(
         for offset in kept
     ]
     assert (stored.next_offset, stored.producer_id) == (4, 7)
+
+
+@pytest.mark.parametrize("offsets", [(0, 0, 2), (1, 2, 3), (0, 2, 1)])
+def test_records_whose_offsets_do_not_ascend_by_1_are_refused(offsets: tuple[int, ...]) -> None:
+    with pytest.raises(ValueError, match="do not ascend by 1"):
+        keyed_records(batch([b"a", b"b", b"c"], offsets=offsets), "vwx")
 
 
 def test_records_in_a_codec_that_cannot_be_read_are_the_only_ones_of_their_keys() -> None:

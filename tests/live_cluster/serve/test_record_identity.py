@@ -11,7 +11,7 @@ from harrow.campaigns.record.phrases import because
 from harrow.checks.finding import HELD, PERMITTED, VIOLATED
 from harrow.checks.promise import SENT_IN_TRANSACTIONS
 from harrow.cluster_model.history import INVOKE
-from harrow.live_cluster.serve.client_batches import CorruptBatchError, RecordNames, read_batch
+from harrow.live_cluster.serve.client_batches import InvalidRecordError, RecordNames, read_batch
 from harrow.live_cluster.serve.record_identity import identities, parse_identity
 from tests.live_cluster.serve.test_client_faults import ack_loss
 from tests.live_cluster.serve.test_served_run import run_with
@@ -73,7 +73,7 @@ def test_a_batch_may_not_expand_without_bound() -> None:
 def test_torn_records_are_refused() -> None:
     data = batch_of(b"a" * 1_000, compression=1)
     batch = read_batch(data, lambda ms: ms)._replace(data=data[:61] + gzip.compress(b"torn"))
-    with pytest.raises(CorruptBatchError, match="torn records"):
+    with pytest.raises(InvalidRecordError, match="torn records"):
         RecordNames(parse_identity("value")).named("t-0", batch, "r")
 
 
