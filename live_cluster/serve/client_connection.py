@@ -2,11 +2,12 @@
 
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import field, replace
 from typing import Any, Final, Protocol
 
 from harrow.cluster_model.events import KeyedRecordSent
 from harrow.cluster_model.lazy_dataclass import dataclass
-from harrow.cluster_model.log.record_batch import KeyedRecords
+from harrow.cluster_model.log.record_batch import KeyedRecords, RecordBatch
 from harrow.cluster_model.protocol import (
     CONSUMER_REPLICA_ID,
     EARLIEST_TIMESTAMP,
@@ -18,7 +19,7 @@ from harrow.cluster_model.protocol import (
 from harrow.cluster_model.sim.connection import ClientEndpoint, Connection, Reply
 from harrow.cluster_model.sim.host import Host
 from harrow.cluster_model.topology import is_internal, process_name
-from harrow.live_cluster.serve.client_batches import InternalTopicError, RefusedBatchError
+from harrow.live_cluster.serve.client_batches import ClientBatch, InternalTopicError, RefusedBatchError
 from harrow.live_cluster.serve.own_answers import OwnAnswers
 from harrow.live_cluster.serve.plain_login import PlainLogin, Users, without_password
 from harrow.live_cluster.serve.record_times import EARLIEST_LOCAL_TIMESTAMP
@@ -46,12 +47,14 @@ class _UnansweredRequest:
     """A request whose response is not written yet, and the response once it is known.
 
     ``answer`` is the answer of the model, if a broker gives it. A request may be a part of the
-    client's, whose other parts follow if it is not the last.
+    client's, whose other parts follow if it is not the last. ``refused`` has the errors of those
+    batches of a Produce that no log gets.
     """
 
     request: ClientRequest
     is_last_part: bool = True
     model: Any = None
+    refused: Mapping[str, tuple[str, int]] = field(default_factory=dict)
     answer: Any = None
     fetch: Any = None
     response: Any = None
@@ -176,11 +179,12 @@ class ClientConnection:
         request = pending.request
         self._count += 1
         number = self._count
-        try:
-            pending.model = self._translated(request, f"c{self.number}.{number}")
-        except RefusedBatchError as error:
-            self._refuse(pending, error.error)
-            return
+        pending.model = self._translated(request)
+        if isinstance(pending.model, ProduceRequest):
+            pending.refused = self._name_records(pending.model, f"c{self.number}.{number}")
+            if pending.refused and not pending.model.batches:
+                self._refuse(pending)
+                return
         if isinstance(pending.model, ListOffsetsRequest):
             pending.model.timestamps = _timestamps(request.body, self._naming)
         if not (isinstance(pending.model, ProduceRequest) and pending.model.acks == 0):
@@ -195,12 +199,11 @@ class ClientConnection:
         pending.fetch = self._history.request(pending.model, self._host.clock.now_us)
         self._host.send_request(self._connection, number, pending.model)
 
-    def _translated(self, request: ClientRequest, name: str) -> Any:
-        """Return the model's request; *name* names it.
+    def _translated(self, request: ClientRequest) -> Any:
+        """Return the model's request.
 
         Raises:
             BadRequestError: The request is unknown, malformed or only for brokers.
-            RefusedBatchError: It has a batch that a broker refuses.
 
         """
         what = f"API {request.api_key} version {request.version}"
@@ -208,8 +211,6 @@ class ClientConnection:
             raise BadRequestError(f"{what} is unknown")
         try:
             model = request_from_wire(self._server.own_answers.without_refused(request), self._naming)
-        except RefusedBatchError:
-            raise
         except Exception as error:  # Hostile bytes may raise anything.
             raise BadRequestError(f"{what}: {error}") from error
         model = self._server.own_answers.without_unknown(model)
@@ -219,24 +220,33 @@ class ClientConnection:
             return model
         if getattr(model, "replica_id", CONSUMER_REPLICA_ID) != CONSUMER_REPLICA_ID:
             raise BadRequestError(f"{what} has the id of a broker")
-        if isinstance(model, ProduceRequest):
-            if any(map(is_internal, model.batches)):
-                raise InternalTopicError("clients do not write internal topics")
-            self._name_records(model, name)
         return model
 
-    def _name_records(self, produce: ProduceRequest, request: str) -> None:
+    def _name_records(self, produce: ProduceRequest, request: str) -> Mapping[str, tuple[str, int]]:
+        """Name the records of the batches; remove the refused batches, and return their errors.
+
+        A broker appends the other batches (``KafkaApis.handleProduceRequest``,
+        ``ReplicaManager.appendToLocalLog``).
+        """
         batches: Mapping[str, Any] = produce.batches
-        names = self._server.history.names
-        produce.batches = {
-            partition: names.named(
-                partition, batch, request, is_keyed=self._server.is_compacted(partition, self.broker)
-            )
-            for partition, batch in batches.items()
-        }
+        produce.batches, refused = {}, {}
+        for partition, batch in batches.items():
+            try:
+                produce.batches[partition] = self._named(partition, batch, request)
+            except RefusedBatchError as error:
+                refused[partition] = error.error, _NO_OFFSET
         for partition, named in produce.batches.items():
             if named.keyed is not None:
                 self._note_keys(partition, named.values, named.keyed)
+        return refused
+
+    def _named(self, partition: str, batch: ClientBatch | RefusedBatchError, request: str) -> RecordBatch:
+        if is_internal(partition):
+            raise InternalTopicError("clients do not write internal topics")
+        if isinstance(batch, RefusedBatchError):
+            raise batch
+        is_keyed = self._server.is_compacted(partition, self.broker)
+        return self._server.history.names.named(partition, batch, request, is_keyed=is_keyed)
 
     def _note_keys(self, partition: str, values: Sequence[str], keyed: KeyedRecords) -> None:
         """Record the keys, by which the judge knows what compaction may remove."""
@@ -245,25 +255,18 @@ class ClientConnection:
             if key is not None:
                 self._host.emit(KeyedRecordSent, self._host.name, partition, value, key, tombstone)
 
-    def _refuse(self, pending: _UnansweredRequest, error: str) -> None:
-        """Answer a Produce request of which no batch is appended."""
-        body = pending.request.body
-        refused = ProduceResponse(
-            {
-                f"{self._naming.topic_of(topic)}-{partition.index}": (error, _NO_OFFSET)
-                for topic in body.topic_data
-                for partition in topic.partition_data
-            }
-        )
-        if body.acks != 0:
-            self._answer(pending, refused)
+    def _refuse(self, pending: _UnansweredRequest) -> None:
+        """Answer a Produce request that no broker gets, because all its batches are refused."""
+        if pending.request.body.acks != 0:
+            self._pending.append(pending)
+            self._own_answers.append((pending, self._wire_answer(pending, ProduceResponse({}))))
+            self.send_own_answers()
 
-    def _answer(self, pending: _UnansweredRequest, answer: Any) -> None:
-        """Give an answer of the model that no broker has given."""
-        self._pending.append(pending)
-        wire = answer_to_wire(pending.request.body, answer, self._naming)
-        self._own_answers.append((pending, wire))
-        self.send_own_answers()
+    def _wire_answer(self, pending: _UnansweredRequest, answer: Any) -> Any:
+        """Return the answer of the model on the wire, with the errors of refused batches."""
+        if pending.refused:
+            answer = replace(answer, partitions={**answer.partitions, **pending.refused})
+        return answer_to_wire(pending.request.body, answer, self._naming)
 
     def send_own_answers(self) -> None:
         """Send the answers that no broker gives, unless a fault separates client and broker."""
@@ -283,7 +286,7 @@ class ClientConnection:
         if pending is None or not self.is_open:
             return
         request = pending.request
-        answer = answer_to_wire(request.body, reply.body, self._naming)
+        answer = self._wire_answer(pending, reply.body)
         self._server.own_answers.complete(answer, request, pending.model, reply.body)
         pending.response, pending.answer = answer, reply.body
         self._send_ready()

@@ -8,7 +8,7 @@ from typing import Any, Final, Protocol
 
 from harrow.cluster_model.coordinators.protocol import Subscription
 from harrow.cluster_model.log.record_batch import RecordBatch
-from harrow.live_cluster.serve.client_batches import CorruptBatchError, batch_bytes, read_batch
+from harrow.live_cluster.serve.client_batches import RefusedBatchError, batch_bytes, read_batch
 from harrow.live_cluster.wire.coordinator_messages import client_assignment, subscribed_topics
 
 _DATA: Final = "#"
@@ -38,10 +38,14 @@ class WireContents:
         self._numbers = count()
 
     def batches(self, data: bytes) -> tuple[Any, ...]:
-        """Return a `ClientBatch`, which gets its names when its partition is known."""
-        if not data:
-            raise CorruptBatchError("there is no batch")
-        return (read_batch(data, self._clocks.model_us),)
+        """Return a `ClientBatch`, which gets its names when its partition is known.
+
+        A batch that brokers refuse is its `RefusedBatchError`: they may append the others.
+        """
+        try:
+            return (read_batch(data, self._clocks.model_us),)
+        except RefusedBatchError as error:
+            return (error,)
 
     def batch_bytes(self, batch: RecordBatch) -> bytes:
         return batch_bytes(batch, self._clocks.client_ms(batch.max_timestamp_us))

@@ -1,0 +1,64 @@
+"""A broker refuses single batches of a request, and appends the others."""
+
+from typing import Final
+
+from kafka.protocol.metadata import MetadataRequest
+from kafka.protocol.producer import ProduceRequest
+
+from harrow.checks.finding import HELD
+from harrow.cluster_model.log.record_batch import RecordBatch
+from harrow.live_cluster.wire.connection import BrokerConnection
+from harrow.live_cluster.wire.errors import error_name
+from harrow.live_cluster.wire.stored_batches import encoded
+from tests.live_cluster.serve.test_served_run import run_with
+
+CAMPAIGN: Final = """
+name: batches
+kafka: "4.3"
+cluster: {brokers: 1, topics: [{name: t, partitions: 4}]}
+workload: {producers: [{name: app}], duration: 60s}
+"""
+GOOD: Final = encoded(RecordBatch(("a",)), 0)
+CORRUPT: Final = GOOD[:-1] + bytes([GOOD[-1] ^ 1])
+LARGE: Final = bytes(1_048_589)
+
+
+def outcomes(connection: BrokerConnection, **topics: list[bytes]) -> dict[str, tuple[str, int]]:
+    """Write a batch to each partition of topics, and return the errors and base offsets."""
+    topic = ProduceRequest.TopicProduceData
+    data = [
+        topic(
+            name=name,
+            partition_data=[
+                topic.PartitionProduceData(index=index, records=records)
+                for index, records in enumerate(batches)
+            ],
+        )
+        for name, batches in topics.items()
+    ]
+    answer = connection.ask(ProduceRequest[9](acks=-1, timeout_ms=1_000, topic_data=data))
+    return {
+        f"{each.name}-{partition.index}": (error_name(partition.error_code), partition.base_offset)
+        for each in answer.responses
+        for partition in each.partition_responses
+    }
+
+
+def test_only_the_refused_batches_of_a_request_are_not_appended() -> None:
+    def use(servers: str) -> None:
+        host, _, port = servers.partition(":")
+        with BrokerConnection((host, int(port))) as connection:
+            connection.ask(MetadataRequest[9](topics=None, allow_auto_topic_creation=False))
+            batches = [GOOD, CORRUPT, LARGE, GOOD]
+            assert outcomes(connection, t=batches, __consumer_offsets=[GOOD]) == {
+                "t-0": ("NONE", 0),
+                "t-1": ("CORRUPT_MESSAGE", -1),
+                "t-2": ("MESSAGE_SIZE_TOO_LARGE", -1),
+                "t-3": ("NONE", 0),
+                "__consumer_offsets-0": ("INVALID_TOPIC", -1),
+            }
+            assert outcomes(connection, t=[CORRUPT]) == {"t-0": ("CORRUPT_MESSAGE", -1)}
+            assert outcomes(connection, t=[GOOD]) == {"t-0": ("NONE", 1)}
+
+    result = run_with(CAMPAIGN, use)
+    assert result.verdict.status == HELD
