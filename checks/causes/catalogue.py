@@ -300,6 +300,14 @@ def retry_not_recognised(*, value: RecordValue) -> str:
     return "the leader did not recognise the retry"
 
 
+@cause("aborted-copy-committed", needs_nothing_because=FROM_TRACE)
+def aborted_copy_committed(*, value: RecordValue) -> str:
+    """A record was sent again after its transaction was aborted, but both copies are committed."""
+    return (
+        f"the transaction with the first copy of {value} was aborted, but consumers can read that copy, too"
+    )
+
+
 @cause("retry-renumbered", needs_nothing_because=FROM_TRACE, is_of_client=True)
 def retry_renumbered(
     *,

@@ -155,6 +155,7 @@ def _cause(
     return (
         _cause_by_loss(story, value, offsets)
         or _cause_by_renumbering(story, pairs, sends)
+        or _cause_by_commit(value, pairs, sends)
         or _cause_by_producer(story, pairs, sends)
         or Cause((catalogue.retry_not_recognised.conclude(value=value),))
     )
@@ -251,6 +252,17 @@ def _cause_of_lacking(
             )
             return Cause((given_up,), DELIVERY_TIMEOUT)
     return None
+
+
+def _cause_by_commit(value: Value, pairs: Sequence[_Pair], sends: Sequence[SendRecord]) -> Cause | None:
+    """Explain copies that the application sent one by one, although some of them were aborted."""
+    failed = next((send for send in sends if send.outcome == FAIL), None)
+    if failed is None or not pairs:
+        return None
+    for earlier, later in pairs:
+        if not any(earlier.at_us < send.invoked_us <= later.at_us for send in sends):
+            return None
+    return Cause((catalogue.aborted_copy_committed.conclude(value=value),))
 
 
 def _cause_by_producer(story: Story, pairs: Sequence[_Pair], sends: Sequence[SendRecord]) -> Cause | None:

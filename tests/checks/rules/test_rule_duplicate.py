@@ -137,6 +137,22 @@ def test_an_aborted_transaction_excuses_no_second_copy_in_a_committed_one() -> N
     assert run.judge("duplicate").status == "violated"
 
 
+def test_a_finding_says_that_an_aborted_copy_was_committed() -> None:
+    run = RunBuilder()
+    run.in_transactions.add("m0")
+    producer = run.producer(idempotence=True, transactional_id="x")
+    run.transaction(producer, FAIL, "m0")
+    append_everywhere(run, "<commit>")
+    run.transaction(producer, OK, "m0")
+    append_everywhere(run, "<commit>")
+    run.poll((0, "m0"), (2, "m0"))
+    (finding,) = run.judge("duplicate").findings
+    assert finding.permitted_by is None
+    assert because(finding).endswith(
+        "the transaction with the first copy of m0 was aborted, but consumers can read that copy, too"
+    )
+
+
 def test_a_finding_names_the_new_session_after_a_crash_of_the_application() -> None:
     run = RunBuilder()
     first, second = run.producer("producer-0", idempotence=True), run.producer("producer-0", idempotence=True)
