@@ -10,10 +10,8 @@ from harrow.cluster_model.coordinators.protocol import (
     FindCoordinatorResponse,
     JoinGroupResponse,
     OffsetCommitRequest,
-    OffsetCommitResponse,
     SyncGroupResponse,
     TxnOffsetCommitRequest,
-    TxnOffsetCommitResponse,
 )
 from harrow.cluster_model.errors import (
     INVALID_TXN_STATE,
@@ -29,6 +27,7 @@ from harrow.cluster_model.protocol import (
     ProduceResponse,
     TimedOffsetsResponse,
 )
+from harrow.live_cluster.serve.commit_metadata import is_too_large
 from harrow.live_cluster.serve.record_times import NOT_FOUND, find_by_time, supports_timestamp
 from harrow.live_cluster.serve.requests import ClientRequest
 from harrow.live_cluster.wire.codec import UNKNOWN_TOPIC_ID, Naming
@@ -37,6 +36,7 @@ from harrow.live_cluster.wire.errors import error_code
 Completion = Callable[[Any, ClientRequest, Any, Any], None]
 """Completes an answer on the wire to a client's request, given the model's request and answer."""
 UNSUPPORTED_VERSION: Final = 35
+_METADATA_TOO_LARGE: Final = "OFFSET_METADATA_TOO_LARGE"
 _ABORTABLE_IN_PRODUCE, _ABORTABLE_IN_COMMIT = 11, 4
 """The first versions of Produce and TxnOffsetCommit with TRANSACTION_ABORTABLE
 (``AddPartitionsToTxnManager``, KIP-890)."""
@@ -58,8 +58,6 @@ class ClientAnswers:
             FindCoordinatorResponse: _complete_coordinator,
             JoinGroupResponse: _complete_member,
             SyncGroupResponse: _complete_member,
-            OffsetCommitResponse: self._complete_commit,
-            TxnOffsetCommitResponse: self._complete_commit,
         }
 
     def _complete_offsets(
@@ -122,32 +120,37 @@ class ClientAnswers:
             for broker in sorted({leader for leader, _ in leaders.values()} & racks.keys())
         ]
 
-    def _complete_commit(
-        self,
-        wire: Any,
-        request: ClientRequest,
-        sent: OffsetCommitRequest | TxnOffsetCommitRequest,
-        _: Any,
+    def complete_commit(
+        self, wire: Any, request: ClientRequest, sent: OffsetCommitRequest | TxnOffsetCommitRequest
     ) -> None:
-        """Refuse the offsets that `without_unknown` has left out."""
+        """Refuse the offsets that `OwnAnswers.without_refused_offsets` has left out."""
         if isinstance(sent, TxnOffsetCommitRequest) and request.version < _ABORTABLE_IN_COMMIT:
             _replace_abortable_errors(each for topic in wire.topics for each in topic.partitions)
         kind = type(wire)._struct.fields["topics"]  # noqa: SLF001 - kafka-python has no public name
         for topic in request.body.topics:
             name = self._naming.topic_of(topic)
             missing = UNKNOWN_TOPIC_OR_PARTITION if topic.name or self._is_known(name) else UNKNOWN_TOPIC_ID
-            refused = [
-                kind.fields["partitions"](
-                    partition_index=partition.partition_index, error_code=error_code(missing)
-                )
-                for partition in topic.partitions
-                if f"{name}-{partition.partition_index}" not in sent.offsets
-            ]
+            refused = []
+            for partition in topic.partitions:
+                index = partition.partition_index
+                if f"{name}-{index}" not in sent.offsets:
+                    is_large = is_too_large(partition.committed_metadata)
+                    error = (
+                        _METADATA_TOO_LARGE
+                        if is_large and self._has_partition(f"{name}-{index}")
+                        else missing
+                    )
+                    refused.append(
+                        kind.fields["partitions"](partition_index=index, error_code=error_code(error))
+                    )
             if refused:
                 wire.topics.append(kind(name=topic.name, topic_id=topic.topic_id, partitions=refused))
 
     def _is_known(self, topic: str) -> bool:
-        return self._cluster.partition_state(f"{topic}-0") is not None
+        return self._has_partition(f"{topic}-0")
+
+    def _has_partition(self, partition: str) -> bool:
+        return self._cluster.partition_state(partition) is not None
 
 
 def _replace_abortable_errors(partitions: Iterable[Any]) -> None:

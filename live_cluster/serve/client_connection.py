@@ -213,7 +213,7 @@ class ClientConnection:
             model = request_from_wire(self._server.own_answers.without_refused(request), self._naming)
         except Exception as error:  # Hostile bytes may raise anything.
             raise BadRequestError(f"{what}: {error}") from error
-        model = self._server.own_answers.without_unknown(model)
+        model = self._server.own_answers.without_refused_offsets(model, request)
         if isinstance(model, ListOffsetsRequest | OffsetsForLeaderEpochRequest):
             # kafka-python names broker 0 in ListOffsets. As in Kafka, the end is then the log's.
             # Before version 3, OffsetForLeaderEpoch has no id.

@@ -29,10 +29,14 @@ from harrow.cluster_model.controller.administration import (
 )
 from harrow.cluster_model.controller.new_topics import LIFE
 from harrow.cluster_model.coordinators.protocol import (
+    DeleteGroupsResponse,
     DescribeGroupsResponse,
     OffsetCommitRequest,
+    OffsetCommitResponse,
+    OffsetDeleteResponse,
     OffsetFetchResponse,
     TxnOffsetCommitRequest,
+    TxnOffsetCommitResponse,
 )
 from harrow.cluster_model.errors import (
     GROUP_ID_NOT_FOUND,
@@ -46,7 +50,7 @@ from harrow.cluster_model.protocol import (
 )
 from harrow.cluster_model.topology import is_internal
 from harrow.live_cluster.serve.client_answers import UNSUPPORTED_VERSION, ClientAnswers, Completion
-from harrow.live_cluster.serve.commit_metadata import CommitMetadata
+from harrow.live_cluster.serve.commit_metadata import CommitMetadata, is_too_large
 from harrow.live_cluster.serve.described_cluster import CLUSTER_ID, DescribedCluster
 from harrow.live_cluster.serve.plain_login import LOGIN_VERSIONS
 from harrow.live_cluster.serve.requests import ClientRequest, batching_of
@@ -101,8 +105,13 @@ class OwnAnswers:
         self._commit_metadata = CommitMetadata(
             naming, lambda partition: cluster.partition_state(partition) is not None
         )
+        self._client_answers = ClientAnswers(cluster, naming)
         self._completions: dict[type, Completion] = {
-            **ClientAnswers(cluster, naming).completions,
+            **self._client_answers.completions,
+            OffsetCommitResponse: self._complete_commit,
+            TxnOffsetCommitResponse: self._complete_commit,
+            DeleteGroupsResponse: self._commit_metadata.delete_groups,
+            OffsetDeleteResponse: self._commit_metadata.delete_offsets,
             MetadataResponse: self._complete_metadata,
             OffsetFetchResponse: self._commit_metadata.complete,
             CreateTopicsResponse: self._complete_creations,
@@ -143,16 +152,23 @@ class OwnAnswers:
             if request.allow_auto_topic_creation and topic.name is not None:
                 self._topics.prepare_creation(topic.name)
 
-    def without_unknown(self, model: Any) -> Any:
-        """Return a request without the offsets of unknown partitions.
+    def without_refused_offsets(self, model: Any, request: ClientRequest) -> Any:
+        """Return a request without offsets of unknown partitions or with too large metadata.
 
-        Brokers refuse these before the group sees them (``KafkaApis.handleOffsetCommitRequest``).
+        Brokers refuse the former before the group sees them
+        (``KafkaApis.handleOffsetCommitRequest``), and coordinators the latter.
         """
         if isinstance(model, OffsetCommitRequest | TxnOffsetCommitRequest):
+            large = {
+                f"{self._naming.topic_of(topic)}-{partition.partition_index}"
+                for topic in request.body.topics
+                for partition in topic.partitions
+                if is_too_large(partition.committed_metadata)
+            }
             model.offsets = {
                 partition: offset
                 for partition, offset in model.offsets.items()
-                if self._cluster.partition_state(partition) is not None
+                if partition not in large and self._cluster.partition_state(partition) is not None
             }
         return model
 
@@ -191,6 +207,10 @@ class OwnAnswers:
         completion = self._completions.get(type(answer))
         if completion is not None:
             completion(wire, request, sent, answer)
+
+    def _complete_commit(self, wire: Any, request: ClientRequest, sent: Any, _: Any) -> None:
+        self._client_answers.complete_commit(wire, request, sent)
+        self._commit_metadata.settle(wire, request)
 
     def _complete_creations(self, wire: Any, request: ClientRequest, *_: Any) -> None:
         """Fill in the ids of new topics. A topic that was only validated has none."""
