@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 from uuid import NAMESPACE_OID, UUID, uuid5
 
+from harrow.cluster_model import events
 from harrow.cluster_model.cluster import Cluster
 from harrow.cluster_model.controller.new_topics import LIFE
 from harrow.live_cluster.names import Names
@@ -39,7 +40,11 @@ class ServedTopics(Mapping[str, UUID]):
         # The later lives of topics: by the names in the model, the names for clients.
         self._later: dict[str, str] = {}
         self.names = ServedNames(topics=self._later)
+        # The topics that have ever existed, deleted ones included.
         self._by_id: dict[UUID, str] = {}
+        for partition in (*cluster.partition_names(), *cluster.internal_partitions()):
+            self._add(partition)
+        cluster.trace.subscribe(events.ReplicasAssigned, self._add)
 
     def prepare_creation(self, topic: str) -> None:
         """Give a topic that a client wants to create a new name if there was such a topic."""
@@ -50,13 +55,11 @@ class ServedTopics(Mapping[str, UUID]):
 
     def find(self, id_: UUID) -> str | None:
         """Return the model's name of the topic that has an id; None if no topic has it now."""
-        if id_ not in self._by_id:
-            self._by_id = {self[topic]: self.names.campaign_topic(topic) for topic in self}
         topic = self._by_id.get(id_)
         return None if topic is None or self._cluster.is_deleted(f"{topic}-0") else topic
 
     def __getitem__(self, topic: str) -> UUID:
-        return uuid5(NAMESPACE_OID, self.names.campaign_topic(topic))
+        return _id_of(self.names.campaign_topic(topic))
 
     def __iter__(self) -> Iterator[str]:
         partitions = (*self._cluster.partition_names(), *self._cluster.internal_partitions())
@@ -65,3 +68,12 @@ class ServedTopics(Mapping[str, UUID]):
 
     def __len__(self) -> int:
         return len(tuple(iter(self)))
+
+    def _add(self, partition: str, *_: object) -> None:
+        topic = partition.rpartition("-")[0]
+        self._by_id[_id_of(topic)] = topic
+
+
+def _id_of(topic: str) -> UUID:
+    """Return the id of a topic from its name in the model."""
+    return uuid5(NAMESPACE_OID, topic)
