@@ -67,7 +67,7 @@ snapshots: $(VENV)/installed-for-tests ## rewrite the outputs that tests compare
 	HARROW_WRITE_SNAPSHOTS=1 $(PYTEST) -n auto -q -k snapshots tests/cli tests/scenarios
 
 # These need a commit, results of `harrow conform`, or a release of Kafka, or take a quarter of an hour.
-LEFT_OUT := $(addprefix benchmarks/,api_versions.py assessed_cells.py served_tickets.py compare.py conformity.py costs.py known_answers.py)
+LEFT_OUT := $(addprefix benchmarks/,api_versions.py assessed_cells.py served_clients.py served_tickets.py compare.py conformity.py costs.py known_answers.py)
 bench: $(VENV)/installed-for-tests ## measure the speed
 	@for benchmark in $(filter-out $(LEFT_OUT),$(wildcard benchmarks/[a-z]*.py)); do \
 		$(BIN)/python -m "benchmarks.$$(basename "$$benchmark" .py)" || exit 1; \
