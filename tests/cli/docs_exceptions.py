@@ -18,6 +18,7 @@ NOT_RUN: Final = {
     "harrow run loss-by-hw-truncation --variant base --watch": "needs a terminal; test_watch_snapshots.py has it",
     "harrow kafka get 4.4.0": "would download Kafka",
     "harrow serve orders.yaml --control 0 -- mvn test": "needs Maven; test_serve_command.py has it",
+    "harrow serve hw-truncation.yaml -- python hw_truncation.py": "takes long; test_known_flaws.py has it",
     **dict.fromkeys(
         (
             "SERVICE=payments_with_bug.py pytest",
