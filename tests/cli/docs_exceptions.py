@@ -17,7 +17,7 @@ NOT_RUN: Final = {
     'docker run --rm --volume "$PWD:/work" --user "$(id -u):$(id -g)" harrow run campaigns/': "see docker build",
     "harrow run loss-by-hw-truncation --variant base --watch": "needs a terminal; test_watch_snapshots.py has it",
     "harrow kafka get 4.4.0": "would download Kafka",
-    "harrow serve orders.yaml --control 0 -- mvn test": "needs Maven; test_serve_command.py has it",
+    "harrow serve orders.yaml --control 0 -- mvn test": "needs Maven; tests/examples/test_snippets.py has it",
     "harrow serve hw-truncation.yaml -- python hw_truncation.py": "takes long; test_known_flaws.py has it",
     **dict.fromkeys(
         (
