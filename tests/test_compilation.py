@@ -267,7 +267,8 @@ def test_a_core_compiled_from_other_sources_is_never_imported(package: Path, cha
 
 @pytest.mark.skipif(compilation.compilation()[0] != compilation.COMPILED, reason="nothing is compiled")
 def test_compiled_or_not_a_seed_gives_the_same_digests_verdicts_and_findings() -> None:
-    assert run_python("-m", "benchmarks.compiled", "10").count(" 0 of them different") == 2
+    printed = run_python("-m", "benchmarks.compiled", "10")
+    assert printed.count(" 10 seeds, 0 of them different") == printed.count(" seeds, ") > 0
 
 
 def test_class_variables_belong_to_the_class_in_compiled_code_too() -> None:
