@@ -145,7 +145,6 @@ class PartitionSettings:
     unclean_leader_election: bool
     flush_messages: int
     on_broker: Mapping[int, TopicConfig] = field(default_factory=dict)
-
     earlier: tuple[tuple[int, "PartitionSettings"], ...] = ()
 
     def during(self, at_us: int) -> tuple["PartitionSettings", ...]:
@@ -164,14 +163,14 @@ class PartitionSettings:
 
     def least_min_insync_replicas(self, leader: int, at_us: int) -> int:
         """Return the ``min.insync.replicas`` of a leader at a time."""
-        least = [settings._min_insync_replicas_of(leader) for settings in self.during(at_us)]  # noqa: SLF001
-        return min(least)
+        return min([settings.min_insync_replicas_of(leader) for settings in self.during(at_us)])
 
     def config_on(self, broker: int, at_us: int) -> TopicConfig | None:
         """Return the configuration of the topic on a broker at a time."""
         return self.during(at_us)[-1].on_broker.get(broker)
 
-    def _min_insync_replicas_of(self, leader: int) -> int:
+    def min_insync_replicas_of(self, leader: int) -> int:
+        """Return the ``min.insync.replicas`` of a leader under these settings alone."""
         own = self.on_broker.get(leader)
         return self.min_insync_replicas if own is None else own.min_insync_replicas
 

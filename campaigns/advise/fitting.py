@@ -1,7 +1,7 @@
 """Changes the user's settings until a fault model runs with them.
 
-Kafka refuses transactions with ``acks=1``, for example. So a fault model with an application does
-not run with such settings, and advice can only say with which ones it does.
+Kafka refuses transactions with ``acks=1``, for example, so a fault model with an application
+cannot run with that setting. The advice says with which settings it can.
 """
 
 from collections.abc import Iterator, Sequence

@@ -34,7 +34,7 @@ _TYPES_OF_KINDS: Final = {"bool": "boolean", "choice": "string", "text": "string
 _QUOTAS: Final = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")
 """Settings of brokers that only administrators set (``DynamicConfig.Broker``)."""
 _DYNAMIC_SINCE: Final = version_of("1.1")
-"""The first release in which settings of brokers can change (KIP-226)."""
+"""The first release that lets administrators change settings of running brokers (KIP-226)."""
 _KRAFT_LISTED_SINCE: Final = version_of("3.0")
 """The first release whose brokers describe the settings of KRaft."""
 _ADVERTISED_FIXED_SINCE: Final = version_of("4.0")

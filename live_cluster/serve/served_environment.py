@@ -38,7 +38,7 @@ class StruckProgram(Protocol):
 
 
 class RunProgram:
-    """A program as the run knows it, which is told when it ends.
+    """The program of a run. It notifies the run when it ends.
 
     Faults ask whether it runs. If they asked the operating system, a run would depend on when the
     program ends between two inputs. Without a *program* this one stands for a recorded one.
