@@ -1,7 +1,8 @@
 """Asks a real broker of each release which versions of requests it supports.
 
 Run ``python -m benchmarks.api_versions``: it starts a broker of each pinned release, and writes the
-versions to live_cluster/serve/api_versions.json. `harrow serve` answers ApiVersions with them.
+versions to live_cluster/serve/answers/api_versions.json. `harrow serve` answers ApiVersions with
+them.
 """
 
 import json
@@ -22,11 +23,11 @@ from harrow.live_cluster.local.local_cluster import LocalCluster
 from harrow.live_cluster.releases.java import find_java
 from harrow.live_cluster.releases.kafka_cache import default_cache
 from harrow.live_cluster.releases.kafka_release import KafkaRelease, pinned_releases
-from harrow.live_cluster.serve.requests import REQUESTS
 from harrow.live_cluster.watches.activity import Activity
 from harrow.live_cluster.watches.observed_metadata import ObservedMetadata
+from harrow.live_cluster.wire.client_requests import REQUESTS
 
-_FILE: Final = Path(__file__).parents[1] / "live_cluster" / "serve" / "api_versions.json"
+_FILE: Final = Path(__file__).parents[1] / "live_cluster" / "serve" / "answers" / "api_versions.json"
 _CLUSTER: Final = "name: versions\nkafka: '{}'\ncluster: {{brokers: 1, topics: [{{name: t}}]}}\n"
 
 

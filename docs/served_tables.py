@@ -1,7 +1,7 @@
 """Writes the requests that a served cluster answers as Markdown."""
 
 from harrow.cluster_model.release.profiles import RELEASES
-from harrow.live_cluster.serve.served_versions import api_name, broker_versions, known_versions
+from harrow.live_cluster.serve.answers.served_versions import api_name, broker_versions, known_versions
 
 
 def served_table() -> str:

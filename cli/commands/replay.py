@@ -52,7 +52,7 @@ def _replayed(recorded: RecordedRun) -> Replay:
     if recorded.target == MODEL:
         return replay(recorded)
     if recorded.target == SERVED:
-        from harrow.live_cluster.serve.served_replay import replay_served
+        from harrow.live_cluster.serve.replay.served_replay import replay_served
 
         return replay_served(recorded)
     kind = printable(recorded.target)

@@ -33,12 +33,12 @@ from harrow.cli.options import need_terminal, refuse
 from harrow.cli.render.run_formats import printer_of
 from harrow.cli.requests.serve import ServeRequest
 from harrow.cli.session import Refusal, data, junit_file, need_writable, note
+from harrow.live_cluster.serve.answers.plain_login import read_users
 from harrow.live_cluster.serve.client_program import ClientProgram
-from harrow.live_cluster.serve.control_port import ControlAnswer, ControlPort
-from harrow.live_cluster.serve.listening import CannotListenError
-from harrow.live_cluster.serve.plain_login import read_users
-from harrow.live_cluster.serve.record_identity import parse_identity
-from harrow.live_cluster.serve.request_recording import RequestRecording
+from harrow.live_cluster.serve.contents.record_identity import parse_identity
+from harrow.live_cluster.serve.ports.control_port import ControlAnswer, ControlPort
+from harrow.live_cluster.serve.ports.listening import CannotListenError
+from harrow.live_cluster.serve.recording.request_recording import RequestRecording
 from harrow.live_cluster.serve.run_control import handler_after
 from harrow.live_cluster.serve.served_brokers import CONNECTIONS_MAX
 from harrow.live_cluster.serve.served_environment import obstacles

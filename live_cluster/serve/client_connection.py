@@ -19,12 +19,17 @@ from harrow.cluster_model.protocol import (
 from harrow.cluster_model.sim.connection import ClientEndpoint, Connection, Reply
 from harrow.cluster_model.sim.host import Host
 from harrow.cluster_model.topology import is_internal, process_name
-from harrow.live_cluster.serve.client_batches import ClientBatch, InternalTopicError, RefusedBatchError
-from harrow.live_cluster.serve.own_answers import OwnAnswers
-from harrow.live_cluster.serve.plain_login import PlainLogin, Users, without_password
-from harrow.live_cluster.serve.record_times import EARLIEST_LOCAL_TIMESTAMP
-from harrow.live_cluster.serve.recorder import Recorder
-from harrow.live_cluster.serve.requests import (
+from harrow.live_cluster.serve.answers.own_answers import OwnAnswers
+from harrow.live_cluster.serve.answers.plain_login import PlainLogin, Users, without_password
+from harrow.live_cluster.serve.contents.client_batches import (
+    ClientBatch,
+    InternalTopicError,
+    RefusedBatchError,
+)
+from harrow.live_cluster.serve.contents.record_times import EARLIEST_LOCAL_TIMESTAMP
+from harrow.live_cluster.serve.history.wire_history import ConnectionHistory, WireHistory
+from harrow.live_cluster.serve.recording.recorder import Recorder
+from harrow.live_cluster.wire.client_requests import (
     BadRequestError,
     ClientRequest,
     joined_response,
@@ -32,7 +37,6 @@ from harrow.live_cluster.serve.requests import (
     read_request,
     response_bytes,
 )
-from harrow.live_cluster.serve.wire_history import ConnectionHistory, WireHistory
 from harrow.live_cluster.wire.codec import Naming, answer_to_wire, request_from_wire
 
 _NO_OFFSET: Final = -1

@@ -15,7 +15,12 @@ from harrow.cluster_model.protocol import NO_LEADER
 from harrow.cluster_model.sim.simulator import StepLimitExceeded
 from harrow.cluster_model.topology import ProducerSpec
 from harrow.faults.action import Action
-from harrow.live_cluster.serve.control_port import ControlAnswer, ControlRequest, Handler, RefusedRequestError
+from harrow.live_cluster.serve.ports.control_port import (
+    ControlAnswer,
+    ControlRequest,
+    Handler,
+    RefusedRequestError,
+)
 from harrow.live_cluster.serve.served_environment import obstacles
 from harrow.live_cluster.serve.served_target import ServedTarget
 

@@ -9,9 +9,10 @@ from functools import partial
 from itertools import count
 from typing import Final, NamedTuple
 
-from harrow.live_cluster.serve.client_socket import ClientSocket
-from harrow.live_cluster.serve.listening import bound_socket
-from harrow.live_cluster.serve.served_clients import ClientClock, ServedClients
+from harrow.live_cluster.serve.contents.client_clock import ClientClock
+from harrow.live_cluster.serve.ports.client_socket import ClientSocket
+from harrow.live_cluster.serve.ports.listening import bound_socket
+from harrow.live_cluster.serve.served_clients import ServedClients
 from harrow.live_cluster.wire.codec import Address
 
 _BACKLOG: Final = 128

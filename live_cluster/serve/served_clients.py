@@ -6,43 +6,26 @@ from typing import Final
 
 from harrow.checks.evidence import ProducerSettings
 from harrow.cluster_model.cluster import Cluster
-from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.sim.host import Host
 from harrow.cluster_model.sim.process import Process
 from harrow.cluster_model.topology import is_internal, process_name
-from harrow.live_cluster.serve.client_batches import RecordNames
+from harrow.live_cluster.serve.answers.own_answers import OwnAnswers
+from harrow.live_cluster.serve.answers.plain_login import Users
+from harrow.live_cluster.serve.answers.served_topics import ServedTopics
 from harrow.live_cluster.serve.client_connection import ClientConnection
-from harrow.live_cluster.serve.own_answers import OwnAnswers
-from harrow.live_cluster.serve.plain_login import Users
-from harrow.live_cluster.serve.record_identity import Identity
-from harrow.live_cluster.serve.recorder import Recorder
+from harrow.live_cluster.serve.contents.client_batches import RecordNames
+from harrow.live_cluster.serve.contents.client_clock import ClientClock
+from harrow.live_cluster.serve.contents.record_identity import Identity
+from harrow.live_cluster.serve.contents.wire_contents import WireContents
+from harrow.live_cluster.serve.history.wire_history import WireHistory
+from harrow.live_cluster.serve.recording.recorder import Recorder
 from harrow.live_cluster.serve.served_environment import ServedEnvironment
-from harrow.live_cluster.serve.served_topics import ServedTopics
-from harrow.live_cluster.serve.wire_contents import WireContents
-from harrow.live_cluster.serve.wire_history import WireHistory
 from harrow.live_cluster.wire.codec import Address, Naming
 
-_US_PER_MS: Final = 1_000
 _CLIENTS_MAX: Final = 10_000
 """How many clients have a name of their own. A client that connects with ever new ids would
 otherwise fill the memory."""
 _MORE_CLIENTS: Final = "more clients"
-
-
-@dataclass(frozen=True, slots=True)
-class ClientClock:
-    """The clock of clients: its time at time zero of the model, and how fast that time passes."""
-
-    zero_ms: float
-    time_scale: float
-
-    def model_us(self, client_ms: int) -> int:
-        """Return a time of clients as a time of the model."""
-        return int((client_ms - self.zero_ms) * _US_PER_MS * self.time_scale)
-
-    def client_ms(self, model_us: int) -> int:
-        """Return a time of the model as a time of clients."""
-        return int(self.zero_ms + model_us / _US_PER_MS / self.time_scale)
 
 
 class ServedClients:

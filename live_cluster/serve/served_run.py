@@ -15,11 +15,11 @@ from harrow.campaigns.run.swarm import draw_for_seed
 from harrow.checks.rules.catalogue import watched_in
 from harrow.cluster_model.sim.choices import Choices
 from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
-from harrow.live_cluster.serve.control_port import ControlPort
-from harrow.live_cluster.serve.plain_login import Users
-from harrow.live_cluster.serve.record_identity import parse_identity
-from harrow.live_cluster.serve.recorder import Recorder
-from harrow.live_cluster.serve.request_recording import RecordedTerms, RequestRecording
+from harrow.live_cluster.serve.answers.plain_login import Users
+from harrow.live_cluster.serve.contents.record_identity import parse_identity
+from harrow.live_cluster.serve.ports.control_port import ControlPort
+from harrow.live_cluster.serve.recording.recorder import Recorder
+from harrow.live_cluster.serve.recording.request_recording import RecordedTerms, RequestRecording
 from harrow.live_cluster.serve.run_control import RunControl
 from harrow.live_cluster.serve.served_brokers import CONNECTIONS_MAX, ServedBrokers
 from harrow.live_cluster.serve.served_environment import RunProgram, StruckProgram

@@ -13,12 +13,12 @@ from harrow.cluster_model.history import Operation
 from harrow.cluster_model.settings import broker_config, producer_config
 from harrow.cluster_model.sim.choices import Choices
 from harrow.cluster_model.topology import INTERNAL_TOPICS
-from harrow.live_cluster.serve.plain_login import Users
-from harrow.live_cluster.serve.record_identity import Identity
-from harrow.live_cluster.serve.recorder import Recorder
+from harrow.live_cluster.serve.answers.plain_login import Users
+from harrow.live_cluster.serve.contents.record_identity import Identity
+from harrow.live_cluster.serve.history.wire_history import without_partitions
+from harrow.live_cluster.serve.recording.recorder import Recorder
 from harrow.live_cluster.serve.served_clients import ServedClients
 from harrow.live_cluster.serve.served_environment import RunProgram, ServedEnvironment
-from harrow.live_cluster.serve.wire_history import without_partitions
 from harrow.live_cluster.wire.codec import Address
 
 

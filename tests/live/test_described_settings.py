@@ -11,7 +11,7 @@ from harrow.cluster_model.cluster import Cluster
 from harrow.cluster_model.release.profiles import RELEASES
 from harrow.cluster_model.sim.choices import Choices
 from harrow.live_cluster.local.started_brokers import StartedBrokers
-from harrow.live_cluster.serve.described_settings import STATIC, DescribedSetting, DescribedSettings
+from harrow.live_cluster.serve.answers.described_settings import STATIC, DescribedSetting, DescribedSettings
 from harrow.live_cluster.wire.codec import Address
 from harrow.live_cluster.wire.connection import BrokerConnection
 from tests.live.conftest import start_cluster

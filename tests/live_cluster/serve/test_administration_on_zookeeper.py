@@ -6,8 +6,8 @@ from confluent_kafka.cimpl import NewPartitions, NewTopic
 
 from harrow.cluster_model.errors import NONE
 from harrow.live_cluster.wire.administration import alter_reassignment, reassignments
+from tests.live_cluster.serve.answers.test_described_cluster import TOPIC, alter, settings
 from tests.live_cluster.serve.test_administration import admin, consume, judged_held, outcome, produce
-from tests.live_cluster.serve.test_described_cluster import TOPIC, alter, settings
 from tests.live_cluster.serve.test_partition_administration import connections, partition
 from tests.live_cluster.serve.test_served_run import CALM
 

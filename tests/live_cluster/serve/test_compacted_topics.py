@@ -8,7 +8,7 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
 from kafka.record.default_records import DefaultRecordBatchBuilder
 
 from harrow.checks.finding import HELD
-from harrow.live_cluster.serve.compacted_batches import keyed_records, with_records
+from harrow.live_cluster.serve.contents.compacted_batches import keyed_records, with_records
 from harrow.live_cluster.wire.stored_batches import whole_batches
 from tests.live_cluster.serve.test_served_run import run_with
 from tests.patience import PATIENCE_S

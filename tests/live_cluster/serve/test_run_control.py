@@ -16,11 +16,11 @@ from confluent_kafka import Producer
 from harrow.campaigns.language.loader import load_text
 from harrow.campaigns.run.run_result import RunResult
 from harrow.checks.finding import HELD
-from harrow.live_cluster.serve.control_port import ControlAnswer, ControlPort
-from harrow.live_cluster.serve.request_recording import RequestRecording
-from harrow.live_cluster.serve.requests import FRAME_MAX
+from harrow.live_cluster.serve.ports.control_port import ControlAnswer, ControlPort
+from harrow.live_cluster.serve.recording.request_recording import RequestRecording
 from harrow.live_cluster.serve.run_control import handler_after
 from harrow.live_cluster.serve.served_run import serve
+from harrow.live_cluster.wire.client_requests import FRAME_MAX
 from harrow.live_cluster.wire.codec import Address
 from tests.patience import PATIENCE_S, act_until
 

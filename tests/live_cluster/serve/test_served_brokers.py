@@ -11,7 +11,7 @@ from harrow.campaigns.run.targets.model_target import ModelTarget
 from harrow.cluster_model.sim.choices import Choices
 from harrow.cluster_model.sim.process import Process
 from harrow.live_cluster.serve import served_brokers
-from harrow.live_cluster.serve.client_socket import ClientSocket
+from harrow.live_cluster.serve.ports.client_socket import ClientSocket
 from harrow.live_cluster.serve.served_brokers import ServedBrokers
 from harrow.live_cluster.serve.served_target import ServedTarget
 from tests.patience import act_until

@@ -15,7 +15,7 @@ from harrow.live_cluster.wire.codec import UNKNOWN_TOPIC_ID
 from harrow.live_cluster.wire.connection import BrokerConnection, ConnectionLostError
 from harrow.live_cluster.wire.errors import error_name
 from harrow.live_cluster.wire.stored_batches import encoded
-from tests.live_cluster.serve.test_served_versions import id_of, use
+from tests.live_cluster.serve.answers.test_served_versions import id_of, use
 
 NO_TOPIC: Final = UUID(int=7)
 _NO_EPOCH: Final = -1

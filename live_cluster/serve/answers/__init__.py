@@ -1,0 +1,1 @@
+"""Answers what brokers of the model do not know: versions, topics, settings, logins."""

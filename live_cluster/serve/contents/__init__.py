@@ -1,0 +1,1 @@
+"""Reads what clients write, and keeps the bytes: batches, subscriptions, timestamps."""

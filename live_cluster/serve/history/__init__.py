@@ -1,0 +1,1 @@
+"""Derives the history of clients from their requests and responses."""

@@ -1,0 +1,1 @@
+"""Records the inputs of a served run."""

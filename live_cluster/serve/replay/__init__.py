@@ -1,0 +1,1 @@
+"""Repeats a served run from its recording."""
