@@ -1,6 +1,7 @@
 """Keeps the memory that conditions of probes read: the state of the cluster and some history."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import takewhile
 from typing import Any, Final
 
 from harrow.checks.replay.cluster_state import CLUSTER_HANDLERS, ClusterState
@@ -107,6 +108,11 @@ class ProbeMemory:
         """Return whether a partition's last election chose another broker, or none."""
         state = self.state.partitions.get(partition)
         return state is not None and bool(state.elections) and state.leader != broker
+
+    def elections_after(self, partition: str, leader_epoch: int) -> Iterator[events.LeaderElected]:
+        """Yield the elections of a partition with a later leader epoch, latest first."""
+        latest_first = (line.event for line in reversed(self.state.partition(partition).elections))
+        return takewhile(lambda election: election.leader_epoch > leader_epoch, latest_first)
 
     def is_appended(self, values: Any) -> bool:
         return bool(self._batches.get(values, 0) & _APPENDED)

@@ -422,9 +422,8 @@ def leader_missed_its_deposition(run: ProbeMemory, event: events.BecameLeader) -
         run.leads(event.broker, event.partition)
         and led_incarnation == incarnation
         and any(
-            led_epoch < line.event.leader_epoch < event.leader_epoch
-            and line.event.leader not in (event.broker, NO_LEADER)
-            for line in run.state.partition(event.partition).elections
+            election.leader_epoch < event.leader_epoch and election.leader not in (event.broker, NO_LEADER)
+            for election in run.elections_after(event.partition, led_epoch)
         )
     )
 
