@@ -688,6 +688,8 @@ class Cluster:
             disk.log_files.clear()
             disk.epoch_checkpoints.clear()
         self._monitor.dismantle()
+        self.trace.dismantle()
+        self.control_plane.dismantle()
 
     # Observation
 

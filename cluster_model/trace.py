@@ -122,6 +122,10 @@ class Trace:
             self._subscribers.append([])
         self._subscribers[number].append(handler)
 
+    def dismantle(self) -> None:
+        """Drop all subscribers (`Cluster.dismantle`)."""
+        self._subscribers.clear()
+
     def events_since(self, position: int) -> Sequence[TraceEvent]:
         return self.events[position:]
 

@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 from harrow.checks.finding import Finding
 from harrow.checks.history.records import Transaction, Value
 from harrow.checks.history.sighting import Sighting
-from harrow.checks.history.version_order import VersionOrders
+from harrow.checks.history.version_order import VersionOrder, VersionOrders
 from harrow.checks.history.witness import (
     OperationId,
     end_of_send,
@@ -141,7 +141,7 @@ class _Graphs:
         ]
         self.writes: Graph = {}
         self.reads: Graph = {}
-        self._orders = orders
+        self._history = orders.history
         self._nodes = len(self.transactions)
         self._writer_of: dict[tuple[str, Value], int] = {}
         partitions: set[str] = set()
@@ -154,7 +154,7 @@ class _Graphs:
         # This order does not depend on transactions that are on no cycle.
         for partition in orders.history.partitions:
             if partition in partitions:
-                self._add_writes(partition)
+                self._add_writes(orders.of(partition))
         for node, transaction in enumerate(self.transactions):
             self._add_reads(node, transaction)
 
@@ -170,17 +170,17 @@ class _Graphs:
         """Return the position of a node's operation that sent a record."""
         if node < len(self.transactions):
             return self.transactions[node].position
-        history = self._orders.history
+        history = self._history
         return end_of_send(history, history.partitions[partition].rows[value])
 
-    def _add_writes(self, partition: str) -> None:
+    def _add_writes(self, order: VersionOrder) -> None:
         """Connect operations whose records in a partition are adjacent.
 
         A record whose sender is unknown connects nothing, and neither does an offset with several
         records. If a value is at two offsets, the first one counts.
         """
-        order = self._orders.of(partition)
-        values_of = self._orders.history.records.values
+        partition = order.partition.name
+        values_of = self._history.records.values
         # A failed send orders nothing, even if a poll returned its record.
         possible = {values_of[row] for row in chain(order.partition.acked, order.partition.unsure)}
         before: tuple[int, Value] | None = None

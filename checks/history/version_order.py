@@ -23,25 +23,12 @@ _ROW_BITS: Final = 32
 _ROW_MASK: Final = (1 << _ROW_BITS) - 1
 
 
-class VersionOrders:
-    """The version orders of a history, each computed on first use.
-
-    ``shared`` is a cache for results that several rules need.
-    """
+class Reads:
+    """What the ok polls of a history returned, and which sends certainly committed."""
 
     def __init__(self, history: HistoryIndex) -> None:
         self.history = history
-        self.shared: dict[str, Any] = {}
-        self._orders: dict[str, VersionOrder] = {}
         self._read: dict[str, frozenset[Value]] = {}
-        self._highest: dict[str, int | None] = {}
-
-    def of(self, partition: str) -> "VersionOrder":
-        """Return the version order of a partition."""
-        order = self._orders.get(partition)
-        if order is None:
-            order = self._orders[partition] = VersionOrder(self, self.history.partitions[partition])
-        return order
 
     def read(self, partition: str) -> frozenset[Value]:
         """Return every value of a partition that an ok poll returned."""
@@ -59,14 +46,6 @@ class VersionOrders:
             return value in self.read(partition)
         row = history.rows.get(value)
         return row is not None and self.history.records.polled_by[row] != UNKNOWN
-
-    def highest(self, partition: str) -> int | None:
-        """Return the row of the polled record with the highest offset."""
-        if partition not in self._highest:
-            rows = self.history.partitions[partition].polled
-            polled_at = self.history.records.polled_at
-            self._highest[partition] = max(rows, key=polled_at.__getitem__) if rows else None
-        return self._highest[partition]
 
     def has_committed(self, partition: str, row: int) -> bool:
         """Return whether a send has certainly committed.
@@ -91,6 +70,38 @@ class VersionOrders:
         return transaction.committed
 
 
+class VersionOrders:
+    """The version orders of a history, each computed on first use.
+
+    ``shared`` is a cache for results that several rules need.
+    """
+
+    def __init__(self, history: HistoryIndex) -> None:
+        self.history = history
+        self.shared: dict[str, Any] = {}
+        self._orders: dict[str, VersionOrder] = {}
+        self._reads = Reads(history)
+        self.read = self._reads.read
+        self.is_read = self._reads.is_read
+        self.has_committed = self._reads.has_committed
+        self._highest: dict[str, int | None] = {}
+
+    def of(self, partition: str) -> "VersionOrder":
+        """Return the version order of a partition."""
+        order = self._orders.get(partition)
+        if order is None:
+            order = self._orders[partition] = VersionOrder(self._reads, self.history.partitions[partition])
+        return order
+
+    def highest(self, partition: str) -> int | None:
+        """Return the row of the polled record with the highest offset."""
+        if partition not in self._highest:
+            rows = self.history.partitions[partition].polled
+            polled_at = self.history.records.polled_at
+            self._highest[partition] = max(rows, key=polled_at.__getitem__) if rows else None
+        return self._highest[partition]
+
+
 class VersionOrder:
     """The values at each offset, from all polls and from the sends that have certainly committed.
 
@@ -100,14 +111,14 @@ class VersionOrder:
     rows of committed sends.
     """
 
-    def __init__(self, orders: VersionOrders, partition: PartitionHistory) -> None:
+    def __init__(self, reads: Reads, partition: PartitionHistory) -> None:
         self.partition = partition
-        unsure = [row for row in partition.unsure if orders.has_committed(partition.name, row)]
+        unsure = [row for row in partition.unsure if reads.has_committed(partition.name, row)]
         self.committed = partition.acked + array("I", unsure)
-        self._orders = orders
+        self._reads = reads
         self._offsets_of: dict[Value, list[int]] = {}
-        self._history = orders.history
-        self._records = orders.history.records
+        self._history = reads.history
+        self._records = reads.history.records
         # Computed on first use. mypyc would compute a `cached_property` at each access.
         self._is_plain: bool | None = None
         self._required: Sequence[int] | None = None
@@ -262,7 +273,7 @@ class VersionOrder:
         records = self._records
         polled = records.polled_at[row]
         offset = None if records.outcomes[row] == NEVER_SENT else records.offset(row)
-        if offset in (None, polled) or not self._orders.has_committed(self.partition.name, row):
+        if offset in (None, polled) or not self._reads.has_committed(self.partition.name, row):
             return [] if polled == UNKNOWN else [polled]
         return [offset] if polled == UNKNOWN else sorted((polled, offset))
 
@@ -271,7 +282,7 @@ class VersionOrder:
         offsets = {records.polled_at[row] for row in self.partition.rows_polled_of(value)}
         for row in self._history.sends_of(self.partition, value):
             offset = records.offset(row)
-            if offset is not None and self._orders.has_committed(self.partition.name, row):
+            if offset is not None and self._reads.has_committed(self.partition.name, row):
                 offsets.add(offset)
         return sorted(offsets - {UNKNOWN})
 

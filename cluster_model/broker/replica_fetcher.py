@@ -121,6 +121,7 @@ class ReplicaFetcher:
     def dismantle(self) -> None:
         """Drop the positions of all partitions (`Cluster.dismantle`)."""
         self._states.clear()
+        self._session.dismantle()
 
     def add(self, partition: Partition) -> None:
         """Begin to follow a partition's leader. In some releases the log is truncated first."""

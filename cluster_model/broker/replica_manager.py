@@ -190,6 +190,7 @@ class ReplicaManager:
     def dismantle(self) -> None:
         """Drop all replicas (`Cluster.dismantle`)."""
         self.partitions.clear()
+        self._isr_suspects.clear()
         self._hosted.hosted.dismantle()
         self.fetching.dismantle()
         self._fetchers.dismantle()

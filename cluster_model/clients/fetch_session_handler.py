@@ -39,6 +39,11 @@ class FetchSessionHandler:
         self._session_epoch = protocol.INITIAL_SESSION_EPOCH
         self.requested: dict[str, protocol.PartitionData] = {}
 
+    def dismantle(self) -> None:
+        """Drop the positions of all partitions (`Cluster.dismantle`)."""
+        self._partitions.clear()
+        self.requested.clear()
+
     def has_partitions(self) -> bool:
         """Return whether there are partitions to fetch."""
         return bool(self._partitions)

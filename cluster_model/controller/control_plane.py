@@ -189,6 +189,9 @@ class ControlPlane(Protocol):
     def start(self) -> None:
         """Start the control plane's own processes."""
 
+    def dismantle(self) -> None:
+        """Drop the metadata of partitions (`Cluster.dismantle`)."""
+
     def join(
         self,
         broker: int,

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import field
+from typing import Any
 
 from harrow.cluster_model.events import InvariantBroken
 from harrow.cluster_model.invariants.watched_replica import Leader, WatchedPartition, WatchedReplica
@@ -32,15 +33,17 @@ class Checks:
 
     def watch_replicas(self) -> bool:
         """Return whether any check needs to know of changes of replicas."""
-        return bool(
-            self.on_append
-            or self.on_checkpoint
-            or self.on_high_watermark
-            or self.on_isr
-            or self.on_leader
-            or self.on_open
-            or self.on_shutdown
-            or self.on_truncate
+        return any(self._callbacks())
+
+    def dismantle(self) -> None:
+        """Drop all callbacks (`Cluster.dismantle`), because their checks refer to this object."""
+        for callbacks in self._callbacks():
+            callbacks.clear()
+
+    def _callbacks(self) -> tuple[list[Any], ...]:
+        return (
+            *(self.on_append, self.on_checkpoint, self.on_high_watermark, self.on_isr),
+            *(self.on_leader, self.on_open, self.on_shutdown, self.on_truncate),
         )
 
     def report_breach(self, invariant: str, replica: WatchedReplica, offset: int, details: str) -> None:

@@ -72,7 +72,8 @@ class InvariantMonitor:
             trace.subscribe(events.CheckpointWritten, self._checkpoint_written)
 
     def dismantle(self) -> None:
-        """Break the cycles of partitions and their replicas (`Cluster.dismantle`)."""
+        """Break the cycles of checks, partitions and replicas (`Cluster.dismantle`)."""
+        self._checks.dismantle()
         for partition in self._partitions.values():
             partition.replicas.clear()
         self._partitions.clear()

@@ -88,6 +88,10 @@ class QuorumControlPlane:
         for node in self.servers:
             self.start_server(node)
 
+    def dismantle(self) -> None:
+        for log in (*self._logs.values(), *self._broker_logs.values()):
+            log.dismantle()
+
     def start_server(self, node: int) -> None:
         process = self._process(node)
         controller = QuorumController(

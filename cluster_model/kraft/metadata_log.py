@@ -62,6 +62,11 @@ class MetadataLog:
         # The broker epoch in the file .kafka_cleanshutdown, -1 if the file is missing.
         self.clean_shutdown_epoch = -1
 
+    def dismantle(self) -> None:
+        """Drop all records (`Cluster.dismantle`)."""
+        self.records.clear()
+        self.snapshots.clear()
+
     @property
     def end_offset(self) -> int:
         return self.start_offset + len(self.records)

@@ -143,6 +143,7 @@ class LogManager:
     def dismantle(self) -> None:
         """Drop all logs (`Cluster.dismantle`)."""
         self._logs.clear()
+        self._retention_queue.clear()
 
     def open(self, partition: str) -> UnifiedLog:
         """Open the log of a replica on disk.

@@ -55,6 +55,9 @@ class ZkControlPlane:
     def start(self) -> None:
         self._zookeeper.start()
 
+    def dismantle(self) -> None:
+        self._zookeeper.dismantle()
+
     def start_server(self, node: int) -> None:
         self._zookeeper.start_server(node)
 

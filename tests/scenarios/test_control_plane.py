@@ -55,6 +55,9 @@ class Oracle:
     def start(self) -> None:
         """Do nothing: there are no processes to start."""
 
+    def dismantle(self) -> None:
+        """Do nothing: the test collects its garbage."""
+
     def lose_disk(self, broker: int) -> None:
         """Do nothing: the oracle needs no disk."""
 

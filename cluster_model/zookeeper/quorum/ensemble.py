@@ -74,6 +74,11 @@ class ZooKeeperEnsemble:
         for server in [self._start_incarnation(member) for member in self._members.values()]:
             server.start()
 
+    def dismantle(self) -> None:
+        """Drop the znodes of all servers (`Cluster.dismantle`)."""
+        for member in self._members.values():
+            member.store.tree.dismantle()
+
     def start_server(self, node: int) -> None:
         """Start a server whose process has just started."""
         self._start_incarnation(self._members[node]).start()

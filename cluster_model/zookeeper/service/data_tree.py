@@ -123,6 +123,11 @@ class DataTree:
             self._make_parents(path)
             self._add_node(path, 0 if path == zk.CONTROLLER_EPOCH else None, NO_SESSION)
 
+    def dismantle(self) -> None:
+        """Drop all znodes (`Cluster.dismantle`)."""
+        self._nodes.clear()
+        self._children.clear()
+
     # Reading
 
     def node(self, path: str) -> Znode | None:
