@@ -13,7 +13,8 @@ PERMITTED: Final = "permitted"
 VIOLATED: Final = "violated"
 INCONCLUSIVE: Final = "inconclusive"
 SKIPPED: Final = "skipped"
-"""The run never took place, because its target cannot do or show what the campaign requires."""
+"""The run never took place, because its target cannot do or show what the campaign requires. Or the
+history that a rule judges has nothing that could break the rule."""
 STATUSES: Final = (HELD, PERMITTED, VIOLATED, INCONCLUSIVE, SKIPPED)
 
 _BETTER_FIRST: Final = (SKIPPED, HELD, PERMITTED, INCONCLUSIVE, VIOLATED)

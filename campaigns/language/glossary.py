@@ -200,7 +200,8 @@ _HARROW: Final = (
     ),
     Term(
         name="skipped",
-        doc="The campaign needs something that the target cannot do or show, so it was not run.",
+        doc="The campaign needs something that the target cannot do or show, so it was not run. "
+        "A rule of `check` is skipped if the history has nothing that could break it.",
     ),
     Term(
         name="otherwise",

@@ -37,32 +37,6 @@ _UNKNOWN_PARTITION: Final = "?"
 _POLLED_AT_ONCE: Final = 500
 _NS_PER_MS: Final = 1_000_000
 
-_OF_TRANSACTIONS: Final = frozenset(
-    {
-        promise.INT_NONMONOTONIC_SEND,
-        promise.INT_SEND_SKIP,
-        promise.G1A,
-        promise.PRECOMMITTED_READ,
-        promise.TORN_TRANSACTION,
-        promise.G0,
-        promise.G1C,
-    }
-)
-"""The rules that need transactions, or sends that certainly failed: no log of records has them."""
-_OF_SENDS: Final = frozenset(
-    {promise.LOST_WRITE, promise.UNSEEN, promise.DUPLICATE, promise.MISROUTED, promise.NONMONOTONIC_SEND}
-)
-_OF_READS: Final = frozenset(
-    {
-        promise.LOST_WRITE,
-        promise.MISROUTED,
-        promise.POLL_SKIP,
-        promise.NONMONOTONIC_POLL,
-        promise.INT_POLL_SKIP,
-        promise.INT_NONMONOTONIC_POLL,
-    }
-)
-
 _Places = Mapping[tuple[str, str], tuple[str, int]]
 """The partition and offset of each record, by topic and identity of the record (`_places`)."""
 
@@ -117,7 +91,7 @@ def history_of(
         )
     operations = _operations(sends, reads, places, only_topic, read_to_end=read_to_end)
     return LoggedHistory(
-        (f"{json_line(operation)}\n".encode() for operation in operations), _not_shown(sends, reads)
+        (f"{json_line(operation)}\n".encode() for operation in operations), _not_shown(sends)
     )
 
 
@@ -130,12 +104,14 @@ def skip_rules(verdict: Verdict, not_shown: Collection[str]) -> Verdict:
     return replace(verdict, rules=rules)
 
 
-def _not_shown(sends: Iterable[SentRecord], reads: Iterable[ReadRecords]) -> frozenset[str]:
-    hidden = set(_OF_TRANSACTIONS)
-    if not any(log.pairs for log in reads):
-        hidden |= _OF_READS
+def _not_shown(sends: Iterable[SentRecord]) -> frozenset[str]:
+    """Return the rules that logs cannot break, although a history with the same records could.
+
+    No send in a log certainly failed.
+    """
+    hidden = {promise.G1A}
     if not any(True for _ in sends):
-        hidden |= _OF_SENDS
+        hidden.add(promise.DUPLICATE)
     if all(send.producer is None for send in sends):
         hidden.add(promise.NONMONOTONIC_SEND)
     return frozenset(hidden)

@@ -4,6 +4,7 @@
 
 from collections.abc import Callable, Iterable
 from functools import partial
+from operator import attrgetter
 from typing import Final, NamedTuple
 
 from harrow.checks import promise
@@ -17,15 +18,31 @@ from harrow.checks.history import (
     torn_transactions,
     transaction_cycles,
 )
+from harrow.checks.history.index import HistoryIndex
 from harrow.checks.history.sighting import Sighting
 from harrow.checks.history.version_order import VersionOrders
 
 
 class Anomaly(NamedTuple):
-    """An anomaly: the function that finds it in a history, and its definition."""
+    """An anomaly: the function that finds it in a history, its definition, and what it needs.
+
+    A history that lacks anything of ``needs`` cannot show the anomaly, so the rule does not hold
+    there: it was not tried.
+    """
 
     find: Callable[[VersionOrders], Iterable[Sighting]]
     definition: str
+    needs: tuple[Callable[[HistoryIndex], object], ...]
+
+    def is_tried(self, history: HistoryIndex) -> bool:
+        return all(need(history) for need in self.needs)
+
+
+_SENDS: Final = attrgetter("sends_total")
+_ACKS: Final = attrgetter("acked_total")
+_POLLS: Final = attrgetter("polled_total")
+_OFFSETS: Final = attrgetter("has_offsets")
+_TRANSACTIONS: Final = attrgetter("has_transactions")
 
 
 ANOMALIES: Final[dict[str, Anomaly]] = {
@@ -33,77 +50,97 @@ ANOMALIES: Final[dict[str, Anomaly]] = {
         missing_records.lost_writes,
         "A record is known to have committed, and no ok poll returned it, although one returned a record "
         "at a higher offset.",
+        (_SENDS, _POLLS),
     ),
     promise.UNSEEN: Anomaly(
         missing_records.unseen,
         "A send was acknowledged, and no ok poll ever returned the record. A lost write is not counted again.",
+        (_ACKS,),
     ),
     promise.DUPLICATE: Anomaly(
-        offset_conflicts.duplicates, "Acks and polls saw one value at two or more offsets of a partition."
+        offset_conflicts.duplicates,
+        "Acks and polls saw one value at two or more offsets of a partition.",
+        (_OFFSETS,),
     ),
     promise.INCONSISTENT_OFFSETS: Anomaly(
         offset_conflicts.inconsistent_offsets,
         "Acks and polls saw two or more values at one offset of a partition.",
+        (_OFFSETS,),
     ),
     promise.NONMONOTONIC_SEND: Anomaly(
         partial(send_order.reordered_sends, internal=False),
         "Of two consecutive operations of a process, the later one's record is at or before the earlier one's "
         "record. Only committed sends count.",
+        (_SENDS, _OFFSETS),
     ),
     promise.INT_NONMONOTONIC_SEND: Anomaly(
         partial(send_order.reordered_sends, internal=True),
         "Of two sends of one operation, the later one's record is at or before the earlier one's record.",
+        (_TRANSACTIONS, _OFFSETS),
     ),
     promise.INT_SEND_SKIP: Anomaly(
         send_order.internal_skips,
         "Records of other operations are between two consecutive sends of one operation.",
+        (_TRANSACTIONS, _OFFSETS),
     ),
     promise.POLL_SKIP: Anomaly(
         partial(poll_order.skips, internal=False),
         "A process did not get known records that lie between what two of its consecutive operations polled. An operation "
         "that failed or whose outcome is unknown does not move the position; a new assign or subscribe keeps only the "
         "positions that it names.",
+        (_POLLS,),
     ),
     promise.NONMONOTONIC_POLL: Anomaly(
         partial(poll_order.backward_polls, internal=False),
         "Of two consecutive operations of a process, the later one polled a record at or before the last record of "
         "the earlier one.",
+        (_POLLS,),
     ),
     promise.INT_POLL_SKIP: Anomaly(
         partial(poll_order.skips, internal=True),
         "One operation polled two consecutive records and did not get known records between them. "
         "Partitions that were rebalanced meanwhile are exempt.",
+        (_POLLS,),
     ),
     promise.INT_NONMONOTONIC_POLL: Anomaly(
         partial(poll_order.backward_polls, internal=True),
         "One operation polled a record, and then a record at the same or a lower offset. Partitions that were "
         "rebalanced meanwhile are exempt.",
+        (_POLLS,),
     ),
     promise.G1A: Anomaly(
-        early_reads.aborted_reads, "Aborted read: an ok poll returned a value whose send failed."
+        early_reads.aborted_reads,
+        "Aborted read: an ok poll returned a value whose send failed.",
+        (_SENDS, _POLLS),
     ),
     promise.PRECOMMITTED_READ: Anomaly(
-        early_reads.precommitted_reads, "An operation polled a record that it had sent itself."
+        early_reads.precommitted_reads,
+        "An operation polled a record that it had sent itself.",
+        (_TRANSACTIONS, _POLLS),
     ),
     promise.MISROUTED: Anomaly(
         misrouted_records.misrouted_records,
         "A poll returned a record from a partition although it was sent to a different one. Partitions without any sends are "
         "excluded, and so are histories that sent a value to two partitions: values do not identify records there.",
+        (_SENDS, _POLLS),
     ),
     promise.TORN_TRANSACTION: Anomaly(
         torn_transactions.torn_transactions,
         "Torn transaction: an operation with several sends has an unknown outcome, and some of its records were polled "
         "and others never, although consumers read their partitions to the end afterwards.",
+        (_TRANSACTIONS, _POLLS),
     ),
     promise.G0: Anomaly(
         transaction_cycles.write_cycles,
         "Write cycle: a cycle of operations, each of which sent a record before one of the next operation's records in "
         "some partition.",
+        (_TRANSACTIONS, _OFFSETS),
     ),
     promise.G1C: Anomaly(
         transaction_cycles.read_cycles,
         "Circular information flow: a cycle of operations, each of which sent a record before one of the next "
         "operation's records, or sent a record that the next one polled. At least one of them polled.",
+        (_TRANSACTIONS, _POLLS),
     ),
 }
 """Anomalies by name, in the order in which they are judged and listed."""

@@ -221,6 +221,20 @@ class HistoryIndex:
         removed = self.removed.polled if self.removed is not None else 0
         return removed + sum(len(partition.polled) for partition in self.partitions.values())
 
+    @property
+    def has_offsets(self) -> bool:
+        """Whether acks or polls name the offset of any record."""
+        if self.polled_total or (self.removed is not None and self.removed.acked):
+            return True
+        acked_at = self.records.acked_at
+        return any(
+            acked_at[row] != UNKNOWN for partition in self.partitions.values() for row in partition.acked
+        )
+
+    @property
+    def has_transactions(self) -> bool:
+        return bool(self.transactions) or (self.removed is not None and self.removed.has_transactions)
+
     def memory_bytes(self) -> int:
         """Estimate how much memory this history takes, beyond the minimum, while it is judged."""
         values = self.records.values

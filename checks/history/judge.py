@@ -7,7 +7,17 @@ from collections.abc import Collection, Iterable
 from dataclasses import replace
 from typing import Final
 
-from harrow.checks.finding import HELD, INCONCLUSIVE, PERMITTED, VIOLATED, Finding, RuleResult, Verdict, worst
+from harrow.checks.finding import (
+    HELD,
+    INCONCLUSIVE,
+    PERMITTED,
+    SKIPPED,
+    VIOLATED,
+    Finding,
+    RuleResult,
+    Verdict,
+    worst,
+)
 from harrow.checks.history.anomalies import ANOMALIES
 from harrow.checks.history.index import HistoryIndex
 from harrow.checks.history.sighting import Sighting
@@ -36,9 +46,10 @@ def judge_history(
     """Judge a history by the rules of all anomalies.
 
     Anomalies that *settings* do not rule out are permitted, and so are the *allowed* anomalies.
-    *demanded* anomalies are never permitted, whatever Kafka promises. A history without sends or
-    without answers is inconclusive; without answers, no rule has held. The first *findings_max*
-    findings of each kind are kept, the others are only counted.
+    *demanded* anomalies are never permitted, whatever Kafka promises. A rule is skipped if the
+    history has nothing that could break it (`Anomaly.needs`), and a history without sends or
+    without answers is inconclusive. The first *findings_max* findings of each kind are kept, the
+    others are only counted.
     """
     orders = VersionOrders(history)
     rules = {
@@ -46,6 +57,7 @@ def judge_history(
             name,
             anomaly.find(orders),
             settings,
+            is_tried=anomaly.is_tried(history),
             allowed=name in allowed,
             demanded=name in demanded,
             findings_max=findings_max,
@@ -53,11 +65,6 @@ def judge_history(
         for name, anomaly in ANOMALIES.items()
     }
     reasons = _inconclusive_because(history, rules[UNSEEN])
-    if not history.acked_total and not history.polled_total:
-        rules = {
-            name: replace(result, status=INCONCLUSIVE) if result.status == HELD else result
-            for name, result in rules.items()
-        }
     statuses = [result.status for result in rules.values()] + [INCONCLUSIVE] * bool(reasons)
     return Verdict(status=worst(statuses), rules=rules, reasons=reasons)
 
@@ -67,6 +74,7 @@ def _result(
     sightings: Iterable[Sighting],
     settings: StatedSettings,
     *,
+    is_tried: bool,
     allowed: bool,
     demanded: bool,
     findings_max: int,
@@ -84,7 +92,7 @@ def _result(
         else:
             beyond[permitted_by] += 1
     return RuleResult(
-        status=_status(kinds),
+        status=_status(kinds, is_tried=is_tried),
         promise=_promise(rule, by_settings, demanded=demanded),
         findings=tuple(findings),
         beyond=dict(beyond),
@@ -103,13 +111,15 @@ def _with_permission(finding: Finding, rule: str, permitted_by: str | None) -> F
     return replace(finding, permitted_by=permitted_by, prevented_by=prevented_by)
 
 
-def _status(kinds: Collection[tuple[str | None, bool]]) -> str:
+def _status(kinds: Collection[tuple[str | None, bool]], *, is_tried: bool) -> str:
     """Return the status of a rule from the (permission, is undecided) pairs of its findings."""
     if (None, False) in kinds:
         return VIOLATED
     if (None, True) in kinds:
         return INCONCLUSIVE
-    return PERMITTED if kinds else HELD
+    if kinds:
+        return PERMITTED
+    return HELD if is_tried else SKIPPED
 
 
 def _promise(rule: str, permitted_by: str | None, *, demanded: bool) -> str:

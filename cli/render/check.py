@@ -79,11 +79,11 @@ def _conclusion(verdict: Verdict, settings: StatedSettings) -> Iterator[Renderab
         yield Text.assemble(("undecided: ", UNDECIDED), reason)
     held = sum(judged.status == HELD for judged in verdict.rules.values())
     skipped = [rule for rule, judged in verdict.rules.items() if judged.status == SKIPPED]
+    judged = len(verdict.rules) - len(skipped)
     yield Text.assemble(
-        (verdict.status, STYLES[verdict.status]),
-        f": {held} of {len(verdict.rules) - len(skipped)} rules held",
+        (verdict.status, STYLES[verdict.status]), f": {held} of {judged} rules held" if judged else ""
     )
     if skipped:
-        yield Text(f"not shown by such files: {', '.join(skipped)}", DIM)
+        yield Text(f"not tried by this history: {', '.join(skipped)}", DIM)
     if settings.is_strictest() and any(judged.broken for judged in verdict.rules.values()):
         yield Text("harrow assumed Kafka's strictest settings; state yours with --set.", DIM)

@@ -182,3 +182,36 @@ def test_a_finding_that_is_only_counted_is_not_built(monkeypatch: pytest.MonkeyP
     monkeypatch.setitem(ANOMALIES, "unseen", ANOMALIES["unseen"]._replace(find=lambda _: iter(sightings)))
     judged = judge(ok(0, send("t", "a", 0)), findings_max=1).rules["unseen"]
     assert (built, judged.count) == (["a", "c"], 4)
+
+
+WITHOUT_POLLS = (ok(0, send("t", "a", 0)), ok(0, send("t", "b", 1)))
+WITHOUT_SENDS = (ok(1, poll("t", (0, "a"), (1, "b"))),)
+POLLING = {"poll-skip", "nonmonotonic-poll", "int-poll-skip", "int-nonmonotonic-poll"}
+SENDING_AND_POLLING = {"lost-write", "misrouted", "G1a"}
+TOGETHER = {
+    *("int-nonmonotonic-send", "int-send-skip", "precommitted-read", "torn-transaction"),
+    *("G0", "G1c"),
+}
+
+
+@pytest.mark.parametrize(
+    ("history", "not_tried"),
+    [
+        ((), set(ANOMALIES)),
+        ((fail(0, send("t", "a")),), set(ANOMALIES)),
+        ((ok(0, send("t", "a")),), set(ANOMALIES) - {"unseen"}),
+        (WITHOUT_POLLS, POLLING | SENDING_AND_POLLING | TOGETHER),
+        (WITHOUT_SENDS, {"unseen", "nonmonotonic-send"} | SENDING_AND_POLLING | TOGETHER),
+        ((*WITHOUT_POLLS, *WITHOUT_SENDS), TOGETHER),
+        ((*WITHOUT_POLLS, *WITHOUT_SENDS, ok(2, send("u", "c", 0), send("u", "d", 1))), set()),
+    ],
+)
+def test_a_rule_is_skipped_in_a_history_that_cannot_break_it(
+    history: tuple[Operation, ...], not_tried: set[str]
+) -> None:
+    skipped = {name for name, result in judge(*history).rules.items() if result.status == "skipped"}
+    assert skipped == not_tried
+
+
+def test_every_anomaly_needs_something_of_a_history() -> None:
+    assert all(anomaly.needs for anomaly in ANOMALIES.values())
