@@ -8,10 +8,12 @@ from typing import Any, Final
 
 from harrow.campaigns.language.spelling import run_name
 from harrow.campaigns.record.recorded_run import TRACE, RecordedEvent, RecordedRun, RecordError
+from harrow.campaigns.record.report import subject
 from harrow.campaigns.record.results_folder import trace_line
 from harrow.campaigns.run.run_result import RunResult
 from harrow.campaigns.run.runner import run_plan
 from harrow.campaigns.version import another_harrow, model_digest, version
+from harrow.checks.finding import RuleResult
 from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.trace import as_mapping
 
@@ -84,7 +86,20 @@ class Replay:
             ("plan digest", self.recorded.plan_digest, self.result.plan_digest()),
             ("verdict", self.recorded.verdict, self.result.verdict.status),
         )
-        return [(name, then, now) for name, then, now in pairs if then != now]
+        rules = {**self.recorded.rules, **self.result.verdict.rules}
+        findings = (
+            (rule, _found(self.recorded.rules.get(rule)), _found(self.result.verdict.rules.get(rule)))
+            for rule in (rules if self.recorded.rules else ())
+        )
+        return [(name, then, now) for name, then, now in (*pairs, *findings) if then != now]
+
+
+def _found(judged: RuleResult | None) -> str:
+    """Return the status of a rule and the subjects of its findings."""
+    if judged is None:
+        return "not judged"
+    subjects = sorted({subject(finding) for finding in judged.findings})
+    return f"{judged.status} ({', '.join(subjects)})" if subjects else judged.status
 
 
 def replay(recorded: RecordedRun) -> Replay:

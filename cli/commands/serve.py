@@ -38,7 +38,7 @@ from harrow.live_cluster.serve.client_program import ClientProgram
 from harrow.live_cluster.serve.contents.record_identity import parse_identity
 from harrow.live_cluster.serve.ports.control_port import ControlAnswer, ControlPort
 from harrow.live_cluster.serve.ports.listening import CannotListenError
-from harrow.live_cluster.serve.recording.request_recording import RequestRecording
+from harrow.live_cluster.serve.recording.request_recording import BYTES_MAX, RequestRecording
 from harrow.live_cluster.serve.run_control import handler_after
 from harrow.live_cluster.serve.served_brokers import CONNECTIONS_MAX
 from harrow.live_cluster.serve.served_environment import obstacles
@@ -201,7 +201,12 @@ def _recording(request: ServeRequest, stack: ExitStack) -> RequestRecording:
     if isinstance(request.results, LocalLocation):
         folder = request.results.path
         folder.mkdir(parents=True, exist_ok=True)
-    return RequestRecording(stack.enter_context(TemporaryFile(dir=folder)))
+    dropped = (
+        f"the recording is larger than {BYTES_MAX >> 30} GiB and is dropped, so this run cannot be replayed"
+    )
+    return RequestRecording(
+        stack.enter_context(TemporaryFile(dir=folder)), on_drop=lambda: note(request, dropped)
+    )
 
 
 def _control(request: ServeRequest, stack: ExitStack) -> ControlPort | None:
@@ -332,9 +337,8 @@ def _finished(
     from harrow.campaigns.record.results_folder import write_run_to
 
     text = campaign_copy(selection.campaign, selection.plans[0], result.seed, request.overrides or ())
-    return replace(
-        run, folder=write_run_to(request.results, result, run.as_mapping(), text, recording.stream)
-    )
+    stream = None if recording.is_dropped else recording.stream
+    return replace(run, folder=write_run_to(request.results, result, run.as_mapping(), text, stream))
 
 
 def _print(selection: Selection, run: FinishedRun, printer: RunPrinter, program_code: int) -> Tally:

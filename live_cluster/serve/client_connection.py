@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
 from typing import Any, Final, Protocol
 
+from harrow.cluster_model.errors import NONE
 from harrow.cluster_model.events import KeyedRecordSent
 from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.log.record_batch import KeyedRecords, RecordBatch
@@ -62,6 +63,11 @@ class _UnansweredRequest:
     answer: Any = None
     fetch: Any = None
     response: Any = None
+
+    @property
+    def is_answered(self) -> bool:
+        """Whether the client gets an answer. With ``acks=0`` a producer gets none."""
+        return not (isinstance(self.model, ProduceRequest) and self.model.acks == 0)
 
 
 class _ModelEnd(ClientEndpoint):
@@ -191,9 +197,9 @@ class ClientConnection:
                 return
         if isinstance(pending.model, ListOffsetsRequest):
             pending.model.timestamps = _timestamps(request.body, self._naming)
-        if not (isinstance(pending.model, ProduceRequest) and pending.model.acks == 0):
+        self._by_number[number] = pending
+        if pending.is_answered:
             self._pending.append(pending)
-            self._by_number[number] = pending
         if self._connection is None:
             self._history = self._server.history.connection(self._host.name, self._host.emit)
             self._connection = self._host.connect(
@@ -261,7 +267,9 @@ class ClientConnection:
 
     def _refuse(self, pending: _UnansweredRequest) -> None:
         """Answer a Produce request that no broker gets, because all its batches are refused."""
-        if pending.request.body.acks != 0:
+        if not pending.is_answered:
+            self.close()
+        else:
             self._pending.append(pending)
             self._own_answers.append((pending, self._wire_answer(pending, ProduceResponse({}))))
             self.send_own_answers()
@@ -288,6 +296,12 @@ class ClientConnection:
     def _receive(self, reply: Reply) -> None:
         pending = self._by_number.pop(reply.correlation_id, None)
         if pending is None or not self.is_open:
+            return
+        if not pending.is_answered:
+            # A client learns of an error by the end of its connection (``handleProduceRequest``).
+            assert isinstance(reply.body, ProduceResponse)
+            if pending.refused or any(error != NONE for error, _ in reply.body.partitions.values()):
+                self.close()
             return
         request = pending.request
         answer = self._wire_answer(pending, reply.body)

@@ -85,6 +85,11 @@ class RunControl:
 
     def _strike(self, text: str) -> list[dict[str, Any]]:
         """Take the actions in *text*, which are written as after ``do``. Return the new faults."""
+        if not text.strip():
+            example = '{"broker_crash": {"broker": 0}}'
+            raise RefusedRequestError(
+                HTTPStatus.BAD_REQUEST, f"the body is empty: send a fault, as in {example}"
+            )
         try:
             actions = self._read(text)
         except CampaignError as error:

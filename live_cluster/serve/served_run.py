@@ -70,6 +70,7 @@ class ServedRun:
         script.advance()
         while not target.real_clients.has_ended:
             check()
+            target.trace.pack()
             end_us = target.now_us + _CHECK_US
             if not target.step(end_us):
                 target.advance(end_us)

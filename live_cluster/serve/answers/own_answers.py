@@ -12,6 +12,7 @@ from kafka.protocol.admin import (
     DeleteTopicsRequest,
     IncrementalAlterConfigsRequest,
 )
+from kafka.protocol.consumer import SyncGroupRequest
 from kafka.protocol.metadata import (
     ApiVersionsRequest,
     ApiVersionsResponse,
@@ -40,6 +41,7 @@ from harrow.cluster_model.coordinators.protocol import (
 )
 from harrow.cluster_model.errors import (
     GROUP_ID_NOT_FOUND,
+    INCONSISTENT_GROUP_PROTOCOL,
     INVALID_REQUEST,
     NONE,
     UNKNOWN_TOPIC_OR_PARTITION,
@@ -63,6 +65,8 @@ _FEATURES_EPOCH: Final = 1
 """The version of the cluster's features, which never change."""
 _UNKNOWN_GROUP_IS_ERROR: Final = 6
 """The first version of DescribeGroups with an error for an unknown group (KIP-1043)."""
+_PROTOCOL_IN_SYNC: Final = 5
+"""The first version of SyncGroup in which members must name the type and name of their protocol."""
 _DELETION_BY_ID: Final = 6
 """Since this version of DeleteTopics, clients can name topics by their ids."""
 _NEITHER: Final = "Neither topic name nor id were specified."
@@ -143,6 +147,10 @@ class OwnAnswers:
             return request.body.header.get_response_class()(**{batching.answered: []})
         if request.api_key == FindCoordinatorRequest.API_KEY and request.body.key_type not in _KEY_TYPES:
             return _without_coordinator(request)
+        if request.api_key == SyncGroupRequest.API_KEY and _lacks_protocol(request):
+            return request.body.header.get_response_class()(
+                error_code=error_code(INCONSISTENT_GROUP_PROTOCOL)
+            )
         self._commit_metadata.note(request)
         return self._described.answer(request, broker)
 
@@ -347,6 +355,12 @@ def _without_coordinator(request: ClientRequest) -> Any:
     return kind(
         coordinators=[refused(key=key, error_code=code, node_id=NO_LEADER, host="", port=-1) for key in keys]
     )
+
+
+def _lacks_protocol(request: ClientRequest) -> bool:
+    """Return whether a SyncGroup does not name the protocol (KIP-559)."""
+    names = request.body.protocol_type, request.body.protocol_name
+    return request.version >= _PROTOCOL_IN_SYNC and None in names
 
 
 def _complete_reassignments(wire: Any, request: ClientRequest, *_: Any) -> None:

@@ -11,7 +11,7 @@ import json
 import math
 import struct
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, BinaryIO, Final, NamedTuple
 
 from harrow.cluster_model.lazy_dataclass import dataclass
@@ -34,6 +34,8 @@ _FAST, _STORED = 1, 0
 _WORTHWHILE: Final = 0.9
 _STORED_BLOCKS: Final = 15
 """How many blocks are stored after one that compression has hardly made smaller."""
+BYTES_MAX: Final = 4 * 1024**3
+"""How large a recording may be. It shares its disk with all other results."""
 _HOST_BYTES_MAX: Final = 255
 _PORTS: Final = range(1, 1 << 16)
 _ZERO_MAX_MS: Final = 10**15
@@ -86,10 +88,19 @@ def answer_of(connection: int, correlation_id: int, response: bytes) -> Answer:
 
 
 class RequestRecording(Recorder):
-    """Writes inputs and the checksums of responses to a stream while the run goes on."""
+    """Writes inputs and the checksums of responses to a stream while the run goes on.
 
-    def __init__(self, stream: BinaryIO) -> None:
+    A recording that would exceed *bytes_max* is dropped (``is_dropped``), because a part of it
+    repeats no run. *on_drop* is called then.
+    """
+
+    def __init__(
+        self, stream: BinaryIO, bytes_max: int = BYTES_MAX, on_drop: Callable[[], None] = lambda: None
+    ) -> None:
         self.stream = stream
+        self.is_dropped = False
+        self._bytes_left = bytes_max
+        self._on_drop = on_drop
         self._block = bytearray()
         # How many of the next blocks are stored as they are.
         self._stored_blocks = 0
@@ -126,6 +137,8 @@ class RequestRecording(Recorder):
         self.flush()
 
     def add(self, kind: int, connection: int = 0, number: int = 0, data: bytes = b"") -> None:
+        if self.is_dropped:
+            return
         block = self._block
         block += _ENTRY.pack(kind, connection, number, len(data))
         block += data
@@ -134,14 +147,24 @@ class RequestRecording(Recorder):
 
     def flush(self) -> None:
         plain = self._block
+        if not plain:
+            return
         compressed = zlib.compress(plain, _STORED if self._stored_blocks else _FAST)
         if self._stored_blocks:
             self._stored_blocks -= 1
         elif len(compressed) > _WORTHWHILE * len(plain):
             self._stored_blocks = _STORED_BLOCKS
-        self.stream.write(_BLOCK.pack(len(compressed), len(plain), zlib.crc32(plain)))
-        self.stream.write(compressed)
+        head = _BLOCK.pack(len(compressed), len(plain), zlib.crc32(plain))
         plain.clear()
+        self._bytes_left -= len(head) + len(compressed)
+        if self._bytes_left < 0:
+            self.stream.seek(0)
+            self.stream.truncate()
+            self.is_dropped = True
+            self._on_drop()
+            return
+        self.stream.write(head)
+        self.stream.write(compressed)
 
 
 class RecordedEntry(NamedTuple):

@@ -84,8 +84,12 @@ class AnswerComparison(Recorder):
         if connection in self._requests:
             self._requests[connection].unanswered -= 1
             self._unanswered -= 1
-        self._replayed.append(answer_of(connection, correlation_id, response))
-        self._compare()
+        answer = answer_of(connection, correlation_id, response)
+        if len(self._replayed) < _UNANSWERED_MAX:
+            self._replayed.append(answer)
+            self._compare()
+        else:
+            self._differ(None, answer)
 
     def forget(self, connection: int) -> None:
         # A recorded answer that never comes may be that to the request that ended the connection.

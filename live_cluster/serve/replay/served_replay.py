@@ -2,10 +2,11 @@
 
 from contextlib import closing
 from dataclasses import replace
+from typing import Final
 
 from harrow.campaigns.record.recorded_run import RecordedRun, RecordError
 from harrow.campaigns.record.replay import Replay, ReplayedAnswers, compared
-from harrow.campaigns.record.results_folder import REQUESTS
+from harrow.campaigns.record.results_folder import REQUESTS, RUN
 from harrow.campaigns.run.run_result import RunResult
 from harrow.campaigns.run.swarm import draw_for_seed
 from harrow.cluster_model.sim.virtual_time import US_PER_MS
@@ -15,6 +16,9 @@ from harrow.live_cluster.serve.replay.recorded_inputs import AnswerComparison, R
 from harrow.live_cluster.serve.served_environment import RunProgram
 from harrow.live_cluster.serve.served_run import ServedRun
 
+_SIMULATED_MAX_MS: Final = 31 * 24 * 60 * 60 * 1_000
+"""How long a run may be. Nothing else limits how long a repetition of a damaged record takes."""
+
 
 def replay_served(recorded: RecordedRun) -> Replay:
     """Let the clients of a served run do again what they did, and compare answers and traces.
@@ -23,6 +27,8 @@ def replay_served(recorded: RecordedRun) -> Replay:
         RecordError: The recording or the trace is missing or damaged.
 
     """
+    if recorded.simulated_ms > _SIMULATED_MAX_MS:
+        raise RecordError(recorded.folder / RUN, f"`simulated_ms` is above {_SIMULATED_MAX_MS}: 31 days")
     path = recorded.folder / REQUESTS
     try:
         stream = path.open("rb")

@@ -1,7 +1,10 @@
 """A broker refuses single batches of a request, and appends the others."""
 
+import socket
 from typing import Final
 
+import pytest
+from kafka.protocol.consumer import SyncGroupRequest
 from kafka.protocol.metadata import MetadataRequest
 from kafka.protocol.producer import ProduceRequest
 
@@ -11,6 +14,7 @@ from harrow.live_cluster.wire.connection import BrokerConnection
 from harrow.live_cluster.wire.errors import error_name
 from harrow.live_cluster.wire.stored_batches import encoded
 from tests.live_cluster.serve.test_served_run import run_with
+from tests.patience import PATIENCE_S
 
 CAMPAIGN: Final = """
 name: batches
@@ -62,3 +66,42 @@ def test_only_the_refused_batches_of_a_request_are_not_appended() -> None:
 
     result = run_with(CAMPAIGN, use)
     assert result.verdict.status == HELD
+
+
+@pytest.mark.parametrize("batch", [CORRUPT, GOOD], ids=["refused by the server", "refused by the broker"])
+def test_a_refused_batch_with_acks_0_ends_the_connection(batch: bytes) -> None:
+    """The producer gets no answer, so it learns of the error in no other way."""
+    topic = ProduceRequest.TopicProduceData
+    partition = topic.PartitionProduceData(index=0 if batch == CORRUPT else 77, records=batch)
+    request = ProduceRequest[9](
+        acks=0, timeout_ms=1_000, topic_data=[topic(name="t", partition_data=[partition])]
+    )
+
+    def use(servers: str) -> None:
+        host, _, port = servers.partition(":")
+        with BrokerConnection((host, int(port))) as connection:
+            connection.ask(MetadataRequest[9](topics=None, allow_auto_topic_creation=False))
+        with socket.create_connection((host, int(port)), PATIENCE_S) as client:
+            request.with_header(1, "app")
+            client.sendall(request.encode(header=True, framed=True))
+            assert client.recv(1) == b""
+
+    run_with(CAMPAIGN, use)
+
+
+def test_a_member_that_names_no_protocol_is_refused() -> None:
+    """The names are mandatory since version 5 (KIP-559, ``KafkaApis.handleSyncGroupRequest``)."""
+    fields = {"group_id": "g", "generation_id": 1, "member_id": "m", "assignments": []}
+
+    def use(servers: str) -> None:
+        host, _, port = servers.partition(":")
+        with BrokerConnection((host, int(port))) as connection:
+            answer = connection.ask(
+                SyncGroupRequest[5](protocol_type="consumer", protocol_name=None, **fields)
+            )
+            assert error_name(answer.error_code) == "INCONSISTENT_GROUP_PROTOCOL"
+            for request in (SyncGroupRequest[4](**fields), named):
+                assert error_name(connection.ask(request).error_code) != "INCONSISTENT_GROUP_PROTOCOL"
+
+    named = SyncGroupRequest[5](protocol_type="consumer", protocol_name="range", **fields)
+    run_with(CAMPAIGN, use)

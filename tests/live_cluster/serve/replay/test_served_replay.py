@@ -1,8 +1,9 @@
 """A run with real clients can be repeated from its recording, without the clients."""
 
 import struct
+import sys
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from io import SEEK_END, BytesIO
 from pathlib import Path
@@ -12,10 +13,12 @@ from typing import Any, Final
 import pytest
 from confluent_kafka import Consumer, Producer
 
+from harrow.campaigns.language.loader import load_text
 from harrow.campaigns.record.recorded_run import RecordedRun, RecordError, read_run
 from harrow.campaigns.record.report import run_as_mapping
 from harrow.campaigns.record.results_folder import REQUESTS, write_run
-from harrow.checks.finding import PERMITTED
+from harrow.checks.finding import HELD, PERMITTED, Finding, RuleResult
+from harrow.live_cluster.serve.client_program import ClientProgram
 from harrow.live_cluster.serve.recording.request_recording import (
     ANSWER,
     CONTROL,
@@ -30,7 +33,9 @@ from harrow.live_cluster.serve.recording.request_recording import (
 from harrow.live_cluster.serve.replay import served_replay
 from harrow.live_cluster.serve.replay.recorded_inputs import AnswerComparison
 from harrow.live_cluster.serve.replay.served_replay import replay_served
+from harrow.live_cluster.serve.served_run import serve
 from harrow.live_cluster.wire.client_requests import FRAME_MIN, read_request
+from harrow.live_cluster.wire.codec import Address
 from tests.live_cluster.serve.test_run_control import Control, controlled
 from tests.live_cluster.serve.test_served_run import (
     CALM,
@@ -46,6 +51,16 @@ from tests.live_cluster.serve.test_served_run import (
 from tests.patience import PATIENCE_S
 
 SPEED: Final = 10.0
+SLOW_PRODUCER: Final = """
+import sys
+import time
+from confluent_kafka import Producer
+producer = Producer({"bootstrap.servers": sys.argv[1], "client.id": "app"})
+for number in range(10):
+    producer.produce("t", b"v%d" % number, partition=0)
+    assert producer.flush(60) == 0
+    time.sleep(0.1)
+"""
 FRAME: Final = struct.pack(">hhih", 18, 0, 1, -1)
 
 
@@ -178,6 +193,83 @@ def changed(
     recording.stream.seek(0)
     (folder / REQUESTS).write_bytes(recording.stream.read())
     return replace(run, folder=folder)
+
+
+def test_a_run_of_more_than_a_month_is_not_repeated(calm_run: RecordedRun) -> None:
+    """Else a damaged record would keep the replay busy without end."""
+    with pytest.raises(RecordError, match=r"run\.json: `simulated_ms` is above"):
+        replay_served(replace(calm_run, simulated_ms=2**60))
+
+
+def test_a_replay_names_the_rules_with_other_findings(calm_run: RecordedRun) -> None:
+    lost = RuleResult(
+        status=HELD, promise="", findings=(Finding(partition="t-0", chain=(), offset=1, value="m1"),)
+    )
+    replay = replay_served(replace(calm_run, rules={**calm_run.rules, "lost-write": lost}))
+    assert replay.changes() == [("lost-write", "held (m1)", "held")]
+
+
+def test_a_recording_that_becomes_too_large_is_dropped_as_a_whole(calm_run: RecordedRun) -> None:
+    with (calm_run.folder / REQUESTS).open("rb") as stream:
+        terms = RequestFile(stream).terms
+    dropped: list[bool] = []
+    recording = RequestRecording(BytesIO(), 300_000, lambda: dropped.append(recording.is_dropped))
+    recording.begin(terms)
+    random = Random(0)
+    for _ in range(10):
+        recording.received(0, random.randbytes(40_000))
+    recording.ended()
+    assert dropped == [True]
+    assert recording.stream.seek(0, SEEK_END) == 0
+
+
+def test_unexpected_answers_of_a_replay_take_little_memory() -> None:
+    comparison = AnswerComparison()
+    for number in range(10_000):
+        comparison.received(0, FRAME)
+        comparison.answered(0, number, b"x")
+    assert len(comparison._replayed) < 5_000
+    assert comparison.difference is not None
+    assert comparison.difference.recorded is None
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        "client_pause: {client: app, duration: 500ms}",
+        "client_crash: {client: app, restart_after: 500ms}",
+    ],
+    ids=["paused", "killed"],
+)
+def test_a_run_whose_program_was_struck_is_repeated(fault: str, tmp_path: Path) -> None:
+    text = CALM.replace("name: unused", "name: app") + (
+        f"script: [{{when: {{replicas: {{t-0: {{0: {{leo: 1}}}}}}}}, do: {{{fault}}}}}]\n"
+    )
+    (plan,) = load_text(text, "c.yaml").plans
+    program = ClientProgram([sys.executable, "-c", SLOW_PRODUCER, "{bootstrap}"], None, own_group=True)
+    recording = RequestRecording(BytesIO())
+
+    def start(addresses: Sequence[Address]) -> None:
+        program.servers = ",".join(f"{host}:{port}" for host, port in addresses)
+        program.start()
+
+    try:
+        result = serve(
+            *(plan, 0),
+            host="127.0.0.1",
+            ports=[0] * len(plan.cluster.brokers),
+            time_scale=1.0,
+            on_ready=start,
+            is_over=lambda _: not (program.is_running or program.is_killed),
+            program=program,
+            recording=recording,
+        )
+    finally:
+        program.stop()
+    assert program.code == 0
+    run = read_run(write_run(tmp_path, result, run_as_mapping(result, "x"), text, recording.stream))
+    assert len(result.faults) == 1
+    check_same(run)
 
 
 def test_the_first_request_with_another_answer_is_named(calm_run: RecordedRun, tmp_path: Path) -> None:
