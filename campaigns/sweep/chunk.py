@@ -14,7 +14,11 @@ from harrow.campaigns.sweep.cell import Cell
 from harrow.cluster_model.lazy_dataclass import dataclass
 
 _TASK_MIN_S: Final = 1.0
-"""A task must take long compared to its submission, which takes hundredths of a second on Spark."""
+"""A task must take long compared to its submission, which takes hundredths of a second on Spark.
+
+Both are processor time. On a busy machine a task of some seconds does little, and its submission
+takes as much processor time as ever.
+"""
 _TASK_MAX_S: Final = 5.0
 _TASKS_EACH: Final = 8
 """Tasks that each worker should still get, so that no worker is idle for long at the end."""
@@ -81,24 +85,29 @@ def _tasks_of_chunk(workers: int, rows_per_task: int) -> int:
 
 @dataclass(slots=True)
 class RunCosts:
-    """Measures the time of a run in seconds, by cell, as results come in."""
+    """Measures the processor time of a run in seconds, by cell, as results come in.
+
+    ``slowdown`` is how many times as long the runs take on these machines.
+    """
 
     first_guess_s: float = 1.0
+    slowdown: float = 1.0
     _by_cell: dict[int, float] = field(default_factory=dict)
     _overall: float | None = None
 
     def is_measured(self) -> bool:
         return self._overall is not None
 
-    def measure(self, cell: int, run_s: float) -> None:
-        """Record the mean time of some runs of a cell."""
+    def measure(self, cell: int, run_s: float, elapsed_s: float) -> None:
+        """Record the mean times of some runs of a cell."""
+        self.slowdown += _COST_WEIGHT * (max(1.0, elapsed_s / max(1e-9, run_s)) - self.slowdown)
         before = self._by_cell.get(cell, run_s)
         self._by_cell[cell] = before + _COST_WEIGHT * (run_s - before)
         overall = run_s if self._overall is None else self._overall
         self._overall = overall + _COST_WEIGHT * (run_s - overall)
 
     def of(self, cell: int) -> float:
-        """Return the expected time of a run of a cell."""
+        """Return the expected processor time of a run of a cell."""
         measured_s = self._by_cell.get(cell, self._overall)
         return max(1e-5, self.first_guess_s if measured_s is None else measured_s)
 
@@ -116,7 +125,7 @@ class Planner:
     missing: list[tuple[int, range]]
 
     def left_s(self) -> float:
-        """Return how long one worker would take for the work that is not submitted yet."""
+        """Return the processor time of the work that is not submitted yet."""
         return sum(len(seeds) * self.costs.of(cell) for cell, seeds in self.missing)
 
     def next_chunk(self) -> Chunk | None:

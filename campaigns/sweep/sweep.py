@@ -151,19 +151,19 @@ class Sweep:
         return self.progress
 
     def _first_guess_s(self, missing: list[tuple[int, range]]) -> float:
-        """Estimate the time of a run from a few runs.
+        """Estimate the processor time of a run from a few runs.
 
         Only the sizes of the first tasks depend on the estimate.
         """
-        begun_s = time.perf_counter()
+        begun_s = time.process_time()
         runs = 0
         for cell, seeds in missing[:: max(1, len(missing) // _GUESSES)]:
             for seed in seeds[:_GUESSES]:
-                if time.perf_counter() - begun_s > _GUESS_MAX_S:
+                if time.process_time() - begun_s > _GUESS_MAX_S:
                     break
                 run_row(self._definition.cells[cell], seed)
                 runs += 1
-        return (time.perf_counter() - begun_s) / runs if runs else 1.0
+        return (time.process_time() - begun_s) / runs if runs else 1.0
 
     def _queue_earlier_samples(self) -> None:
         """Queue sampled runs that an earlier sweep wrote but did not repeat."""
@@ -255,7 +255,8 @@ class Sweep:
             for chunk in self._under_way.values()
             for task in chunk.tasks
         )
-        self.progress.left_s = (planner.left_s() + under_way_s / 2) / self._engine.workers
+        work_s = planner.left_s() + under_way_s / 2
+        self.progress.left_s = work_s * planner.costs.slowdown / self._engine.workers
         self._on_progress(self.progress)
 
     def _write_finished(self, planner: Planner) -> None:
@@ -283,7 +284,8 @@ class Sweep:
             return
         for task, result in zip(chunk.tasks, results, strict=True):
             self._count(result, len(task.seeds))
-            planner.costs.measure(task.cell, result.wall_us / len(task.seeds) / US_PER_SECOND)
+            runs = len(task.seeds) * US_PER_SECOND
+            planner.costs.measure(task.cell, result.cpu_us / runs, result.wall_us / runs)
 
     def _retry(self, chunk: Chunk) -> None:
         """Retry a lost chunk, first whole, then in halves. A run that is lost alone is an error."""

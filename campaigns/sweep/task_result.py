@@ -3,6 +3,7 @@
 A worker may have only Python, pyarrow and harrow's core.
 """
 
+import time
 import zlib
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -30,8 +31,9 @@ class TaskResult:
     """The result of a task, without its rows.
 
     ``digests`` has seeds with the digests of their traces: all of a task that repeats runs, and the
-    sampled ones of any other. ``content`` is the file of rows if the worker could not write it, so
-    that the driver can try.
+    sampled ones of any other. ``wall_us`` is how long the runs took, and ``cpu_us`` their processor
+    time. ``content`` is the file of rows if the worker could not write it, so that the driver can
+    try.
     """
 
     cell: int
@@ -39,6 +41,7 @@ class TaskResult:
     digests: tuple[tuple[int, str | None], ...]
     tally: SweepTally
     wall_us: int
+    cpu_us: int
     part: PartFile | None = None
     content: bytes | None = None
 
@@ -57,10 +60,15 @@ def perform(cells: Mapping[int, Cell], task: Task, folder: Location | None) -> T
     *cells* maps the number of a cell in the sweep to the cell. Without a *folder*, the result
     contains the file of rows.
     """
-    return result_of(cells[task.cell], task, list(run_task(cells, task)), folder)
+    begun_ns = time.process_time_ns()
+    rows = list(run_task(cells, task))
+    cpu_us = (time.process_time_ns() - begun_ns) // 1_000
+    return result_of(cells[task.cell], task, rows, folder, cpu_us=cpu_us)
 
 
-def result_of(cell: Cell, task: Task, rows: Sequence[Row], folder: Location | None) -> TaskResult:
+def result_of(
+    cell: Cell, task: Task, rows: Sequence[Row], folder: Location | None, *, cpu_us: int = 0
+) -> TaskResult:
     """Return the result of a task with these rows, and write them as `perform` does."""
     tally = SweepTally()
     part, content = None, None
@@ -84,6 +92,7 @@ def result_of(cell: Cell, task: Task, rows: Sequence[Row], folder: Location | No
         ),
         tally=tally,
         wall_us=sum(row["wall_us"] for row in rows),
+        cpu_us=cpu_us,
         part=part,
         content=content,
     )

@@ -20,12 +20,14 @@ from harrow.campaigns.sweep.task_result import is_sampled
 from tests.campaigns.sweep.sweep_campaigns import acks, campaign, definition
 
 
-def planner(seeds: int, run_s: float, *, workers: int = 2, is_measured: bool = True) -> Planner:
+def planner(
+    seeds: int, run_s: float, *, slowdown: float = 1.0, workers: int = 2, is_measured: bool = True
+) -> Planner:
     cells = definition(1, varies=acks("1", "all")).cells
     costs = RunCosts(run_s)
     if is_measured:
         for cell in range(len(cells)):
-            costs.measure(cell, run_s)
+            costs.measure(cell, run_s, slowdown * run_s)
     return Planner(cells, workers, costs, [(cell, range(seeds)) for cell in range(len(cells))])
 
 
@@ -57,6 +59,18 @@ def test_a_task_is_at_least_a_second_of_work_and_at_most_some() -> None:
 def test_tasks_become_smaller_towards_the_end() -> None:
     sizes = [len(chunk.tasks[0].seeds) for chunk in all_chunks(planner(2_000, 0.02))]
     assert sizes[0] > sizes[-2]
+
+
+def test_tasks_do_not_become_smaller_on_a_busy_machine() -> None:
+    assert all_chunks(planner(10_000, 0.01, slowdown=20.0)) == all_chunks(planner(10_000, 0.01))
+
+
+def test_the_slowdown_of_a_busy_machine_is_measured() -> None:
+    costs = RunCosts()
+    for _ in range(50):
+        costs.measure(0, 0.01, 0.2)
+    assert costs.slowdown == pytest.approx(20.0)
+    assert costs.of(0) == pytest.approx(0.01)
 
 
 def test_tasks_are_small_until_a_run_is_measured() -> None:
