@@ -1,10 +1,18 @@
 """What a sweep costs on a standalone cluster of Spark that keeps its rows in an object store.
 
 ``python -m benchmarks.standalone_sweep [RUNS] [--campaign NAME] [--rounds N]`` starts a master, a
-worker for each core and an S3 server on this machine. It sweeps with the pool and with the cluster
-into the object store, and compares how fast they are. Then it kills a Python worker, a worker of
-Spark and the driver of another sweep (`KILLS`), resumes that sweep, and compares its rows with
-those of the pool. The start of processes is not part of the times.
+worker for each core but one, and an S3 server on this machine. It sweeps with the pool and with the
+cluster into the object store, and compares how fast they are.
+
+On a cluster, the driver, the master and the storage run on other machines than the executors. So
+here, the workers have cores of their own, as the pool's processes have in their rounds, and
+everything else shares the remaining core. The rate of a core is the number of runs a second on
+these cores; other work on the machine lowers it. So the benchmark also divides the runs by the
+processor time of the processes on these cores: on Spark, Java and Python. The times of the driver
+and of the object store are stated beside it. The start of processes is not part of the times.
+
+Then the benchmark kills a Python worker, a worker of Spark and the driver of another sweep
+(`KILLS`), resumes that sweep, and compares its rows with those of the pool.
 The last line is the verdict, and the benchmark exits with 1 if rows differ or are there twice.
 """
 
@@ -14,30 +22,34 @@ import shutil
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
 
-from benchmarks.sweep import SMALL, SweepRate, definition, measured, rows_of
+from benchmarks.sweep import SMALL, SweepRate, definition, measured, rows_of, start_workers
 from harrow.campaigns.language.library_index import resolve
-from harrow.campaigns.run.workers.available_workers import available_workers
 from harrow.campaigns.storage.location import Location, location
 from harrow.campaigns.sweep.process_engine import ProcessEngine
 from harrow.campaigns.sweep.spark_engine import SparkEngine
 from harrow.campaigns.sweep.spark_session import spark_address, start_session, stop_session
 from harrow.campaigns.sweep.sweep_folder import SweepFolder, SweepFolderError, read_definition, read_state
+from harrow.compilation import compilation
 from tests.s3_server import BUCKET, s3_server
 from tests.spark.standalone_cluster import ENVIRONMENT, StandaloneCluster, standalone_cluster
-from tests.spark.sweep_processes import start, wait_for
+from tests.spark.sweep_processes import descendants_of, start, wait_for
 
 KILLS: Final = (0.1, 0.3, 0.5)
 """Parts of the runs after which a Python worker, a worker of Spark and the driver are killed."""
 _PATIENCE_S: Final = 24 * 3_600
 _ROWS: Final = 10_000
+_WORKERS: Final = "workers"
+_DRIVER: Final = "driver"
+_STORE: Final = "object store"
+"""The kinds of processes. Java's processes count with the machine that they would run on."""
 
 
 @dataclass(frozen=True)
@@ -91,33 +103,67 @@ def sweep_with_kills(
     return kills
 
 
-def compare(text: str, runs: int, rounds: int, cluster: StandaloneCluster) -> Location:
+class Cores:
+    """The cores of workers, and those of everything else."""
+
+    def __init__(self) -> None:
+        self.others, *workers = ({core} for core in sorted(os.sched_getaffinity(0)))
+        if not workers:
+            raise SystemExit("this benchmark needs two cores")
+        self.workers: set[int] = set().union(*workers)
+
+    @contextmanager
+    def used(self, cores: set[int]) -> Iterator[None]:
+        """Let this thread, and the processes and threads that it starts, run on some cores only."""
+        before = os.sched_getaffinity(0)
+        os.sched_setaffinity(0, cores)
+        try:
+            yield
+        finally:
+            os.sched_setaffinity(0, before)
+
+
+def compare(text: str, runs: int, rounds: int, cluster: StandaloneCluster, cores: Cores) -> Location:
     """Print how fast the pool and the cluster sweep in each round. Return a sweep of the pool."""
     sweep_definition = definition(text, runs)
+    store = [pid for pid, command in descendants_of(os.getpid()).items() if "moto" in command]
     rates: dict[str, list[SweepRate]] = {"pool": [], "Spark": []}
+
+    def kind_of(pid: int) -> str:
+        if pid in store:
+            return _STORE
+        return _WORKERS if os.sched_getaffinity(pid) == cores.workers else _DRIVER
+
     for number in range(rounds):
         for name, found in rates.items():
-            with ExitStack() as opened:
-                engine: ProcessEngine | SparkEngine = ProcessEngine(sweep_definition.cells)
+            with ExitStack() as opened, cores.used(cores.others):
+                engine: ProcessEngine | SparkEngine
+                engine = ProcessEngine(sweep_definition.cells, len(cores.workers))
                 if name == "Spark":
                     session = start_session(spark_address(cluster.url), log=Path(os.devnull))
                     opened.callback(stop_session, session)
                     engine = SparkEngine(session, sweep_definition.cells)
+                    assert engine.core == compilation()[0], engine.core
                 opened.callback(engine.close)
-                rate = measured(sweep_definition, engine, place_of(f"{name}-{number}"))
+                with cores.used(cores.workers):
+                    start_workers(sweep_definition, engine)
+                rate = measured(sweep_definition, engine, place_of(f"{name}-{number}"), kind_of)
             found.append(rate)
-            driver_s = rate.driver_cpu_s / runs * _ROWS
+            scale = _ROWS / runs
             print(
-                f"round {number}: {name:<6} {engine.workers} workers  {rate.runs_per_s:8.1f} runs/s"
-                f"  {rate.runs_per_s / engine.workers:8.1f} runs/s and worker"
-                f"  {rate.runs_per_cpu_s:8.1f} runs per CPU second"
-                f"  {driver_s:.3f} s of the driver's CPU per {_ROWS} rows",
+                f"round {number}: {name:<6}{rate.runs_per_s / len(cores.workers):8.1f} runs/s and core;"
+                f" CPU s per {_ROWS} runs: {rate.cpu_s[_WORKERS] * scale:.1f} on these cores,"
+                f" {rate.cpu_s[_DRIVER] * scale:.1f} of the driver (Python {rate.driver_cpu_s * scale:.1f}),"
+                f" {rate.cpu_s[_STORE] * scale:.1f} of the object store",
                 flush=True,
             )
         assert rows_of(place_of(f"Spark-{number}")).equals(rows_of(place_of("pool-0"))), "other rows"
     best = {name: max(rate.runs_per_s for rate in found) for name, found in rates.items()}
-    per_cpu = {name: max(rate.runs_per_cpu_s for rate in found) for name, found in rates.items()}
-    print(f"Spark / pool {best['Spark'] / best['pool']:.2f}, by CPU {per_cpu['Spark'] / per_cpu['pool']:.2f}")
+    least_s = {name: min(rate.cpu_s[_WORKERS] for rate in found) for name, found in rates.items()}
+    print(
+        f"Spark / pool {best['Spark'] / best['pool']:.2f} for each core,"
+        f" {least_s['pool'] / least_s['Spark']:.2f} for each CPU second on these cores; {compilation()[0]}"
+    )
     return place_of("pool-0")
 
 
@@ -137,9 +183,15 @@ def main() -> int:
     folder = Path(tempfile.mkdtemp())
     try:
         (folder / "campaign.yaml").write_text(text, encoding="utf-8")
-        with s3_server() as variables, standalone_cluster(available_workers()) as cluster:
-            os.environ.update({**variables, **ENVIRONMENT})
-            expected = rows_of(compare(text, runs, arguments.rounds, cluster))
+        cores = Cores()
+        with ExitStack() as opened:
+            with cores.used(cores.others):
+                os.environ.update({**opened.enter_context(s3_server()), **ENVIRONMENT})
+                cluster = opened.enter_context(standalone_cluster(workers=0))
+            with cores.used(cores.workers):
+                for _ in cores.workers:
+                    cluster.add_worker()
+            expected = rows_of(compare(text, runs, arguments.rounds, cluster, cores))
             words = ("campaign.yaml", "--variant", "base", "--seeds", f"0..{runs}")
             kills = sweep_with_kills(cluster, folder, words, place_of("killed"), runs)
             rows = rows_of(place_of("killed"))

@@ -16,6 +16,8 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import defaultdict
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -60,19 +62,28 @@ def definition(text: str, runs: int) -> Definition:
 
 @dataclass(frozen=True)
 class SweepRate:
-    """How fast a sweep was: runs a second, and runs for each second of processor time.
+    """How fast a sweep was: its runs, its time, and the processor time that it took.
 
-    The processor time is that of this process and of all its descendants. Other work on the
-    machine hardly changes it. ``driver_cpu_s`` is the part of this process.
+    The processor time is that of this process and of all its descendants, by the kind of process.
+    Other work on the machine hardly changes it. ``driver_cpu_s`` is the part of this process.
     """
 
-    runs_per_s: float
-    runs_per_cpu_s: float
+    runs: int
+    elapsed_s: float
+    cpu_s: Mapping[str, float]
     driver_cpu_s: float
 
+    @property
+    def runs_per_s(self) -> float:
+        return self.runs / self.elapsed_s
 
-def cpu_s() -> float:
-    """Return the processor time of this process and of all its descendants (Linux)."""
+    @property
+    def runs_per_cpu_s(self) -> float:
+        return self.runs / sum(self.cpu_s.values())
+
+
+def cpu_s_by_process() -> dict[int, float]:
+    """Return the processor time of this process and of each of its descendants (Linux)."""
     ticks: dict[int, float] = {}
     parents: dict[int, int] = {}
     for stat in Path("/proc").glob("[0-9]*/stat"):
@@ -84,24 +95,35 @@ def cpu_s() -> float:
     family = {os.getpid()}
     while more := {pid for pid, parent in parents.items() if parent in family} - family:
         family |= more
-    return sum(ticks[pid] for pid in family) / os.sysconf("SC_CLK_TCK")
+    return {pid: ticks[pid] / os.sysconf("SC_CLK_TCK") for pid in family if pid in ticks}
 
 
-def measured(sweep_definition: Definition, engine: Engine, place: Path | Location) -> SweepRate:
-    """Run a sweep, and return how fast it was."""
+def start_workers(sweep_definition: Definition, engine: Engine) -> None:
+    """Run some tasks: workers start with their first one."""
+    task = Task(cell=0, seeds=range(1))
+    engine.run(Chunk(tasks=(task,) * 2 * engine.workers, campaign=sweep_definition.cells[0].campaign))
+
+
+def measured(
+    sweep_definition: Definition,
+    engine: Engine,
+    place: Path | Location,
+    kind_of: Callable[[int], str] = lambda _: "",
+) -> SweepRate:
+    """Run a sweep, and return how fast it was. *kind_of* returns the kind of a process."""
     folder = SweepFolder(place, sweep_definition)
     folder.begin()
     engine.folder = folder.location
-    # Workers start with their first task. Run such tasks before the measurement.
-    warm_up = Task(cell=0, seeds=range(1))
-    engine.run(Chunk(tasks=(warm_up,) * 2 * engine.workers, campaign=sweep_definition.cells[0].campaign))
-    start_s, start_cpu_s, start_driver_s = time.perf_counter(), cpu_s(), time.process_time()
+    start_workers(sweep_definition, engine)
+    start_s, start_cpu_s, start_driver_s = time.perf_counter(), cpu_s_by_process(), time.process_time()
     progress = Sweep(sweep_definition, folder, engine).run()
-    elapsed_s, used_s = time.perf_counter() - start_s, cpu_s() - start_cpu_s
+    elapsed_s, end_cpu_s = time.perf_counter() - start_s, cpu_s_by_process()
     driver_s = time.process_time() - start_driver_s
     assert progress.is_complete(), progress
-    runs = sweep_definition.runs()
-    return SweepRate(runs / elapsed_s, runs / used_s, driver_s)
+    used_s: defaultdict[str, float] = defaultdict(float)
+    for pid, process_s in end_cpu_s.items():
+        used_s[kind_of(pid)] += process_s - start_cpu_s.get(pid, 0.0)
+    return SweepRate(sweep_definition.runs(), elapsed_s, used_s, driver_s)
 
 
 def rows_of(place: Path | Location) -> pa.Table:
