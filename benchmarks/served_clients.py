@@ -78,8 +78,9 @@ def main() -> None:
                 result = Path(folder) / f"{client}-{where}.json"
                 run = {"served": on_served_cluster, "real": on_real_cluster}[where]
                 verdict = run([*command, str(result)], options.release, Path(folder))
-                figures = json.loads(result.read_text(encoding="utf-8"))
-                rows.append((client, where, verdict, *(str(figures[name]) for name in FIGURES)))
+                # A program that fails leaves no figures.
+                figures = json.loads(result.read_text(encoding="utf-8")) if result.exists() else {}
+                rows.append((client, where, verdict, *(str(figures.get(name, "")) for name in FIGURES)))
                 print(rows[-1], file=sys.stderr)
     print(table(("client", "cluster", "verdict", *FIGURES), rows))
 

@@ -7,6 +7,7 @@ librdkafka from this environment.
 """
 
 import json
+import re
 import subprocess
 import sys
 import tempfile
@@ -23,8 +24,19 @@ from harrow.live_cluster.releases.kafka_cache import default_cache
 from harrow.live_cluster.releases.kafka_release import release_of
 
 FOLDER: Final = Path(__file__).parent / "served" / "tickets"
-JAVA_CLIENTS: Final = ("3.6.2", "4.3.1")
-GO_CLIENTS: Final = ("sarama", "franz-go")
+JAVA_CLIENTS: Final = (
+    *(("kafka-14397", "Kafka14397", release) for release in ("3.6.2", "4.3.1")),
+    *(("kafka-19012", "Kafka19012", release) for release in ("4.1.1", "4.1.2")),
+)
+GO_CLIENTS: Final = (
+    ("go-reordering", ".", "go.mod", "sarama"),
+    ("go-reordering", ".", "go.mod", "franz-go"),
+    ("go-pipelining", "./pipelining", "sarama-1.46.mod", "sarama"),
+    ("go-pipelining", "./pipelining", "go.mod", "sarama"),
+    ("go-pipelining", "./pipelining", "go.mod", "franz-go"),
+)
+"""The ticket, the program, the file with the versions of its libraries, and the client."""
+_VERSION: Final = {"sarama": r"IBM/sarama v(\S+)", "franz-go": r"twmb/franz-go v(\S+)"}
 
 
 def main() -> None:
@@ -40,22 +52,23 @@ def main() -> None:
 
 def programs(folder: Path) -> Iterator[tuple[str, str, list[str]]]:
     """Yield tickets with a client and the command line of its program."""
-    for release in JAVA_CLIENTS:
+    for ticket, program, release in JAVA_CLIENTS:
         jars = class_path(default_cache().get(release_of(release)))
-        java = [str(find_java()), *OPTIONS, "-cp", jars, str(FOLDER / "Kafka14397.java")]
-        yield "kafka-14397", f"Java {release}", java
+        java = [str(find_java()), *OPTIONS, "-cp", jars, str(FOLDER / f"{program}.java")]
+        yield ticket, f"Java {release}", java
     yield (
         *("librdkafka-4953", f"librdkafka {libversion()[0]}"),
         [sys.executable, str(FOLDER / "librdkafka_4953.py")],
     )
-    program = folder / "go"
-    subprocess.run(  # noqa: S603 - the program is in this repository
-        ["go", "build", "-o", str(program)],  # noqa: S607 - the user's Go
-        cwd=FOLDER / "go",
-        check=True,
-    )
-    for client in GO_CLIENTS:
-        yield "go-reordering", client, [str(program), client]
+    for number, (ticket, package, versions, client) in enumerate(GO_CLIENTS):
+        binary = folder / f"go-{number}"
+        subprocess.run(  # noqa: S603 - the program is in this repository
+            ["go", "build", "-modfile", versions, "-o", str(binary), package],  # noqa: S607 - the user's Go
+            cwd=FOLDER / "go",
+            check=True,
+        )
+        (version,) = re.findall(_VERSION[client], (FOLDER / "go" / versions).read_text(encoding="utf-8"))
+        yield ticket, f"{client} {version}", [str(binary), client]
 
 
 def verdict_of(ticket: str, command: list[str]) -> tuple[str, str, str]:

@@ -1,6 +1,6 @@
 """Connects clients with the brokers of the model: real ones, or those of a recording."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from types import MappingProxyType
 from typing import Final
 
@@ -43,6 +43,7 @@ class ServedClients:
         *,
         configured_producers: Mapping[str, ProducerSettings] = MappingProxyType({}),
         identity: Identity | None = None,
+        demanded: Collection[str] = (),
         users: Users | None = None,
         recorder: Recorder | None = None,
     ) -> None:
@@ -61,6 +62,7 @@ class ServedClients:
             self._has_partition,
             configured_producers,
             RecordNames(identity),
+            demanded,
         )
         self._processes: dict[str, Process] = {}
         topics = ServedTopics(cluster)

@@ -117,6 +117,7 @@ class ServedTarget(ModelTarget):
             inputs.addresses,
             configured_producers=configured_producers(plan),
             identity=identity,
+            demanded=plan.demand,
             users=users,
             recorder=recorder,
         )

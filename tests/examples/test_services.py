@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.examples.toolchains import SERVICES, prepare, serve
+from tests.examples.toolchains import SERVICES, prepare, prepare_maven, serve
 from tests.patience import PATIENCE_S
 from tests.plain_environment import PYTHONPATH, ROOT, plain_environment
 
@@ -52,7 +52,7 @@ def test_pytest_finds_a_payment_that_a_killed_service_has_lost() -> None:
 
 def test_junit_finds_a_payment_that_a_retry_has_doubled(tmp_path: Path) -> None:
     project = copy_of("java", tmp_path)
-    prepare(project, "mvn", "-B", "-q", "test", "-Dtest=None", "-Dsurefire.failIfNoSpecifiedTests=false")
+    prepare_maven(project)
     maven = ("mvn", "-B", "-q", "-o", "test")
     code, printed = serve(project, CAMPAIGN, *maven)
     assert code == 0, printed

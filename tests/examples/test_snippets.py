@@ -7,7 +7,7 @@ from typing import Final
 
 import pytest
 
-from tests.examples.toolchains import SERVICES, prepare, serve
+from tests.examples.toolchains import SERVICES, prepare, prepare_maven, serve
 from tests.plain_environment import ROOT
 
 PAGE: Final = (ROOT / "docs" / "how-to" / "serve-tests.md").read_text(encoding="utf-8")
@@ -60,8 +60,8 @@ def test_the_test_in_java_passes(tmp_path: Path, campaign: Path) -> None:
     tests = tmp_path / "src" / "test" / "java"
     tests.mkdir(parents=True)
     (tests / "OrdersTest.java").write_text(JAVA + snippet("java"), encoding="utf-8")
-    prepare(tmp_path, "mvn", "-B", "-q", "test", "-Dtest=None", "-Dsurefire.failIfNoSpecifiedTests=false")
-    code, printed = serve(tmp_path, campaign, "mvn", "test")
+    prepare_maven(tmp_path)
+    code, printed = serve(tmp_path, campaign, "mvn", "-B", "-o", "test")
     assert code == 0, printed
     assert "Tests run: 1, Failures: 0" in printed
     assert "1 sent: 1 acked" in printed

@@ -3,7 +3,10 @@ import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.common.serialization.StringSerializer;
 
-/** Fills batches of topic a, and those of topic b when the first ones have expired: SERVERS. */
+/**
+ * Fills batches of topic a, and those of topic b when the first ones have expired: SERVERS. The leader of b answers, so the
+ * batches of b are complete in the memory that the request of a is sent from. All batches have the same size.
+ */
 public class Kafka19012 {
     static final int PARTITIONS = 20, BATCH_BYTES = 64 * 1024;
     static final String FILLING = "x".repeat(BATCH_BYTES - 1_000);
@@ -36,9 +39,9 @@ public class Kafka19012 {
 
     static void send(KafkaProducer<String, String> producer, String topic) {
         for (int partition = 0; partition < PARTITIONS; partition++) {
-            String value = topic + partition + FILLING;
-            producer.send(new ProducerRecord<>(topic, partition, null, value),
-                (metadata, error) -> System.out.println(value.substring(0, 3) + ": " + (error == null ? "ok" : error.getMessage())));
+            String value = topic + String.format("%02d", partition);
+            producer.send(new ProducerRecord<>(topic, partition, FILLING, value),
+                (metadata, error) -> System.out.println(value + ": " + (error == null ? "ok" : error.getMessage())));
         }
     }
 }

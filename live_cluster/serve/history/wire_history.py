@@ -5,12 +5,13 @@ when the broker has answered, and a poll returns what a broker has sent.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from harrow.checks.evidence import ConsumerSettings, ProducerSettings
+from harrow.checks.promise import MISROUTED, NONMONOTONIC_SEND
 from harrow.cluster_model import errors
 from harrow.cluster_model.coordinators.protocol import EndTxnRequest, EndTxnResponse
 from harrow.cluster_model.history import FAIL, INFO, INVOKE, OK, SEND, TXN, History, MicroOperation, Operation
@@ -74,6 +75,11 @@ class WireHistory:
 
     *configured_producers* has the settings of producers in the campaign, by the clients' names.
     *names* names the records.
+
+    The wire does not show whether a program or its client library sends a record again, or to
+    another partition. If the user says what identifies a record, the rules that the campaign
+    demands decide: with ``misrouted`` the first partition of a record is the right one, and with
+    ``nonmonotonic-send`` a record that was refused keeps its place when it is sent again.
     """
 
     def __init__(
@@ -83,6 +89,7 @@ class WireHistory:
         has_partition: Callable[[str], bool],
         configured_producers: Mapping[str, ProducerSettings] = MappingProxyType({}),
         names: RecordNames | None = None,
+        demanded: Collection[str] = (),
     ) -> None:
         self._history = history
         self.names = names or RecordNames()
@@ -93,6 +100,13 @@ class WireHistory:
         self._plain_processes: dict[str, int] = {}
         # The records that have no outcome yet, in the order of their sends.
         self._open: dict[tuple[int, str, str], int] = {}
+        self._has_identity = self.names.identity is not None
+        self._has_one_partition = self._has_identity and MISROUTED in demanded
+        self._keeps_place = self._has_identity and NONMONOTONIC_SEND in demanded
+        # By process and record: the partition to which it was sent first.
+        self._partitions: dict[tuple[int, str], str] = {}
+        # The open records that their leader has certainly not appended, with its error.
+        self._refused: dict[tuple[int, str, str], str] = {}
         self._transactions: dict[int, _SentTransaction] = {}
         # By the names of records without their sequence number: the next sequence number.
         self._sent: dict[str, int] = {}
@@ -133,7 +147,7 @@ class WireHistory:
         If the campaign states the settings of a client, or the user says what identifies a record,
         all connections of the client are one process.
         """
-        if name not in self.configured_producers and self.names.identity is None:
+        if name not in self.configured_producers and not self._has_identity:
             return None
         if name not in self._plain_processes:
             self._plain_processes[name] = self.new_process(name)
@@ -145,6 +159,11 @@ class WireHistory:
         if batch.is_transactional:
             transaction = self._transactions.setdefault(process, _SentTransaction())
         for value in self._new_values(process, partition, batch):
+            if (
+                self._has_one_partition
+                and self._partitions.setdefault((process, value), partition) != partition
+            ):
+                continue
             if transaction is not None:
                 transaction.unanswered[partition, value] += 1
                 self._history.add(process, INVOKE, TXN, ((SEND, partition, value),), self._clock.now_us)
@@ -158,6 +177,8 @@ class WireHistory:
         A producer without idempotence sends a value again if it has no answer yet.
         """
         if batch.producer_id == NO_PRODUCER_ID:
+            for value in batch.values:
+                self._refused.pop((process, partition, value), None)
             return [value for value in batch.values if (process, partition, value) not in self._open]
         prefix = self.names.sequence_of(partition, batch.producer_id, batch.producer_epoch)
         sent = max(0, self._sent.get(prefix, batch.base_sequence) - batch.base_sequence)
@@ -204,7 +225,14 @@ class WireHistory:
     def _process_of(self, request: EndTxnRequest) -> int:
         return self._producers.get((request.producer_id, request.producer_epoch), -1)
 
-    def fail(self, process: int, partition: str, batch: RecordBatch, error: str, *, definite: bool) -> None:
+    def refuse(self, process: int, partition: str, batch: RecordBatch, error: str) -> None:
+        """Record that a producer without idempotence got an error for a batch."""
+        definite = error not in errors.MAYBE_APPENDED
+        if self._has_identity and not definite:
+            return  # A record that is sent again is known.
+        if self._keeps_place and error in errors.RETRIABLE:
+            self._refused.update(((process, partition, value), error) for value in batch.values)
+            return
         for value in batch.values:
             if self._close(process, partition, value):
                 self._history.record_failure(
@@ -230,10 +258,11 @@ class WireHistory:
 
     def close(self) -> None:
         """Record that the outcomes that are still open stay unknown."""
-        for (process, partition, value), sends in self._open.items():
+        for key, sends in self._open.items():
+            error = self._refused.get(key)
             for _ in range(sends):
                 self._history.record_failure(
-                    process, partition, value, self._clock.now_us, "no answer", definite=False
+                    *key, self._clock.now_us, error or "no answer", definite=error is not None
                 )
         self._open.clear()
         for process, transaction in self._transactions.items():
@@ -308,10 +337,7 @@ class ConnectionHistory:
                     self._shared.acknowledge(process, partition, batch, known)
                 elif batch.producer_id == NO_PRODUCER_ID:
                     # An idempotent producer may still retry the same batch.
-                    definite = error not in errors.MAYBE_APPENDED
-                    # With names of its own, a record that is sent again is known.
-                    if definite or self._shared.names.identity is None:
-                        self._shared.fail(process, partition, batch, error, definite=definite)
+                    self._shared.refuse(process, partition, batch, error)
         elif isinstance(request, FetchRequest) and isinstance(answer, FetchResponse) and fetch is not None:
             self._poll(request, answer, fetch)
         elif (

@@ -1,8 +1,9 @@
 """Requests and responses of real clients become the history that rules judge."""
 
+from collections.abc import Collection
 from dataclasses import replace
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any, Final, cast
 
 import pytest
 
@@ -36,6 +37,8 @@ from harrow.cluster_model.protocol import (
     ProduceRequest,
     ProduceResponse,
 )
+from harrow.live_cluster.serve.contents.client_batches import RecordNames
+from harrow.live_cluster.serve.contents.record_identity import parse_identity
 from harrow.live_cluster.serve.history.wire_history import ConnectionHistory, WireHistory
 from harrow.live_cluster.serve.served_target import configured_producers
 
@@ -46,25 +49,29 @@ workload:
   producers: [{name: app, settings: {enable.idempotence: false, max.in.flight.requests.per.connection: 1}}]
 """
 
+BY_VALUE: Final = RecordNames(parse_identity("value"))
+
 
 class Wire:
     """The history of one server with one connection."""
 
-    def __init__(self) -> None:
+    def __init__(self, names: RecordNames | None = None, demanded: Collection[str] = ()) -> None:
         self.history = History()
         clock = cast("Any", SimpleNamespace(now_us=0))
-        self.shared = WireHistory(self.history, clock, lambda _: True)
+        self.shared = WireHistory(self.history, clock, lambda _: True, names=names, demanded=demanded)
         self.events: list[Any] = []
         self.connection = self.connect()
 
     def connect(self, name: str = "client") -> ConnectionHistory:
         return self.shared.connection(name, lambda *event: self.events.append(event))
 
-    def produce(self, batch: RecordBatch, *answers: tuple[str, int], acks: int = -1) -> None:
-        request = ProduceRequest(acks, 0, {"t-0": batch})
+    def produce(
+        self, batch: RecordBatch, *answers: tuple[str, int], acks: int = -1, partition: str = "t-0"
+    ) -> None:
+        request = ProduceRequest(acks, 0, {partition: batch})
         fetch = self.connection.request(request, 0)
         for answer in answers:
-            self.connection.answer(request, ProduceResponse({"t-0": answer}), fetch)
+            self.connection.answer(request, ProduceResponse({partition: answer}), fetch)
 
     def ask(self, request: Any, answer: Any, connection: ConnectionHistory | None = None) -> None:
         connection = connection or self.connection
@@ -121,6 +128,67 @@ def test_a_refused_batch_of_an_idempotent_producer_may_still_be_retried(wire: Wi
     wire.produce(batch, ("NOT_ENOUGH_REPLICAS", -1))
     wire.produce(batch, (errors.NONE, 4))
     assert wire.lines()[-1] == ("send", "ok", (("send", "t-0", (4, "5.0.0")),))
+
+
+@pytest.mark.parametrize(
+    ("demanded", "operations"),
+    [
+        (
+            (),
+            [
+                ("invoke", "a"),
+                ("fail", "a"),
+                ("invoke", "b"),
+                ("ok", (0, "b")),
+                ("invoke", "a"),
+                ("ok", (1, "a")),
+            ],
+        ),
+        (("nonmonotonic-send",), [("invoke", "a"), ("invoke", "b"), ("ok", (0, "b")), ("ok", (1, "a"))]),
+    ],
+)
+def test_a_refused_record_that_is_sent_again_keeps_its_place_if_the_campaign_demands_the_order(
+    demanded: tuple[str, ...], operations: list[tuple[str, Any]]
+) -> None:
+    wire = Wire(BY_VALUE, demanded)
+    wire.produce(batch_of("a"), ("NOT_ENOUGH_REPLICAS", -1))
+    wire.produce(batch_of("b"), (errors.NONE, 0))
+    wire.produce(batch_of("a"), (errors.NONE, 1))
+    assert [(kind, sent) for _, kind, ((_, _, sent),) in wire.lines()] == operations
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        ("NOT_ENOUGH_REPLICAS", "fail"),
+        ("MESSAGE_TOO_LARGE", "fail"),
+        ("NOT_ENOUGH_REPLICAS_AFTER_APPEND", "info"),
+    ],
+)
+def test_a_refused_record_that_is_not_sent_again_has_failed_although_the_campaign_demands_the_order(
+    error: str, kind: str
+) -> None:
+    wire = Wire(BY_VALUE, ["nonmonotonic-send"])
+    wire.produce(batch_of("a"), (error, -1))
+    assert [kind for _, kind, _ in wire.lines()] == ["invoke", kind]
+
+
+def test_a_refused_record_that_is_sent_again_without_an_answer_has_an_unknown_outcome() -> None:
+    wire = Wire(BY_VALUE, ["nonmonotonic-send"])
+    wire.produce(batch_of("a"), ("NOT_ENOUGH_REPLICAS", -1))
+    wire.produce(batch_of("a"))
+    assert [kind for _, kind, _ in wire.lines()] == ["invoke", "info"]
+
+
+@pytest.mark.parametrize("sequence", [-1, 0], ids=["plain", "idempotent"])
+@pytest.mark.parametrize(("demanded", "sends"), [((), ["t-0", "t-1"]), (("misrouted",), ["t-0"])])
+def test_a_record_belongs_to_its_first_partition_if_the_campaign_demands_that(
+    demanded: tuple[str, ...], sends: list[str], sequence: int
+) -> None:
+    wire = Wire(BY_VALUE, demanded)
+    for partition in ("t-0", "t-1"):
+        wire.produce(batch_of("a", sequence=sequence), (errors.NONE, 0), partition=partition)
+    assert [micro[0][1] for _, kind, micro in wire.lines() if kind == "ok"] == sends
 
 
 def test_acks_0_acknowledges_without_an_offset(wire: Wire) -> None:
