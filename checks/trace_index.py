@@ -5,12 +5,12 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, pairwise
 from operator import itemgetter
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from harrow.checks.history.records import append_ints
 from harrow.cluster_model import events
 from harrow.cluster_model.events import Event
-from harrow.cluster_model.packed_log import block_of, blocks_of, rows_at
+from harrow.cluster_model.packed_log import block_of, blocks_of, is_packed, rows_at
 from harrow.cluster_model.trace import TraceEvent
 
 E = TypeVar("E", bound=Event)
@@ -18,14 +18,16 @@ E = TypeVar("E", bound=Event)
 _Lines = dict[str, "array[int]"]
 """Ascending line numbers of the trace, grouped by a name."""
 
+_line_of: Final = itemgetter(0)
+
 
 class TraceIndex:
     """The lines of each kind of event in a trace.
 
     A trace may have millions of events, so only their line numbers are stored, and times are
-    indexed by block only. Only the events of rare kinds are kept. Otherwise, nearly every block
-    would be unpacked for each rule that reads a few of them. A kind is rare if no block has more
-    than *rare_max* of its events.
+    indexed by block only. Events are kept as well if the trace is in memory as a whole, or if their
+    kind is rare: no block has more than *rare_max* of them. Otherwise, nearly every block would be
+    unpacked for each rule that reads a few of them.
     """
 
     def __init__(
@@ -35,7 +37,7 @@ class TraceIndex:
         on_block: Callable[[Sequence[TraceEvent]], None] = lambda _: None,
     ) -> None:
         self._trace = trace
-        self._rare_max = rare_max
+        self._rare_max = rare_max if is_packed(trace) else len(trace)
         self._lines: _Lines = {}
         self._kept: dict[str, list[TraceEvent]] = {}
         self._lines_by_partition: dict[str, _Lines] = {}
@@ -47,23 +49,24 @@ class TraceIndex:
 
     def _add(self, rows: Sequence[TraceEvent]) -> None:
         # Lists of the block's lines are several times as fast as appending each line to an array.
-        lines: dict[str, list[int]] = {}
-        number = begin = self._begins[-1]
+        lines: dict[str, tuple[list[int], list[TraceEvent]]] = {}
+        number = self._begins[-1]
         for row in rows:
             of_kind = lines.get(row[1])
             if of_kind is None:
-                of_kind = lines[row[1]] = []
-            of_kind.append(number)
+                of_kind = lines[row[1]] = [], []
+            of_kind[0].append(number)
+            of_kind[1].append(row)
             number += 1
-        for name, of_kind in lines.items():
+        for name, (numbers, events_of_kind) in lines.items():
             all_lines = self._lines.get(name)
             if all_lines is None:
                 all_lines = self._lines[name] = array("I")
                 self._kept[name] = []
-            append_ints(all_lines, of_kind)
+            append_ints(all_lines, numbers)
             kept = self._kept.get(name)
-            if kept is not None and len(of_kind) <= self._rare_max:
-                kept += [rows[line - begin] for line in of_kind]
+            if kept is not None and len(numbers) <= self._rare_max:
+                kept += events_of_kind
             elif kept is not None:
                 del self._kept[name]
         self._times_us.append(rows[0][0])
@@ -81,7 +84,7 @@ class TraceIndex:
         names = [kind.name for kind in kinds if kind.name in self._lines]
         if self._kept.keys() >= {*names}:
             kept = [zip(self._lines[name], self._kept[name], strict=True) for name in names]
-            return kept[0] if len(kept) == 1 else iter(sorted(chain.from_iterable(kept)))
+            return kept[0] if len(kept) == 1 else iter(sorted(chain.from_iterable(kept), key=_line_of))
         return chain.from_iterable(self._merged([self._lines[name] for name in names]))
 
     def _merged(self, lines: Sequence["array[int]"]) -> Iterator[Iterable[tuple[int, TraceEvent]]]:

@@ -91,6 +91,11 @@ class PackedLog(Sequence[T]):
                 self._chunks.append(rows if is_plain else zlib.compress(rows, _FASTEST_LEVEL))
             del newest[:end]
 
+    @property
+    def is_packed(self) -> bool:
+        """Whether rows have been packed."""
+        return bool(self._chunks)
+
     def moved(self) -> "PackedLog[T]":
         """Return a new log with all rows of this one, which is empty afterwards."""
         log = PackedLog(self._kind, self.newest, self._chunks, self._chunk_rows, self.unpacked_max)
@@ -197,6 +202,11 @@ def blocks_of(rows: Sequence[Row]) -> Iterator[Sequence[Row]]:
     for block in blocks:
         for begin in range(0, len(block), PackedLog.CHUNK):
             yield block[begin : begin + PackedLog.CHUNK]
+
+
+def is_packed(rows: Sequence[Row]) -> bool:
+    """Return whether some of the *rows* have to be unpacked before they can be read."""
+    return isinstance(rows, PackedLog) and rows.is_packed
 
 
 def block_of(rows: Sequence[Row], position: int) -> tuple[int, Sequence[Row]]:

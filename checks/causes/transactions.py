@@ -135,8 +135,12 @@ def commit_forgotten(
 
 def coordinator_partition(index: Index, transactional_id: str) -> str | None:
     """Return the partition whose leader coordinates a transactional id."""
-    count = sum(name.startswith(f"{TRANSACTION_STATE}-") for name in index.evidence.partitions)
+    count = index.derived(_transaction_partitions)
     return f"{TRANSACTION_STATE}-{partition_for(transactional_id, count)}" if count else None
+
+
+def _transaction_partitions(index: Index) -> int:
+    return sum(name.startswith(f"{TRANSACTION_STATE}-") for name in index.evidence.partitions)
 
 
 def lost_decision(

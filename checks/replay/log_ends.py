@@ -42,27 +42,32 @@ class LogEnds:
     ) -> None:
         self.partitions: dict[str, None] = {}
         self.reads: list[ReadAboveLso] = []
-        replicas: dict[tuple[int, str], ReplicaState] = {}
+        # By partition and broker. A tuple as key would take several times as long.
+        replicas: dict[str, dict[int, ReplicaState]] = {}
         self._replicas = replicas
         for number, row in lines:
             name: str = row[1]
-            place = row[2:4]
-            replica = replicas.get(place)
+            broker: int = row[2]
+            partition: str = row[3]
+            of_partition = replicas.get(partition)
+            if of_partition is None:
+                of_partition = replicas[partition] = {}
+            replica = of_partition.get(broker)
             if replica is None:
-                replica = replicas[place] = ReplicaState(place[0])
+                replica = of_partition[broker] = ReplicaState(broker)
             if name == _RAISED:
                 replica.pass_to(row[4])
             elif name == _SERVED:
                 if replica.transactions and row[4] in readers and row[6] > (lso := replica.lso):
                     self.reads.append(ReadAboveLso(number, row, lso, _holding(replica, lso)))
             else:
-                if name == _BEGUN and exists(row[3]):
-                    self.partitions[row[3]] = None
+                if name == _BEGUN and exists(partition):
+                    self.partitions[partition] = None
                 _HANDLERS[name](replica, row)
 
     def of(self, broker: int, partition: str) -> ReplicaState:
         """Return the final state of a log, which has no records here."""
-        return self._replicas.get((broker, partition)) or ReplicaState(broker)
+        return self._replicas.get(partition, {}).get(broker) or ReplicaState(broker)
 
 
 def _holding(replica: ReplicaState, lso: int) -> LogTransaction | None:

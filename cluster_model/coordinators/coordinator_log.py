@@ -14,6 +14,8 @@ from harrow.cluster_model.log.record_batch import (
 )
 from harrow.cluster_model.sim.host import Host
 
+_DECODER: Final = json.JSONDecoder()
+
 ALL: Final = -1
 """The ``acks`` of a coordinator's writes: all in-sync replicas.
 
@@ -98,7 +100,7 @@ def records_of(batch: RecordBatch) -> Iterator[CoordinatorRecord]:
 
 def record_value(text: str, key: str) -> Any:
     """Return the value from a record's text, which is the key, a space, and the value as JSON."""
-    return json.loads(text[len(key) + 1 :])
+    return _DECODER.raw_decode(text, len(key) + 1)[0]
 
 
 def _record_text(record: CoordinatorRecord) -> str:

@@ -102,6 +102,7 @@ def test_events_are_looked_up_alike_in_plain_and_packed_traces(
     watermarks = [(number, event) for number, event in enumerate(rows, 1) if len(event) == 5]
     for trace in (rows, packed):
         index = Index(replace(run, trace=trace))
+        # A trace that is in memory as a whole keeps all of its events.
         for rare_max in (0, 2, 64):
             lines = TraceIndex(trace, rare_max)
             assert list(lines.raw_events(HighWatermarkSet)) == watermarks
