@@ -167,14 +167,14 @@ class Cluster:
             for broker in spec.brokers
         }
         # Brokers that have not joined the cluster yet.
-        self._absent: dict[int, None] = {}
-        for broker in spec.brokers:
-            if broker.joins_us != 0:
-                self._absent[broker.id] = None
-                self.processes[broker.id].running = False
+        self._absent = {broker.id: None for broker in spec.brokers if broker.joins_us != 0}
+        for absent in self._absent:
+            self.processes[absent].running = False
         self.disks = self._make_disks()
         self.paces = {broker.id: RequestPace() for broker in spec.brokers}
         self.brokers: dict[int, Broker] = {}
+        # The last incarnations of brokers that are down.
+        self._dead: dict[int, Broker] = {}
         self._partitions = _PartitionRegister(spec, self.trace)
         # Brokers that are stopping, and whether they start again afterwards.
         self._stopping: dict[int, bool] = {}
@@ -313,6 +313,9 @@ class Cluster:
             self.trace.emit(events.BrokerStarted, broker)
             self.control_plane.start_server(broker)
             return
+        dead = self._dead.pop(broker, None)
+        if dead is not None:
+            dead.replicas.dismantle()
         process = self.processes[broker]
         server = Broker(
             broker,
@@ -481,7 +484,10 @@ class Cluster:
         self.trace.emit(events.BrokerStopped, broker, cause)
         process.kill(power_loss=power_loss)
         self.network.process_died(process, power_loss=power_loss)
-        self.brokers.pop(broker, None)
+        dead = self.brokers.pop(broker, None)
+        if dead is not None:
+            # It may be on the stack, so it keeps its replicas until the broker starts again.
+            self._dead[broker] = dead
 
     def stop_broker(self, broker: int) -> None:
         """Send SIGTERM to a broker's process.
@@ -682,8 +688,9 @@ class Cluster:
         Afterwards they are in no cycle of references, so reference counting frees them. The garbage
         collector would take several times as long.
         """
-        for broker in self.brokers.values():
+        for broker in (*self.brokers.values(), *self._dead.values()):
             broker.replicas.dismantle()
+        self.simulator.dismantle()
         for disk in self.disks.values():
             disk.log_files.clear()
             disk.epoch_checkpoints.clear()

@@ -133,6 +133,11 @@ class Simulator(Clock):
             raise StepLimitExceeded(f"more than {self.events_limit} events")
         return handled
 
+    def dismantle(self) -> None:
+        """Drop all events that are left (`Cluster.dismantle`)."""
+        self._queue.clear()
+        self._ranks.clear()
+
     def resume(self, process: Process) -> None:
         """Resume a paused *process*. The events that waited meanwhile happen now, in order."""
         process.paused = False
