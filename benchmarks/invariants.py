@@ -5,7 +5,6 @@ after the other in one process, so that other work on the machine slows both.
 """
 
 import argparse
-import gc
 import statistics
 import time
 from dataclasses import replace
@@ -13,6 +12,7 @@ from dataclasses import replace
 from harrow.campaigns.language.library_index import resolve
 from harrow.campaigns.language.loader import load_campaign
 from harrow.campaigns.language.plan import Plan
+from harrow.campaigns.run.collector import collect_rarely
 from harrow.campaigns.run.runner import run_plan
 from harrow.cluster_model.invariants.catalogue import INVARIANTS
 
@@ -29,7 +29,7 @@ def main() -> None:
     unwatched = replace(watched, invariants=())
     run_plan(watched, 0)  # Do not measure imports and the filling of caches.
     run_plan(unwatched, 0)
-    gc.freeze()  # As `harrow run` does: what was imported is not garbage.
+    collect_rarely()  # As `harrow run` does: what was imported is not garbage.
     with_s, without_s = [], []
     for seed in range(seeds):
         pairs = [(seconds(watched, seed), seconds(unwatched, seed)) for _ in range(REPEATS)]

@@ -7,7 +7,6 @@ prints their cost relative to the first.
 
 import argparse
 import cProfile
-import gc
 import platform
 import pstats
 import re
@@ -20,6 +19,7 @@ from benchmarks.releases import rows
 from harrow.campaigns.language.library_index import resolve
 from harrow.campaigns.language.loader import load_campaign
 from harrow.campaigns.language.plan import Plan
+from harrow.campaigns.run.collector import collect_rarely
 from harrow.campaigns.run.runner import run_plan
 from harrow.cluster_model.release.profiles import RELEASES
 from harrow.compilation import compilation
@@ -38,7 +38,7 @@ def main() -> None:
         return
     plan = load_campaign(resolve("standard")[0]).plans[0]
     run_plan(plan, 0)  # Imports and caches are not what is measured.
-    gc.freeze()  # As `harrow run` does: what was imported is not garbage.
+    collect_rarely()  # As `harrow run` does: what was imported is not garbage.
     if arguments.profile:
         profile(lambda: measure(plan, arguments.runs))
     else:
@@ -89,7 +89,7 @@ def compare_releases(releases: list[str], runs: int, rounds: int) -> None:
     }
     for release in releases:
         run_plan(plans[release], 0)
-    gc.freeze()
+    collect_rarely()
     taken_s: dict[str, list[float]] = {release: [] for release in releases}
     for _ in range(rounds):
         for release in releases:

@@ -8,13 +8,13 @@ measured without faults, because their faults differ.
 """
 
 import argparse
-import gc
 import time
 from dataclasses import replace
 
 from harrow.campaigns.language.library_index import resolve
 from harrow.campaigns.language.loader import load_campaign
 from harrow.campaigns.language.plan import Plan
+from harrow.campaigns.run.collector import collect_rarely
 from harrow.campaigns.run.runner import run_plan
 
 _GOAL = 2.5
@@ -49,7 +49,7 @@ def _measure(plans: list[Plan], seeds: range) -> list[tuple[int, float, int]]:
     found = [(0, 0.0, 0) for _ in plans]
     for plan in plans:
         run_plan(plan, 0)  # Do not measure imports and the filling of caches.
-    gc.freeze()  # As `harrow run` does.
+    collect_rarely()  # As `harrow run` does.
     for seed in seeds:
         for number, plan in enumerate(plans):
             start_s = time.process_time()

@@ -20,6 +20,7 @@ from rich.console import Console
 from harrow.campaigns.language.problem import FileError, Problem
 from harrow.campaigns.language.spelling import in_message, printable
 from harrow.campaigns.record.json_text import json_parts
+from harrow.campaigns.run.collector import collect_rarely
 from harrow.campaigns.storage.location import LocalLocation, Location, location
 from harrow.cli import exit_code
 from harrow.cli.console import commands, data_console, message_console, say, show
@@ -55,7 +56,7 @@ def exit_code_of(command: str, request: CommandRequest) -> int:
         need_two_files(request)
         session = import_module(f"harrow.cli.commands.{command}").session
         # Imported modules are never garbage, so the collector need not scan them.
-        gc.freeze()
+        collect_rarely()
         gc.enable()
         code: int = session(request)
     except FileError as error:

@@ -9,6 +9,7 @@ import pytest
 from harrow.campaigns.language.library_index import resolve
 from harrow.campaigns.language.loader import load_campaign, load_text
 from harrow.campaigns.run import runner
+from harrow.campaigns.run.collector import collect_rarely
 from harrow.campaigns.run.runner import run_plan
 from harrow.checks.evidence import Evidence
 from harrow.checks.finding import Verdict
@@ -64,6 +65,31 @@ def test_the_partitions_of_a_finished_run_are_freed_without_the_collector(kafka:
     with runner.collector_off():
         assert run_plan(plan, 0).expected
         assert [_count(kind) for kind in kinds] == before
+
+
+def test_a_command_does_not_scan_the_result_of_a_run() -> None:
+    plan = load_campaign(resolve("ack-lost")[0]).plans[0]
+    thresholds = gc.get_threshold()
+    collect_rarely()
+    try:
+        gc.collect()
+        collections = gc.get_stats()[0]["collections"]
+        kept = run_plan(plan, 0)
+        assert kept.events
+        assert gc.get_stats()[0]["collections"] == collections
+    finally:
+        gc.set_threshold(*thresholds)
+
+
+@pytest.mark.parametrize("name", ["crashes", "standard-eos"])
+def test_a_finished_run_frees_the_logs_of_brokers_that_died_without_the_collector(name: str) -> None:
+    text = _CRASHES.replace("20m", "20s") if name == "crashes" else resolve(name)[0].read_text("utf-8")
+    plan = load_text(text, f"{name}.yaml").plans[0]
+    gc.collect()
+    before = _count(Partition), _count(LogFile)
+    with runner.collector_off():
+        assert run_plan(plan, 0).expected
+        assert (_count(Partition), _count(LogFile)) == before
 
 
 def test_only_the_result_keeps_the_rows_of_its_trace_and_its_history() -> None:
