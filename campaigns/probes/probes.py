@@ -1225,16 +1225,15 @@ def late_transactional_batch(run: ProbeMemory, broker: int, partition: str, prod
     ends, if there is a next one (KIP-890).
     """
     transaction = run.producers.get(producer_id)
+    if transaction is None or (transaction.state == ONGOING and partition in transaction.partitions):
+        return False
     # The last known state may be outdated: a new coordinator does not report the states that it
     # loads from its log, and a former coordinator may still report.
-    if (
-        transaction is None
-        or transaction.at_us < run.coordinators_elected_us
-        or not run.coordinates(transaction.broker)
-        or not run.leads(broker, partition)
-    ):
-        return False
-    return transaction.state != ONGOING or partition not in transaction.partitions
+    return (
+        transaction.at_us >= run.coordinators_elected_us
+        and run.coordinates(transaction.broker)
+        and run.leads(broker, partition)
+    )
 
 
 @probe(events.TransactionBegun, events.TransactionMarkerWritten, at_end=_held_back_at_end)
@@ -1247,14 +1246,10 @@ def lso_held_back(
     had committed there. A transaction without a marker holds the offset back until the end of the
     run.
     """
+    if name != events.TransactionMarkerWritten.name or first_offset < 0:
+        return False
     opened = run.opened.get((partition, producer_id))
-    return (
-        opened is not None
-        and name == events.TransactionMarkerWritten.name
-        and first_offset >= 0
-        and at_us - opened[0] >= _HELD_BACK_US
-        and run.leads(broker, partition)
-    )
+    return opened is not None and at_us - opened[0] >= _HELD_BACK_US and run.leads(broker, partition)
 
 
 # Probes and the runs that reach them
