@@ -3,13 +3,15 @@
 import json
 import subprocess
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import field
 from http import HTTPStatus
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from threading import Thread
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 from typing import IO, Any, Final, Self
 from urllib.parse import urlsplit
 
@@ -106,7 +108,8 @@ class KafkaCluster:
     """A cluster in a process of its own (`harrow serve`), which clients in any language can use.
 
     *campaign* is a campaign or a cluster file, or the name of a library campaign. *settings* are
-    those of ``--set``. The process ends with this one, however this one ends.
+    those of ``--set``. If there are *users*, by name with their passwords, clients must log in with
+    SASL/PLAIN as one of them. The process ends with this one, however this one ends.
 
     Raises:
         KafkaClusterError: The campaign cannot be served.
@@ -121,35 +124,38 @@ class KafkaCluster:
         seed: int = 0,
         time_scale: float = 1.0,
         settings: Mapping[str, object] | Iterable[str] = (),
+        users: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         pairs = settings.items() if isinstance(settings, Mapping) else None
         words = settings if pairs is None else [f"{key}={_as_option(value)}" for key, value in pairs]
         self._verdict: ClusterVerdict | None = None
-        self._process = subprocess.Popen(  # noqa: S603 - the command is harrow
-            [
-                *(sys.executable, "-m", "harrow", "serve", str(campaign)),
-                *("--control", "0", "--until-eof", "--no-results", "--no-color"),
-                *("--seed", str(seed), "--time-scale", str(time_scale)),
-                *(() if variant is None else ("--variant", variant)),
-                *(part for word in words for part in ("--set", word)),
-            ],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            encoding="utf-8",
-        )
-        self.control_url = ""
-        self.bootstrap_servers = ""
-        assert self._process.stdout is not None
-        assert self._process.stderr is not None
-        self._report = _PipeReader(self._process.stdout)
-        try:
-            self._await_start(self._process.stderr)
-        except BaseException:
-            self._process.stderr.close()
-            self._end()
-            raise
+        with _login_options(users) as login:
+            self._process = subprocess.Popen(  # noqa: S603 - the command is harrow
+                [
+                    *(sys.executable, "-m", "harrow", "serve", str(campaign)),
+                    *("--control", "0", "--until-eof", "--no-results", "--no-color"),
+                    *("--seed", str(seed), "--time-scale", str(time_scale)),
+                    *(() if variant is None else ("--variant", variant)),
+                    *login,
+                    *(part for word in words for part in ("--set", word)),
+                ],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+                encoding="utf-8",
+            )
+            self.control_url = ""
+            self.bootstrap_servers = ""
+            assert self._process.stdout is not None
+            assert self._process.stderr is not None
+            self._report = _PipeReader(self._process.stdout)
+            try:
+                self._await_start(self._process.stderr)
+            except BaseException:
+                self._process.stderr.close()
+                self._end()
+                raise
         self._messages = _PipeReader(self._process.stderr)
 
     def __enter__(self) -> Self:
@@ -289,6 +295,18 @@ class KafkaCluster:
             else:
                 lines.append(line.removeprefix(_PREFIX))
         raise KafkaClusterError("".join(lines).strip() or "harrow serve ended without a message")
+
+
+@contextmanager
+def _login_options(users: Mapping[str, str]) -> Iterator[Iterable[str]]:
+    """Yield the options for logins. The file of passwords exists only while harrow starts."""
+    if not users:
+        yield ()
+        return
+    with TemporaryDirectory() as folder:
+        file = Path(folder) / "users"
+        file.write_text("".join(f"{user}={word}\n" for user, word in users.items()), encoding="utf-8")
+        yield "--sasl-plain", str(file)
 
 
 def _as_option(value: object) -> str:

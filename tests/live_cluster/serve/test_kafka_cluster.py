@@ -178,3 +178,24 @@ def test_a_verdict_has_the_report_and_the_document_of_its_run(calm: Path) -> Non
         verdict = cluster.judge()
     assert ("✓ held" in verdict.report, "1 sent: 1 acked" in verdict.report) == (True, True)
     assert (verdict.run["verdict"], verdict.run["seed"]) == (HELD, 3)
+
+
+def test_clients_log_in_as_one_of_the_users_of_a_cluster(calm: Path) -> None:
+    with KafkaCluster(calm, users={"ann": "s3cret=word"}) as cluster:
+        login = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN", "sasl.username": "ann"}
+        settings = {"bootstrap.servers": cluster.bootstrap_servers, **login}
+        producer = Producer({**settings, "sasl.password": "s3cret=word"})
+        producer.produce("t", b"v")
+        assert producer.flush(PATIENCE_S) == 0
+        errors: list[str] = []
+        refused = Producer(
+            {**settings, "sasl.password": "wrong", "error_cb": lambda error: errors.append(error.name())}
+        )
+        while not errors:
+            refused.poll(0.1)
+        assert errors[0] == "_AUTHENTICATION"
+
+
+def test_a_user_that_cannot_be_written_down_is_refused(calm: Path) -> None:
+    with pytest.raises(KafkaClusterError, match="write USER=PASSWORD"):
+        KafkaCluster(calm, users={"": "word"})
