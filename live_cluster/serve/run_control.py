@@ -55,7 +55,8 @@ class RunControl:
         self._clients = target.real_clients
         self._has_program = has_program
         self._plan = replace(plan, script=(), faults=(), swarm=None, expect=Expectation())
-        self._written = WrittenPlan(self._plan)
+        # Made by the first request for a fault. Most clusters get none, and start faster.
+        self._written: WrittenPlan | None = None
         self.is_over = False
 
     def handle(self, request: ControlRequest) -> ControlAnswer | None:
@@ -109,14 +110,15 @@ class RunControl:
 
     def _read(self, text: str) -> tuple[Action, ...]:
         """Read actions, which may name any client that has connected."""
+        written = self._written = self._written or WrittenPlan(self._plan)
         try:
-            return self._written.actions(text, _FILE)
+            return written.actions(text, _FILE)
         except CampaignError:
-            if not self._learn_clients():
+            if not self._learn_clients(written):
                 raise
         return self._written.actions(text, _FILE)
 
-    def _learn_clients(self) -> bool:
+    def _learn_clients(self, written: WrittenPlan) -> bool:
         """Add clients that have connected to the plan. Return whether there are new ones."""
         known = len(self._plan.producers)
         for name in self._clients.client_names()[:_CLIENTS_MAX]:
@@ -125,7 +127,7 @@ class RunControl:
             plan = replace(self._plan, producers=(*self._plan.producers, ProducerSpec(name=name)))
             # A name that no campaign can have stays unknown.
             with suppress(UnwritablePlanError):
-                self._written = self._written.succeeded_by(plan)
+                written = self._written = written.succeeded_by(plan)
                 self._plan = plan
         return len(self._plan.producers) > known
 

@@ -6,7 +6,6 @@ import socket
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from http import HTTPStatus
-from http.client import HTTPException, parse_headers
 from typing import Any, Final, NamedTuple
 
 from harrow.campaigns.record.json_text import json_document
@@ -190,6 +189,9 @@ def _request(received: bytearray, port: int) -> ControlRequest | None:
         RefusedRequestError: It is malformed or too large, or comes from a web page.
 
     """
+    # Most clusters get no such request, and start faster without these libraries.
+    from http.client import HTTPException, parse_headers  # noqa: PLC0415
+
     head, end, body = bytes(received).partition(_END_OF_HEAD)
     if len(head) > _HEAD_MAX:
         raise RefusedRequestError(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, "the header is too large")
