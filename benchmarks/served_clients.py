@@ -98,7 +98,7 @@ def command_of(client: str, release: str, folder: Path) -> list[str]:
             check=True,
         )
         return [str(program)]
-    return [sys.executable, str(PROGRAMS / f"{client.replace('-', '_')}.py")]
+    return [sys.executable, "-m", f"benchmarks.served.{client.replace('-', '_')}"]
 
 
 def campaign(release: str) -> str:

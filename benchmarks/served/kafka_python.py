@@ -1,9 +1,8 @@
-"""Uses a cluster with kafka-python: ``python kafka_python.py SERVERS COUNT PROTOCOL RESULT``.
+"""Uses a cluster with kafka-python, whose groups have the classic protocol.
 
-`benchmarks.served_clients` says what each of these programs does.
+Run ``python -m benchmarks.served.kafka_python SERVERS COUNT PROTOCOL RESULT``.
 """
 
-import json
 import sys
 import time
 from pathlib import Path
@@ -11,26 +10,15 @@ from typing import Any
 
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 
-PARTITIONS, TRANSACTIONS, PER_TRANSACTION, ABORTED_EVERY = 3, 20, 50, 5
-COMMITTED = (TRANSACTIONS - TRANSACTIONS // ABORTED_EVERY) * PER_TRANSACTION
-PATIENCE_S = 60.0
-
-
-def main(servers: str, count: int, result: Path) -> None:
-    """Do all the work, and write the figures as JSON. The group's protocol is the classic one."""
-    began_s = time.monotonic()
-    acked = produce(servers, count)
-    produced_s = time.monotonic()
-    group = consume(servers, count)
-    consumed_s = time.monotonic()
-    figures = {
-        "acked": acked,
-        **group,
-        **transactions(servers),
-        "produced_s": round(produced_s - began_s, 2),
-        "consumed_s": round(consumed_s - produced_s, 2),
-    }
-    result.write_text(json.dumps(figures), encoding="utf-8")
+from benchmarks.served.figures import (
+    ABORTED_EVERY,
+    COMMITTED,
+    PARTITIONS,
+    PATIENCE_S,
+    PER_TRANSACTION,
+    TRANSACTIONS,
+    write_figures,
+)
 
 
 def produce(servers: str, count: int) -> int:
@@ -106,4 +94,10 @@ def transactions(servers: str) -> dict[str, int]:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]), Path(sys.argv[4]))
+    servers, count = sys.argv[1], int(sys.argv[2])
+    write_figures(
+        Path(sys.argv[4]),
+        lambda: produce(servers, count),
+        lambda: consume(servers, count),
+        lambda: transactions(servers),
+    )

@@ -1,9 +1,8 @@
-"""Uses a cluster with librdkafka: ``python librdkafka.py SERVERS COUNT PROTOCOL RESULT``.
+"""Uses a cluster with librdkafka.
 
-`benchmarks.served_clients` says what each of these programs does.
+Run ``python -m benchmarks.served.librdkafka SERVERS COUNT PROTOCOL RESULT``.
 """
 
-import json
 import sys
 import time
 from pathlib import Path
@@ -11,26 +10,15 @@ from typing import Any
 
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-PARTITIONS, TRANSACTIONS, PER_TRANSACTION, ABORTED_EVERY = 3, 20, 50, 5
-COMMITTED = (TRANSACTIONS - TRANSACTIONS // ABORTED_EVERY) * PER_TRANSACTION
-PATIENCE_S = 60.0
-
-
-def main(servers: str, count: int, protocol: str, result: Path) -> None:
-    """Do all the work, and write the figures as JSON."""
-    began_s = time.monotonic()
-    acked = produce(servers, count)
-    produced_s = time.monotonic()
-    group = consume(servers, count, protocol)
-    consumed_s = time.monotonic()
-    figures = {
-        "acked": acked,
-        **group,
-        **transactions(servers),
-        "produced_s": round(produced_s - began_s, 2),
-        "consumed_s": round(consumed_s - produced_s, 2),
-    }
-    result.write_text(json.dumps(figures), encoding="utf-8")
+from benchmarks.served.figures import (
+    ABORTED_EVERY,
+    COMMITTED,
+    PARTITIONS,
+    PATIENCE_S,
+    PER_TRANSACTION,
+    TRANSACTIONS,
+    write_figures,
+)
 
 
 def produce(servers: str, count: int) -> int:
@@ -115,4 +103,10 @@ def transactions(servers: str) -> dict[str, int]:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]), sys.argv[3], Path(sys.argv[4]))
+    servers, count = sys.argv[1], int(sys.argv[2])
+    write_figures(
+        Path(sys.argv[4]),
+        lambda: produce(servers, count),
+        lambda: consume(servers, count, sys.argv[3]),
+        lambda: transactions(servers),
+    )
