@@ -53,9 +53,9 @@ def check_no_findings(history: History) -> None:
         if line["type"] == "ok" and line["f"] in ("send", "poll", "txn")
         for micro in line["value"]
     )
-    assert {result.status for result in verdict.rules.values()} == {
-        "held" if shows_records else "inconclusive"
-    }
+    statuses = {result.status for result in verdict.rules.values()}
+    assert statuses <= {"held", "skipped"}
+    assert ("held" in statuses) == shows_records
     assert verdict.status == ("inconclusive" if verdict.reasons else "held")
     answered = [line for line in history if line["type"] == "ok" and line["f"] in ("send", "txn")]
     assert not (verdict.reasons and any(micro[0] == "send" for line in answered for micro in line["value"]))
