@@ -42,7 +42,8 @@ class DifferentAnswer:
     """The first answer to a real client that is not as recorded.
 
     ``request`` describes the request. ``recorded`` and ``replayed`` describe the answers by their
-    lengths and checksums; None means that there was none at that moment.
+    lengths and checksums, and small ones also by the first field that differs. None means that
+    there was none at that moment.
     """
 
     at_us: int

@@ -27,6 +27,8 @@ _MAGIC_PREFIX: Final = b"harrow.requests/"
 _BLOCK: Final = struct.Struct(">III")
 _ENTRY: Final = struct.Struct(">BIqI")
 _ANSWER: Final = struct.Struct(">II")
+_WHOLE_ANSWER_MAX: Final = 256
+"""How large a response may be that is recorded with its bytes: most are smaller, except fetches."""
 _BLOCK_BYTES: Final = 1 << 16
 _BLOCK_BYTES_MAX: Final = FRAME_MAX + 2 * _BLOCK_BYTES
 _FAST, _STORED = 1, 0
@@ -43,7 +45,7 @@ TIME, OPEN, REQUEST, CLOSE, ANSWER, CONTROL, PROGRAM_END, END = range(1, 9)
 _KINDS: Final = range(TIME, END + 1)
 _ANY_LENGTH: Final = range(FRAME_MAX + 1)
 _LENGTHS: Final = {
-    ANSWER: range(_ANSWER.size, _ANSWER.size + 1),
+    ANSWER: range(_ANSWER.size, _ANSWER.size + _WHOLE_ANSWER_MAX + 1),
     REQUEST: range(FRAME_MIN, FRAME_MAX + 1),
 }
 """How many bytes of data the entries of a kind have."""
@@ -72,19 +74,24 @@ class RecordedTerms:
 
 
 class Answer(NamedTuple):
-    """A response: the connection, its correlation id, its length, and the CRC-32 of its bytes."""
+    """A response: the connection, its correlation id, its length, and the CRC-32 of its bytes.
+
+    ``whole`` has the bytes if they are few.
+    """
 
     connection: int
     correlation_id: int
     length: int
     checksum: int
+    whole: bytes
 
     def text(self) -> str:
         return f"{self.length} bytes with the checksum {self.checksum:08x}"
 
 
 def answer_of(connection: int, correlation_id: int, response: bytes) -> Answer:
-    return Answer(connection, correlation_id, len(response), zlib.crc32(response))
+    whole = response if len(response) <= _WHOLE_ANSWER_MAX else b""
+    return Answer(connection, correlation_id, len(response), zlib.crc32(response), whole)
 
 
 class RequestRecording(Recorder):
@@ -124,7 +131,8 @@ class RequestRecording(Recorder):
 
     def answered(self, connection: int, correlation_id: int, response: bytes) -> None:
         answer = answer_of(connection, correlation_id, response)
-        self.add(ANSWER, connection, correlation_id, _ANSWER.pack(answer.length, answer.checksum))
+        data = _ANSWER.pack(answer.length, answer.checksum) + answer.whole
+        self.add(ANSWER, connection, correlation_id, data)
 
     def controlled(self, request: ControlRequest) -> None:
         self.add(CONTROL, data=json.dumps(request).encode())
@@ -177,7 +185,8 @@ class RecordedEntry(NamedTuple):
     place: int
 
     def answer(self) -> Answer:
-        return Answer(self.connection, self.number, *_ANSWER.unpack(self.data))
+        length, checksum = _ANSWER.unpack_from(self.data)
+        return Answer(self.connection, self.number, length, checksum, self.data[_ANSWER.size :])
 
 
 class DamagedRecordingError(Exception):

@@ -4,7 +4,7 @@ import json
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from harrow.campaigns.language.spelling import printable
 from harrow.campaigns.record.replay import DifferentAnswer
@@ -26,8 +26,10 @@ from harrow.live_cluster.serve.recording.request_recording import (
 )
 from harrow.live_cluster.serve.served_clients import ServedClients
 from harrow.live_cluster.wire.client_requests import REQUESTS, start_of
+from harrow.live_cluster.wire.decoding import MalformedMessageError, decoded
 
 _NEVER_US: Final = 2**62
+_FRAME_LENGTH_BYTES: Final = 4
 _UNANSWERED_MAX: Final = 4_096
 """How many requests of a connection may wait for answers. Others are those that get none."""
 
@@ -38,6 +40,8 @@ class _ReceivedRequest(NamedTuple):
     number: int
     correlation_id: int
     text: str
+    api_key: int
+    version: int
 
 
 class _Requests:
@@ -78,7 +82,7 @@ class AnswerComparison(Recorder):
         kind = REQUESTS.get(api_key)
         name = f"API {api_key}" if kind is None else kind.name.removesuffix("Request")
         text = f"{name} version {version}, correlation id {correlation_id}, client `{printable(client)}`"
-        requests.waiting.append(_ReceivedRequest(requests.count, correlation_id, text))
+        requests.waiting.append(_ReceivedRequest(requests.count, correlation_id, text, api_key, version))
 
     def answered(self, connection: int, correlation_id: int, response: bytes) -> None:
         if connection in self._requests:
@@ -120,30 +124,69 @@ class AnswerComparison(Recorder):
     def _compare(self) -> None:
         while self._expected and self._replayed:
             recorded, replayed = self._expected.popleft(), self._replayed.popleft()
-            if recorded != replayed:
+            if recorded[:4] != replayed[:4]:
                 is_same_request = recorded[:2] == replayed[:2]
                 self._differ(recorded, replayed if is_same_request else None)
             self.count += 1
-            self._request_of(recorded)
+            self._take_request(recorded)
 
     def _differ(self, recorded: Answer | None, replayed: Answer | None) -> None:
         answer = recorded or replayed
-        if self.difference is None and answer is not None:
-            self.difference = DifferentAnswer(
-                at_us=self._at_us,
-                request=self._request_of(answer),
-                recorded=None if recorded is None else recorded.text(),
-                replayed=None if replayed is None else replayed.text(),
-            )
+        if self.difference is not None or answer is None:
+            return
+        request = self._take_request(answer)
+        fields = "", ""
+        if request is None:
+            text = f"a request of connection {answer.connection} (correlation id {answer.correlation_id})"
+        else:
+            text = f"request {request.number} of connection {answer.connection} ({request.text})"
+            if recorded is not None and replayed is not None:
+                fields = _different_field(request, recorded.whole, replayed.whole)
+        self.difference = DifferentAnswer(
+            at_us=self._at_us,
+            request=text,
+            recorded=None if recorded is None else recorded.text() + fields[0],
+            replayed=None if replayed is None else replayed.text() + fields[1],
+        )
 
-    def _request_of(self, answer: Answer) -> str:
-        """Describe the request of an answer, and forget the requests before it."""
+    def _take_request(self, answer: Answer) -> _ReceivedRequest | None:
+        """Return the request of an answer, if it is known, and forget the requests before it."""
         requests = self._requests.get(answer.connection)
         while requests is not None and requests.waiting:
             request = requests.waiting.popleft()
             if request.correlation_id == answer.correlation_id:
-                return f"request {request.number} of connection {answer.connection} ({request.text})"
-        return f"a request of connection {answer.connection} (correlation id {answer.correlation_id})"
+                return request
+        return None
+
+
+def _different_field(request: _ReceivedRequest, *responses: bytes) -> tuple[str, str]:
+    """Return the first field that differs between two responses, with its value in each."""
+    kind = REQUESTS.get(request.api_key)
+    if kind is None or not all(responses):
+        return "", ""
+    try:
+        asked = kind[request.version]()
+        asked.with_header(request.correlation_id, "")
+        response = asked.header.get_response_class()
+        one, other = (decoded(response, data[_FRAME_LENGTH_BYTES:]).to_dict() for data in responses)
+    except (MalformedMessageError, ValueError):
+        return "", ""
+    path, left, right = _first_difference("", one, other)
+    return f", {path} {left!r}", f", {path} {right!r}"
+
+
+def _first_difference(path: str, one: Any, other: Any) -> tuple[str, Any, Any]:
+    """Return where two parts of messages differ first, and what is there."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        pairs = [(f"{path}.{name}".lstrip("."), one[name], other.get(name)) for name in one]
+    elif isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
+        pairs = [(f"{path}[{place}]", *pair) for place, pair in enumerate(zip(one, other, strict=True))]
+    else:
+        pairs = []
+    for inner, left, right in pairs:
+        if left != right:
+            return _first_difference(inner, left, right)
+    return path, one, other
 
 
 class RecordedInputs:

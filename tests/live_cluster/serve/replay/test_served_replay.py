@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import pytest
 from confluent_kafka import Consumer, Producer
+from kafka.protocol.consumer import HeartbeatRequest, HeartbeatResponse
 
 from harrow.campaigns.language.loader import load_text
 from harrow.campaigns.record.recorded_run import RecordedRun, RecordError, read_run
@@ -284,6 +285,27 @@ def test_the_first_request_with_another_answer_is_named(calm_run: RecordedRun, t
     assert replay.answers.difference is not None
     assert "(Produce version" in replay.answers.difference.request
     assert "client `rdkafka`" in replay.answers.difference.request
+
+
+def test_the_first_field_that_differs_in_an_answer_is_named() -> None:
+    request = HeartbeatRequest[3](group_id="g", generation_id=1, member_id="m", group_instance_id=None)
+    request.with_header(7, "app")
+    frame = request.encode(header=True, framed=False)
+    answers = []
+    for code in (0, 27):
+        response = HeartbeatResponse[3](throttle_time_ms=0, error_code=code)
+        response.with_header(7)
+        answers.append(response.encode(header=True, framed=True))
+    comparison = AnswerComparison()
+    comparison.received(0, frame)
+    comparison.expect(answer_of(0, 7, answers[0]))
+    comparison.answered(0, 7, answers[1])
+    difference = comparison.difference
+    assert difference is not None
+    assert difference.recorded is not None
+    assert difference.replayed is not None
+    assert difference.recorded.endswith(", error_code 0")
+    assert difference.replayed.endswith(", error_code 27")
 
 
 def test_an_answer_that_never_comes_is_named(calm_run: RecordedRun, tmp_path: Path) -> None:
