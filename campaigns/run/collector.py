@@ -7,7 +7,7 @@ YOUNG_OBJECTS_MAX: Final = 100_000
 """How many more objects may be created than freed before the collector looks for garbage.
 
 With Python's default of 700, it would scan the whole result of each run as soon as the run has
-ended: a twelfth of the time of a transactional run. A finished cluster leaves only a few thousand
+ended, which takes a tenth of the time of `standard`. A finished cluster leaves only a few thousand
 objects in cycles.
 """
 
