@@ -252,7 +252,9 @@ def test_a_member_joins_and_leaves_in_every_version(release: str) -> None:
             assignment = SyncGroupRequest.SyncGroupRequestAssignment(
                 member_id=answer.member_id, assignment=b"all"
             )
-            synced = connection.ask(SyncGroupRequest[sync](**member_now, assignments=[assignment]))
+            protocol = {"protocol_type": "consumer", "protocol_name": "range"} if sync >= 5 else {}
+            request = SyncGroupRequest[sync](**member_now, **protocol, assignments=[assignment])
+            synced = connection.ask(request)
             assert (synced.error_code, bytes(synced.assignment)) == (0, b"all")
             assert connection.ask(HeartbeatRequest[beat](**member_now)).error_code == 0
             left = connection.ask(LeaveGroupRequest[leave](**member, members=[leaver]))
