@@ -45,6 +45,13 @@ def wants_spark(request: "EngineRequest") -> bool:
     return request.engine == "spark" or bool(request.master or request.remote) or is_submitted()
 
 
+def extra_of_engine(request: "EngineRequest") -> str:
+    """Return the extra that the engine needs which the options ask for."""
+    if is_submitted() or not wants_spark(request):
+        return "sweep"
+    return "connect" if is_connect(request.master, request.remote) else "spark"
+
+
 def available_engine(request: "EngineRequest") -> SweepEngine:
     """Return an available engine. Refuse if an option asks for Spark, but Spark is missing."""
     if request.engine == "process":
@@ -53,6 +60,7 @@ def available_engine(request: "EngineRequest") -> SweepEngine:
     if missing is None:
         return "spark"
     if wants_spark(request):
+        need(extra_of_engine(request))
         raise Refusal(missing)
     note(request, f"no Spark ({missing}): running in a pool of processes")
     return "process"

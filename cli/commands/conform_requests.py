@@ -43,8 +43,7 @@ def requests_session(request: ConformRequest) -> int:
             param_hint="--target",
         )
     messages = message_console(no_color=request.no_color)
-    need("hypothesis")
-    need("live")
+    need("hypothesis", "live")
     brokers = started_brokers(request)
     brokers.get()
     from harrow.live_cluster.requests.brokers.real_broker import RealBrokers

@@ -30,6 +30,7 @@ from harrow.cli.spark import (
     address_of,
     available_engine,
     check_engine,
+    extra_of_engine,
     need_shared,
     program_words,
     spark_engine,
@@ -48,7 +49,7 @@ _SPARK_ROWS_MIN: Final = 1_000_000
 
 def session(request: SweepRequest) -> int:
     _check(request)
-    need("sweep")
+    need(extra_of_engine(request))
     from harrow.campaigns.sweep.engine import EngineError
     from harrow.campaigns.sweep.sweep_folder import SweepFolderError
 
@@ -98,7 +99,7 @@ class _SweepSession:
         self._request = request
         self._messages = message_console(no_color=request.no_color)
         self._shrink_s = parse_time_s(request.shrink_time) if request.shrink else None
-        self._by = [key.strip() for key in request.by.split(",")] if request.by else []
+        self._by = [] if request.by is None else [*dict.fromkeys(map(str.strip, request.by.split(",")))]
         self._spark: Any = None
         self._address: Any = None
         self._interrupted = False

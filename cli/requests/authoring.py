@@ -1,7 +1,7 @@
 """The options of commands that help to write campaigns."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, get_args
 
 from harrow.cli import completion, options
 from harrow.cli.options import argument, flag, option
@@ -82,7 +82,7 @@ class SchemaRequest(CommandRequest):
     `# yaml-language-server: $schema=campaign.schema.json`.
     """
 
-    kind: Annotated[options.SchemaKind, argument("[KIND]", "The kind of file: campaign or cluster.")] = (
+    kind: Annotated[options.SchemaKind, argument("KIND", "The kind of file: campaign or cluster.")] = (
         "campaign"
     )
 
@@ -91,7 +91,9 @@ class SchemaRequest(CommandRequest):
 class ListRequest(CommandRequest):
     """List faults, rules, settings, campaigns and more."""
 
-    kind: Annotated[options.Kind, argument("KIND", "The catalogue to list.")]
+    kind: Annotated[
+        options.Kind, argument("KIND", f"The catalogue to list: {', '.join(get_args(options.Kind))}.")
+    ]
     output_format: Annotated[options.ListFormat, options.FORMAT] = "table"
     quiet: Annotated[bool, flag("--quiet -q", "Print only the names, one per line.")] = False
     no_color: options.NoColor = False

@@ -69,12 +69,12 @@ class TargetRequest(CommandRequest):
     """
 
     action: Annotated[Literal["check", "schema"], argument("ACTION", "check or schema.")]
-    file: Annotated[
-        Path | None, argument("[FILE]", "The file that describes the cluster.", dir_okay=False)
-    ] = None
+    file: Annotated[Path | None, argument("FILE", "The file that describes the cluster.", dir_okay=False)] = (
+        None
+    )
     campaigns: Annotated[
         list[str] | None,
-        argument("[CAMPAIGN]...", "The campaigns to check; by default those of the library."),
+        argument("CAMPAIGN", "The campaigns to check; by default those of the library."),
     ] = None
     overrides: options.Overrides = None
     verbose: options.Verbose = False
@@ -92,9 +92,7 @@ class HealRequest(CommandRequest):
 
     file: Annotated[
         Path | None,
-        argument(
-            "[FILE]", "The target file of the cluster to heal; by default all clusters.", dir_okay=False
-        ),
+        argument("FILE", "The target file of the cluster to heal; by default all clusters.", dir_okay=False),
     ] = None
     quiet: options.NoMessages = False
     no_color: options.NoColor = False
@@ -110,7 +108,7 @@ class KafkaRequest(CommandRequest):
     """
 
     action: Annotated[Literal["get", "list", "remove"], argument("ACTION", "get, list or remove.")]
-    releases: Annotated[list[str] | None, argument("[RELEASE]...", "Release numbers, such as 3.9.2.")] = None
+    releases: Annotated[list[str] | None, argument("RELEASE", "Release numbers, such as 3.9.2.")] = None
     repository: Annotated[
         str | None,
         option(

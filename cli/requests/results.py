@@ -119,7 +119,7 @@ class CheckRequest(WrittenRequest):
     histories: Annotated[
         list[str] | None,
         argument(
-            "[HISTORY]...",
+            "HISTORY",
             "Files of JSON or EDN lines, plain or gzipped, a results folder, or - for standard input; paths or URIs.",
         ),
     ] = None

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from harrow.cli.extras import EXTRAS, PACKAGES
+from harrow.cli.extras import EXTRAS, INCLUDED, PACKAGES
 from harrow.cli.requests import COMMANDS
 from tests.patience import PATIENCE_S
 from tests.plain_environment import PYTHONPATH, ROOT, plain_environment
@@ -78,7 +78,10 @@ def folder(tmp_path: Path) -> Path:
 
 NEEDS = {
     "sweep calm.yaml --seeds 0..2 --engine process": "sweep",
+    "sweep calm.yaml --seeds 0..2 --engine spark": "spark",
+    "sweep calm.yaml --seeds 0..2 --remote sc://localhost:1": "connect",
     "sweep --report swept": "sweep",
+    "check history.jsonl --engine spark": "spark",
     "assess server.properties --engine spark": "spark",
     "advise server.properties --survive broker-dies --engine spark": "spark",
     "run calm.yaml --engine hypothesis": "hypothesis",
@@ -86,7 +89,7 @@ NEEDS = {
     "run calm.yaml --target cluster.yaml": "live",
     "conform calm.yaml --target kafka:2.4.1": "live",
     "conform calm.yaml --target cluster.yaml": "live",
-    "conform --requests 3 --target kafka:2.4.1": "hypothesis",
+    "conform --requests 3 --target kafka:2.4.1": "hypothesis,live",
     "target check cluster.yaml": "live",
     "heal": "live",
     "serve calm.yaml -- true": "live",
@@ -170,13 +173,17 @@ def test_the_extras_are_those_of_the_project() -> None:
         for distribution in distributions:
             brings.setdefault(distribution.lower(), set()).add(module)
     added: dict[str, set[str]] = {}
+    included: dict[str, str] = {}
     for extra, requirements in project["optional-dependencies"].items():
         if extra != "test":
             names = [requirement.partition(">")[0].partition("<")[0] for requirement in requirements]
+            others = [name for name in names if name.startswith("kafka-harrow[")]
+            included.update((extra, name.partition("[")[2].rstrip("]")) for name in others)
             added[extra] = {
                 # pyspark[connect] is pyspark with gRPC.
                 "grpc" if name == "pyspark[connect]" else min(brings[name.partition("[")[0]] & MODULES)
                 for name in names
-                if not name.startswith("kafka-harrow[")
+                if name not in others
             }
     assert added == {extra: set(modules) for extra, modules in EXTRAS.items()}
+    assert included == INCLUDED

@@ -75,6 +75,18 @@ def test_examples_that_need_no_files_run(harrow: Harrow, typed: str) -> None:
     assert harrow(*shlex.split(typed)[1:]).returncode == 0
 
 
+def test_the_help_of_list_names_every_catalogue(harrow: Harrow) -> None:
+    shown = " ".join(harrow("list", "--help").stdout.split())
+    assert f"The catalogue to list: {', '.join(get_args(Kind))}." in shown
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_usage_line_has_no_brackets_in_brackets(harrow: Harrow, command: str) -> None:
+    usage = harrow(command, "--help").stdout.partition("\n\n")[0]
+    assert "[[" not in usage
+    assert "]]" not in usage
+
+
 def test_every_entry_of_a_catalogue_shows_its_use() -> None:
     for kind in set(get_args(Kind)) - {"terms", "tickets"}:
         for entry in entries(kind):

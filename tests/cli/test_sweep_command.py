@@ -155,6 +155,8 @@ def test_a_folder_is_swept_again_only_with_resume(harrow: Harrow, small: Path) -
         ),
         (("small.yaml", "--seeds", "0..3", "--master", "local", "--remote", "sc://x"), "not both"),
         (("--report", "nowhere"), "nowhere: not a sweep"),
+        (("small.yaml", "--seeds", "0..3", "--by", ""), "--by ``: no cell has this key"),
+        (("small.yaml", "--seeds", "0..3", "--by", "kafka,"), "--by ``: no cell has this key"),
         (("small.yaml", "--report", "s"), "omit campaigns, seeds, settings and folders"),
     ],
 )
