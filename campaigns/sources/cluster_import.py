@@ -29,13 +29,15 @@ class Imported:
     """A cluster file, and the fate of each line of its sources.
 
     ``clients`` has the settings of each client with its scope, also those that the file cannot have
-    because they would hold for other clients too.
+    because they would hold for other clients too. ``assumed_brokers`` is how many brokers the file
+    of one stands for, if nothing says it.
     """
 
     text: str
     release: str
     lines: tuple[ImportedLine, ...]
     clients: tuple[tuple[str, Mapping[str, Value]], ...] = ()
+    assumed_brokers: int | None = None
 
 
 def import_cluster(
@@ -108,6 +110,7 @@ class _Import:
             release=self._release,
             lines=tuple(self._lines.lines()),
             clients=tuple((client.scope, settings) for client, settings in clients),
+            assumed_brokers=self._servers.assumed,
         )
 
     def _note_release(self) -> None:

@@ -54,10 +54,14 @@ class ServerNode:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Servers:
-    """All servers of a cluster, and whether one file stands for all its brokers."""
+    """All servers of a cluster, and whether one file stands for all its brokers.
+
+    ``assumed`` is how many brokers that file stands for, if nothing says it.
+    """
 
     nodes: Sequence[ServerNode]
     is_for_all: bool = False
+    assumed: int | None = None
 
 
 def described_servers(descriptions: Sequence[Description], release: str) -> list[ServerNode]:
@@ -96,7 +100,8 @@ def _complete(nodes: Sequence[ServerNode], mentioned: Sequence[int], count: int 
         ids: Iterable[int] = range(first, first + (count or BROKERS_DEFAULT))
         ids = mentioned if mentioned and count is None else ids
         others = [node for node in nodes if node is not template]
-        return Servers(nodes=[*others, *map(template.numbered, ids)], is_for_all=True)
+        assumed = None if mentioned or count else BROKERS_DEFAULT
+        return Servers(nodes=[*others, *map(template.numbered, ids)], is_for_all=True, assumed=assumed)
     if not brokers:
         ids = mentioned or range(count or BROKERS_DEFAULT)
     else:

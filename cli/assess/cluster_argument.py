@@ -49,6 +49,9 @@ def cluster_file(request: CommandRequest, sources: Sequence[Path], results: Path
         stream.write(imported.text)
     missing = sum(line.fate == Fate.LACKING for line in imported.lines)
     note(request, f"imported to {path}")
+    if imported.assumed_brokers is not None:
+        assumed = f"the file of one broker stands for {imported.assumed_brokers}"
+        note(request, f"{assumed}: `harrow import {shlex.join(map(str, sources))} --brokers N` makes N")
     if missing:
         names = shlex.join(map(str, sources))
         note(request, f"the model lacks {missing} of its settings: `harrow import {names}` lists them")

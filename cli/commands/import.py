@@ -30,6 +30,8 @@ def session(request: ImportRequest) -> int:
     messages = message_console()
     for line in sources.notes:
         say(messages, line)
+    if imported.assumed_brokers is not None:
+        say(messages, f"the file of one broker stands for {imported.assumed_brokers} (--brokers)")
     say(messages, f"see what it survives: harrow assess {shlex.quote(str(request.cluster))}")
     return exit_code.OK
 

@@ -106,3 +106,11 @@ def test_a_new_campaign_has_the_settings_of_each_client(harrow: Harrow, folder: 
     assert plan.cluster.settings == {"min.insync.replicas": 2}
     assert plan.producers[0].settings["request.timeout.ms"] == 1_000
     assert plan.consumers[0].settings == {"group.id": "readers", "request.timeout.ms": 9_000}
+
+
+def test_the_number_of_brokers_is_noted_only_where_harrow_assumes_it(harrow: Harrow, folder: Path) -> None:
+    (folder / "server.properties").write_text("broker.id=0\n", encoding="utf-8")
+    note = "the file of one broker stands for 3"
+    assert note in harrow("import", "server.properties", "-o", "a.yaml").stderr
+    assert note in harrow("assess", "server.properties", "--show", "broker-dies", "--runs", "1").stderr
+    assert "stands for" not in harrow("import", "server.properties", "-o", "b.yaml", "--brokers", "2").stderr
