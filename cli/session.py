@@ -84,6 +84,13 @@ def reason_of(error: OSError) -> str:
     return ": ".join(str(part) for part in (error.strerror or error, error.filename) if part is not None)
 
 
+def unreadable(error: OSError) -> Exception:
+    """Return the mistake that a file cannot be read, or the same error if it names no file."""
+    if error.filename is None:
+        return error
+    return FileError([Problem(str(error.filename), 0, 0, f"cannot be read: {error.strerror or error}")])
+
+
 def need_two_files(request: CommandRequest) -> None:
     """Refuse the same path for ``--output`` and ``--junit``: one file would replace the other."""
     output, junit = request.output, request.junit

@@ -243,7 +243,9 @@ class ClusterFiles:
             raise _unusable(mark, f"{section}: {quoted(name)} is not stored with this campaign") from None
         except (OSError, ValueError) as error:
             reason = (isinstance(error, OSError) and error.strerror) or str(error)
-            raise _unusable(mark, f"{section}: {quoted(name)} cannot be read: {reason}") from None
+            # The name of an option's file is already in its mark.
+            named = f"{section}: {quoted(name)} " if mark.option is None else ""
+            raise _unusable(mark, f"{named}cannot be read: {reason}") from None
         self.texts[key] = text
         return path, text
 

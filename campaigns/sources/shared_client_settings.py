@@ -26,11 +26,13 @@ def shared_by_clients(
         reasons = {name: _only_for_one_client(name) for settings in own for name in settings}
         for name, reason in reasons.items():
             if not reason and any(settings.get(name) != own[0].get(name) for settings in own):
-                reasons[name] = f"the {scope}s differ: write it in the campaign's own"
+                reasons[name] = f"the {scope}s differ: write it in a campaign, for each {scope}"
         if scope == PRODUCER and own:
             left = {name: own[0][name] for name, reason in reasons.items() if not reason}
             for name in _refused(release, left) - _refused(release, own[0]):
-                reasons[name] = "it needs a setting that is not taken over: write both in the campaign's own"
+                reasons[name] = (
+                    "it needs a setting that is not taken over: write both in a campaign, for the producer"
+                )
         for reason in filter(None, dict.fromkeys(reasons.values())):
             lines.not_taken(
                 {entry for entry in entries if reasons.get(entry.name) == reason}.__contains__, reason
@@ -48,7 +50,7 @@ def _refused(release: str, producer: Mapping[str, Value]) -> set[str]:
 def _only_for_one_client(name: str) -> str:
     """Return why a cluster file cannot have a client's setting; empty if it can."""
     if name in _SINGLE_CLIENT_SETTINGS:
-        return "it would hold for every client: write it in the campaign's own"
+        return "it would hold for every client: write it in a campaign, for one client"
     return ""
 
 

@@ -148,9 +148,8 @@ def diff_story(
     names = tuple(run.replicas)
     for name in partitions:
         if name not in names:
-            raise DiffError(
-                f"--partition {quoted(name)}: the run has {listed(names)}{suggestion(name, names)}"
-            )
+            hint = suggestion(name, names) or f"; known: {listed(names)}"
+            raise DiffError(f"--partition {quoted(name)}: the run has no such partition{hint}")
     requested = partitions or {finding.finding.partition for finding in story.findings}
     chosen = [name for name in names if name in requested] or [
         name for name in names if name.rpartition("-")[0] not in INTERNAL_TOPICS

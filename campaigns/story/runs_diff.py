@@ -97,7 +97,8 @@ def diff_runs(
     for name in partitions:
         if name not in names:
             raise DiffError(
-                f"--partition {quoted(name)}: the runs have {listed(names)}{suggestion(name, names)}"
+                f"--partition {quoted(name)}: the runs have no such partition"
+                f"{suggestion(name, names) or f'; known: {listed(names)}'}"
             )
     position = first_difference(one.lines, other.lines)
     difference = None

@@ -22,7 +22,7 @@ from harrow.cli.history_reading import name_of, read_sources, sources_of
 from harrow.cli.interrupts import Interrupts
 from harrow.cli.render.check import show_verdict
 from harrow.cli.requests.results import CheckRequest
-from harrow.cli.session import publish, refuse_files
+from harrow.cli.session import publish, refuse_files, unreadable
 
 _NAMED_MAX: Final = 4
 _EXIT_CODES: Final = {
@@ -39,17 +39,19 @@ def session(request: CheckRequest) -> int:
     demanded = _parse_anomalies("--demand", request.demanded or ())
     if both := sorted(set(allowed) & set(demanded)):
         raise typer.BadParameter(f"{both[0]} cannot be both allowed and demanded", param_hint="--allow")
-    sources = sources_of(request)
-    names = [*map(name_of, sources)]
-    name = " and ".join(names if len(names) <= _NAMED_MAX else [names[0], f"{len(names) - 1} more"])
     with Interrupts():
         try:
+            sources = sources_of(request)
             history, not_shown = read_sources(request, sources)
+        except OSError as error:
+            raise unreadable(error) from None
         except HistoryError as error:
             refuse_files(request, error.problems)
             if error.more:
                 say(message_console(no_color=request.no_color), f"and {error.more} more malformed lines")
             return exit_code.USAGE
+        names = [*map(name_of, sources)]
+        name = " and ".join(names if len(names) <= _NAMED_MAX else [names[0], f"{len(names) - 1} more"])
         # The history is needed until the end, so the garbage collector need not scan it.
         gc.freeze()
         verdict = judge_history(

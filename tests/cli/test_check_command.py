@@ -231,7 +231,7 @@ def test_many_malformed_lines_are_counted(harrow: Harrow, history: Callable[[str
 def test_a_missing_file_and_a_folder_without_history_are_usage_errors(harrow: Harrow, folder: Path) -> None:
     ended = harrow("check", "nothing.jsonl")
     assert (ended.returncode, ended.stdout) == (2, "")
-    assert ended.stderr == "harrow: cannot go on: No such file or directory: nothing.jsonl\n"
+    assert ended.stderr == "nothing.jsonl: cannot be read: No such file or directory\n"
     ended = harrow("check", ".")
     assert ended.returncode == 2
     assert "has no history.jsonl" in ended.stderr

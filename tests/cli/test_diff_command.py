@@ -78,9 +78,15 @@ def test_the_start_of_a_cluster_before_time_zero_can_be_shown(
             ("results/latest", "--at", "soon"),
             "--at `soon`: expected a time such as 12.5s, an event number such as 143, or end",
         ),
-        (("results/latest", "--partition", "t-1"), "--partition `t-1`: the run has t-0"),
+        (
+            ("results/latest", "--partition", "t-1"),
+            "--partition `t-1`: the run has no such partition; known: t-0\n",
+        ),
         (("results/latest",) * 3, "3 runs are too many"),
-        (("results/latest", "results/latest", "--partition", "u"), "--partition `u`: the runs have t-0"),
+        (
+            ("results/latest", "results/latest", "--partition", "u"),
+            "--partition `u`: the runs have no such partition; known: t-0",
+        ),
         (("results",), "results: not the folder of a run"),
     ],
 )

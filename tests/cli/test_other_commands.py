@@ -253,9 +253,9 @@ def test_the_file_of_the_option_cluster_is_a_path_whatever_its_name(
 @pytest.mark.parametrize(
     ("typed", "begin"),
     [
-        (("--cluster", "none.yaml"), "--cluster: none.yaml: cluster: `none.yaml` cannot be read: "),
-        (("--set", "cluster=none.yaml"), "--set: cluster=none.yaml: cluster: `none.yaml` cannot be read: "),
-        (("--cluster", "none\t.yaml"), "--cluster: none\\t.yaml: cluster: `none\\t.yaml` cannot be read: "),
+        (("--cluster", "none.yaml"), "--cluster: none.yaml: cannot be read: "),
+        (("--set", "cluster=none.yaml"), "--set: cluster=none.yaml: cannot be read: "),
+        (("--cluster", "none\t.yaml"), "--cluster: none\\t.yaml: cannot be read: "),
     ],
 )
 def test_a_message_names_the_option_that_was_typed(
