@@ -218,8 +218,10 @@ def _limits(request: CheckRequest) -> dict[str, int]:
 
 
 def _on_spark(request: CheckRequest, sources: Sequence[Source]) -> HistoryIndex:
+    from harrow.cli.spark import address_of, available_engine, extra_of_engine, start_spark
+
+    need(extra_of_engine(request))
     from harrow.campaigns.sweep.engine import EngineError
-    from harrow.cli.spark import address_of, available_engine, start_spark
 
     available_engine(request)
     from harrow.campaigns.large_histories.reduction import ReductionError

@@ -244,8 +244,8 @@ class ClusterFiles:
         except (OSError, ValueError) as error:
             reason = (isinstance(error, OSError) and error.strerror) or str(error)
             # The name of an option's file is already in its mark.
-            named = f"{section}: {quoted(name)} " if mark.option is None else ""
-            raise _unusable(mark, f"{named}cannot be read: {reason}") from None
+            subject = f"{section}: {quoted(name)} " if mark.option is None else ""
+            raise _unusable(mark, f"{subject}cannot be read: {reason}") from None
         self.texts[key] = text
         return path, text
 

@@ -30,7 +30,6 @@ from harrow.cli.spark import (
     address_of,
     available_engine,
     check_engine,
-    extra_of_engine,
     need_shared,
     program_words,
     spark_engine,
@@ -49,7 +48,7 @@ _SPARK_ROWS_MIN: Final = 1_000_000
 
 def session(request: SweepRequest) -> int:
     _check(request)
-    need(extra_of_engine(request))
+    need("sweep")
     from harrow.campaigns.sweep.engine import EngineError
     from harrow.campaigns.sweep.sweep_folder import SweepFolderError
 

@@ -78,8 +78,6 @@ def folder(tmp_path: Path) -> Path:
 
 NEEDS = {
     "sweep calm.yaml --seeds 0..2 --engine process": "sweep",
-    "sweep calm.yaml --seeds 0..2 --engine spark": "spark",
-    "sweep calm.yaml --seeds 0..2 --remote sc://localhost:1": "connect",
     "sweep --report swept": "sweep",
     "check history.jsonl --engine spark": "spark",
     "assess server.properties --engine spark": "spark",
