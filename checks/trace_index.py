@@ -26,8 +26,8 @@ class TraceIndex:
 
     A trace may have millions of events, so only their line numbers are stored, and times are
     indexed by block only. Events are kept as well if the trace is in memory as a whole, or if their
-    kind is rare: no block has more than *rare_max* of them. Otherwise, nearly every block would be
-    unpacked for each rule that reads a few of them.
+    kind is rare: blocks have at most *rare_max* of them on average. Otherwise, nearly every block
+    would be unpacked for each rule that reads a few of them.
     """
 
     def __init__(
@@ -51,6 +51,7 @@ class TraceIndex:
         # Lists of the block's lines are several times as fast as appending each line to an array.
         lines: dict[str, tuple[list[int], list[TraceEvent]]] = {}
         number = self._begins[-1]
+        kept_max = self._rare_max * len(self._begins)
         for row in rows:
             of_kind = lines.get(row[1])
             if of_kind is None:
@@ -65,7 +66,7 @@ class TraceIndex:
                 self._kept[name] = []
             append_ints(all_lines, numbers)
             kept = self._kept.get(name)
-            if kept is not None and len(numbers) <= self._rare_max:
+            if kept is not None and len(kept) + len(numbers) <= kept_max:
                 kept += events_of_kind
             elif kept is not None:
                 del self._kept[name]
