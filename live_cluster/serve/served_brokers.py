@@ -23,6 +23,10 @@ _BUFFERED_MAX: Final = 256 * 1024 * 1024
 connection with the most is closed (compare ``queued.max.request.bytes``)."""
 _UNSENT_MAX: Final = 1 << 20
 """With more bytes that its client does not read, a connection is not read either."""
+_UNREAD_MAX_US: Final = 10_000
+"""How long the model may run, in its own time, before it reads the sockets again. A server that is
+late, because its machine is busy, then handles a heartbeat that waits in a socket before it lets
+the session time out."""
 _US_PER_S: Final = 1_000_000
 _MS_PER_S: Final = 1_000
 
@@ -66,6 +70,8 @@ class ServedBrokers:
         self._scale = time_scale
         self._began_s = 0.0
         self._arrival: Arrival | None = None
+        # Until when the model had no events left to handle when it last read the sockets.
+        self._read_us = 0
         self._is_ending = False
         self.addresses: dict[int, Address] = {}
         with ExitStack() as opened:
@@ -80,7 +86,8 @@ class ServedBrokers:
 
     def begin(self) -> None:
         """Let brokers listen, and time pass."""
-        passed_s = self._clients.now_us / _US_PER_S / self._scale
+        self._read_us = self._clients.now_us
+        passed_s = self._read_us / _US_PER_S / self._scale
         self._began_s = time.monotonic() - passed_s
         self._clients.clock = ClientClock((time.time() - passed_s) * _MS_PER_S, self._scale)
         self._update()
@@ -104,7 +111,9 @@ class ServedBrokers:
 
     def horizon_us(self) -> int:
         """Return until when the model may run before it must take inputs."""
-        return self.wall_us if self._arrival is None else self._arrival.at_us
+        if self._arrival is not None:
+            return self._arrival.at_us
+        return min(self.wall_us, self._read_us + _UNREAD_MAX_US)
 
     def is_due(self, at_us: int) -> bool:
         """Return whether inputs take effect at the horizon, and that is *at_us*."""
@@ -129,8 +138,12 @@ class ServedBrokers:
         self._arrival.inputs.append(self._clients.end)
 
     def wait(self, until_us: int) -> None:
-        """Wait for inputs until *until_us*, which is later than the model's time."""
+        """Wait for inputs until *until_us*, which is later than the model's time.
+
+        If that time has passed already, inputs take effect right before it.
+        """
         self._update()
+        self._read_us = until_us
         is_broken = any(client.is_broken for client in self._sockets.values())
         wait_s = 0.0 if is_broken else max(0.0, (until_us - self.wall_us) / _US_PER_S / self._scale)
         inputs: list[Input] = []
@@ -147,7 +160,7 @@ class ServedBrokers:
         if clients.has_program_ended():
             inputs.append(clients.end_program)
         if inputs:
-            self._arrival = Arrival(min(max(self.wall_us, clients.now_us + 1), until_us), inputs)
+            self._arrival = Arrival(max(min(self.wall_us, until_us - 1), clients.now_us + 1), inputs)
 
     def _serve(self, client: ClientSocket, events: int, inputs: list[Input]) -> None:
         if events & selectors.EVENT_READ:

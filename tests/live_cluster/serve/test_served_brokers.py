@@ -110,6 +110,26 @@ def test_a_client_that_reads_late_gets_every_answer() -> None:
     served.close()
 
 
+def test_a_late_server_takes_waiting_requests_before_timers_that_are_due(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    served, target = started()
+    request = ApiVersionsRequest[0]()
+    request.with_header(1, "client")
+    happened: list[str] = []
+    monkeypatch.setattr(target.real_clients, "receive", lambda *_: happened.append("request"))
+    with socket.create_connection(served.addresses[0]) as client:
+        act_until(lambda: bool(served._sockets), lambda: serve(served, target))
+        host = target.cluster.host(Process("app"))
+        host.set_timer(10_000_000, lambda _: happened.append("timer"))
+        client.sendall(request.encode(header=True, framed=True))
+        served._began_s -= 20
+        end_us = target.now_us + 15_000_000
+        act_until(lambda: "timer" in happened, lambda: target.step(end_us))
+    assert happened == ["request", "timer"]
+    served.close()
+
+
 def test_a_timer_that_is_over_before_it_is_set_does_not_turn_the_clock_back() -> None:
     (plan,) = load_text(CAMPAIGN, "c.yaml").plans
     cluster = ModelTarget(plan, Choices.from_seed(0), ()).cluster
