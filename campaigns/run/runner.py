@@ -40,8 +40,9 @@ _EVENTS_PER_COLLECTION: Final = 250_000
 """How many events pass between garbage collections.
 
 Collections free brokers that have died, which are in reference cycles: about 7 MiB for an hour of a
-run. Each one visits only the objects made since the one before, because most brokers die young. So
-collections take the same share of a run of any length.
+run. Most visit only the objects made since the one before, because most brokers die young. A full
+one frees the others, each time the run is half as long again. So collections take the same share of
+a run of any length.
 """
 _IDLE_FETCH_EVENTS: Final = (FetchDelayed.name, FetchExpired.name, MessageDelivered.name)
 RECOVERY_CHECK_US = 250 * US_PER_MS
@@ -187,6 +188,7 @@ class Run:
         self.script = Script(plan.script, self.target, self.injector, plan.step_limit_us)
         self._unfinished: list[str] = []
         self._collection_at_event = _EVENTS_PER_COLLECTION
+        self._full_collection_at_event = 2 * _EVENTS_PER_COLLECTION
         self._given_up: str | None = None
         # `_settle` replaces this. If the run is stopped before, the rules see an empty core.
         self._core = None if plan.core is None else HealedCore()
@@ -320,7 +322,11 @@ class Run:
         events = self.target.events_handled
         if events >= self._collection_at_event:
             self._collection_at_event = events + _EVENTS_PER_COLLECTION
-            gc.collect(_YOUNG_GENERATION)
+            if events < self._full_collection_at_event:
+                gc.collect(_YOUNG_GENERATION)
+            else:
+                self._full_collection_at_event = events + events // 2
+                gc.collect()
 
     def _describe_workload(self) -> str:
         """Describe what the run waits for while faults strike."""
