@@ -11,8 +11,8 @@ these cores; other work on the machine lowers it. So the benchmark also divides 
 processor time of the processes on these cores: on Spark, Java and Python. The times of the driver
 and of the object store are stated beside it. The start of processes is not part of the times.
 
-Then the benchmark kills a Python worker, a worker of Spark and the driver of another sweep
-(`KILLS`), resumes that sweep, and compares its rows with those of the pool.
+Then the benchmark adds a worker, kills a Python worker, a worker of Spark and the driver of another
+sweep (`KILLS`), resumes that sweep, and compares its rows with those of the pool.
 The last line is the verdict, and the benchmark exits with 1 if rows differ or are there twice.
 """
 
@@ -192,6 +192,8 @@ def main() -> int:
                 for _ in cores.workers:
                     cluster.add_worker()
             expected = rows_of(compare(text, runs, arguments.rounds, cluster, cores))
+            with cores.used(cores.workers):
+                cluster.add_worker()
             words = ("campaign.yaml", "--variant", "base", "--seeds", f"0..{runs}")
             kills = sweep_with_kills(cluster, folder, words, place_of("killed"), runs)
             rows = rows_of(place_of("killed"))
