@@ -23,10 +23,10 @@ _BUFFERED_MAX: Final = 256 * 1024 * 1024
 connection with the most is closed (compare ``queued.max.request.bytes``)."""
 _UNSENT_MAX: Final = 1 << 20
 """With more bytes that its client does not read, a connection is not read either."""
-_UNREAD_MAX_US: Final = 10_000
-"""How long the model may run, in its own time, before it reads the sockets again. A server that is
-late, because its machine is busy, then handles a heartbeat that waits in a socket before it lets
-the session time out."""
+_UNREAD_MAX_S: Final = 0.01
+"""How far a late model may catch up with the clock before it reads the sockets again. If the
+machine was busy, a heartbeat that waits in a socket is then handled before its session times out.
+"""
 _US_PER_S: Final = 1_000_000
 _MS_PER_S: Final = 1_000
 
@@ -68,6 +68,7 @@ class ServedBrokers:
         self._sockets: dict[int, ClientSocket] = {}
         self._numbers = count()
         self._scale = time_scale
+        self._unread_max_us = int(_UNREAD_MAX_S * time_scale * _US_PER_S)
         self._began_s = 0.0
         self._arrival: Arrival | None = None
         # Until when the model had no events left to handle when it last read the sockets.
@@ -113,7 +114,7 @@ class ServedBrokers:
         """Return until when the model may run before it must take inputs."""
         if self._arrival is not None:
             return self._arrival.at_us
-        return min(self.wall_us, self._read_us + _UNREAD_MAX_US)
+        return min(self.wall_us, self._read_us + self._unread_max_us)
 
     def is_due(self, at_us: int) -> bool:
         """Return whether inputs take effect at the horizon, and that is *at_us*."""
