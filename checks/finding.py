@@ -88,6 +88,15 @@ def worst_first(rules: Mapping[str, RuleResult]) -> dict[str, RuleResult]:
     return dict(sorted(rules.items(), key=lambda rule: -_BETTER_FIRST.index(rule[1].status)))
 
 
+def untried_demands(demanded: Iterable[str], rules: Mapping[str, RuleResult]) -> tuple[str, ...]:
+    """Return a reason why the verdict is inconclusive for each demanded rule that nothing tried."""
+    return tuple(
+        f"{name} is demanded, and nothing tried it"
+        for name in sorted(demanded)
+        if name not in rules or rules[name].status == SKIPPED
+    )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
     """The verdict of a run: the worst status of its rules, and why it may be inconclusive."""

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from harrow.checks.evidence import Evidence
-from harrow.checks.finding import INCONCLUSIVE, VIOLATED, RuleResult, Verdict, worst
+from harrow.checks.finding import INCONCLUSIVE, VIOLATED, RuleResult, Verdict, untried_demands, worst
 from harrow.checks.index import Index
 from harrow.checks.promise import DEMANDED
 from harrow.checks.rules.catalogue import rules_for
@@ -13,7 +13,8 @@ def judge(evidence: Evidence, index: Index | None = None) -> Verdict:
     """Judge a run by the rules that apply to it (`rules_for`), and that it has tried.
 
     A run in which nothing was tried, or that did not get to its end, is inconclusive, unless it
-    broke a promise. Pass the *index* of the evidence if there is one already.
+    broke a promise. So is a run that did not try a demanded rule; a demand for all rules means
+    those that the run tries. Pass the *index* of the evidence if there is one already.
     """
     index = Index(evidence) if index is None else index
     rules = rules_for(evidence.invariants, core=evidence.core is not None, in_order=evidence.in_order)
@@ -21,6 +22,8 @@ def judge(evidence: Evidence, index: Index | None = None) -> Verdict:
     for name in evidence.demanded.intersection(results):
         results[name] = _with_demand(results[name], rules[name].promise.orders)
     reasons = _inconclusive_because(index)
+    if not evidence.demanded.issuperset(rules):
+        reasons += untried_demands(evidence.demanded, results)
     if not any(result.findings for result in results.values()):
         reasons = (*(f"nothing was tried: {line}" for line in evidence.not_struck), *reasons)
     statuses = [result.status for result in results.values()] + [INCONCLUSIVE] * bool(reasons)

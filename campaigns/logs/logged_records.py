@@ -13,8 +13,7 @@ cause an anomaly:
   ``--read``. VerifiableConsumer prints nothing when a poll comes back empty.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from harrow.campaigns.language.spelling import counted, quoted
@@ -29,7 +28,6 @@ from harrow.campaigns.logs.client_logs import (
 from harrow.campaigns.record.history_file import HistoryError
 from harrow.campaigns.record.json_text import json_line
 from harrow.checks import promise
-from harrow.checks.finding import HELD, SKIPPED, Verdict
 from harrow.cluster_model.history import ASSIGN, POLL
 
 _UNKNOWN_PARTITION: Final = "?"
@@ -93,15 +91,6 @@ def history_of(
     return LoggedHistory(
         (f"{json_line(operation)}\n".encode() for operation in operations), _not_shown(sends)
     )
-
-
-def skip_rules(verdict: Verdict, not_shown: Collection[str]) -> Verdict:
-    """Return a verdict in which the rules that found nothing, because they cannot, are skipped."""
-    rules = {
-        rule: replace(judged, status=SKIPPED) if rule in not_shown and judged.status == HELD else judged
-        for rule, judged in verdict.rules.items()
-    }
-    return replace(verdict, rules=rules)
 
 
 def _not_shown(sends: Iterable[SentRecord]) -> frozenset[str]:

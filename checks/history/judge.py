@@ -16,6 +16,7 @@ from harrow.checks.finding import (
     Finding,
     RuleResult,
     Verdict,
+    untried_demands,
     worst,
 )
 from harrow.checks.history.anomalies import ANOMALIES
@@ -41,14 +42,16 @@ def judge_history(
     *,
     allowed: Collection[str] = (),
     demanded: Collection[str] = (),
+    not_shown: Collection[str] = (),
     findings_max: int = FINDINGS_MAX,
 ) -> Verdict:
     """Judge a history by the rules of all anomalies.
 
     Anomalies that *settings* do not rule out are permitted, and so are the *allowed* anomalies.
     *demanded* anomalies are never permitted, whatever Kafka promises. A rule is skipped if the
-    history has nothing that could break it (`Anomaly.needs`), and a history without sends or
-    without answers is inconclusive. The first *findings_max* findings of each kind are kept, the
+    history has nothing that could break it (`Anomaly.needs`), or if the source of the history
+    cannot show the anomaly (*not_shown*). A history is inconclusive if it skips a demanded rule,
+    or has no sends or no answers. The first *findings_max* findings of each kind are kept, the
     others are only counted.
     """
     orders = VersionOrders(history)
@@ -57,14 +60,14 @@ def judge_history(
             name,
             anomaly.find(orders),
             settings,
-            is_tried=anomaly.is_tried(history),
+            is_tried=name not in not_shown and anomaly.is_tried(history),
             allowed=name in allowed,
             demanded=name in demanded,
             findings_max=findings_max,
         )
         for name, anomaly in ANOMALIES.items()
     }
-    reasons = _inconclusive_because(history, rules[UNSEEN])
+    reasons = (*_inconclusive_because(history, rules[UNSEEN]), *untried_demands(demanded, rules))
     statuses = [result.status for result in rules.values()] + [INCONCLUSIVE] * bool(reasons)
     return Verdict(status=worst(statuses), rules=rules, reasons=reasons)
 

@@ -8,7 +8,6 @@ from typing import Final
 import typer
 
 from harrow.campaigns.language.spelling import suggestion
-from harrow.campaigns.logs.logged_records import skip_rules
 from harrow.campaigns.record.check_report import check_document, size_of
 from harrow.campaigns.record.history_file import HistoryError
 from harrow.checks.finding import HELD, INCONCLUSIVE, PERMITTED, VIOLATED
@@ -55,10 +54,13 @@ def session(request: CheckRequest) -> int:
         # The history is needed until the end, so the garbage collector need not scan it.
         gc.freeze()
         verdict = judge_history(
-            history, settings, allowed=allowed, demanded=demanded, findings_max=request.findings_max
+            history,
+            settings,
+            allowed=allowed,
+            demanded=demanded,
+            not_shown=not_shown,
+            findings_max=request.findings_max,
         )
-        if not_shown:
-            verdict = skip_rules(verdict, not_shown)
         size = size_of(history)
         publish(
             request,

@@ -1,9 +1,12 @@
 """The verdict of a run is the worst of its rules, and a run that tried nothing does not pass."""
 
+from dataclasses import replace
+
 import pytest
 
 from harrow.checks.evidence import ConsumerSettings
 from harrow.checks.judge import judge
+from harrow.checks.rules.catalogue import RULES
 from tests.checks.evidence_builder import RunBuilder
 
 
@@ -34,6 +37,19 @@ def test_a_rule_about_groups_or_their_commits_is_not_judged_in_a_run_without_the
     member = run.history.new_process("c")
     run.consumers[member] = ConsumerSettings(name="c", read_committed=False, group="g")
     assert judge(run.evidence()).rules["rebalance-skip"].status == "held"
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_a_run_that_does_not_try_a_demanded_rule_is_inconclusive(rule: str) -> None:
+    evidence = run_without_findings().evidence()
+    is_tried = rule in judge(evidence).rules
+    verdict = judge(replace(evidence, demanded=frozenset({rule})))
+    assert verdict.status == ("held" if is_tried else "inconclusive")
+    assert verdict.reasons == (() if is_tried else (f"{rule} is demanded, and nothing tried it",))
+
+
+def test_a_demand_for_all_rules_means_those_that_a_run_tries() -> None:
+    assert judge(replace(run_without_findings().evidence(), demanded=frozenset(RULES))).status == "held"
 
 
 def test_a_run_with_only_permitted_findings_is_permitted() -> None:

@@ -45,6 +45,14 @@ def test_several_and_compressed_files_are_judged(harrow: Harrow, logged: Path) -
     assert "unseen" in ended.stdout
 
 
+def test_logs_are_inconclusive_about_a_demanded_rule_that_logs_cannot_show(
+    harrow: Harrow, logged: Path
+) -> None:
+    ended = harrow("check", "--sent", "sent.jsonl", "--read", "read.jsonl", "--demand", "G1a")
+    assert ended.returncode == 3
+    assert "G1a is demanded, and nothing tried it" in ended.stdout
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -53,7 +61,7 @@ def test_several_and_compressed_files_are_judged(harrow: Harrow, logged: Path) -
         ("--read read.jsonl", "--read is only half of a history"),
         ("history.jsonl --sent sent.jsonl --read read.jsonl", "has no meaning with a history"),
         ("--sent - --read -", "only one file can be standard input"),
-        ("--sent none.jsonl --read read.jsonl", "No such file or directory: none.jsonl"),
+        ("--sent none.jsonl --read read.jsonl", "none.jsonl: cannot be read: No such file or directory"),
     ],
 )
 def test_incomplete_or_contradictory_files_are_refused(

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from harrow.campaigns.logs.client_logs import READ, SENT, recognise
-from harrow.campaigns.logs.logged_records import history_of, skip_rules
+from harrow.campaigns.logs.logged_records import history_of
 from harrow.campaigns.record.history_file import HistoryError, UnreadableLine, read_history
 from harrow.checks.finding import HELD, INCONCLUSIVE, SKIPPED, VIOLATED, Verdict
 from harrow.checks.history.judge import judge_history
@@ -69,7 +69,7 @@ def verdict(
         (notes if notes is not None else []).append,
         read_to_end=read_to_end,
     )
-    return skip_rules(judge_history(read_history(logged.lines, "h")), logged.not_shown)
+    return judge_history(read_history(logged.lines, "h"), not_shown=logged.not_shown)
 
 
 def findings(judged: Verdict) -> dict[str, list[Any]]:

@@ -63,12 +63,14 @@ def subscribe(process: int, *keys: str | int) -> Operation:
     return assign(process, *keys, f="subscribe")
 
 
-def judge(*operations: Operation, findings_max: Any = FINDINGS_MAX, **settings: Any) -> Verdict:
+def judge(
+    *operations: Operation, findings_max: Any = FINDINGS_MAX, demanded: Any = (), **settings: Any
+) -> Verdict:
     """Judge a history; *settings* are those of `harrow.checks.stated_settings`."""
     lines = [line for lines in operations for line in lines]
     numbered = [{"index": at, **line, "time": at * 1_000} for at, line in enumerate(lines)]
     history = read_history([json.dumps(line).encode() + b"\n" for line in numbered], "history")
-    return judge_history(history, StatedSettings(**settings), findings_max=findings_max)
+    return judge_history(history, StatedSettings(**settings), demanded=demanded, findings_max=findings_max)
 
 
 def anomalies(*operations: Operation) -> dict[str, list[tuple[str, str | int | None]]]:

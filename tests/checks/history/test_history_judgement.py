@@ -213,5 +213,14 @@ def test_a_rule_is_skipped_in_a_history_that_cannot_break_it(
     assert skipped == not_tried
 
 
+@pytest.mark.parametrize("demanded", ANOMALIES)
+def test_a_history_that_does_not_try_a_demanded_rule_is_inconclusive(demanded: str) -> None:
+    history = (*WITHOUT_POLLS, *WITHOUT_SENDS)
+    verdict = judge(*history, demanded=[demanded])
+    is_tried = judge(*history).rules[demanded].status != "skipped"
+    assert verdict.status == ("held" if is_tried else "inconclusive")
+    assert verdict.reasons == (() if is_tried else (f"{demanded} is demanded, and nothing tried it",))
+
+
 def test_every_anomaly_needs_something_of_a_history() -> None:
     assert all(anomaly.needs for anomaly in ANOMALIES.values())
