@@ -558,7 +558,7 @@ _CATALOGUE: Final = (
             "Whether a group member commits the offsets of its polls by itself.", safe=(False,),
             former=("auto.commit.enable", "autocommit.enable")),
     Setting("auto.commit.interval.ms", CONSUMER, "ms", _always(5_000),
-            "How often it commits them, during poll.", maximum=INT_MAX),
+            "How often a group member commits the offsets of its polls, during poll.", maximum=INT_MAX),
     Setting("default.api.timeout.ms", CONSUMER, "ms", _always(60_000),
             "How long a blocking commit is retried (KIP-266).", maximum=INT_MAX, since="2.0"),
     Setting("isolation.level", CONSUMER, "choice", _always(READ_UNCOMMITTED),

@@ -50,11 +50,13 @@ def resolve(argument: str) -> list[Path]:
             campaigns = sorted(file for file in path.iterdir() if _is_campaign(file))
             if campaigns or shipped is None:
                 return campaigns or _fail(argument, "the folder has no campaign files (*.yaml)")
-        elif path.exists():
+        else:
+            path.stat()
             return [path]
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        return _fail(argument, f"cannot be read: {reason}")
+    except (FileNotFoundError, NotADirectoryError, ValueError):
+        pass  # A `ValueError` says that no path has such characters.
+    except OSError as error:
+        return _fail(argument, f"cannot be read: {error.strerror or error}")
     if shipped is not None:
         return [shipped]
     if argument.endswith(_SUFFIXES) or len(path.parts) > 1:

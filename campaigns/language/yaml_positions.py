@@ -331,8 +331,7 @@ class _Composer:
             raise _fatal(mark, f"nested more than {MAX_DEPTH} levels deep")
         if event.tag is not None:
             tag = quoted(event.tag.replace("tag:yaml.org,2002:", "!!"))
-            files = "harrow reads" if self._merges else "campaign files have"
-            self.mistakes.append(Mistake(mark, f"the tag {tag}: {files} no tags; leave it out"))
+            self.mistakes.append(Mistake(mark, f"the tag {tag}: harrow reads no tags; leave it out"))
         if event.anchor is not None:
             self._anchors[event.anchor] = None
         node: Node

@@ -358,6 +358,9 @@ class _Reader:
             except EdnError as error:
                 self._note(number, error.position + 1, f"not EDN: {error.reason}")
             except ValueError as error:
+                if not _is_text(line):
+                    self._end(number, "not text: a history is JSON lines or EDN, in UTF-8")
+                    return
                 column, reason = syntax_error(line, error)
                 self._note(number, column, reason)
             except history_line.MalformedOperation as malformed:
@@ -487,6 +490,15 @@ def _are_polls(micros: Collection[Any]) -> bool:
         return False
     pairs = list(chain.from_iterable(read))
     return _are_pairs(pairs) and _are_counts(list(map(_first, pairs))) and _are_values(map(_second, pairs))
+
+
+def _is_text(line: bytes) -> bool:
+    """Return whether a line is UTF-8 without the zero bytes that binary files have."""
+    try:
+        line.decode()
+    except UnicodeDecodeError:
+        return False
+    return b"\0" not in line
 
 
 def syntax_error(line: bytes, error: ValueError) -> tuple[int, str]:

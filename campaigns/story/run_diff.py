@@ -34,6 +34,7 @@ SCHEMA: Final = "harrow.diff/1"
 END: Final = "end"
 
 _SECONDS: Final = re.compile(r"-?[0-9]+\.[0-9]+")
+_STARTS_AS_TIME: Final = re.compile(r"-?[0-9]")
 
 
 class DiffError(ValueError):
@@ -113,9 +114,11 @@ def parse_at(text: str) -> DiffMoment:
         return DiffMoment(number=int(text))
     try:
         return DiffMoment(at_us=time_of_run(f"{text}s" if _SECONDS.fullmatch(text) else text))
-    except LiteralError:
-        message = f"--at {quoted(text)}: expected a time such as 12.5s, an event number such as 143, or end"
-        raise DiffError(message) from None
+    except LiteralError as error:
+        reason = str(error)
+        if not _STARTS_AS_TIME.match(text):
+            reason = f"{quoted(text)}: expected a time such as 12.5s, an event number such as 143, or end"
+        raise DiffError(f"--at {reason}") from None
 
 
 def diff_run(

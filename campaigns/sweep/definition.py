@@ -17,7 +17,7 @@ from harrow.campaigns.language.spelling import quoted
 from harrow.campaigns.probes.probes import in_reach
 from harrow.campaigns.record.report import reproduce_command
 from harrow.campaigns.sweep.cell import Cell, cell_of
-from harrow.campaigns.sweep.row_table import SCHEMA_VERSION
+from harrow.campaigns.sweep.row import SCHEMA_VERSION
 from harrow.campaigns.version import identity, short_model_digest
 from harrow.cluster_model.lazy_dataclass import dataclass
 

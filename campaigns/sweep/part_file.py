@@ -15,7 +15,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from harrow.campaigns.storage.location import Location
-from harrow.campaigns.sweep.row_table import FILE_SCHEMA, PARTITION, SCHEMA_VERSION
+from harrow.campaigns.sweep.row import SCHEMA_VERSION
+from harrow.campaigns.sweep.row_table import FILE_SCHEMA, PARTITION
 from harrow.cluster_model.lazy_dataclass import dataclass
 
 SWEEP: Final = "sweep.json"

@@ -26,6 +26,8 @@ from harrow.checks.finding import HELD
 from harrow.checks.promise import DEMANDED
 from harrow.checks.service.levels import ServiceLevels
 
+SCHEMA_VERSION: Final = "harrow.sweep/1"
+
 ERROR: Final = "error"
 """The verdict of a run that harrow itself could not finish."""
 

@@ -7,8 +7,6 @@ import pyarrow as pa
 
 from harrow.campaigns.sweep.row import Row
 
-SCHEMA_VERSION: Final = "harrow.sweep/1"
-
 _COUNTS: Final = pa.map_(pa.string(), pa.int32())
 _TEXTS: Final = pa.map_(pa.string(), pa.string())
 _RULES: Final = pa.list_(pa.struct([("rule", pa.string()), ("status", pa.string()), ("count", pa.int32())]))

@@ -27,7 +27,8 @@ from harrow.campaigns.sweep.cell import cell_of
 from harrow.campaigns.sweep.chunk import uncovered_ranges
 from harrow.campaigns.sweep.definition import Definition, SkippedCells, SweepSource, load_stored_cell
 from harrow.campaigns.sweep.part_file import RUNS, SWEEP, PartFile
-from harrow.campaigns.sweep.row_table import FILE_SCHEMA, PARTITION, SCHEMA_VERSION
+from harrow.campaigns.sweep.row import SCHEMA_VERSION
+from harrow.campaigns.sweep.row_table import FILE_SCHEMA, PARTITION
 from harrow.campaigns.sweep.sweep_state import probes_of, problem_of, seed_ranges_of
 from harrow.cluster_model.lazy_dataclass import dataclass
 

@@ -19,8 +19,7 @@ from harrow.campaigns.sweep.confidence import wilson
 from harrow.campaigns.sweep.definition import Definition
 from harrow.campaigns.sweep.grouping import Grouping
 from harrow.campaigns.sweep.queries import Answer, Sql
-from harrow.campaigns.sweep.row import ERROR, OUTCOMES
-from harrow.campaigns.sweep.row_table import SCHEMA_VERSION
+from harrow.campaigns.sweep.row import ERROR, OUTCOMES, SCHEMA_VERSION
 from harrow.campaigns.sweep.sweep_folder import SweepFolderError
 from harrow.campaigns.version import version
 from harrow.checks.finding import HELD, INCONCLUSIVE, PERMITTED, VIOLATED, worst

@@ -30,6 +30,7 @@ from harrow.cli.spark import (
     address_of,
     available_engine,
     check_engine,
+    extra_of_engine,
     need_shared,
     program_words,
     spark_engine,
@@ -48,7 +49,7 @@ _SPARK_ROWS_MIN: Final = 1_000_000
 
 def session(request: SweepRequest) -> int:
     _check(request)
-    need("sweep")
+    need(extra_of_engine(request))
     from harrow.campaigns.sweep.engine import EngineError
     from harrow.campaigns.sweep.sweep_folder import SweepFolderError
 

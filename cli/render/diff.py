@@ -189,7 +189,7 @@ def _notation_legend(diff: PartitionDiff, layout: Layout) -> list[str]:
     if not layout.has_whole_cells:
         notes.insert(0, "= the same record")
         if any(replica.role == FOLLOWER for replica in replicas):
-            notes.append("a head without a role: a follower")
+            notes.append("replicas without a role are followers")
     if not layout.has_names:
         readers = {name for row in diff.rows for fate in row.fates for name in fate.readers}
         if readers:

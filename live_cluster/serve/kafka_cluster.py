@@ -15,6 +15,7 @@ from types import MappingProxyType, TracebackType
 from typing import IO, Any, Final, Self
 from urllib.parse import urlsplit
 
+from harrow.campaigns.language.spelling import quoted
 from harrow.cluster_model.lazy_dataclass import dataclass
 
 _PREFIX: Final = "harrow: "
@@ -303,9 +304,14 @@ def _login_options(users: Mapping[str, str]) -> Iterator[Iterable[str]]:
     if not users:
         yield ()
         return
+    lines = [f"{user}={password}" for user, password in users.items()]
+    for user, line in zip(users, lines, strict=True):
+        if "=" in user or line.startswith("#") or line.splitlines() != [line]:
+            message = f"the user {quoted(user)}: a name has no `=`, does not begin with `#`, and has one line, as the password has"
+            raise KafkaClusterError(message)
     with TemporaryDirectory() as folder:
         file = Path(folder) / "users"
-        file.write_text("".join(f"{user}={word}\n" for user, word in users.items()), encoding="utf-8")
+        file.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
         yield "--sasl-plain", str(file)
 
 

@@ -74,6 +74,8 @@ def test_the_start_of_a_cluster_before_time_zero_can_be_shown(
         (("results/latest", "--at", "0"), "--at 0: the run has the events 1 to "),
         (("results/latest", "--at", "2h"), "--at 7200.000s: the run has the events 1 to "),
         (("results/latest", "--at=-10s"), "--at -10.000s: the run begins at -5.000s"),
+        (("results/latest", "--at", "99999s"), "--at 99999s is too long: at most 24h"),
+        (("results/latest", "--at", "1.0000001s"), "--at `1.0000001s` is not a duration: write one such as"),
         (
             ("results/latest", "--at", "soon"),
             "--at `soon`: expected a time such as 12.5s, an event number such as 143, or end",

@@ -79,6 +79,8 @@ def folder(tmp_path: Path) -> Path:
 NEEDS = {
     "sweep calm.yaml --seeds 0..2 --engine process": "sweep",
     "sweep --report swept": "sweep",
+    "sweep calm.yaml --seeds 0..2 --engine spark": "spark",
+    "sweep calm.yaml --seeds 0..2 --remote sc://localhost:1": "connect",
     "check history.jsonl --engine spark": "spark",
     "assess server.properties --engine spark": "spark",
     "advise server.properties --survive broker-dies --engine spark": "spark",

@@ -1,6 +1,8 @@
 """Campaigns are selected by path, by folder and by name."""
 
+import errno
 import importlib.resources
+import os
 import zipfile
 from pathlib import Path
 
@@ -79,6 +81,8 @@ def test_an_unknown_name_is_refused_with_a_suggestion() -> None:
     assert error_message("") == ": the name of a campaign is empty"
     assert "is called `a\\x00b`" in error_message("a\0b")
     assert "too long" in error_message("x" * 5_000)
+    Path("loop.yaml").symlink_to("loop.yaml")
+    assert error_message("loop.yaml") == f"loop.yaml: cannot be read: {os.strerror(errno.ELOOP)}"
 
 
 def test_a_folder_without_campaigns_is_refused(library: Path) -> None:

@@ -62,6 +62,18 @@ def test_reading_stops_after_ten_thousand_malformed_operations() -> None:
         assert last.line in (10_001, 10_002)
 
 
+@pytest.mark.parametrize("begin", [[], [LINE % (0, 0)]], ids=["first line", "second line"])
+@pytest.mark.parametrize("damaged", [b"\x7fELF\0\n", b'{"process": "\xff"}\n', b"{:process \xff}\n"])
+def test_reading_stops_at_a_line_that_is_not_text(begin: list[bytes], damaged: bytes) -> None:
+    with pytest.raises(HistoryError) as caught:
+        read_history([*begin, *[damaged] * 3], "history")
+    (problem,) = caught.value.problems
+    assert (problem.line, problem.message) == (
+        len(begin) + 1,
+        "not text: a history is JSON lines or EDN, in UTF-8",
+    )
+
+
 def test_long_lines_are_not_kept_together_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("harrow.campaigns.record.history_file._BYTES_AT_ONCE", 300)
     history = read_history([LINE % (number, number) for number in range(20)], "history")

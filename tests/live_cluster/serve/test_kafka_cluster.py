@@ -199,3 +199,9 @@ def test_clients_log_in_as_one_of_the_users_of_a_cluster(calm: Path) -> None:
 def test_a_user_that_cannot_be_written_down_is_refused(calm: Path) -> None:
     with pytest.raises(KafkaClusterError, match="write USER=PASSWORD"):
         KafkaCluster(calm, users={"": "word"})
+
+
+@pytest.mark.parametrize("users", [{"a=b": "word"}, {"#a": "word"}, {"a\nb": "word"}, {"a": "wo\nrd"}])
+def test_a_user_that_would_be_read_as_another_is_refused(calm: Path, users: dict[str, str]) -> None:
+    with pytest.raises(KafkaClusterError, match="a name has no `=`"):
+        KafkaCluster(calm, users=users)
