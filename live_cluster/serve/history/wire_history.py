@@ -70,6 +70,19 @@ class _SentTransaction:
         return (*acked, *self.unanswered_sends())
 
 
+@dataclass(slots=True, eq=False)
+class _OpenSends:
+    """The sends of a record that have no outcome yet, and how often the wire carried them.
+
+    ``attempts`` counts the requests that may have appended the record: those without an answer, and
+    those whose answer leaves it open. ``error`` is the latest reason why another one has not.
+    """
+
+    sends: int = 0
+    attempts: int = 0
+    error: str = ""
+
+
 class WireHistory:
     """The operations of all connections.
 
@@ -98,15 +111,13 @@ class WireHistory:
         self._clock = clock
         self._producers: dict[tuple[int, int], int] = {}
         self._plain_processes: dict[str, int] = {}
-        # The records that have no outcome yet, in the order of their sends.
-        self._open: dict[tuple[int, str, str], int] = {}
+        # By process, partition and record, in the order of the sends.
+        self._open: dict[tuple[int, str, str], _OpenSends] = {}
         self._has_identity = self.names.identity is not None
         self._has_one_partition = self._has_identity and MISROUTED in demanded
         self._keeps_place = self._has_identity and NONMONOTONIC_SEND in demanded
-        # By process and record: the partition to which it was sent first.
+        # By process and record: the first partition it was sent to and that may have it.
         self._partitions: dict[tuple[int, str], str] = {}
-        # The open records that their leader has certainly not appended, with its error.
-        self._refused: dict[tuple[int, str, str], str] = {}
         self._transactions: dict[int, _SentTransaction] = {}
         # By the names of records without their sequence number: the next sequence number.
         self._sent: dict[str, int] = {}
@@ -159,16 +170,15 @@ class WireHistory:
         if batch.is_transactional:
             transaction = self._transactions.setdefault(process, _SentTransaction())
         for value in self._new_values(process, partition, batch):
-            if (
-                self._has_one_partition
-                and self._partitions.setdefault((process, value), partition) != partition
-            ):
+            if not self._belongs(process, partition, value):
                 continue
             if transaction is not None:
                 transaction.unanswered[partition, value] += 1
                 self._history.add(process, INVOKE, TXN, ((SEND, partition, value),), self._clock.now_us)
             else:
-                self._open[process, partition, value] = self._open.get((process, partition, value), 0) + 1
+                sent = self._open.setdefault((process, partition, value), _OpenSends())
+                sent.sends += 1
+                sent.attempts += 1
                 self._history.record_send(process, partition, value, self._clock.now_us)
 
     def _new_values(self, process: int, partition: str, batch: RecordBatch) -> Sequence[str]:
@@ -177,13 +187,29 @@ class WireHistory:
         A producer without idempotence sends a value again if it has no answer yet.
         """
         if batch.producer_id == NO_PRODUCER_ID:
+            new = []
             for value in batch.values:
-                self._refused.pop((process, partition, value), None)
-            return [value for value in batch.values if (process, partition, value) not in self._open]
+                if (open_sends := self._open.get((process, partition, value))) is None:
+                    new.append(value)
+                else:
+                    open_sends.attempts += 1
+                    self._belongs(process, partition, value)
+            return new
         prefix = self.names.sequence_of(partition, batch.producer_id, batch.producer_epoch)
         sent = max(0, self._sent.get(prefix, batch.base_sequence) - batch.base_sequence)
         self._sent[prefix] = batch.base_sequence + max(sent, len(batch.values))
         return batch.values[sent:]
+
+    def _belongs(self, process: int, partition: str, value: str) -> bool:
+        """Return whether a partition is the first one to which a record is sent."""
+        if not self._has_one_partition:
+            return True
+        return self._partitions.setdefault((process, value), partition) == partition
+
+    def _free(self, process: int, values: Iterable[str]) -> None:
+        """Let records belong to the next partition they are sent to, because no log has them."""
+        for value in values:
+            self._partitions.pop((process, value), None)
 
     def acknowledge(self, process: int, partition: str, batch: RecordBatch, base_offset: int | None) -> None:
         transaction = self._transactions.get(process)
@@ -214,6 +240,7 @@ class WireHistory:
             return
         now_us = self._clock.now_us
         if not request.committed:
+            self._free(process, [value for _, _, value in transaction.sends()])
             self._history.add(process, FAIL, TXN, transaction.sends(), now_us, "ABORTED")
             return
         if transaction.acked_sends:
@@ -226,15 +253,29 @@ class WireHistory:
         return self._producers.get((request.producer_id, request.producer_epoch), -1)
 
     def refuse(self, process: int, partition: str, batch: RecordBatch, error: str) -> None:
-        """Record that a producer without idempotence got an error for a batch."""
+        """Record that a producer got an error for a batch.
+
+        An idempotent producer may retry the same batch, so its records have no outcome yet.
+        """
         definite = error not in errors.MAYBE_APPENDED
+        if batch.producer_id != NO_PRODUCER_ID:
+            if definite and error not in errors.RETRIABLE:
+                self._free(process, batch.values)
+            return
         if self._has_identity and not definite:
             return  # A record that is sent again is known.
-        if self._keeps_place and error in errors.RETRIABLE:
-            self._refused.update(((process, partition, value), error) for value in batch.values)
-            return
         for value in batch.values:
-            if self._close(process, partition, value):
+            sent = self._open.get((process, partition, value))
+            if sent is None:
+                continue
+            sent.attempts -= 1
+            if sent.attempts > 0:
+                continue  # Another request may have appended it.
+            sent.error = error
+            self._free(process, [value])
+            if self._keeps_place and error in errors.RETRIABLE:
+                continue
+            while self._close(process, partition, value):
                 self._history.record_failure(
                     process, partition, value, self._clock.now_us, error, definite=definite
                 )
@@ -242,10 +283,13 @@ class WireHistory:
     def _close(self, process: int, partition: str, value: str) -> bool:
         """Note that a send has an outcome. Return False if it had one already."""
         key = process, partition, value
-        sends = self._open.pop(key, 0)
-        if sends > 1:
-            self._open[key] = sends - 1
-        return sends > 0
+        sent = self._open.get(key)
+        if sent is None:
+            return False
+        sent.sends -= 1
+        if not sent.sends:
+            del self._open[key]
+        return True
 
     def note_consumer(self, process: int, name: str, *, read_committed: bool) -> None:
         self._consumers.setdefault(process, (name, read_committed))
@@ -258,12 +302,11 @@ class WireHistory:
 
     def close(self) -> None:
         """Record that the outcomes that are still open stay unknown."""
-        for key, sends in self._open.items():
-            error = self._refused.get(key)
-            for _ in range(sends):
-                self._history.record_failure(
-                    *key, self._clock.now_us, error or "no answer", definite=error is not None
-                )
+        for key, sent in self._open.items():
+            is_refused = sent.attempts <= 0
+            error = sent.error if is_refused else "no answer"
+            for _ in range(sent.sends):
+                self._history.record_failure(*key, self._clock.now_us, error, definite=is_refused)
         self._open.clear()
         for process, transaction in self._transactions.items():
             # Nobody can commit a transaction whose producer has not asked for it.
@@ -335,8 +378,7 @@ class ConnectionHistory:
                 if error == errors.NONE:
                     known = base_offset if base_offset >= 0 else None
                     self._shared.acknowledge(process, partition, batch, known)
-                elif batch.producer_id == NO_PRODUCER_ID:
-                    # An idempotent producer may still retry the same batch.
+                else:
                     self._shared.refuse(process, partition, batch, error)
         elif isinstance(request, FetchRequest) and isinstance(answer, FetchResponse) and fetch is not None:
             self._poll(request, answer, fetch)

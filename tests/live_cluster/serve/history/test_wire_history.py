@@ -191,6 +191,72 @@ def test_a_record_belongs_to_its_first_partition_if_the_campaign_demands_that(
     assert [micro[0][1] for _, kind, micro in wire.lines() if kind == "ok"] == sends
 
 
+@pytest.mark.parametrize("demanded", [(), ("nonmonotonic-send",)])
+@pytest.mark.parametrize("refusal", ["NOT_ENOUGH_REPLICAS", "MESSAGE_TOO_LARGE"])
+@pytest.mark.parametrize(
+    ("first", "kind"),
+    [
+        ([], "info"),
+        ([("REQUEST_TIMED_OUT", -1)], "info"),
+        ([("NOT_ENOUGH_REPLICAS", -1)], "fail"),
+    ],
+    ids=["unanswered", "perhaps appended", "refused"],
+)
+def test_a_refused_record_has_failed_only_if_no_other_request_may_have_appended_it(
+    demanded: tuple[str, ...], refusal: str, first: list[tuple[str, int]], kind: str
+) -> None:
+    wire = Wire(BY_VALUE, demanded)
+    wire.produce(batch_of("a"), *first)
+    wire.connection = wire.connect()
+    wire.produce(batch_of("a"), (refusal, -1))
+    assert wire.lines()[-1] == ("send", kind, (("send", "t-0", "a"),))
+
+
+def test_a_record_fails_when_the_last_of_its_requests_is_refused() -> None:
+    wire = Wire(BY_VALUE)
+    request = ProduceRequest(-1, 0, {"t-0": batch_of("a")})
+    for _ in range(2):
+        wire.connection.request(request, 0)
+    for count in (1, 2):
+        wire.connection.answer(request, ProduceResponse({"t-0": ("MESSAGE_TOO_LARGE", -1)}), None)
+        assert len(list(wire.history.operations)) == count
+    assert [kind for _, kind, _ in wire.lines()] == ["invoke", "fail"]
+
+
+@pytest.mark.parametrize("demanded", [("misrouted",), ("misrouted", "nonmonotonic-send")])
+@pytest.mark.parametrize("sequence", [-1, 0], ids=["plain", "idempotent"])
+def test_a_record_that_its_first_partition_has_refused_belongs_to_the_next_one(
+    demanded: tuple[str, ...], sequence: int
+) -> None:
+    wire = Wire(BY_VALUE, demanded)
+    wire.produce(batch_of("a", sequence=sequence), ("MESSAGE_TOO_LARGE", -1))
+    wire.produce(batch_of("a", sequence=sequence), (errors.NONE, 0), partition="t-1")
+    assert [micro[0][1] for _, kind, micro in wire.lines() if kind == "ok"] == ["t-1"]
+
+
+@pytest.mark.parametrize("again", ["t-0", "t-1"])
+def test_a_record_that_keeps_its_place_belongs_to_the_partition_it_is_sent_to_after_a_refusal(
+    again: str,
+) -> None:
+    wire = Wire(BY_VALUE, ["misrouted", "nonmonotonic-send"])
+    wire.produce(batch_of("a"), ("NOT_ENOUGH_REPLICAS", -1))
+    for partition in (again, "t-1"):
+        wire.produce(batch_of("a"), (errors.NONE, 0), partition=partition)
+    assert {micro[0][1] for _, kind, micro in wire.lines() if kind == "ok"} == {again}
+
+
+@pytest.mark.parametrize(("committed", "sends"), [(True, {"t-0"}), (False, {"t-0", "t-1"})])
+def test_a_record_of_an_aborted_transaction_belongs_to_the_next_partition(
+    committed: bool, sends: set[str]
+) -> None:
+    wire = Wire(BY_VALUE, ["misrouted"])
+    for partition in ("t-0", "t-1"):
+        batch = batch_of("a", sequence=0, transactional=True)
+        wire.produce(batch, (errors.NONE, 0), partition=partition)
+        wire.ask(EndTxnRequest("pay", 5, 0, committed), EndTxnResponse(errors.NONE))
+    assert {micro[0][1] for _, kind, micro in wire.lines() if kind == "invoke"} == sends
+
+
 def test_acks_0_acknowledges_without_an_offset(wire: Wire) -> None:
     wire.produce(batch_of("c1.1.0"), acks=0)
     assert wire.lines()[-1] == ("send", "ok", (("send", "t-0", "c1.1.0"),))
