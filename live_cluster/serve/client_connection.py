@@ -53,7 +53,8 @@ class _UnansweredRequest:
 
     ``answer`` is the answer of the model, if a broker gives it. A request may be a part of the
     client's, whose other parts follow if it is not the last. ``refused`` has the errors of those
-    batches of a Produce that no log gets.
+    batches of a Produce that no log gets. If it ``ends_connection``, the connection ends instead of
+    a response, after all earlier responses.
     """
 
     request: ClientRequest
@@ -63,6 +64,7 @@ class _UnansweredRequest:
     answer: Any = None
     fetch: Any = None
     response: Any = None
+    ends_connection: bool = False
 
     @property
     def is_answered(self) -> bool:
@@ -158,7 +160,7 @@ class ClientConnection:
 
     def receive(self, frame: bytes) -> None:
         """Take a request, or other bytes, which end the connection."""
-        if self.is_refused:
+        if self.is_refused or (self._pending and self._pending[-1].ends_connection):
             return
         self._server.recorder.received(self.number, without_password(frame, self._login))
         try:
@@ -267,10 +269,11 @@ class ClientConnection:
 
     def _refuse(self, pending: _UnansweredRequest) -> None:
         """Answer a Produce request that no broker gets, because all its batches are refused."""
+        self._pending.append(pending)
         if not pending.is_answered:
-            self.close()
+            pending.ends_connection = True
+            self._send_ready()
         else:
-            self._pending.append(pending)
             self._own_answers.append((pending, self._wire_answer(pending, ProduceResponse({}))))
             self.send_own_answers()
 
@@ -327,6 +330,8 @@ class ClientConnection:
                     self._history.answer(part.model, part.answer, part.fetch)
         if to_send and self.is_open:
             self._send(bytes(to_send))
+        if self._pending and self._pending[0].ends_connection:
+            self.close()
 
     def _answered_parts(self) -> list[_UnansweredRequest]:
         """Return the parts of the first request once they all have responses, and forget them."""

@@ -46,6 +46,7 @@ def prepare_maven(project: Path) -> None:
     )
     prepare(project, "mvn", "-B", "-q", "test", "-Dtest=DownloadTest")
     test.unlink()
+    shutil.rmtree(project / "target" / "test-classes")
 
 
 def serve(folder: Path, campaign: Path, *command: str, options: Sequence[str] = ()) -> tuple[int, str]:

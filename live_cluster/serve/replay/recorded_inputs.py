@@ -32,6 +32,7 @@ _NEVER_US: Final = 2**62
 _FRAME_LENGTH_BYTES: Final = 4
 _UNANSWERED_MAX: Final = 4_096
 """How many requests of a connection may wait for answers. Others are those that get none."""
+_SAME_FIELDS: Final = ", the same in all fields"
 
 
 class _ReceivedRequest(NamedTuple):
@@ -172,6 +173,8 @@ def _different_field(request: _ReceivedRequest, *responses: bytes) -> tuple[str,
     except (MalformedMessageError, ValueError):
         return "", ""
     path, left, right = _first_difference("", one, other)
+    if not path:
+        return _SAME_FIELDS, _SAME_FIELDS
     return f", {path} {left!r}", f", {path} {right!r}"
 
 

@@ -1,6 +1,7 @@
 """A broker refuses single batches of a request, and appends the others."""
 
 import socket
+import struct
 from typing import Final
 
 import pytest
@@ -48,6 +49,18 @@ def outcomes(connection: BrokerConnection, **topics: list[bytes]) -> dict[str, t
     }
 
 
+def produce(acks: int, index: int, records: bytes) -> bytes:
+    """Return the frame of a request that writes a batch to a partition."""
+    topic = ProduceRequest.TopicProduceData
+    partition = topic.PartitionProduceData(index=index, records=records)
+    request = ProduceRequest[9](
+        acks=acks, timeout_ms=1_000, topic_data=[topic(name="t", partition_data=[partition])]
+    )
+    request.with_header(1, "app")
+    frame: bytes = request.encode(header=True, framed=True)
+    return frame
+
+
 def test_only_the_refused_batches_of_a_request_are_not_appended() -> None:
     def use(servers: str) -> None:
         host, _, port = servers.partition(":")
@@ -71,20 +84,33 @@ def test_only_the_refused_batches_of_a_request_are_not_appended() -> None:
 @pytest.mark.parametrize("batch", [CORRUPT, GOOD], ids=["refused by the server", "refused by the broker"])
 def test_a_refused_batch_with_acks_0_ends_the_connection(batch: bytes) -> None:
     """The producer gets no answer, so it learns of the error in no other way."""
-    topic = ProduceRequest.TopicProduceData
-    partition = topic.PartitionProduceData(index=0 if batch == CORRUPT else 77, records=batch)
-    request = ProduceRequest[9](
-        acks=0, timeout_ms=1_000, topic_data=[topic(name="t", partition_data=[partition])]
-    )
 
     def use(servers: str) -> None:
         host, _, port = servers.partition(":")
         with BrokerConnection((host, int(port))) as connection:
             connection.ask(MetadataRequest[9](topics=None, allow_auto_topic_creation=False))
         with socket.create_connection((host, int(port)), PATIENCE_S) as client:
-            request.with_header(1, "app")
-            client.sendall(request.encode(header=True, framed=True))
+            client.sendall(produce(0, 0 if batch == CORRUPT else 77, batch))
             assert client.recv(1) == b""
+
+    run_with(CAMPAIGN, use)
+
+
+@pytest.mark.parametrize(
+    ("index", "batch"), [(0, CORRUPT), (77, GOOD)], ids=["refused by the server", "refused by the broker"]
+)
+def test_a_client_gets_all_earlier_answers_before_a_refused_batch_ends_the_connection(
+    index: int, batch: bytes
+) -> None:
+    def use(servers: str) -> None:
+        host, _, port = servers.partition(":")
+        with BrokerConnection((host, int(port))) as connection:
+            connection.ask(MetadataRequest[9](topics=None, allow_auto_topic_creation=False))
+        with socket.create_connection((host, int(port)), PATIENCE_S) as client:
+            client.sendall(b"".join([produce(-1, 0, GOOD), produce(0, index, batch), produce(-1, 0, GOOD)]))
+            with client.makefile("rb") as answers:
+                (length,) = struct.unpack(">i", answers.read(4))
+                assert len(answers.read()) == length
 
     run_with(CAMPAIGN, use)
 
