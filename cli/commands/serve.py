@@ -38,7 +38,7 @@ from harrow.live_cluster.serve.client_program import ClientProgram
 from harrow.live_cluster.serve.contents.record_identity import parse_identity
 from harrow.live_cluster.serve.ports.control_port import ControlAnswer, ControlPort
 from harrow.live_cluster.serve.ports.listening import CannotListenError
-from harrow.live_cluster.serve.recording.request_recording import BYTES_MAX, RequestRecording
+from harrow.live_cluster.serve.recording.request_recording import RequestRecording
 from harrow.live_cluster.serve.run_control import handler_after
 from harrow.live_cluster.serve.served_brokers import CONNECTIONS_MAX
 from harrow.live_cluster.serve.served_environment import obstacles
@@ -201,12 +201,11 @@ def _recording(request: ServeRequest, stack: ExitStack) -> RequestRecording:
     if isinstance(request.results, LocalLocation):
         folder = request.results.path
         folder.mkdir(parents=True, exist_ok=True)
-    dropped = (
-        f"the recording is larger than {BYTES_MAX >> 30} GiB and is dropped, so this run cannot be replayed"
-    )
-    return RequestRecording(
-        stack.enter_context(TemporaryFile(dir=folder)), on_drop=lambda: note(request, dropped)
-    )
+
+    def note_drop(reason: str) -> None:
+        note(request, f"the recording is dropped, so this run cannot be replayed: {reason}")
+
+    return RequestRecording(stack.enter_context(TemporaryFile(dir=folder)), on_drop=note_drop)
 
 
 def _control(request: ServeRequest, stack: ExitStack) -> ControlPort | None:

@@ -38,6 +38,10 @@ _STORED_BLOCKS: Final = 15
 """How many blocks are stored after one that compression has hardly made smaller."""
 BYTES_MAX: Final = 4 * 1024**3
 """How large a recording may be. It shares its disk with all other results."""
+_DAYS_MAX: Final = 30
+_TIME_MAX_US: Final = _DAYS_MAX * 24 * 60 * 60 * 1_000_000
+"""How late inputs may be in the time of the cluster. A run ends less than a day after the last
+ones, and `harrow replay` repeats up to 31 days."""
 _HOST_BYTES_MAX: Final = 255
 _PORTS: Final = range(1, 1 << 16)
 _ZERO_MAX_MS: Final = 10**15
@@ -97,12 +101,12 @@ def answer_of(connection: int, correlation_id: int, response: bytes) -> Answer:
 class RequestRecording(Recorder):
     """Writes inputs and the checksums of responses to a stream while the run goes on.
 
-    A recording that would exceed *bytes_max* is dropped (``is_dropped``), because a part of it
-    repeats no run. *on_drop* is called then.
+    A recording that would exceed *bytes_max* or last too long is dropped (``is_dropped``), because
+    a part of it repeats no run. *on_drop* then gets the reason.
     """
 
     def __init__(
-        self, stream: BinaryIO, bytes_max: int = BYTES_MAX, on_drop: Callable[[], None] = lambda: None
+        self, stream: BinaryIO, bytes_max: int = BYTES_MAX, on_drop: Callable[[str], None] = lambda _: None
     ) -> None:
         self.stream = stream
         self.is_dropped = False
@@ -118,6 +122,8 @@ class RequestRecording(Recorder):
         self.flush()
 
     def arrive(self, at_us: int) -> None:
+        if at_us > _TIME_MAX_US:
+            self._drop(f"the cluster has run for more than {_DAYS_MAX} days of its own time")
         self.add(TIME, number=at_us)
 
     def opened(self, connection: int, broker: int) -> None:
@@ -166,13 +172,18 @@ class RequestRecording(Recorder):
         plain.clear()
         self._bytes_left -= len(head) + len(compressed)
         if self._bytes_left < 0:
-            self.stream.seek(0)
-            self.stream.truncate()
-            self.is_dropped = True
-            self._on_drop()
+            self._drop(f"it is larger than {BYTES_MAX >> 30} GiB")
             return
         self.stream.write(head)
         self.stream.write(compressed)
+
+    def _drop(self, reason: str) -> None:
+        if not self.is_dropped:
+            self.is_dropped = True
+            self._block.clear()
+            self.stream.seek(0)
+            self.stream.truncate()
+            self._on_drop(reason)
 
 
 class RecordedEntry(NamedTuple):

@@ -210,17 +210,27 @@ def test_a_replay_names_the_rules_with_other_findings(calm_run: RecordedRun) -> 
     assert replay.changes() == [("lost-write", "held (m1)", "held")]
 
 
-def test_a_recording_that_becomes_too_large_is_dropped_as_a_whole(calm_run: RecordedRun) -> None:
+@pytest.mark.parametrize(
+    ("days", "reason"),
+    [(30, "it is larger than"), (31, "the cluster has run for more than 30 days")],
+    ids=["too large", "too long"],
+)
+def test_a_recording_that_cannot_be_replayed_is_dropped_as_a_whole_with_the_reason(
+    calm_run: RecordedRun, days: int, reason: str
+) -> None:
     with (calm_run.folder / REQUESTS).open("rb") as stream:
         terms = RequestFile(stream).terms
-    dropped: list[bool] = []
-    recording = RequestRecording(BytesIO(), 300_000, lambda: dropped.append(recording.is_dropped))
+    dropped: list[str] = []
+    recording = RequestRecording(BytesIO(), 300_000, dropped.append)
     recording.begin(terms)
+    recording.arrive(days * 24 * 60 * 60 * 1_000_000)
     random = Random(0)
     for _ in range(10):
         recording.received(0, random.randbytes(40_000))
     recording.ended()
-    assert dropped == [True]
+    assert len(dropped) == 1
+    assert dropped[0].startswith(reason)
+    assert recording.is_dropped
     assert recording.stream.seek(0, SEEK_END) == 0
 
 
