@@ -78,7 +78,7 @@ class Trace:
         self.pack = self.events.pack
         self.clock = clock
         # By the numbers of the kinds of events.
-        self._subscribers: list[list[Callable[..., None]]] = []
+        self._subscribers: list[list[Callable[[TraceEvent], None]]] = []
 
     def emit(self, kind: Callable[[int, *Ts], Event], /, *fields: *Ts) -> None:
         """Add an event of the current time to the trace, and call its subscribers.
@@ -99,7 +99,7 @@ class Trace:
         self._newest.append(row)
         if number < len(self._subscribers):
             for handler in self._subscribers[number]:
-                handler(*row[2:])
+                handler(row)
 
     def publish(self, kind: Callable[[int, *Ts], Event], /, *fields: *Ts) -> None:
         """Call the subscribers of an event of the current time. Add nothing to the trace."""
@@ -108,14 +108,23 @@ class Trace:
     def announce(self, kind: Any, fields: tuple[Any, ...]) -> None:
         """Publish an event of the fields in a tuple (see `record`)."""
         number: int = kind.number
-        if number < len(self._subscribers):
+        if number < len(self._subscribers) and self._subscribers[number]:
+            row = (self.clock.now_us, kind.name) + fields  # noqa: RUF005 - see `record`
             for handler in self._subscribers[number]:
-                handler(*fields)
+                handler(row)
 
     def subscribe(self, kind: Callable[Concatenate[int, P], E], handler: Callable[P, None]) -> None:
         """Call ``handler(*fields)`` right after each event of a kind.
 
         Handlers run in the order of subscription.
+        """
+        handle: Callable[..., None] = handler
+        self.follow(kind, lambda row: handle(*row[2:]))
+
+    def follow(self, kind: Callable[Concatenate[int, P], E], handler: Callable[[TraceEvent], None]) -> None:
+        """Call ``handler(row)`` right after each event of a kind, with the stored tuple.
+
+        This is for frequent events: unpacking the fields would cost more than most handlers.
         """
         number = cast("type[Event]", kind).number
         while len(self._subscribers) <= number:

@@ -72,7 +72,7 @@ class HostedPartition:
         # None until the first request waits.
         self._produces: Watchers | None = None
         self._deletions: Watchers | None = None
-        self.watchers: dict[CachedPartition, None] = {}
+        self.watchers: list[CachedPartition] = []
 
     def check(self) -> None:
         """Try the requests that wait for the partition, after a change of the partition."""
@@ -107,21 +107,23 @@ class HostedPartition:
         watching = self.watchers
         if not watching:
             return
-        self.watchers = {}
-        waiting: list[tuple[WaitingFetch, CachedPartition]] = []
+        self.watchers = []
+        waiting: list[CachedPartition] = []
         woken: list[WaitingFetch] = []
         for cached in watching:
+            cached.is_watching = False
             session = cached.session
             if session.idle is not None:
                 session.idle.wake(is_tried=True)
                 if session.delayed is not None:
                     woken.append(session.delayed)
-            session.news[self.name] = cached
+            session.add_news(cached)
             if session.delayed is not None:
-                _add_by_age(waiting, session.delayed, cached)
-        for delayed, cached in waiting:
-            if not delayed.completed and not delayed.try_complete(cached):
-                self.watchers[cached] = None
+                _add_by_age(waiting, cached, session.delayed)
+        for cached in waiting:
+            delayed = cached.session.delayed
+            if delayed is not None and not delayed.try_complete(cached):
+                self.watch(cached)
         # These fetches were idle, so they had no timer for their deadline.
         for delayed in woken:
             if not delayed.completed:
@@ -132,14 +134,27 @@ class HostedPartition:
         watching = self.watchers
         if not watching:
             return
-        self.watchers = {}
+        self.watchers = []
         for cached in watching:
+            cached.is_watching = False
             session = cached.session
             if session.idle is not None:
                 session.idle.wake()
-            session.news[self.name] = cached
+            session.add_news(cached)
             if session.delayed is not None:
-                self.watchers[cached] = None
+                self.watch(cached)
+
+    def watch(self, cached: "CachedPartition") -> None:
+        """Notify the entry of a session when something happens to the partition."""
+        if not cached.is_watching:
+            cached.is_watching = True
+            self.watchers.append(cached)
+
+    def unwatch(self, cached: "CachedPartition") -> None:
+        """Undo `watch`."""
+        if cached.is_watching:
+            cached.is_watching = False
+            self.watchers.remove(cached)
 
     def wake_fetches(self) -> None:
         """Stop idle fetches of the partition, because the next fetch may be held back."""
@@ -148,14 +163,15 @@ class HostedPartition:
                 cached.session.idle.wake()
 
 
-def _add_by_age(
-    waiting: list[tuple[WaitingFetch, "CachedPartition"]], delayed: WaitingFetch, cached: "CachedPartition"
-) -> None:
-    """Insert a waiting fetch into *waiting*, which has the oldest fetch first."""
+def _add_by_age(waiting: list["CachedPartition"], cached: "CachedPartition", delayed: WaitingFetch) -> None:
+    """Insert the entry of a waiting fetch into *waiting*, which has the oldest fetch first."""
     index = len(waiting)
-    while index and delayed.is_older_than(waiting[index - 1][0]):
+    while index:
+        other = waiting[index - 1].session.delayed
+        if other is not None and not delayed.is_older_than(other):
+            break
         index -= 1
-    waiting.insert(index, (delayed, cached))
+    waiting.insert(index, cached)
 
 
 @final
@@ -182,9 +198,23 @@ class HostedPartitions:
 
 @final
 class CachedPartition:
-    """A partition in a session: its position, and the last high watermark and log start sent."""
+    """A partition in a session: its position, and the last high watermark and log start sent.
 
-    __slots__ = ("hosted", "hw", "last_epoch", "leader_epoch", "log_start_offset", "offset", "session")
+    ``has_news`` says whether it is among the news of its session, and ``is_watching`` whether it is
+    among the watchers of the hosted partition.
+    """
+
+    __slots__ = (
+        "has_news",
+        "hosted",
+        "hw",
+        "is_watching",
+        "last_epoch",
+        "leader_epoch",
+        "log_start_offset",
+        "offset",
+        "session",
+    )
 
     def __init__(
         self, session: "FetchSession", hosted: HostedPartition, offset: int, leader_epoch: int
@@ -196,6 +226,8 @@ class CachedPartition:
         self.last_epoch = protocol.NO_EPOCH
         self.hw = UNKNOWN_HIGH_WATERMARK
         self.log_start_offset = 0
+        self.has_news = False
+        self.is_watching = False
 
     def update_response_data(self, fetched: protocol.FetchedPartition) -> bool:
         """Remember an answer. Return whether it has news (``maybeUpdateResponseData``)."""
@@ -247,7 +279,7 @@ class FetchSession(CountedSession):
         self.created_us = self.received_us = self.counted_us = now_us
         self.is_cached = is_cached
         self.partitions: dict[str, CachedPartition] = {}
-        self.news: dict[str, CachedPartition] = {}
+        self.news: list[CachedPartition] = []
         self.delayed: WaitingFetch | None = None
         self.idle = None
 
@@ -258,7 +290,21 @@ class FetchSession(CountedSession):
     def mark_news(self, partition: str) -> None:
         cached = self.partitions.get(partition)
         if cached is not None:
-            self.news[partition] = cached
+            self.add_news(cached)
+
+    def add_news(self, cached: CachedPartition) -> None:
+        """Let the next fetch check one of the session's partitions."""
+        if not cached.has_news:
+            cached.has_news = True
+            self.news.append(cached)
+
+    def drop(self, partition: str) -> None:
+        """Remove a partition from the session."""
+        cached = self.partitions.pop(partition, None)
+        if cached is not None:
+            if cached.has_news:
+                self.news.remove(cached)
+            cached.hosted.unwatch(cached)
 
     def advance(self, fetches: int, at_us: int) -> None:
         """Count *fetches* repetitions of the idle fetch, the last one at *at_us*, and end it."""
@@ -274,7 +320,8 @@ class FetchSession(CountedSession):
         for name, cached in self.partitions.items():
             copy = CachedPartition(session, cached.hosted, cached.offset, cached.leader_epoch)
             copy.last_epoch = cached.last_epoch
-            session.partitions[name] = session.news[name] = copy
+            session.partitions[name] = copy
+            session.add_news(copy)
         return session
 
     def update(
@@ -305,17 +352,17 @@ class FetchSession(CountedSession):
                 if repeats_hw:
                     cached.hw = UNKNOWN_HIGH_WATERMARK
             cached.last_epoch = data.last_epoch
-            self.news[name] = cached
+            self.add_news(cached)
 
     def watch(self) -> None:
         """Let partitions with news notify the session too, because one of its fetches waits."""
-        for cached in self.news.values():
-            cached.hosted.watchers[cached] = None
+        for cached in self.news:
+            cached.hosted.watch(cached)
 
     def unwatch(self) -> None:
         """Stop all partitions from notifying the session."""
         for cached in self.partitions.values():
-            cached.hosted.watchers.pop(cached, None)
+            cached.hosted.unwatch(cached)
 
 
 class FetchSessionCache:
@@ -367,10 +414,7 @@ class FetchSessionCache:
         session.replica_id = request.replica_id
         session.update(request, self._hosted, keeps_epoch=keeps_epoch, repeats_hw=self._bound_to_connection)
         for name in request.forgotten:
-            dropped = session.partitions.pop(name, None)
-            if dropped is not None:
-                session.news.pop(name, None)
-                dropped.hosted.watchers.pop(dropped, None)
+            session.drop(name)
         if not session.partitions and not self._bound_to_connection:
             # A session without partitions ends, and this fetch counts as a fetch without a session
             # (``FetchManager.newContext``).

@@ -173,7 +173,7 @@ class Fetching:
         # This fetch may have completed a produce, and the producer may then have sent the next
         # batch. So try again (``tryCompleteElseWatch``): otherwise the fetch would wait until its
         # deadline although there is a batch to read.
-        if hw_rose and any(delayed.try_complete(cached) for cached in list(session.news.values())):
+        if hw_rose and any(delayed.try_complete(cached) for cached in session.news.copy()):
             return
         self._watch_settled(session, request)
         session.delayed = delayed
@@ -194,7 +194,7 @@ class Fetching:
         return tuple(
             [
                 cached
-                for cached in session.news.values()
+                for cached in session.news
                 if (partition := cached.hosted.partition) is not None
                 and self._read_replica(partition, cached.offset, rack) is not None
             ]
@@ -203,7 +203,7 @@ class Fetching:
     def _can_answer(self, session: FetchSession, request: protocol.FetchRequest) -> bool:
         """Return whether there are records to read, an error, or another replica to read from."""
         isolation = protocol.LOG_END if request.replica_id >= 0 else request.isolation_level
-        for cached in session.news.values():
+        for cached in session.news:
             partition = cached.hosted.partition
             if partition is None or partition.check_fetch(cached.leader_epoch, request) != errors.NONE:
                 return True
@@ -238,12 +238,12 @@ class Fetching:
         if is_consumer and self._fetch_quota is not None:
             return self._read_within_quota(exchange, session, self._fetch_quota)
         answer: dict[str, protocol.FetchedPartition] = {}
-        for name, cached in session.news.items():
+        for cached in session.news:
             fetched = self._read_partition(cached, exchange, request.max_bytes)
             if is_consumer and fetched.batches:
                 self._emit_served(cached, exchange, fetched)
             if cached.update_response_data(fetched):
-                answer[name] = fetched
+                answer[cached.hosted.name] = fetched
         if self._leader_quota is not None and not is_consumer:
             for name, fetched in answer.items():
                 self._leader_quota.record(name, sum([batch.size_bytes for batch in fetched.batches]))
@@ -262,7 +262,7 @@ class Fetching:
         client = exchange.connection.client.name
         remaining, size_bytes = quota.largest_response(client), 0
         reads: dict[str, protocol.FetchedPartition] = {}
-        for name, cached in session.news.items():
+        for cached in session.news:
             fetched = self._read_partition(cached, exchange, min(request.max_bytes, remaining))
             partition_bytes = sum([batch.size_bytes for batch in fetched.batches])
             if partition_bytes > remaining and size_bytes:
@@ -270,7 +270,7 @@ class Fetching:
                 fetched.batches, fetched.corrupt_offset, partition_bytes = (), -1, 0
             remaining -= partition_bytes
             size_bytes += partition_bytes
-            reads[name] = fetched
+            reads[cached.hosted.name] = fetched
         throttle_us = quota.record(client, size_bytes) if size_bytes else 0
         if throttle_us and self._switches.throttled_client_answered_at_once:
             quota.unrecord(client, size_bytes)
@@ -460,7 +460,7 @@ class Fetching:
         """Update a follower's positions and log starts; return whether a high watermark rose."""
         hw_rose = False
         session.counted_us = self._host.clock.now_us
-        for cached in list(session.news.values()):
+        for cached in session.news.copy():
             hosted = cached.hosted
             partition = hosted.partition
             if partition is None:
@@ -501,31 +501,41 @@ class Fetching:
         if not session.is_cached:
             return
         isolation = protocol.LOG_END if request.replica_id >= 0 else request.isolation_level
-        for cached in list(session.news.values()):
-            partition = cached.hosted.partition
-            if partition is None:
-                continue
-            log = partition.log
-            if (
-                log.high_watermark == cached.hw
-                and log.log_start_offset == cached.log_start_offset
-                and (
-                    partition.readable_end(isolation) <= cached.offset
-                    or (log.compacts and partition.is_hole(cached.offset, isolation))
-                )
-                and partition.check_fetch(cached.leader_epoch, request) == errors.NONE
-                and not (request.rack and self._may_redirect(partition, cached.offset, request.rack))
-                and not (
-                    cached.last_epoch != protocol.NO_EPOCH
-                    and partition.has_diverged(cached.offset, cached.last_epoch)
-                )
-                and (
-                    request.replica_id < 0
-                    or partition.follows_quietly(request.replica_id, cached.offset, session)
-                )
-            ):
-                del session.news[partition.name]
-                cached.hosted.watchers[cached] = None
+        unsettled: list[CachedPartition] = []
+        for cached in session.news:
+            if self._is_settled(cached, session, request, isolation):
+                cached.has_news = False
+                cached.hosted.watch(cached)
+            else:
+                unsettled.append(cached)
+        session.news = unsettled
+
+    def _is_settled(
+        self, cached: CachedPartition, session: FetchSession, request: protocol.FetchRequest, isolation: int
+    ) -> bool:
+        """Return whether the next fetch of a partition would add no information."""
+        partition = cached.hosted.partition
+        if partition is None:
+            return False
+        log = partition.log
+        return (
+            log.high_watermark == cached.hw
+            and log.log_start_offset == cached.log_start_offset
+            and (
+                partition.readable_end(isolation) <= cached.offset
+                or (log.compacts and partition.is_hole(cached.offset, isolation))
+            )
+            and partition.check_fetch(cached.leader_epoch, request) == errors.NONE
+            and not (request.rack and self._may_redirect(partition, cached.offset, request.rack))
+            and not (
+                cached.last_epoch != protocol.NO_EPOCH
+                and partition.has_diverged(cached.offset, cached.last_epoch)
+            )
+            and (
+                request.replica_id < 0
+                or partition.follows_quietly(request.replica_id, cached.offset, session)
+            )
+        )
 
     def _complete_fetch(self, delayed: DelayedFetch, expired: bool) -> None:
         session = delayed.session

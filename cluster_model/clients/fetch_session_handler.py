@@ -9,6 +9,7 @@ partition changes nothing. The differences that matter are in
 """
 
 from collections.abc import Callable
+from typing import cast
 
 from harrow.cluster_model import errors, protocol
 
@@ -32,8 +33,9 @@ class FetchSessionHandler:
 
     def __init__(self) -> None:
         self._partitions: dict[str, protocol.PartitionData] = {}
-        # Since the last request. A removed partition may have been added again.
-        self._changed_partitions: dict[str, None] = {}
+        # Since the last request: the data of changed partitions, None for those that were removed.
+        # A removed partition may have been added again.
+        self._changed_partitions: dict[str, protocol.PartitionData | None] = {}
         self._removed_partitions: dict[str, None] = {}
         self._session_id = protocol.NO_SESSION
         self._session_epoch = protocol.INITIAL_SESSION_EPOCH
@@ -60,8 +62,8 @@ class FetchSessionHandler:
 
         The replica's record before *offset* has the leader epoch *last_epoch* (KIP-595).
         """
-        self._partitions[partition] = protocol.PartitionData(offset, leader_epoch, last_epoch, log_start)
-        self._changed_partitions[partition] = None
+        data = protocol.PartitionData(offset, leader_epoch, last_epoch, log_start)
+        self._partitions[partition] = self._changed_partitions[partition] = data
 
     def remove(self, partition: str) -> None:
         """Stop fetching a partition.
@@ -79,29 +81,33 @@ class FetchSessionHandler:
         isolation_level: int = protocol.READ_UNCOMMITTED,
     ) -> protocol.FetchRequest:
         """Return the next request."""
-        partitions: dict[str, protocol.PartitionData] = {}
-        forgotten: tuple[str, ...] = ()
+        changed, self._changed_partitions = self._changed_partitions, {}
         if self._session_epoch == protocol.INITIAL_SESSION_EPOCH:
             self.requested = {}
-            self._changed_partitions = dict.fromkeys(self._partitions)
+            changed = {**self._partitions}
         requested = self.requested
-        for name in self._changed_partitions:
-            data = self._partitions.get(name)
+        forgotten: tuple[str, ...] = ()
+        omitted: tuple[str, ...] = ()
+        for name, data in changed.items():
             previous = requested.get(name)
             if data is None:
+                omitted += (name,)
                 if previous is not None:
                     del requested[name]
                     forgotten += (name,)
             elif previous is None or previous.differs_from(data) or name in self._removed_partitions:
-                requested[name] = partitions[name] = data
-        self._changed_partitions.clear()
+                requested[name] = data
+            else:
+                omitted += (name,)
+        for name in omitted:
+            del changed[name]
         if self._removed_partitions:
             self._removed_partitions.clear()
         return protocol.FetchRequest(
             replica_id,
             max_wait_us,
             max_bytes,
-            partitions,
+            cast("dict[str, protocol.PartitionData]", changed),
             isolation_level,
             self._session_id,
             self._session_epoch,

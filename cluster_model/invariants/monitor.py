@@ -15,10 +15,10 @@ from harrow.cluster_model.invariants.control import CONTROL_CHECKS
 from harrow.cluster_model.invariants.groups import GROUP_CHECKS
 from harrow.cluster_model.invariants.logs import LOG_CHECKS
 from harrow.cluster_model.invariants.replicas import REPLICA_CHECKS
-from harrow.cluster_model.invariants.watched_replica import Leader, WatchedPartition
+from harrow.cluster_model.invariants.watched_replica import Leader, WatchedPartition, WatchedReplica
 from harrow.cluster_model.log.disk import Disk
 from harrow.cluster_model.log.unified_log import UnifiedLog
-from harrow.cluster_model.trace import Trace
+from harrow.cluster_model.trace import Trace, TraceEvent
 
 
 class LiveReplicas(Protocol):
@@ -54,7 +54,7 @@ class InvariantMonitor:
         checks = self._checks
         if checks.watch_replicas():
             trace.subscribe(events.LogOpened, self._log_opened)
-            trace.subscribe(events.HighWatermarkSet, self._on_high_watermark)
+            trace.follow(events.HighWatermarkSet, self._on_high_watermark)
             trace.subscribe(events.LogTruncated, self._on_truncation)
             trace.subscribe(events.BecameLeader, self._became_leader)
             trace.subscribe(events.BecameFollower, self._became_follower)
@@ -66,8 +66,8 @@ class InvariantMonitor:
             trace.subscribe(events.LogStartRaised, self._log_start_raised)
             trace.subscribe(events.ReplicasAssigned, self._on_assignment)
         if checks.on_append:
-            trace.subscribe(events.BatchAppended, self._on_append)
-            trace.subscribe(events.BatchReplicated, self._on_append)
+            trace.follow(events.BatchAppended, self._on_append)
+            trace.follow(events.BatchReplicated, self._on_append)
         if checks.on_checkpoint:
             trace.subscribe(events.CheckpointWritten, self._checkpoint_written)
 
@@ -89,26 +89,23 @@ class InvariantMonitor:
             check(replica)
         replica.hw = log.high_watermark
 
-    def _on_append(
-        self,
-        broker: int,
-        partition: str,
-        _base_offset: int,
-        _leader_epoch: int,
-        _producer_id: int,
-        _base_sequence: int,
-        _values: events.Values,
-    ) -> None:
-        replica = self._partitions[partition].replicas[broker]
+    def _on_append(self, row: TraceEvent) -> None:
+        replica = self._replica_in(row)
         for check in self._checks.on_append:
             check(replica)
 
-    def _on_high_watermark(self, broker: int, partition: str, _hw: int) -> None:
-        replica = self._partitions[partition].replicas[broker]
+    def _on_high_watermark(self, row: TraceEvent) -> None:
+        replica = self._replica_in(row)
         for check in self._checks.on_high_watermark:
             check(replica)
         if replica.log is not None:
             replica.hw = replica.log.high_watermark
+
+    def _replica_in(self, row: TraceEvent) -> WatchedReplica:
+        """Return the replica of an event whose first fields are a broker and a partition."""
+        broker: int = row[2]
+        partition: str = row[3]
+        return self._partitions[partition].replicas[broker]
 
     def _on_truncation(self, broker: int, partition: str, *_: Any) -> None:
         """Check a truncated log. The truncation may also have lowered the high watermark."""

@@ -14,14 +14,16 @@ class ScheduledEvent:
     """Something that happens to a process at a certain time: a message arrives, or a timer fires.
 
     The simulator sets all attributes when it schedules the event. So the queue must not have the
-    same event object twice.
+    same event object twice. Events happen in the order of their ``rank``.
     """
 
-    __slots__ = ("at_us", "incarnation", "process")
+    __slots__ = ("at_us", "following", "incarnation", "process", "rank")
 
     process: "Process"
     incarnation: int
     at_us: int
+    rank: int
+    following: "ScheduledEvent | None"
 
     def run(self) -> None:
         """Make the event happen."""

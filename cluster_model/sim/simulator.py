@@ -5,7 +5,6 @@ and delayed while the process is paused. Timers cannot be cancelled: when a time
 that set it checks whether it still matters.
 """
 
-from bisect import bisect_left
 from collections.abc import Callable
 from typing import Any, Final, final
 
@@ -15,8 +14,8 @@ from harrow.cluster_model.trace import Clock
 
 Callback = Callable[[Any], None]
 
-_SCANNED: Final = 8
-"""How many ranks compiled code compares one by one before it searches the rest by bisection."""
+_CHAINED: Final = 8
+"""How many of the next events a new event is compared with before it joins the later ones."""
 
 
 class StepLimitExceeded(Exception):
@@ -42,21 +41,19 @@ class Simulator(Clock):
     """A virtual clock and the queue of events.
 
     Events happen in the order of their times, and events at the same time in the order in which
-    they were scheduled. The queue is a sorted list with the next event at its end. Most events are
-    due soon: four in five belong among the last eight of the list. So inserting an event compares
-    it with few others and moves as few, and taking the next event compares nothing. ``_ranks`` has
-    the sort key of each event. It is the event's time in microseconds, negated so that the list
-    ascends, plus a half if the event precedes others of its time.
+    they were scheduled. The next events are a chain in that order, which begins at ``_next``. Most
+    events are due soon, so a new event is inserted after a few comparisons, and nothing is moved.
+    The other events are ``_later``, a sorted list with its earliest event at the end.
     """
 
-    __slots__ = ("_queue", "_ranks", "events_handled", "events_limit")
+    __slots__ = ("_later", "_next", "events_handled", "events_limit")
 
     def __init__(self, start_us: int = 0, events_limit: int = 50_000_000) -> None:
         self.now_us = start_us
         self.events_handled = 0
         self.events_limit = events_limit
-        self._queue: list[ScheduledEvent] = []
-        self._ranks: list[float] = []
+        self._next: ScheduledEvent | None = None
+        self._later: list[ScheduledEvent] = []
 
     def schedule(self, at_us: int, process: Process, callback: Callback, argument: Any) -> None:
         """Call ``callback(argument)`` for *process* at *at_us* of virtual time."""
@@ -64,41 +61,73 @@ class Simulator(Clock):
 
     def schedule_first(self, at_us: int, process: Process, callback: Callback, argument: Any) -> None:
         """Schedule a call before all events at *at_us* that were not scheduled by this method."""
-        self.add(at_us, process, Timer(callback, argument), 0.5)
+        self.add(at_us, process, Timer(callback, argument), 1)
 
-    def add(self, at_us: int, process: Process, event: ScheduledEvent, precedence: float = 0.0) -> None:
+    def add(self, at_us: int, process: Process, event: ScheduledEvent, precedence: int = 0) -> None:
         """Have *event* happen to *process* at *at_us* of virtual time."""
         event.process = process
         event.incarnation = process.incarnation
         event.at_us = at_us
-        rank = precedence - at_us
-        place = Simulator._place(self._ranks, rank)
-        self._ranks.insert(place, rank)
-        self._queue.insert(place, event)
+        rank = event.rank = 2 * at_us - precedence
+        later = self._later
+        if later and later[-1].rank <= rank:
+            self._insert_later(event)
+            return
+        compared: i64 = 0
+        previous: ScheduledEvent | None = None
+        following = self._next
+        while following is not None and following.rank <= rank:
+            if previous is not None and compared == _CHAINED:
+                previous.following = None
+                self._move_to_later(following)
+                self._insert_later(event)
+                return
+            compared += 1
+            previous = following
+            following = following.following
+        event.following = following
+        if previous is None:
+            self._next = event
+        else:
+            previous.following = event
 
-    @staticmethod
-    def _place(ranks: list[float], rank: float) -> int:
-        """Return how many of the ascending *ranks* are below *rank*."""
-        # A call of `bisect_left` would cost more than the comparisons, as it compares objects.
-        place: i64 = len(ranks)
-        scanned: i64 = place - _SCANNED if place > _SCANNED else 0
-        while place > scanned and ranks[place - 1] >= rank:
-            place -= 1
-        if place > scanned:
-            return place
+    def _insert_later(self, event: ScheduledEvent) -> None:
+        later, rank = self._later, event.rank
         low: i64 = 0
-        while low < place:
-            middle: i64 = (low + place) >> 1
-            if ranks[middle] < rank:
+        high: i64 = len(later)
+        while low < high:
+            middle = (low + high) >> 1
+            if later[middle].rank > rank:
                 low = middle + 1
             else:
-                place = middle
-        return low
+                high = middle
+        later.insert(low, event)
+
+    def _move_to_later(self, first: ScheduledEvent) -> None:
+        """Move *first* and all events that follow it from the chain to the later events."""
+        moved: list[ScheduledEvent] = []
+        event: ScheduledEvent | None = first
+        while event is not None:
+            moved.append(event)
+            event = event.following
+        moved.reverse()
+        self._later += moved
+
+    def _chain_later(self) -> ScheduledEvent | None:
+        """Begin the chain again with the first of the later events, and return its first event."""
+        first: ScheduledEvent | None = None
+        for event in self._later[-_CHAINED:]:
+            event.following = first
+            first = event
+        del self._later[-_CHAINED:]
+        return first
 
     @property
     def next_us(self) -> int | None:
         """When the next event is due; None if there is none."""
-        return self._queue[-1].at_us if self._queue else None
+        if self._next is None:
+            self._next = self._chain_later()
+        return None if self._next is None else self._next.at_us
 
     def run_until(self, end_us: int) -> None:
         """Handle every event up to and including *end_us*, and set the clock to *end_us*."""
@@ -111,14 +140,15 @@ class Simulator(Clock):
 
     def _handle(self, end_us: int, events_max: int) -> int:
         """Handle events up to and including *end_us*, at most *events_max*. Return their number."""
-        queue, ranks = self._queue, self._ranks
-        last = float(-end_us)
         handled = 0
-        while queue and handled < events_max:
-            if ranks[-1] < last:
+        while handled < events_max:
+            event = self._next
+            if event is None:
+                event = self._next = self._chain_later()
+            if event is None or event.at_us > end_us:
                 break
-            ranks.pop()
-            event = queue.pop()
+            self._next = event.following
+            event.following = None
             process = event.process
             if process.incarnation != event.incarnation:
                 continue
@@ -144,9 +174,3 @@ class Simulator(Clock):
         backlog, process.backlog = process.backlog, []
         for event in backlog:
             self.add(self.now_us, process, event)
-
-
-# Compiled code always calls the method above, even after this assignment. In plain Python the
-# comparisons of that method would cost more than a call, so there `_place` becomes a function that
-# is written in C.
-setattr(Simulator, "_place", staticmethod(bisect_left))  # noqa: B010 - mypy refuses an assignment

@@ -20,7 +20,7 @@ from harrow.cluster_model.sim.connection import Connection, Exchange, Reply, Ser
 from harrow.cluster_model.sim.host import SimulatedHost
 from harrow.cluster_model.sim.message_rule import DELAY, REQUEST, RESPONSE, MessageRule
 from harrow.cluster_model.sim.network import Network
-from harrow.cluster_model.sim.process import Process
+from harrow.cluster_model.sim.process import Process, ScheduledEvent
 from harrow.cluster_model.sim.simulator import Simulator
 from harrow.cluster_model.topology import NetworkSpec
 from harrow.cluster_model.trace import Trace
@@ -33,6 +33,16 @@ SESSION: Final = 5
 
 def content_of(message: Exchange[Any] | Reply) -> Any:
     return message.request if isinstance(message, Exchange) else message.body
+
+
+def pending(simulator: Simulator) -> list[ScheduledEvent]:
+    """Return the events that have not happened yet, in order."""
+    events: list[ScheduledEvent] = []
+    event = simulator._next
+    while event is not None:
+        events.append(event)
+        event = event.following
+    return [*events, *reversed(simulator._later)]
 
 
 class Leader(ServerEndpoint):
@@ -157,8 +167,8 @@ class LeaderAndFollower:
             # But for timers that find nothing any more, and those are set again when they are
             # missing.
             "due": sorted(
-                (rank, event.process.name, event.correlation_id, content_of(event))
-                for rank, event in zip(self.simulator._ranks, self.simulator._queue, strict=True)
+                (event.rank, event.process.name, event.correlation_id, content_of(event))
+                for event in pending(self.simulator)
                 if isinstance(event, Exchange | Reply)
             ),
         }
@@ -200,7 +210,7 @@ def test_a_fetch_that_repeats_itself_causes_no_events() -> None:
     pair.run_until(1_000_000)
     assert pair.is_idle
     assert pair.simulator.events_handled == handled
-    assert not pair.simulator._queue
+    assert not pending(pair.simulator)
 
 
 def test_watched_fetches_run_each_cycle() -> None:
@@ -343,7 +353,7 @@ def test_a_message_in_flight_to_a_dead_process_does_not_arrive(after_us: int) ->
         process.start()
         assert all(
             event.process is not process or event.incarnation != process.incarnation
-            for event in pair.simulator._queue
+            for event in pending(pair.simulator)
         )
 
 
@@ -362,7 +372,7 @@ def close_it_at_the_server(pair: LeaderAndFollower) -> None:
 def watched_partition(pair: LeaderAndFollower) -> HostedPartition:
     session, hosted = pair.leader.session, HostedPartition("t-0")
     cached = session.partitions["t-0"] = CachedPartition(session, hosted, 0, 0)
-    hosted.watchers[cached] = None
+    hosted.watch(cached)
     return hosted
 
 
@@ -411,7 +421,7 @@ def test_an_event_of_a_partition_wakes_its_fetch_and_retries_it_if_it_still_wait
     )
     hosted.check_fetches()
     assert not pair.is_idle
-    assert list(session.news) == ["t-0"]
+    assert [cached.hosted.name for cached in session.news] == ["t-0"]
     assert tried == ([delayed] if after_us < WAIT_US else [])
 
 
