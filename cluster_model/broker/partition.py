@@ -89,6 +89,8 @@ class Partition:
     # The ISR that the leader has requested, until the answer or the next LeaderAndIsr arrives.
     pending_isr: tuple[int, ...] | None = None
     remote_replicas: dict[int, Replica] = field(default_factory=dict)
+    followers: tuple[Replica, ...] = ()
+    """The remote replicas, which each append and each fetch of a follower goes through."""
     # While the ISR is being written, a thread holds the lock of the partition. Requests for the
     # partition wait here, each as a function that handles the request again.
     blocked_requests: tuple[Callable[[], None], ...] = ()
@@ -240,6 +242,7 @@ class Partition:
             if broker != self.broker and broker not in self.remote_replicas:
                 replica = self.remote_replicas[broker] = Replica(broker)
                 added.append(replica)
+        self.followers = tuple(self.remote_replicas.values())
         return added
 
     # As leader, appending and committing
@@ -257,7 +260,7 @@ class Partition:
         if rejection is not None:
             return rejection, False
         # From now on each fetch of a follower must be checked, whatever the result of the append.
-        for replica in self.remote_replicas.values():
+        for replica in self.followers:
             replica.leave_session()
         outcome = self.log.outcome_without_append(batch, self.leader_epoch)
         if outcome is not None:
@@ -317,7 +320,7 @@ class Partition:
         if self.counts_whole_isr:
             caught_up_since_us = self.host.clock.now_us - self.lag_time_max_us
             isr = self.maximal_isr
-            for replica in self.remote_replicas.values():
+            for replica in self.followers:
                 if replica.log_end_offset < high_watermark and (
                     replica.broker in isr
                     or (replica.caught_up_us >= caught_up_since_us and self._hw_waits_for(replica))

@@ -180,15 +180,7 @@ class ReplicaFetcher:
             return
         if self._delayed_states:
             self._end_delays()
-        epochs: dict[str, tuple[int, int]] = {}
-        for state in tuple(self._truncating_states.values()):
-            if state.partition.name in self._delayed_states:
-                continue
-            latest = state.partition.log.epochs.latest_epoch()
-            if latest == UNDEFINED_EPOCH:
-                self._truncate_to(state, state.fetch_offset, HIGH_WATERMARK_TRUNCATION)
-            else:
-                epochs[state.partition.name] = (state.leader_epoch, latest)
+        epochs = self._epochs_to_look_up() if self._truncating_states else {}
         if self.quota is not None:
             self._omit_throttled(self.quota)
         if epochs:
@@ -213,6 +205,19 @@ class ReplicaFetcher:
                 # Kafka backs off likewise without active partitions (``maybeFetch``).
                 until_us.append(self._host.clock.now_us + self._config.replica_fetch_backoff_us)
             self._wait_until(min(until_us))
+
+    def _epochs_to_look_up(self) -> dict[str, tuple[int, int]]:
+        """Return the leader epochs of logs to truncate; truncate those without any at once."""
+        epochs: dict[str, tuple[int, int]] = {}
+        for state in tuple(self._truncating_states.values()):
+            if state.partition.name in self._delayed_states:
+                continue
+            latest = state.partition.log.epochs.latest_epoch()
+            if latest == UNDEFINED_EPOCH:
+                self._truncate_to(state, state.fetch_offset, HIGH_WATERMARK_TRUNCATION)
+            else:
+                epochs[state.partition.name] = (state.leader_epoch, latest)
+        return epochs
 
     def _omit_throttled(self, quota: ReplicationQuotaManager) -> None:
         """Leave out throttled partitions that lag, while the quota is exceeded.

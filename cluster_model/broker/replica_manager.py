@@ -463,20 +463,22 @@ class ReplicaManager:
         self, exchange: Exchange[protocol.ProduceRequest], acks: dict[str, PendingAck]
     ) -> None:
         request = exchange.request
+        is_refused = False
+        answer = protocol.ProduceResponse({})
         for name, ack in acks.items():
+            answer.partitions[name] = (ack.error, ack.base_offset)
             if ack.error != errors.NONE:
+                is_refused = True
                 self._hosted.reject("Produce", name, exchange.connection.client.name, ack.error)
+                leader = self._hosted.current_leader(name, ack.error)
+                if leader is not None:
+                    answer.current_leaders[name] = leader
             elif request.acks != 0:
                 values = request.batches[name].values
                 self._host.emit(BatchAcknowledged, self._broker, name, ack.base_offset, request.acks, values)
         if request.acks != 0:
-            answer = protocol.ProduceResponse({n: (a.error, a.base_offset) for n, a in acks.items()})
-            for name, ack in acks.items():
-                leader = self._hosted.current_leader(name, ack.error)
-                if leader is not None:
-                    answer.current_leaders[name] = leader
             self._respond(exchange, answer)
-        elif any(ack.error != errors.NONE for ack in acks.values()):
+        elif is_refused:
             # The client expects no answer. A closed connection makes it look for the leader again.
             self._host.close_by_server(exchange.connection)
         else:

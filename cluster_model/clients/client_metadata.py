@@ -121,8 +121,8 @@ class ClientMetadata:
         candidates = [c for c in usable if c.is_connected()] or usable
         if not candidates:
             return None
-        least = min(len(c.in_flight) for c in candidates)
-        return pick(self._host.choices.network, [c for c in candidates if len(c.in_flight) == least])
+        least = min([c.in_flight_count for c in candidates])
+        return pick(self._host.choices.network, [c for c in candidates if c.in_flight_count == least])
 
     def usable_in_us(self) -> int:
         """Return the time until the first broker becomes available."""

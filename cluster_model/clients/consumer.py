@@ -125,8 +125,8 @@ class Consumer:
         self._fetched_from: dict[str, int] = {}
         self._changed_partitions: dict[str, None] = dict.fromkeys(partitions)
         self._fetching: dict[int, None] = {}
-        # The fetched records that have not been polled.
-        self._buffer: list[tuple[str, int, str]] = []
+        # The fetched records that have not been polled: partitions with offsets and values.
+        self._buffer: list[tuple[str, list[tuple[int, str]]]] = []
         self._poll_scheduled = False
         self._last_poll_us = host.clock.now_us
         self._is_wake_set = False
@@ -327,15 +327,18 @@ class Consumer:
             self._move_to(partition, fetched.batches[-1].next_offset)
 
     def _buffer_records(self, partition: str, batch: RecordBatch) -> None:
-        position, buffer = self.position[partition], self._buffer
+        position = self.position[partition]
+        records: list[tuple[int, str]] = []
         if batch.keyed is not None:
-            buffer += [(partition, offset, value) for offset, value in batch.records() if offset >= position]
-            return
-        offset = batch.base_offset
-        for value in batch.values:
-            if offset >= position:
-                buffer.append((partition, offset, value))
-            offset += 1
+            records += [(offset, value) for offset, value in batch.records() if offset >= position]
+        else:
+            offset = batch.base_offset
+            for value in batch.values:
+                if offset >= position:
+                    records.append((offset, value))
+                offset += 1
+        if records:
+            self._buffer.append((partition, records))
 
     # Reading from followers
 
@@ -501,15 +504,22 @@ class Consumer:
 
     def _take_poll_records(self) -> dict[str, list[tuple[int, str]]]:
         """Remove the records of one poll from the buffer (``max.poll.records``)."""
-        count = self._max_poll_records
-        polled, self._buffer = self._buffer[:count], self._buffer[count:]
-        records: dict[str, list[tuple[int, str]]] = {}
-        for partition, offset, value in polled:
-            partition_records = records.get(partition)
-            if partition_records is None:
-                partition_records = records[partition] = []
-            partition_records.append((offset, value))
-        return records
+        buffered, self._buffer = self._buffer, []
+        room = self._max_poll_records
+        polled: dict[str, list[tuple[int, str]]] = {}
+        for position, (partition, records) in enumerate(buffered):
+            if not room:
+                self._buffer += buffered[position:]
+                break
+            taken = records if len(records) <= room else records[:room]
+            room -= len(taken)
+            if partition in polled:
+                polled[partition] += taken
+            elif taken:
+                polled[partition] = taken
+            if taken is not records:
+                self._buffer.append((partition, records[len(taken) :]))
+        return polled
 
     def has_read_to_end(self) -> bool:
         """Return whether all records below the last known high watermarks have been polled."""

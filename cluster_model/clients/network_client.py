@@ -25,15 +25,19 @@ OnComplete = Callable[[Any, Any], None]
 @final
 @mypyc_attr(free_list_len=1)
 class InFlightRequest:
-    """A request that has no answer yet (``NetworkClient.InFlightRequest``)."""
+    """A request that has no answer yet (``NetworkClient.InFlightRequest``).
 
-    __slots__ = ("context", "correlation_id", "deadline_us", "on_complete")
+    ``following`` is the next request to the same server.
+    """
+
+    __slots__ = ("context", "correlation_id", "deadline_us", "following", "on_complete")
 
     def __init__(self, correlation_id: int, deadline_us: int, on_complete: OnComplete, context: Any) -> None:
         self.correlation_id = correlation_id
         self.deadline_us = deadline_us
         self.on_complete = on_complete
         self.context = context
+        self.following: InFlightRequest | None = None
 
 
 @dataclass(slots=True, eq=False)
@@ -52,8 +56,10 @@ class NetworkClient(ClientEndpoint):
     usable_at_us: int = field(default=0, init=False)
     is_throttled: bool = field(default=False, init=False)
     """Whether the broker has announced that it reads nothing before `usable_at_us`."""
-    in_flight: list[InFlightRequest] = field(default_factory=list, init=False)
-    """The requests without an answer, oldest first. A list is faster than a deque for so few."""
+    in_flight_count: int = field(default=0, init=False)
+    """The number of requests without an answer. They are a chain that begins with the oldest."""
+    _oldest: InFlightRequest | None = field(default=None, init=False)
+    _newest: InFlightRequest | None = field(default=None, init=False)
     _connection: Connection | None = field(default=None, init=False)
     _correlation_id: int = field(default=0, init=False)
     _failures: int = field(default=0, init=False)
@@ -100,26 +106,48 @@ class NetworkClient(ClientEndpoint):
         if (
             connection is not None
             and connection.on_repeated is not None
-            and (count_repetitions is None or self.in_flight)
+            and (count_repetitions is None or self.in_flight_count)
         ):
             self.stop_repeating()
         correlation_id = self._correlation_id
         self._correlation_id = correlation_id + 1
         if timeout_us is not None:
-            self.in_flight.append(InFlightRequest(correlation_id, _OWN_TIMER_US, on_complete, context))
+            self._add(InFlightRequest(correlation_id, _OWN_TIMER_US, on_complete, context))
             host.set_timer(timeout_us, self._check_long_request, correlation_id)
         else:
             deadline_us = host.clock.now_us + self.timeout_us
-            self.in_flight.append(InFlightRequest(correlation_id, deadline_us, on_complete, context))
+            self._add(InFlightRequest(correlation_id, deadline_us, on_complete, context))
             if not self._is_timer_set and not self._is_idle():
                 self._is_timer_set = True
                 host.set_timer(self.timeout_us, self._check_timeouts)
         if connection is None:
             connection = self._connection = host.connect(self.server, self.listener, self)
-        if count_repetitions is not None and len(self.in_flight) == 1:
+        if count_repetitions is not None and self.in_flight_count == 1:
             self._count_repetitions = count_repetitions
             connection.on_repeated = self._on_repeated
         host.send_request(connection, correlation_id, request)
+
+    @property
+    def in_flight(self) -> list[InFlightRequest]:
+        """The requests without an answer, oldest first."""
+        requests: list[InFlightRequest] = []
+        request = self._oldest
+        while request is not None:
+            requests.append(request)
+            request = request.following
+        return requests
+
+    def _add(self, request: InFlightRequest) -> None:
+        if self._newest is None:
+            self._oldest = request
+        else:
+            self._newest.following = request
+        self._newest = request
+        self.in_flight_count += 1
+
+    def _forget_requests(self) -> None:
+        self._oldest = self._newest = None
+        self.in_flight_count = 0
 
     def stop_repeating(self) -> None:
         """Stop the repetitions of the request in flight, because the next request may differ."""
@@ -138,7 +166,8 @@ class NetworkClient(ClientEndpoint):
     @property
     def sent_us(self) -> int:
         """When the request in flight was sent."""
-        return self.in_flight[0].deadline_us - self.timeout_us
+        assert self._oldest is not None, "no request is in flight"
+        return self._oldest.deadline_us - self.timeout_us
 
     def _is_idle(self) -> bool:
         return self._connection is not None and self._connection.idle is not None
@@ -150,8 +179,9 @@ class NetworkClient(ClientEndpoint):
         """
         if requests:
             assert self._count_repetitions is not None, "a request that is not repeated"
-            assert len(self.in_flight) == 1, "a request beside one that repeats itself"
-            request = self.in_flight[0]
+            request = self._oldest
+            assert request is not None, "no request is in flight"
+            assert request is self._newest, "a request beside one that repeats itself"
             request.correlation_id += requests
             request.deadline_us = sent_us + self.timeout_us
             self._correlation_id += requests
@@ -173,14 +203,17 @@ class NetworkClient(ClientEndpoint):
             if self.on_push is not None:
                 self.on_push(reply.body)
             return
-        in_flight = self.in_flight
-        if not in_flight or correlation_id < in_flight[0].correlation_id:
+        request = self._oldest
+        if request is None or correlation_id < request.correlation_id:
             return
-        if correlation_id > in_flight[0].correlation_id:
+        if correlation_id > request.correlation_id:
             self.disconnect()
             return
         self._failures = 0
-        request = in_flight.pop(0)
+        self._oldest = request.following
+        if self._oldest is None:
+            self._newest = None
+        self.in_flight_count -= 1
         request.on_complete(reply.body, request.context)
 
     def connection_lost(self, connection: Connection) -> None:
@@ -199,7 +232,7 @@ class NetworkClient(ClientEndpoint):
         if self._connection is not None:
             self.host.close(self._connection)
             self._connection = None
-        self.in_flight.clear()
+        self._forget_requests()
 
     def on_clock_step(self, by_us: int) -> None:
         """Shift deadlines and the backoff, after the clock of the machine jumped."""
@@ -209,13 +242,13 @@ class NetworkClient(ClientEndpoint):
             self.usable_at_us -= by_us
         for request in self.in_flight:
             request.deadline_us -= by_us
-        if by_us > 0 and self.in_flight:
-            due_us = self.in_flight[0].deadline_us - self.host.clock.now_us
+        if by_us > 0 and self._oldest is not None:
+            due_us = self._oldest.deadline_us - self.host.clock.now_us
             self.host.set_timer(max(due_us, 0), self._check_stepped_timeouts)
 
     def _check_stepped_timeouts(self, _: None) -> None:
         """Check the oldest request after a clock jump, earlier than the shared timer would."""
-        if self.in_flight and self.in_flight[0].deadline_us <= self.host.clock.now_us:
+        if self._oldest is not None and self._oldest.deadline_us <= self.host.clock.now_us:
             self.disconnect()
 
     def _fail_in_flight(self) -> None:
@@ -226,7 +259,8 @@ class NetworkClient(ClientEndpoint):
         )
         self._failures += 1
         self.usable_at_us = self.host.clock.now_us + backoff_us
-        failed, self.in_flight = self.in_flight, []
+        failed = self.in_flight
+        self._forget_requests()
         if not self.oldest_fails_first:
             failed.reverse()
         for request in failed:
@@ -249,10 +283,10 @@ class NetworkClient(ClientEndpoint):
 
     def _deadline_us(self) -> int:
         """Return the deadline of the oldest request in flight without its own timer."""
-        for request in self.in_flight:
-            if request.deadline_us != _OWN_TIMER_US:
-                return request.deadline_us
-        return _OWN_TIMER_US
+        request = self._oldest
+        while request is not None and request.deadline_us == _OWN_TIMER_US:
+            request = request.following
+        return _OWN_TIMER_US if request is None else request.deadline_us
 
     def _watch_timeouts(self) -> None:
         deadline_us = self._deadline_us()

@@ -11,6 +11,7 @@ from typing import final
 from harrow.cluster_model import errors, protocol
 from harrow.cluster_model.clients.client_metadata import ClientMetadata
 from harrow.cluster_model.clients.exponential_backoff import ExponentialBackoff
+from harrow.cluster_model.clients.network_client import NetworkClient
 from harrow.cluster_model.clients.partitioner import Partitioner
 from harrow.cluster_model.clients.producer_batch import ProducerBatch
 from harrow.cluster_model.clients.producer_sequences import (
@@ -39,6 +40,18 @@ class PartitionBatches:
         self.in_flight: list[ProducerBatch] = []
         # Whether the partition is in the sender's list of partitions with batches to send.
         self.is_waiting = False
+
+
+@final
+class Node:
+    """A broker as the sender sees it: its connection, and its number of produces in flight."""
+
+    __slots__ = ("broker", "connection", "in_flight")
+
+    def __init__(self, broker: int, connection: NetworkClient) -> None:
+        self.broker = broker
+        self.connection = connection
+        self.in_flight = 0
 
 
 class Producer:
@@ -97,7 +110,9 @@ class Producer:
         self._partitions = {name: PartitionBatches(name) for name in partitions}
         # Partitions with batches to send. The sender drops a partition that has none left.
         self._partitions_to_send: list[PartitionBatches] = []
-        self._requests_in_flight: dict[int, int] = dict.fromkeys(brokers, 0)
+        self._nodes = {
+            broker: Node(broker, connection) for broker, connection in self._metadata.connections.items()
+        }
         # Only for the mutant `expired-memory-reused`: the request that carries each batch, and for
         # each batch that expired in flight the time, the partition and the request.
         self._carriers: dict[ProducerBatch, protocol.ProduceRequest] = {}
@@ -273,13 +288,14 @@ class Producer:
         if leader is None:
             self._metadata.request_update()
             return None
-        connection = self._metadata.connections[leader]
-        if self._requests_in_flight[leader] >= self._max_in_flight:
+        node = self._nodes[leader]
+        if node.in_flight >= self._max_in_flight:
             return None
         if self._max_in_flight == 1 and in_flight:
             return None
         if self._is_idempotent and not self._sequences.may_send(batch, in_flight):
             return None
+        connection = node.connection
         ready_at_us = now_us if connection.is_usable() else connection.usable_at_us
         if batch.in_retry and not self._has_another_leader(batch):
             return max(ready_at_us, batch.retry_at_us)
@@ -319,35 +335,35 @@ class Producer:
             self._transactional_id,
             self._adds_partitions,
         )
-        connection = self._metadata.connections[leader]
+        node = self._nodes[leader]
         if not self._keeps_expired_memory:
             self._share_memory(batch, request)
         if self._acks == 0:
-            connection.send_without_answer(request)
+            node.connection.send_without_answer(request)
             self._report_acks(batch, None)
             return
         partition.in_flight.append(batch)
-        self._requests_in_flight[leader] += 1
-        connection.send(request, self._on_response, (leader, batch))
+        node.in_flight += 1
+        node.connection.send(request, self._on_response, (node, batch))
 
     # Answers
 
     def _handle_response(
-        self, response: protocol.ProduceResponse | None, context: tuple[int, ProducerBatch]
+        self, response: protocol.ProduceResponse | None, context: tuple[Node, ProducerBatch]
     ) -> None:
-        leader, batch = context
-        self._requests_in_flight[leader] -= 1
+        node, batch = context
+        node.in_flight -= 1
         error, offset = errors.NETWORK_EXCEPTION, -1
         if response is not None:
             error, offset = response.partitions[batch.partition]
             if response.throttle_us:
-                self._metadata.connections[leader].throttle(response.throttle_us)
+                node.connection.throttle(response.throttle_us)
         if error != errors.NONE:
             self._host.emit(
                 SendFailed,
                 self._host.name,
                 batch.partition,
-                leader,
+                node.broker,
                 batch.attempts,
                 error,
                 tuple(batch.values),

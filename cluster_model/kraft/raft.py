@@ -668,7 +668,7 @@ class RaftClient:
         waiting = self._fetch_purgatory.last_fetches()
         others = [voter for voter in self._peers if voter not in waiting]
         for voter in others:
-            if self._is_silent(voter) and not self._peers[voter].in_flight:
+            if self._is_silent(voter) and not self._peers[voter].in_flight_count:
                 self._send_begin_quorum_epoch(voter, transition)
         if others:
             self._await_begin_quorum_epoch()
