@@ -6,7 +6,7 @@ import pytest
 
 from harrow.cluster_model import errors
 from harrow.cluster_model.clients.consumer import Consumer
-from harrow.cluster_model.history import History
+from harrow.cluster_model.history import OK, History
 from harrow.cluster_model.log.record_batch import ABORT, COMMIT
 from harrow.cluster_model.protocol import (
     EARLIEST_TIMESTAMP,
@@ -260,3 +260,24 @@ def test_a_consumer_with_assigned_partitions_ignores_added_ones() -> None:
     reader = consumer(host)
     latest_request(host, MetadataRequest).answer(MetadataResponse((0, 1), {"t-0": (0, 3), "t-1": (1, 0)}))
     assert list(reader.position) == ["t-0"]
+
+
+def test_polls_return_at_most_max_poll_records_in_the_order_in_which_they_were_fetched() -> None:
+    host, history = FakeHost(), History()
+    config = consumer_config("2.4", {"max.poll.records": 3})
+    reader = Consumer(host, 0, (0,), ("t-0", "t-1"), config, history, 1_000)
+    reader.start()
+    metadata = MetadataResponse((0,), {"t-0": (0, 3), "t-1": (0, 3)})
+    latest_request(host, MetadataRequest).answer(metadata)
+    fetched = {
+        "t-0": FetchedPartition(errors.NONE, 5, (batch("a", at=0), batch("b", "c", "d", "e", at=1))),
+        "t-1": FetchedPartition(errors.NONE, 3, (batch("f", "g", "h", at=0),)),
+    }
+    latest_request(host, FetchRequest).answer(FetchResponse(fetched))
+    host.advance(10_000)
+    polled = [dict(operation.value[0][1]) for operation in history.operations if operation.type == OK]
+    assert polled == [
+        {"t-0": [(0, "a"), (1, "b"), (2, "c")]},
+        {"t-0": [(3, "d"), (4, "e")], "t-1": [(0, "f")]},
+        {"t-1": [(1, "g"), (2, "h")]},
+    ]

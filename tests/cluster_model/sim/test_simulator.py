@@ -3,6 +3,8 @@
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from harrow.cluster_model.sim.process import Process
 from harrow.cluster_model.sim.simulator import Simulator, StepLimitExceeded
@@ -201,3 +203,34 @@ def test_an_event_is_inserted_in_order_into_a_long_queue(run: Any) -> None:
         loop.at(at_us, (at_us, number))
     run(loop, 101)
     assert loop.names() == sorted((at_us, number) for number, at_us in enumerate(times))
+
+
+PLANS = st.lists(st.tuples(st.integers(0, 30), st.integers(0, 30), st.booleans()), min_size=1, max_size=60)
+"""When an event is scheduled, how much later it happens, and whether before others of its time."""
+
+
+@given(PLANS)
+def test_the_next_event_is_always_the_first_by_time_precedence_and_order_of_scheduling(
+    plans: list[tuple[int, int, bool]],
+) -> None:
+    simulator, process = Simulator(), Process("one")
+    pending: list[tuple[int, bool, int]] = []
+    happened: list[int] = []
+
+    def add(planned: tuple[int, int, bool]) -> None:
+        _, delay_us, is_first = planned
+        event = (simulator.now_us + delay_us, not is_first, len(pending) + len(happened))
+        pending.append(event)
+        schedule = simulator.schedule_first if is_first else simulator.schedule
+        schedule(event[0], process, happen, event)
+
+    def happen(event: tuple[int, bool, int]) -> None:
+        assert event == min(pending)
+        assert event[0] == simulator.now_us
+        pending.remove(event)
+        happened.append(event[2])
+
+    for planned in plans:
+        simulator.schedule(planned[0], process, add, planned)
+    simulator.run_until(60)
+    assert len(happened) == len(plans)
