@@ -14,7 +14,7 @@ from harrow.cluster_model.trace import Clock
 
 Callback = Callable[[Any], None]
 
-_CHAINED: Final = 8
+_CHAINED: Final = 12
 """How many of the next events a new event is compared with before it joins the later ones."""
 
 
@@ -77,7 +77,8 @@ class Simulator(Clock):
         previous: ScheduledEvent | None = None
         following = self._next
         while following is not None and following.rank <= rank:
-            if previous is not None and compared == _CHAINED:
+            if compared == _CHAINED:
+                assert previous is not None, "the chain has been compared from its beginning"
                 previous.following = None
                 self._move_to_later(following)
                 self._insert_later(event)
