@@ -45,6 +45,7 @@ class FetchSessionHandler:
         """Drop the positions of all partitions (`Cluster.dismantle`)."""
         self._partitions.clear()
         self.requested.clear()
+        self._changed_partitions.clear()
 
     def has_partitions(self) -> bool:
         """Return whether there are partitions to fetch."""
