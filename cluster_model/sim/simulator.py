@@ -166,8 +166,8 @@ class Simulator(Clock):
 
     def dismantle(self) -> None:
         """Drop all events that are left (`Cluster.dismantle`)."""
-        self._queue.clear()
-        self._ranks.clear()
+        self._next = None
+        self._later.clear()
 
     def resume(self, process: Process) -> None:
         """Resume a paused *process*. The events that waited meanwhile happen now, in order."""
