@@ -29,7 +29,7 @@ def main() -> None:
     unwatched = replace(watched, invariants=())
     run_plan(watched, 0)  # Do not measure imports and the filling of caches.
     run_plan(unwatched, 0)
-    collect_rarely()  # As `harrow run` does: what was imported is not garbage.
+    collect_rarely()  # As `harrow run` does: the collector need not scan imported modules.
     with_s, without_s = [], []
     for seed in range(seeds):
         pairs = [(seconds(watched, seed), seconds(unwatched, seed)) for _ in range(REPEATS)]

@@ -38,7 +38,7 @@ def main() -> None:
         return
     plan = load_campaign(resolve("standard")[0]).plans[0]
     run_plan(plan, 0)  # Imports and caches are not what is measured.
-    collect_rarely()  # As `harrow run` does: what was imported is not garbage.
+    collect_rarely()  # As `harrow run` does: the collector need not scan imported modules.
     if arguments.profile:
         profile(lambda: measure(plan, arguments.runs))
     else:
