@@ -822,6 +822,17 @@ class KeyedRecordSent(Event):
     tombstone: Flag
 
 
+@event("keyed_record_found")
+class KeyedRecordFound(Event):
+    """A broker has read the key of a record that was sent before its topic was compacted."""
+
+    broker: BrokerId
+    partition: PartitionName
+    value: Text
+    key: Text
+    tombstone: Flag
+
+
 @event("producer_initialized", seen_by=STARTED_BROKERS, subsystem=TRANSACTION_STATE)
 class ProducerInitialized(Event):
     """A coordinator has given a transactional producer an epoch, which fences earlier producers."""

@@ -1,7 +1,6 @@
 """Resolves the settings of topics for each broker. Administrators can change them."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from typing import Final
 
 from harrow.cluster_model.settings import (
@@ -97,8 +96,7 @@ class TopicConfigs:
     """The configurations of all topics on one broker.
 
     The settings of a topic override those of the broker. Administrators can change them while the
-    broker runs. The logs of topics that administrators have made compacted are not compacted,
-    because the model does not know the keys of their records.
+    broker runs.
     """
 
     __slots__ = ("_config", "_configs", "_earlier", "_settings")
@@ -136,7 +134,6 @@ class TopicConfigs:
         known = self._configs.get(topic)
         before = topic_config({}, self._config) if known is None else known
         config = effective_config(settings, self._config)
-        config = replace(config, compacts=known is not None and known.compacts)
         self._settings[topic] = settings
         if config != before:
             self._earlier.setdefault(topic, []).append((now_us, before))

@@ -606,6 +606,9 @@ _REPLICAS: Final[tuple[Phrase[Any], ...]] = (
     ),
     Phrase(events.KeyedRecordSent, topics.CLIENT, _keyed_send, "keyed record", routine=True),
     Phrase(
+        events.KeyedRecordFound, topics.LOG, "read the key {key} of {value}{of}", "read key", routine=True
+    ),
+    Phrase(
         events.ProducerInitialized,
         topics.CLIENT,
         "got producer id {producer_id} epoch {producer_epoch} for its transactions",

@@ -3,8 +3,10 @@
 ``cleanup.policy=compact`` promises to keep the latest record of each key, and nothing else. If
 compaction removed a record because the same log has a later record of its key, the record is not
 lost. It is lost if there was no later record, or if the later record was lost too. A tombstone
-stays for ``delete.retention.ms``, so that slow readers see it. This module decides by the keys of
-the records and by the logs, and does not trust the reason that a broker states.
+stays for ``delete.retention.ms``, so that slow readers see it. A record that has no key, because it
+was sent before its topic was compacted, need not stay (``Cleaner.shouldRetainRecord``). This module
+decides by the keys of the records and by the logs, and does not trust the reason that a broker
+states.
 """
 
 from bisect import bisect_left, bisect_right
@@ -164,6 +166,8 @@ def _is_superseded(index: Index, partition: str, copies: Sequence[LogEntry]) -> 
     compaction = compaction_of(index, partition, copies)
     if compaction is None:
         return False
+    if _lacked_key(index, partition, compaction.copy):
+        return True
     readable = index.readable(partition)
     of_key = index.copies_of_key(partition, compaction.copy.value)
     later = of_key[bisect_right(of_key, compaction.copy.offset, key=_offset_of) :]
@@ -207,7 +211,7 @@ def holes(index: Index, partition: str, between: range, until_us: int) -> set[in
         if copy.offset in between
         and copy.removed is not None
         and copy.removed.at_us <= until_us
-        and next(_replacements(index, partition, copy), None) is not None
+        and _was_compacted(index, partition, copy)
     }
 
 
@@ -215,8 +219,21 @@ def was_compacted_away(index: Index, partition: str, value: Value) -> bool:
     """Return whether compaction removed a record from some log, so readers of that log miss it."""
     state = index.partition(partition)
     copies = state.by_value.get(str(value), ())
-    was_superseded = any(next(_replacements(index, partition, copy), None) is not None for copy in copies)
-    return was_superseded or is_expired_tombstone(index, partition, value, END)
+    was_compacted = any(_was_compacted(index, partition, copy) for copy in copies)
+    return was_compacted or is_expired_tombstone(index, partition, value, END)
+
+
+def _was_compacted(index: Index, partition: str, copy: LogEntry) -> bool:
+    """Return whether compaction removed a copy that has a replacement, or needs none."""
+    return (
+        _lacked_key(index, partition, copy) or next(_replacements(index, partition, copy), None) is not None
+    )
+
+
+def _lacked_key(index: Index, partition: str, copy: LogEntry) -> bool:
+    """Return whether compaction removed a copy because its record has no key."""
+    is_compacted = copy.removed is not None and copy.removed.cause == COMPACTION
+    return is_compacted and copy.value not in index.partition(partition).keys
 
 
 def is_replaced(index: Index, partition: str, copies: Sequence[LogEntry]) -> bool:

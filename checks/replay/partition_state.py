@@ -573,7 +573,7 @@ class PartitionState:
         replica = self.replica(event.broker)
         replica.leo = max(replica.leo, event.to_offset)
 
-    def note_key(self, _: int, event: events.KeyedRecordSent) -> None:
+    def note_key(self, _: int, event: events.KeyedRecordSent | events.KeyedRecordFound) -> None:
         self.keys[event.value] = RecordKey(event.key, event.tombstone)
         self.by_key.setdefault(event.key, {})[event.value] = None
 
@@ -678,6 +678,7 @@ PARTITION_HANDLERS: Final[Mapping[type[events.Event], Callable[..., None]]] = {
     events.LogCleaned: PartitionState.compact,
     events.HoleReplicated: PartitionState.replicate_hole,
     events.KeyedRecordSent: PartitionState.note_key,
+    events.KeyedRecordFound: PartitionState.note_key,
     events.LogOpened: PartitionState.open,
     events.LogFlushed: PartitionState.flush,
     events.HighWatermarkSet: PartitionState.set_high_watermark,

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from harrow.cluster_model.compiling import mypyc_attr
-from harrow.cluster_model.events import CheckpointWritten, LogCleaned, LogFlushed
+from harrow.cluster_model.events import CheckpointWritten, KeyedRecordFound, LogCleaned, LogFlushed
 from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.log.disk import CLEANER_OFFSET_CHECKPOINT, Disk, LogFile
 from harrow.cluster_model.log.producer_state import SNAPSHOTS_RETAINED, AbortedTransaction, ProducerStates
@@ -342,7 +342,11 @@ class LogCleaner:
             if segment.modified_end >= end:
                 break
             segment.modified_us, segment.modified_end = now_us, end
-        if len(segments) > 1 and partition not in self._waiting:
+        self.consider(partition)
+
+    def consider(self, partition: str) -> None:
+        """Let a log wait for its cleaning if it has a complete segment."""
+        if len(self._disk.log_file(partition).segments) > 1 and partition not in self._waiting:
             self._waiting[partition] = None
             self._task.request()
 
@@ -380,7 +384,7 @@ class LogCleaner:
         """
         log = self._logs.get(partition)
         file = self._disk.log_file(partition)
-        if log is None or file.damaged:
+        if log is None or file.damaged or not log.is_cleaned:
             del self._waiting[partition]
             return None
         config = self._topics[partition]
@@ -394,12 +398,25 @@ class LogCleaner:
             del self._waiting[partition]
         return None
 
+    def _find_keys(self, partition: str, file: LogFile, end: int) -> None:
+        """Read the keys of records that were sent before their topic was compacted."""
+        for place in range(file.place_from(end)):
+            batch = file.batches[place]
+            if batch.keyed is not None or batch.is_control:
+                continue
+            found = file.batches[place] = batch.with_known_keys()
+            keyed = found.known_keys()
+            for value, key, is_tombstone in zip(found.values, keyed.keys, keyed.tombstones, strict=True):
+                if key is not None:
+                    self._host.emit(KeyedRecordFound, self._broker, partition, value, key, is_tombstone)
+
     def _clean(self, partition: str, dirty: LogToClean) -> None:
         if not self._can_write(partition):
             del self._waiting[partition]
             return
         log, file = self._logs[partition], self._disk.log_file(partition)
         size_before = file.size_bytes
+        self._find_keys(partition, file, dirty.first_uncleanable_offset)
         cleaner = Cleaner(log, file, dirty, self._topics[partition], self._wall_us, self._behaviours)
         cleaner.clean()
         self._on_cleaned(partition, size_before)

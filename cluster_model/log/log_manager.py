@@ -164,7 +164,6 @@ class LogManager:
         self._flushed_us[partition] = self._host.clock.now_us
         self._configure(log, file, topic)
         if topic.compacts:
-            file.compacts = log.compacts = True
             self._cleaner.on_append(partition)
         self._plan_retention(partition, log, log.retained_until_us(topic))
         if was_cut:
@@ -176,6 +175,8 @@ class LogManager:
         """Follow the settings of an open log's topic."""
         log = self._logs[partition]
         self._configure(log, self._disk.log_file(partition), topic)
+        if topic.compacts:
+            self._cleaner.consider(partition)
         self._plan_retention(partition, log, log.retained_until_us(topic))
 
     def _configure(self, log: UnifiedLog, file: LogFile, topic: TopicConfig) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import field
 from typing import Any, Final
 
+from harrow.cluster_model.compiling import mypyc_attr
 from harrow.cluster_model.lazy_dataclass import dataclass
 
 NO_PRODUCER_ID: Final = -1
@@ -57,6 +58,18 @@ class KeyedRecords:
         return len(self.keys) < self.offset_count
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Payload:
+    """The bytes of a batch that a real client has sent."""
+
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+
+    def keyed(self, values: Sequence[str]) -> KeyedRecords:
+        """Read the keys of the records, which have these *values* in the model."""
+        raise NotImplementedError
+
+
 @dataclass(slots=True, eq=False)
 class RecordBatch:
     """A batch as a producer creates it (``base_offset`` -1) and as a log stores it.
@@ -81,8 +94,8 @@ class RecordBatch:
     max_timestamp_us: int = 0
     """When the application sent the last record of the batch (``CreateTime``, KIP-32)."""
     keyed: KeyedRecords | None = None
-    payload: bytes | None = None
-    """The batch in the bytes of a real client; None if a modelled client made it."""
+    payload: Payload | None = None
+    """The batch as a real client sent it; None if a modelled client made it."""
     next_offset: int = field(init=False)
     """The offset after the batch's last record."""
     last_sequence: int = field(init=False)
@@ -134,6 +147,32 @@ class RecordBatch:
     def is_compacted(self) -> bool:
         """Whether compaction has removed records of the batch."""
         return self.keyed is not None and self.keyed.is_compacted
+
+    def known_keys(self) -> KeyedRecords:
+        """Return the keys of the records, also of a batch for a log without compaction."""
+        if self.keyed is not None:
+            return self.keyed
+        if self.payload is not None:
+            return self.payload.keyed(self.values)
+        count = len(self.values)
+        return KeyedRecords((None,) * count, (False,) * count, tuple(range(count)), count)
+
+    def with_known_keys(self) -> "RecordBatch":
+        """Return the batch with the keys of its records, which compaction needs."""
+        return RecordBatch(
+            self.values,
+            self.producer_id,
+            self.producer_epoch,
+            self.base_sequence,
+            self.base_offset,
+            self.leader_epoch,
+            self.size_bytes,
+            self.is_transactional,
+            self.control_type,
+            self.max_timestamp_us,
+            self.known_keys(),
+            self.payload,
+        )
 
     def records(self) -> Iterator[tuple[int, str]]:
         """Return the offset and the value of each record."""

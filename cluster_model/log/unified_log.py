@@ -95,7 +95,7 @@ class UnifiedLog:
         # If compaction has removed the last batches, the files do not show that their offsets were
         # used (KAFKA-17076).
         self._file.log_end_offset = min(self._file.log_end_offset, self._file.read_end_offset())
-        self.compacts = self._file.compacts
+        self.compacts = self.is_cleaned = self._file.compacts
         first = self._file.segments[0].base_offset
         self.log_start_offset = max(first, disk.checkpoint(LOG_START_OFFSET_CHECKPOINT, partition))
         if self.log_start_offset > self._file.log_end_offset:
@@ -120,9 +120,15 @@ class UnifiedLog:
     def configure(self, config: TopicConfig) -> None:
         """Copy from the topic's configuration what each append needs."""
         self.is_cleaned = config.compacts
+        if config.compacts:
+            self._mark_compacted()
         self.flush_messages = min(config.flush_messages, _NEVER_MESSAGES)
         self.flushes_by_time = config.flush_us < NEVER_US
         self.has_retention_bytes = config.retention_bytes >= 0
+
+    def _mark_compacted(self) -> None:
+        """Note that the log may have holes. They stay if its topic is no longer compacted."""
+        self.compacts = self._file.compacts = True
 
     def _recover_reverted_epochs(self) -> None:
         """Restore the epochs of batches below the first entry of the cache.
@@ -190,7 +196,7 @@ class UnifiedLog:
 
     def outcome_without_append(self, batch: RecordBatch, leader_epoch: int) -> AppendResult | None:
         """Return the result for a rejected or duplicate batch; None for a batch to be appended."""
-        if self.compacts and not batch.is_control and (batch.keyed is None or None in batch.keyed.keys):
+        if self.is_cleaned and not batch.is_control and None in batch.known_keys().keys:
             return AppendResult(errors.INVALID_RECORD, None, -1)
         self.epochs.assign(leader_epoch, self.log_end_offset)
         if batch.producer_id == NO_PRODUCER_ID:
@@ -220,6 +226,8 @@ class UnifiedLog:
         """
         if batch.base_offset < self.log_end_offset:
             raise UnexpectedAppendOffset(batch.base_offset, self.log_end_offset)
+        if batch.base_offset > self.log_end_offset:
+            self._mark_compacted()
         self._append(batch)
         if self._tracks_producers:
             self.producers.append(batch)

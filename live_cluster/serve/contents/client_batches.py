@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 from kafka.record.util import calc_crc32c
 
 from harrow.cluster_model.log.record_batch import NO_PRODUCER_ID, KeyedRecords, RecordBatch
-from harrow.live_cluster.serve.contents.compacted_batches import keyed_records, with_records
+from harrow.live_cluster.serve.contents.compacted_batches import ClientPayload, keyed_records, with_records
 from harrow.live_cluster.serve.contents.record_identity import Identity, identities
 from harrow.live_cluster.wire.stored_batches import encoded
 
@@ -100,7 +100,7 @@ class ClientBatch(NamedTuple):
             is_transactional=self.is_transactional,
             max_timestamp_us=self.max_timestamp_us,
             keyed=self._keyed(values) if is_keyed else None,
-            payload=self.data,
+            payload=ClientPayload(self.data),
         )
 
     def _keyed(self, names: Sequence[str]) -> KeyedRecords:
@@ -165,7 +165,7 @@ def batch_bytes(batch: RecordBatch, created_ms: int = 0) -> bytes:
     """
     if batch.payload is None:
         return encoded(batch, created_ms)
-    payload, keyed = batch.payload, batch.keyed
+    payload, keyed = batch.payload.data, batch.keyed
     if keyed is not None and keyed.is_compacted:
         payload = with_records(payload, keyed.offset_deltas)
     data = bytearray(payload)

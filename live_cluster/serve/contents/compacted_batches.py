@@ -6,7 +6,7 @@ from typing import Final
 
 from kafka.record.util import calc_crc32c, decode_varint
 
-from harrow.cluster_model.log.record_batch import KeyedRecords
+from harrow.cluster_model.log.record_batch import KeyedRecords, Payload
 from harrow.live_cluster.serve.contents.record_identity import plain_batch, records_of
 
 _LENGTH, _LENGTH_AT, _LENGTH_COUNTED_FROM = struct.Struct(">i"), 8, 12
@@ -36,7 +36,7 @@ def keyed_records(data: bytes, names: Sequence[str]) -> KeyedRecords:
     records, count = records_of(data), len(names)
     deltas = tuple(range(count))
     if records is None:
-        return KeyedRecords(tuple(names), (False,) * count, deltas, count)
+        return _with_unique_keys(names)
     if len(records) != count:
         raise ValueError("the batch has another number of records")
     (base_offset,) = _BASE_OFFSET.unpack_from(data)
@@ -48,6 +48,21 @@ def keyed_records(data: bytes, names: Sequence[str]) -> KeyedRecords:
         deltas,
         count,
     )
+
+
+class ClientPayload(Payload):
+    """The bytes of a client's batch. Compaction keeps their records if it cannot read them."""
+
+    def keyed(self, values: Sequence[str]) -> KeyedRecords:
+        try:
+            return keyed_records(self.data, values)
+        except ValueError:
+            return _with_unique_keys(values)
+
+
+def _with_unique_keys(names: Sequence[str]) -> KeyedRecords:
+    count = len(names)
+    return KeyedRecords(tuple(names), (False,) * count, tuple(range(count)), count)
 
 
 def _key_text(key: bytes | None) -> str | None:

@@ -53,7 +53,7 @@ def find_by_time(batches: Sequence[RecordBatch], timestamp_ms: int) -> tuple[int
 def _largest_ms(batch: RecordBatch) -> int:
     """Return the largest timestamp of the records that compaction has left in a batch."""
     assert batch.payload is not None
-    data = batch_bytes(batch) if batch.is_compacted else batch.payload
+    data = batch_bytes(batch) if batch.is_compacted else batch.payload.data
     (timestamp_ms,) = _MAX_TIMESTAMP.unpack_from(data, _MAX_TIMESTAMP_AT)
     return int(timestamp_ms)
 

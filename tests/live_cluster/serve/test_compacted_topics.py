@@ -5,6 +5,9 @@ from typing import Any, Final
 
 import pytest
 from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin._config import AlterConfigOpType, ConfigEntry, ConfigResource
+from confluent_kafka.cimpl import NewTopic
 from kafka.record.default_records import DefaultRecordBatchBuilder
 
 from harrow.checks.finding import HELD
@@ -27,19 +30,35 @@ settings:
 workload: {producers: [{name: unused}], duration: 10s}
 """
 NO_CODEC, GZIP, ZSTD = 0, 1, 4
+Record = tuple[int, bytes | None, bytes | None]
+
+SETTINGS: Final = {
+    "min.cleanable.dirty.ratio": "0.01",
+    "segment.ms": "1000",
+    "delete.retention.ms": "86400000",
+}
+REMAINING: Final = [(3, b"b", b"1"), (4, b"c", None), (5, b"a", b"2")]
+"""What is left of the records that `compact_topics` sends."""
+NOT_COMPACTED: Final = """
+name: not-compacted
+kafka: "4.3"
+cluster: {brokers: 3, topics: [{name: t, replication_factor: 3}]}
+settings: {min.insync.replicas: 2, log.cleaner.backoff.ms: 1000}
+workload: {producers: [{name: unused}], duration: 10s}
+"""
 
 
 def producer(servers: str, **settings: Any) -> Producer:
     return Producer({"bootstrap.servers": servers, "linger.ms": 0, **settings})
 
 
-def read(servers: str) -> list[tuple[int, bytes | None, bytes | None]]:
+def read(servers: str, topic: str = "t") -> list[Record]:
     """Return the offset, key and value of each record up to the end of the partition."""
     consumer = Consumer({"bootstrap.servers": servers, "group.id": "g", "enable.auto.commit": False})
     try:
-        consumer.assign([TopicPartition("t", 0, OFFSET_BEGINNING)])
-        _, end = consumer.get_watermark_offsets(TopicPartition("t", 0), PATIENCE_S)
-        records: list[tuple[int, bytes | None, bytes | None]] = []
+        consumer.assign([TopicPartition(topic, 0, OFFSET_BEGINNING)])
+        _, end = consumer.get_watermark_offsets(TopicPartition(topic, 0), PATIENCE_S)
+        records: list[Record] = []
         while not records or records[-1][0] < end - 1:
             message = consumer.poll(PATIENCE_S)
             assert message is not None
@@ -72,6 +91,71 @@ def test_a_reader_gets_the_latest_record_of_each_key(codec: str) -> None:
         assert [offset for offset, _, _ in records] == sorted({offset for offset, _, _ in records})
 
     result = run_with(COMPACTED, use, time_scale=10)
+    assert (result.verdict.status, result.verdict.reasons) == (HELD, ())
+
+
+def set_policy(admin: AdminClient, topic: str, policy: str) -> None:
+    change = ConfigEntry("cleanup.policy", policy, incremental_operation=AlterConfigOpType.SET)
+    resource = ConfigResource(ConfigResource.Type.TOPIC, topic, incremental_configs=[change])
+    for future in admin.incremental_alter_configs([resource]).values():
+        future.result(PATIENCE_S)
+
+
+def compact_topics(servers: str) -> dict[str, list[Record]]:
+    """Create a compacted topic, and make another one compacted that has records.
+
+    Return what is left of both when they have been compacted.
+    """
+    admin, client = AdminClient({"bootstrap.servers": servers}), producer(servers)
+    made = {"made": {**SETTINGS, "cleanup.policy": "compact"}, "altered": SETTINGS}
+    for future in admin.create_topics(
+        [NewTopic(name, 1, 1, config=own) for name, own in made.items()]
+    ).values():
+        future.result(PATIENCE_S)
+
+    def send(topic: str, *records: tuple[str | None, str | None]) -> None:
+        for key, value in records:
+            client.produce(topic, value, key)
+        assert client.flush(PATIENCE_S) == 0
+
+    for topic in made:
+        send(topic, ("a", "0"), ("b", "0"), ("c", "0"))
+        send(topic, ("b", "1"), ("c", None), ("a", "2"))
+    send("altered", (None, "without a key"))
+    set_policy(admin, "altered", "compact")
+    left: dict[str, list[Record]] = {}
+    for topic in made:
+        records: list[Record] = []
+        while len(records) != len(REMAINING):
+            # A later record makes the active segment roll, so that it can be compacted.
+            send(topic, ("-", "roll"))
+            records = [record for record in read(servers, topic) if record[1] != b"-"]
+        left[topic] = records
+    return left
+
+
+def test_topics_that_clients_make_compacted_are_compacted_and_judged_held() -> None:
+    left: list[dict[str, list[Record]]] = []
+    result = run_with(NOT_COMPACTED, lambda servers: left.append(compact_topics(servers)), time_scale=10)
+    assert left == [{"made": REMAINING, "altered": REMAINING}]
+    assert (result.verdict.status, result.verdict.reasons) == (HELD, ())
+
+
+def test_a_topic_that_is_no_longer_compacted_keeps_its_records_and_takes_any() -> None:
+    def use(servers: str) -> None:
+        compact_topics(servers)
+        admin, client = AdminClient({"bootstrap.servers": servers}), producer(servers)
+        set_policy(admin, "made", "delete")
+        outcomes: list[str] = []
+        while outcomes[-1:] != [""]:  # The brokers follow the change a moment later.
+            client.produce(
+                "made", "v", on_delivery=lambda error, _: outcomes.append(error.name() if error else "")
+            )
+            assert client.flush(PATIENCE_S) == 0
+        records = [record for record in read(servers, "made") if record[1] != b"-"]
+        assert [record[1:] for record in records] == [*(record[1:] for record in REMAINING), (None, b"v")]
+
+    result = run_with(NOT_COMPACTED, use, time_scale=10)
     assert (result.verdict.status, result.verdict.reasons) == (HELD, ())
 
 
