@@ -137,11 +137,16 @@ class _ServedCluster:
                 control=self._control,
                 unique=request.unique,
                 connections_max=request.connections_max or CONNECTIONS_MAX,
+                note_limit=self._note_limit,
                 users=None if request.users is None else read_users(request.users),
                 recording=self.recording,
             )
         except CannotListenError as error:
             raise Refusal(str(error)) from None
+
+    def _note_limit(self, connections: int) -> None:
+        message = f"{connections} connections are open; harrow closes new ones"
+        note(self._request, f"{message} (see --max-connections and the limit of open files)")
 
     def _on_ready(self, addresses: Sequence[Address]) -> None:
         servers = ",".join(f"{host}:{port}" for host, port in addresses)

@@ -61,7 +61,8 @@ class ServeRequest(WrittenRequest, OnCluster):
         option(
             "--max-connections",
             "N",
-            "Close connections of clients beyond this number; 500 by default.",
+            "Close connections of clients beyond this number. The default is 10000, or as many as the limit of open "
+            "files allows.",
             min=1,
         ),
     ] = None

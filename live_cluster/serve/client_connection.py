@@ -117,12 +117,20 @@ class ClientConnection:
     Responses are sent in the order of the requests, as a broker does.
     """
 
-    def __init__(self, number: int, broker: int, server: ClientServer, send: Callable[[bytes], None]) -> None:
+    def __init__(
+        self,
+        number: int,
+        broker: int,
+        server: ClientServer,
+        send: Callable[[bytes], None],
+        note_end: Callable[[], None],
+    ) -> None:
         self.number = number
         self.broker = broker
         self.is_open = True
         self._server = server
         self._send = send
+        self._note_end = note_end
         self._naming = server.naming
         self._history: ConnectionHistory | None = None
         self._pending: deque[_UnansweredRequest] = deque()
@@ -155,6 +163,7 @@ class ClientConnection:
         if self.is_open:
             self.is_open = False
             self._server.forget(self)
+            self._note_end()
             if self._connection is not None and self._host is not None:
                 self._host.close(self._connection)
 

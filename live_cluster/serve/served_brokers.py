@@ -2,6 +2,7 @@
 
 import selectors
 import socket
+import sys
 import time
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
@@ -16,8 +17,9 @@ from harrow.live_cluster.serve.served_clients import ServedClients
 from harrow.live_cluster.wire.codec import Address
 
 _BACKLOG: Final = 128
-CONNECTIONS_MAX: Final = 500
-"""Few enough for the usual limit of 1024 open files."""
+CONNECTIONS_MAX: Final = 10_000
+_OTHER_FILES: Final = 100
+"""How many open files are for other things than connections."""
 _BUFFERED_MAX: Final = 256 * 1024 * 1024
 """How many bytes of requests and responses may wait in all connections together. Beyond that, the
 connection with the most is closed (compare ``queued.max.request.bytes``)."""
@@ -57,8 +59,11 @@ class ServedBrokers:
         ports: Iterable[int],
         time_scale: float = 1.0,
         connections_max: int = CONNECTIONS_MAX,
+        note_limit: Callable[[int], None] = lambda _: None,
     ) -> None:
-        self._connections_max = connections_max
+        self._connections_max = min(connections_max, _files_max() - _OTHER_FILES)
+        # Called once, with the limit, when a connection exceeds it.
+        self._note_limit: Callable[[int], None] | None = note_limit
         # The data of a client's socket is a `ClientSocket`, that of a listener its broker. That of
         # any other socket is a function to call with the events that it is ready for.
         self.selector = selectors.DefaultSelector()
@@ -66,6 +71,11 @@ class ServedBrokers:
         # The sockets that keep the ports of brokers that do not listen. They refuse connections.
         self._ports: dict[int, socket.socket] = {}
         self._sockets: dict[int, ClientSocket] = {}
+        # Those whose state may have changed, so that a step does not look at all connections. A
+        # broken socket stays until its connection has ended.
+        self._changed: dict[ClientSocket, None] = {}
+        self._buffered_bytes = 0
+        self._paused: set[int] = set()
         self._numbers = count()
         self._scale = time_scale
         self._unread_max_us = int(_UNREAD_MAX_S * time_scale * _US_PER_S)
@@ -145,7 +155,7 @@ class ServedBrokers:
         """
         self._update()
         self._read_us = until_us
-        is_broken = any(client.is_broken for client in self._sockets.values())
+        is_broken = any(client.is_broken for client in self._changed)
         wait_s = 0.0 if is_broken else max(0.0, (until_us - self.wall_us) / _US_PER_S / self._scale)
         inputs: list[Input] = []
         for key, events in self.selector.select(wait_s):
@@ -155,25 +165,20 @@ class ServedBrokers:
                 self._accept(key.data, inputs)
             else:
                 inputs.append(partial(key.data, events))
-        self._limit_memory()
         clients = self._clients
-        inputs += [partial(clients.close, each.number) for each in self._sockets.values() if each.is_broken]
+        inputs += [partial(clients.close, each.number) for each in self._changed if each.is_broken]
         if clients.has_program_ended():
             inputs.append(clients.end_program)
         if inputs:
             self._arrival = Arrival(max(min(self.wall_us, until_us - 1), clients.now_us + 1), inputs)
 
     def _serve(self, client: ClientSocket, events: int, inputs: list[Input]) -> None:
+        self._note_change(client)
         if events & selectors.EVENT_READ:
             receive = self._clients.receive
             inputs += [partial(receive, client.number, frame) for frame in client.read()]
         if events & selectors.EVENT_WRITE:
             client.write()
-
-    def _limit_memory(self) -> None:
-        buffered = sum([client.buffered_bytes for client in self._sockets.values()])
-        if buffered > _BUFFERED_MAX:
-            max(self._sockets.values(), key=lambda client: client.buffered_bytes).is_broken = True
 
     def _accept(self, broker: int, inputs: list[Input]) -> None:
         try:
@@ -183,14 +188,22 @@ class ServedBrokers:
             return
         if len(self._sockets) >= self._connections_max:
             sock.close()
+            if self._note_limit is not None:
+                self._note_limit(self._connections_max)
+                self._note_limit = None
             return
         sock.setblocking(False)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        client = ClientSocket(sock, next(self._numbers))
+        client = ClientSocket(sock, next(self._numbers), self._note_change)
         self._sockets[client.number] = client
-        inputs.append(partial(self._clients.open, client.number, broker, client.send))
+        self._note_change(client)
+        note_end = partial(self._note_change, client)
+        inputs.append(partial(self._clients.open, client.number, broker, client.send, note_end))
 
     # Sockets
+
+    def _note_change(self, client: ClientSocket) -> None:
+        self._changed[client] = None
 
     def _update(self) -> None:
         """Let brokers listen that have started, and those refuse that have ended."""
@@ -200,34 +213,52 @@ class ServedBrokers:
                 self._listen(broker)
             elif not listens and broker in self._listeners:
                 self._stop_listening(broker)
-        for client in [*self._sockets.values()]:
+        paused = {broker for broker in self.addresses if not self._clients.reads(broker)}
+        if paused != self._paused:
+            self._paused = paused
+            self._changed = dict.fromkeys(self._sockets.values())
+        changed, self._changed = self._changed, {}
+        for client in changed:
             self._watch(client)
+        if self._buffered_bytes > _BUFFERED_MAX:
+            greediest = max(self._sockets.values(), key=lambda client: client.buffered_bytes)
+            greediest.is_broken = True
+            self._watch(greediest)
 
     def _watch(self, client: ClientSocket) -> None:
         """Wait for what a client can do now, or close its socket if its connection has ended."""
         connection = self._clients.connections.get(client.number)
         awaited_events = 0
-        if connection is not None and not client.is_broken:
+        if connection is not None:
             if connection.is_refused and not client.to_send:
                 client.is_broken = True
-            elif (
-                len(client.to_send) <= _UNSENT_MAX
-                and connection.may_send
-                and self._clients.reads(connection.broker)
-            ):
-                awaited_events |= selectors.EVENT_READ
-            awaited_events |= selectors.EVENT_WRITE if client.to_send else 0
-        key = self.selector.get_map().get(client.socket)
-        if key is None:
-            if awaited_events:
-                self.selector.register(client.socket, awaited_events, client)
-        elif not awaited_events:
-            self.selector.unregister(client.socket)
-        elif key.events != awaited_events:
-            self.selector.modify(client.socket, awaited_events, client)
+            if client.is_broken:
+                self._note_change(client)
+            else:
+                if (
+                    len(client.to_send) <= _UNSENT_MAX
+                    and connection.may_send
+                    and connection.broker not in self._paused
+                ):
+                    awaited_events |= selectors.EVENT_READ
+                awaited_events |= selectors.EVENT_WRITE if client.to_send else 0
+        if awaited_events != client.awaited_events:
+            self._await(client, awaited_events)
+        self._buffered_bytes += client.buffered_bytes - client.counted_bytes
+        client.counted_bytes = client.buffered_bytes
         if connection is None:
+            self._buffered_bytes -= client.counted_bytes
             del self._sockets[client.number]
             client.socket.close()
+
+    def _await(self, client: ClientSocket, events: int) -> None:
+        if not client.awaited_events:
+            self.selector.register(client.socket, events, client)
+        elif not events:
+            self.selector.unregister(client.socket)
+        else:
+            self.selector.modify(client.socket, events, client)
+        client.awaited_events = events
 
     def _listen(self, broker: int) -> None:
         listener = self._listeners[broker] = self._ports.pop(broker)
@@ -239,3 +270,13 @@ class ServedBrokers:
         self.selector.unregister(listener)
         listener.close()
         self._ports[broker] = bound_socket(*self.addresses[broker])
+
+
+def _files_max() -> int:
+    """Return how many files this process may open."""
+    try:
+        import resource  # noqa: PLC0415 - POSIX only
+    except ImportError:
+        return sys.maxsize
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return sys.maxsize if soft == resource.RLIM_INFINITY else soft

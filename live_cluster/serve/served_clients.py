@@ -79,10 +79,15 @@ class ServedClients:
 
     # Inputs
 
-    def open(self, number: int, broker: int, send: Callable[[bytes], None]) -> None:
-        """Open a connection to a broker; *send* sends bytes to the client."""
+    def open(
+        self, number: int, broker: int, send: Callable[[bytes], None], note_end: Callable[[], None]
+    ) -> None:
+        """Open a connection to a broker; *send* sends bytes to the client.
+
+        *note_end* is called when the connection has ended.
+        """
         self.recorder.opened(number, broker)
-        self.connections[number] = ClientConnection(number, broker, self, send)
+        self.connections[number] = ClientConnection(number, broker, self, send, note_end)
 
     def receive(self, number: int, frame: bytes) -> None:
         """Take a frame of a client, unless its connection has ended."""

@@ -93,6 +93,7 @@ def serve(
     control: ControlPort | None = None,
     unique: str | None = None,
     connections_max: int = CONNECTIONS_MAX,
+    note_limit: Callable[[int], None] = lambda _: None,
     users: Users | None = None,
     recording: RequestRecording | None = None,
 ) -> RunResult:
@@ -103,8 +104,8 @@ def serve(
     cluster. Faults of clients strike *program*, which *on_ready* starts. Requests to *control*
     strike faults and may ask for the verdict, which ends the run too. *unique* says what identifies
     a record to its application (`parse_identity`). Connections beyond *connections_max* are closed
-    at once. If there are *users*, clients have to log in. *recording* gets what `replay_served`
-    needs to repeat the run.
+    at once, and *note_limit* is called with that limit when it happens first. If there are *users*,
+    clients have to log in. *recording* gets what `replay_served` needs to repeat the run.
 
     Raises:
         CannotListenError: A port cannot be used.
@@ -113,7 +114,7 @@ def serve(
     began_s, began = time.monotonic(), datetime.now(UTC).strftime(_START_FORMAT)
     drawn = draw_for_seed(plan, seed)
     names = [broker.id for broker in drawn.plan.running_cluster().brokers]
-    brokers = ServedBrokers(names, host, ports, time_scale, connections_max)
+    brokers = ServedBrokers(names, host, ports, time_scale, connections_max, note_limit)
     served = ServedRun(
         *(drawn.plan, seed, brokers),
         program=None if program is None else RunProgram(program),

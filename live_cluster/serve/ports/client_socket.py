@@ -1,7 +1,7 @@
 """Reads the frames of a real client from its socket, and writes the responses to it."""
 
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final
 
 from harrow.live_cluster.wire.client_requests import BadRequestError, frames
@@ -13,12 +13,18 @@ class ClientSocket:
     """The socket of one connection, with the bytes that wait on it.
 
     It is ``broken`` when the client has ended the connection, or has sent bytes that are no frame.
-    The server then closes the connection at its next moment.
+    The server then closes the connection at its next moment. *note_change* is called when the model
+    sends bytes.
     """
 
-    def __init__(self, sock: socket.socket, number: int) -> None:
+    def __init__(
+        self, sock: socket.socket, number: int, note_change: Callable[["ClientSocket"], None]
+    ) -> None:
         self.socket = sock
         self.number = number
+        self._note_change = note_change
+        self.awaited_events = 0
+        self.counted_bytes = 0
         self.is_broken = False
         self.to_send = bytearray()
         self._received = bytearray()
@@ -46,6 +52,7 @@ class ClientSocket:
     def send(self, data: bytes) -> None:
         """Send bytes; what the socket does not take now waits for `write`."""
         self.to_send += data
+        self._note_change(self)
         self.write()
 
     def write(self) -> None:

@@ -255,7 +255,7 @@ class RecordedInputs:
         elif entry.kind == OPEN:
             if connection in clients.connections or entry.number not in self.addresses:
                 raise DamagedRecordingError("this block opens a connection that cannot be", entry.place)
-            clients.open(connection, entry.number, _ignore)
+            clients.open(connection, entry.number, _ignore, _ignore)
         elif entry.kind == CLOSE:
             clients.close(connection)
         elif entry.kind == CONTROL:
@@ -274,5 +274,5 @@ class RecordedInputs:
             self.control(request)
 
 
-def _ignore(_: bytes) -> None:
-    """Send nothing: the client is not there."""
+def _ignore(*_: bytes) -> None:
+    """Do nothing: the client is not there."""

@@ -1,6 +1,7 @@
 """The ports of served brokers wait for clients without work of their own."""
 
 import socket
+from collections.abc import Callable
 from contextlib import ExitStack, suppress
 
 import pytest
@@ -25,10 +26,12 @@ workload: {duration: 1s}
 COUNT = 3_000
 
 
-def started(connections_max: int = 500) -> tuple[ServedBrokers, ServedTarget]:
+def started(
+    connections_max: int = 500, note_limit: Callable[[int], None] = lambda _: None
+) -> tuple[ServedBrokers, ServedTarget]:
     """Return brokers that listen, and the cluster behind them."""
     (plan,) = load_text(CAMPAIGN, "c.yaml").plans
-    brokers = ServedBrokers([0], "127.0.0.1", [0], connections_max=connections_max)
+    brokers = ServedBrokers([0], "127.0.0.1", [0], connections_max=connections_max, note_limit=note_limit)
     target = ServedTarget(plan, Choices.from_seed(0), (), brokers)
     target.start()
     return brokers, target
@@ -41,14 +44,60 @@ def serve(brokers: ServedBrokers, target: ServedTarget) -> None:
         brokers.take()
 
 
-def test_a_connection_beyond_the_limit_is_closed_at_once() -> None:
-    served, target = started(connections_max=2)
+def test_a_connection_beyond_the_limit_is_closed_at_once_and_the_limit_is_named_once() -> None:
+    named: list[int] = []
+    served, target = started(connections_max=2, note_limit=named.append)
     with ExitStack() as stack:
-        clients = [stack.enter_context(socket.create_connection(served.addresses[0])) for _ in range(3)]
+        clients = [stack.enter_context(socket.create_connection(served.addresses[0])) for _ in range(4)]
         for _ in range(20):
             serve(served, target)
         assert len(target.real_clients.connections) == 2
-        assert clients[2].recv(1) == b""
+        assert clients[2].recv(1) == clients[3].recv(1) == b""
+    assert named == [2]
+    served.close()
+
+
+def test_connections_leave_room_in_the_limit_of_open_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(served_brokers, "_files_max", lambda: 101)
+    named: list[int] = []
+    served, target = started(note_limit=named.append)
+    with ExitStack() as stack:
+        for _ in range(2):
+            stack.enter_context(socket.create_connection(served.addresses[0]))
+        act_until(lambda: bool(named), lambda: serve(served, target))
+    assert named == [1]
+    served.close()
+
+
+def test_an_idle_connection_costs_a_step_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    watched: list[ClientSocket] = []
+    watch = ServedBrokers._watch
+
+    def note(brokers: ServedBrokers, client: ClientSocket) -> None:
+        watched.append(client)
+        watch(brokers, client)
+
+    monkeypatch.setattr(ServedBrokers, "_watch", note)
+    served, target = started()
+    request = ApiVersionsRequest[0]()
+    request.with_header(1, "client")
+    with ExitStack() as stack:
+        idle = [stack.enter_context(socket.create_connection(served.addresses[0])) for _ in range(20)]
+        act_until(lambda: len(served._sockets) == len(idle), lambda: serve(served, target))
+        serve(served, target)
+        watched.clear()
+        busy = stack.enter_context(socket.create_connection(served.addresses[0]))
+        busy.sendall(request.encode(header=True, framed=True))
+        busy.setblocking(False)
+        answer = bytearray()
+
+        def read() -> None:
+            serve(served, target)
+            with suppress(BlockingIOError):
+                answer.extend(busy.recv(1 << 20))
+
+        act_until(lambda: bool(answer), read)
+        assert {client.number for client in watched} == {len(idle)}
     served.close()
 
 
