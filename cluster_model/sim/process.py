@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import field
 
+from harrow.cluster_model.compiling import i64
 from harrow.cluster_model.lazy_dataclass import dataclass
 
 
@@ -22,7 +23,7 @@ class ScheduledEvent:
     process: "Process"
     incarnation: int
     at_us: int
-    rank: int
+    rank: i64
     following: "ScheduledEvent | None"
 
     def run(self) -> None:

@@ -68,7 +68,8 @@ class Simulator(Clock):
         event.process = process
         event.incarnation = process.incarnation
         event.at_us = at_us
-        rank = event.rank = 2 * at_us - precedence
+        rank: i64 = at_us
+        rank = event.rank = 2 * rank - precedence
         later = self._later
         if later and later[-1].rank <= rank:
             self._insert_later(event)
@@ -93,7 +94,8 @@ class Simulator(Clock):
             previous.following = event
 
     def _insert_later(self, event: ScheduledEvent) -> None:
-        later, rank = self._later, event.rank
+        later = self._later
+        rank: i64 = event.rank
         low: i64 = 0
         high: i64 = len(later)
         while low < high:

@@ -39,8 +39,6 @@ _SERVER_ID_SHIFT: Final = 56
 See ``SessionTrackerImpl.initializeNextSession``.
 """
 
-_WRITES: Final = (zk.Create, zk.SetData, zk.Delete, zk.Check)
-
 
 class RequestProcessor(Protocol):
     """Decides about a server's transactions and sessions."""
@@ -278,14 +276,14 @@ class ZooKeeperServer(ServerEndpoint):
         operations = request.body.operations
         while request.processed_count < len(operations):
             operation = operations[request.processed_count]
-            if isinstance(operation, _WRITES) or request.body.atomic:
-                if not request.outcomes:
-                    return False
+            if isinstance(operation, (zk.GetData, zk.GetChildren)) and not request.body.atomic:
+                error, results = self._read(operation, request)
+                request.processed_count += 1
+            elif request.outcomes:
                 error, results = request.outcomes.popleft()
                 request.processed_count += len(operations) if request.body.atomic else 1
             else:
-                error, results = self._read(operation, request)
-                request.processed_count += 1
+                return False
             if request.error == zk.OK and error != zk.OK:
                 request.error = error
                 request.results.clear()
@@ -346,5 +344,5 @@ def _transactions(body: zk.ZooKeeperRequest) -> Iterable[Transaction]:
     return [
         Write(body.session_id, (operation,), body.guard)
         for operation in body.operations
-        if isinstance(operation, _WRITES)
+        if not isinstance(operation, (zk.GetData, zk.GetChildren))
     ]
