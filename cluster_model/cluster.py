@@ -151,7 +151,7 @@ class Cluster:
             release, {topic.name: topic.settings for topic in spec.topics}, self._racks
         )
         self._topic_configs = {
-            broker: TopicConfigs(self.configured_topics.settings, config)
+            broker: TopicConfigs(self.configured_topics.settings, config, broker)
             for broker, config in self._configs.items()
         }
         self._committed_configs = TopicConfigs(

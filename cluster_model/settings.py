@@ -46,6 +46,7 @@ NO_TEXT: Final = ""
 INT_MAX: Final = 2**31 - 1
 LONG_MAX: Final = 2**63 - 1
 _SETTING: Final = "setting"
+_FLUSH_INTERVAL: Final = "log.flush.interval.ms"
 _US_PER_MINUTE: Final = 60 * US_PER_SECOND
 
 
@@ -258,7 +259,7 @@ _CATALOGUE: Final = (
             instead=("log.message.timestamp.before.max.ms", "log.message.timestamp.after.max.ms")),
     Setting("log.cleanup.policy", BROKER, "choice", _always(DELETE),
             "Whether retention deletes old records, compaction removes all but the latest record of each key, or both.", choices=CLEANUP_POLICIES,
-            aliases=_POLICY_ALIASES),
+            aliases=_POLICY_ALIASES, is_list=True),
     Setting("log.cleaner.backoff.ms", BROKER, "ms", _always(15_000),
             "How long the cleaner waits after it has found no log dirty enough.", minimum=1, is_dynamic=True),
     Setting("log.cleaner.min.cleanable.ratio", BROKER, "ratio", _always("0.5"),
@@ -652,6 +653,16 @@ def _defaults(scope: str, release: str) -> Mapping[str, Value]:
     return {name: setting.default(release) for (of, name), setting in SETTINGS.items() if of == scope}
 
 
+def _in_us(setting: Setting, value: Any) -> int:
+    unit = US_PER_SECOND if setting.kind == "seconds" else US_PER_MS
+    return min(int(value), LONG_MAX // US_PER_SECOND) * unit
+
+
+def _field_value(setting: Setting, value: Any) -> Any:
+    """Return the value of a setting; if it is a time, in microseconds."""
+    return _in_us(setting, value) if setting.kind in ("ms", "seconds") else value
+
+
 class ResolvedSettings:
     """The settings of one process: explicit values, and the release's defaults for all others."""
 
@@ -668,8 +679,7 @@ class ResolvedSettings:
 
     def us(self, name: str) -> int:
         """Return the value of a setting that is a time, in microseconds."""
-        unit = US_PER_SECOND if SETTINGS[self._scope, name].kind == "seconds" else US_PER_MS
-        return min(int(self.get(name)), LONG_MAX // US_PER_SECOND) * unit
+        return _in_us(SETTINGS[self._scope, name], self.get(name))
 
     def configure(self, config: type[C], **computed: Any) -> C:
         """Return a configuration with *computed* fields, and all other fields from settings."""
@@ -680,7 +690,7 @@ class ResolvedSettings:
 
     def field_value(self, name: str) -> Any:
         """Return the value of a setting; if it is a time, in microseconds."""
-        return self.us(name) if SETTINGS[self._scope, name].kind in ("ms", "seconds") else self.get(name)
+        return _field_value(SETTINGS[self._scope, name], self.get(name))
 
     def reconnect_backoff_max_us(self) -> int:
         """Return the maximum of the reconnect backoff.
@@ -892,9 +902,7 @@ class ConsumerConfig:
 def broker_config(release: str, explicit: Mapping[str, Value]) -> BrokerConfig:
     resolved = ResolvedSettings(BROKER, release, explicit)
     # ``KafkaConfig.logFlushIntervalMs``.
-    name = (
-        "log.flush.interval.ms" if "log.flush.interval.ms" in explicit else "log.flush.scheduler.interval.ms"
-    )
+    name = _FLUSH_INTERVAL if _FLUSH_INTERVAL in explicit else "log.flush.scheduler.interval.ms"
     return resolved.configure(
         BrokerConfig,
         flush_interval_us=resolved.us(name),
@@ -904,6 +912,17 @@ def broker_config(release: str, explicit: Mapping[str, Value]) -> BrokerConfig:
         else 0,
         offsets_retention_us=int(resolved.get("offsets.retention.minutes")) * _US_PER_MINUTE,
     )
+
+
+def reconfigured(config: BrokerConfig, dynamic: Mapping[str, Value]) -> BrokerConfig:
+    """Return the configuration of a broker with the settings that an administrator has changed."""
+    names = {**_fields_by_setting(BrokerConfig), _FLUSH_INTERVAL: "flush_interval_us"}
+    changes = {
+        names[name]: _field_value(SETTINGS[BROKER, name], value)
+        for name, value in dynamic.items()
+        if name in names
+    }
+    return replace(config, **changes)
 
 
 def _us(milliseconds: int) -> int:

@@ -3,15 +3,19 @@
 from collections.abc import Iterable, Mapping
 from typing import Final
 
+from harrow.cluster_model.registry import derived
 from harrow.cluster_model.settings import (
+    BROKER,
     INT_MAX,
     LONG_MAX,
     NO_TEXT,
+    SETTINGS,
     TOPIC,
     BrokerConfig,
     Setting,
     TopicConfig,
     Value,
+    reconfigured,
     topic_config,
 )
 
@@ -80,6 +84,34 @@ WITHOUT_EFFECT: Final[Mapping[str, Setting]] = {
 """Kafka's settings of topics that the model keeps but does not follow (``LogConfig``)."""
 
 
+ALL_BROKERS: Final = ":"
+"""Stands for all brokers where a topic is named (``ConfigResource`` with an empty name)."""
+
+
+def brokers_resource(name: str) -> str:
+    """Return what stands for a broker where a topic is named; an empty *name* is all brokers."""
+    return ALL_BROKERS + name
+
+
+def is_of_brokers(resource: str) -> bool:
+    """Return whether settings are those of brokers. No topic has such a name."""
+    return resource.startswith(ALL_BROKERS)
+
+
+@derived
+def dynamic_settings(release: str) -> Mapping[str, Setting]:
+    """Return the settings of brokers that topics inherit, which can change while brokers run.
+
+    See ``DynamicLogConfig`` (KIP-226).
+    """
+    of_topics = [setting for (scope, _), setting in SETTINGS.items() if scope == TOPIC]
+    return {
+        setting.broker_name: SETTINGS.get((BROKER, setting.broker_name)) or setting
+        for setting in (*of_topics, *WITHOUT_EFFECT.values())
+        if setting.exists_in(release) and setting.broker_name != NO_TEXT
+    }
+
+
 def setting_text(value: Value) -> str:
     """Return a value as Kafka writes it."""
     return str(value).lower() if isinstance(value, bool) else str(value)
@@ -95,14 +127,17 @@ def effective_config(settings: Settings, broker: BrokerConfig) -> TopicConfig:
 class TopicConfigs:
     """The configurations of all topics on one broker.
 
-    The settings of a topic override those of the broker. Administrators can change them while the
+    The settings of a topic override those of the broker. Administrators can change both while the
     broker runs.
     """
 
-    __slots__ = ("_config", "_configs", "_earlier", "_settings")
+    __slots__ = ("_config", "_configs", "_earlier", "_own", "_settings", "_static")
 
-    def __init__(self, topics: Mapping[str, Settings], config: BrokerConfig) -> None:
-        self._config = config
+    def __init__(
+        self, topics: Mapping[str, Settings], config: BrokerConfig, broker: int | None = None
+    ) -> None:
+        self._static = self._config = config
+        self._own = brokers_resource("" if broker is None else str(broker))
         self._settings: dict[str, Settings] = dict(topics)
         self._configs = {topic: topic_config(settings, config) for topic, settings in topics.items()}
         # The configurations that were replaced, oldest first, each with the time of that.
@@ -129,16 +164,22 @@ class TopicConfigs:
     def values(self) -> Iterable[TopicConfig]:
         return self._configs.values()
 
-    def set(self, topic: str, settings: Settings, now_us: int) -> None:
-        """Set all settings of a topic that override those of the broker."""
-        known = self._configs.get(topic)
-        before = topic_config({}, self._config) if known is None else known
-        config = effective_config(settings, self._config)
-        self._settings[topic] = settings
-        if config != before:
-            self._earlier.setdefault(topic, []).append((now_us, before))
-        self._configs[topic] = config
+    def set(self, resource: str, settings: Settings, now_us: int) -> Iterable[str]:
+        """Set all settings of a topic or of brokers. Return the topics that they may affect."""
+        self._settings[resource] = settings
+        topics = [resource]
+        if is_of_brokers(resource):
+            dynamic = {**self.settings(ALL_BROKERS), **self.settings(self._own)}
+            self._config = reconfigured(self._static, dynamic)
+            topics = [*self._configs]
+        for topic in topics:
+            before = self.get(topic)
+            config = effective_config(self.settings(topic), self._config)
+            if config != before:
+                self._earlier.setdefault(topic, []).append((now_us, before))
+            self._configs[topic] = config
+        return topics
 
-    def settings(self, topic: str) -> Settings:
-        """Return the settings of a topic that override those of the broker."""
-        return self._settings.get(topic, {})
+    def settings(self, resource: str) -> Settings:
+        """Return the settings of a topic or of brokers that override those in the broker's file."""
+        return self._settings.get(resource, {})

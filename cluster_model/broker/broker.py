@@ -19,7 +19,12 @@ from harrow.cluster_model.broker.metadata_cache import MetadataCache
 from harrow.cluster_model.broker.partition import Partition
 from harrow.cluster_model.broker.replica_manager import ReplicaManager
 from harrow.cluster_model.broker.request_channel import RequestChannels, RequestPace
-from harrow.cluster_model.controller.administration import ADMINISTRATION_REQUESTS, AdministrationRequest
+from harrow.cluster_model.controller.administration import (
+    ADMINISTRATION_REQUESTS,
+    AdministrationRequest,
+    AlterTopicSettingsRequest,
+    Outcome,
+)
 from harrow.cluster_model.controller.control_plane import ControlPlane, MetadataDelta
 from harrow.cluster_model.controller.node_to_controller_channel import NO_NODE
 from harrow.cluster_model.coordinators.coordinator import Coordinator
@@ -278,9 +283,9 @@ class Broker(ServerEndpoint):
             self.groups.on_partitions_deleted(delta.deleted)
 
     def configure_topic(self, topic: str, settings: Settings) -> None:
-        """Follow the settings of a topic that an administrator has changed."""
-        self._topic_configs.set(topic, settings, self._host.clock.now_us)
-        self.replicas.configure_topic(topic)
+        """Follow the settings of a topic, or of brokers, that an administrator has changed."""
+        for each in self._topic_configs.set(topic, settings, self._host.clock.now_us):
+            self.replicas.configure_topic(each)
 
     def delete_records(
         self, partition: str, offset: int, timeout_us: int, respond: Callable[[str, int, int], None]
@@ -601,7 +606,15 @@ class Broker(ServerEndpoint):
         )
 
     def _handle_administration(self, exchange: Exchange[AdministrationRequest]) -> None:
-        self._lifecycle.administer(exchange.request, lambda answer: self.respond(exchange, answer))
+        request = exchange.request
+        refused: dict[str, Outcome] = {}
+        if isinstance(request, AlterTopicSettingsRequest):
+            request, refused = request.without_other_brokers(self.id)
+
+        def respond(answer: Any) -> None:
+            self.respond(exchange, answer.with_refused(refused) if refused else answer)
+
+        self._lifecycle.administer(request, respond)
 
     def _handle_leader_and_isr(self, exchange: Exchange[LeaderAndIsrRequest]) -> None:
         if not self._refuse_if_stale(exchange):

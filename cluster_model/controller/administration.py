@@ -6,6 +6,7 @@ texts here, as on the wire.
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, ClassVar, Final
 
 from harrow.cluster_model import errors
@@ -13,6 +14,7 @@ from harrow.cluster_model.compiling import mypyc_attr
 from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.protocol import ReplicaAssignment
 from harrow.cluster_model.sim.message import Request
+from harrow.cluster_model.topic_settings import ALL_BROKERS, is_of_brokers
 
 BROKER_DEFAULT: Final = -1
 """Stands for a number of partitions or replicas that the settings of the brokers decide."""
@@ -152,7 +154,7 @@ SUBTRACT: Final = 3
 
 @dataclass(slots=True, frozen=True)
 class AlterTopicSettingsRequest(AdministrationRequest):
-    """Change settings of topics (AlterConfigs, IncrementalAlterConfigs, KIP-339).
+    """Change settings of topics and brokers (AlterConfigs, IncrementalAlterConfigs, KIP-339).
 
     Each change is a setting, an operation and a value. With ``replaces`` a topic keeps no other
     settings than those.
@@ -166,14 +168,34 @@ class AlterTopicSettingsRequest(AdministrationRequest):
     def refused(self, error: str) -> "AlterTopicSettingsResponse":
         return AlterTopicSettingsResponse(dict.fromkeys(self.changes, (error, "")), error)
 
+    def without_other_brokers(self, broker: int) -> "tuple[AlterTopicSettingsRequest, dict[str, Outcome]]":
+        """Return the request without the changes that *broker* refuses, and the refusals.
+
+        A broker changes its own settings and those of all brokers (``ConfigAdminManager``).
+        """
+        refused = {}
+        for resource in self.changes:
+            name = resource.removeprefix(ALL_BROKERS)
+            if not is_of_brokers(resource) or name in {"", str(broker)}:
+                continue
+            text = f"Node id must be an integer, but it is: {name}"
+            if name.isdecimal():
+                text = f"Unexpected broker id, expected {broker}, but received {name}"
+            refused[resource] = (errors.INVALID_REQUEST, text)
+        changes = {name: changes for name, changes in self.changes.items() if name not in refused}
+        return replace(self, changes=changes), refused
+
 
 @dataclass(slots=True, frozen=True)
 class AlterTopicSettingsResponse:
-    """The outcome for each topic."""
+    """The outcome for each topic, and for brokers."""
 
     api: ClassVar[str] = "IncrementalAlterConfigs"
     topics: Mapping[str, Outcome]
     error: str = errors.NONE
+
+    def with_refused(self, refused: Mapping[str, Outcome]) -> "AlterTopicSettingsResponse":
+        return replace(self, topics={**self.topics, **refused})
 
 
 PREFERRED: Final = 0

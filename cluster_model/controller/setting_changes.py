@@ -1,6 +1,6 @@
 """Reads the settings of topics that administrators change, which are texts on the wire."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from harrow.cluster_model import errors
@@ -12,10 +12,13 @@ from harrow.cluster_model.controller.administration import (
     NewTopic,
     RefusedError,
 )
-from harrow.cluster_model.settings import SETTINGS, TOPIC, Setting, Value
-from harrow.cluster_model.topic_settings import WITHOUT_EFFECT, Settings
+from harrow.cluster_model.release.switch import version_of
+from harrow.cluster_model.settings import ALL_REPLICAS, INT_MAX, LONG_MAX, SETTINGS, TOPIC, Setting, Value
+from harrow.cluster_model.topic_settings import WITHOUT_EFFECT, Settings, dynamic_settings
 
 _DIGITS_MAX: Final = 20
+_PORTED_TO_JAVA: Final = version_of("4.3")
+"""The first profile whose brokers list names as Java does."""
 
 
 def changed_settings(
@@ -27,11 +30,46 @@ def changed_settings(
         RefusedError: A setting is unknown, or a value or an operation is invalid.
 
     """
-    settings = dict(before)
-    for name, operation, text in changes:
+
+    def find(name: str) -> Setting:
         setting = SETTINGS.get((TOPIC, name)) or WITHOUT_EFFECT.get(name)
         if setting is None or not setting.exists_in(release):
             raise RefusedError(errors.INVALID_CONFIG, f"topics have no setting {name}")
+        return setting
+
+    return _changed(before, changes, release, find, errors.INVALID_CONFIG)
+
+
+def changed_broker_settings(
+    before: Settings, changes: Iterable[tuple[str, int, str | None]], release: str
+) -> dict[str, Value]:
+    """Return the settings of brokers after such changes (``DynamicBrokerConfig.validate``).
+
+    Kafka answers INVALID_REQUEST to a value that it cannot use (KAFKA-13609).
+
+    Raises:
+        RefusedError: A setting cannot change, or a value or an operation is invalid.
+
+    """
+    dynamic, changes = dynamic_settings(release), tuple(changes)
+    if fixed := [name for name, *_ in changes if name not in dynamic]:
+        names = ", ".join(fixed)
+        listed = f"[{names}]" if version_of(release) >= _PORTED_TO_JAVA else f"Set({names})"
+        text = f"Cannot update these configs dynamically: {listed}"
+        raise RefusedError(errors.INVALID_REQUEST, text)
+    return _changed(before, changes, release, lambda name: dynamic[name], errors.INVALID_REQUEST)
+
+
+def _changed(
+    before: Settings,
+    changes: Iterable[tuple[str, int, str | None]],
+    release: str,
+    find: Callable[[str], Setting],
+    invalid_value: str,
+) -> dict[str, Value]:
+    settings = dict(before)
+    for name, operation, text in changes:
+        setting = find(name)
         if operation == DELETE:
             settings.pop(name, None)
             continue
@@ -39,13 +77,19 @@ def changed_settings(
             raise RefusedError(errors.INVALID_CONFIG, f"{name} has no value")
         if operation in {APPEND, SUBTRACT}:
             if not setting.is_list:
-                raise RefusedError(errors.INVALID_CONFIG, f"{name} is not a list")
+                word = "append" if operation == APPEND else "subtract"
+                reason = f"Config value {word} is not allowed for config key: {name}"
+                raise RefusedError(errors.INVALID_CONFIG, reason)
         elif operation != SET:
-            raise RefusedError(errors.INVALID_REQUEST, f"there is no operation {operation}")
+            raise RefusedError(errors.INVALID_REQUEST, f"Unknown operations type {operation}")
         # A list that is not set begins with Kafka's default (``getParts``).
         before_change = str(settings.get(name, setting.default(release)))
         whole = _changed_list(before_change, text, operation)
-        settings[name] = _value(setting, whole)
+        try:
+            settings[name] = _value(setting, whole.strip())
+        except ValueError as error:
+            reason = f"Invalid value {whole} for configuration {name}: {error}"
+            raise RefusedError(invalid_value, reason) from error
     return settings
 
 
@@ -86,25 +130,41 @@ def _changed_list(text: str, items: str, operation: int) -> str:
 
 
 def _value(setting: Setting, text: str) -> Value:
-    """Return the value of a setting from its text."""
-    text = text.strip()
+    """Return the value of a setting from its text.
+
+    Raises:
+        ValueError: The text is no value of the setting, in Kafka's words (``ConfigDef``).
+
+    """
     if setting.is_list and not text:
         return text
-    if setting.kind == "bool" and text.lower() in {"true", "false"}:
+    if setting.kind == "bool":
+        if text.lower() not in {"true", "false"}:
+            raise ValueError("Expected value to be either true or false")
         return text.lower() == "true"
     if setting.kind in {"int", "ms"}:
-        is_number = text.isascii() and text.removeprefix("-").isdecimal() and len(text) <= _DIGITS_MAX
-        if is_number and setting.minimum <= int(text) <= setting.maximum:
-            return int(text)
-    elif setting.kind == "choice":
-        if dict(setting.aliases).get(text, text) in setting.choices:
-            return text
+        return _number(setting, text)
+    if setting.kind == "choice":
+        if dict(setting.aliases).get(text, text) not in setting.choices:
+            raise ValueError(f"String must be one of: {'; '.join(setting.choices)}")
     elif setting.kind == "ratio":
-        if text.replace(".", "", 1).isdecimal() and float(text) <= 1:
-            return text
-    elif setting.kind == "replicas" and (text == "*" or all(map(_is_replica, text.split(",")))):
-        return text
-    raise RefusedError(errors.INVALID_CONFIG, f"{text!r} is no value of {setting.name}")
+        if not text.replace(".", "", 1).isdecimal() or float(text) > 1:
+            raise ValueError("Value must be between 0 and 1")
+    elif text != ALL_REPLICAS and not all(map(_is_replica, text.split(","))):
+        raise ValueError("Replicas must be * or a list such as 0:1,1:2")
+    return text
+
+
+def _number(setting: Setting, text: str) -> int:
+    is_number = text.isascii() and text.removeprefix("-").isdecimal() and len(text) <= _DIGITS_MAX
+    limit = INT_MAX if setting.maximum <= INT_MAX else LONG_MAX
+    if not is_number or abs(int(text)) > limit:
+        raise ValueError(f"Not a number of type {'INT' if limit == INT_MAX else 'LONG'}")
+    if int(text) < setting.minimum:
+        raise ValueError(f"Value must be at least {setting.minimum}")
+    if int(text) > setting.maximum:
+        raise ValueError(f"Value must be no more than {setting.maximum}")
+    return int(text)
 
 
 def _is_replica(text: str) -> bool:

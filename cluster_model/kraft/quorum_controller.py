@@ -56,11 +56,11 @@ from harrow.cluster_model.protocol import (
     ReplicaAssignment,
 )
 from harrow.cluster_model.release.profiles import Behaviours
-from harrow.cluster_model.settings import BrokerConfig, TopicConfig
+from harrow.cluster_model.settings import BrokerConfig, TopicConfig, reconfigured
 from harrow.cluster_model.sim.connection import Connection, Exchange, Handlers, Q, ServerEndpoint, register
 from harrow.cluster_model.sim.host import Host
 from harrow.cluster_model.sim.message import Body
-from harrow.cluster_model.topic_settings import effective_config
+from harrow.cluster_model.topic_settings import ALL_BROKERS, effective_config
 
 R = TypeVar("R", bound=Body)
 A = TypeVar("A", bound=AdministrationRequest)
@@ -106,7 +106,10 @@ class QuorumController(ServerEndpoint):
         register(self._handlers, protocol.BrokerHeartbeatRequest, self._handle_heartbeat)
         register(self._handlers, AlterPartitionRequest, self._handle_alter_partition)
         register(self._handlers, protocol.AllocateProducerIdsRequest, self._handle_allocate_producer_ids)
-        control = self._topics = TopicControl(lambda: self._image, topics, config, self._new_partition)
+        control = self._topics = TopicControl(
+            *(lambda: self._image, topics, config, self._new_partition),
+            has_elr=behaviours.kraft.eligible_leader_replicas,
+        )
         self._administers(administration.CreateTopicsRequest, control.create_topics)
         self._administers(administration.CreatePartitionsRequest, control.create_partitions)
         self._administers(administration.DeleteTopicsRequest, control.delete_topics)
@@ -528,8 +531,11 @@ class QuorumController(ServerEndpoint):
 
     def _config_of(self, topic: str) -> TopicConfig:
         """Return a topic's configuration, which depends on the settings of this node."""
-        settings = self._image.topic_settings.get(topic)
-        return self._topic_config(topic) if settings is None else effective_config(settings, self._config)
+        changed = self._image.topic_settings
+        if topic not in changed and ALL_BROKERS not in changed:
+            return self._topic_config(topic)
+        config = reconfigured(self._config, changed.get(ALL_BROKERS, {}))
+        return effective_config(self._topics.settings(topic), config)
 
     def create_topic(self, topic: str, assignment: tuple[tuple[int, ...], ...]) -> bool:
         """Create a topic if each of its partitions can have a leader.

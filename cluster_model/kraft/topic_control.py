@@ -3,7 +3,7 @@
 Each method returns the records of a request and its answer, as the controller's other handlers do.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from harrow.cluster_model import errors
 from harrow.cluster_model.controller import administration
@@ -17,7 +17,11 @@ from harrow.cluster_model.controller.new_topics import (
     added_assignment,
     planned_topics,
 )
-from harrow.cluster_model.controller.setting_changes import changed_settings, check_changes
+from harrow.cluster_model.controller.setting_changes import (
+    changed_broker_settings,
+    changed_settings,
+    check_changes,
+)
 from harrow.cluster_model.kraft.cluster_image import ClusterImage
 from harrow.cluster_model.kraft.records import (
     MetadataRecord,
@@ -25,8 +29,8 @@ from harrow.cluster_model.kraft.records import (
     RemoveTopicRecord,
     TopicSettingsRecord,
 )
-from harrow.cluster_model.settings import BrokerConfig
-from harrow.cluster_model.topic_settings import Settings
+from harrow.cluster_model.settings import MIN_ISR, BrokerConfig
+from harrow.cluster_model.topic_settings import ALL_BROKERS, Settings, is_of_brokers
 from harrow.cluster_model.topology import INTERNAL_TOPICS
 
 Records = tuple[MetadataRecord, ...]
@@ -45,7 +49,10 @@ class TopicControl:
         topics: ConfiguredTopics,
         config: BrokerConfig,
         new_partition: Callable[[str, tuple[int, ...]], PartitionRecord],
+        *,
+        has_elr: bool,
     ) -> None:
+        self._has_elr = has_elr
         self._image = image
         self._topics = topics
         self._config = config
@@ -132,15 +139,19 @@ class TopicControl:
     def alter_settings(
         self, request: administration.AlterTopicSettingsRequest
     ) -> tuple[Records, administration.AlterTopicSettingsResponse]:
-        """Change settings of topics (``ConfigurationControlManager.incrementalAlterConfigs``)."""
+        """Change settings (``ConfigurationControlManager.incrementalAlterConfigs``)."""
         records: list[MetadataRecord] = []
         answers: dict[str, Outcome] = {}
         for topic, changes in request.changes.items():
             try:
-                self._count(topic)
                 check_changes(changes)
                 before = {} if request.replaces else self.settings(topic)
-                settings = changed_settings(before, changes, self._topics.release)
+                if is_of_brokers(topic):
+                    settings = changed_broker_settings(before, changes, self._topics.release)
+                    self._check_min_isr(topic, changes)
+                else:
+                    self._count(topic)
+                    settings = changed_settings(before, changes, self._topics.release)
             except RefusedError as refused:
                 answers[topic] = (refused.error, refused.message)
                 continue
@@ -148,6 +159,18 @@ class TopicControl:
             if not request.validate_only:
                 records.append(TopicSettingsRecord(topic, tuple(settings.items())))
         return tuple(records), administration.AlterTopicSettingsResponse(answers)
+
+    def _check_min_isr(self, brokers: str, changes: Iterable[tuple[str, int, str | None]]) -> None:
+        """Refuse to give brokers different minima of the ISR in a cluster with ELRs (KIP-966)."""
+        operations = {name: operation for name, operation, _ in changes}
+        if not self._has_elr or MIN_ISR not in operations:
+            return
+        if brokers != ALL_BROKERS:
+            text = f"Broker-level {MIN_ISR} cannot be altered while ELR is enabled."
+            raise RefusedError(errors.INVALID_CONFIG, text)
+        if operations[MIN_ISR] == administration.DELETE:
+            text = f"Cluster-level {MIN_ISR} cannot be removed while ELR is enabled."
+            raise RefusedError(errors.INVALID_CONFIG, text)
 
     def settings(self, topic: str) -> Settings:
         """Return the settings of a topic, from administrators or from the campaign."""

@@ -29,6 +29,7 @@ from harrow.cluster_model.coordinators import protocol as messages
 from harrow.cluster_model.kraft import protocol as kraft
 from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.sim.virtual_time import US_PER_MS
+from harrow.cluster_model.topic_settings import ALL_BROKERS, brokers_resource, is_of_brokers
 from harrow.cluster_model.topology import CONSUMER_OFFSETS, TRANSACTION_STATE
 from harrow.live_cluster.names import SAME_NAMES, Names
 from harrow.live_cluster.wire.connection import BrokerConnection, only
@@ -56,8 +57,8 @@ _INCARNATION, _DIRECTORY = 1 << 96, 1 << 97
 (``Uuid.RESERVED``)."""
 UNKNOWN_TOPIC_ID: Final = "UNKNOWN_TOPIC_ID"
 """The error for an id that no topic has (KIP-516)."""
-TOPIC_RESOURCE: Final = 2
-"""The type of a topic among resources with settings (``ConfigResource.Type``)."""
+TOPIC_RESOURCE, BROKER_RESOURCE = 2, 4
+"""The types of topics and brokers among resources with settings (``ConfigResource.Type``)."""
 _NUMBER_MASK: Final = 0xFFFFFFFF
 
 
@@ -466,16 +467,27 @@ class _TopicsOrIds(NamedTuple):
         return {self.model: tuple(naming.topic_of(topic) for topic in getattr(wire, self.wire) or ())}
 
 
+def _resource_to_wire(resource: str, naming: Naming) -> dict[str, Any]:
+    if is_of_brokers(resource):
+        return {"resource_type": BROKER_RESOURCE, "resource_name": resource.removeprefix(ALL_BROKERS)}
+    return {"resource_type": TOPIC_RESOURCE, "resource_name": naming.names.cluster_topic(resource)}
+
+
+def _resource_from_wire(resource: Any, naming: Naming) -> str:
+    name: str = resource.resource_name
+    is_topic = resource.resource_type == TOPIC_RESOURCE
+    return naming.names.campaign_topic(name) if is_topic else brokers_resource(name)
+
+
 class _SettingChanges:
-    """The changes of topics' settings. Other resources are not among them."""
+    """The changes of the settings of topics and brokers. Other resources are not among them."""
 
     def write(self, message: Any, fields: Mapping[str, Any], naming: Naming) -> dict[str, Any]:
         kind = fields["resources"]
         return {
             "resources": [
                 kind(
-                    resource_type=TOPIC_RESOURCE,
-                    resource_name=naming.names.cluster_topic(topic),
+                    **_resource_to_wire(topic, naming),
                     configs=[
                         kind.fields["configs"](name=name, config_operation=operation, value=value)
                         for name, operation, value in changes
@@ -488,18 +500,18 @@ class _SettingChanges:
     def read(self, wire: Any, fields: Mapping[str, Any], naming: Naming) -> dict[Any, Any]:
         return {
             "changes": {
-                naming.names.campaign_topic(resource.resource_name): tuple(
+                _resource_from_wire(resource, naming): tuple(
                     (each.name, getattr(each, "config_operation", administration.SET), each.value)
                     for each in resource.configs
                 )
                 for resource in wire.resources
-                if resource.resource_type == TOPIC_RESOURCE
+                if resource.resource_type in (TOPIC_RESOURCE, BROKER_RESOURCE)
             }
         }
 
 
 class _SettingOutcomes:
-    """The outcome of the changes of each topic's settings."""
+    """The outcome of the changes of the settings of each topic, and of brokers."""
 
     def write(self, message: Any, fields: Mapping[str, Any], naming: Naming) -> dict[str, Any]:
         return {
@@ -507,8 +519,7 @@ class _SettingOutcomes:
                 fields["responses"](
                     error_code=error_code(error),
                     error_message=text or None,
-                    resource_type=TOPIC_RESOURCE,
-                    resource_name=naming.names.cluster_topic(topic),
+                    **_resource_to_wire(topic, naming),
                 )
                 for topic, (error, text) in message.topics.items()
             ]
@@ -517,7 +528,7 @@ class _SettingOutcomes:
     def read(self, wire: Any, fields: Mapping[str, Any], naming: Naming) -> dict[Any, Any]:
         return {
             "topics": {
-                naming.names.campaign_topic(each.resource_name): (
+                _resource_from_wire(each, naming): (
                     error_name(each.error_code),
                     each.error_message or "",
                 )

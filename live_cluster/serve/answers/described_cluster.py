@@ -19,14 +19,13 @@ from harrow.live_cluster.serve.answers.described_settings import DEFAULT, Descri
 from harrow.live_cluster.serve.answers.refused_acls import ACL_REQUESTS, refused_acls
 from harrow.live_cluster.serve.answers.served_topics import ServedTopics
 from harrow.live_cluster.wire.client_requests import ClientRequest
-from harrow.live_cluster.wire.codec import TOPIC_RESOURCE, Address
+from harrow.live_cluster.wire.codec import BROKER_RESOURCE, TOPIC_RESOURCE, Address
 from harrow.live_cluster.wire.errors import error_code
 
 CLUSTER_ID: Final = "harrow"
-_BROKER_RESOURCE: Final = 4
 _BROKER_LOGGER, _CLIENT_METRICS, _GROUP = 8, 16, 32
 """Types of resources with settings (``ConfigResource.Type``)."""
-_LISTED_TYPES: Final = (_BROKER_LOGGER, _BROKER_RESOURCE, TOPIC_RESOURCE, _CLIENT_METRICS, _GROUP)
+_LISTED_TYPES: Final = (_BROKER_LOGGER, BROKER_RESOURCE, TOPIC_RESOURCE, _CLIENT_METRICS, _GROUP)
 _BROKER_ENDPOINTS: Final = 1
 _PARTITIONS_MAX: Final = 2_000
 """The default of ``max.request.partition.size.limit``."""
@@ -161,7 +160,7 @@ class DescribedCluster:
         if not set(types) <= set(_LISTED_TYPES):
             return kind(error_code=error_code(errors.UNSUPPORTED_VERSION), config_resources=[])
         live = [str(broker) for broker in self._addresses if self._cluster.is_registered(broker)]
-        names = {_BROKER_LOGGER: live, _BROKER_RESOURCE: live, TOPIC_RESOURCE: list(self._topics)}
+        names = {_BROKER_LOGGER: live, BROKER_RESOURCE: live, TOPIC_RESOURCE: list(self._topics)}
         return kind(
             error_code=0,
             config_resources=[
@@ -204,9 +203,9 @@ class DescribedCluster:
                 return errors.UNKNOWN_TOPIC_OR_PARTITION, ()
             own = self._cluster.topic_settings(self._topics.names.campaign_topic(name), broker)
             return errors.NONE, described.of_topic(own)
-        if kind == _BROKER_RESOURCE and name == str(broker):
+        if kind == BROKER_RESOURCE and name == str(broker):
             return errors.NONE, described.of_broker()
-        if kind == _BROKER_RESOURCE and not name:
+        if kind == BROKER_RESOURCE and not name:
             return errors.NONE, described.of_all_brokers()
         return errors.INVALID_REQUEST, ()
 

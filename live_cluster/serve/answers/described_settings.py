@@ -17,7 +17,13 @@ from harrow.cluster_model.settings import (
     Value,
     shared_with,
 )
-from harrow.cluster_model.topic_settings import WITHOUT_EFFECT, setting_text
+from harrow.cluster_model.topic_settings import (
+    ALL_BROKERS,
+    WITHOUT_EFFECT,
+    brokers_resource,
+    dynamic_settings,
+    setting_text,
+)
 from harrow.cluster_model.topology import KRAFT
 from harrow.live_cluster.wire.codec import Address
 
@@ -76,7 +82,11 @@ class DescribedSettings:
         if cluster.replication_throttle is not None:
             (rate,) = cluster.replication_throttle
             self._quotas = {} if rate is None else dict.fromkeys(_QUOTAS, rate)
-        self._of_all = dict(self._settings_of_all())
+        self._of_all = {
+            **dict(self._settings_of_all()),
+            **cluster.topic_settings(ALL_BROKERS, broker),
+        }
+        self._own = cluster.topic_settings(brokers_resource(str(broker)), broker)
         self._version = version_of(release)
         self._has_dynamic = self._version >= _DYNAMIC_SINCE
 
@@ -109,10 +119,10 @@ class DescribedSettings:
 
     def of_broker(self) -> Iterator[DescribedSetting]:
         """Yield the settings of the broker that describes them."""
-        dynamic = {setting.broker_name for setting in self._existing(TOPIC)}
-        for setting in self._existing(BROKER):
-            name = setting.name
-            if name in _QUOTAS or not self._is_listed(setting):
+        dynamic = dynamic_settings(self._cluster.release)
+        existing = {setting.name: setting for setting in self._existing(BROKER)}
+        for name, setting in {**existing, **dynamic}.items():
+            if name in _QUOTAS or not self._is_listed(name, setting):
                 continue
             synonyms = tuple(self._synonyms(setting, name))
             value = synonyms[0][1] if synonyms else None
@@ -133,13 +143,13 @@ class DescribedSettings:
         """Yield the settings of all brokers that an administrator could change."""
         for name, value in self._of_all.items():
             synonym = (name, setting_text(value), OF_ALL_BROKERS)
-            kind = _type_of(SETTINGS[BROKER, name])
+            kind = _type_of(dynamic_settings(self._cluster.release)[name])
             yield DescribedSetting(name, kind, synonym[1], is_read_only=False, synonyms=(synonym,))
 
-    def _is_listed(self, setting: Setting) -> bool:
+    def _is_listed(self, name: str, setting: Setting) -> bool:
         if setting.metadata == KRAFT and self._version < _KRAFT_LISTED_SINCE:
             return False
-        return kafka_has(BROKER, setting.name, self._cluster.release)
+        return kafka_has(BROKER, name, self._cluster.release)
 
     def _existing(self, scope: str) -> Iterable[Setting]:
         release = self._cluster.release
@@ -151,14 +161,15 @@ class DescribedSettings:
         A setting that is null has none, although another setting decides instead of it
         (``ConfigHelper.configSynonyms``).
         """
-        for values, source in ((self._of_all, OF_ALL_BROKERS), (self._static, STATIC)):
+        sources = ((self._own, OF_BROKER), (self._of_all, OF_ALL_BROKERS), (self._static, STATIC))
+        for values, source in sources:
             if name in values:
                 yield name, setting_text(values[name]), source
         default = setting.default(self._cluster.release)
         if setting.fallback is None:
             if default != _NULL:
                 yield name, setting_text(default), DEFAULT
-        elif name in self._static:
+        elif any(name in values for values, _ in sources):
             other, value = setting.fallback
             yield other, setting_text(value), DEFAULT
 

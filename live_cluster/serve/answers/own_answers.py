@@ -50,7 +50,7 @@ from harrow.cluster_model.protocol import (
     NO_LEADER,
     MetadataResponse,
 )
-from harrow.cluster_model.topology import is_internal
+from harrow.cluster_model.topology import KRAFT, ZOOKEEPER, is_internal
 from harrow.live_cluster.serve.answers.client_answers import UNSUPPORTED_VERSION, ClientAnswers, Completion
 from harrow.live_cluster.serve.answers.commit_metadata import CommitMetadata, is_too_large
 from harrow.live_cluster.serve.answers.described_cluster import CLUSTER_ID, DescribedCluster
@@ -58,7 +58,7 @@ from harrow.live_cluster.serve.answers.plain_login import LOGIN_VERSIONS
 from harrow.live_cluster.serve.answers.served_topics import ServedTopics
 from harrow.live_cluster.serve.answers.served_versions import finalized_features, served_versions
 from harrow.live_cluster.wire.client_requests import ClientRequest, batching_of
-from harrow.live_cluster.wire.codec import TOPIC_RESOURCE, UNKNOWN_TOPIC_ID, Naming
+from harrow.live_cluster.wire.codec import BROKER_RESOURCE, TOPIC_RESOURCE, UNKNOWN_TOPIC_ID, Naming
 from harrow.live_cluster.wire.errors import error_code
 
 _FEATURES_EPOCH: Final = 1
@@ -87,6 +87,13 @@ CreateTopics.
 """
 _METADATA_WITH_NULL_TOPICS: Final = 1
 """The first version of Metadata in which an empty list asks for no topics, and not for all."""
+
+
+_CHANGEABLE: Final = {KRAFT: (TOPIC_RESOURCE, BROKER_RESOURCE), ZOOKEEPER: (TOPIC_RESOURCE,)}
+_FIXED: Final = {
+    KRAFT: "harrow changes settings of topics and brokers only",
+    ZOOKEEPER: "harrow changes settings of topics only in a cluster with ZooKeeper",
+}
 
 
 class OwnAnswers:
@@ -185,13 +192,20 @@ class OwnAnswers:
 
         They occur more than once, or the request gives neither or both of their name and their id.
         """
-        duplicates, ambiguous = self._duplicates(request), _ambiguous_topics(request)
+        duplicates, ambiguous = self._duplicates(request), self._refused_topics(request)
         if not duplicates and not ambiguous:
             return request.body
         body, names = copy(request.body), _topics_attribute(request)
         topics = [each for each in getattr(body, names) if each not in ambiguous]
         setattr(body, names, [each for each in topics if self._key(each) not in duplicates])
         return body
+
+    def _refused_topics(self, request: ClientRequest) -> Collection[Any]:
+        """Return the ambiguous topics, and the resources whose settings harrow does not change."""
+        if not hasattr(request.body, "resources"):
+            return _ambiguous_topics(request)
+        types = _CHANGEABLE[self._cluster.metadata]
+        return [each for each in request.body.resources if each.resource_type not in types]
 
     def _duplicates(self, request: ClientRequest) -> Collection[Any]:
         """Return the keys of topics that occur more than once in a request."""
@@ -256,11 +270,11 @@ class OwnAnswers:
             getattr(wire, name).append(kind(error_code=code, error_message=message, **names))
 
     def _complete_settings(self, wire: Any, request: ClientRequest, *_: Any) -> None:
-        """Refuse to change settings of anything but topics, or of a topic twice."""
+        """Refuse to change settings of anything but topics and brokers, or of one of them twice."""
         duplicates = self._duplicates(request)
         for resource in request.body.resources:
-            if resource.resource_type != TOPIC_RESOURCE:
-                wire.responses.append(_refused(wire, resource, "harrow changes settings of topics only"))
+            if resource.resource_type not in _CHANGEABLE[self._cluster.metadata]:
+                wire.responses.append(_refused(wire, resource, _FIXED[self._cluster.metadata]))
             elif self._key(resource) in duplicates:
                 wire.responses.append(_refused(wire, resource, "Each resource must appear at most once."))
 

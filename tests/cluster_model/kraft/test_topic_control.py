@@ -44,7 +44,7 @@ class Controller:
                 )
             )
         topics = ConfiguredTopics("4.3", {"declared": {"retention.ms": 5}}, {})
-        self.topics = TopicControl(lambda: self.image, topics, CONFIG, self.new_partition)
+        self.topics = TopicControl(lambda: self.image, topics, CONFIG, self.new_partition, has_elr=True)
         self.apply(self.topics.create_topics(CreateTopicsRequest((NewTopic("declared", 1, 3),))))
 
     def new_partition(self, name: str, replicas: tuple[int, ...]) -> PartitionRecord:

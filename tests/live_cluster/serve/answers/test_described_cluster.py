@@ -67,7 +67,7 @@ def test_a_changed_setting_is_described_and_takes_effect() -> None:
         (TOPIC, "t", {"no_such_setting": "1"}, "INVALID_CONFIG"),
         (TOPIC, "t", {"min_insync_replicas": "0"}, "INVALID_CONFIG"),
         (TOPIC, "missing", {"min_insync_replicas": "1"}, "UNKNOWN_TOPIC_OR_PART"),
-        (BROKER, "0", {"min_insync_replicas": "1"}, "INVALID_REQUEST"),
+        (BROKER, "0", {"num_partitions": "1"}, "INVALID_REQUEST"),
     ],
 )
 def test_an_invalid_change_of_settings_is_refused(
