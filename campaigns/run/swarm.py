@@ -10,7 +10,7 @@ works on machines that only run sweeps.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import is_dataclass, replace
+from dataclasses import field, is_dataclass, replace
 from typing import Any, Final, TypeVar
 
 from harrow.campaigns.clients.clients import application_kinds
@@ -33,10 +33,18 @@ STREAM: Final = "swarm"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draw:
-    """The plan that a seed draws, with nothing left open, and the names and texts of its values."""
+    """The plan that a seed draws, with nothing left open, and the names and texts of its values.
+
+    Only the modelled clients use those of the ``workload``.
+    """
 
     plan: Plan
     values: tuple[tuple[str, str], ...] = ()
+    workload: Mapping[str, None] = field(default_factory=dict)
+
+    def values_without_workload(self) -> tuple[tuple[str, str], ...]:
+        """Return the values that matter to clients other than the modelled ones."""
+        return tuple((name, value) for name, value in self.values if name not in self.workload)
 
 
 def draw_for_seed(plan: Plan, seed: int) -> Draw:
@@ -65,6 +73,7 @@ class _Drawing:
         self._swarm = swarm
         self._stream = stream
         self._values: list[tuple[str, str]] = []
+        self._workload: dict[str, None] = {}
         self._left_open = dict(swarm.values)
         if aim is not None:
             self._note("aim", aim.probe)
@@ -79,8 +88,10 @@ class _Drawing:
         cluster = self._cluster(plan.cluster)
         duration_us = self._between("duration", swarm.duration_us, plan.duration_us, duration_text)
         settings = self._settings(kafka, cluster)
+        drawn = len(self._values)
         producers, consumers = self._clients(plan, duration_us)
         applications = self._applications(plan.applications)
+        self._workload |= dict.fromkeys([name for name, _ in self._values[drawn:]])
         faults = self._faults(duration_us)
         actions = self._actions(kafka, duration_us)
         # The core is drawn last. So a swarm with a core draws the same other values as without.
@@ -99,6 +110,7 @@ class _Drawing:
                 core=core,
             ),
             values=tuple(self._values),
+            workload=self._workload,
         )
 
     # Single choices
@@ -182,9 +194,12 @@ class _Drawing:
             fixed=fixed,
             replicas=min(topic.replication_factor for topic in cluster.topics),
         )
+        settings = {scope: catalogue.shared_with(scope, kafka, chosen) for scope in SCOPES}
         for name, value in chosen.items():
             self._note(name, value)
-        return {scope: catalogue.shared_with(scope, kafka, chosen) for scope in SCOPES}
+            if name not in settings[BROKER] and name not in settings[TOPIC]:
+                self._workload[name] = None
+        return settings
 
     def _clients(
         self, plan: Plan, duration_us: int

@@ -23,6 +23,10 @@ NO_OFFSET_COMMITTED: Final = -1
 """The offset in a response for a partition without a committed offset."""
 
 
+CONSUMER_TYPE: Final = "consumer"
+"""The type of the protocol of consumers. Other members, such as Connect's workers, have others."""
+
+
 @dataclass(slots=True)
 class FindCoordinatorRequest(Request):
     """Find the coordinator of ``key``.
@@ -198,6 +202,7 @@ class JoinGroupRequest(Request):
     instance: str
     protocols: tuple[tuple[str, "Subscription"], ...]
     repeats_with_id: bool = True
+    protocol_type: str = CONSUMER_TYPE
 
 
 class Subscription(NamedTuple):
@@ -232,7 +237,10 @@ class JoinGroupResponse:
 
 @dataclass(slots=True)
 class SyncGroupRequest(Request):
-    """Request a member's partitions. The leader sends the ``assignments`` of all members."""
+    """Request a member's partitions. The leader sends the ``assignments`` of all members.
+
+    A member may name the type and the name of its protocol, which must be the group's (KIP-559).
+    """
 
     api: ClassVar[str] = "SyncGroup"
     group: str
@@ -240,6 +248,8 @@ class SyncGroupRequest(Request):
     member: str
     instance: str
     assignments: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    protocol_type: str | None = None
+    protocol: str | None = None
 
 
 @dataclass(slots=True)

@@ -1,8 +1,9 @@
 """Connects a client with a broker of the model: requests come as bytes, and so do responses."""
 
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
+from itertools import islice
 from typing import Any, Final, Protocol
 
 from harrow.cluster_model.errors import NONE
@@ -44,6 +45,8 @@ _NO_OFFSET: Final = -1
 _PENDING_MAX: Final = 1_000
 """With more requests that wait, a connection is not read (the mute of a channel bounds them in
 Kafka)."""
+_PARTS_AT_ONCE: Final = 100
+_BETWEEN_PARTS_US: Final = 10_000
 CLIENT_LISTENER: Final = "client"
 
 
@@ -51,7 +54,8 @@ CLIENT_LISTENER: Final = "client"
 class _UnansweredRequest:
     """A request whose response is not written yet, and the response once it is known.
 
-    ``answer`` is the answer of the model, if a broker gives it. A request may be a part of the
+    ``noted`` is what the history has noted about it. ``answer`` is the answer of the model, if a
+    broker gives it. A request may be a part of the
     client's, whose other parts follow if it is not the last. ``refused`` has the errors of those
     batches of a Produce that no log gets. If it ``ends_connection``, the connection ends instead of
     a response, after all earlier responses.
@@ -62,7 +66,7 @@ class _UnansweredRequest:
     model: Any = None
     refused: Mapping[str, tuple[str, int]] = field(default_factory=dict)
     answer: Any = None
-    fetch: Any = None
+    noted: Any = None
     response: Any = None
     ends_connection: bool = False
 
@@ -136,6 +140,9 @@ class ClientConnection:
         self._pending: deque[_UnansweredRequest] = deque()
         # The first parts of a request whose other parts have no responses yet.
         self._answered: list[_UnansweredRequest] = []
+        # The parts of a request that no broker has got yet, and the requests that wait for them.
+        self._parts: Iterator[tuple[ClientRequest, bool]] | None = None
+        self._waiting: list[ClientRequest] = []
         self._by_number: dict[int, _UnansweredRequest] = {}
         self._own_answers: list[tuple[_UnansweredRequest, Any]] = []
         self._count = 0
@@ -146,7 +153,7 @@ class ClientConnection:
     @property
     def may_send(self) -> bool:
         """Whether the client may send more before it reads its answers."""
-        return len(self._pending) <= _PENDING_MAX and not self.is_refused
+        return self._parts is None and len(self._pending) <= _PENDING_MAX and not self.is_refused
 
     @property
     def client_name(self) -> str | None:
@@ -173,9 +180,16 @@ class ClientConnection:
             return
         self._server.recorder.received(self.number, without_password(frame, self._login))
         try:
-            self._handle(read_request(frame))
+            self._take(read_request(frame))
         except BadRequestError:
             self.close()
+
+    def _take(self, request: ClientRequest) -> None:
+        """Handle a request once all parts of earlier ones are with the broker."""
+        if self._parts is not None:
+            self._waiting.append(request)
+        else:
+            self._handle(request)
 
     def _handle(self, request: ClientRequest) -> None:
         if self._host is None:
@@ -189,10 +203,33 @@ class ClientConnection:
             self._own_answers.append((pending, own))
             self.send_own_answers()
             return
-        parts = [_UnansweredRequest(part, is_last_part=False) for part in parts_of(request)]
-        parts[-1].is_last_part = True
-        for part in parts:
-            self._hand_over(part)
+        self._hand_over_parts(parts_of(request))
+
+    def _hand_over_parts(self, parts: Iterator[tuple[ClientRequest, bool]]) -> None:
+        """Hand over the next parts of a request, and the others a moment later.
+
+        A request can have thousands of parts, and other clients are served in between.
+        """
+        for part, is_last in islice(parts, _PARTS_AT_ONCE):
+            self._hand_over(_UnansweredRequest(part, is_last))
+            if is_last:
+                return
+        assert self._host is not None
+        self._parts = parts
+        self._host.set_timer(_BETWEEN_PARTS_US, self._continue)
+
+    def _continue(self, _: None) -> None:
+        """Hand over more parts of a request, then the requests that have come after it."""
+        parts, self._parts = self._parts, None
+        if not self.is_open or parts is None:
+            return
+        try:
+            self._hand_over_parts(parts)
+            waiting, self._waiting = self._waiting, []
+            for request in waiting:
+                self._take(request)
+        except BadRequestError:
+            self.close()
 
     def _hand_over(self, pending: _UnansweredRequest) -> None:
         """Send a request to the broker of the model."""
@@ -217,7 +254,7 @@ class ClientConnection:
                 process_name(self.broker), CLIENT_LISTENER, _ModelEnd(self._receive, self.close)
             )
         assert self._history is not None
-        pending.fetch = self._history.request(pending.model, self._host.clock.now_us)
+        pending.noted = self._history.request(pending.model, self._host.clock.now_us)
         self._host.send_request(self._connection, number, pending.model)
 
     def _translated(self, request: ClientRequest) -> Any:
@@ -336,7 +373,7 @@ class ClientConnection:
             to_send += data
             for part in parts:
                 if part.answer is not None and self._history is not None:
-                    self._history.answer(part.model, part.answer, part.fetch)
+                    self._history.answer(part.model, part.answer, part.noted)
         if to_send and self.is_open:
             self._send(bytes(to_send))
         if self._pending and self._pending[0].ends_connection:

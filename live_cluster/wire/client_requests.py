@@ -120,17 +120,17 @@ def batching_of(request: ClientRequest) -> Batching | None:
     return None if batching is None or request.version < batching.since else batching
 
 
-def parts_of(request: ClientRequest) -> Sequence[ClientRequest]:
-    """Return a request for each of the things that a request asks for at once."""
+def parts_of(request: ClientRequest) -> Iterator[tuple[ClientRequest, bool]]:
+    """Yield a request for each thing that a request asks for, and whether it is the last."""
     batching = batching_of(request)
     if batching is None or request.body is None:
-        return (request,)
-    parts = []
-    for each in getattr(request.body, batching.asked):
+        yield request, True
+        return
+    asked = getattr(request.body, batching.asked)
+    for number, each in enumerate(asked, 1):
         body = copy(request.body)
         setattr(body, batching.asked, [each])
-        parts.append(request._replace(body=body))
-    return parts
+        yield request._replace(body=body), number == len(asked)
 
 
 def joined_response(request: ClientRequest, parts: Sequence[Any]) -> Any:

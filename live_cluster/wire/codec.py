@@ -876,7 +876,7 @@ _TXN_COMMIT: Final = (
 )
 _END_TXN: Final = (*_TRANSACTION, *_same("committed"), _SinceVersion("is_v2", 5))
 _JOIN: Final = (
-    *(_GROUP, *_MEMBER, _Fixed("protocol_type", "consumer"), _Fixed("reason", None)),
+    *(_GROUP, *_MEMBER, *_same("protocol_type"), _Fixed("reason", None)),
     _JoinTimeouts(),
     _Array("protocols", "protocols", _tuple_fields("name", ("metadata", _SUBSCRIPTION))),
 )
@@ -1126,7 +1126,10 @@ _SHAPES: Final = (
     _shape(
         consumer.SyncGroupRequest,
         range(3, 5),
-        (_GROUP, *_MEMBER, _GENERATION, _ASSIGNED),
+        (
+            *(_GROUP, *_MEMBER, _GENERATION, _ASSIGNED),
+            *(*_same("protocol_type"), _Value("protocol_name", "protocol")),
+        ),
         (_ERROR_CODE, _Value("assignment", "partitions", _ASSIGNMENT)),
         answered=(*range(3), 5),
     ),

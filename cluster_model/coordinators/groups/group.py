@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 
 from harrow.cluster_model.coordinators.groups.consumer_group import ConsumerGroup
 from harrow.cluster_model.coordinators.protocol import (
+    CONSUMER_TYPE,
     NO_INSTANCE,
     NO_MEMBER,
     JoinGroupResponse,
@@ -95,6 +96,7 @@ class Group:
     state: str = EMPTY
     generation: int = 0
     protocol: str = ""
+    protocol_type: str = CONSUMER_TYPE
     leader: str = NO_MEMBER
     members: dict[str, Member] = field(default_factory=dict)
     static_members: dict[str, str] = field(default_factory=dict)
@@ -156,12 +158,13 @@ class Group:
     def rebalance_timeout_us(self) -> int:
         return max((member.rebalance_timeout_us for member in self.members.values()), default=0)
 
-    def supports(self, protocols: Protocols) -> bool:
-        """Return whether all members support the same one of these assignors."""
-        names = {name for name, _ in protocols}
-        return not self.members or any(
+    def supports(self, protocol_type: str, protocols: Protocols) -> bool:
+        """Return whether all members have this type, and support one of these assignors."""
+        if not self.members:
+            return True
+        return protocol_type == self.protocol_type and any(
             all(any(name == own for own, _ in member.protocols) for member in self.members.values())
-            for name in names
+            for name, _ in protocols
         )
 
     def selected_protocol(self, order: Callable[[str], tuple[int, ...]]) -> str:

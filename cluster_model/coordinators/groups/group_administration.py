@@ -226,7 +226,7 @@ def _is_empty(group: Group) -> bool:
 
 def _protocol_type(group: Group) -> str:
     """Return the protocol type. A group that never had members has none."""
-    return _CONSUMER if group.generation or group.members else ""
+    return group.protocol_type if group.generation or group.members else ""
 
 
 def _listed(group: Group) -> ListedGroup:

@@ -302,9 +302,12 @@ class GroupCoordinator:
             return
         if group is None:
             group = self._new_group(request.group)
-        if not self._accepts_classic(group) or not group.supports(request.protocols):
+        if not self._accepts_classic(group) or not group.supports(request.protocol_type, request.protocols):
             answer(JoinGroupResponse(errors.INCONSISTENT_GROUP_PROTOCOL, member=request.member))
-        elif request.member == NO_MEMBER:
+            return
+        if not group.members:
+            group.protocol_type = request.protocol_type
+        if request.member == NO_MEMBER:
             self._join_new(group, request, exchange.connection.client.name, answer)
         else:
             self._join_current(group, request, exchange.connection.client.name, answer)
@@ -636,8 +639,12 @@ class GroupCoordinator:
         group = self._groups.get(request.group)
         if error == errors.NONE:
             error = self._generation_error(group, request.member, request.instance, request.generation)
-        if error == errors.NONE and group is not None and group.state == PREPARING_REBALANCE:
-            error = errors.REBALANCE_IN_PROGRESS
+        if error == errors.NONE and group is not None:
+            has_type = request.protocol_type in (None, group.protocol_type)
+            if not has_type or request.protocol not in (None, group.protocol):
+                error = errors.INCONSISTENT_GROUP_PROTOCOL
+            elif group.state == PREPARING_REBALANCE:
+                error = errors.REBALANCE_IN_PROGRESS
         if error != errors.NONE or group is None:
             answer(SyncGroupResponse(error))
             return

@@ -16,7 +16,7 @@ from harrow.cluster_model.coordinators.groups.consumer_group_records import (
     replay,
 )
 from harrow.cluster_model.coordinators.groups.group import EMPTY, STABLE, CommittedOffset, Group, Member
-from harrow.cluster_model.coordinators.protocol import Subscription
+from harrow.cluster_model.coordinators.protocol import CONSUMER_TYPE, Subscription
 from harrow.cluster_model.log.record_batch import COMMIT, RecordBatch
 from harrow.cluster_model.release.groups import GroupSwitches
 
@@ -45,6 +45,8 @@ def group_record(group: Group, now_us: int) -> CoordinatorRecord:
         "at": now_us,
         "members": members,
     }
+    if group.protocol_type != CONSUMER_TYPE:
+        value["protocol_type"] = group.protocol_type
     return CoordinatorRecord(f"{_GROUP} {group.id}", value)
 
 
@@ -132,6 +134,7 @@ def _load_group(group: Group, value: Any) -> None:
         group.state, group.generation = EMPTY, 0
         return
     group.generation, group.protocol = value["generation"], value["protocol"]
+    group.protocol_type = value.get("protocol_type", CONSUMER_TYPE)
     for member in value["members"]:
         topics, owned, generation, rack = member["subscription"]
         subscription = Subscription(tuple(topics), tuple(owned), generation, rack)

@@ -83,6 +83,10 @@ class _OpenSends:
     error: str = ""
 
 
+_Attempts = Sequence[_OpenSends | None]
+"""For each record of a batch the sends of it that were open when a request brought the batch."""
+
+
 class WireHistory:
     """The operations of all connections.
 
@@ -164,8 +168,11 @@ class WireHistory:
             self._plain_processes[name] = self.new_process(name)
         return self._plain_processes[name]
 
-    def send(self, process: int, partition: str, batch: RecordBatch) -> None:
-        """Record that the records of a batch are sent, but not those of a retried batch."""
+    def send(self, process: int, partition: str, batch: RecordBatch) -> "_Attempts":
+        """Record that the records of a batch are sent, but not those of a retried batch.
+
+        Return the open sends to which the answer belongs.
+        """
         transaction = None
         if batch.is_transactional:
             transaction = self._transactions.setdefault(process, _SentTransaction())
@@ -180,6 +187,7 @@ class WireHistory:
                 sent.sends += 1
                 sent.attempts += 1
                 self._history.record_send(process, partition, value, self._clock.now_us)
+        return [self._open.get((process, partition, value)) for value in batch.values]
 
     def _new_values(self, process: int, partition: str, batch: RecordBatch) -> Sequence[str]:
         """Return the values of a batch without those that its producer has sent before.
@@ -211,13 +219,20 @@ class WireHistory:
         for value in values:
             self._partitions.pop((process, value), None)
 
-    def acknowledge(self, process: int, partition: str, batch: RecordBatch, base_offset: int | None) -> None:
+    def acknowledge(
+        self,
+        process: int,
+        partition: str,
+        batch: RecordBatch,
+        attempts: "_Attempts",
+        base_offset: int | None,
+    ) -> None:
         transaction = self._transactions.get(process)
-        for place, value in enumerate(batch.values):
+        for place, (value, sent) in enumerate(zip(batch.values, attempts, strict=True)):
             offset = None if base_offset is None else base_offset + place
             if transaction is not None and transaction.acknowledge(partition, value, offset):
                 continue
-            if self._close(process, partition, value):
+            if self._close(process, partition, value, sent):
                 self._history.record_ack(process, partition, offset, value, self._clock.now_us)
 
     def end_transaction(self, request: EndTxnRequest) -> None:
@@ -252,7 +267,9 @@ class WireHistory:
     def _process_of(self, request: EndTxnRequest) -> int:
         return self._producers.get((request.producer_id, request.producer_epoch), -1)
 
-    def refuse(self, process: int, partition: str, batch: RecordBatch, error: str) -> None:
+    def refuse(
+        self, process: int, partition: str, batch: RecordBatch, attempts: "_Attempts", error: str
+    ) -> None:
         """Record that a producer got an error for a batch.
 
         An idempotent producer may retry the same batch, so its records have no outcome yet.
@@ -264,9 +281,9 @@ class WireHistory:
             return
         if self._has_identity and not definite:
             return  # A record that is sent again is known.
-        for value in batch.values:
-            sent = self._open.get((process, partition, value))
-            if sent is None:
+        for value, sent in zip(batch.values, attempts, strict=True):
+            # The record may have been acknowledged by another request, and sent anew since.
+            if sent is None or self._open.get((process, partition, value)) is not sent:
                 continue
             sent.attempts -= 1
             if sent.attempts > 0:
@@ -275,16 +292,15 @@ class WireHistory:
             self._free(process, [value])
             if self._keeps_place and error in errors.RETRIABLE:
                 continue
-            while self._close(process, partition, value):
+            while self._close(process, partition, value, sent):
                 self._history.record_failure(
                     process, partition, value, self._clock.now_us, error, definite=definite
                 )
 
-    def _close(self, process: int, partition: str, value: str) -> bool:
+    def _close(self, process: int, partition: str, value: str, sent: _OpenSends | None) -> bool:
         """Note that a send has an outcome. Return False if it had one already."""
         key = process, partition, value
-        sent = self._open.get(key)
-        if sent is None:
+        if sent is None or self._open.get(key) is not sent:
             return False
         sent.sends -= 1
         if not sent.sends:
@@ -350,38 +366,46 @@ class ConnectionHistory:
         self._positions: dict[str, int] = {}
         self._fetch = _Fetch(0, {})
 
-    def request(self, request: object, now_us: int) -> "_Fetch | None":
+    def request(self, request: object, now_us: int) -> "_Noted | None":
         """Record a request that arrives. Return what `answer` must know about it."""
         self._shared.groups.request(self._name, request)
         if isinstance(request, ProduceRequest):
+            noted = {}
             for partition, batch in self._written(request):
                 process = self._sender(batch, request)
-                self._shared.send(process, partition, batch)
+                noted[partition] = self._shared.send(process, partition, batch)
                 if request.acks == 0:
-                    self._shared.acknowledge(process, partition, batch, None)
-        elif isinstance(request, FetchRequest) and request.replica_id == CONSUMER_REPLICA_ID:
+                    self._shared.acknowledge(process, partition, batch, noted[partition], None)
+            return noted
+        if isinstance(request, FetchRequest) and request.replica_id == CONSUMER_REPLICA_ID:
             self._fetch = self._fetch.followed_by(request, now_us)
             return self._fetch
-        elif isinstance(request, EndTxnRequest):
+        if isinstance(request, EndTxnRequest):
             self._shared.end_transaction(request)
         elif isinstance(request, InitProducerIdRequest) and request.transactional_id:
             self._shared.transactions_us = max(self._shared.transactions_us, request.transaction_timeout_us)
         return None
 
-    def answer(self, request: object, answer: object, fetch: "_Fetch | None") -> None:
+    def answer(self, request: object, answer: object, noted: "_Noted | None") -> None:
         """Record an answer that the client gets."""
         self._shared.groups.answer(self._name, request, answer, self._emit)
         if isinstance(request, ProduceRequest) and isinstance(answer, ProduceResponse):
+            assert isinstance(noted, dict)
             for partition, batch in self._written(request):
+                attempts = noted.get(partition, (None,) * len(batch.values))
                 error, base_offset = answer.partitions[partition]
                 process = self._sender(batch, request)
                 if error == errors.NONE:
                     known = base_offset if base_offset >= 0 else None
-                    self._shared.acknowledge(process, partition, batch, known)
+                    self._shared.acknowledge(process, partition, batch, attempts, known)
                 else:
-                    self._shared.refuse(process, partition, batch, error)
-        elif isinstance(request, FetchRequest) and isinstance(answer, FetchResponse) and fetch is not None:
-            self._poll(request, answer, fetch)
+                    self._shared.refuse(process, partition, batch, attempts, error)
+        elif (
+            isinstance(request, FetchRequest)
+            and isinstance(answer, FetchResponse)
+            and isinstance(noted, _Fetch)
+        ):
+            self._poll(request, answer, noted)
         elif (
             isinstance(request, EndTxnRequest)
             and isinstance(answer, EndTxnResponse)
@@ -468,6 +492,9 @@ class _Fetch(NamedTuple):
             offsets.pop(partition, None)
         offsets.update({partition: data.offset for partition, data in request.partitions.items()})
         return _Fetch(now_us, offsets)
+
+
+_Noted = _Fetch | dict[str, _Attempts]
 
 
 def _delivered(fetched: FetchedPartition, begin: int, read_committed: bool) -> Iterator[tuple[int, str]]:

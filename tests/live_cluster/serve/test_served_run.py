@@ -224,3 +224,20 @@ def test_hostile_frames_end_only_their_own_connections() -> None:
     result = run_with(CALM, use)
     assert result.verdict.status != VIOLATED
     assert acked(result) >= 1
+
+
+def test_a_served_swarm_has_only_the_drawn_values_that_real_clients_meet() -> None:
+    swarm = """
+name: served-swarm
+kafka: "4.3"
+cluster: {brokers: 3, topics: [{name: t}]}
+workload: {producers: [{name: p}], consumers: [{name: c}], duration: 1s}
+swarm:
+  partitions: 1..2
+  producers: 1..3
+  consumers: 1..3
+  rate: [1/s, 2/s]
+  settings: {acks: [0, all], min.insync.replicas: [1]}
+"""
+    result = run_with(swarm, lambda _: None)
+    assert [name for name, _ in result.drawn] == ["partitions", "min.insync.replicas"]

@@ -225,14 +225,17 @@ def test_the_end_of_an_epoch_is_found_in_every_version() -> None:
     use("4.3", ask)
 
 
+def join(version: int, member: str = "", protocol_type: str = "consumer") -> Any:
+    protocol = JoinGroupRequest.JoinGroupRequestProtocol(name="range", metadata=GROUP_PROTOCOL)
+    values = {"group_id": "g", "session_timeout_ms": 300_000, "protocol_type": protocol_type}
+    return JoinGroupRequest[version](**values, member_id=member, protocols=[protocol])
+
+
 def joined(connection: BrokerConnection, version: int) -> Any:
     """Join the group g and return the response to the member that is in it."""
-    protocol = JoinGroupRequest.JoinGroupRequestProtocol(name="range", metadata=GROUP_PROTOCOL)
-    values = {"group_id": "g", "session_timeout_ms": 300_000, "protocol_type": "consumer"}
-    request = JoinGroupRequest[version]
-    answer = connection.ask(request(**values, member_id="", protocols=[protocol]))
+    answer = connection.ask(join(version))
     if answer.error_code == error_code(errors.MEMBER_ID_REQUIRED):
-        answer = connection.ask(request(**values, member_id=answer.member_id, protocols=[protocol]))
+        answer = connection.ask(join(version, answer.member_id))
     assert answer.error_code == 0
     return answer
 
@@ -339,6 +342,26 @@ def test_a_member_learns_the_protocol_of_its_group() -> None:
         )
         synced = connection.ask(sync)
         assert (synced.protocol_type, synced.protocol_name) == ("consumer", "range")
+
+    use("4.3", ask)
+
+
+def test_a_member_that_names_another_protocol_than_its_groups_is_refused() -> None:
+    """See ``validateSyncGroup`` and ``GroupMetadata.supportsProtocols`` (KIP-559)."""
+
+    def ask(connection: BrokerConnection) -> None:
+        answer = joined(connection, 9)
+        member = {"group_id": "g", "member_id": answer.member_id, "generation_id": answer.generation_id}
+
+        def sync(kind: str, name: str) -> str:
+            request = SyncGroupRequest[5](protocol_type=kind, protocol_name=name, assignments=[], **member)
+            return error_name(connection.ask(request).error_code)
+
+        assert sync("connect", "range") == "INCONSISTENT_GROUP_PROTOCOL"
+        assert sync("consumer", "roundrobin") == "INCONSISTENT_GROUP_PROTOCOL"
+        assert sync("consumer", "range") == "NONE"
+        other = join(9, protocol_type="connect")
+        assert error_name(connection.ask(other).error_code) == "INCONSISTENT_GROUP_PROTOCOL"
 
     use("4.3", ask)
 
