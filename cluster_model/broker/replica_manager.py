@@ -38,10 +38,10 @@ from harrow.cluster_model.release.replication import HIGH_WATERMARK
 from harrow.cluster_model.settings import BrokerConfig, TopicConfig
 from harrow.cluster_model.sim.connection import Connection, Exchange, Respond
 from harrow.cluster_model.sim.host import Host
+from harrow.cluster_model.sim.virtual_time import US_PER_MS
 from harrow.cluster_model.topology import is_internal
 
 _UNVERIFIED_ERRORS: Final = (
-    errors.CONCURRENT_TRANSACTIONS,
     errors.NETWORK_EXCEPTION,
     errors.COORDINATOR_LOAD_IN_PROGRESS,
     errors.COORDINATOR_NOT_AVAILABLE,
@@ -50,7 +50,12 @@ _UNVERIFIED_ERRORS: Final = (
 """Errors of a verification that leave open whether a transaction includes a partition.
 
 A producer gets NOT_ENOUGH_REPLICAS instead, after which it retries (``handleProduceAppend``).
+Without transactions v2 it also gets that instead of CONCURRENT_TRANSACTIONS.
 """
+_ADD_RETRY_BACKOFF_US: Final = 20 * US_PER_MS
+"""Kafka's default for ``add.partitions.to.txn.retry.backoff.ms``."""
+_ADD_RETRY_MAX_US: Final = 100 * US_PER_MS
+"""Kafka's default for ``add.partitions.to.txn.retry.backoff.max.ms``."""
 _NO_GUARD: Final = -1
 """Stands for the guard of a partition that was not verified (``VerificationGuard``)."""
 
@@ -317,9 +322,20 @@ class ReplicaManager:
         If they do, ask the transaction coordinator, and handle the produce again after the answer.
         A partition in which the transaction is open already needs no verification.
         """
-        key, request = _request_key(exchange), exchange.request
-        if not self._transaction_switches.transaction_verification or key in self._verification_results:
+        is_verified = _request_key(exchange) in self._verification_results
+        if is_verified or not self._transaction_switches.transaction_verification:
             return True
+        return not self._asks_coordinator(exchange, self._host.clock.now_us)
+
+    def _asks_coordinator(self, exchange: Exchange[protocol.ProduceRequest], began_us: int) -> bool:
+        """Ask the transaction coordinator about the partitions of a produce that need it, if any.
+
+        The previous transaction of a producer may not be complete yet, and the coordinator adds
+        the partitions of one leader after the other. With transactions v2 the leader therefore
+        asks again after CONCURRENT_TRANSACTIONS, for a while from *began_us* on
+        (``maybeRetryOnConcurrentTransactions``, KAFKA-18575).
+        """
+        key, request = _request_key(exchange), exchange.request
         guards: dict[str, int] = {}
         rejected: dict[str, tuple[str, int]] = {}
         producer = (NO_PRODUCER_ID, protocol.NO_EPOCH)
@@ -336,9 +352,17 @@ class ReplicaManager:
         if not guards:
             if rejected:
                 self._verification_results[key] = rejected
-            return True
+            return False
+
+        def ask_again(_: object) -> None:
+            if not self._asks_coordinator(exchange, began_us):
+                self.on_unblocked(exchange)
 
         def handle_again(answer: dict[str, str]) -> None:
+            may_retry = request.adds_partitions and self._host.clock.now_us - began_us < _ADD_RETRY_MAX_US
+            if may_retry and errors.CONCURRENT_TRANSACTIONS in answer.values():
+                self._host.set_timer(_ADD_RETRY_BACKOFF_US, ask_again)
+                return
             results = {name: (answer.get(name, errors.NONE), guards[name]) for name in guards}
             self._verification_results[key] = {**rejected, **results}
             self.on_unblocked(exchange)
@@ -346,7 +370,7 @@ class ReplicaManager:
         self._verification.verify(
             *(request.transactional_id, *producer, tuple(guards), handle_again), adds=request.adds_partitions
         )
-        return False
+        return True
 
     def _has_to_be_verified(self, partition: Partition, batch: RecordBatch) -> bool:
         return (
@@ -374,8 +398,10 @@ class ReplicaManager:
                 if not is_current and producers.find_duplicate(batch) is None:
                     error = self._error_of_unverified(producers, batch)
             if error != errors.NONE:
-                unverified = errors.NOT_ENOUGH_REPLICAS if error in _UNVERIFIED_ERRORS else error
-                return PendingAck(hosted, unverified, -1, -1)
+                is_v1 = not request.adds_partitions
+                if error in _UNVERIFIED_ERRORS or (is_v1 and error == errors.CONCURRENT_TRANSACTIONS):
+                    error = errors.NOT_ENOUGH_REPLICAS
+                return PendingAck(hosted, error, -1, -1)
         return self._append(hosted, batch, request.acks)
 
     def _error_of_unverified(self, producers: ProducerStates, batch: RecordBatch) -> str:

@@ -559,6 +559,35 @@ def test_a_leader_that_cannot_verify_a_transaction_returns_a_retriable_error() -
     assert cluster.write(producer, partition, "a") == errors.NONE
 
 
+@pytest.mark.parametrize(("release_s", "error"), [(0.05, errors.NONE), (0.5, errors.CONCURRENT_TRANSACTIONS)])
+def test_a_leader_waits_briefly_for_the_previous_transaction_to_complete(
+    release_s: float, error: str
+) -> None:
+    cluster = TransactionsCluster("4.3")
+    held, other = (name for name in ("t-0", "t-1", "t-2") if cluster.leader(name) != cluster.coordinator())
+    producer = open_transaction(cluster, held)
+    release = hold_markers(cluster, held)
+    ended = cluster.end(producer)
+    following = (ended.producer_id, ended.producer_epoch)
+    answers = cluster.send(cluster.leader(other), cluster.produce(following, other, "next"))
+    cluster.run(release_s)
+    release()
+    cluster.run(1)
+    assert answers[0].partitions[other][0] == error
+
+
+def test_without_transactions_v2_a_leader_does_not_wait_for_the_previous_transaction() -> None:
+    cluster = TransactionsCluster("3.9")
+    held, other = (name for name in ("t-0", "t-1", "t-2") if cluster.leader(name) != cluster.coordinator())
+    producer = open_transaction(cluster, held)
+    cluster.add(producer, other)
+    hold_markers(cluster, held)
+    cluster.end(producer)
+    answers = cluster.send(cluster.leader(other), cluster.produce(producer, other, "late"))
+    cluster.run(0.01)
+    assert answers[0].partitions[other][0] == errors.NOT_ENOUGH_REPLICAS
+
+
 @pytest.mark.parametrize("release", ["3.9", "4.3"])
 def test_a_leader_verifies_a_transaction_while_its_disk_is_slow(release: str) -> None:
     cluster = TransactionsCluster(release)

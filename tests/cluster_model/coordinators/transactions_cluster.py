@@ -130,6 +130,17 @@ class TransactionsCluster:
         answer = self.ask(self.coordinator(), AddOffsetsToTxnRequest("id", *producer, group))
         return str(answer.error)
 
+    def produce(
+        self,
+        producer: tuple[int, int],
+        partition: str,
+        value: str,
+        sequence: int = 0,
+        transactional_id: str = "id",
+    ) -> ProduceRequest:
+        batch = RecordBatch((value,), *producer, sequence, is_transactional=True, size_bytes=80)
+        return ProduceRequest(-1, 30 * US_PER_SECOND, {partition: batch}, transactional_id, self.uses_v2)
+
     def write(
         self,
         producer: tuple[int, int],
@@ -138,8 +149,7 @@ class TransactionsCluster:
         sequence: int = 0,
         transactional_id: str = "id",
     ) -> str:
-        batch = RecordBatch((value,), *producer, sequence, is_transactional=True, size_bytes=80)
-        request = ProduceRequest(-1, 30 * US_PER_SECOND, {partition: batch}, transactional_id, self.uses_v2)
+        request = self.produce(producer, partition, value, sequence, transactional_id)
         error, _ = self.ask(self.leader(partition), request).partitions[partition]
         return str(error)
 
