@@ -28,6 +28,8 @@ from harrow.cluster_model.sim.process import Process
 ADMIN: Final = "admin"
 REASSIGNMENT: Final = "reassignment"
 """The reason of the elections that a reassignment causes."""
+TOPIC_CREATION: Final = "topic creation"
+"""The reason of the first election of a partition."""
 REASSIGNMENT_API: Final = "AlterPartitionReassignments"
 CREATE_PARTITIONS_API: Final = "CreatePartitions"
 

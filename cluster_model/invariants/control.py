@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from harrow.cluster_model import events
-from harrow.cluster_model.controller.control_plane import REASSIGNMENT
+from harrow.cluster_model.controller.control_plane import REASSIGNMENT, TOPIC_CREATION
 from harrow.cluster_model.invariants import catalogue
 from harrow.cluster_model.invariants.checks import Checks
 from harrow.cluster_model.protocol import LeaderAndIsr
@@ -253,9 +253,9 @@ class UncleanReplicaNotElected:
         unclean: bool,
         reason: str,
     ) -> None:
-        if reason == REASSIGNMENT:
+        if reason in (REASSIGNMENT, TOPIC_CREATION):
             # In KRaft, an ISR that a leader requests may complete a reassignment and elect a new
-            # ISR member.
+            # ISR member. The first ISR of a partition lacks no records.
             self._on_isr_written(controller, partition, leader_epoch, isr)
         self._isrs[partition] = isr
         joined = self._isr_joins.get(leader)

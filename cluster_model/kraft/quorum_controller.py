@@ -18,6 +18,7 @@ from harrow.cluster_model.controller.control_plane import (
     CREATE_PARTITIONS_API,
     REASSIGNMENT,
     REASSIGNMENT_API,
+    TOPIC_CREATION,
 )
 from harrow.cluster_model.controller.new_topics import ConfiguredTopics
 from harrow.cluster_model.events import (
@@ -574,7 +575,7 @@ class QuorumController(ServerEndpoint):
     def _new_partition(self, name: str, replicas: tuple[int, ...]) -> PartitionRecord:
         """Return a new partition. Its active replicas are the ISR, and the first of them leads."""
         isr = tuple(replica for replica in replicas if self._image.is_active(replica))
-        self._host.publish(ElectionDecided, self.node, name, 0, False, "topic creation")
+        self._host.publish(ElectionDecided, self.node, name, 0, False, TOPIC_CREATION)
         return PartitionRecord(name, replicas, isr[0], 0, isr, 0)
 
     def elect_preferred_leaders(self) -> None:

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from harrow.cluster_model import errors
 from harrow.cluster_model.controller.administration import AdministrationRequest
+from harrow.cluster_model.controller.control_plane import TOPIC_CREATION
 from harrow.cluster_model.controller.new_topics import ConfiguredTopics
 from harrow.cluster_model.events import (
     BrokerChangeProcessed,
@@ -438,7 +439,7 @@ class KafkaController:
         response = yield Submission((zk.GetChildren(zk.BROKER_TOPICS, watch=True),))
         new = [topic for topic in response.results[0].children if topic not in self._context.topics]
         yield from self._read_topics(new)
-        yield from self._partitions.trigger_online_partitions("topic creation")
+        yield from self._partitions.trigger_online_partitions(TOPIC_CREATION)
 
     def _process_partition_modifications(self, topic: str) -> Processing:
         """Elect leaders for new partitions after a write to a topic's znode.

@@ -9,7 +9,7 @@ from collections.abc import Callable, Generator
 from dataclasses import field, replace
 from typing import Final, final
 
-from harrow.cluster_model.controller.control_plane import REASSIGNMENT
+from harrow.cluster_model.controller.control_plane import REASSIGNMENT, TOPIC_CREATION
 from harrow.cluster_model.controller.leader_election import (
     elect_for_controlled_shutdown,
     elect_for_offline,
@@ -133,7 +133,7 @@ class PartitionStateMachine:
                     state.leader_epoch,
                     state.isr,
                     False,
-                    "topic creation",
+                    TOPIC_CREATION,
                 )
                 batch.add_leader_and_isr(state.isr, partition, context.state(partition))
         batch.send(context.live())

@@ -2,6 +2,7 @@
 
 import pytest
 
+from harrow.cluster_model.controller.control_plane import TOPIC_CREATION
 from harrow.cluster_model.events import (
     BrokerChangeProcessed,
     BrokerRegistered,
@@ -193,6 +194,13 @@ class TestUncleanReplicaNotElected:
         self.return_after(watched, 1, "process")
         watched.elect(0, 0, (0, 2))
         watched.emit(LeaderElected, 3000, PARTITION, 1, 5, (1, 2), False, "reassignment")
+        assert watched.broken == []
+
+    def test_a_replica_back_from_an_unclean_stop_may_lead_a_new_partition(
+        self, watched: WatchedCluster
+    ) -> None:
+        self.return_after(watched, 1, "process")
+        watched.emit(LeaderElected, 3000, "new-0", 1, 0, (1, 2), False, TOPIC_CREATION)
         assert watched.broken == []
 
     def test_a_reassignment_must_not_elect_a_replica_for_its_earlier_isr_membership(
