@@ -17,7 +17,7 @@ from harrow.cluster_model.kraft.metadata_log import MetadataLog
 from harrow.cluster_model.kraft.partition_change import recovery_sets
 from harrow.cluster_model.kraft.protocol import server_name
 from harrow.cluster_model.kraft.quorum_controller import QuorumController
-from harrow.cluster_model.kraft.raft import QuorumConfig
+from harrow.cluster_model.kraft.raft import QuorumConfig, QuorumDescription
 from harrow.cluster_model.protocol import LeaderAndIsr, ReplicaAssignment
 from harrow.cluster_model.release.profiles import Behaviours
 from harrow.cluster_model.settings import BrokerConfig, TopicConfig
@@ -268,6 +268,19 @@ class QuorumControlPlane:
         """Return the active controller, if its process runs and is not paused."""
         active = self._active_controller()
         return None if active is None else self.controller()
+
+    def describe_quorum(self) -> QuorumDescription | None:
+        """Return the quorum as the active controller describes it; None without one."""
+        active = self._active_controller()
+        return None if active is None else active.raft.describe()
+
+    def observed_ends(self) -> dict[int, int]:
+        """Return the ends of the metadata logs of the brokers that are not controllers."""
+        return {
+            broker: log.end_offset
+            for broker, log in self._broker_logs.items()
+            if broker not in self._voters and self._brokers[broker].running
+        }
 
     def partition_state(self, partition: str) -> LeaderAndIsr | None:
         """Return the committed state of a partition."""

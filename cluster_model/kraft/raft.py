@@ -9,7 +9,7 @@ that needs records below the leader's log start first fetches the leader's lates
 
 from collections.abc import Callable
 from enum import Enum, unique
-from typing import Any, Final, Protocol, Self
+from typing import Any, Final, NamedTuple, Protocol, Self
 
 from harrow.cluster_model import errors
 from harrow.cluster_model.clients.network_client import NetworkClient
@@ -99,6 +99,15 @@ class QuorumConfig:
             one_vote=switches.one_vote_per_epoch,
             keeps_log=switches.snapshot_replaces_only_shorter_log,
         )
+
+
+class QuorumDescription(NamedTuple):
+    """The leader of a quorum, its epoch, and each voter with its log end and its last fetch."""
+
+    leader: int
+    epoch: int
+    high_watermark: int
+    voters: tuple[tuple[int, int, int], ...]
 
 
 class RaftListener(Protocol):
@@ -890,6 +899,15 @@ class RaftClient:
             self._fetched_us[request.replica_id] = self._host.clock.now_us
         error = errors.SNAPSHOT_NOT_FOUND if snapshot is None else errors.NONE
         return protocol.FetchSnapshotResponse(error, self.log.epoch, self.node, snapshot)
+
+    def describe(self) -> "QuorumDescription":
+        """Describe the quorum, on its leader (KIP-595, ``LeaderState.voterStates``)."""
+        ends = {**self._end_offsets, self.node: self.log.end_offset}
+        fetched_us = {**self._fetched_us, self.node: self._host.clock.now_us}
+        return QuorumDescription(
+            *(self.node, self.log.epoch, self.high_watermark),
+            tuple([(voter, ends[voter], fetched_us[voter]) for voter in self._voters]),
+        )
 
     def _has_news(self, request: protocol.RaftFetchRequest) -> bool:
         return request.fetch_offset < self.log.end_offset or (

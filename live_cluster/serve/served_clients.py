@@ -74,7 +74,9 @@ class ServedClients:
             addresses=addresses,
             find_topic=topics.find,
         )
-        self.own_answers = OwnAnswers(cluster, topics, self.naming, with_login=users is not None)
+        self.own_answers = OwnAnswers(
+            cluster, topics, self.naming, client_ms=self.client_ms, with_login=users is not None
+        )
         self.has_ended = False
 
     # Inputs

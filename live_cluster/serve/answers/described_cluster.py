@@ -1,12 +1,13 @@
 """Describes a served cluster to clients: its brokers, its topics and their settings."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 from kafka.protocol.admin import (
     DescribeClusterRequest,
     DescribeConfigsRequest,
     DescribeLogDirsRequest,
+    DescribeQuorumRequest,
     DescribeTopicPartitionsRequest,
     ListConfigResourcesRequest,
 )
@@ -15,6 +16,7 @@ from harrow.cluster_model import errors
 from harrow.cluster_model.cluster import Cluster
 from harrow.cluster_model.topology import is_internal
 from harrow.live_cluster.serve.answers.described_log_dirs import described_log_dirs
+from harrow.live_cluster.serve.answers.described_quorum import described_quorum
 from harrow.live_cluster.serve.answers.described_settings import DEFAULT, DescribedSetting, DescribedSettings
 from harrow.live_cluster.serve.answers.refused_acls import ACL_REQUESTS, refused_acls
 from harrow.live_cluster.serve.answers.served_topics import ServedTopics
@@ -34,7 +36,15 @@ _PARTITIONS_MAX: Final = 2_000
 class DescribedCluster:
     """What a served cluster says about itself."""
 
-    def __init__(self, cluster: Cluster, topics: ServedTopics, addresses: Mapping[int, Address]) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        topics: ServedTopics,
+        addresses: Mapping[int, Address],
+        client_ms: Callable[[int], int],
+    ) -> None:
+        """Describe a cluster; *client_ms* converts the model's time to that of clients."""
+        self._client_ms = client_ms
         self._cluster = cluster
         self._topics = topics
         self._addresses = addresses
@@ -42,6 +52,7 @@ class DescribedCluster:
             DescribeClusterRequest.API_KEY: self._describe_cluster,
             DescribeConfigsRequest.API_KEY: self._describe_settings,
             DescribeLogDirsRequest.API_KEY: self._describe_log_dirs,
+            DescribeQuorumRequest.API_KEY: self._describe_quorum,
             DescribeTopicPartitionsRequest.API_KEY: self._describe_topics,
             ListConfigResourcesRequest.API_KEY: self._list_resources,
             **{kind.API_KEY: refused_acls for kind in ACL_REQUESTS},
@@ -83,6 +94,9 @@ class DescribedCluster:
                 if self._cluster.is_registered(broker)
             ],
         )
+
+    def _describe_quorum(self, request: Any, _: int) -> Any:
+        return described_quorum(request, self._cluster.control_plane, self._client_ms)
 
     def _describe_log_dirs(self, request: Any, broker: int) -> Any:
         kind, disk = request.header.get_response_class(), self._cluster.disks[broker]

@@ -1,7 +1,7 @@
 """Answers what the model does not: which APIs there are, and what Metadata says about topics."""
 
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from copy import copy
 from typing import Any, Final
 
@@ -10,6 +10,7 @@ from kafka.protocol.admin import (
     CreatePartitionsRequest,
     CreateTopicsRequest,
     DeleteTopicsRequest,
+    DescribeQuorumRequest,
     IncrementalAlterConfigsRequest,
 )
 from kafka.protocol.consumer import SyncGroupRequest
@@ -105,13 +106,16 @@ class OwnAnswers:
         topics: ServedTopics,
         naming: Naming,
         *,
+        client_ms: Callable[[int], int],
         with_login: bool = False,
     ) -> None:
         self._cluster = cluster
         self._topics = topics
         self._naming = naming
-        self._described = DescribedCluster(cluster, topics, naming.addresses)
+        self._described = DescribedCluster(cluster, topics, naming.addresses, client_ms)
         self._versions = {**served_versions(cluster.release), **(LOGIN_VERSIONS if with_login else {})}
+        if cluster.metadata != KRAFT:
+            self._versions.pop(DescribeQuorumRequest.API_KEY, None)
         self._features = finalized_features(cluster.release, cluster.behaviours)
         self._commit_metadata = CommitMetadata(
             naming, lambda partition: cluster.partition_state(partition) is not None

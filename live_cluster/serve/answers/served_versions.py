@@ -14,6 +14,7 @@ from kafka.protocol.admin import (
     DescribeClusterRequest,
     DescribeConfigsRequest,
     DescribeLogDirsRequest,
+    DescribeQuorumRequest,
     DescribeTopicPartitionsRequest,
     ListConfigResourcesRequest,
 )
@@ -33,6 +34,7 @@ _OWN_VERSIONS: Final[Mapping[int, Versions]] = {
     DescribeConfigsRequest.API_KEY: (0, 4),
     DescribeLogDirsRequest.API_KEY: (0, 5),
     DescribeTopicPartitionsRequest.API_KEY: (0, 0),
+    DescribeQuorumRequest.API_KEY: (0, 2),
     ListConfigResourcesRequest.API_KEY: (0, 1),
     **{kind.API_KEY: (0, 3) for kind in ACL_REQUESTS},
 }
