@@ -1,5 +1,6 @@
 """Finds the sources that a user names: files, folders, and standard input."""
 
+import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
@@ -13,12 +14,15 @@ from harrow.campaigns.language.spelling import listed, printable
 from harrow.campaigns.sources.description import Description, Kind
 from harrow.campaigns.sources.kinds import KINDS, description_of
 from harrow.campaigns.sources.source_text import file_text, stream_text
+from harrow.campaigns.sources.yaml_source import YamlSource
 from harrow.cluster_model.lazy_dataclass import dataclass
 
 STANDARD_INPUT: Final = "-"
 _STANDARD_INPUT_NAME: Final = "<stdin>"
-_SUFFIXES: Final = (".properties", ".yaml", ".yml", ".txt")
+_YAML_SUFFIXES: Final = (".yaml", ".yml")
+_SUFFIXES: Final = (".properties", *_YAML_SUFFIXES, ".txt")
 """The endings of the files that are read in a folder, which may have anything else as well."""
+_CONTROL_CHARACTER: Final = re.compile(r"[\x00-\x08\x0e-\x1f\x7f]")
 _FILES_MAX: Final = 1_000
 _BYTES_MAX: Final = 16 << 20
 """How many files of a folder are read at most, and how large they may be together."""
@@ -61,10 +65,11 @@ def read_sources(paths: Sequence[Path], kinds: Sequence[Kind] = KINDS) -> Source
             left_out += others
             notes.append(_folder_note(path, [name for name, _ in known], others))
         elif len(known) < len(found) or not found:
-            reason = _reason_of_folder(texts) if path.is_dir() else _reason(next(iter(texts.values())))
-            known_kinds = "; ".join(kind.name for kind in kinds)
-            message = reason or f"it describes no cluster. harrow reads {known_kinds}"
-            problems.append(Problem(_name(path), 0, 0, message))
+            problems += (
+                [Problem(str(path), 0, 0, _reason_of_folder(texts))]
+                if path.is_dir()
+                else _problems(*next(iter(texts.items())), kinds)
+            )
     if problems:
         raise CampaignError(problems)
     return Sources(descriptions=descriptions, left_out=left_out, notes=notes)
@@ -87,14 +92,26 @@ def _reason_of_folder(texts: Mapping[str, str]) -> str:
     return f"no file in the folder describes a cluster; harrow reads those that end in {endings}"
 
 
-def _reason(text: str) -> str:
-    """Return why a text describes no cluster; empty if it is just something else."""
+def _problems(name: str, text: str, kinds: Sequence[Kind]) -> Sequence[Problem]:
+    """Return why a file describes no cluster."""
     # What is not UTF-8 was read as Latin-1.
     if text.startswith(tuple(mark.decode("latin-1") for mark in UTF16_MARKS)):
-        return f"it is {UTF16}"
+        return [Problem(name, 0, 0, f"it is {UTF16}")]
     if is_text_of_cluster_file(text):
-        return "this is already a cluster file: there is nothing to import, and it stands alone"
-    return ""
+        message = "this is already a cluster file: there is nothing to import, and it stands alone"
+        return [Problem(name, 0, 0, message)]
+    if control := _CONTROL_CHARACTER.search(text):
+        begin = control.start()
+        line, column = text.count("\n", 0, begin) + 1, begin - text.rfind("\n", 0, begin)
+        message = f"this is no text: it has the control character U+{ord(control[0]):04X}"
+        return [Problem(name, line, column, message)]
+    if name.endswith(_YAML_SUFFIXES):
+        try:
+            YamlSource(name, text)
+        except CampaignError as error:
+            return error.problems
+    known_kinds = "; ".join(kind.name for kind in kinds)
+    return [Problem(name, 0, 0, f"it describes no cluster. harrow reads {known_kinds}")]
 
 
 def _texts(path: Path) -> Iterator[tuple[str, str]]:
@@ -125,7 +142,3 @@ def _files_in(folder: Path) -> Sequence[Path]:
         limit = f"{_FILES_MAX} files" if len(files) > _FILES_MAX else f"{_BYTES_MAX >> 20} MiB"
         raise CampaignError([Problem(str(folder), 0, 0, f"more than {limit}: name the files to read")])
     return files
-
-
-def _name(path: Path) -> str:
-    return _STANDARD_INPUT_NAME if str(path) == STANDARD_INPUT else str(path)

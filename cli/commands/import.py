@@ -13,9 +13,9 @@ from harrow.campaigns.sources.cluster_import import Imported, described, import_
 from harrow.campaigns.sources.description import Fate, ImportedLine
 from harrow.cli import exit_code
 from harrow.cli.cluster_sources import sources_of_cluster
-from harrow.cli.console import data_console, message_console, say
+from harrow.cli.console import data_console
 from harrow.cli.requests.authoring import ImportRequest
-from harrow.cli.session import JSON, write_json, write_new
+from harrow.cli.session import JSON, note, write_json, write_new
 
 
 def session(request: ImportRequest) -> int:
@@ -27,12 +27,11 @@ def session(request: ImportRequest) -> int:
         write_json(data_console(), _document(imported, request.cluster, sources.left_out))
     else:
         _print_lists(imported)
-    messages = message_console()
     for line in sources.notes:
-        say(messages, line)
+        note(request, line)
     if imported.assumed_brokers is not None:
-        say(messages, f"the file of one broker stands for {imported.assumed_brokers} (--brokers)")
-    say(messages, f"see what it survives: harrow assess {shlex.quote(str(request.cluster))}")
+        note(request, f"the file of one broker stands for {imported.assumed_brokers} (--brokers)")
+    note(request, f"see what it survives: harrow assess {shlex.quote(str(request.cluster))}")
     return exit_code.OK
 
 

@@ -56,6 +56,7 @@ class ImportRequest(CommandRequest):
         int | None, option("--brokers", "N", "How many brokers one file stands for; 3 by default.", min=1)
     ] = None
     output_format: Annotated[options.ListFormat, options.FORMAT] = "table"
+    quiet: options.NoMessages = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -36,6 +36,14 @@ def test_import_prints_four_lists_and_writes_a_cluster_file(harrow: Harrow, fold
     assert "mine.yaml already exists" in again.stderr
 
 
+def test_a_quiet_import_prints_no_messages(harrow: Harrow, folder: Path) -> None:
+    (folder / "server.properties").write_text(SERVER, encoding="utf-8")
+    loud = harrow("import", "server.properties", "-o", "loud.yaml")
+    quiet = harrow("import", "server.properties", "-o", "quiet.yaml", "-q")
+    assert loud.stderr
+    assert (quiet.returncode, quiet.stdout, quiet.stderr) == (0, loud.stdout, "")
+
+
 def test_a_setting_that_several_brokers_share_is_one_line_of_the_lists(harrow: Harrow, folder: Path) -> None:
     broker = (
         "    image: apache/kafka:3.9.0\n    environment: {{KAFKA_NODE_ID: {id}, KAFKA_NUM_IO_THREADS: 4}}\n"

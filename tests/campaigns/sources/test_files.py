@@ -75,6 +75,25 @@ def test_what_is_no_source_is_refused_in_one_line(tmp_path: Path, name: str) -> 
     assert problem.file == str(tmp_path / name)
 
 
+@pytest.mark.parametrize(
+    ("name", "content", "place"),
+    [
+        ("broken.yaml", b"a: [1, 2\nb: {", (2, 2)),
+        ("tab.yml", b"brokers:\n  - id: 1\n\tbad: x\n", (3, 1)),
+        ("image.png", b"\x89PNG\r\n\x1a\n", (2, 1)),
+        ("log.yaml", b"a: b\nc: \x00", (2, 4)),
+    ],
+)
+def test_the_place_is_named_at_which_a_source_stops_being_yaml_or_text(
+    tmp_path: Path, name: str, content: bytes, place: tuple[int, int]
+) -> None:
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(CampaignError) as refused:
+        read_sources([tmp_path / name])
+    (problem,) = refused.value.problems
+    assert (problem.file, problem.line, problem.column) == (str(tmp_path / name), *place)
+
+
 @pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
 def test_a_file_in_utf_16_is_named_as_such(tmp_path: Path, encoding: str) -> None:
     file = tmp_path / "topics.txt"

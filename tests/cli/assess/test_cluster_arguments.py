@@ -30,7 +30,7 @@ def test_a_cluster_file_in_block_form_is_tried_as_it_is(harrow: Harrow, folder: 
     assert "--cluster shop.yaml" in shown.stdout
 
 
-@pytest.mark.parametrize("section", ["settings:\n  acks: 1\n", "settings: # all\n\n  acks: 1\nbrokers: [\n"])
+@pytest.mark.parametrize("section", ["settings:\n  acks: 1\n", "settings: # all\n\n  acks: 1\nbrokers: []\n"])
 def test_a_section_with_settings_is_no_properties_file(harrow: Harrow, folder: Path, section: str) -> None:
     (folder / "shop.yaml").write_text(section, encoding="utf-8")
     ended = harrow("import", "shop.yaml")
