@@ -5,9 +5,10 @@ operation is one line. The history has 8 producers, 4 consumers and some partiti
 log, and every million operations it has one anomaly of each kind. The anomalies are planted in
 partitions of their own, except for a duplicate and a repeated poll in the busy ones. Transactions
 send to two of 4 other partitions, and some overlap; ``--plain`` leaves them out. With ``--form``,
-acks name no offsets, the lines are EDN, the file is compressed, or each client has a file of its
-own. ``harrow check`` judges the history in its own process, and must find each anomaly and nothing
-else; otherwise the benchmark exits with 1. On Spark, figures come from its event log too.
+acks name no offsets, the lines are EDN, the file is compressed, each client has a file of its own,
+or files have the lines in turn. ``harrow check`` judges the history in its own process, and must
+find each anomaly and nothing else; otherwise the benchmark exits with 1. On Spark, figures come
+from its event log too.
 """
 
 import argparse
@@ -39,8 +40,9 @@ ROUNDS_PER_TRANSACTIONS: Final = 8
 TRANSACTIONAL_PARTITIONS: Final = 4
 FIRST_TRANSACTIONAL: Final = PRODUCERS + CONSUMERS
 
-FORMS: Final = ("lines", "no-offsets", "edn", "gzip", "clients")
+FORMS: Final = ("lines", "no-offsets", "edn", "gzip", "clients", "turns")
 CLIENT_FILES: Final = 4
+TURN_FILES: Final = 20
 OPERATION_KEYS: Final = ("index", "process", "type", "f", "value", "time")
 
 Line = tuple[int, str, str, list[Any]]
@@ -329,7 +331,11 @@ def in_form(path: Path, form: str) -> list[Path]:
         files: dict[str, TextIO] = {}
         for line in stack.enter_context(path.open(encoding="utf-8")):
             operation = json.loads(line)
-            name = f"{form}-{operation['process'] % CLIENT_FILES}" if form == "clients" else form
+            name = form
+            if form == "clients":
+                name = f"{form}-{operation['process'] % CLIENT_FILES}"
+            elif form == "turns":
+                name = f"{form}-{operation['index'] % TURN_FILES}"
             if name not in files:
                 files[name] = stack.enter_context((path.parent / name).open("w", encoding="utf-8"))
             if form == "no-offsets":

@@ -23,10 +23,13 @@ VALUES: Final = 6
 VALUE_RANGE: Final = 7
 FOUND: Final = 8
 WHOLE: Final = 9
+OUTLINE: Final = 10
+LINES_OF_RANGE: Final = 11
 """The kinds of rows. A part of the history has a summary, its records at offsets, its sends without
 an offset, and its events, or it is unusual. Then there are findings about a range of offsets,
 values with their partitions, findings about a range of values, events of suspects, and events of
-whole partitions."""
+whole partitions. If files alternate, a part also has an outline, and its lines by ranges of
+numbers."""
 
 SENT: Final = 1
 LOOSE_BIT: Final = 8

@@ -2,7 +2,7 @@
 
 import os
 import pickle
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
@@ -11,6 +11,7 @@ from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from harrow.campaigns.large_histories.alternating_files import SplitOutline, alternate, range_edges
 from harrow.campaigns.large_histories.byte_block import Ints
 from harrow.campaigns.large_histories.event_columns import HASHED_SCHEMA
 from harrow.campaigns.large_histories.facts import (
@@ -29,8 +30,12 @@ from harrow.campaigns.large_histories.spark_sql import SparkTables
 from harrow.campaigns.large_histories.split_facts import EventQuery, FoundEvents, SplitSummary, partly_stored
 from harrow.campaigns.large_histories.split_reading import (
     events_of_rows,
+    facts_of_ranges,
     facts_of_split,
+    outline_of_split,
     range_facts_of_rows,
+    ranges_of_split,
+    table_of_ranges,
     table_of_rows,
     table_of_split,
     value_facts_of_rows,
@@ -79,32 +84,62 @@ def for_each(
 class SparkStages:
     """The stages on the executors of a session, which store what the first stage has read.
 
-    Afterwards, ``summaries`` has those of the parts.
+    Afterwards, ``summaries`` has those of the parts. For a *numbered* history, ``outlines`` has
+    those of the splits. If its files alternate, the parts are not splits, but ranges of numbers.
     """
 
     def __init__(
         self, session: SparkSession, splits: Sequence[Split], limits: Mapping[str, int], *, numbered: bool
     ) -> None:
         self.summaries: Sequence[SplitSummary] = ()
+        self.outlines: Sequence[SplitOutline] = ()
+        self._edges: Ints | None = None
         self._numbered = numbered
         self._splits = splits
         self._limits = limits
         self._session = session
         session.conf.set(_RECORDS_PER_BATCH, str(_ROWS_AT_ONCE))
-        parts = [{"split": split, "limits": limits, "numbered": numbered} for split in splits]
-        # Spark never releases a local checkpoint, and cannot recompute it if an executor is lost.
-        self._rows = for_each(session, parts, facts_of_split, SCHEMA).persist(StorageLevel.DISK_ONLY)
+        self._rows = session.createDataFrame([], from_arrow_schema(SCHEMA))
 
     def close(self) -> None:
         self._rows.unpersist()
         self._session.conf.unset(_RECORDS_PER_BATCH)
 
     def read(self) -> Sequence[SplitSummary] | None:
+        if self._numbered and not self._find_outlines():
+            return None
+        # Spark never releases a local checkpoint, and cannot recompute it if an executor is lost.
+        self._rows = self._facts().persist(StorageLevel.DISK_ONLY)
         rows = self._of(SUMMARY, UNUSUAL)
         if _exceed_limits(rows):
             return None
         self.summaries = [row.load() for row in _collected(rows)]
         return self.summaries
+
+    def _find_outlines(self) -> bool:
+        """Find out whether files alternate. Return whether all of them can be read like this."""
+        parts = [{"split": split, "limits": self._limits} for split in self._splits]
+        rows = _collected(for_each(self._session, parts, outline_of_split, SCHEMA))
+        if any(row.kind == UNUSUAL for row in rows):
+            return False
+        self.outlines = [row.load() for row in rows]
+        if alternate(self.outlines):
+            self._edges = range_edges(self.outlines)
+        return True
+
+    def _facts(self) -> DataFrame:
+        if self._edges is not None:
+            return _mapped(self._ranges(self._edges), facts_of_ranges, limits=self._limits)
+        parts = [
+            {"split": split, "limits": self._limits, "numbered": self._numbered} for split in self._splits
+        ]
+        return for_each(self._session, parts, facts_of_split, SCHEMA)
+
+    def _ranges(self, edges: Ints) -> DataFrame:
+        """Return the lines of the ranges of numbers, one range after the other in each task."""
+        parts = [{"split": split, "limits": self._limits, "edges": edges} for split in self._splits]
+        lines = for_each(self._session, parts, ranges_of_split, SCHEMA)
+        return lines.repartition(len(edges) + 1, "range").sortWithinPartitions("range")
 
     def compare(self, jumps: Jumps, whole: Ints, with_sends: Ints) -> Iterable[RangeFacts | ValueFacts]:
         parts = max(len(self._splits), 2)
@@ -132,13 +167,8 @@ class SparkStages:
             again = partly_stored(self.summaries, partitions)
             known = {"partitions": partitions, "known_suspects": known_suspects}
             rows = _mapped(self._of(WHOLE), table_of_rows, HASHED_SCHEMA, **known, without=again)
-            parts = [
-                {"split": split, "limits": self._limits, "numbered": self._numbered, **known}
-                for split in self._splits
-                if split.number in again
-            ]
-            if parts:
-                rows = rows.union(for_each(session, parts, table_of_split, HASHED_SCHEMA))
+            if again:
+                rows = rows.union(self._tables_again(again, known))
             rows.repartition(int(count)).createOrReplaceTempView("hashed_rows")
             tables.define(ROWS, "select * from hashed_rows")
             for name, query in VIEWS.items():
@@ -148,6 +178,18 @@ class SparkStages:
             tables.close()
             session.conf.set(_SHUFFLE_PARTITIONS, str(earlier))
             session.conf.set(_RECORDS_PER_BATCH, str(_ROWS_AT_ONCE))
+
+    def _tables_again(self, numbers: Collection[int], known: Mapping[str, Ints]) -> DataFrame:
+        """Read some parts again, for tables."""
+        if self._edges is not None:
+            lines = self._ranges(self._edges).where(f"range in ({', '.join(map(str, sorted(numbers)))})")
+            return _mapped(lines, table_of_ranges, HASHED_SCHEMA, limits=self._limits, **known)
+        parts = [
+            {"split": split, "limits": self._limits, "numbered": self._numbered, **known}
+            for split in self._splits
+            if split.number in numbers
+        ]
+        return for_each(self._session, parts, table_of_split, HASHED_SCHEMA)
 
     def find(self, query: EventQuery) -> Sequence[FoundEvents]:
         found = _mapped(self._of(EVENTS), events_of_rows, query=query)

@@ -5,7 +5,7 @@ Executors read the parts of the files. Only suspects return to this process, whi
 
 import json
 import pickle
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, closing
 from itertools import accumulate
@@ -95,11 +95,22 @@ def _by_columns(
     if reduction is None:
         return None
     parts = [{"split": split, "limits": limits, "numbered": numbered} for split in splits]
-    sizes = {summary.split: summary.lines for summary in stages.summaries}
-    firsts = sorted((part.first_position, part.split) for part in stages.summaries if part.lines)
-    places = _places_by_split(
-        reduction, lambda position: firsts[bisect_right(firsts, (position, len(splits))) - 1][1]
-    )
+    sizes: Mapping[int, int] = {}
+    if numbered:
+        positions = sorted(reduction.places)
+        places: _Places = {
+            outline.split: {
+                position: reduction.places[position]
+                for position in positions[
+                    bisect_left(positions, outline.first[0]) : bisect_right(positions, outline.last[-1])
+                ]
+            }
+            for outline in stages.outlines
+            if len(outline.first)
+        }
+    else:
+        sizes = {summary.split: summary.lines for summary in stages.summaries}
+        places = _places_by_split(reduction, split_of)
     return reduction, _kept_on_spark(session, parts, kept_lines_of_split, places, sizes)
 
 
@@ -164,8 +175,11 @@ def _kept_on_spark(
     places: _Places,
     sizes: Mapping[int, int],
 ) -> list[KeptOperation]:
-    """Read the operations that remain, from the parts of the files that have some."""
-    firsts = accumulate((sizes[part["split"].number] for part in parts), initial=0)
+    """Read the operations that remain, from the parts of the files that have some.
+
+    *sizes* count the operations of each part, unless the history numbers them.
+    """
+    firsts = accumulate((sizes.get(part["split"].number, 0) for part in parts), initial=0)
     kept_parts = [
         {**part, "first_number": first_number, "places": places[part["split"].number]}
         for part, first_number in zip(parts, firsts, strict=False)

@@ -37,10 +37,11 @@ from harrow.campaigns.large_histories.numbering import bounds, in_groups, is_amo
 from harrow.campaigns.large_histories.operation_order import first_position
 from harrow.campaigns.large_histories.plain_records import POSITION_BITS, PlainRecords
 from harrow.campaigns.large_histories.record_slots import ACKED_AT, POLLED_AT, TooIrregularError
-from harrow.campaigns.large_histories.splits import Split
+from harrow.campaigns.large_histories.splits import HistoryPart, Split
 from harrow.campaigns.large_histories.tables import (
     ACKED,
     CALLED_SEND,
+    FAILED,
     INVOKED,
     KNOWN_SUSPECT,
     POLLED,
@@ -144,7 +145,7 @@ class FoundEvents:
     at_last: tuple[Ints, Ints]
 
 
-def read_split(split: Split, limits: dict[str, int], *, numbered: bool = False) -> Iterator[FactRow]:
+def read_split(split: HistoryPart, limits: dict[str, int], *, numbered: bool = False) -> Iterator[FactRow]:
     """Yield the rows of a part, or one that says that it must be read in another way."""
     reader, records = ColumnReader(numbered=numbered), PlainRecords(SUSPICIONS_MAX, whole_max=_ALL)
     parts: list[Events] = []
@@ -184,7 +185,7 @@ def _read(
 class _SplitFacts:
     def __init__(
         self,
-        split: Split,
+        split: HistoryPart,
         reader: ColumnReader,
         records: PlainRecords,
         parts: list[Events],
@@ -213,12 +214,15 @@ class _SplitFacts:
     def _first_suspects(self) -> Ints:
         """Return the suspects of the records, and the sends that have not ended."""
         is_open = self._loose.kind == INVOKED
+        failed = self._loose.take(self._loose.kind == FAILED)
+        _, firsts = np.unique(failed.partition, return_index=True)
         open_sends = self._loose.take(is_open)
         return sorted_set(
             concatenation(
                 [
                     *(self._key(partition, value) for partition, value in self._records.suspects),
                     self._key(open_sends.partition, open_sends.value),
+                    self._key(failed.partition[firsts], failed.value[firsts]),
                 ]
             )
         )
@@ -408,7 +412,12 @@ class _SplitFacts:
 
 
 def events_for_tables(
-    split: Split, limits: dict[str, int], partitions: Ints, known_suspects: Ints, *, numbered: bool = False
+    split: HistoryPart,
+    limits: dict[str, int],
+    partitions: Ints,
+    known_suspects: Ints,
+    *,
+    numbered: bool = False,
 ) -> Iterator[tuple[Events, list[str]]]:
     """Yield the events of the *partitions* for a table, and the names of partitions.
 

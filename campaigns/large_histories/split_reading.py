@@ -8,6 +8,12 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
+from harrow.campaigns.large_histories.alternating_files import (
+    MergedPart,
+    merged_parts,
+    outline_rows,
+    range_rows,
+)
 from harrow.campaigns.large_histories.byte_block import Ints
 from harrow.campaigns.large_histories.event_columns import (
     HASHED_SCHEMA,
@@ -16,7 +22,7 @@ from harrow.campaigns.large_histories.event_columns import (
     batch_of_events,
 )
 from harrow.campaigns.large_histories.events import Events
-from harrow.campaigns.large_histories.facts import batches_of_rows, rows_of_batches
+from harrow.campaigns.large_histories.facts import FactRow, batches_of_rows, rows_of_batches
 from harrow.campaigns.large_histories.joined_facts import Jumps, compare_offsets, compare_values
 from harrow.campaigns.large_histories.operation_order import OperationOrder
 from harrow.campaigns.large_histories.reduction import KeptOperations
@@ -40,6 +46,31 @@ KEPT_SCHEMA: Final = pa.schema({"kept": pa.binary()})
 
 def facts_of_split(split: Split, limits: dict[str, int], *, numbered: bool) -> Batches:
     return batches_of_rows(read_split(split, limits, numbered=numbered))
+
+
+def outline_of_split(split: Split, limits: dict[str, int]) -> Batches:
+    return batches_of_rows(outline_rows(split, limits))
+
+
+def ranges_of_split(split: Split, limits: dict[str, int], edges: Ints) -> Batches:
+    return batches_of_rows(range_rows(split, limits, edges))
+
+
+def facts_of_ranges(batches: Batches, limits: dict[str, int]) -> Batches:
+    """Yield the facts of the ranges whose lines come one range after the other."""
+    return batches_of_rows(
+        row
+        for part in merged_parts(rows_of_batches(batches))
+        for row in ((part,) if isinstance(part, FactRow) else read_split(part, limits, numbered=True))
+    )
+
+
+def table_of_ranges(
+    batches: Batches, limits: dict[str, int], partitions: Ints, known_suspects: Ints
+) -> Batches:
+    for part in merged_parts(rows_of_batches(batches)):
+        assert isinstance(part, MergedPart), "the first stage has read all parts"
+        yield from _tables(events_for_tables(part, limits, partitions, known_suspects, numbered=True))
 
 
 def range_facts_of_rows(batches: Batches, jumps: Jumps, whole: Ints, parts: int) -> Batches:

@@ -1,8 +1,8 @@
 """Splits the files of a history into parts that tasks can read independently."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from typing import IO, Final
+from contextlib import AbstractContextManager, contextmanager
+from typing import IO, Final, Protocol
 
 from harrow.campaigns.large_histories.byte_block import ByteBlock, blocks_of
 from harrow.campaigns.record.edn import begins_vector_of_maps
@@ -14,6 +14,15 @@ SPLIT_BYTES: Final = 64 << 20
 """The size of a part. A compressed file, or an EDN file that is one vector, is one part."""
 
 _FIRST_BYTES: Final = 1 << 16
+
+
+class HistoryPart(Protocol):
+    """A part of a history that a task can read independently."""
+
+    @property
+    def number(self) -> int: ...
+
+    def blocks(self, *, line_max: int, unpacked_max: int) -> AbstractContextManager[Iterator[ByteBlock]]: ...
 
 
 @dataclass(frozen=True, slots=True)

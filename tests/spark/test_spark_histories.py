@@ -12,7 +12,12 @@ from pyspark.sql import SparkSession
 
 from harrow.campaigns.language.library_index import library_names, resolve
 from harrow.campaigns.language.loader import load_campaign
-from harrow.campaigns.large_histories import range_reduction, spark_stages, spark_tables
+from harrow.campaigns.large_histories import (
+    alternating_files,
+    range_reduction,
+    spark_stages,
+    spark_tables,
+)
 from harrow.campaigns.large_histories.spark_tables import read_on_spark
 from harrow.campaigns.large_histories.splits import split_files
 from harrow.campaigns.record.check_report import size_of
@@ -169,14 +174,26 @@ def test_spark_agrees_with_a_single_process_about_recorded_runs(
 
 
 @pytest.mark.parametrize(
-    ("whole_max", "files"),
-    [(range_reduction.WHOLE_MAX, 1), (0, 3)],
-    ids=["one file", "three files, in tables"],
+    ("whole_max", "files", "in_turn"),
+    [
+        (range_reduction.WHOLE_MAX, 1, False),
+        (0, 3, False),
+        (range_reduction.WHOLE_MAX, FILES, True),
+        (0, FILES, True),
+    ],
+    ids=["one file", "three files, in tables", "files in turn", "files in turn, in tables"],
 )
 def test_executors_reduce_a_history_by_its_columns(
-    session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, whole_max: int, files: int
+    session: SparkSession,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    whole_max: int,
+    files: int,
+    *,
+    in_turn: bool,
 ) -> None:
     monkeypatch.setattr(spark_tables, "SparkTables", None)
+    monkeypatch.setattr(alternating_files, "RANGE_BYTES", SPLIT_BYTES)
     monkeypatch.setattr(range_reduction, "WHOLE_MAX", whole_max)
     history = unruly_history(1, 400)
     for index, line in enumerate(history):
@@ -185,6 +202,8 @@ def test_executors_reduce_a_history_by_its_columns(
     assert len(b"".join(content)) > SPLIT_BYTES
     size = len(content) // files + 1
     parts = [b"".join(content[begin : begin + size]) for begin in range(0, len(content), size)]
+    if in_turn:
+        parts = [b"".join(content[begin::files]) for begin in range(files)]
     whole = read_history(content, "whole")
     reduced = on_spark(session, tmp_path, parts)
     assert judge_history(reduced) == judge_history(whole)

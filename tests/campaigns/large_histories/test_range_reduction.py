@@ -5,13 +5,29 @@ import json
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
+from operator import attrgetter
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import pytest
 
-from harrow.campaigns.large_histories import facts, joined_facts, range_reduction, split_facts
+from harrow.campaigns.large_histories import (
+    alternating_files,
+    byte_block,
+    facts,
+    joined_facts,
+    range_reduction,
+    split_facts,
+)
+from harrow.campaigns.large_histories.alternating_files import (
+    MergedPart,
+    alternate,
+    merged_parts,
+    outline_rows,
+    range_edges,
+    range_rows,
+)
 from harrow.campaigns.large_histories.byte_block import Ints
 from harrow.campaigns.large_histories.duckdb_tables import DuckDbTables
 from harrow.campaigns.large_histories.facts import EVENTS, LOOSE, PLACED, SUMMARY, UNUSUAL, WHOLE, FactRow
@@ -37,7 +53,7 @@ from harrow.campaigns.large_histories.split_facts import (
     stored_events_for_tables,
 )
 from harrow.campaigns.large_histories.split_reading import kept_lines_of_split
-from harrow.campaigns.large_histories.splits import Split, split_files
+from harrow.campaigns.large_histories.splits import HistoryPart, Split, split_files
 from harrow.campaigns.large_histories.tables import KNOWN_SUSPECT, TableEngine
 from harrow.campaigns.record.check_report import size_of
 from harrow.campaigns.record.history_file import read_history
@@ -52,6 +68,23 @@ from tests.properties.planted import PLANTS
 
 LIMITS = {"line_max": 1 << 20, "unpacked_max": 1 << 26}
 TASKS = 3
+FILES = 4
+
+
+def parts_in_order(splits: Sequence[Split]) -> Sequence[HistoryPart] | None:
+    """Return the parts of numbered files that tasks read, or None if something is unusual."""
+    rows = [row for split in splits for row in outline_rows(split, LIMITS)]
+    if any(row.kind == UNUSUAL for row in rows):
+        return None
+    outlines = [row.load() for row in rows]
+    if not alternate(outlines):
+        return splits
+    edges = range_edges(outlines)
+    rows = [row for split in splits for row in range_rows(split, LIMITS, edges)]
+    if any(row.kind == UNUSUAL for row in rows):
+        return None
+    parts = [*merged_parts(sorted(rows, key=attrgetter("range")))]
+    return [part for part in parts if isinstance(part, MergedPart)]
 
 
 class HereStages:
@@ -61,12 +94,15 @@ class HereStages:
         self, splits: Sequence[Split], folder: Path, random: Random, *, numbered: bool = False
     ) -> None:
         self._numbered = numbered
-        self._splits, self._folder = splits, folder
+        self._folder = folder
         self._random = random
-        self._rows = [row for split in splits for row in read_split(split, LIMITS, numbered=numbered)]
+        self._parts = splits if not numbered else parts_in_order(splits)
+        self._rows = [
+            row for part in self._parts or () for row in read_split(part, LIMITS, numbered=numbered)
+        ]
 
     def read(self) -> Sequence[SplitSummary] | None:
-        if self._of(UNUSUAL):
+        if self._parts is None or self._of(UNUSUAL):
             return None
         return [row.load() for row in self._of(SUMMARY)]
 
@@ -92,15 +128,15 @@ class HereStages:
     @contextmanager
     def tables(self, partitions: Ints, known_suspects: Ints, events: int) -> Iterator[TableEngine]:
         again = partly_stored(self.read() or (), partitions)
-        parts = [*stored_events_for_tables(self._of(WHOLE), partitions, known_suspects, again)]
-        for split in self._splits:
-            if split.number in again:
-                parts += events_for_tables(split, LIMITS, partitions, known_suspects, numbered=self._numbered)
+        found = [*stored_events_for_tables(self._of(WHOLE), partitions, known_suspects, again)]
+        for part in self._parts or ():
+            if part.number in again:
+                found += events_for_tables(part, LIMITS, partitions, known_suspects, numbered=self._numbered)
         count = 0
         with closing(DuckDbTables(self._folder)) as tables:
-            for part, names in parts:
-                tables.insert_events(part, names)
-                count += int((part.kind != KNOWN_SUSPECT).sum())
+            for events_of_part, names in found:
+                tables.insert_events(events_of_part, names)
+                count += int((events_of_part.kind != KNOWN_SUSPECT).sum())
             assert count == events
             yield tables
 
@@ -262,12 +298,84 @@ def test_tasks_reduce_files_that_follow_each_other(step: int, tmp_path: Path) ->
         assert size_of(found) == size_of(whole)
 
 
-def test_files_whose_operations_alternate_are_not_reduced_by_tasks(tmp_path: Path) -> None:
-    content = plain_lines(50)
-    paths = [tmp_path / "even.jsonl", tmp_path / "odd.jsonl"]
-    for path, begin in zip(paths, (0, 1), strict=True):
-        path.write_bytes(b"".join(content[begin::2]))
-    assert reduced(paths, 1 << 20) is None
+def in_turn(content: Sequence[bytes], random: Random) -> list[list[bytes]]:
+    """Distribute lines over files in turn."""
+    del random
+    return [[*content[begin::FILES]] for begin in range(FILES)]
+
+
+def at_random(content: Sequence[bytes], random: Random) -> list[list[bytes]]:
+    files: list[list[bytes]] = [[] for _ in range(FILES)]
+    for line in content:
+        random.choice(files).append(line)
+    return files
+
+
+def in_bursts(content: Sequence[bytes], random: Random) -> list[list[bytes]]:
+    """Let each file have several times of which it has everything."""
+    files: list[list[bytes]] = [[] for _ in range(FILES)]
+    begin = 0
+    while begin < len(content):
+        end = begin + random.randrange(1, 40)
+        random.choice(files).extend(content[begin:end])
+        begin = end
+    return files
+
+
+@pytest.mark.parametrize("range_bytes", [2_000, 1 << 26])
+@pytest.mark.parametrize("distribute", [in_turn, at_random, in_bursts])
+def test_tasks_reduce_files_whose_operations_alternate(
+    distribute: Callable[[Sequence[bytes], Random], list[list[bytes]]],
+    range_bytes: int,
+    whole_max: int,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(alternating_files, "RANGE_BYTES", range_bytes)
+    for seed in range(6):
+        content = list(lines(unruly_history(seed, 150)))
+        paths = [tmp_path / f"{number}.jsonl" for number in range(FILES)]
+        for path, part in zip(paths, distribute(content, Random(seed)), strict=True):
+            path.write_bytes(b"".join(part))
+        found = reduced(paths, 3_000)
+        assert found is not None
+        whole = read_history(content, "whole")
+        assert judge_history(found) == judge_history(whole)
+        assert size_of(found) == size_of(whole)
+
+
+def test_little_of_a_plain_history_in_files_that_alternate_remains(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(alternating_files, "RANGE_BYTES", 60_000)
+    content = plain_lines(3_000)
+    paths = [tmp_path / f"{number}.jsonl" for number in range(FILES)]
+    for path, part in zip(paths, in_turn(content, Random(1)), strict=True):
+        path.write_bytes(b"".join(part))
+    found = reduced(paths, 20_000)
+    assert found is not None
+    assert len(found.processes) < 60
+
+
+@pytest.mark.parametrize("distribute", [in_turn, at_random, in_bursts])
+def test_ranges_of_files_that_alternate_have_about_the_same_size(
+    distribute: Callable[[Sequence[bytes], Random], list[list[bytes]]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(byte_block, "BLOCK_BYTES", 5_000)
+    monkeypatch.setattr(alternating_files, "RANGE_BYTES", 60_000)
+    content = plain_lines(3_000)
+    paths = [tmp_path / f"{number}.jsonl" for number in range(FILES)]
+    for path, part in zip(paths, distribute(content, Random(1)), strict=True):
+        path.write_bytes(b"".join(part))
+    splits = split_files([(path.name, location(path)) for path in paths], split_bytes=20_000)
+    parts = parts_in_order(splits)
+    assert parts is not None
+    sizes = [len(part.content) for part in parts if isinstance(part, MergedPart)]
+    assert sum(sizes) == len(b"".join(content))
+    assert len(sizes) == len(b"".join(content)) // 60_000 + 1
+    assert max(sizes) < 60_000 + FILES * 5_000
 
 
 def test_an_index_that_falls_makes_a_part_unusual(tmp_path: Path) -> None:
