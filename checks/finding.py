@@ -99,8 +99,12 @@ def untried_demands(demanded: Iterable[str], rules: Mapping[str, RuleResult]) ->
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """The verdict of a run: the worst status of its rules, and why it may be inconclusive."""
+    """The verdict of a run: the worst status of its rules, and why it may be inconclusive.
+
+    ``not_tried`` are the rules without a result, because nothing in the run could have broken them.
+    """
 
     status: str
     rules: Mapping[str, RuleResult]
     reasons: tuple[str, ...] = ()
+    not_tried: tuple[str, ...] = ()

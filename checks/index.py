@@ -437,6 +437,14 @@ class Index:
         """Return the partitions with acked records that could not be read back."""
         return [partition for partition in self.acked if partition not in self.evidence.read_back]
 
+    def has_sends(self) -> bool:
+        """Return whether any record was sent."""
+        return bool(self.history.sends_total)
+
+    def has_acks(self) -> bool:
+        """Return whether any send was acknowledged."""
+        return bool(self.acked)
+
     def has_groups(self) -> bool:
         """Return whether any consumer is in a group."""
         return any(settings.group for settings in self.evidence.consumers.values())

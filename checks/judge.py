@@ -18,7 +18,8 @@ def judge(evidence: Evidence, index: Index | None = None) -> Verdict:
     """
     index = Index(evidence) if index is None else index
     rules = rules_for(evidence.invariants, core=evidence.core is not None, in_order=evidence.in_order)
-    results = {name: rule.judge(index) for name, rule in rules.items() if rule.is_tried(index)}
+    not_tried = tuple(name for name, rule in rules.items() if not rule.is_tried(index))
+    results = {name: rule.judge(index) for name, rule in rules.items() if name not in not_tried}
     for name in evidence.demanded.intersection(results):
         results[name] = _with_demand(results[name], rules[name].promise.orders)
     reasons = _inconclusive_because(index)
@@ -27,7 +28,7 @@ def judge(evidence: Evidence, index: Index | None = None) -> Verdict:
     if not any(result.findings for result in results.values()):
         reasons = (*(f"nothing was tried: {line}" for line in evidence.not_struck), *reasons)
     statuses = [result.status for result in results.values()] + [INCONCLUSIVE] * bool(reasons)
-    return Verdict(status=worst(statuses), rules=results, reasons=reasons)
+    return Verdict(status=worst(statuses), rules=results, reasons=reasons, not_tried=not_tried)
 
 
 def _with_demand(result: RuleResult, orders: frozenset[str]) -> RuleResult:

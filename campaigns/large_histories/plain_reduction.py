@@ -15,7 +15,7 @@ from harrow.campaigns.large_histories.numbering import is_among, sorted_set
 from harrow.campaigns.large_histories.plain_records import POSITION_BITS, PlainRecords
 from harrow.campaigns.large_histories.record_slots import ACKED_AT, POLLED_AT
 from harrow.campaigns.large_histories.reduction import Reduction, TooManySuspectsError
-from harrow.campaigns.large_histories.tables import ACKED, POLLED_IN_VAIN
+from harrow.campaigns.large_histories.tables import ACKED, FAILED, POLLED_IN_VAIN
 from harrow.checks.history.removed_records import RemovedRecords
 from harrow.checks.history.witness import SKIPPED_SHOWN
 from harrow.cluster_model.lazy_dataclass import dataclass
@@ -115,6 +115,7 @@ class PlainReduction:
         if len(part.loose):
             found = place_loose_sends(part.loose, self._slots, part.slots)
             part.suspect(found.suspects)
+            part.suspect(part.loose.value[part.loose.kind == FAILED][:1])
             part.suspect(found.remaining.value[found.remaining.kind == ACKED])
             part.irregular = concatenated([part.irregular, found.repeated])
             part.loose = found.remaining

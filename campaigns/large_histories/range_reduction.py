@@ -21,7 +21,6 @@ from harrow.campaigns.large_histories.reduction import (
     EVENTS_MAX,
     Reduction,
     TooManySuspectsError,
-    has_transactions,
     ranks_of,
 )
 from harrow.campaigns.large_histories.split_facts import EventQuery, FoundEvents, SplitSummary
@@ -96,7 +95,6 @@ class _RangeReduction:
         self._suspects: list[Ints] = [summary.suspects for summary in summaries]
         self._pivots: list[Ints] = []
         self._ranks: dict[str, dict[int, int]] = {}
-        self._has_transactions = False
         self._neighbours = _SessionNeighbours(summaries)
         self._outline = HistoryOutline()
         self._numbering = Numbering()
@@ -199,7 +197,6 @@ class _RangeReduction:
             for partition, value in tables.stream(f"select partition, value from {SUSPECTS}"):
                 self._suspects.append(key_of(hashes[partition], np.array([value], np.int64)))
             self._ranks.update(ranks_of(tables))
-            self._has_transactions = has_transactions(tables)
 
     def _events(self) -> list[FoundEvents]:
         """Return the events of all suspects, and of the sends beside those that have no order."""
@@ -240,7 +237,6 @@ class _RangeReduction:
             sent=sum(facts.sent for facts in values) - len(sorted_set(keys[kinds <= UNSURE])),
             acked=sum(facts.acked for facts in values) - len(sorted_set(keys[kinds == ACKED])),
             polled=sum(facts.polled for facts in values) - len(sorted_set(keys[kinds == POLLED])),
-            has_transactions=self._has_transactions,
             ranks=self._ranks,
             read_dry={self._names[hashes[number]]: polled for number, polled in read_dry.items()},
         )

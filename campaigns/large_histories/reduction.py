@@ -14,13 +14,10 @@ from typing import Any, Final
 from harrow.campaigns.large_histories.operation_order import OperationOrder
 from harrow.campaigns.large_histories.suspects import find_suspects
 from harrow.campaigns.large_histories.tables import (
-    ACKED,
     ASSIGNED,
     ASSIGNMENTS,
     CALLED_SEND,
     EVENTS,
-    FAILED,
-    INVOKED,
     JUMPS,
     LINES,
     PLACE_BITS,
@@ -33,7 +30,6 @@ from harrow.campaigns.large_histories.tables import (
     SENT_NOTHING,
     STORIES,
     SUSPECTS,
-    UNSURE,
     TableEngine,
     exists,
 )
@@ -114,7 +110,6 @@ def reduce(tables: TableEngine, *, numbered: bool = False, events_max: int = EVE
         sent=sent or 0,
         acked=acked or 0,
         polled=polled or 0,
-        has_transactions=has_transactions(tables),
         ranks=ranks_of(tables),
         read_dry=_read_dry(tables),
     )
@@ -131,17 +126,6 @@ def ranks_of(tables: TableEngine) -> dict[str, dict[int, int]]:
         ranks.setdefault(partition, {}).update({here: rank, there: other_rank})
     return ranks
 
-
-def has_transactions(tables: TableEngine) -> bool:
-    """Return whether an operation with sends ended as a transaction, or began several sends."""
-    return any(exists(tables, table) for table in (_ENDED_TOGETHER, _BEGUN_TOGETHER))
-
-
-_ENDED_TOGETHER: Final = f"{EVENTS} where together > 0 and kind in ({ACKED}, {FAILED}, {UNSURE})"
-_BEGUN_TOGETHER: Final = f"""(
-    select position from {EVENTS} where together > 0 and kind = {INVOKED}
-    group by position having count(*) > 1
-) as begun"""
 
 _REPEATED_NUMBERS: Final = f"""
 select position from {ROWS} where kind < {PROCESS}

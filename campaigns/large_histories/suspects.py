@@ -207,6 +207,7 @@ def find_suspects(tables: TableEngine) -> None:
         _HIGHEST,
         _FIRST_OF_PARTITIONS,
         _FIRST_OF_SESSIONS,
+        _FIRST_FAILED,
     ]
     if exists(tables, f"{ROWS} where kind = {KNOWN_SUSPECT}"):
         suspects.append(f"select partition, value from {ROWS} where kind = {KNOWN_SUSPECT}")
@@ -312,6 +313,11 @@ select partition, min_by(value, sent_at) from {STORIES}
 where not irregular and sender is not null group by sender, partition
 """
 """Findings about sends are listed in the order of the processes' first sends to each partition."""
+
+_FIRST_FAILED: Final = f"""
+select partition, min_by(value, completed_at) from {STORIES} where failed > 0 group by partition
+"""
+"""A failed send shows that the history tries aborted reads."""
 
 _FIRST_OF_ASSIGNED: Final = f"""
 select partition, value from (

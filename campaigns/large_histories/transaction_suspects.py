@@ -15,8 +15,10 @@ from typing import Any, Final
 import pyarrow as pa
 
 from harrow.campaigns.large_histories.tables import (
+    ACKED,
     BUCKET_BITS,
     EVENTS,
+    FAILED,
     KNOWN,
     POLLED,
     POLLED_IN_VAIN,
@@ -65,6 +67,29 @@ select partition, value from {STORIES} semi join (
 ) as torn using (operation) where together > 0
 """
 """Of a transaction with an unknown outcome, some records were read and others were not."""
+
+_ENDED: Final = f"""
+select position, kind, count(*) as sends, count(distinct partition) as partitions
+from {EVENTS} where together > 0 and kind in ({ACKED}, {FAILED}, {UNSURE}) group by position, kind
+"""
+
+_EXAMPLES: Final = f"""
+select partition, value from {EVENTS} where together > 0 and position in (
+    select min(position) from ({_ENDED}) as ended where sends > 1 and kind <> {FAILED}
+    union all
+    select min(position) from ({_ENDED}) as ended where sends > partitions and kind <> {FAILED}
+    union all
+    select min(position) from ({_ENDED}) as ended where sends > 1 and kind = {UNSURE}
+    union all
+    select min(invoked_at) from (
+        select invoked_at from {STORIES} where together > 0 and completed = 0
+        group by invoked_at having count(*) > 1
+    ) as begun
+    union all
+    select min(position) from {EVENTS} where together > 0 and kind in ({POLLED}, {POLLED_IN_VAIN})
+)
+"""
+"""The first transaction of each kind for which rules ask to know whether a history tries them."""
 
 _STEPS: Final = f"""
 select partition, record_offset, record_offset >> {BUCKET_BITS} as bucket, operation, is_read,
@@ -209,6 +234,7 @@ def transaction_suspects(tables: TableEngine) -> list[str]:
         _PRECOMMITTED,
         _OF_CYCLES,
         _IN_RANGES,
+        _EXAMPLES,
     ]
 
 

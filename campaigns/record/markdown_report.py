@@ -122,7 +122,9 @@ def _rules(result: RunResult) -> str:
     # Most rules held, and their rows come last.
     other = [row for row in rows if row[1] != HELD]
     held = len(rows) - len(other)
+    not_tried = len(result.verdict.not_tried)
     heading = f"Rules: {held} held" + (f", {len(other)} did not" if other else "")
+    heading += f", {not_tried} not tried" if not_tried else ""
     heads = ("rule", "status", "findings", "promise")
     return _folded(heading, heads, [*other, *(row for row in rows if row[1] == HELD)])
 

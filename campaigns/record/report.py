@@ -366,6 +366,7 @@ def run_as_mapping(result: RunResult, reproduce: str) -> dict[str, Any]:
         "simulated_ms": result.simulated_us // 1_000,
         "wall_ms": result.wall_ms,
         "rules": {name: _rule_as_mapping(judged) for name, judged in worst_first(verdict.rules).items()},
+        "not_tried": list(verdict.not_tried),
         "faults": [fault_as_mapping(fault) for fault in result.faults],
         "service": service_as_mapping(result.service),
         "probes": dict(sorted(result.probes.items())),

@@ -513,6 +513,12 @@ def _is_expected(expect: Expectation, verdict: Verdict) -> bool:
     return not expect.is_empty() or verdict.status in (HELD, PERMITTED)
 
 
+def _outcome_of(verdict: Verdict, rule: str) -> str:
+    if rule in verdict.rules:
+        return verdict.rules[rule].status
+    return "not tried" if rule in verdict.not_tried else "not judged"
+
+
 def _missed_at_the_end(
     expect: Expectation, verdict: Verdict, not_judged: Collection[str]
 ) -> list[MissedExpectation]:
@@ -526,8 +532,7 @@ def _missed_at_the_end(
     for rule, status in expect.rules:
         if rule in not_judged:
             continue
-        judged = verdict.rules.get(rule)
-        outcome = "not judged" if judged is None else judged.status
+        outcome = _outcome_of(verdict, rule)
         if outcome != status:
             missed.append(f"{rule} is {outcome}, expected {status}")
     if expect.verdict is None and not expect.is_empty():
@@ -539,7 +544,9 @@ def _missed_at_the_end(
         ]
     for rule, expected in (("lost-write", expect.lost), ("duplicate", expect.duplicated)):
         if expected is not None:
-            actual = sorted({str(f.value) for f in verdict.rules[rule].findings if f.value is not None})
+            judged = verdict.rules.get(rule)
+            findings = () if judged is None else judged.findings
+            actual = sorted({str(finding.value) for finding in findings if finding.value is not None})
             if actual != sorted(expected):
                 name = "lost" if rule == "lost-write" else "duplicated"
                 missed.append(

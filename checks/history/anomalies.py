@@ -19,8 +19,10 @@ from harrow.checks.history import (
     transaction_cycles,
 )
 from harrow.checks.history.index import HistoryIndex
+from harrow.checks.history.records import Transaction
 from harrow.checks.history.sighting import Sighting
 from harrow.checks.history.version_order import VersionOrders
+from harrow.cluster_model.history import FAIL, INFO
 
 
 class Anomaly(NamedTuple):
@@ -42,7 +44,46 @@ _SENDS: Final = attrgetter("sends_total")
 _ACKS: Final = attrgetter("acked_total")
 _POLLS: Final = attrgetter("polled_total")
 _OFFSETS: Final = attrgetter("has_offsets")
-_TRANSACTIONS: Final = attrgetter("has_transactions")
+
+
+def _failed_sends(history: HistoryIndex) -> bool:
+    """Return whether a send to a partition that was read has failed."""
+    return any(partition.failed and partition.polled for partition in history.partitions.values())
+
+
+def _sends_together(history: HistoryIndex) -> bool:
+    """Return whether an operation that may have committed sent several records."""
+    return any(_may_commit_several(transaction) for transaction in history.transactions)
+
+
+def _sends_to_one_partition(history: HistoryIndex) -> bool:
+    """Return whether an operation that may have committed sent several records to a partition."""
+    return any(
+        _may_commit_several(transaction)
+        and len({name for name, _ in transaction.sends}) < len(transaction.sends)
+        for transaction in history.transactions
+    )
+
+
+def _unsure_sends_together(history: HistoryIndex) -> bool:
+    """Return whether an operation with several sends has an unknown outcome."""
+    return any(
+        transaction.outcome == INFO and len(transaction.sends) > 1 for transaction in history.transactions
+    )
+
+
+def _reads_and_sends(history: HistoryIndex) -> bool:
+    """Return whether an operation polled records and sent some."""
+    return any(any(transaction.reads.values()) for transaction in history.transactions)
+
+
+def _committed_sends(history: HistoryIndex) -> bool:
+    """Return whether sends are known to have committed, or would be if a poll returned others."""
+    return bool(history.acked_total) or _unsure_sends_together(history)
+
+
+def _may_commit_several(transaction: Transaction) -> bool:
+    return transaction.outcome != FAIL and len(transaction.sends) > 1
 
 
 ANOMALIES: Final[dict[str, Anomaly]] = {
@@ -50,7 +91,7 @@ ANOMALIES: Final[dict[str, Anomaly]] = {
         missing_records.lost_writes,
         "A record is known to have committed, and no ok poll returned it, although one returned a record "
         "at a higher offset.",
-        (_SENDS, _POLLS),
+        (_committed_sends, _POLLS),
     ),
     promise.UNSEEN: Anomaly(
         missing_records.unseen,
@@ -76,12 +117,12 @@ ANOMALIES: Final[dict[str, Anomaly]] = {
     promise.INT_NONMONOTONIC_SEND: Anomaly(
         partial(send_order.reordered_sends, internal=True),
         "Of two sends of one operation, the later one's record is at or before the earlier one's record.",
-        (_TRANSACTIONS, _OFFSETS),
+        (_sends_to_one_partition, _OFFSETS),
     ),
     promise.INT_SEND_SKIP: Anomaly(
         send_order.internal_skips,
         "Records of other operations are between two consecutive sends of one operation.",
-        (_TRANSACTIONS, _OFFSETS),
+        (_sends_to_one_partition, _OFFSETS),
     ),
     promise.POLL_SKIP: Anomaly(
         partial(poll_order.skips, internal=False),
@@ -111,12 +152,12 @@ ANOMALIES: Final[dict[str, Anomaly]] = {
     promise.G1A: Anomaly(
         early_reads.aborted_reads,
         "Aborted read: an ok poll returned a value whose send failed.",
-        (_SENDS, _POLLS),
+        (_failed_sends,),
     ),
     promise.PRECOMMITTED_READ: Anomaly(
         early_reads.precommitted_reads,
         "An operation polled a record that it had sent itself.",
-        (_TRANSACTIONS, _POLLS),
+        (_reads_and_sends,),
     ),
     promise.MISROUTED: Anomaly(
         misrouted_records.misrouted_records,
@@ -128,19 +169,19 @@ ANOMALIES: Final[dict[str, Anomaly]] = {
         torn_transactions.torn_transactions,
         "Torn transaction: an operation with several sends has an unknown outcome, and some of its records were polled "
         "and others never, although consumers read their partitions to the end afterwards.",
-        (_TRANSACTIONS, _POLLS),
+        (_unsure_sends_together, _POLLS),
     ),
     promise.G0: Anomaly(
         transaction_cycles.write_cycles,
         "Write cycle: a cycle of operations, each of which sent a record before one of the next operation's records in "
         "some partition.",
-        (_TRANSACTIONS, _OFFSETS),
+        (_sends_together, _OFFSETS),
     ),
     promise.G1C: Anomaly(
         transaction_cycles.read_cycles,
         "Circular information flow: a cycle of operations, each of which sent a record before one of the next "
         "operation's records, or sent a record that the next one polled. At least one of them polled.",
-        (_TRANSACTIONS, _POLLS),
+        (_reads_and_sends,),
     ),
 }
 """Anomalies by name, in the order in which they are judged and listed."""

@@ -231,10 +231,6 @@ class HistoryIndex:
             acked_at[row] != UNKNOWN for partition in self.partitions.values() for row in partition.acked
         )
 
-    @property
-    def has_transactions(self) -> bool:
-        return bool(self.transactions) or (self.removed is not None and self.removed.has_transactions)
-
     def memory_bytes(self) -> int:
         """Estimate how much memory this history takes, beyond the minimum, while it is judged."""
         values = self.records.values

@@ -16,12 +16,11 @@ from harrow.cluster_model.lazy_dataclass import dataclass
 class RemovedRecords:
     """The removed records, and the size of the whole history.
 
-    ``sent``, ``acked`` and ``polled`` count removed records. ``has_transactions`` says whether any
-    of them is part of a transaction. ``lines`` and ``processes`` count those of the whole history.
-    ``ranks`` has, by partition and offset, how many known offsets of the whole history are lower;
-    it has all offsets whose distance a finding may state. A partition of which no record was
-    removed needs no ranks. ``read_dry`` has, by partition, the positions at which the last poll
-    that returned nothing of the partition was invoked and completed.
+    ``sent``, ``acked`` and ``polled`` count removed records. ``lines`` and ``processes`` count
+    those of the whole history. ``ranks`` has, by partition and offset, how many known offsets of
+    the whole history are lower; it has all offsets whose distance a finding may state. A partition
+    of which no record was removed needs no ranks. ``read_dry`` has, by partition, the positions at
+    which the last poll that returned nothing of the partition was invoked and completed.
     """
 
     lines: int = 0
@@ -29,6 +28,5 @@ class RemovedRecords:
     sent: int = 0
     acked: int = 0
     polled: int = 0
-    has_transactions: bool = False
     ranks: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
     read_dry: Mapping[str, tuple[int, int]] = field(default_factory=dict)

@@ -232,6 +232,7 @@ RULE: Final = Rule(
     source="Partition.appendRecordsToLeader (NotEnoughReplicasException), Partition.checkEnoughReplicasReachOffset.",
     promise=Promise(promised_by=(f"{ACKS_ALL} with {MIN_ISR}",), releases="since 0.8.2 (KAFKA-1555)"),
     find=find,
+    is_tried=Index.has_acks,
     verb="acked by too small an ISR",
     seen_in=SEEN_IN_LOGS,
 )

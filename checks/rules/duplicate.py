@@ -360,6 +360,7 @@ RULE: Final = Rule(
         to_producer=promise.single_copy,
     ),
     find=find,
+    is_tried=Index.has_sends,
     verb="doubled",
     fate=DOUBLED,
 )

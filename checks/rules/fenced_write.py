@@ -45,10 +45,8 @@ def find(index: Index) -> Iterator[Finding]:
 
     Records that precede the marker of the new epoch do not count, because this marker aborts them.
     """
-    if not index.has(events.TransactionStateChanged):
-        return
-    fences = _fences(index)
-    if all(len(epochs) < 2 for epochs in fences.values()):
+    fences = index.derived(_fences)
+    if not _has_fenced(index):
         return
     suspects = {
         (partition, offset): fence
@@ -69,6 +67,11 @@ def _fences(index: Index) -> _Fences:
         if not epochs or epoch > epochs[-1][1]:
             epochs.append((number, epoch))
     return fences
+
+
+def _has_fenced(index: Index) -> bool:
+    """Return whether a coordinator gave a producer a newer epoch."""
+    return any(len(epochs) > 1 for epochs in index.derived(_fences).values())
 
 
 def _fence_of(fences: _Fences, fate: TransactionFate) -> tuple[int, int] | None:
@@ -137,5 +140,6 @@ RULE: Final = Rule(
         releases="since 0.11 (KIP-98); in partitions outside its own transaction since 3.6 (KIP-890)",
     ),
     find=find,
+    is_tried=_has_fenced,
     verb="written by a fenced producer",
 )

@@ -50,7 +50,7 @@ def find(index: Index) -> Iterator[Finding]:
     never commits its offsets.
     """
     evidence = index.evidence
-    if evidence.unfinished or not evidence.read_back or not index.has(events.TransactionBegun):
+    if evidence.unfinished or not evidence.read_back:
         return
     logs = index.log_ends
     for partition in logs.partitions:
@@ -100,5 +100,6 @@ RULE: Final = Rule(
         releases="also for late requests since 3.6 (KIP-890)",
     ),
     find=find,
+    is_tried=lambda index: index.has(events.TransactionBegun),
     verb="never closed from",
 )

@@ -304,6 +304,7 @@ RULE: Final = Rule(
         in_run=_until_unclean_election,
     ),
     find=find,
+    is_tried=Index.has_sends,
     is_undecided=Index.has_unread,
     verb="different records read at",
     is_about_place=True,

@@ -78,6 +78,7 @@ RULE: Final = Rule(
         to_producer=durability,
     ),
     find=find,
+    is_tried=Index.has_acks,
     is_undecided=Index.has_unread,
     verb="lost",
     fate=LOST,

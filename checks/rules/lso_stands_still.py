@@ -65,5 +65,6 @@ RULE: Final = Rule(
         releases="also for late requests since 3.6 (KIP-890)",
     ),
     find=find,
+    is_tried=lambda index: index.has_transactions,
     verb="never read with read_committed, from",
 )

@@ -71,6 +71,7 @@ RULE: Final = Rule(
     source="ProducerRecord (topic and partition to which a record is sent); KAFKA-19012 (Java clients 2.8.0 to 4.1.1).",
     promise=Promise(promised_by=(promise.ADDRESSED,)),
     find=find,
+    is_tried=Index.has_sends,
     verb="delivered to the wrong partition",
 )
 """In a run, unlike in a history alone, a finding shows which leader appended the record, and

@@ -152,6 +152,7 @@ RULE: Final = Rule(
     ),
     promise=IN_SEND_ORDER,
     find=find,
+    is_tried=lambda index: any(len(session.sends) > 1 for session in index.sessions),
     verb="reordered",
     fate=REORDERED,
 )

@@ -101,5 +101,6 @@ RULE: Final = Rule(
     source="ReplicaManager.readFromLocalLog (FetchHighWatermark).",
     promise=Promise(promised_by=(HIGH_WATERMARK,)),
     find=find,
+    is_tried=lambda index: index.has(events.RecordsServed),
     verb="read too early",
 )

@@ -35,10 +35,13 @@ def read_while_open(*, offset: events.Offset, producer_id: events.Number) -> str
 
 def find(index: Index) -> Iterator[Finding]:
     """Compare each answer to a read_committed consumer with the last stable offset (LSO)."""
+    for read in index.log_ends.reads if _is_tried(index) else ():
+        yield _finding(index, read)
+
+
+def _is_tried(index: Index) -> bool:
     has_readers = any(each.read_committed for each in index.evidence.consumers.values())
-    if has_readers and index.has(events.TransactionBegun):
-        for read in index.log_ends.reads:
-            yield _finding(index, read)
+    return has_readers and index.has(events.TransactionBegun)
 
 
 def _finding(index: Index, read: ReadAboveLso) -> Finding:
@@ -75,5 +78,6 @@ RULE: Final = Rule(
     source="KIP-98; UnifiedLog.fetchLastStableOffsetMetadata, ReplicaManager.readFromLocalLog (FetchTxnCommitted).",
     promise=Promise(promised_by=(promise.READ_COMMITTED,), releases="since 0.11 (KIP-98)"),
     find=find,
+    is_tried=_is_tried,
     verb="read before its transaction had ended",
 )

@@ -46,6 +46,14 @@ def find(index: Index) -> Iterator[Finding]:
             yield _finding(index, transaction, committed, other)
 
 
+def _is_tried(index: Index) -> bool:
+    """Return whether a transaction had several parts: records, or a record and offsets."""
+    return any(
+        len(transaction.sends) > 1 or any(index.group_work.offsets_of(transaction))
+        for transaction in index.history.transactions
+    )
+
+
 def _finding(
     index: Index, transaction: Transaction, committed: TransactionPart, other: TransactionPart
 ) -> Finding:
@@ -87,5 +95,6 @@ RULE: Final = Rule(
         releases="since 0.11 (KIP-98); also when requests come late since 4.0 (KIP-890)",
     ),
     find=find,
+    is_tried=_is_tried,
     verb="half of a transaction:",
 )

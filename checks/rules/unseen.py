@@ -129,6 +129,7 @@ RULE: Final = Rule(
         in_run=committed_reads,
     ),
     find=find,
+    is_tried=Index.has_acks,
     is_undecided=Index.has_unread,
     verb="never read",
 )

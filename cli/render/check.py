@@ -18,6 +18,7 @@ from harrow.cli.text import Text
 
 _FINDINGS_SHOWN: Final = 3
 _FINDINGS_SHOWN_VERBOSE: Final = 50
+_NOT_TRIED_SHOWN: Final = 4
 
 
 def show_verdict(
@@ -60,7 +61,7 @@ def show_verdict(
                     "--format json shows all" if verbose else "--verbose shows more, --format json shows all"
                 )
             show(console, indented(f"and {grouped(count - shown_max)} more; {more}", style=DIM))
-    show(console, *_conclusion(verdict, settings))
+    show(console, *_conclusion(verdict, settings, verbose=verbose))
 
 
 def _judgement(judged: RuleResult) -> str:
@@ -73,7 +74,7 @@ def _judgement(judged: RuleResult) -> str:
     return f"despite {judged.promise}{permitted_too if permitted_by else ''}"
 
 
-def _conclusion(verdict: Verdict, settings: StatedSettings) -> Iterator[RenderableType]:
+def _conclusion(verdict: Verdict, settings: StatedSettings, *, verbose: bool) -> Iterator[RenderableType]:
     yield Text()
     for reason in verdict.reasons:
         yield Text.assemble(("undecided: ", UNDECIDED), reason)
@@ -84,6 +85,8 @@ def _conclusion(verdict: Verdict, settings: StatedSettings) -> Iterator[Renderab
         (verdict.status, STYLES[verdict.status]), f": {held} of {judged} rules held" if judged else ""
     )
     if skipped:
-        yield Text(f"not tried by this history: {', '.join(skipped)}", DIM)
+        shown = skipped if verbose or len(skipped) <= _NOT_TRIED_SHOWN else [counted(len(skipped), "rule")]
+        more = "" if shown is skipped else "; --verbose names them"
+        yield Text(f"not tried by this history: {', '.join(shown)}{more}", DIM)
     if settings.is_strictest() and any(judged.broken for judged in verdict.rules.values()):
         yield Text("harrow assumed Kafka's strictest settings; state yours with --set.", DIM)

@@ -189,6 +189,9 @@ def _detail_tables(result: RunResult) -> Iterator[Table]:
             table.add_row(name, judged.status, str(len(judged.findings) or ""), judged.promise)
     held = sum(judged.status == HELD for _, judged in rules)
     table.add_row(f"{'the other' if table.row_count else 'all'} {held}", HELD, "", "")
+    not_tried = len(result.verdict.not_tried)
+    if not_tried:
+        table.add_row(f"{not_tried} more", "not tried", "", "")
     yield table
     faults = (
         (duration_text(fault.at_us), fault.fault, fields_text(fault.details)) for fault in result.faults

@@ -25,11 +25,12 @@ Conformity = Literal["agreed", "differs", "skipped"]
 class Outcome:
     """The part of a run's result that can be equal on the model and on real brokers.
 
-    ``rules`` has the status of each rule that applies to both. If a script sends the records,
-    ``lost`` and ``doubled`` have their values, and ``logs`` has the replicas' logs by partition and
-    broker. Generated records differ between runs, so for them ``lost`` and ``doubled`` only say
-    whether any record was lost or doubled. Parallel workers write in a different order in each run,
-    so ``logs`` omits their topics. ``in_sync`` has the final ISR of each partition.
+    ``rules`` has the status of each rule that applies to both; one that a run did not try counts as
+    held. If a script sends the records, ``lost`` and ``doubled`` have their values, and ``logs``
+    has the replicas' logs by partition and broker. Generated records differ between runs, so for
+    them ``lost`` and ``doubled`` only say whether any record was lost or doubled. Parallel workers
+    write in a different order in each run, so ``logs`` omits their topics. ``in_sync`` has the
+    final ISR of each partition.
     """
 
     rules: tuple[tuple[str, str], ...]
@@ -180,11 +181,15 @@ def _is_scripted(plan: Plan) -> bool:
 
 
 def outcome_of(result: RunResult) -> Outcome:
-    rules = result.verdict.rules
+    rules = {
+        **dict.fromkeys(result.verdict.not_tried, (HELD, ())),
+        **{name: (judged.status, judged.findings) for name, judged in result.verdict.rules.items()},
+    }
     is_scripted = _is_scripted(result.plan)
 
     def values(rule: str) -> tuple[str, ...]:
-        values = sorted({str(finding.value) for finding in rules[rule].findings})
+        _, findings = rules[rule]
+        values = sorted({str(finding.value) for finding in findings})
         return tuple(values if is_scripted else ["some"] * bool(values))
 
     def status(name: str) -> str:
@@ -192,7 +197,7 @@ def outcome_of(result: RunResult) -> Outcome:
         # reverses their order (`oldest_request_fails_first`), and librdkafka keeps it. Both are
         # right if the settings permit both.
         is_about_order = name == NONMONOTONIC_SEND and not is_scripted
-        status = rules[name].status
+        status, _ = rules[name]
         return HELD if is_about_order and status == PERMITTED else status
 
     evidence = result.evidence

@@ -6,7 +6,7 @@ import pytest
 
 from harrow.checks.evidence import ConsumerSettings
 from harrow.checks.judge import judge
-from harrow.checks.rules.catalogue import RULES
+from harrow.checks.rules.catalogue import RULES, rules_for
 from tests.checks.evidence_builder import RunBuilder
 
 
@@ -65,11 +65,29 @@ def test_a_run_with_a_broken_promise_is_violated() -> None:
     assert judge(run.evidence()).status == "violated"
 
 
+def test_a_run_holds_no_promise_that_nothing_in_it_could_break() -> None:
+    evidence = run_without_findings().evidence()
+    verdict = judge(evidence)
+    about_transactions = {
+        *("torn-transaction", "fenced-write", "hanging-transaction", "lso-stands-still", "read-above-lso"),
+        *("unasked-commit", "int-send-skip", "int-nonmonotonic-send", "precommitted-read", "G0", "G1c"),
+    }
+    assert about_transactions | {"G1a", "nonmonotonic-send"} <= set(verdict.not_tried)
+    applying = rules_for(evidence.invariants, core=False)
+    assert sorted([*verdict.rules, *verdict.not_tried]) == sorted(applying)
+
+
+def test_a_run_tries_aborted_reads_once_a_send_fails() -> None:
+    run = run_without_findings()
+    run.transaction(0, "fail", "m1")
+    assert judge(run.evidence()).rules["G1a"].status == "held"
+
+
 def test_a_run_that_sent_nothing_is_inconclusive() -> None:
     verdict = judge(RunBuilder().evidence())
     assert verdict.status == "inconclusive"
     assert verdict.reasons == ("nothing was tried: no record was sent",)
-    assert verdict.rules["lost-write"].status == "held"
+    assert "lost-write" in verdict.not_tried
 
 
 @pytest.mark.parametrize(("acks", "status"), [("0", "held"), ("1", "inconclusive"), ("all", "inconclusive")])

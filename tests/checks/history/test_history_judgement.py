@@ -187,11 +187,10 @@ def test_a_finding_that_is_only_counted_is_not_built(monkeypatch: pytest.MonkeyP
 WITHOUT_POLLS = (ok(0, send("t", "a", 0)), ok(0, send("t", "b", 1)))
 WITHOUT_SENDS = (ok(1, poll("t", (0, "a"), (1, "b"))),)
 POLLING = {"poll-skip", "nonmonotonic-poll", "int-poll-skip", "int-nonmonotonic-poll"}
+HELD = (*WITHOUT_POLLS, *WITHOUT_SENDS)
 SENDING_AND_POLLING = {"lost-write", "misrouted", "G1a"}
-TOGETHER = {
-    *("int-nonmonotonic-send", "int-send-skip", "precommitted-read", "torn-transaction"),
-    *("G0", "G1c"),
-}
+READING = {"precommitted-read", "G1c"}
+TOGETHER = {"int-nonmonotonic-send", "int-send-skip", "torn-transaction", "G0"} | READING
 
 
 @pytest.mark.parametrize(
@@ -202,8 +201,15 @@ TOGETHER = {
         ((ok(0, send("t", "a")),), set(ANOMALIES) - {"unseen"}),
         (WITHOUT_POLLS, POLLING | SENDING_AND_POLLING | TOGETHER),
         (WITHOUT_SENDS, {"unseen", "nonmonotonic-send"} | SENDING_AND_POLLING | TOGETHER),
-        ((*WITHOUT_POLLS, *WITHOUT_SENDS), TOGETHER),
-        ((*WITHOUT_POLLS, *WITHOUT_SENDS, ok(2, send("u", "c", 0), send("u", "d", 1))), set()),
+        (HELD, {"G1a"} | TOGETHER),
+        ((*HELD, fail(2, send("t", "c"))), TOGETHER),
+        ((*HELD, fail(2, send("u", "c"))), {"G1a"} | TOGETHER),
+        ((*HELD, ok(2, send("u", "c", 0), send("u", "d", 1))), {"G1a", "torn-transaction"} | READING),
+        ((*HELD, ok(2, send("u", "c", 0), send("v", "d", 1))), {"G1a"} | TOGETHER - {"G0"}),
+        ((*HELD, info(2, send("u", "c"), send("v", "d"))), {"G1a"} | TOGETHER - {"G0", "torn-transaction"}),
+        ((*HELD, fail(2, send("t", "c"), send("t", "d"))), TOGETHER),
+        ((*HELD, ok(2, send("u", "c", 0), poll("t", (0, "a")))), {"G1a"} | TOGETHER - READING),
+        ((*HELD, ok(2, send("u", "c", 0), poll("t"))), {"G1a"} | TOGETHER),
     ],
 )
 def test_a_rule_is_skipped_in_a_history_that_cannot_break_it(
@@ -215,9 +221,8 @@ def test_a_rule_is_skipped_in_a_history_that_cannot_break_it(
 
 @pytest.mark.parametrize("demanded", ANOMALIES)
 def test_a_history_that_does_not_try_a_demanded_rule_is_inconclusive(demanded: str) -> None:
-    history = (*WITHOUT_POLLS, *WITHOUT_SENDS)
-    verdict = judge(*history, demanded=[demanded])
-    is_tried = judge(*history).rules[demanded].status != "skipped"
+    verdict = judge(*HELD, demanded=[demanded])
+    is_tried = judge(*HELD).rules[demanded].status != "skipped"
     assert verdict.status == ("held" if is_tried else "inconclusive")
     assert verdict.reasons == (() if is_tried else (f"{demanded} is demanded, and nothing tried it",))
 
