@@ -373,6 +373,11 @@ def _errors_of(there: Location) -> Iterator[None]:
         raise OSError(number, _one_line(reason), str(there)) from error
     except (ValueError, ImportError, NotImplementedError) as error:
         raise OSError(None, _one_line(str(error)), str(there)) from error
+    except Exception as error:
+        # Where pyarrow knows no errno, such as without credentials of Azure, it has its own errors.
+        if not type(error).__module__.startswith("pyarrow"):
+            raise
+        raise OSError(None, _one_line(str(error)), str(there)) from error
 
 
 def _one_line(text: str) -> str:

@@ -7,7 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from pyarrow import ArrowException
 
+from harrow.campaigns.storage import location as storage
 from harrow.campaigns.storage.location import LocalLocation, Location, location, storage_variables
 from tests.plain_environment import PYTHONPATH, plain_environment
 from tests.s3_server import BUCKET, s3_server
@@ -82,6 +84,16 @@ def test_another_process_can_use_a_location(folder: Location) -> None:
     words = [sys.executable, "-c", script, pickle.dumps(folder / "x").hex()]
     ended = subprocess.run(words, env=environment, capture_output=True, text=True, check=True)
     assert ended.stdout == "for others\n"
+
+
+def test_an_error_that_only_pyarrow_has_is_named_by_its_location(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise ArrowException("no credentials\nsee the manual")
+
+    monkeypatch.setattr(storage, "_connected", fail)
+    with pytest.raises(OSError, match="no credentials") as caught:
+        location("s3://bucket/x").read()
+    assert (caught.value.strerror, caught.value.filename) == ("no credentials", "s3://bucket/x")
 
 
 def test_a_missing_file_is_named_by_its_location(folder: Location) -> None:
