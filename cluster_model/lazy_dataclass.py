@@ -1,17 +1,20 @@
 """Makes dataclasses that generate each of their methods when it is first looked up.
 
-`dataclasses` generates the source of every method when it makes a class, and Python compiles each
-method separately. harrow has hundreds of dataclasses, and a command calls few of their methods.
-Generating all of them took a fifth of the start-up time.
+`dataclasses` describes the fields and generates the source of every method when it makes a class,
+and Python compiles each method separately. harrow has hundreds of dataclasses, and a command looks
+at the fields and calls the methods of few of them. Generating all methods took a fifth of the
+start-up time, and describing all fields a twentieth.
 """
 
 # Plain Python: it changes classes and adds methods to them at run time, which mypyc cannot compile.
 
 import dataclasses
-from collections.abc import Callable, Iterable
-from functools import partial
+from abc import update_abstractmethods
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from functools import cache, partial
 from reprlib import recursive_repr
-from typing import TYPE_CHECKING, Any, Final
+from types import GenericAlias, MemberDescriptorType, UnionType
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 if TYPE_CHECKING:
     # mypy and mypyc understand `dataclasses.dataclass`. The function below takes its place at run
@@ -19,6 +22,7 @@ if TYPE_CHECKING:
     from dataclasses import dataclass
 else:
 
+    @cache
     def dataclass(
         *,
         eq: bool = True,
@@ -29,24 +33,34 @@ else:
         unsafe_hash: bool = False,
     ) -> Callable[[type], type]:
         """Make a class a dataclass, as `dataclasses.dataclass` with the same options does."""
+        is_hashable = unsafe_hash or (eq and frozen)
+        wanted = {"__init__": True, "__repr__": repr, "__eq__": eq, "__hash__": is_hashable}
+        generated = [*(name for name, is_wanted in wanted.items() if is_wanted), "__match_args__"]
+        parameters = _parameters(repr=repr, eq=eq, unsafe_hash=unsafe_hash, frozen=frozen)
 
         def process(kind: type) -> type:
-            own_names = set(vars(kind))
-            bases = [base.__dataclass_params__ for base in kind.__mro__[1:] if _PARAMETERS in vars(base)]
-            _check_bases(kind, bases, own_names, is_frozen=frozen)
-            kind = _collect_fields(kind, bases, is_frozen=frozen, kw_only=kw_only, slots=slots)
-            _check_fields(kind)
-            is_hashable = unsafe_hash or (eq and frozen)
-            options = {"__init__": True, "__repr__": repr, "__eq__": eq, "__hash__": is_hashable}
-            for name in (name for name, is_wanted in options.items() if is_wanted and name not in own_names):
-                setattr(kind, name, _LazyMethod(kind, name, is_frozen=frozen))
-            if eq and not is_hashable and "__hash__" not in own_names:
-                kind.__hash__ = None
+            own = vars(kind)
+            _check_bases(kind, is_frozen=frozen)
+            fields = _Fields(kind, is_keyword_only=kw_only)
+            added = {name: _Lazy(fields, name, is_frozen=frozen) for name in generated if name not in own}
+            if eq and not is_hashable and "__hash__" not in own:
+                added["__hash__"] = None
             if frozen:
-                _freeze(kind, own_names)
-            if hasattr(kind, "__mypyc_attrs__") and "__reduce__" not in own_names:
-                kind.__reduce__ = _reduce
-            return kind
+                added["__setattr__"] = added["__delattr__"] = _freezer(fields)
+            has_state = "__getstate__" in own or "__setstate__" in own
+            if frozen and (slots or "__slots__" in own) and not has_state:
+                # Without these two methods, unpickling would assign to fields of a frozen object.
+                added |= {"__getstate__": _getstate, "__setstate__": _setstate}
+            if "__mypyc_attrs__" in own and "__reduce__" not in own:
+                added["__reduce__"] = _reduce
+            added |= {_FIELDS: _Lazy(fields, _FIELDS, is_frozen=frozen), _PARAMETERS: parameters}
+            if slots:
+                kind = fields.kind = _with_slots(kind, fields, added)
+            else:
+                fields.set_defaults()
+                for name, value in added.items():
+                    setattr(kind, name, value)
+            return update_abstractmethods(kind)
 
         return process
 
@@ -54,91 +68,208 @@ else:
 __all__ = ["dataclass"]
 
 
+_FIELDS: Final = "__dataclass_fields__"
 _PARAMETERS: Final = "__dataclass_params__"
 _RESERVED_NAMES: Final = frozenset({"self", "DEFAULT", "set_field"})
 """The names that `_initialiser` uses beside those of fields."""
 
 
-def _collect_fields(kind: Any, bases: Iterable[Any], *, is_frozen: bool, **options: bool) -> Any:
-    """Make a class a dataclass without generated methods, so that Python compiles none of them."""
-    frozen_bases = [parameters for parameters in bases if parameters.frozen]
-    try:
-        for parameters in frozen_bases:
-            # With a frozen base, `dataclasses` would compile methods that freeze *kind*.
-            parameters.frozen = False
-        kind = dataclasses.dataclass(init=False, repr=False, eq=False, **options)(kind)
-    finally:
-        for parameters in frozen_bases:
-            parameters.frozen = True
-    kind.__dataclass_params__.frozen = is_frozen
-    return kind
+@cache
+def _parameters(**options: bool) -> Any:
+    """Return the record that `dataclasses` keeps of the options of a class."""
+    return vars(dataclasses.dataclass(**options)(type("Empty", (), {})))[_PARAMETERS]
 
 
-def _check_bases(kind: Any, bases: Iterable[Any], own_names: set[str], *, is_frozen: bool) -> None:
+def _check_bases(kind: type, *, is_frozen: bool) -> None:
     """Raise the same errors as `dataclasses` about frozen classes and their bases."""
-    if is_frozen and not own_names.isdisjoint(("__setattr__", "__delattr__")):
+    if is_frozen and not vars(kind).keys().isdisjoint(("__setattr__", "__delattr__")):
         raise TypeError(f"Cannot overwrite attribute __setattr__ or __delattr__ in class {kind.__name__}")
-    if any(parameters.frozen is not is_frozen for parameters in bases):
-        this, other = ("frozen", "non-frozen") if is_frozen else ("non-frozen", "frozen")
-        raise TypeError(f"cannot inherit {this} dataclass from a {other} one")
+    for base in kind.__mro__[1:]:
+        parameters = vars(base).get(_PARAMETERS)
+        if parameters is not None and parameters.frozen is not is_frozen:
+            this, other = ("frozen", "non-frozen") if is_frozen else ("non-frozen", "frozen")
+            raise TypeError(f"cannot inherit {this} dataclass from a {other} one")
 
 
-def _check_fields(kind: Any) -> None:
-    """Reject fields that `_initialiser` cannot set.
+class _Fields:
+    """The fields of a class. `dataclasses` describes them when they are first looked up."""
 
-    Also reject, as `dataclasses` does, a field without a default that follows a field with a
-    default.
-    """
-    missing = dataclasses.MISSING
-    for name, annotation in kind.__annotations__.items():
-        if name in _RESERVED_NAMES or _is_init_var(annotation):
-            raise TypeError(f"{kind.__name__}.{name} is not supported here: use dataclasses.dataclass")
-    default = None
-    for field in dataclasses.fields(kind):
-        if field.init and not field.kw_only:
-            has_default = field.default is not missing or field.default_factory is not missing
-            if default is not None and not has_default:
-                raise TypeError(f"non-default argument {field.name!r} follows default argument {default!r}")
-            default = field.name if has_default else default
+    __slots__ = ("_attributes", "_is_keyword_only", "kind", "names")
+
+    def __init__(self, kind: Any, *, is_keyword_only: bool) -> None:
+        self.kind = kind
+        self._is_keyword_only = is_keyword_only
+        self._attributes: dict[str, Any] = {}
+        """The attributes that declare the defaults of the class's own fields."""
+        self.names: dict[str, bool | None] = {}
+        """All fields. Whether each positional argument has a default; None for other fields."""
+        bases = kind.__mro__[-2:0:-1]
+        for base in bases:
+            self.names |= _names_in(vars(base).get(_FIELDS, {}))
+        own, annotations = vars(kind), kind.__annotations__
+        for name, annotation in annotations.items():
+            default = getattr(kind, name, _MISSING) if bases else own.get(name, _MISSING)
+            if default is not _MISSING and type(default) is not MemberDescriptorType:
+                self._attributes[name] = default
+            if annotation is dataclasses.KW_ONLY:
+                is_keyword_only = True
+            elif type(annotation) in _PLAIN_ANNOTATIONS or _is_field(kind, name, annotation):
+                self._add(name, is_keyword_only=is_keyword_only)
+        for name, value in own.items():
+            if type(value) is dataclasses.Field and name not in annotations:
+                raise TypeError(f"{name!r} is a field but has no type annotation")
+        if not is_keyword_only:
+            _check_order(self.names)
+
+    def _add(self, name: str, *, is_keyword_only: bool) -> None:
+        default = self._attributes.get(name, _MISSING)
+        has_default, is_positional = default is not _MISSING, not is_keyword_only
+        if type(default) is dataclasses.Field:
+            has_default = _has_default(default)
+            if default.kw_only is not _MISSING:
+                is_positional = not default.kw_only
+            is_positional = is_positional and default.init
+            default = default.default
+        if type(default).__hash__ is None:
+            message = f"mutable default {type(default)} for field {name} is not allowed: use default_factory"
+            raise ValueError(message)
+        if name in _RESERVED_NAMES:
+            raise _unsupported(self.kind, name)
+        self.names[name] = has_default if is_positional else None
+
+    def set_defaults(self) -> None:
+        """Replace the fields in the attributes of the class by their defaults."""
+        for name, attribute in self._attributes.items():
+            if type(attribute) is dataclasses.Field and name in vars(self.kind):
+                if attribute.default is _MISSING:
+                    delattr(self.kind, name)
+                else:
+                    setattr(self.kind, name, attribute.default)
+
+    def described(self) -> dict[str, dataclasses.Field[Any]]:
+        """Return the fields and class variables by name, those of base classes first."""
+        fields: dict[str, dataclasses.Field[Any]] = {}
+        for base in reversed(self.kind.__mro__[1:]):
+            fields |= getattr(base, _FIELDS, {})
+        # Only `dataclasses` can describe fields. It does so for a class with the same declarations.
+        content = {"__module__": self.kind.__module__, "__doc__": "The declarations of a class."}
+        content |= {"__annotations__": self.kind.__annotations__, **self._attributes}
+        describe = dataclasses.dataclass(init=False, repr=False, eq=False, kw_only=self._is_keyword_only)
+        fields |= vars(describe(type(self.kind.__name__, (), content)))[_FIELDS]
+        return fields
 
 
-def _is_init_var(annotation: Any) -> bool:
+_MISSING: Final = dataclasses.MISSING
+
+
+def _names_in(fields: Any) -> Mapping[str, bool | None]:
+    if type(fields) is _Lazy:
+        return fields.fields.names
+    return {
+        name: _has_default(field) if field.init and not field.kw_only else None
+        for name, field in fields.items()
+        if _is_field(type(field), name, field.type)
+    }
+
+
+def _has_default(field: dataclasses.Field[Any]) -> bool:
+    return field.default is not _MISSING or field.default_factory is not _MISSING
+
+
+_PLAIN_ANNOTATIONS: Final = frozenset({type, GenericAlias, UnionType})
+
+
+def _is_field(kind: type, name: str, annotation: Any) -> bool:
+    """Return whether an annotation is of a field, not of a class variable."""
+    if _is_special(annotation, "InitVar", dataclasses.InitVar):
+        raise _unsupported(kind, name)
+    return not _is_special(annotation, "ClassVar", ClassVar)
+
+
+def _unsupported(kind: type, name: str) -> TypeError:
+    return TypeError(f"{kind.__name__}.{name} is not supported here: use dataclasses.dataclass")
+
+
+def _is_special(annotation: Any, name: str, special: Any) -> bool:
     if type(annotation) is str:
-        return "InitVar" in annotation
-    return annotation is dataclasses.InitVar or type(annotation) is dataclasses.InitVar
+        return annotation.removeprefix("dataclasses.").removeprefix("typing.").startswith(name)
+    is_special = annotation is special or type(annotation) is special
+    return is_special or getattr(annotation, "__origin__", None) is special
 
 
-class _LazyMethod:
-    """A placeholder for a method of a dataclass. On first access it generates the method."""
+def _check_order(names: Mapping[str, bool | None]) -> None:
+    """Reject a field without a default after a field with one, as `dataclasses` does."""
+    with_default = None
+    for name, has_default in names.items():
+        if has_default:
+            with_default = name
+        elif has_default is False and with_default is not None:
+            message = f"non-default argument {name!r} follows default argument {with_default!r}"
+            raise TypeError(message)
 
-    __slots__ = ("is_frozen", "kind", "name")
 
-    def __init__(self, kind: type, name: str, *, is_frozen: bool) -> None:
-        self.kind, self.name, self.is_frozen = kind, name, is_frozen
+def _with_slots(kind: Any, fields: _Fields, added: dict[str, Any]) -> Any:
+    """Return the same class with *added* attributes, and with slots in place of ``__dict__``."""
+    if "__slots__" in vars(kind):
+        raise TypeError(f"{kind.__name__} already specifies __slots__")
+    inherited = set(_slots_of(kind.__mro__[1:-1]))
+    left_out = {"__dict__", "__weakref__", *fields.names}
+    content = {name: value for name, value in vars(kind).items() if name not in left_out}
+    content["__slots__"] = tuple(name for name in fields.names if name not in inherited)
+    copied = type(kind)(kind.__name__, kind.__bases__, content | added)
+    copied.__qualname__ = kind.__qualname__
+    return copied
+
+
+def _slots_of(kinds: Iterable[type]) -> Iterator[str]:
+    for kind in kinds:
+        slots: str | Collection[str] = vars(kind).get("__slots__", ())
+        yield from (slots,) if isinstance(slots, str) else slots
+
+
+class _Lazy:
+    """A placeholder for an attribute of a dataclass. On first access it generates the attribute."""
+
+    __slots__ = ("fields", "is_frozen", "name")
+
+    def __init__(self, fields: _Fields, name: str, *, is_frozen: bool) -> None:
+        self.fields, self.name, self.is_frozen = fields, name, is_frozen
 
     def __get__(self, instance: object, owner: type) -> Any:
-        """Add the generated method to the class, and return it."""
-        fields = dataclasses.fields(self.kind)
-        if self.name == "__init__":
-            method = _initialiser(self.kind, fields, is_frozen=self.is_frozen)
-        elif self.name == "__repr__":
-            text = ", ".join(f"{field.name}={{self.{field.name}!r}}" for field in fields if field.repr)
-            method = recursive_repr()(
-                _function("__repr__(self)", f"return f'{{self.__class__.__qualname__}}({text})'")
-            )
-        elif self.name == "__eq__":
-            compared = [field for field in fields if field.compare]
-            method = _function(
-                "__eq__(self, other)",
-                "if other.__class__ is not self.__class__: return NotImplemented",
-                f"return {_values('self', compared)} == {_values('other', compared)}",
-            )
+        """Add what is generated to the class, and return it."""
+        kind = self.fields.kind
+        if self.name == _FIELDS:
+            generated: Any = self.fields.described()
+        elif self.name == "__match_args__":
+            generated = tuple(name for name, default in self.fields.names.items() if default is not None)
         else:
-            hashed = [field for field in fields if (field.compare if field.hash is None else field.hash)]
-            method = _function("__hash__(self)", f"return hash({_values('self', hashed)})")
-        method.__qualname__ = f"{self.kind.__qualname__}.{self.name}"
-        setattr(self.kind, self.name, method)
-        return method.__get__(instance, owner)
+            generated = _method(kind, self.name, is_frozen=self.is_frozen)
+        setattr(kind, self.name, generated)
+        return generated.__get__(instance, owner) if callable(generated) else generated
+
+
+def _method(kind: type, name: str, *, is_frozen: bool) -> Any:
+    """Generate a method of a dataclass."""
+    fields = dataclasses.fields(kind)
+    if name == "__init__":
+        method = _initialiser(kind, fields, is_frozen=is_frozen)
+    elif name == "__repr__":
+        text = ", ".join(f"{field.name}={{self.{field.name}!r}}" for field in fields if field.repr)
+        method = recursive_repr()(
+            _function("__repr__(self)", f"return f'{{self.__class__.__qualname__}}({text})'")
+        )
+    elif name == "__eq__":
+        compared = [field for field in fields if field.compare]
+        method = _function(
+            "__eq__(self, other)",
+            "if other.__class__ is not self.__class__: return NotImplemented",
+            f"return {_values('self', compared)} == {_values('other', compared)}",
+        )
+    else:
+        hashed = [field for field in fields if (field.compare if field.hash is None else field.hash)]
+        method = _function("__hash__(self)", f"return hash({_values('self', hashed)})")
+    method.__qualname__ = f"{kind.__qualname__}.{name}"
+    return method
 
 
 def _values(object_name: str, fields: Iterable[dataclasses.Field[Any]]) -> str:
@@ -191,18 +322,18 @@ def _function(head: str, *lines: str, **names: Any) -> Any:
     return names[head.partition("(")[0]]
 
 
-def _freeze(kind: Any, own_names: set[str]) -> None:
+def _freezer(fields: _Fields) -> Callable[..., None]:
+    """Return ``__setattr__`` and ``__delattr__`` of a frozen class."""
+
     def change(self: Any, name: str, *value: object) -> None:
-        if type(self) is kind or name in kind.__dataclass_fields__:
+        kind = fields.kind
+        if type(self) is kind or name in fields.names:
             verb = "assign to" if value else "delete"
             raise dataclasses.FrozenInstanceError(f"cannot {verb} field {name!r}")
         parent = super(kind, self)
         (parent.__setattr__ if value else parent.__delattr__)(name, *value)
 
-    kind.__setattr__ = kind.__delattr__ = change
-    if "__slots__" in vars(kind) and own_names.isdisjoint(("__getstate__", "__setstate__")):
-        # Without these two methods, unpickling would assign to the fields of a frozen object.
-        kind.__getstate__, kind.__setstate__ = _getstate, _setstate
+    return change
 
 
 def _reduce(self: Any) -> tuple[Any, ...]:

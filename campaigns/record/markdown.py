@@ -2,12 +2,13 @@
 
 import re
 from collections.abc import Iterable, Sequence
-from html import escape
 from typing import Final
 
 from harrow.campaigns.language.spelling import printable
 
 _SPECIAL: Final = re.compile(r"([\\`*_~]|\](?=[(\[:]))")
+_HTML: Final = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
+"""The module `html` would also load all names of entities, in every run that writes results."""
 _INSIDE_WORD: Final = re.compile(r"(?<=\w)\\_(?=\w)")
 
 
@@ -24,7 +25,7 @@ def console(command: str) -> str:
 
 def text(words: str) -> str:
     """Escape words on one line, so that Markdown shows them literally."""
-    escaped = _SPECIAL.sub(r"\\\1", escape(printable(" ".join(words.split())), quote=False))
+    escaped = _SPECIAL.sub(r"\\\1", printable(" ".join(words.split())).translate(_HTML))
     shown = _INSIDE_WORD.sub("_", escaped)
     # At the start of a line in a log, GitHub would take this for a command.
     return f"\\{shown}" if shown.startswith("::") else shown

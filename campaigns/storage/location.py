@@ -8,8 +8,8 @@ the environment, where the library of each storage looks for them.
 import errno
 import io
 import os
+import platform
 import re
-import socket
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -268,7 +268,7 @@ class RemoteLocation(Location):
                 return
             folder, _, name = path.rpartition("/")
             system.create_dir(folder, recursive=True)
-            temporary = f"{folder}/{unfinished(Path(f'{name}.{socket.gethostname()}')).name}"
+            temporary = f"{folder}/{unfinished(Path(f'{name}.{platform.node()}')).name}"
             _write(system, temporary, content)
             self.delete()  # HDFS does not rename over a file.
             system.move(temporary, path)

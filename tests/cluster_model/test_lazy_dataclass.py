@@ -34,6 +34,8 @@ def parts(decorate: Callable[..., Any], **options: bool) -> type[Any]:
         after: int = dataclasses.field(init=False, default=4)
         made: list[int] = dataclasses.field(init=False, default_factory=list, hash=False)
         named: int = dataclasses.field(default=5, kw_only=True)
+        _: dataclasses.KW_ONLY
+        last: int = 6
 
     return Part
 
@@ -132,6 +134,17 @@ def test_a_method_is_generated_when_it_is_first_looked_up(monkeypatch: pytest.Mo
     assert sorted(written) == ["__eq__", "__hash__", "__init__"]
 
 
+def test_fields_are_described_when_they_are_first_looked_up() -> None:
+    @dataclass(frozen=True, slots=True)
+    class Point:
+        x: int
+        kind: ClassVar[str] = "point"
+
+    assert not isinstance(vars(Point)["__dataclass_fields__"], dict)
+    assert [field.name for field in dataclasses.fields(Point)] == ["x"]
+    assert dataclasses.replace(Point(1), x=2) == Point(2)
+
+
 def test_all_dataclasses_of_harrow_are_lazy() -> None:
     rooms = ("cluster_model", "faults", "checks", "campaigns", "live_cluster", "cli")
     paths = [path for room in rooms for path in (ROOT / room).rglob("*.py")]
@@ -197,13 +210,36 @@ def default_first(decorate: Callable[..., Any]) -> None:
         second: int
 
 
+def default_in_base(decorate: Callable[..., Any]) -> None:
+    @decorate()
+    class Base:
+        first: int = 1
+
+    @decorate()
+    class Mixed(Base):
+        second: int
+
+
+def field_without_type(decorate: Callable[..., Any]) -> None:
+    @decorate()
+    class Untyped:
+        first = dataclasses.field()
+
+
 def mutable_default(decorate: Callable[..., Any]) -> None:
     @decorate(frozen=True)
     class Shared(LazyBase):
         names: list[str] = []  # noqa: RUF012 - this is the mistake
 
 
-MISTAKES = [frozen_from_open, open_from_frozen, own_freeze, default_first]
+MISTAKES = [
+    frozen_from_open,
+    open_from_frozen,
+    own_freeze,
+    default_first,
+    default_in_base,
+    field_without_type,
+]
 
 
 @pytest.mark.parametrize("mistake", MISTAKES, ids=lambda mistake: mistake.__name__)
