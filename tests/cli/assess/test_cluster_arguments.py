@@ -30,12 +30,20 @@ def test_a_cluster_file_in_block_form_is_tried_as_it_is(harrow: Harrow, folder: 
     assert "--cluster shop.yaml" in shown.stdout
 
 
-@pytest.mark.parametrize("section", ["settings:\n  acks: 1\n", "settings: # all\n\n  acks: 1\nbrokers: []\n"])
-def test_a_section_with_settings_is_no_properties_file(harrow: Harrow, folder: Path, section: str) -> None:
+@pytest.mark.parametrize(
+    ("section", "message"),
+    [
+        ("settings:\n  acks: 1\n", "it describes no cluster"),
+        ("settings: # all\n\n  acks: 1\nbrokers: [\n", "shop.yaml:5:1: not valid YAML"),
+    ],
+)
+def test_a_section_with_settings_is_no_properties_file(
+    harrow: Harrow, folder: Path, section: str, message: str
+) -> None:
     (folder / "shop.yaml").write_text(section, encoding="utf-8")
     ended = harrow("import", "shop.yaml")
     assert (ended.returncode, ended.stdout) == (2, "")
-    assert "it describes no cluster" in ended.stderr
+    assert message in ended.stderr
 
 
 def test_a_cluster_file_is_not_imported_and_stands_alone(harrow: Harrow, folder: Path) -> None:
