@@ -8,6 +8,7 @@ reports the mistakes. Parts with mistakes are left out, so that the rest can sti
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import field
+from functools import cached_property
 from inspect import cleandoc
 from typing import Any, ClassVar, Final
 
@@ -255,6 +256,15 @@ class SectionShape(Shape):
     emptiable: bool = False
     single: bool = False
 
+    @cached_property
+    def _places(self) -> Mapping[str, int]:
+        """The places of the keys in their declared order, in which mistakes are reported."""
+        return {name: place for place, name in enumerate(self.keys)}
+
+    @cached_property
+    def _required(self) -> frozenset[str]:
+        return frozenset(name for name, key in self.keys.items() if key.required)
+
     def read(self, node: Node, key: str, key_mark: Mark, reading: Reading) -> Section | None:
         try:
             entries = self._entries(node, key_mark)
@@ -263,8 +273,13 @@ class SectionShape(Shape):
             return None
         parts: dict[str, Part] = {}
         is_complete = True
-        for name, declared in self.keys.items():
-            entry = entries.get(name)
+        # A section may declare hundreds of keys, and have few of them.
+        wanted = sorted(
+            self._required.union(name for name in entries if name in self._places),
+            key=self._places.__getitem__,
+        )
+        for name in wanted:
+            declared, entry = self.keys[name], entries.get(name)
             if entry is not None:
                 part = declared.shape.read(entry.value, name, entry.key_mark, reading)
                 if part is not None:

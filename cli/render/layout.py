@@ -1,17 +1,19 @@
 """The colours, signs, margins and tables that all commands share."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from rich.console import Console, RenderableType
 from rich.padding import Padding
-from rich.table import Table
 
 from harrow.campaigns.language.spelling import counted, shortlist
 from harrow.campaigns.story import topics
 from harrow.checks.finding import HELD, INCONCLUSIVE, PERMITTED, SKIPPED, VIOLATED
 from harrow.cli.console import is_unicode
 from harrow.cli.text import Text
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 DIM: Final = "dim"
 FAILED: Final = "bold red"
@@ -60,8 +62,10 @@ def indented(renderable: RenderableType | str, left: int = INDENT, style: str = 
 
 def columns(
     *heads: str | Text, rows: Iterable[Iterable[RenderableType]] = (), header_style: str = DIM
-) -> Table:
+) -> "Table":
     """Return a table without borders, and without a header if no column has a heading."""
+    from rich.table import Table
+
     table = Table(
         box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style=header_style, show_header=any(heads)
     )
@@ -80,8 +84,10 @@ def terms(
     gap: int = 2,
     justify: Literal["left", "right"] = "left",
     columns_before: int = 1,
-) -> Table:
+) -> "Table":
     """Return a grid of *columns_before* columns and a last column. Only the last one wraps."""
+    from rich.table import Table
+
     table = Table.grid(padding=(0, gap, 0, 0))
     for _ in range(columns_before):
         table.add_column(no_wrap=True, style=style, justify=justify)

@@ -2,10 +2,9 @@
 
 from collections.abc import Collection, Iterable, Iterator
 from itertools import groupby
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from rich.console import RenderableType
-from rich.table import Table
 
 from harrow.campaigns.language.units import duration_text, fields_text
 from harrow.campaigns.record.campaign_copy import expect_line
@@ -29,6 +28,9 @@ from harrow.cli.console import unbroken
 from harrow.cli.render.layout import DIM, FAILED, INDENT, UNDECIDED, columns, indented, terms
 from harrow.cli.render.service import service_lines
 from harrow.cli.text import Text
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 _FINDINGS_SHOWN: Final = 3
 
@@ -125,7 +127,7 @@ def prevention_of(finding: Finding, left: int) -> Iterator[RenderableType]:
             yield indented(Text(line.text, DIM if line.depth > 1 else ""), indent)
 
 
-def chain_table(chain: Iterable[Link]) -> Table:
+def chain_table(chain: Iterable[Link]) -> "Table":
     """Return the links of a chain, with their times in a column. A dash stands for no time."""
     rows = (("-" if link.at_us is None else seconds(link.at_us), Text(sentence(link))) for link in chain)
     return terms(rows, style=DIM, gap=1, justify="right")
@@ -180,7 +182,7 @@ def _commands_and_files(run: FinishedRun) -> Iterator[RenderableType]:
         yield unbroken(Text.assemble(margin, ("files     ", DIM), str(run.folder)))
 
 
-def _detail_tables(result: RunResult) -> Iterator[Table]:
+def _detail_tables(result: RunResult) -> Iterator["Table"]:
     yield columns("left open", "drawn", rows=result.drawn)
     table = columns("rule", "status", "findings", "promise")
     rules = worst_first(result.verdict.rules).items()
