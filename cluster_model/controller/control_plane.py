@@ -57,7 +57,7 @@ class MetadataDelta:
     active_brokers: Mapping[int, int]
     partition_states: Mapping[str, LeaderAndIsrPartitionState]
     topic_settings: Mapping[str, Mapping[str, Value]] = field(default_factory=dict)
-    """The topics whose settings an administrator has changed, with all their settings."""
+    """All settings of the topics and brokers whose settings an administrator has changed."""
     deleted: tuple[str, ...] = ()
     """The partitions of topics that were deleted."""
 

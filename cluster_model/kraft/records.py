@@ -104,7 +104,10 @@ class RemoveTopicRecord:
 
 @dataclass(slots=True, frozen=True)
 class TopicSettingsRecord:
-    """The settings of a topic, which replace all earlier ones. In Kafka each has a ConfigRecord."""
+    """The settings of a topic, or of brokers, which replace all earlier ones.
+
+    In Kafka each setting has a ConfigRecord.
+    """
 
     topic: str
     settings: tuple[tuple[str, Value], ...]

@@ -26,6 +26,7 @@ from harrow.live_cluster.serve.answers.plain_login import PlainLogin, Users, wit
 from harrow.live_cluster.serve.contents.client_batches import (
     ClientBatch,
     InternalTopicError,
+    LargeBatchError,
     RefusedBatchError,
 )
 from harrow.live_cluster.serve.contents.record_times import EARLIEST_LOCAL_TIMESTAMP
@@ -110,6 +111,9 @@ class ClientServer(Protocol):
 
     def is_compacted(self, partition: str, broker: int) -> bool:
         """Return whether a broker compacts the log of a partition."""
+
+    def message_bytes_max(self, partition: str, broker: int) -> int:
+        """Return how large a batch for a partition may be on a broker."""
 
     def forget(self, connection: "ClientConnection") -> None:
         """Forget a connection that has ended."""
@@ -303,6 +307,8 @@ class ClientConnection:
             raise InternalTopicError("clients do not write internal topics")
         if isinstance(batch, RefusedBatchError):
             raise batch
+        if len(batch.data) > self._server.message_bytes_max(partition, self.broker):
+            raise LargeBatchError(f"the batch has {len(batch.data)} bytes")
         is_keyed = self._server.is_compacted(partition, self.broker)
         return self._server.history.names.named(partition, batch, request, is_keyed=is_keyed)
 

@@ -8,6 +8,7 @@ from harrow.checks.evidence import ProducerSettings
 from harrow.cluster_model.cluster import Cluster
 from harrow.cluster_model.sim.host import Host
 from harrow.cluster_model.sim.process import Process
+from harrow.cluster_model.topic_settings import ALL_BROKERS, WITHOUT_EFFECT, brokers_resource
 from harrow.cluster_model.topology import is_internal, process_name
 from harrow.live_cluster.serve.answers.own_answers import OwnAnswers
 from harrow.live_cluster.serve.answers.plain_login import Users
@@ -48,6 +49,7 @@ class ServedClients:
         recorder: Recorder | None = None,
     ) -> None:
         self._cluster = cluster
+        self._message_bytes_max = int(WITHOUT_EFFECT["max.message.bytes"].default(cluster.release))
         self._environment = environment
         self.addresses = addresses
         self.users = users
@@ -187,6 +189,15 @@ class ServedClients:
     def is_compacted(self, partition: str, broker: int) -> bool:
         topic = partition.rpartition("-")[0]
         return self._has_partition(partition) and self._cluster.topic_config(topic, broker).compacts
+
+    def message_bytes_max(self, partition: str, broker: int) -> int:
+        settings, of_brokers = self._cluster.topic_settings, "message.max.bytes"
+        values = (
+            settings(partition.rpartition("-")[0], broker).get("max.message.bytes"),
+            settings(brokers_resource(str(broker)), broker).get(of_brokers),
+            settings(ALL_BROKERS, broker).get(of_brokers),
+        )
+        return next((int(value) for value in values if value is not None), self._message_bytes_max)
 
     def _has_partition(self, name: str) -> bool:
         return self._cluster.partition_state(name) is not None and not is_internal(name)

@@ -19,8 +19,6 @@ _CHECKED_FROM: Final = 21
 _MAGIC: Final = 2
 _LENGTH_COUNTED_FROM: Final = 12
 _COMPRESSION, _TRANSACTIONAL, _CONTROL = 0x07, 0x10, 0x20
-_BATCH_BYTES_MAX: Final = 1_048_588
-"""The default of ``message.max.bytes``."""
 _RECORD_BYTES_MIN: Final = 7
 _COMPRESSED_RECORDS_MAX: Final = 200_000
 """How many records a compressed batch may have; an uncompressed one has no room for more."""
@@ -45,7 +43,7 @@ class CorruptBatchError(RefusedBatchError):
 
 
 class LargeBatchError(RefusedBatchError):
-    """A batch is larger than a broker accepts."""
+    """A batch is larger than ``max.message.bytes`` of its topic."""
 
     error = "MESSAGE_SIZE_TOO_LARGE"
 
@@ -130,8 +128,6 @@ def read_batch(data: bytes, model_time: Callable[[int], int]) -> ClientBatch:
     """
     if len(data) < _HEADER.size:
         raise CorruptBatchError("the batch has no whole header")
-    if len(data) > _BATCH_BYTES_MAX:
-        raise LargeBatchError(f"the batch has {len(data)} bytes")
     (_, length, _, magic, checksum, attributes, last_delta, _, max_timestamp_ms, *rest) = _HEADER.unpack_from(
         data
     )

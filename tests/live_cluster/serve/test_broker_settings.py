@@ -3,6 +3,7 @@
 from typing import Any, Final
 
 from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient
 from kafka.protocol.admin import AlterConfigsRequest, IncrementalAlterConfigsRequest
 
 from harrow.checks.finding import HELD
@@ -10,6 +11,8 @@ from harrow.live_cluster.serve.answers.described_settings import DEFAULT, OF_ALL
 from harrow.live_cluster.wire.codec import BROKER_RESOURCE, TOPIC_RESOURCE
 from harrow.live_cluster.wire.connection import BrokerConnection
 from tests.live.test_described_settings import reported
+from tests.live_cluster.serve.answers.test_described_cluster import TOPIC
+from tests.live_cluster.serve.answers.test_described_cluster import alter as alter_topic
 from tests.live_cluster.serve.test_administration_on_zookeeper import ON_ZOOKEEPER
 from tests.live_cluster.serve.test_partition_administration import connections
 from tests.live_cluster.serve.test_served_run import CALM, run_with
@@ -140,6 +143,32 @@ def test_topics_follow_changed_settings_of_brokers() -> None:
 
     result = run_with(CALM, use)
     assert (result.verdict.status, result.verdict.reasons) == (HELD, ())
+
+
+def test_a_batch_may_be_as_large_as_its_topic_or_else_its_broker_permits() -> None:
+    def use(servers: str) -> None:
+        client = AdminClient({"bootstrap.servers": servers})
+        outcomes: list[str] = []
+        producer = Producer({"bootstrap.servers": servers, "linger.ms": 0, "message.max.bytes": 4_000_000})
+
+        def send(size: int) -> str:
+            producer.produce(
+                "t", bytes(size), on_delivery=lambda error, _: outcomes.append(error.name() if error else "")
+            )
+            assert producer.flush(PATIENCE_S) == 0
+            return outcomes[-1]
+
+        with connections(servers) as brokers:
+            assert send(2_000_000) == "MSG_SIZE_TOO_LARGE"
+            assert alter(brokers[0], "", ("message.max.bytes", SET, "3000000")) == (0, "")
+            while send(2_000_000):
+                pass
+            assert alter_topic(client, TOPIC, "t", max_message_bytes="500") == ""
+            while send(1_000) != "MSG_SIZE_TOO_LARGE":
+                pass
+            assert send(100) == ""
+
+    run_with(CALM, use)
 
 
 def test_an_older_request_replaces_all_settings_of_a_broker() -> None:

@@ -25,7 +25,7 @@ workload: {producers: [{name: app}], duration: 60s}
 """
 GOOD: Final = encoded(RecordBatch(("a",)), 0)
 CORRUPT: Final = GOOD[:-1] + bytes([GOOD[-1] ^ 1])
-LARGE: Final = bytes(1_048_589)
+LARGE: Final = encoded(RecordBatch(("a" * 1_048_589,)), 0)
 
 
 def outcomes(connection: BrokerConnection, **topics: list[bytes]) -> dict[str, tuple[str, int]]:

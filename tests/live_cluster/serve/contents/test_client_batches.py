@@ -9,7 +9,6 @@ from kafka.record.util import calc_crc32c
 from harrow.live_cluster.serve.contents.client_batches import (
     CorruptBatchError,
     InvalidRecordError,
-    LargeBatchError,
     RecordNames,
     UnknownFormatError,
     batch_bytes,
@@ -113,11 +112,6 @@ def test_an_idempotent_batch_has_a_sequence_number() -> None:
     struct.pack_into(">i", data, 53, -1)
     with pytest.raises(InvalidRecordError, match="no sequence number"):
         read(with_checksum(bytes(data)))
-
-
-def test_a_batch_may_not_be_larger_than_message_max_bytes() -> None:
-    with pytest.raises(LargeBatchError):
-        read(bytes(1_048_589))
 
 
 def test_records_of_two_partitions_have_different_names() -> None:
