@@ -21,13 +21,13 @@ from benchmarks.speed.clusters import (
     HOUR_S,
     MINUTE_S,
     TABLE,
+    WORK_TREE,
     LibraryCampaign,
     MeasuredCluster,
 )
 from benchmarks.speed.comparison import COLUMNS, CostComparison
 from benchmarks.speed.growth import GROWTH_COLUMNS, SizeCost, growth_picture
 from benchmarks.speed.measurement import (
-    WORK_TREE,
     CommitError,
     UnrunnableCodeError,
     checked_out,

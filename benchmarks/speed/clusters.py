@@ -83,6 +83,10 @@ class MeasuredCluster:
             "limits:\n  events: 1000000000\n"
         )
 
+    def text_for(self, root: Path) -> str:
+        """Return the campaign that the code below *root* runs."""
+        return self.text()
+
     def _topic_partitions(self) -> list[int]:
         whole, rest = divmod(self.partitions, TOPIC_PARTITIONS_MAX)
         return [TOPIC_PARTITIONS_MAX] * whole + [rest] * bool(rest)
@@ -90,14 +94,27 @@ class MeasuredCluster:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LibraryCampaign(MeasuredCluster):
-    """A campaign of the work tree's library. An older commit may be unable to read it."""
+    """A campaign of the library.
+
+    A commit runs the campaign of its own library, because it may not know keys and switches of
+    later ones. A commit without the campaign gets the work tree's.
+    """
 
     def text(self) -> str:
-        """Return the campaign."""
-        return (LIBRARY / f"{self.name}.yaml").read_text(encoding="utf-8")
+        """Return the work tree's campaign."""
+        return (WORK_TREE / self._path).read_text(encoding="utf-8")
+
+    def text_for(self, root: Path) -> str:
+        """Return the campaign of the library below *root*."""
+        own = root / self._path
+        return own.read_text(encoding="utf-8") if own.is_file() else self.text()
+
+    @property
+    def _path(self) -> Path:
+        return Path("campaigns", "library", f"{self.name}.yaml")
 
 
-LIBRARY: Final = Path(__file__).parents[2] / "campaigns" / "library"
+WORK_TREE: Final = Path(__file__).parents[2]
 
 CAMPAIGNS: Final = (
     LibraryCampaign(name="standard-eos", seeds=2),

@@ -14,11 +14,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
-from benchmarks.speed.clusters import TABLE, MeasuredCluster
+from benchmarks.speed.clusters import TABLE, WORK_TREE, MeasuredCluster
 from harrow.cluster_model.release.former_names import FORMER_NAMES
 from harrow.compilation import PURE
 
-WORK_TREE: Final = Path(__file__).parents[2]
 _RUN_ONCE: Final = Path(__file__).with_name("run_once.py")
 _VALGRIND: Final = ("valgrind", "--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null")
 _COUNTED_RUNS: Final = 2
@@ -175,7 +174,7 @@ def _run_once(
 ) -> subprocess.CompletedProcess[str]:
     request = {
         "root": str(root),
-        "campaign": cluster.text(),
+        "campaign": cluster.text_for(root),
         "warm_up": _WARM_UP.text(),
         "former_names": FORMER_NAMES,
         "seeds": seeds,

@@ -12,11 +12,17 @@ from pathlib import Path
 import pytest
 
 from benchmarks.compare import compare
-from benchmarks.speed.clusters import CAMPAIGNS, GROWTHS, TABLE, MeasuredCluster
+from benchmarks.speed.clusters import (
+    CAMPAIGNS,
+    GROWTHS,
+    TABLE,
+    WORK_TREE,
+    LibraryCampaign,
+    MeasuredCluster,
+)
 from benchmarks.speed.comparison import COLUMNS, CostComparison
 from benchmarks.speed.growth import GROWTH_COLUMNS, SizeCost, growth_picture
 from benchmarks.speed.measurement import (
-    WORK_TREE,
     CommitError,
     Cost,
     checked_out,
@@ -163,6 +169,15 @@ def test_an_unknown_commit_is_reported() -> None:
 @pytest.mark.parametrize("cluster", CAMPAIGNS, ids=lambda cluster: cluster.name)
 def test_each_measured_campaign_is_in_the_library(cluster: MeasuredCluster) -> None:
     assert load_text(cluster.text(), "benchmark.yaml").plans
+
+
+def test_a_commit_runs_the_campaign_of_its_own_library(tmp_path: Path) -> None:
+    campaign = LibraryCampaign(name="standard-eos")
+    assert campaign.text_for(tmp_path) == campaign.text()
+    library = tmp_path / "campaigns" / "library"
+    library.mkdir(parents=True)
+    (library / "standard-eos.yaml").write_text("name: older\n", encoding="utf-8")
+    assert campaign.text_for(tmp_path) == "name: older\n"
 
 
 @pytest.mark.parametrize("cluster", TABLE, ids=NAMES)
