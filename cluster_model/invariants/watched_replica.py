@@ -90,7 +90,9 @@ def are_equal(one: LogFile, other: LogFile, start: int, end: int) -> bool:
 
     The result may be False for equal logs that are compacted or begin after *start*.
     """
-    if one.compacts or max(one.segments[0].base_offset, other.segments[0].base_offset) > start:
+    if one.compacts or other.compacts:
+        return False
+    if max(one.segments[0].base_offset, other.segments[0].base_offset) > start:
         return False
     if min(one.log_end_offset, other.log_end_offset) < end:
         return False
@@ -119,7 +121,7 @@ def first_difference(one: LogFile, other: LogFile, start: int, end: int) -> int 
     if end <= start:
         return None
     first, last = one.place_from(start), one.place_from(end)
-    if one.compacts:
+    if one.compacts or other.compacts:
         return _first_conflict(batches[first:last], other)
     begin = first
     if not batches or not other.batches or one.base_offsets[0] != other.base_offsets[0]:
@@ -136,9 +138,9 @@ def first_difference(one: LogFile, other: LogFile, start: int, end: int) -> int 
 
 
 def _first_conflict(batches: Sequence[RecordBatch], other: LogFile) -> int | None:
-    """Return the first offset at which *other*, a compacted log, ends or has another batch.
+    """Return the first offset at which *other* ends or has another batch.
 
-    A hole is not a conflict.
+    Either log may be compacted, so a hole is not a conflict.
     """
     place = 0
     for batch in batches:

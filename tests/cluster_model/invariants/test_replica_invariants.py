@@ -118,6 +118,49 @@ class TestIsrHoldsCommitted:
         watched.truncate(1, 0)
         assert len(watched.broken) == 1
 
+    def test_a_new_leader_may_have_compacted_its_log_before_its_election(
+        self, watched: WatchedCluster
+    ) -> None:
+        watched.append(0, "a", "b")
+        watched.append(0, "c")
+        watched.fetch(0, 1, 2)
+        watched.set_hw(2, 0)
+        watched.elect(0, 1, (0, 1))
+        watched.set_hw(3, 0)
+        watched.stop(0)
+        watched.compact(2, 0)
+        watched.lead(2, 2, (2,))
+        assert watched.broken == []
+
+    def test_a_replica_may_compact_its_log_alone_and_join_the_isr_of_a_leader_that_does_not(
+        self, watched: WatchedCluster
+    ) -> None:
+        leader = watched.lead(0, 1, (0, 2))
+        for value in ("a", "b", "c"):
+            watched.append(0, value, epoch=1)
+        watched.fetch(0, 1, 2)
+        watched.set_hw(3, 0, 2)
+        watched.compact(1, 0)
+        watched.restart(1)
+        leader.isr = (0, 1, 2)
+        watched.change_isr(leader)
+        watched.set_hw(3, 1)
+        assert watched.broken == []
+
+    def test_a_compacted_log_must_reach_the_end_of_the_committed_records(
+        self, watched: WatchedCluster
+    ) -> None:
+        leader = watched.lead(0, 1, (0, 2))
+        for value in ("a", "b", "c"):
+            watched.append(0, value, epoch=1)
+        watched.fetch(0, 1, 2)
+        watched.set_hw(3, 0, 2)
+        watched.compact(1, 0)
+        watched.truncate(1, 2)
+        leader.isr = (0, 1, 2)
+        watched.change_isr(leader)
+        assert watched.broken == [("isr-holds-committed", 1, PARTITION, 1, 2)]
+
     def test_a_former_leader_does_not_define_the_current_isr(self, watched: WatchedCluster) -> None:
         watched.commit("a")
         watched.lead(0, 1, (0,))

@@ -118,6 +118,13 @@ class WatchedCluster:
         self.logs[broker].truncate_to(offset)
         self.report_truncation(broker)
 
+    def compact(self, broker: int, *offsets: int) -> None:
+        """Let a broker compact its log, and remove the batches with these base offsets."""
+        file = self.disks[broker].log_file(PARTITION)
+        self.logs[broker].compacts = file.compacts = True
+        batches = [stored for stored in file.batches if stored.base_offset not in offsets]
+        file.replace_segments(0, len(file.segments), batches)
+
     def report_truncation(self, broker: int) -> None:
         self.emit(LogTruncated, broker, PARTITION, 0, self.logs[broker].log_end_offset, "leader epoch")
 
