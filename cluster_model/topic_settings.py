@@ -94,7 +94,10 @@ def brokers_resource(name: str) -> str:
 
 
 def is_of_brokers(resource: str) -> bool:
-    """Return whether settings are those of brokers. No topic has such a name."""
+    """Return whether settings are those of brokers.
+
+    No topic has such a name, and servers refuse it if a client gives it to a topic.
+    """
     return resource.startswith(ALL_BROKERS)
 
 

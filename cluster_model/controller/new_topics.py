@@ -107,6 +107,20 @@ def is_valid_name(name: str) -> bool:
     return _NAME_CHARACTERS.issuperset(name) and name not in {"", ".", ".."} and len(name) <= _NAME_LENGTH_MAX
 
 
+def validate_name(name: str) -> None:
+    """Check the form of a topic's name.
+
+    Raises:
+        RefusedError: No topic may have the name.
+
+    """
+    if not is_valid_name(name):
+        message = (
+            "a topic's name has 1 to 249 letters, digits, dots, underscores and hyphens, and is not . or .."
+        )
+        raise RefusedError(errors.INVALID_TOPIC, message)
+
+
 def check_name(name: str, existing: Collection[str], removed: Collection[str] = ()) -> None:
     """Check whether there can be a new topic of a name.
 
@@ -121,11 +135,7 @@ def check_name(name: str, existing: Collection[str], removed: Collection[str] = 
     if name in existing or name in removed:
         raise RefusedError(errors.TOPIC_ALREADY_EXISTS, f"the topic {plain_name(name)} exists")
     name = plain_name(name)
-    if not is_valid_name(name):
-        message = (
-            "a topic's name has 1 to 249 letters, digits, dots, underscores and hyphens, and is not . or .."
-        )
-        raise RefusedError(errors.INVALID_TOPIC, message)
+    validate_name(name)
     twins = [other for other in map(plain_name, existing) if _key(other) == _key(name) and other != name]
     if twins:
         message = f"{name} differs from the topic {min(twins)} only in dots and underscores"

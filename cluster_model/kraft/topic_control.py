@@ -148,7 +148,7 @@ class TopicControl:
                 before = {} if request.replaces else self.settings(topic)
                 if is_of_brokers(topic):
                     settings = changed_broker_settings(before, changes, self._topics.release)
-                    self._check_min_isr(topic, changes)
+                    self._check_min_isr(topic, changes, replaces=request.replaces)
                 else:
                     self._count(topic)
                     settings = changed_settings(before, changes, self._topics.release)
@@ -160,15 +160,21 @@ class TopicControl:
                 records.append(TopicSettingsRecord(topic, tuple(settings.items())))
         return tuple(records), administration.AlterTopicSettingsResponse(answers)
 
-    def _check_min_isr(self, brokers: str, changes: Iterable[tuple[str, int, str | None]]) -> None:
-        """Refuse to give brokers different minima of the ISR in a cluster with ELRs (KIP-966)."""
-        operations = {name: operation for name, operation, _ in changes}
-        if not self._has_elr or MIN_ISR not in operations:
+    def _check_min_isr(
+        self, brokers: str, changes: Iterable[tuple[str, int, str | None]], *, replaces: bool
+    ) -> None:
+        """Refuse to give brokers different minima of the ISR in a cluster with ELRs (KIP-966).
+
+        A request that replaces all settings removes those that it does not have.
+        """
+        if not self._has_elr:
             return
-        if brokers != ALL_BROKERS:
+        operations = {name: operation for name, operation, _ in changes}
+        if brokers != ALL_BROKERS and MIN_ISR in operations:
             text = f"Broker-level {MIN_ISR} cannot be altered while ELR is enabled."
             raise RefusedError(errors.INVALID_CONFIG, text)
-        if operations[MIN_ISR] == administration.DELETE:
+        unnamed = administration.DELETE if replaces else administration.SET
+        if brokers == ALL_BROKERS and operations.get(MIN_ISR, unnamed) == administration.DELETE:
             text = f"Cluster-level {MIN_ISR} cannot be removed while ELR is enabled."
             raise RefusedError(errors.INVALID_CONFIG, text)
 

@@ -28,8 +28,10 @@ from harrow.cluster_model.controller.administration import (
     CreatePartitionsResponse,
     CreateTopicsResponse,
     DeleteTopicsResponse,
+    Outcome,
+    RefusedError,
 )
-from harrow.cluster_model.controller.new_topics import LIFE
+from harrow.cluster_model.controller.new_topics import LIFE, validate_name
 from harrow.cluster_model.coordinators.protocol import (
     DeleteGroupsResponse,
     DescribeGroupsResponse,
@@ -205,11 +207,31 @@ class OwnAnswers:
         return body
 
     def _refused_topics(self, request: ClientRequest) -> Collection[Any]:
-        """Return the ambiguous topics, and the resources whose settings harrow does not change."""
+        """Return the ambiguous topics, and the resources whose settings cannot change."""
         if not hasattr(request.body, "resources"):
             return _ambiguous_topics(request)
-        types = _CHANGEABLE[self._cluster.metadata]
-        return [each for each in request.body.resources if each.resource_type not in types]
+        return [each for each in request.body.resources if self._refusal(each) is not None]
+
+    def _refusal(self, resource: Any) -> Outcome | None:
+        """Return why the type or the name of a resource forbids to change it; else None.
+
+        Controllers check the names of topics (``ControllerConfigurationValidator``). With ZooKeeper
+        brokers first look for the topic (``ZkAdminManager.alterTopicConfigs``).
+        """
+        metadata, name = self._cluster.metadata, resource.resource_name
+        if resource.resource_type not in _CHANGEABLE[metadata]:
+            return INVALID_REQUEST, _FIXED[metadata]
+        if resource.resource_type != TOPIC_RESOURCE:
+            return None
+        if not name:
+            return INVALID_REQUEST, "Default topic resources are not allowed."
+        try:
+            validate_name(name)
+        except RefusedError as refused:
+            if metadata == ZOOKEEPER:
+                return UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist."
+            return refused.error, refused.message
+        return None
 
     def _duplicates(self, request: ClientRequest) -> Collection[Any]:
         """Return the keys of topics that occur more than once in a request."""
@@ -274,13 +296,14 @@ class OwnAnswers:
             getattr(wire, name).append(kind(error_code=code, error_message=message, **names))
 
     def _complete_settings(self, wire: Any, request: ClientRequest, *_: Any) -> None:
-        """Refuse to change settings of anything but topics and brokers, or of one of them twice."""
+        """Refuse to change settings of what has none or has no valid name, or of anything twice."""
         duplicates = self._duplicates(request)
         for resource in request.body.resources:
-            if resource.resource_type not in _CHANGEABLE[self._cluster.metadata]:
-                wire.responses.append(_refused(wire, resource, _FIXED[self._cluster.metadata]))
-            elif self._key(resource) in duplicates:
-                wire.responses.append(_refused(wire, resource, "Each resource must appear at most once."))
+            refusal = self._refusal(resource)
+            if refusal is None and self._key(resource) in duplicates:
+                refusal = INVALID_REQUEST, "Each resource must appear at most once."
+            if refusal is not None:
+                wire.responses.append(_refused(wire, resource, *refusal))
 
     def _api_versions(self, request: ClientRequest) -> Any:
         """Return the versions; a client with a later version of the request gets version 0."""
@@ -411,10 +434,10 @@ def _topics_attribute(request: ClientRequest) -> str:
     return "resources" if hasattr(request.body, "resources") else "topics"
 
 
-def _refused(wire: Any, resource: Any, message: str) -> Any:
+def _refused(wire: Any, resource: Any, error: str, message: str) -> Any:
     kind = type(wire)._struct.fields["responses"]  # noqa: SLF001 - kafka-python has no public name
     return kind(
-        error_code=error_code(INVALID_REQUEST),
+        error_code=error_code(error),
         error_message=message,
         resource_type=resource.resource_type,
         resource_name=resource.resource_name,

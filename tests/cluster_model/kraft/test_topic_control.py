@@ -24,7 +24,7 @@ from harrow.cluster_model.kraft.records import (
 )
 from harrow.cluster_model.kraft.topic_control import TopicControl
 from harrow.cluster_model.settings import broker_config
-from harrow.cluster_model.topic_settings import effective_config
+from harrow.cluster_model.topic_settings import ALL_BROKERS, brokers_resource, effective_config
 
 FENCED = 3
 CONFIG = broker_config("4.3", {"num.partitions": 4, "default.replication.factor": 2})
@@ -250,3 +250,27 @@ def test_items_are_appended_to_a_list_and_removed_from_it() -> None:
     assert controller.alter("declared", (name, SUBTRACT, "0:1")) == errors.NONE
     assert controller.topics.settings("declared")[name] == "0:2"
     assert controller.alter("declared", ("retention.ms", APPEND, "1")) == errors.INVALID_CONFIG
+
+
+@pytest.mark.parametrize(
+    ("changes", "replaces", "error"),
+    [
+        ((("log.retention.ms", SET, "5"),), False, errors.NONE),
+        ((("log.retention.ms", SET, "5"),), True, errors.INVALID_CONFIG),
+        ((), True, errors.INVALID_CONFIG),
+        ((("min.insync.replicas", DELETE, None),), False, errors.INVALID_CONFIG),
+        ((("min.insync.replicas", SET, "2"),), False, errors.NONE),
+        ((("min.insync.replicas", SET, "2"),), True, errors.NONE),
+    ],
+)
+def test_a_cluster_with_elrs_keeps_its_minimum_of_the_isr(
+    changes: tuple[tuple[str, int, str | None], ...], replaces: bool, error: str
+) -> None:
+    assert Controller().alter(ALL_BROKERS, *changes, replaces=replaces) == error
+
+
+def test_an_older_request_replaces_the_settings_of_a_single_broker_in_a_cluster_with_elrs() -> None:
+    controller = Controller()
+    assert (
+        controller.alter(brokers_resource("1"), ("log.retention.ms", SET, "5"), replaces=True) == errors.NONE
+    )

@@ -2,6 +2,7 @@
 
 from typing import Any, Final
 
+import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 from kafka.protocol.admin import AlterConfigsRequest, IncrementalAlterConfigsRequest
@@ -19,7 +20,7 @@ from tests.live_cluster.serve.test_served_run import CALM, run_with
 from tests.patience import PATIENCE_S
 
 SET, DELETE, APPEND = 0, 1, 2
-INVALID_CONFIG, INVALID_REQUEST = 40, 42
+UNKNOWN_TOPIC, INVALID_TOPIC, INVALID_CONFIG, INVALID_REQUEST = 3, 17, 40, 42
 FIXED: Final = "Cannot update these configs dynamically: "
 RETENTION, MIN_ISR = "log.retention.ms", "min.insync.replicas"
 UNCLEAN: Final = "unclean.leader.election.enable"
@@ -72,20 +73,36 @@ REFUSED: Final[tuple[tuple[str, Changes, tuple[int, str]], ...]] = (
 """Changes that a broker 0 of Kafka 4.3 refuses, with its error and its words."""
 
 
-def alter(connection: BrokerConnection, name: str, *changes: tuple[str, int, str | None]) -> tuple[int, str]:
-    """Change settings of brokers. Return the error and its message."""
+def alter_all(
+    connection: BrokerConnection, *resources: tuple[int, str, Changes]
+) -> list[tuple[int, str, int, str]]:
+    """Change settings. Return the type, the name, the error and its message of each answer."""
     resource: Any = IncrementalAlterConfigsRequest.AlterConfigsResource
-    configs = [
-        resource.AlterableConfig(name=setting, config_operation=operation, value=value)
-        for setting, operation, value in changes
-    ]
     request = IncrementalAlterConfigsRequest[1](
-        resources=[resource(resource_type=BROKER_RESOURCE, resource_name=name, configs=configs)],
+        resources=[
+            resource(
+                resource_type=kind,
+                resource_name=name,
+                configs=[
+                    resource.AlterableConfig(name=setting, config_operation=operation, value=value)
+                    for setting, operation, value in changes
+                ],
+            )
+            for kind, name, changes in resources
+        ],
         validate_only=False,
     )
-    (answer,) = connection.ask(request).responses
-    assert (answer.resource_type, answer.resource_name) == (BROKER_RESOURCE, name)
-    return answer.error_code, answer.error_message or ""
+    return [
+        (each.resource_type, each.resource_name, each.error_code, each.error_message or "")
+        for each in connection.ask(request).responses
+    ]
+
+
+def alter(connection: BrokerConnection, name: str, *changes: tuple[str, int, str | None]) -> tuple[int, str]:
+    """Change settings of brokers. Return the error and its message."""
+    ((kind, answered, error, message),) = alter_all(connection, (BROKER_RESOURCE, name, changes))
+    assert (kind, answered) == (BROKER_RESOURCE, name)
+    return error, message
 
 
 def values(connection: BrokerConnection, kind: int, name: str, setting: str) -> list[tuple[str | None, int]]:
@@ -199,3 +216,28 @@ def test_settings_of_brokers_do_not_change_with_zookeeper() -> None:
             assert alter(brokers[0], "0", (RETENTION, SET, "7"))[0] == INVALID_REQUEST
 
     run_with(ON_ZOOKEEPER, use)
+
+
+@pytest.mark.parametrize(
+    ("text", "unknown", "of_brokers"),
+    [(CALM, INVALID_TOPIC, 0), (ON_ZOOKEEPER, UNKNOWN_TOPIC, INVALID_REQUEST)],
+)
+def test_no_name_of_a_topic_stands_for_brokers(text: str, unknown: int, of_brokers: int) -> None:
+    changes: Changes = ((UNCLEAN, SET, "true"),)
+    names = (":", ":0", ":x", "", "..", "a b")
+    resources = [(TOPIC_RESOURCE, name, changes) for name in names]
+
+    def use(servers: str) -> None:
+        with connections(servers) as brokers:
+            answers = alter_all(brokers[0], *resources, (BROKER_RESOURCE, "", ((RETENTION, SET, "7"),)))
+            refused = {name: INVALID_REQUEST if not name else unknown for name in names}
+            assert {(kind, name): error for kind, name, error, _ in answers} == {
+                **{(TOPIC_RESOURCE, name): error for name, error in refused.items()},
+                (BROKER_RESOURCE, ""): of_brokers,
+            }
+            assert len(answers) == len(names) + 1
+            assert OF_ALL_BROKERS not in [
+                source for _, source in values(brokers[0], BROKER_RESOURCE, "0", UNCLEAN)
+            ]
+
+    run_with(text, use)
