@@ -165,8 +165,7 @@ def _print(
         write_json(console, _document(request, comparisons))
     elif request.output_format == "markdown":
         rows = [
-            (text(_name(each)), each.status, text("; ".join(each.reasons) or _results(each)))
-            for each in comparisons
+            (text(_name(each)), each.status, text("; ".join(_markdown_parts(each)))) for each in comparisons
         ]
         console.file.write(table(("campaign", f"Kafka {brokers.release.name}", "result"), rows) + "\n")
     elif comparisons:
@@ -181,6 +180,8 @@ def _lines(comparison: Comparison) -> Iterator[Any]:
     )
     if comparison.status == AGREED:
         yield indented(_results(comparison), _WIDTH + 2, DIM)
+    if comparison.not_tried:
+        yield indented(_untried(comparison), _WIDTH + 2, DIM)
     for reason in comparison.reasons:
         yield indented(reason, _WIDTH + 2)
     if comparison.service and comparison.modelled_service:
@@ -213,6 +214,16 @@ def _results(comparison: Comparison) -> str:
     return "; ".join(result if count == 1 else f"{result} ({count} times)" for result, count in runs.items())
 
 
+def _markdown_parts(comparison: Comparison) -> Iterator[str]:
+    yield from comparison.reasons or [_results(comparison)]
+    if comparison.not_tried:
+        yield _untried(comparison)
+
+
+def _untried(comparison: Comparison) -> str:
+    return f"not compared: {counted(len(comparison.not_tried), 'rule')} not tried on both sides"
+
+
 def _document(request: ConformRequest, comparisons: list[Comparison]) -> dict[str, Any]:
     return {
         "schema": _SCHEMA,
@@ -226,6 +237,7 @@ def _document(request: ConformRequest, comparisons: list[Comparison]) -> dict[st
                 "kafka": comparison.plan.kafka,
                 "status": comparison.status,
                 "reasons": list(comparison.reasons),
+                "not_tried": list(comparison.not_tried),
                 "real": [
                     {
                         "seed": run.seed,

@@ -17,6 +17,8 @@ from harrow.live_cluster.reach.rehearsal import applications_of
 AGREED: Final = "agreed"
 DIFFERS: Final = "differs"
 NOT_COMPARED: Final = "skipped"
+NOT_TRIED: Final = "not tried"
+"""Nothing in the run could have broken the rule. Only a broken rule differs from this."""
 
 Conformity = Literal["agreed", "differs", "skipped"]
 
@@ -25,12 +27,11 @@ Conformity = Literal["agreed", "differs", "skipped"]
 class Outcome:
     """The part of a run's result that can be equal on the model and on real brokers.
 
-    ``rules`` has the status of each rule that applies to both; one that a run did not try counts as
-    held. If a script sends the records, ``lost`` and ``doubled`` have their values, and ``logs``
-    has the replicas' logs by partition and broker. Generated records differ between runs, so for
-    them ``lost`` and ``doubled`` only say whether any record was lost or doubled. Parallel workers
-    write in a different order in each run, so ``logs`` omits their topics. ``in_sync`` has the
-    final ISR of each partition.
+    ``rules`` has the status of each rule that applies to both. If a script sends the records,
+    ``lost`` and ``doubled`` have their values, and ``logs`` has the replicas' logs by partition and
+    broker. Generated records differ between runs, so for them ``lost`` and ``doubled`` only say
+    whether any record was lost or doubled. Parallel workers write in a different order in each run,
+    so ``logs`` omits their topics. ``in_sync`` has the final ISR of each partition.
     """
 
     rules: tuple[tuple[str, str], ...]
@@ -43,7 +44,9 @@ class Outcome:
         """Describe the differences to another outcome."""
         rules = dict(other.rules)
         differences = [
-            f"{rule}: {status}, and {rules[rule]}" for rule, status in self.rules if rules[rule] != status
+            f"{rule}: {status}, and {rules[rule]}"
+            for rule, status in self.rules
+            if status != rules[rule] and {status, rules[rule]} != {HELD, NOT_TRIED}
         ]
         for name, own_values, other_values in (
             ("lost", self.lost, other.lost),
@@ -66,6 +69,11 @@ class Outcome:
             if isrs.get(partition) != isr
         ]
         return differences
+
+    def untried(self, other: "Outcome") -> list[str]:
+        """Return the rules that this run, the other one or both did not try."""
+        rules = dict(other.rules)
+        return [rule for rule, status in self.rules if NOT_TRIED in (status, rules[rule])]
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,8 +105,9 @@ class Comparison:
 
     ``modelled`` has the outcomes on the model, each with the number of runs that had it.
     ``reasons`` say why there was no comparison, or how the real runs differ from the nearest
-    outcome of the model. ``service`` comes from conclusive real runs, ``modelled_service`` from
-    runs on the model. Scripted workloads have no service levels.
+    outcome of the model. ``not_tried`` are the rules that a real run and its nearest outcome did
+    not both try, so they were not compared. ``service`` comes from conclusive real runs,
+    ``modelled_service`` from runs on the model. Scripted workloads have no service levels.
     """
 
     plan: Plan
@@ -106,6 +115,7 @@ class Comparison:
     real: tuple[RunResult, ...]
     modelled: tuple[tuple[Outcome, int], ...]
     reasons: tuple[str, ...]
+    not_tried: tuple[str, ...] = ()
     service: tuple[Service, ...] = ()
     modelled_service: tuple[Service, ...] = ()
 
@@ -148,17 +158,27 @@ def compare_runs(plan: Plan, real: Sequence[RunResult], model: Iterable[Modelled
         reasons += dict.fromkeys(reason for run in real for reason in run.verdict.reasons)
         if conclusive:
             reasons.append("the model reached no verdict")
+    not_tried: set[str] = set()
     for run in conclusive if modelled else ():
-        nearest = min((outcome_of(run).differences(outcome) for outcome, _ in modelled), key=len)
-        if nearest:
+        outcome = outcome_of(run)
+        differences, untried = min(
+            ((outcome.differences(each), outcome.untried(each)) for each, _ in modelled),
+            key=lambda comparison: tuple(map(len, comparison)),
+        )
+        not_tried.update(untried)
+        if differences:
             status = DIFFERS
-            reasons += nearest
+            reasons += differences
+        elif len(untried) == len(outcome.rules) and status == AGREED:
+            status = NOT_COMPARED
+            reasons.append("no rule was tried both on brokers and on the model")
     return Comparison(
         plan=plan,
         status=status,
         real=tuple(real),
         modelled=tuple(modelled),
         reasons=tuple(reasons),
+        not_tried=tuple(sorted(not_tried)),
         service=tuple(service for run in conclusive for service in service_of(run)),
         modelled_service=tuple(modelled_service),
     )
@@ -182,7 +202,7 @@ def _is_scripted(plan: Plan) -> bool:
 
 def outcome_of(result: RunResult) -> Outcome:
     rules = {
-        **dict.fromkeys(result.verdict.not_tried, (HELD, ())),
+        **dict.fromkeys(result.verdict.not_tried, (NOT_TRIED, ())),
         **{name: (judged.status, judged.findings) for name, judged in result.verdict.rules.items()},
     }
     is_scripted = _is_scripted(result.plan)

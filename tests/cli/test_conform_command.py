@@ -172,6 +172,16 @@ def test_the_service_levels_of_brokers_and_model_are_shown_side_by_side(
     assert {"time to ack, p50", "time to ack, p99", "longest without an ack"} <= set(named)
 
 
+@pytest.mark.parametrize("output_format", ["table", "markdown"])
+def test_the_rules_that_were_not_compared_are_counted(
+    conformed: Callable[..., tuple[int, str]], output_format: str
+) -> None:
+    _, document = conformed(GENERATED, output_format="json")
+    (comparison,) = json.loads(document)["comparisons"]
+    _, printed = conformed(GENERATED, output_format=output_format)
+    assert f"not compared: {len(comparison['not_tried'])} rules not tried on both sides" in printed
+
+
 def test_a_script_reports_no_service_levels(conformed: Callable[..., tuple[int, str]]) -> None:
     code, printed = conformed(SCRIPTED)
     assert (code, "time to ack" in printed) == (exit_code.OK, False)
@@ -186,6 +196,7 @@ def test_json_has_the_settings_the_start_of_each_run_and_the_equal_model_runs(
     (comparison,) = document["comparisons"]
     (run,) = comparison["real"]
     assert (run["began"], run["alike"], comparison["modelled"]) == ("20260101T000000", 5, 5)
+    assert {"G1a", "lost-write"} & set(comparison["not_tried"]) == {"G1a"}
     service = comparison["service"]
     assert [len(service[side]) for side in ("real", "model")] == [1, 5]
     assert service["real"][0]["sent"] == service["real"][0]["acked"] > 0

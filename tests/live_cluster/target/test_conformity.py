@@ -90,6 +90,42 @@ def test_runs_of_generated_records_are_compared_by_verdict_only() -> None:
     assert outcome_of(model[0]) == outcome_of(model[1])
 
 
+def without(run: RunResult, *rules: str) -> RunResult:
+    """Return a run that did not try these rules."""
+    verdict = run.verdict
+    tried = {name: result for name, result in verdict.rules.items() if name not in rules}
+    return replace(run, verdict=replace(verdict, rules=tried, not_tried=(*verdict.not_tried, *rules)))
+
+
+def test_a_rule_is_not_compared_unless_both_sides_tried_it() -> None:
+    real, model = runs(GENERATED, range(2))
+    assert "lost-write" not in compare_runs(real.plan, [real], [model]).not_tried
+    for one, other in ((without(real, "lost-write"), model), (real, without(model, "lost-write"))):
+        comparison = compare_runs(real.plan, [one], [other])
+        assert (comparison.status, comparison.reasons) == (AGREED, ())
+        assert "lost-write" in comparison.not_tried
+
+
+def test_a_broken_rule_differs_from_one_that_the_other_side_did_not_try() -> None:
+    (lost,) = runs(LOST, range(1))
+    untried = without(lost, "lost-write")
+    reasons = compare_runs(lost.plan, [untried], [lost]).reasons
+    assert "lost-write: not tried, and permitted" in reasons
+
+
+def test_an_outcome_that_tried_more_of_the_rules_is_nearer() -> None:
+    real, model = runs(GENERATED, range(2))
+    comparison = compare_runs(real.plan, [real], [*[without(model, "lost-write")] * 2, model])
+    assert "lost-write" not in comparison.not_tried
+
+
+def test_runs_that_tried_no_rule_on_both_sides_do_not_agree() -> None:
+    real, model = runs(GENERATED, range(2))
+    comparison = compare_runs(real.plan, [without(real, *real.verdict.rules)], [model])
+    assert comparison.status == NOT_COMPARED
+    assert comparison.reasons == ("no rule was tried both on brokers and on the model",)
+
+
 def test_one_differing_run_is_a_difference() -> None:
     model = runs(LOST, range(2))
     kept = runs(KEPT, range(1))
