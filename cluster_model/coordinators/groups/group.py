@@ -114,10 +114,10 @@ class Group:
 
     # Members
 
-    def add(self, member: Member) -> None:
-        """Add a member. The first member of a group becomes its leader."""
+    def add(self, member: Member, protocol_type: str) -> None:
+        """Add a member. The first member of a group becomes its leader, and sets its type."""
         if not self.members:
-            self.leader = member.id
+            self.leader, self.protocol_type = member.id, protocol_type
         self.members[member.id] = member
         if member.instance != NO_INSTANCE:
             self.static_members[member.instance] = member.id
@@ -159,9 +159,12 @@ class Group:
         return max((member.rebalance_timeout_us for member in self.members.values()), default=0)
 
     def supports(self, protocol_type: str, protocols: Protocols) -> bool:
-        """Return whether all members have this type, and support one of these assignors."""
-        if not self.members:
-            return True
+        """Return whether all members have this type, and support one of these assignors.
+
+        An empty group takes any type and any assignors, but not none (``supportsProtocols``).
+        """
+        if self.state == EMPTY:
+            return bool(protocol_type and protocols)
         return protocol_type == self.protocol_type and any(
             all(any(name == own for own, _ in member.protocols) for member in self.members.values())
             for name, _ in protocols

@@ -11,6 +11,7 @@ from harrow.cluster_model.coordinators.groups.consumer_group_records import cons
 from harrow.cluster_model.coordinators.groups.group import DEAD, EMPTY, STABLE, Group, Member
 from harrow.cluster_model.coordinators.groups.group_records import group_tombstone
 from harrow.cluster_model.coordinators.protocol import (
+    CONSUMER_TYPE,
     ConsumerGroupDescribeRequest,
     ConsumerGroupDescribeResponse,
     DeleteGroupsRequest,
@@ -30,9 +31,8 @@ from harrow.cluster_model.coordinators.protocol import (
 )
 from harrow.cluster_model.sim.connection import Exchange, Handlers, Respond, register
 
-_CONSUMER: Final = "consumer"
-"""The protocol type of groups of consumers."""
-_CLASSIC_TYPE, _CONSUMER_TYPE = "Classic", "Consumer"
+_CLASSIC_GROUP, _CONSUMER_GROUP = "Classic", "Consumer"
+"""The types of groups that a list names (``Group.GroupType``)."""
 _NO_SUBSCRIPTION: Final = Subscription(())
 
 
@@ -231,8 +231,8 @@ def _protocol_type(group: Group) -> str:
 
 def _listed(group: Group) -> ListedGroup:
     if group.consumers is not None:
-        return ListedGroup(group.id, _CONSUMER, group.consumers.state, _CONSUMER_TYPE)
-    return ListedGroup(group.id, _protocol_type(group), group.state, _CLASSIC_TYPE)
+        return ListedGroup(group.id, CONSUMER_TYPE, group.consumers.state, _CONSUMER_GROUP)
+    return ListedGroup(group.id, _protocol_type(group), group.state, _CLASSIC_GROUP)
 
 
 def _described_member(group: Group, member: Member) -> DescribedMember:

@@ -305,8 +305,6 @@ class GroupCoordinator:
         if not self._accepts_classic(group) or not group.supports(request.protocol_type, request.protocols):
             answer(JoinGroupResponse(errors.INCONSISTENT_GROUP_PROTOCOL, member=request.member))
             return
-        if not group.members:
-            group.protocol_type = request.protocol_type
         if request.member == NO_MEMBER:
             self._join_new(group, request, exchange.connection.client.name, answer)
         else:
@@ -356,7 +354,7 @@ class GroupCoordinator:
             request.protocols,
             on_join=answer,
         )
-        group.add(member)
+        group.add(member, request.protocol_type)
         group.has_new_members = True
         self._prepare_rebalance(group, f"{client} joins")
 

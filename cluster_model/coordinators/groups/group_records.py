@@ -147,7 +147,8 @@ def _load_group(group: Group, value: Any) -> None:
                 member["rebalance_timeout"],
                 ((group.protocol, subscription),),
                 tuple(member["partitions"]),
-            )
+            ),
+            group.protocol_type,
         )
     group.leader = value["leader"]
     group.state = STABLE if group.members else EMPTY

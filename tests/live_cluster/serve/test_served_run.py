@@ -11,6 +11,8 @@ from typing import Any, Final
 
 import pytest
 from confluent_kafka import Consumer, Producer
+from kafka.protocol.consumer import JoinGroupRequest
+from kafka.protocol.metadata import FindCoordinatorRequest
 
 from benchmarks.serve import hostile_frames, send_hostile
 from harrow.campaigns.language.loader import load_text
@@ -18,6 +20,8 @@ from harrow.campaigns.run.run_result import RunResult
 from harrow.checks.finding import HELD, PERMITTED, VIOLATED
 from harrow.live_cluster.serve.served_run import serve
 from harrow.live_cluster.wire.codec import Address
+from harrow.live_cluster.wire.connection import BrokerConnection
+from harrow.live_cluster.wire.errors import error_name
 from tests.patience import PATIENCE_S
 
 COUNT: Final = 200
@@ -215,15 +219,29 @@ def test_a_transaction_is_read_as_a_whole_or_not_at_all() -> None:
 
 
 def test_hostile_frames_end_only_their_own_connections() -> None:
+    member = {"group_id": "g", "session_timeout_ms": 10_000, "rebalance_timeout_ms": 10_000, "member_id": ""}
+    assignor = JoinGroupRequest.JoinGroupRequestProtocol(name="range", metadata=b"")
+    joins = (
+        JoinGroupRequest[3](**member, protocol_type="consumer", protocols=[]),
+        JoinGroupRequest[3](**member, protocol_type="", protocols=[assignor]),
+    )
+
     def use(servers: str) -> None:
         host, _, port = servers.partition(",")[0].partition(":")
+        run_python(PRODUCE + CONSUME, servers, "all", "1")
         for frame in hostile_frames(Random(0), 300):
             send_hostile((host, int(port)), [frame])
+        with BrokerConnection((host, int(port))) as first:
+            found = first.ask(FindCoordinatorRequest[3](key="g", key_type=0))
+        with BrokerConnection((found.host, found.port)) as coordinator:
+            for join in joins:
+                answer = coordinator.ask(join)
+                assert error_name(answer.error_code) == "INCONSISTENT_GROUP_PROTOCOL"
         run_python(PRODUCE, servers, "all", "1")
 
     result = run_with(CALM, use)
     assert result.verdict.status != VIOLATED
-    assert acked(result) >= 1
+    assert acked(result) >= 2
 
 
 def test_a_served_swarm_has_only_the_drawn_values_that_real_clients_meet() -> None:

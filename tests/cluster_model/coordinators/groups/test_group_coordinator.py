@@ -1,5 +1,6 @@
 """The group coordinator and single requests: its states, refusals and failovers."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -15,10 +16,12 @@ from harrow.cluster_model.coordinators.groups.group import (
 )
 from harrow.cluster_model.coordinators.internal_topics import internal_topic, partition_for
 from harrow.cluster_model.coordinators.protocol import (
+    CONSUMER_TYPE,
     NO_GENERATION,
     NO_INSTANCE,
     NO_MEMBER,
     DeleteGroupsRequest,
+    DescribeGroupsRequest,
     HeartbeatRequest,
     JoinGroupRequest,
     LeaveGroupRequest,
@@ -300,6 +303,25 @@ def test_members_without_a_common_assignor_cannot_form_a_group() -> None:
         "g", SESSION_US, REBALANCE_US, NO_MEMBER, NO_INSTANCE, (("sticky", RANGE[0][1]),)
     )
     assert app.ask(request).error == errors.INCONSISTENT_GROUP_PROTOCOL
+
+
+@pytest.mark.parametrize("missing", [{"protocols": ()}, {"protocol_type": ""}], ids=str)
+def test_a_group_has_no_members_without_a_type_or_an_assignor(missing: dict[str, Any]) -> None:
+    app = Application()
+    request = replace(
+        JoinGroupRequest("g", SESSION_US, REBALANCE_US, NO_MEMBER, NO_INSTANCE, RANGE), **missing
+    )
+    assert app.ask(request).error == errors.INCONSISTENT_GROUP_PROTOCOL
+
+
+def test_a_refused_member_does_not_change_the_type_of_an_empty_group() -> None:
+    app = Application()
+    member = app.member().member
+    app.ask(LeaveGroupRequest("g", member))
+    request = JoinGroupRequest("g", SESSION_US, REBALANCE_US, member, NO_INSTANCE, RANGE)
+    assert app.ask(replace(request, protocol_type="connect")).error == errors.UNKNOWN_MEMBER_ID
+    (group,) = app.ask(DescribeGroupsRequest(("g",))).groups
+    assert (group.state, group.protocol_type) == (EMPTY, CONSUMER_TYPE)
 
 
 @pytest.mark.parametrize(
