@@ -46,7 +46,7 @@ class LogSegment:
     """A file of a log (``LogSegment.scala``).
 
     ``modified_us`` is the time of the last append, and ``modified_end`` is the end offset after
-    that append. Both are kept only for compacted logs.
+    that append.
     """
 
     base_offset: int

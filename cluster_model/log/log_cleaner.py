@@ -329,21 +329,6 @@ class LogCleaner:
         """The machine's wall clock (``time.milliseconds``)."""
         return self._host.clock.now_us + self._host.skew_us
 
-    def on_append(self, partition: str) -> None:
-        """Note that a log with ``cleanup.policy=compact`` was opened, or got a batch."""
-        file = self._disk.log_file(partition)
-        segments, end, now_us = file.segments, file.log_end_offset, self._wall_us
-        segments[-1].modified_us = now_us
-        segments[-1].modified_end = end
-        # The append may have rolled several segments, and the segment that was active before may
-        # have got a part of it. These count as modified now, too.
-        for number in range(len(segments) - 2, -1, -1):
-            segment, end = segments[number], segments[number + 1].base_offset
-            if segment.modified_end >= end:
-                break
-            segment.modified_us, segment.modified_end = now_us, end
-        self.consider(partition)
-
     def consider(self, partition: str) -> None:
         """Let a log wait for its cleaning if it has a complete segment."""
         if len(self._disk.log_file(partition).segments) > 1 and partition not in self._waiting:

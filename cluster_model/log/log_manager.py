@@ -164,7 +164,8 @@ class LogManager:
         self._flushed_us[partition] = self._host.clock.now_us
         self._configure(log, file, topic)
         if topic.compacts:
-            self._cleaner.on_append(partition)
+            log.mark_modified(self._wall_us)
+            self._cleaner.consider(partition)
         self._plan_retention(partition, log, log.retained_until_us(topic))
         if was_cut:
             self._checkpoint_recovery_points()
@@ -302,8 +303,9 @@ class LogManager:
     def on_append(self, log: UnifiedLog) -> None:
         """Handle an append: flush the log after ``flush.messages``, and plan later tasks."""
         name = log.name
+        log.mark_modified(self._wall_us)
         if log.is_cleaned:
-            self._cleaner.on_append(name)
+            self._cleaner.consider(name)
         if log.log_end_offset - log.flushed_offset >= log.flush_messages:
             self._flush(name, log)
         elif log.flushes_by_time and name not in self._dirty:

@@ -126,6 +126,24 @@ class UnifiedLog:
         self.flushes_by_time = config.flush_us < NEVER_US
         self.has_retention_bytes = config.retention_bytes >= 0
 
+    def mark_modified(self, now_us: int) -> None:
+        """Note the time of an append in the segments that have got a part of it.
+
+        The topic may be compacted only later, and releases before KIP-534 then keep or remove
+        tombstones by these times.
+        """
+        file = self._file
+        segments, end = file.segments, file.log_end_offset
+        active = segments[-1]
+        active.modified_us, active.modified_end = now_us, end
+        # The append may have rolled several segments, and the segment that was active before may
+        # have got a part of it.
+        for number in range(len(segments) - 2, -1, -1):
+            segment, end = segments[number], segments[number + 1].base_offset
+            if segment.modified_end >= end:
+                break
+            segment.modified_us, segment.modified_end = now_us, end
+
     def _mark_compacted(self) -> None:
         """Note that the log may have holes. They stay if its topic is no longer compacted."""
         self.compacts = self._file.compacts = True

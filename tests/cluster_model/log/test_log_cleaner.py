@@ -363,6 +363,18 @@ def test_a_segment_that_was_full_before_an_append_keeps_its_age() -> None:
     assert [segment.modified_us for segment in segments] == [1 * SECOND, 2 * SECOND, 3 * SECOND]
 
 
+def test_a_segment_keeps_the_age_that_it_had_before_its_topic_was_compacted() -> None:
+    broker = Broker(cleanup_policy="delete", segment_bytes=14)
+    for batch in (keyed_batch(A1), keyed_batch(A2), keyed_batch(B1)):
+        broker.host.advance(1 * SECOND)
+        broker.append(batch)
+    broker.logs.configure(PARTITION, topic(segment_bytes=14))
+    broker.host.advance(5 * SECOND)
+    broker.append(keyed_batch(C1))
+    segments = broker.disk.log_file(PARTITION).segments
+    assert [segment.modified_us // SECOND for segment in segments] == [1, 2, 3, 8]
+
+
 def test_records_above_the_high_watermark_are_cleaned_once_it_rises() -> None:
     broker = Broker()
     broker.append(keyed_batch(A1), keyed_batch(A2), keyed_batch(B1), hw=0)
