@@ -288,9 +288,10 @@ class Cluster:
     def configure_topic(self, topic: str, settings: Mapping[str, Value]) -> None:
         """Let all brokers follow the settings of a topic that an administrator has changed."""
         for broker, configs in self._topic_configs.items():
-            configs.set(topic, settings, self.simulator.now_us)
             if broker in self.brokers:
                 self.brokers[broker].configure_topic(topic, settings)
+            else:
+                configs.set(topic, settings, self.simulator.now_us)
 
     # Start
 

@@ -1,7 +1,7 @@
 """Resolves the settings of topics for each broker. Administrators can change them."""
 
 from collections.abc import Iterable, Mapping
-from typing import Final
+from typing import Final, TypeVar
 
 from harrow.cluster_model.registry import derived
 from harrow.cluster_model.settings import (
@@ -19,6 +19,7 @@ from harrow.cluster_model.settings import (
     topic_config,
 )
 
+_T = TypeVar("_T")
 Settings = Mapping[str, Value]
 
 
@@ -127,6 +128,11 @@ def effective_config(settings: Settings, broker: BrokerConfig) -> TopicConfig:
     )
 
 
+def _in_force(replaced: Iterable[tuple[int, _T]], at_us: int, latest: _T) -> _T:
+    """Return what was in force at a time, of what was replaced at these times and the latest."""
+    return next((before for until_us, before in replaced if at_us <= until_us), latest)
+
+
 class TopicConfigs:
     """The configurations of all topics on one broker.
 
@@ -134,7 +140,7 @@ class TopicConfigs:
     broker runs.
     """
 
-    __slots__ = ("_config", "_configs", "_earlier", "_own", "_settings", "_static")
+    __slots__ = ("_brokers_before", "_config", "_configs", "_own", "_settings", "_settings_before", "_static")
 
     def __init__(
         self, topics: Mapping[str, Settings], config: BrokerConfig, broker: int | None = None
@@ -143,45 +149,47 @@ class TopicConfigs:
         self._own = brokers_resource("" if broker is None else str(broker))
         self._settings: dict[str, Settings] = dict(topics)
         self._configs = {topic: topic_config(settings, config) for topic, settings in topics.items()}
-        # The configurations that were replaced, oldest first, each with the time of that.
-        self._earlier: dict[str, list[tuple[int, TopicConfig]]] = {}
+        # What was replaced, oldest first, each with the time of that.
+        self._settings_before: dict[str, list[tuple[int, Settings]]] = {}
+        self._brokers_before: list[tuple[int, BrokerConfig]] = []
 
     def get(self, topic: str) -> TopicConfig:
         """Return the configuration of a topic, or of one without settings."""
         config = self._configs.get(topic)
         if config is None:
-            config = self._configs[topic] = topic_config({}, self._config)
+            config = self._configs[topic] = effective_config(self.settings(topic), self._config)
         return config
 
     def at(self, topic: str, at_us: int) -> TopicConfig:
         """Return the configuration of a topic at a time, before a change at that very time."""
-        for until_us, config in self._earlier.get(topic, ()):
-            if at_us <= until_us:
-                return config
-        return self.get(topic)
+        latest = self.settings(topic)
+        settings = _in_force(self._settings_before.get(topic, ()), at_us, latest)
+        broker = _in_force(self._brokers_before, at_us, self._config)
+        if settings is latest and broker is self._config:
+            return self.get(topic)
+        return effective_config(settings, broker)
 
     def changed_us(self, topic: str) -> tuple[int, ...]:
         """Return when the configuration of a topic changed."""
-        return tuple([until_us for until_us, _ in self._earlier.get(topic, ())])
+        changes = (*self._settings_before.get(topic, ()), *self._brokers_before)
+        times = sorted({until_us for until_us, _ in changes})
+        return tuple([at_us for at_us in times if self.at(topic, at_us) != self.at(topic, at_us + 1)])
 
     def values(self) -> Iterable[TopicConfig]:
         return self._configs.values()
 
-    def set(self, resource: str, settings: Settings, now_us: int) -> Iterable[str]:
-        """Set all settings of a topic or of brokers. Return the topics that they may affect."""
-        self._settings[resource] = settings
-        topics = [resource]
+    def set(self, resource: str, settings: Settings, now_us: int) -> None:
+        """Set all settings of a topic or of brokers."""
         if is_of_brokers(resource):
+            self._settings[resource] = settings
+            self._brokers_before.append((now_us, self._config))
             dynamic = {**self.settings(ALL_BROKERS), **self.settings(self._own)}
             self._config = reconfigured(self._static, dynamic)
-            topics = [*self._configs]
-        for topic in topics:
-            before = self.get(topic)
-            config = effective_config(self.settings(topic), self._config)
-            if config != before:
-                self._earlier.setdefault(topic, []).append((now_us, before))
-            self._configs[topic] = config
-        return topics
+            self._configs.clear()
+        else:
+            self._settings_before.setdefault(resource, []).append((now_us, self.settings(resource)))
+            self._settings[resource] = settings
+            self._configs.pop(resource, None)
 
     def settings(self, resource: str) -> Settings:
         """Return the settings of a topic or of brokers that override those in the broker's file."""

@@ -81,7 +81,7 @@ from harrow.cluster_model.settings import BrokerConfig
 from harrow.cluster_model.sim.connection import Connection, Exchange, Handlers, ServerEndpoint, register
 from harrow.cluster_model.sim.host import Host
 from harrow.cluster_model.sim.message import Body
-from harrow.cluster_model.topic_settings import Settings, TopicConfigs
+from harrow.cluster_model.topic_settings import Settings, TopicConfigs, is_of_brokers
 from harrow.cluster_model.topology import CONSUMER_OFFSETS, TRANSACTION_STATE
 
 
@@ -284,8 +284,8 @@ class Broker(ServerEndpoint):
 
     def configure_topic(self, topic: str, settings: Settings) -> None:
         """Follow the settings of a topic, or of brokers, that an administrator has changed."""
-        for each in self._topic_configs.set(topic, settings, self._host.clock.now_us):
-            self.replicas.configure_topic(each)
+        self._topic_configs.set(topic, settings, self._host.clock.now_us)
+        self.replicas.configure(None if is_of_brokers(topic) else topic)
 
     def delete_records(
         self, partition: str, offset: int, timeout_us: int, respond: Callable[[str, int, int], None]

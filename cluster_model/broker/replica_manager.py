@@ -796,11 +796,15 @@ class ReplicaManager:
             if name in self.partitions or self.logs.has(name):
                 self._delete_replica(name)
 
-    def configure_topic(self, topic: str) -> None:
-        """Follow the changed settings of a topic (``TopicConfigHandler.updateLogConfig``)."""
-        config = self._topic_config(topic)
+    def configure(self, changed: str | None) -> None:
+        """Follow the changed settings of a topic, or with None of brokers.
+
+        See ``TopicConfigHandler.updateLogConfig`` and ``DynamicLogConfig.updateLogsConfig``.
+        """
         for name, partition in self.partitions.items():
-            if name.rpartition("-")[0] == topic:
+            topic = name.rpartition("-")[0]
+            if changed is None or topic == changed:
+                config = self._topic_config(topic)
                 partition.configure(config)
                 self.logs.configure(name, config)
                 self._mark_throttled(name, config)

@@ -28,5 +28,8 @@ def test_a_topic_follows_its_own_settings_then_those_of_its_broker_then_those_of
     assert [configs.get(topic).min_insync_replicas for topic in "tuv"] == [2, 4, 4]
     assert configs.get("u").retention_us == 5_000
     assert [configs.at("u", at_us).min_insync_replicas for at_us in (10, 20, 30)] == [1, 3, 4]
+    # Nothing has read this topic before.
+    assert [configs.at("w", at_us).min_insync_replicas for at_us in (10, 11, 20, 21)] == [1, 3, 3, 4]
+    assert [configs.changed_us(topic) for topic in "tuw"] == [(10,), (10, 20), (10, 20)]
     configs.set(brokers_resource("1"), {}, 40)
     assert configs.get("u").min_insync_replicas == 3
