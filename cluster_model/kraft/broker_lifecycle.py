@@ -106,7 +106,7 @@ class KRaftBrokerLifecycle:
         self._got_shutdown_response = False
         self._offline: frozenset[str] = frozenset()
         self._snapshots = SnapshotGenerator(broker, host, log, config, lambda: self._image)
-        self._raft = RaftClient(-broker - 2, host, voters, log, quorum_config, self)
+        self._raft = RaftClient(kraft.observer_id(broker), host, voters, log, quorum_config, self)
         timeout_us = config.controller_socket_timeout_us
         self._channel = NodeToControllerChannel(
             host, kraft.server_name, kraft.CONTROLLER_LISTENER, timeout_us, lambda: self._raft.leader

@@ -15,7 +15,7 @@ from harrow.cluster_model.kraft.broker_lifecycle import KRaftBrokerLifecycle
 from harrow.cluster_model.kraft.committed_changes import CommittedChanges
 from harrow.cluster_model.kraft.metadata_log import MetadataLog
 from harrow.cluster_model.kraft.partition_change import recovery_sets
-from harrow.cluster_model.kraft.protocol import server_name
+from harrow.cluster_model.kraft.protocol import observer_id, server_name
 from harrow.cluster_model.kraft.quorum_controller import QuorumController
 from harrow.cluster_model.kraft.raft import QuorumConfig, QuorumDescription
 from harrow.cluster_model.protocol import LeaderAndIsr, ReplicaAssignment
@@ -270,17 +270,18 @@ class QuorumControlPlane:
         return None if active is None else self.controller()
 
     def describe_quorum(self) -> QuorumDescription | None:
-        """Return the quorum as the active controller describes it; None without one."""
-        active = self._active_controller()
-        return None if active is None else active.raft.describe()
+        """Return the quorum as the active controller describes it; None without one.
 
-    def observed_ends(self) -> dict[int, int]:
-        """Return the ends of the metadata logs of the brokers that are not controllers."""
-        return {
-            broker: log.end_offset
-            for broker, log in self._broker_logs.items()
-            if broker not in self._voters and self._brokers[broker].running
-        }
+        The observers are the brokers that are not controllers.
+        """
+        active = self._active_controller()
+        if active is None:
+            return None
+        quorum = active.raft.describe()
+        observers = [each._replace(replica_id=observer_id(each.replica_id)) for each in quorum.observers]
+        return quorum._replace(
+            observers=tuple(sorted(each for each in observers if each.replica_id not in self._voters))
+        )
 
     def partition_state(self, partition: str) -> LeaderAndIsr | None:
         """Return the committed state of a partition."""

@@ -25,6 +25,14 @@ def server_name(controller: int) -> str:
     return f"controller-{controller}"
 
 
+def observer_id(broker: int) -> int:
+    """Return the id with which a broker fetches metadata, and from that id the broker.
+
+    A controller in the same process has another id.
+    """
+    return -broker - 2
+
+
 # The quorum
 
 

@@ -42,6 +42,8 @@ CAPPED_BACKOFF_BASE_US: Final = 100 * US_PER_MS
 """The unit of that backoff before 3.9.2."""
 SHUTDOWN_MAX_US: Final = 5 * US_PER_SECOND
 """How long a voter that shuts down waits for another leader (``KafkaRaftClientDriver``)."""
+OBSERVER_SESSION_TIMEOUT_US: Final = 300 * US_PER_SECOND
+"""How long a leader remembers a silent observer (``LeaderState.OBSERVER_SESSION_TIMEOUT_MS``)."""
 
 
 @unique
@@ -101,13 +103,50 @@ class QuorumConfig:
         )
 
 
+class ReplicaDescription(NamedTuple):
+    """The progress of a replica of the metadata log; -1 what its leader has not seen."""
+
+    replica_id: int
+    end_offset: int
+    fetched_us: int
+    caught_up_us: int
+
+
 class QuorumDescription(NamedTuple):
-    """The leader of a quorum, its epoch, and each voter with its log end and its last fetch."""
+    """The leader of a quorum, its epoch, its voters, and the observers that fetch from it."""
 
     leader: int
     epoch: int
     high_watermark: int
-    voters: tuple[tuple[int, int, int], ...]
+    voters: tuple[ReplicaDescription, ...]
+    observers: tuple[ReplicaDescription, ...]
+
+
+@dataclass(slots=True, eq=False)
+class ReplicaState:
+    """A follower's progress in the leader's epoch (``LeaderState.ReplicaState``).
+
+    ``caught_up_us`` is the last time at which the follower had all that the leader had then.
+    """
+
+    end_offset: int = -1
+    fetched_us: int = -1
+    caught_up_us: int = -1
+    leader_end_offset: int = -1
+
+    def update(self, now_us: int, fetch_offset: int, leader_end_offset: int) -> None:
+        if fetch_offset >= leader_end_offset:
+            self.caught_up_us = now_us
+        elif 0 < self.leader_end_offset <= fetch_offset:
+            # The previous fetch would have got all that this one has.
+            self.caught_up_us = self.fetched_us
+        self.end_offset, self.leader_end_offset = fetch_offset, leader_end_offset
+        self.fetched_us = now_us
+
+    def repeat(self, fetched_us: int) -> None:
+        """Note that a waiting fetch, which had no news to get, arrived or repeated itself."""
+        self.fetched_us = max(self.fetched_us, fetched_us)
+        self.caught_up_us = max(self.caught_up_us, fetched_us)
 
 
 class RaftListener(Protocol):
@@ -170,11 +209,11 @@ class RaftClient:
         self._votes: dict[int, bool] = {}
         self._is_backing_off = False
         self._elections = 0
-        # These are used by a leader: the start of its epoch, and for each voter the offset of its
-        # last fetch, and the times of its last fetch and of the last answer.
+        # These are used by a leader: the start of its epoch, the progress of each replica, and for
+        # each voter the times at which it last showed that it lives, and of the last answer.
         self._epoch_start = 0
         self._elected_us = 0
-        self._end_offsets: dict[int, int] = {}
+        self._replicas: dict[int, ReplicaState] = {}
         self._fetched_us: dict[int, int] = {}
         self._answered_us: dict[int, int] = {}
         self._repeats_begin_quorum_epoch = False
@@ -275,8 +314,10 @@ class RaftClient:
     def resign(self) -> None:
         """If this node leads, resign, and let other voters stand for election first."""
         if self.is_leader:
-            ends = self._end_offsets
-            self._transition_to_resigned(tuple(sorted(self._peers, key=lambda voter: (-ends[voter], voter))))
+            states = self._replicas
+            self._transition_to_resigned(
+                tuple(sorted(self._peers, key=lambda voter: (-states[voter].end_offset, voter)))
+            )
 
     def append(self, records: tuple[MetadataRecord, ...]) -> int:
         """Append records as the leader. Return the new end offset of the log."""
@@ -343,7 +384,7 @@ class RaftClient:
         self._transition(Role.LEADER, self.log.epoch, self.node)
         self._elections = 0
         self._epoch_start = self.log.end_offset
-        self._end_offsets = dict.fromkeys(self._voters, -1)
+        self._replicas = {voter: ReplicaState() for voter in self._voters}
         self._elected_us = self._host.clock.now_us
         self._fetched_us = dict.fromkeys(self._voters, self._elected_us)
         self._answered_us = dict(self._fetched_us)
@@ -703,7 +744,7 @@ class RaftClient:
                 return
             if response is None:
                 # A voter that fetches knows the leader. From 3.9 on, a timer repeats announcements.
-                if self._end_offsets[voter] < 0 and self._config.begin_epoch_repeated == NEVER:
+                if self._replicas[voter].end_offset < 0 and self._config.begin_epoch_repeated == NEVER:
                     self._set_timer(
                         RETRY_BACKOFF_US, lambda again: self._send_begin_quorum_epoch(voter, again)
                     )
@@ -755,14 +796,19 @@ class RaftClient:
             self._set_timer(self._check_quorum_timeout_us() - silent_us, self._check_quorum)
 
     def _fetch_left(self, replica: int, fetched_us: int, answered_us: int) -> None:
+        if replica in self._replicas:
+            self._replicas[replica].repeat(fetched_us)
         if replica in self._fetched_us:
             self._fetched_us[replica] = max(self._fetched_us[replica], fetched_us)
             self._answered_us[replica] = max(self._answered_us[replica], answered_us)
             self._await_begin_quorum_epoch()
 
     def _maybe_commit(self) -> None:
-        ends = {**self._end_offsets, self.node: self.log.end_offset}
-        reached = sorted((ends[voter] for voter in self._voters), reverse=True)[len(self._voters) // 2]
+        ends = [
+            self.log.end_offset if voter == self.node else self._replicas[voter].end_offset
+            for voter in self._voters
+        ]
+        reached = sorted(ends, reverse=True)[len(self._voters) // 2]
         if reached > max(self._epoch_start, self.high_watermark):
             self._commit(reached)
             self._fetch_purgatory.check(self._has_news)
@@ -860,12 +906,15 @@ class RaftClient:
             )
             self._respond(exchange, answer)
             return
-        if request.replica_id in self._end_offsets:
-            self._fetched_us[request.replica_id] = self._answered_us[request.replica_id] = (
-                self._host.clock.now_us
-            )
-            if self._end_offsets[request.replica_id] != request.fetch_offset:
-                self._end_offsets[request.replica_id] = request.fetch_offset
+        replica, now_us = request.replica_id, self._host.clock.now_us
+        state = self._replicas.get(replica)
+        if state is None:
+            state = self._replicas[replica] = ReplicaState()
+        is_new_end = state.end_offset != request.fetch_offset
+        state.update(now_us, request.fetch_offset, self.log.end_offset)
+        if replica in self._fetched_us:
+            self._fetched_us[replica] = self._answered_us[replica] = now_us
+            if is_new_end:
                 self._maybe_commit()
         if self._has_news(request):
             self._respond(exchange, self._fetch_answer(request))
@@ -901,12 +950,30 @@ class RaftClient:
         return protocol.FetchSnapshotResponse(error, self.log.epoch, self.node, snapshot)
 
     def describe(self) -> "QuorumDescription":
-        """Describe the quorum, on its leader (KIP-595, ``LeaderState.voterStates``)."""
-        ends = {**self._end_offsets, self.node: self.log.end_offset}
-        fetched_us = {**self._fetched_us, self.node: self._host.clock.now_us}
+        """Describe the quorum, on its leader (``LeaderState.voterStates``, ``observerStates``).
+
+        The leader forgets observers that have not fetched for a while.
+        """
+        now_us = self._host.clock.now_us
+        for replica, fetched_us in self._fetch_purgatory.last_fetches().items():
+            self._replicas[replica].repeat(fetched_us)
+        replicas = {
+            **{
+                replica: ReplicaDescription(replica, state.end_offset, state.fetched_us, state.caught_up_us)
+                for replica, state in self._replicas.items()
+            },
+            self.node: ReplicaDescription(self.node, self.log.end_offset, now_us, now_us),
+        }
         return QuorumDescription(
             *(self.node, self.log.epoch, self.high_watermark),
-            tuple([(voter, ends[voter], fetched_us[voter]) for voter in self._voters]),
+            tuple([replicas[voter] for voter in self._voters]),
+            tuple(
+                [
+                    each
+                    for replica, each in replicas.items()
+                    if replica not in self._voters and now_us - each.fetched_us < OBSERVER_SESSION_TIMEOUT_US
+                ]
+            ),
         )
 
     def _has_news(self, request: protocol.RaftFetchRequest) -> bool:

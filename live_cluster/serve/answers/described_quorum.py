@@ -6,11 +6,14 @@ from uuid import UUID
 
 from harrow.cluster_model.controller.control_plane import ControlPlane
 from harrow.cluster_model.kraft.control_plane import QuorumControlPlane
+from harrow.cluster_model.kraft.raft import ReplicaDescription
 from harrow.live_cluster.wire.errors import error_code
 
 _METADATA: Final = ("__cluster_metadata", (0,))
 """The only topic that has a quorum, and its partitions."""
 _NO_DIRECTORY: Final = UUID(int=0)
+_NO_TIMESTAMP: Final = -1
+"""The time of a fetch that never was."""
 
 
 def described_quorum(request: Any, control_plane: ControlPlane, client_ms: Callable[[int], int]) -> Any:
@@ -29,20 +32,20 @@ def described_quorum(request: Any, control_plane: ControlPlane, client_ms: Calla
     quorum = control_plane.describe_quorum()
     if quorum is None:
         return kind(error_code=error_code("REQUEST_TIMED_OUT"), topics=[], nodes=[])
-    leader_end = next(end for voter, end, _ in quorum.voters if voter == quorum.leader)
-    now_us = max(fetched_us for _, _, fetched_us in quorum.voters)
-    observers = [(broker, end, now_us) for broker, end in control_plane.observed_ends().items()]
 
-    def states(replicas: Iterable[tuple[int, int, int]]) -> list[Any]:
+    def timestamp(us: int) -> int:
+        return client_ms(us) if us >= 0 else _NO_TIMESTAMP
+
+    def states(replicas: Iterable[ReplicaDescription]) -> list[Any]:
         return [
             kind.TopicData.PartitionData.ReplicaState(
-                replica_id=replica,
+                replica_id=replica.replica_id,
                 replica_directory_id=_NO_DIRECTORY,
-                log_end_offset=end,
-                last_fetch_timestamp=client_ms(fetched_us),
-                last_caught_up_timestamp=client_ms(now_us if end >= leader_end else fetched_us),
+                log_end_offset=replica.end_offset,
+                last_fetch_timestamp=timestamp(replica.fetched_us),
+                last_caught_up_timestamp=timestamp(replica.caught_up_us),
             )
-            for replica, end, fetched_us in replicas
+            for replica in replicas
         ]
 
     partition = kind.TopicData.PartitionData(
@@ -52,12 +55,12 @@ def described_quorum(request: Any, control_plane: ControlPlane, client_ms: Calla
         leader_epoch=quorum.epoch,
         high_watermark=quorum.high_watermark,
         current_voters=states(quorum.voters),
-        observers=states(observers),
+        observers=states(quorum.observers),
     )
     return kind(
         error_code=0,
         topics=[kind.TopicData(topic_name=_METADATA[0], partitions=[partition])],
-        nodes=[kind.Node(node_id=voter, listeners=[]) for voter, *_ in quorum.voters],
+        nodes=[kind.Node(node_id=voter.replica_id, listeners=[]) for voter in quorum.voters],
     )
 
 

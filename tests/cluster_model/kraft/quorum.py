@@ -161,6 +161,7 @@ class Quorum:
         process = self.nodes[node].process
         if process.running:
             process.paused = True
+            self.network.wake_idle_fetches(process)
 
     def resume(self, node: int) -> None:
         process = self.nodes[node].process

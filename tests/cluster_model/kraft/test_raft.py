@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from harrow.cluster_model.events import QuorumElectionUndecided
 from harrow.cluster_model.kraft.protocol import VoteRequest
-from harrow.cluster_model.kraft.raft import RaftClient, Role
+from harrow.cluster_model.kraft.raft import OBSERVER_SESSION_TIMEOUT_US, RaftClient, ReplicaState, Role
 from harrow.cluster_model.release.kraft import AFTER_REFUSAL, CAPPED, JITTERED, WHILE_SILENT
 from harrow.cluster_model.release.profiles import behaviours_in
 from harrow.cluster_model.release.switch import ALWAYS, NEVER
@@ -219,6 +219,57 @@ def test_an_observer_of_a_dead_leader_learns_the_next_from_other_voters() -> Non
     after, observer = quorum.leader(), raft_of(quorum, 3)
     assert after is not None
     assert (observer.role, observer.leader) == (Role.FOLLOWER, after.node)
+
+
+@pytest.mark.parametrize("is_observer", [False, True])
+def test_a_leader_describes_when_a_paused_replica_last_fetched(is_observer: bool) -> None:
+    quorum = Quorum(observers=2)
+    leader = leader_of(quorum)
+    quorum.run(2 * SECOND)
+    paused, other = (3, 4) if is_observer else [voter for voter in quorum.voters if voter != leader]
+    paused_us = quorum.simulator.now_us
+    quorum.pause(paused)
+    quorum.run(3 * SECOND)
+    described = raft_of(quorum, leader).describe()
+    states = {each.replica_id: each for each in (*described.voters, *described.observers)}
+    assert states[leader][2:] == (quorum.simulator.now_us, quorum.simulator.now_us)
+    for moment in ("fetched_us", "caught_up_us"):
+        assert 0 < getattr(states[paused], moment) <= paused_us < getattr(states[other], moment)
+
+
+def test_a_leader_has_not_seen_a_fetch_of_a_voter_that_died_before_its_election() -> None:
+    quorum = Quorum()
+    first = leader_of(quorum)
+    quorum.crash(first)
+    quorum.run(10 * SECOND)
+    (dead,) = [each for each in raft_of(quorum, leader_of(quorum)).describe().voters if each[0] == first]
+    assert dead == (first, -1, -1, -1)
+
+
+def test_a_leader_forgets_an_observer_that_has_not_fetched_for_five_minutes() -> None:
+    quorum = Quorum(observers=2)
+    leader = raft_of(quorum, leader_of(quorum))
+    quorum.run(SECOND)
+    quorum.crash(3)
+    quorum.run(OBSERVER_SESSION_TIMEOUT_US - SECOND)
+    assert sorted(each.replica_id for each in leader.describe().observers) == [3, 4]
+    quorum.run(2 * SECOND)
+    assert [each.replica_id for each in leader.describe().observers] == [4]
+
+
+def test_a_follower_was_caught_up_at_its_last_fetch_if_it_now_has_what_the_leader_had_then() -> None:
+    state = ReplicaState()
+    for now_us, fetch_offset, leader_end, caught_up_us in (
+        (1, 0, 10, -1),
+        (2, 10, 20, 1),
+        (3, 20, 20, 3),
+        (4, 20, 30, 3),
+        (5, 25, 40, 3),
+        (6, 39, 50, 3),
+        (7, 50, 60, 6),
+    ):
+        state.update(now_us, fetch_offset, leader_end)
+        assert (state.fetched_us, state.caught_up_us) == (now_us, caught_up_us)
 
 
 @pytest.mark.parametrize("observers", [0, 10])
