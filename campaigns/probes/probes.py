@@ -16,7 +16,7 @@ from harrow.campaigns.probes.reach import ProbeReach
 from harrow.checks.replay.partition_state import LEADER
 from harrow.cluster_model import errors, events
 from harrow.cluster_model.apis import GROUP_APIS
-from harrow.cluster_model.controller.control_plane import REASSIGNMENT
+from harrow.cluster_model.controller.control_plane import PREFERRED_LEADER, REASSIGNMENT, TOPIC_CREATION
 from harrow.cluster_model.coordinators.groups.group import COMPLETING_REBALANCE, DEAD, PREPARING_REBALANCE
 from harrow.cluster_model.coordinators.transactions.transaction_metadata import ONGOING, PREPARED
 from harrow.cluster_model.kraft.committed_changes import METADATA_LOSS
@@ -36,8 +36,7 @@ _COMMIT_REQUESTS: Final = ("OffsetCommit", "TxnOffsetCommit")
 _FLAP_US: Final = US_PER_SECOND
 _MARKERS_DELAYED_US: Final = US_PER_SECOND
 _HELD_BACK_US: Final = 5 * US_PER_SECOND
-_PREFERRED: Final = "preferred leader"
-_OTHER_ELECTIONS: Final = (_PREFERRED, "topic creation", METADATA_LOSS)
+_OTHER_ELECTIONS: Final = (PREFERRED_LEADER, TOPIC_CREATION, METADATA_LOSS)
 """The reasons of elections that do not replace a leader that was lost."""
 _alter_partition_refused: Final = partial(
     at_each, events.ControllerRequestRefused, api="AlterPartition", switch="isr_altered_by_controller"
@@ -371,7 +370,7 @@ def preferred_leader_elected(_: ProbeMemory, event: events.LeaderElected) -> boo
     Leadership moves although nothing has failed. Requests in flight reach a leader that has
     resigned.
     """
-    return event.leader != NO_LEADER and not event.unclean and event.reason == _PREFERRED
+    return event.leader != NO_LEADER and not event.unclean and event.reason == PREFERRED_LEADER
 
 
 @probe()

@@ -19,6 +19,7 @@ from harrow.checks.index import Index, detail_values, lines_before, names
 from harrow.checks.link import Gap, Link
 from harrow.checks.replay.partition_state import LogEntry
 from harrow.cluster_model import events
+from harrow.cluster_model.controller.control_plane import PREFERRED_LEADER
 from harrow.cluster_model.events import ends_registration
 from harrow.cluster_model.sim.message_rule import HOLD
 from harrow.cluster_model.sim.virtual_time import US_PER_MS, US_PER_SECOND
@@ -30,8 +31,6 @@ _ISR_TOO_SMALL: Final = ("NOT_ENOUGH_REPLICAS", "NOT_ENOUGH_REPLICAS_AFTER_APPEN
 _RELEASE: Final = "release"
 _CONTROL: Final = ("zookeeper", "controller")
 """Prefixes of the process names of the control plane."""
-PREFERRED: Final = "preferred leader"
-"""The reason of an election that returns the leadership to the preferred replica."""
 
 _AT_ONCE_US: Final = 10 * US_PER_MS
 """How soon the control plane gives up on a broker after a fault has ended its session."""
@@ -157,7 +156,7 @@ def producer_epoch(story: Story, copy: LogEntry) -> int | None:
 
 def election_operands(story: Story, line: TraceLine[events.LeaderElected]) -> dict[str, Any]:
     """Return the operands of an election that name the former leader or the preferred replica."""
-    if line.event.reason == PREFERRED:
+    if line.event.reason == PREFERRED_LEADER:
         return {"is_preferred": True}
     return {"former": former_leader(story, line.number)}
 

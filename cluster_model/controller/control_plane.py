@@ -26,12 +26,19 @@ from harrow.cluster_model.sim.host import Host
 from harrow.cluster_model.sim.process import Process
 
 ADMIN: Final = "admin"
-REASSIGNMENT: Final = "reassignment"
-"""The reason of the elections that a reassignment causes."""
-TOPIC_CREATION: Final = "topic creation"
-"""The reason of the first election of a partition."""
 REASSIGNMENT_API: Final = "AlterPartitionReassignments"
 CREATE_PARTITIONS_API: Final = "CreatePartitions"
+
+# The reasons of elections.
+BROKER_FAILURE: Final = "broker failure"
+BROKER_STARTUP: Final = "broker startup"
+CONTROLLED_SHUTDOWN: Final = "controlled shutdown"
+CONTROLLER_FAILOVER: Final = "controller failover"
+LOG_DIRECTORY_FAILURE: Final = "log directory failure"
+PREFERRED_LEADER: Final = "preferred leader"
+REASSIGNMENT: Final = "reassignment"
+TOPIC_CREATION: Final = "topic creation"
+UNCLEAN_BY_ADMINISTRATOR: Final = "unclean election by an administrator"
 
 INELIGIBLE: Final = -1
 """The outcome of a change to an ISR with an ineligible member: the partition is unchanged."""

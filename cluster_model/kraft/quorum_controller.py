@@ -15,10 +15,16 @@ from harrow.cluster_model.controller.administration import AdministrationRequest
 from harrow.cluster_model.controller.assignment import assign_partitions, refusal_of_partitions
 from harrow.cluster_model.controller.control_plane import (
     ADMIN,
+    BROKER_FAILURE,
+    BROKER_STARTUP,
+    CONTROLLED_SHUTDOWN,
     CREATE_PARTITIONS_API,
+    LOG_DIRECTORY_FAILURE,
+    PREFERRED_LEADER,
     REASSIGNMENT,
     REASSIGNMENT_API,
     TOPIC_CREATION,
+    UNCLEAN_BY_ADMINISTRATOR,
 )
 from harrow.cluster_model.controller.new_topics import ConfiguredTopics
 from harrow.cluster_model.events import (
@@ -385,7 +391,7 @@ class QuorumController(ServerEndpoint):
             *(broker, registration.broker_epoch, registration.fenced, registration.in_controlled_shutdown),
             offline=tuple(sorted(partitions)),
         )
-        return change, *self._changes(affected, "log directory failure", excluded=broker)
+        return change, *self._changes(affected, LOG_DIRECTORY_FAILURE, excluded=broker)
 
     def _others_are_active(self, broker: int) -> bool:
         return any(self._image.is_active(other) for other in self._image.brokers if other != broker)
@@ -414,7 +420,7 @@ class QuorumController(ServerEndpoint):
         )
         return (
             change,
-            *self._changes(tuple(self._image.leaderless), "broker startup", also_acceptable=broker),
+            *self._changes(tuple(self._image.leaderless), BROKER_STARTUP, also_acceptable=broker),
         )
 
     def _begin_shutdown(self, broker: int) -> tuple[MetadataRecord, ...]:
@@ -422,7 +428,7 @@ class QuorumController(ServerEndpoint):
         registration = self._image.brokers[broker]
         self._host.emit(ControlledShutdownBegun, self.node, broker)
         change = BrokerRegistrationChangeRecord(broker, registration.broker_epoch, False, True)
-        records = (change, *self._changes_without(broker, reason="controlled shutdown"))
+        records = (change, *self._changes_without(broker, reason=CONTROLLED_SHUTDOWN))
         self._heartbeats.begin_shutdown(broker, self._image.next_offset + len(records) - 1)
         return records
 
@@ -456,7 +462,7 @@ class QuorumController(ServerEndpoint):
     # Partitions
 
     def _changes_without(
-        self, broker: int, reason: str = "broker failure", *, has_lost_records: bool = False
+        self, broker: int, reason: str = BROKER_FAILURE, *, has_lost_records: bool = False
     ) -> tuple[MetadataRecord, ...]:
         """Return the changes that remove a broker from ISRs, and replace it where it leads."""
         return self._changes(
@@ -583,7 +589,7 @@ class QuorumController(ServerEndpoint):
         partitions = tuple(
             name for name, record in self._image.partitions.items() if record.leader != record.replicas[0]
         )
-        records = self._changes(partitions, "preferred leader", election=Election.PREFERRED)
+        records = self._changes(partitions, PREFERRED_LEADER, election=Election.PREFERRED)
         self._write(records, lambda _: None)
 
     def _elect_leaders(
@@ -613,7 +619,7 @@ class QuorumController(ServerEndpoint):
         if (record.leader == record.replicas[0]) if is_preferred else (record.leader >= 0):
             return errors.ELECTION_NOT_NEEDED, ()
         kind = Election.PREFERRED if is_preferred else Election.UNCLEAN
-        reason = "preferred leader" if is_preferred else "unclean election by an administrator"
+        reason = PREFERRED_LEADER if is_preferred else UNCLEAN_BY_ADMINISTRATOR
         changes = self._changes((partition,), reason, election=kind)
         if changes:
             return errors.NONE, changes
@@ -733,7 +739,7 @@ class QuorumController(ServerEndpoint):
                 isr = tuple(member for member, _ in alteration.isr)
                 changed = changed_partition(partition, rules, isr, altered_by=request.broker)
                 if changed is not None:
-                    reason = "broker failure" if partition.replicas == changed[0].replicas else REASSIGNMENT
+                    reason = BROKER_FAILURE if partition.replicas == changed[0].replicas else REASSIGNMENT
                     records.append(self._publish_decision(partition, *changed, reason))
                     partition_epoch = changed[0].partition_epoch
                     if changed[0].leader_epoch != partition.leader_epoch:

@@ -5,10 +5,10 @@ from itertools import count
 from pathlib import Path
 from typing import Final
 
+from harrow.cluster_model.controller.control_plane import CONTROLLER_FAILOVER
 from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.live_cluster.broker_logs.controller_terms import BROKER_START, ControllerTerms
 from harrow.live_cluster.broker_logs.log_lines import (
-    CONTROLLER_FAILOVER,
     CauseLine,
     EpochLine,
     LogReader,

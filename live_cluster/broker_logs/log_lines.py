@@ -8,19 +8,20 @@ announces an action, so it is in the log before the action happens.
 import re
 from typing import Final
 
+from harrow.cluster_model.controller.control_plane import (
+    BROKER_FAILURE,
+    BROKER_STARTUP,
+    CONTROLLED_SHUTDOWN,
+    CONTROLLER_FAILOVER,
+    PREFERRED_LEADER,
+    TOPIC_CREATION,
+)
 from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.log.unified_log import (
     HIGH_WATERMARK_TRUNCATION,
     LEADER_EPOCH_TRUNCATION,
     OUT_OF_RANGE_TRUNCATION,
 )
-
-BROKER_FAILURE: Final = "broker failure"
-BROKER_STARTUP: Final = "broker startup"
-CONTROLLER_FAILOVER: Final = "controller failover"
-CONTROLLED_SHUTDOWN: Final = "controlled shutdown"
-PREFERRED_LEADER: Final = "preferred leader"
-TOPIC_CREATION: Final = "topic creation"
 
 
 @dataclass(frozen=True, slots=True)

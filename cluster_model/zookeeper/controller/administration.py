@@ -16,6 +16,7 @@ from harrow.cluster_model.controller.administration import (
     Outcome,
     RefusedError,
 )
+from harrow.cluster_model.controller.control_plane import PREFERRED_LEADER, UNCLEAN_BY_ADMINISTRATOR
 from harrow.cluster_model.controller.new_topics import (
     Assignment,
     ConfiguredTopics,
@@ -242,7 +243,7 @@ class ControllerAdministration:
         requested = tuple(context.assignments) if request.partitions is None else request.partitions
         answers = {name: (self._election_error(name, is_preferred=is_preferred), "") for name in requested}
         names = [name for name, (error, _) in answers.items() if error == errors.NONE]
-        reason = "preferred leader" if is_preferred else "unclean election by an administrator"
+        reason = PREFERRED_LEADER if is_preferred else UNCLEAN_BY_ADMINISTRATOR
         yield from self._partitions.elect_leaders(names, PREFERRED if is_preferred else UNCLEAN, reason)
         lacking = errors.PREFERRED_LEADER_NOT_AVAILABLE
         if not is_preferred:

@@ -12,7 +12,14 @@ from typing import Any, Final
 
 from harrow.cluster_model import errors
 from harrow.cluster_model.controller.administration import AdministrationRequest
-from harrow.cluster_model.controller.control_plane import TOPIC_CREATION
+from harrow.cluster_model.controller.control_plane import (
+    BROKER_FAILURE,
+    BROKER_STARTUP,
+    CONTROLLED_SHUTDOWN,
+    CONTROLLER_FAILOVER,
+    LOG_DIRECTORY_FAILURE,
+    PREFERRED_LEADER,
+)
 from harrow.cluster_model.controller.new_topics import ConfiguredTopics
 from harrow.cluster_model.events import (
     BrokerChangeProcessed,
@@ -45,7 +52,6 @@ from harrow.cluster_model.zookeeper.controller.controller_channel import (
 from harrow.cluster_model.zookeeper.controller.controller_context import ControllerContext
 from harrow.cluster_model.zookeeper.controller.partition_reassignment import PartitionReassignments
 from harrow.cluster_model.zookeeper.controller.partition_state_machine import (
-    CONTROLLED_SHUTDOWN,
     PREFERRED,
     ControllerMoved,
     Operations,
@@ -302,7 +308,7 @@ class KafkaController:
             for broker in dead:
                 yield from self._partitions.remove_from_isrs(broker)
         context.mark_offline_partitions(context.live_brokers)
-        yield from self._partitions.trigger_online_partitions("controller failover")
+        yield from self._partitions.trigger_online_partitions(CONTROLLER_FAILOVER)
         self._host.publish(FailoverCompleted, self._broker, context.epoch, tuple(dead), context.leadership)
         yield from self._reassignments.resume(lambda _: True)
         if preferred.error == zk.OK:
@@ -370,7 +376,7 @@ class KafkaController:
         batch.send_update_metadata(existing, {}, context.live())
         batch.send_update_metadata(brokers, context.states(context.leadership), context.live())
         self._send_state_to(brokers)
-        yield from self._partitions.trigger_online_partitions("broker startup")
+        yield from self._partitions.trigger_online_partitions(BROKER_STARTUP)
         if context.partitions_being_reassigned:
             yield from self._reassignments.resume(
                 lambda assignment: not set(brokers).isdisjoint(assignment.target)
@@ -380,7 +386,7 @@ class KafkaController:
         """Replace the dead brokers as leaders, then remove them from the ISRs."""
         context = self._context
         any_offline = context.mark_offline_partitions(self._online_brokers())
-        yield from self._partitions.trigger_online_partitions("broker failure")
+        yield from self._partitions.trigger_online_partitions(BROKER_FAILURE)
         for broker in brokers:
             yield from self._partitions.remove_from_isrs(broker)
         if not any_offline:
@@ -439,7 +445,7 @@ class KafkaController:
         response = yield Submission((zk.GetChildren(zk.BROKER_TOPICS, watch=True),))
         new = [topic for topic in response.results[0].children if topic not in self._context.topics]
         yield from self._read_topics(new)
-        yield from self._partitions.trigger_online_partitions(TOPIC_CREATION)
+        yield from self._create_partitions(new)
 
     def _process_partition_modifications(self, topic: str) -> Processing:
         """Elect leaders for new partitions after a write to a topic's znode.
@@ -449,8 +455,12 @@ class KafkaController:
         if not self.is_active:
             return
         yield from self._read_topics((topic,))
+        yield from self._create_partitions((topic,))
+
+    def _create_partitions(self, topics: Iterable[str]) -> Processing:
+        """Elect leaders for the new partitions of some topics (``onNewPartitionCreation``)."""
         context = self._context
-        names = (f"{topic}-{number}" for number in range(context.topics.get(topic, 0)))
+        names = (f"{topic}-{number}" for topic in topics for number in range(context.topics.get(topic, 0)))
         new = [name for name in names if name not in context.leadership]
         if new:
             yield from self._partitions.initialize_leader_and_isr(new)
@@ -524,7 +534,7 @@ class KafkaController:
         if not new:
             return
         any_offline = context.mark_offline_partitions(self._online_brokers())
-        yield from self._partitions.trigger_online_partitions("log directory failure")
+        yield from self._partitions.trigger_online_partitions(LOG_DIRECTORY_FAILURE)
         yield from self._partitions.remove_from_isrs(broker, new)
         if not any_offline:
             self._batch().send_update_metadata(context.live(), {}, context.live())
@@ -681,7 +691,7 @@ class KafkaController:
             return
         requested = response.results[0].data or tuple(self._context.assignments)
         partitions = [p for p in requested if p in self._context.leadership]
-        yield from self._partitions.elect_leaders(partitions, PREFERRED, "preferred leader")
+        yield from self._partitions.elect_leaders(partitions, PREFERRED, PREFERRED_LEADER)
         yield Submission((zk.Delete(path),), guarded=True)
 
     def _check_leader_imbalance(self, controller_epoch: int) -> None:
@@ -696,7 +706,7 @@ class KafkaController:
             return
         partitions = self._context.imbalanced_partitions(self._config.leader_imbalance_percentage)
         if partitions:
-            yield from self._partitions.elect_leaders(partitions, PREFERRED, "preferred leader")
+            yield from self._partitions.elect_leaders(partitions, PREFERRED, PREFERRED_LEADER)
 
     # Helpers
 

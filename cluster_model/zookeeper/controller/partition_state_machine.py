@@ -9,7 +9,7 @@ from collections.abc import Callable, Generator
 from dataclasses import field, replace
 from typing import Final, final
 
-from harrow.cluster_model.controller.control_plane import REASSIGNMENT, TOPIC_CREATION
+from harrow.cluster_model.controller.control_plane import CONTROLLED_SHUTDOWN, REASSIGNMENT, TOPIC_CREATION
 from harrow.cluster_model.controller.leader_election import (
     elect_for_controlled_shutdown,
     elect_for_offline,
@@ -33,10 +33,9 @@ from harrow.cluster_model.zookeeper.service import protocol as zk
 OFFLINE: Final = "offline"
 PREFERRED: Final = "preferred"
 UNCLEAN: Final = "unclean"
-CONTROLLED_SHUTDOWN: Final = "controlled shutdown"
 """The kinds of elections, with different rules (``PartitionLeaderElectionStrategy``).
 
-`REASSIGNMENT` is another kind.
+`CONTROLLED_SHUTDOWN` and `REASSIGNMENT` are further kinds.
 """
 
 Operations = tuple[zk.ZooKeeperOperation, ...]

@@ -4,18 +4,20 @@ from pathlib import Path
 
 import pytest
 
-from harrow.cluster_model.log.unified_log import (
-    HIGH_WATERMARK_TRUNCATION,
-    LEADER_EPOCH_TRUNCATION,
-    OUT_OF_RANGE_TRUNCATION,
-)
-from harrow.live_cluster.broker_logs.log_lines import (
+from harrow.cluster_model.controller.control_plane import (
     BROKER_FAILURE,
     BROKER_STARTUP,
     CONTROLLED_SHUTDOWN,
     CONTROLLER_FAILOVER,
     PREFERRED_LEADER,
     TOPIC_CREATION,
+)
+from harrow.cluster_model.log.unified_log import (
+    HIGH_WATERMARK_TRUNCATION,
+    LEADER_EPOCH_TRUNCATION,
+    OUT_OF_RANGE_TRUNCATION,
+)
+from harrow.live_cluster.broker_logs.log_lines import (
     CauseLine,
     EpochLine,
     LogLine,

@@ -18,6 +18,7 @@ from harrow.cluster_model.controller.administration import (
     NewPartitions,
     NewTopic,
 )
+from harrow.cluster_model.protocol import NO_LEADER
 from harrow.cluster_model.release.profiles import RELEASES
 from harrow.cluster_model.sim.choices import Choices
 from harrow.cluster_model.topology import ZOOKEEPER, BrokerSpec, ClusterSpec, TopicSpec
@@ -29,14 +30,14 @@ RELEASE = "2.8"
 class Administered:
     """Brokers 0 to 2. Broker 0 is the controller; brokers 1 and 2 have replicas of t-0."""
 
-    def __init__(self) -> None:
+    def __init__(self, release: str = RELEASE) -> None:
         spec = ClusterSpec(
             brokers=tuple(BrokerSpec(id=number) for number in range(3)),
             topics=(TopicSpec(name="t", assignment=((1, 2),)),),
             controller=0,
             metadata=ZOOKEEPER,
         )
-        self.cluster = Cluster(spec, RELEASE, RELEASES[RELEASE].behaviours, Choices.from_seed(0))
+        self.cluster = Cluster(spec, release, RELEASES[release].behaviours, Choices.from_seed(0))
         self.cluster.start()
         self.answers: list[Any] = []
 
@@ -104,6 +105,24 @@ def test_added_partitions_have_leaders() -> None:
     assert all(administered.leader(f"t-{number}") >= 0 for number in range(3))
     again = administered.ask(CreatePartitionsRequest({"t": NewPartitions(3)}))
     assert again.topics["t"][0] == errors.INVALID_PARTITIONS
+
+
+def test_the_creation_of_a_topic_elects_no_leaders_for_other_topics() -> None:
+    """A controller of 0.11 does not notice that a topic now permits unclean elections."""
+    administered = Administered("0.11")
+    cluster = administered.cluster
+    administered.run()
+    for broker in (2, 1):
+        cluster.crash_broker(broker, power_loss=False)
+        administered.run(20)
+    cluster.start_broker(2)
+    administered.run(20)
+    request = administration.AlterTopicSettingsRequest(
+        {"t": (("unclean.leader.election.enable", SET, "true"),)}
+    )
+    assert administered.ask(request).topics["t"] == administration.SUCCESS
+    assert administered.create(NewTopic("n", assignment=((0, (2,)),))) == {"n": errors.NONE}
+    assert (administered.leader("n-0"), administered.leader("t-0")) == (2, NO_LEADER)
 
 
 def test_no_broker_keeps_anything_of_a_deleted_topic() -> None:
