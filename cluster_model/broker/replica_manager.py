@@ -52,10 +52,13 @@ _UNVERIFIED_ERRORS: Final = (
 A producer gets NOT_ENOUGH_REPLICAS instead, after which it retries (``handleProduceAppend``).
 Without transactions v2 it also gets that instead of CONCURRENT_TRANSACTIONS.
 """
-_ADD_RETRY_BACKOFF_US: Final = 20 * US_PER_MS
-"""Kafka's default for ``add.partitions.to.txn.retry.backoff.ms``."""
-_ADD_RETRY_MAX_US: Final = 100 * US_PER_MS
-"""Kafka's default for ``add.partitions.to.txn.retry.backoff.max.ms``."""
+_ADD_PARTITIONS_RETRY_BACKOFF_US: Final = 20 * US_PER_MS
+"""The default of ``add.partitions.to.txn.retry.backoff.ms``, which campaigns cannot set."""
+_ADD_PARTITIONS_RETRY_BACKOFF_MAX_US: Final = 100 * US_PER_MS
+"""The default of ``add.partitions.to.txn.retry.backoff.max.ms``, which campaigns cannot set.
+
+Retries end this long after the first request.
+"""
 _NO_GUARD: Final = -1
 """Stands for the guard of a partition that was not verified (``VerificationGuard``)."""
 
@@ -359,9 +362,12 @@ class ReplicaManager:
                 self.on_unblocked(exchange)
 
         def handle_again(answer: dict[str, str]) -> None:
-            may_retry = request.adds_partitions and self._host.clock.now_us - began_us < _ADD_RETRY_MAX_US
+            may_retry = (
+                request.adds_partitions
+                and self._host.clock.now_us - began_us < _ADD_PARTITIONS_RETRY_BACKOFF_MAX_US
+            )
             if may_retry and errors.CONCURRENT_TRANSACTIONS in answer.values():
-                self._host.set_timer(_ADD_RETRY_BACKOFF_US, ask_again)
+                self._host.set_timer(_ADD_PARTITIONS_RETRY_BACKOFF_US, ask_again)
                 return
             results = {name: (answer.get(name, errors.NONE), guards[name]) for name in guards}
             self._verification_results[key] = {**rejected, **results}

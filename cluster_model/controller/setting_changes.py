@@ -13,12 +13,21 @@ from harrow.cluster_model.controller.administration import (
     RefusedError,
 )
 from harrow.cluster_model.release.switch import version_of
-from harrow.cluster_model.settings import ALL_REPLICAS, INT_MAX, LONG_MAX, SETTINGS, TOPIC, Setting, Value
+from harrow.cluster_model.settings import (
+    ALL_REPLICAS,
+    BROKER,
+    INT_MAX,
+    LONG_MAX,
+    SETTINGS,
+    TOPIC,
+    Setting,
+    Value,
+)
 from harrow.cluster_model.topic_settings import WITHOUT_EFFECT, Settings, dynamic_settings
 
 _DIGITS_MAX: Final = 20
 _PORTED_TO_JAVA: Final = version_of("4.3")
-"""The first profile whose brokers list names as Java does."""
+"""The first profile whose brokers write a set of names in brackets, as Java does."""
 
 
 def changed_settings(
@@ -45,19 +54,42 @@ def changed_broker_settings(
 ) -> dict[str, Value]:
     """Return the settings of brokers after such changes (``DynamicBrokerConfig.validate``).
 
-    Kafka answers INVALID_REQUEST to a value that it cannot use (KAFKA-13609).
+    Kafka answers INVALID_REQUEST to a value that it cannot use (KAFKA-13609). The removal of a
+    fixed setting changes nothing.
 
     Raises:
         RefusedError: A setting cannot change, or a value or an operation is invalid.
 
     """
     dynamic, changes = dynamic_settings(release), tuple(changes)
-    if fixed := [name for name, *_ in changes if name not in dynamic]:
+    fixed: list[str] = []
+    for name, operation, _ in changes:
+        setting = dynamic.get(name) or SETTINGS.get((BROKER, name))
+        if setting is not None:
+            _check_operation(setting, name, operation)
+        if name in dynamic or operation == DELETE:
+            continue
+        if setting is None or setting.is_dynamic:
+            raise RefusedError(errors.INVALID_REQUEST, f"harrow does not change {name} of running brokers")
+        fixed.append(name)
+    if fixed:
         names = ", ".join(fixed)
         listed = f"[{names}]" if version_of(release) >= _PORTED_TO_JAVA else f"Set({names})"
         text = f"Cannot update these configs dynamically: {listed}"
         raise RefusedError(errors.INVALID_REQUEST, text)
+    changes = tuple([change for change in changes if change[0] in dynamic])
     return _changed(before, changes, release, lambda name: dynamic[name], errors.INVALID_REQUEST)
+
+
+def _check_operation(setting: Setting, name: str, operation: int) -> None:
+    """Check whether a setting can change by an operation (``prepareIncrementalConfigs``)."""
+    if operation in {APPEND, SUBTRACT}:
+        if not setting.is_list:
+            word = "append" if operation == APPEND else "subtract"
+            reason = f"Config value {word} is not allowed for config key: {name}"
+            raise RefusedError(errors.INVALID_CONFIG, reason)
+    elif operation not in {SET, DELETE}:
+        raise RefusedError(errors.INVALID_REQUEST, f"Unknown operations type {operation}")
 
 
 def _changed(
@@ -70,18 +102,12 @@ def _changed(
     settings = dict(before)
     for name, operation, text in changes:
         setting = find(name)
+        _check_operation(setting, name, operation)
         if operation == DELETE:
             settings.pop(name, None)
             continue
         if text is None:
             raise RefusedError(errors.INVALID_CONFIG, f"{name} has no value")
-        if operation in {APPEND, SUBTRACT}:
-            if not setting.is_list:
-                word = "append" if operation == APPEND else "subtract"
-                reason = f"Config value {word} is not allowed for config key: {name}"
-                raise RefusedError(errors.INVALID_CONFIG, reason)
-        elif operation != SET:
-            raise RefusedError(errors.INVALID_REQUEST, f"Unknown operations type {operation}")
         # A list that is not set begins with Kafka's default (``getParts``).
         before_change = str(settings.get(name, setting.default(release)))
         whole = _changed_list(before_change, text, operation)
@@ -133,7 +159,7 @@ def _value(setting: Setting, text: str) -> Value:
     """Return the value of a setting from its text.
 
     Raises:
-        ValueError: The text is no value of the setting, in Kafka's words (``ConfigDef``).
+        ValueError: The text is no value of the setting.
 
     """
     if setting.is_list and not text:

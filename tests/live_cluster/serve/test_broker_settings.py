@@ -35,6 +35,11 @@ REFUSED: Final[tuple[tuple[str, Changes, tuple[int, str]], ...]] = (
     ),
     (
         "0",
+        (("num.partitions", APPEND, "3"),),
+        (INVALID_CONFIG, "Config value append is not allowed for config key: num.partitions"),
+    ),
+    (
+        "0",
         ((RETENTION, SET, "many"),),
         (INVALID_REQUEST, f"Invalid value many for configuration {RETENTION}: Not a number of type LONG"),
     ),
@@ -71,6 +76,8 @@ REFUSED: Final[tuple[tuple[str, Changes, tuple[int, str]], ...]] = (
     ),
 )
 """Changes that a broker 0 of Kafka 4.3 refuses, with its error and its words."""
+NOT_CHANGED: Final = ("log.cleaner.backoff.ms", "num.io.threads", "max.connections", "x")
+"""Settings that Kafka may change while brokers run."""
 
 
 def alter_all(
@@ -114,6 +121,11 @@ def change_and_describe(connection: BrokerConnection) -> None:
     """Change settings of a broker of Kafka 4.3. See its settings then, and those of topic t."""
     for name, changes, refusal in REFUSED:
         assert alter(connection, name, *changes) == refusal
+    for setting in NOT_CHANGED:
+        words = f"harrow does not change {setting} of running brokers"
+        assert alter(connection, "0", (setting, SET, "3")) == (INVALID_REQUEST, words)
+    for setting in ("num.partitions", *NOT_CHANGED):
+        assert alter(connection, "0", (setting, DELETE, None)) == (0, "")
     assert alter(connection, "", (RETENTION, SET, "50000000")) == (0, "")
     assert alter(connection, "0", (RETENTION, SET, "60000000"), ("message.max.bytes", SET, "2000000")) == (
         0,
