@@ -122,7 +122,8 @@ class ClientServer(Protocol):
 class ClientConnection:
     """A connection of a real client to a broker.
 
-    Responses are sent in the order of the requests, as a broker does.
+    Responses are sent in the order of the requests, as a broker does. *note_change* is called when
+    the connection has ended, or may take more requests although it has sent nothing.
     """
 
     def __init__(
@@ -131,14 +132,14 @@ class ClientConnection:
         broker: int,
         server: ClientServer,
         send: Callable[[bytes], None],
-        note_end: Callable[[], None],
+        note_change: Callable[[], None],
     ) -> None:
         self.number = number
         self.broker = broker
         self.is_open = True
         self._server = server
         self._send = send
-        self._note_end = note_end
+        self._note_change = note_change
         self._naming = server.naming
         self._history: ConnectionHistory | None = None
         self._pending: deque[_UnansweredRequest] = deque()
@@ -146,7 +147,7 @@ class ClientConnection:
         self._answered: list[_UnansweredRequest] = []
         # The parts of a request that no broker has got yet, and the requests that wait for them.
         self._parts: Iterator[tuple[ClientRequest, bool]] | None = None
-        self._waiting: list[ClientRequest] = []
+        self._waiting: list[bytes] = []
         self._by_number: dict[int, _UnansweredRequest] = {}
         self._own_answers: list[tuple[_UnansweredRequest, Any]] = []
         self._count = 0
@@ -174,26 +175,30 @@ class ClientConnection:
         if self.is_open:
             self.is_open = False
             self._server.forget(self)
-            self._note_end()
+            self._note_change()
             if self._connection is not None and self._host is not None:
                 self._host.close(self._connection)
 
     def receive(self, frame: bytes) -> None:
         """Take a request, or other bytes, which end the connection."""
-        if self.is_refused or (self._pending and self._pending[-1].ends_connection):
-            return
-        self._server.recorder.received(self.number, without_password(frame, self._login))
-        try:
-            self._take(read_request(frame))
-        except BadRequestError:
-            self.close()
+        if not self._is_ending():
+            self._server.recorder.received(self.number, without_password(frame, self._login))
+            self._take(frame)
 
-    def _take(self, request: ClientRequest) -> None:
+    def _is_ending(self) -> bool:
+        """Return whether the connection has ended, or ends with the responses to its requests."""
+        ends_later = self._pending and self._pending[-1].ends_connection
+        return not self.is_open or self.is_refused or bool(ends_later)
+
+    def _take(self, frame: bytes) -> None:
         """Handle a request once all parts of earlier ones are with the broker."""
         if self._parts is not None:
-            self._waiting.append(request)
-        else:
-            self._handle(request)
+            self._waiting.append(frame)
+            return
+        try:
+            self._handle(read_request(frame))
+        except BadRequestError:
+            self.close()
 
     def _handle(self, request: ClientRequest) -> None:
         if self._host is None:
@@ -229,11 +234,13 @@ class ClientConnection:
             return
         try:
             self._hand_over_parts(parts)
-            waiting, self._waiting = self._waiting, []
-            for request in waiting:
-                self._take(request)
         except BadRequestError:
             self.close()
+        waiting, self._waiting = self._waiting, []
+        for frame in waiting:
+            if not self._is_ending():
+                self._take(frame)
+        self._note_change()
 
     def _hand_over(self, pending: _UnansweredRequest) -> None:
         """Send a request to the broker of the model."""

@@ -197,8 +197,8 @@ class ServedBrokers:
         client = ClientSocket(sock, next(self._numbers), self._note_change)
         self._sockets[client.number] = client
         self._note_change(client)
-        note_end = partial(self._note_change, client)
-        inputs.append(partial(self._clients.open, client.number, broker, client.send, note_end))
+        note_change = partial(self._note_change, client)
+        inputs.append(partial(self._clients.open, client.number, broker, client.send, note_change))
 
     # Sockets
 

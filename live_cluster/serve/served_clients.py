@@ -84,14 +84,14 @@ class ServedClients:
     # Inputs
 
     def open(
-        self, number: int, broker: int, send: Callable[[bytes], None], note_end: Callable[[], None]
+        self, number: int, broker: int, send: Callable[[bytes], None], note_change: Callable[[], None]
     ) -> None:
         """Open a connection to a broker; *send* sends bytes to the client.
 
-        *note_end* is called when the connection has ended.
+        *note_change* is called when its socket may have other things to wait for.
         """
         self.recorder.opened(number, broker)
-        self.connections[number] = ClientConnection(number, broker, self, send, note_end)
+        self.connections[number] = ClientConnection(number, broker, self, send, note_change)
 
     def receive(self, number: int, frame: bytes) -> None:
         """Take a frame of a client, unless its connection has ended."""

@@ -6,7 +6,7 @@ from typing import Final
 
 import pytest
 from kafka.protocol.consumer import SyncGroupRequest
-from kafka.protocol.metadata import MetadataRequest
+from kafka.protocol.metadata import FindCoordinatorRequest, MetadataRequest
 from kafka.protocol.producer import ProduceRequest
 
 from harrow.checks.finding import HELD
@@ -111,6 +111,24 @@ def test_a_client_gets_all_earlier_answers_before_a_refused_batch_ends_the_conne
             with client.makefile("rb") as answers:
                 (length,) = struct.unpack(">i", answers.read(4))
                 assert len(answers.read()) == length
+
+    run_with(CAMPAIGN, use)
+
+
+def test_no_request_is_handled_after_a_refused_batch_that_ends_the_connection() -> None:
+    finds = FindCoordinatorRequest[4](key_type=0, coordinator_keys=[f"g{number}" for number in range(500)])
+    finds.with_header(1, "app")
+    requests = [finds.encode(header=True, framed=True), produce(0, 0, CORRUPT), produce(-1, 0, GOOD)]
+
+    def use(servers: str) -> None:
+        host, _, port = servers.partition(":")
+        with BrokerConnection((host, int(port))) as connection:
+            connection.ask(MetadataRequest[9](topics=None, allow_auto_topic_creation=False))
+            with socket.create_connection((host, int(port)), PATIENCE_S) as client:
+                client.sendall(b"".join(requests))
+                while client.recv(1 << 16):
+                    pass
+            assert outcomes(connection, t=[GOOD]) == {"t-0": ("NONE", 0)}
 
     run_with(CAMPAIGN, use)
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from contextlib import ExitStack, suppress
 
 import pytest
-from kafka.protocol.metadata import ApiVersionsRequest, MetadataRequest
+from kafka.protocol.metadata import ApiVersionsRequest, FindCoordinatorRequest, MetadataRequest
 
 from harrow.campaigns.language.loader import load_text
 from harrow.campaigns.run.targets.model_target import ModelTarget
@@ -134,6 +134,21 @@ def test_a_client_that_gets_no_answers_is_neither_read_for_ever_nor_written_to(
         assert not connection.may_send
         serve(served, target)
         assert writes == []
+    served.close()
+
+
+def test_a_closed_connection_whose_answers_are_lost_gives_its_socket_back() -> None:
+    served, target = started()
+    request = FindCoordinatorRequest[4](key_type=0, coordinator_keys=[f"g{number}" for number in range(500)])
+    request.with_header(1, "client")
+    with socket.create_connection(served.addresses[0]) as client:
+        client.sendall(request.encode(header=True, framed=True))
+        act_until(lambda: bool(target.real_clients.connections), lambda: serve(served, target))
+        (connection,) = target.real_clients.connections.values()
+        act_until(lambda: not connection.may_send, lambda: serve(served, target))
+        target.cluster.network.cut("broker-0", "client")
+        act_until(lambda: connection.may_send, lambda: target.step(target.now_us + 1_000_000))
+    act_until(lambda: not served._sockets, lambda: target.step(target.now_us + 1_000_000))
     served.close()
 
 
