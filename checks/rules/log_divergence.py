@@ -58,7 +58,10 @@ def _records(log: FinalLog, start: int, end: int) -> list[_Record | None]:
     """
     begin = log.first_offset
     records: list[_Record | None] = []
-    if all(batch.keyed is None for batch in log.batches):
+    # Compaction may leave a hole between batches that it did not change, such as control batches.
+    stored = sum([batch.next_offset - batch.base_offset for batch in log.batches])
+    is_dense = not log.batches or begin + stored == log.batches[-1].next_offset
+    if is_dense and all(batch.keyed is None for batch in log.batches):
         records = [
             (record, batch.leader_epoch)
             for batch in log.batches

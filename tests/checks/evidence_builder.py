@@ -344,10 +344,11 @@ def final_log(
                 leader_epoch=epoch,
                 producer_id=-1,
                 base_sequence=-1,
-                values=() if value in MARKERS or value == REMOVED else (value,),
+                values=() if value in MARKERS else (value,),
                 control_type=MARKERS.get(value),
                 is_transactional=value in in_transactions,
             )
             for offset, (value, epoch) in enumerate(records)
+            if value != REMOVED
         ),
     )

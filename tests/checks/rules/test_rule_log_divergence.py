@@ -5,7 +5,7 @@ from dataclasses import replace
 from harrow.campaigns.record.phrases import because
 from harrow.checks.index import Index
 from harrow.checks.rules.catalogue import RULES
-from tests.checks.evidence_builder import RunBuilder
+from tests.checks.evidence_builder import REMOVED, RunBuilder
 
 Records = list[tuple[str, int]]
 
@@ -60,6 +60,12 @@ def test_each_range_of_differing_offsets_is_one_finding() -> None:
     assert [finding.offset for finding in findings] == [1, 5]
     assert because(findings[0]).endswith("the logs differ up to offset 2")
     assert "up to" not in because(findings[1])
+
+
+def test_a_replica_may_have_removed_what_lies_between_two_batches_that_it_keeps() -> None:
+    marker, kept = ("<commit>", 0), ("b", 0)
+    run = healed_run((3, 3), [marker, ("a", 0), kept], [marker, (REMOVED, 0), kept])
+    assert run.judge("log-divergence").status == "held"
 
 
 def test_a_replica_outside_the_isr_may_differ() -> None:
