@@ -10,7 +10,7 @@ works on machines that only run sweeps.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field, is_dataclass, replace
+from dataclasses import is_dataclass, replace
 from typing import Any, Final, TypeVar
 
 from harrow.campaigns.clients.clients import application_kinds
@@ -35,16 +35,12 @@ STREAM: Final = "swarm"
 class Draw:
     """The plan that a seed draws, with nothing left open, and the names and texts of its values.
 
-    Only the modelled clients use those of the ``workload``.
+    ``values_without_workload`` are those that matter to clients other than the modelled ones.
     """
 
     plan: Plan
     values: tuple[tuple[str, str], ...] = ()
-    workload: Mapping[str, None] = field(default_factory=dict)
-
-    def values_without_workload(self) -> tuple[tuple[str, str], ...]:
-        """Return the values that matter to clients other than the modelled ones."""
-        return tuple((name, value) for name, value in self.values if name not in self.workload)
+    values_without_workload: tuple[tuple[str, str], ...] = ()
 
 
 def draw_for_seed(plan: Plan, seed: int) -> Draw:
@@ -73,7 +69,7 @@ class _Drawing:
         self._swarm = swarm
         self._stream = stream
         self._values: list[tuple[str, str]] = []
-        self._workload: dict[str, None] = {}
+        self._values_without_workload: list[tuple[str, str]] = []
         self._left_open = dict(swarm.values)
         if aim is not None:
             self._note("aim", aim.probe)
@@ -88,10 +84,8 @@ class _Drawing:
         cluster = self._cluster(plan.cluster)
         duration_us = self._between("duration", swarm.duration_us, plan.duration_us, duration_text)
         settings = self._settings(kafka, cluster)
-        drawn = len(self._values)
         producers, consumers = self._clients(plan, duration_us)
         applications = self._applications(plan.applications)
-        self._workload |= dict.fromkeys([name for name, _ in self._values[drawn:]])
         faults = self._faults(duration_us)
         actions = self._actions(kafka, duration_us)
         # The core is drawn last. So a swarm with a core draws the same other values as without.
@@ -110,42 +104,59 @@ class _Drawing:
                 core=core,
             ),
             values=tuple(self._values),
-            workload=self._workload,
+            values_without_workload=tuple(self._values_without_workload),
         )
 
     # Single choices
 
-    def _note(self, name: str, value: Any) -> None:
-        self._values.append((name, str(value).lower() if isinstance(value, bool) else str(value)))
+    def _note(self, name: str, value: Any, *, of_workload: bool = False) -> None:
+        pair = (name, str(value).lower() if isinstance(value, bool) else str(value))
+        self._values.append(pair)
+        if not of_workload:
+            self._values_without_workload.append(pair)
 
-    def _between(self, name: str, bounds: tuple[int, int] | None, default: int, text_of: Any = str) -> int:
+    def _between(
+        self,
+        name: str,
+        bounds: tuple[int, int] | None,
+        default: int,
+        text_of: Any = str,
+        *,
+        of_workload: bool = False,
+    ) -> int:
         if bounds is None:
             return default
         value = _round(between(self._stream, *bounds), bounds)
-        self._note(name, text_of(value))
+        self._note(name, text_of(value), of_workload=of_workload)
         return value
 
     # Fields that are declared as open
 
-    def _with_open_fields_drawn(self, spec: T) -> T:
+    def _with_open_fields_drawn(self, spec: T, *, of_workload: bool = False) -> T:
         """Return a part of a plan in which each open field has a drawn value."""
-        changes = self._drawn_fields(type(spec), spec)
+        changes = self._drawn_fields(type(spec), spec, of_workload=of_workload)
         return with_fields(spec, changes)
 
-    def _each_with_open_fields_drawn(self, specs: tuple[T, ...]) -> tuple[T, ...]:
-        changes = self._drawn_fields(type(specs[0]), specs[0]) if specs else {}
+    def _each_with_open_fields_drawn(
+        self, specs: tuple[T, ...], *, of_workload: bool = False
+    ) -> tuple[T, ...]:
+        if not specs:
+            return ()
+        changes = self._drawn_fields(type(specs[0]), specs[0], of_workload=of_workload)
         return tuple(with_fields(spec, changes) for spec in specs)
 
-    def _drawn_fields(self, declared: type[Any], spec: Any) -> dict[str, Any]:
+    def _drawn_fields(self, declared: type[Any], spec: Any, *, of_workload: bool) -> dict[str, Any]:
         changes: dict[str, Any] = {}
         for item in fields_of(declared):
             key = item.options.open
             if key in self._left_open:
                 value = pick(self._stream, self._left_open.pop(key))
-                self._note(key, field_text(item.kind, value) or value)
+                self._note(key, field_text(item.kind, value) or value, of_workload=of_workload)
                 changes |= item.named(value)
             elif is_dataclass(item.kind) and not item.many and is_dataclass(item.value_in(spec)):
-                changes[item.attribute] = self._with_open_fields_drawn(item.value_in(spec))
+                changes[item.attribute] = self._with_open_fields_drawn(
+                    item.value_in(spec), of_workload=of_workload
+                )
         return changes
 
     # Parts of a plan
@@ -196,9 +207,8 @@ class _Drawing:
         )
         settings = {scope: catalogue.shared_with(scope, kafka, chosen) for scope in SCOPES}
         for name, value in chosen.items():
-            self._note(name, value)
-            if name not in settings[BROKER] and name not in settings[TOPIC]:
-                self._workload[name] = None
+            is_of_cluster = name in settings[BROKER] or name in settings[TOPIC]
+            self._note(name, value, of_workload=not is_of_cluster)
         return settings
 
     def _clients(
@@ -207,24 +217,24 @@ class _Drawing:
         swarm = self._swarm
         producers, consumers = plan.producers, plan.consumers
         if swarm.producers is not None:
-            count = self._between("producers", swarm.producers, 0)
+            count = self._between("producers", swarm.producers, 0, of_workload=True)
             producer_template = producers[0] if producers else ProducerSpec(name="producer")
             producers = tuple(
                 replace(producer_template, name=f"producer-{number}") for number in range(count)
             )
         draws_rate = "rate" in self._left_open
-        producers = self._each_with_open_fields_drawn(producers)
+        producers = self._each_with_open_fields_drawn(producers, of_workload=True)
         if draws_rate:
             # If the rate of producers is drawn, they write to every partition.
             producers = tuple(replace(p, partitions=()) for p in producers)
         producers = tuple(replace(p, stop_us=duration_us) if p.interval_us else p for p in producers)
         if swarm.consumers is not None:
-            count = self._between("consumers", swarm.consumers, 0)
+            count = self._between("consumers", swarm.consumers, 0, of_workload=True)
             consumer_template = consumers[0] if consumers else ConsumerSpec(name="consumer")
             consumers = tuple(
                 replace(consumer_template, name=f"consumer-{number}") for number in range(count)
             )
-        return producers, self._each_with_open_fields_drawn(consumers)
+        return producers, self._each_with_open_fields_drawn(consumers, of_workload=True)
 
     def _applications(self, declared: tuple[Any, ...]) -> tuple[Any, ...]:
         """Return the applications. If the number of a kind is open, draw it and copy the first."""
@@ -233,9 +243,9 @@ class _Drawing:
         for key, kind in application_kinds():
             clients = tuple(client for client in declared if type(client) is kind.spec)
             if key in bounds:
-                count = self._between(key, bounds[key], 0)
+                count = self._between(key, bounds[key], 0, of_workload=True)
                 clients = tuple(replace(clients[0], name=f"{kind.name}-{number}") for number in range(count))
-            applications += self._each_with_open_fields_drawn(clients)
+            applications += self._each_with_open_fields_drawn(clients, of_workload=True)
         return applications
 
     def _faults(self, duration_us: int) -> tuple[Injection, ...]:

@@ -85,8 +85,8 @@ def _conclusion(verdict: Verdict, settings: StatedSettings, *, verbose: bool) ->
         (verdict.status, STYLES[verdict.status]), f": {held} of {judged} rules held" if judged else ""
     )
     if skipped:
-        shown = skipped if verbose or len(skipped) <= _NOT_TRIED_SHOWN else [counted(len(skipped), "rule")]
-        more = "" if shown is skipped else "; --verbose names them"
-        yield Text(f"not tried by this history: {', '.join(shown)}{more}", DIM)
+        are_named = verbose or len(skipped) <= _NOT_TRIED_SHOWN
+        rules = ", ".join(skipped) if are_named else f"{counted(len(skipped), 'rule')}; --verbose names them"
+        yield Text(f"not tried by this history: {rules}", DIM)
     if settings.is_strictest() and any(judged.broken for judged in verdict.rules.values()):
         yield Text("harrow assumed Kafka's strictest settings; state yours with --set.", DIM)

@@ -147,7 +147,7 @@ def serve(
     return replace(
         result,
         plan=drawn.plan,
-        drawn=drawn.values_without_workload(),
+        drawn=drawn.values_without_workload,
         target=RealTarget(kind=SERVED, release=plan.kafka, metadata=plan.metadata, began=began),
         wall_ms=round((time.monotonic() - began_s) * 1_000),
     )

@@ -63,4 +63,4 @@ def _repeated(recorded: RecordedRun, file: RequestFile) -> tuple[RunResult, Answ
     with closing(served.target):
         served.run.begin()
         result = served.run.end(served.disturb)
-    return replace(result, plan=drawn.plan, drawn=drawn.values_without_workload()), comparison
+    return replace(result, plan=drawn.plan, drawn=drawn.values_without_workload), comparison
