@@ -328,10 +328,12 @@ class ReplicaManager:
         is_verified = _request_key(exchange) in self._verification_results
         if is_verified or not self._transaction_switches.transaction_verification:
             return True
-        return not self._asks_coordinator(exchange, self._host.clock.now_us)
+        return not self._ask_coordinator(exchange, self._host.clock.now_us)
 
-    def _asks_coordinator(self, exchange: Exchange[protocol.ProduceRequest], began_us: int) -> bool:
-        """Ask the transaction coordinator about the partitions of a produce that need it, if any.
+    def _ask_coordinator(self, exchange: Exchange[protocol.ProduceRequest], began_us: int) -> bool:
+        """Ask the transaction coordinator about the partitions of a produce that need it.
+
+        Return whether there are any.
 
         The previous transaction of a producer may not be complete yet, and the coordinator adds
         the partitions of one leader after the other. With transactions v2 the leader therefore
@@ -358,7 +360,7 @@ class ReplicaManager:
             return False
 
         def ask_again(_: object) -> None:
-            if not self._asks_coordinator(exchange, began_us):
+            if not self._ask_coordinator(exchange, began_us):
                 self.on_unblocked(exchange)
 
         def handle_again(answer: dict[str, str]) -> None:

@@ -389,9 +389,11 @@ class LogCleaner:
             batch = file.batches[place]
             if batch.keyed is not None or batch.is_control:
                 continue
-            found = file.batches[place] = batch.with_known_keys()
-            keyed = found.known_keys()
-            for value, key, is_tombstone in zip(found.values, keyed.keys, keyed.tombstones, strict=True):
+            keyed_batch = file.batches[place] = batch.with_known_keys()
+            keyed = keyed_batch.known_keys()
+            for value, key, is_tombstone in zip(
+                keyed_batch.values, keyed.keys, keyed.tombstones, strict=True
+            ):
                 if key is not None:
                     self._host.emit(KeyedRecordFound, self._broker, partition, value, key, is_tombstone)
 

@@ -55,11 +55,10 @@ CLIENT_LISTENER: Final = "client"
 class _UnansweredRequest:
     """A request whose response is not written yet, and the response once it is known.
 
-    ``noted`` is what the history has noted about it. ``answer`` is the answer of the model, if a
-    broker gives it. A request may be a part of the
-    client's, whose other parts follow if it is not the last. ``refused`` has the errors of those
-    batches of a Produce that no log gets. If it ``ends_connection``, the connection ends instead of
-    a response, after all earlier responses.
+    ``operation`` is its operation in the history. ``answer`` is the answer of the model, if a
+    broker gives it. A request may be a part of the client's, whose other parts follow if it is not
+    the last. ``refused`` has the errors of those batches of a Produce that no log gets. If it
+    ``ends_connection``, the connection ends instead of a response, after all earlier responses.
     """
 
     request: ClientRequest
@@ -67,7 +66,7 @@ class _UnansweredRequest:
     model: Any = None
     refused: Mapping[str, tuple[str, int]] = field(default_factory=dict)
     answer: Any = None
-    noted: Any = None
+    operation: Any = None
     response: Any = None
     ends_connection: bool = False
 
@@ -265,7 +264,7 @@ class ClientConnection:
                 process_name(self.broker), CLIENT_LISTENER, _ModelEnd(self._receive, self.close)
             )
         assert self._history is not None
-        pending.noted = self._history.request(pending.model, self._host.clock.now_us)
+        pending.operation = self._history.request(pending.model, self._host.clock.now_us)
         self._host.send_request(self._connection, number, pending.model)
 
     def _translated(self, request: ClientRequest) -> Any:
@@ -386,7 +385,7 @@ class ClientConnection:
             to_send += data
             for part in parts:
                 if part.answer is not None and self._history is not None:
-                    self._history.answer(part.model, part.answer, part.noted)
+                    self._history.answer(part.model, part.answer, part.operation)
         if to_send and self.is_open:
             self._send(bytes(to_send))
         if self._pending and self._pending[0].ends_connection:

@@ -93,10 +93,12 @@ _METADATA_WITH_NULL_TOPICS: Final = 1
 
 
 _CHANGEABLE: Final = {KRAFT: (TOPIC_RESOURCE, BROKER_RESOURCE), ZOOKEEPER: (TOPIC_RESOURCE,)}
-_FIXED: Final = {
+"""The types of resources whose settings clients can change, by the kind of the control plane."""
+_REFUSALS: Final = {
     KRAFT: "harrow changes settings of topics and brokers only",
     ZOOKEEPER: "harrow changes settings of topics only in a cluster with ZooKeeper",
 }
+"""The answers to changes of other resources."""
 
 
 class OwnAnswers:
@@ -220,7 +222,7 @@ class OwnAnswers:
         """
         metadata, name = self._cluster.metadata, resource.resource_name
         if resource.resource_type not in _CHANGEABLE[metadata]:
-            return INVALID_REQUEST, _FIXED[metadata]
+            return INVALID_REQUEST, _REFUSALS[metadata]
         if resource.resource_type != TOPIC_RESOURCE:
             return None
         if not name:

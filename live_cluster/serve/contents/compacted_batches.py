@@ -83,8 +83,8 @@ def with_records(data: bytes, offset_deltas: Collection[int]) -> bytes:
     Unlike Kafka, harrow does not compress the remaining records.
     """
     plain = plain_batch(data) or data
-    wanted = set(offset_deltas)
-    kept = [each for each in _raw_records(plain) if each[1] in wanted] if wanted else []
+    deltas = set(offset_deltas)
+    kept = [each for each in _raw_records(plain) if each[1] in deltas] if deltas else []
     (first_timestamp,) = _TIMESTAMP.unpack_from(plain, _BASE_TIMESTAMP_AT)
     timestamps = (first_timestamp + timestamp_delta for _, _, timestamp_delta in kept)
     batch = bytearray(plain[:_RECORDS_AT]) + b"".join(raw for raw, _, _ in kept)

@@ -366,17 +366,17 @@ class ConnectionHistory:
         self._positions: dict[str, int] = {}
         self._fetch = _Fetch(0, {})
 
-    def request(self, request: object, now_us: int) -> "_Noted | None":
-        """Record a request that arrives. Return what `answer` must know about it."""
+    def request(self, request: object, now_us: int) -> "_OpenOperation | None":
+        """Record a request that arrives. Return its operation, for `answer`."""
         self._shared.groups.request(self._name, request)
         if isinstance(request, ProduceRequest):
-            noted = {}
+            attempts = {}
             for partition, batch in self._written(request):
                 process = self._sender(batch, request)
-                noted[partition] = self._shared.send(process, partition, batch)
+                attempts[partition] = self._shared.send(process, partition, batch)
                 if request.acks == 0:
-                    self._shared.acknowledge(process, partition, batch, noted[partition], None)
-            return noted
+                    self._shared.acknowledge(process, partition, batch, attempts[partition], None)
+            return attempts
         if isinstance(request, FetchRequest) and request.replica_id == CONSUMER_REPLICA_ID:
             self._fetch = self._fetch.followed_by(request, now_us)
             return self._fetch
@@ -386,13 +386,13 @@ class ConnectionHistory:
             self._shared.transactions_us = max(self._shared.transactions_us, request.transaction_timeout_us)
         return None
 
-    def answer(self, request: object, answer: object, noted: "_Noted | None") -> None:
+    def answer(self, request: object, answer: object, operation: "_OpenOperation | None") -> None:
         """Record an answer that the client gets."""
         self._shared.groups.answer(self._name, request, answer, self._emit)
         if isinstance(request, ProduceRequest) and isinstance(answer, ProduceResponse):
-            assert isinstance(noted, dict)
+            assert isinstance(operation, dict)
             for partition, batch in self._written(request):
-                attempts = noted.get(partition, (None,) * len(batch.values))
+                attempts = operation.get(partition, (None,) * len(batch.values))
                 error, base_offset = answer.partitions[partition]
                 process = self._sender(batch, request)
                 if error == errors.NONE:
@@ -403,9 +403,9 @@ class ConnectionHistory:
         elif (
             isinstance(request, FetchRequest)
             and isinstance(answer, FetchResponse)
-            and isinstance(noted, _Fetch)
+            and isinstance(operation, _Fetch)
         ):
-            self._poll(request, answer, noted)
+            self._poll(request, answer, operation)
         elif (
             isinstance(request, EndTxnRequest)
             and isinstance(answer, EndTxnResponse)
@@ -494,7 +494,7 @@ class _Fetch(NamedTuple):
         return _Fetch(now_us, offsets)
 
 
-_Noted = _Fetch | dict[str, _Attempts]
+_OpenOperation = _Fetch | dict[str, _Attempts]
 
 
 def _delivered(fetched: FetchedPartition, begin: int, read_committed: bool) -> Iterator[tuple[int, str]]:

@@ -215,8 +215,8 @@ def test_a_refused_record_has_failed_only_if_no_other_request_may_have_appended_
 def test_a_record_fails_when_the_last_of_its_requests_is_refused() -> None:
     wire = Wire(BY_VALUE)
     request = ProduceRequest(-1, 0, {"t-0": batch_of("a")})
-    noted = [wire.connection.request(request, 0) for _ in range(2)]
-    for count, each in enumerate(noted, 1):
+    operations = [wire.connection.request(request, 0) for _ in range(2)]
+    for count, each in enumerate(operations, 1):
         wire.connection.answer(request, ProduceResponse({"t-0": ("MESSAGE_TOO_LARGE", -1)}), each)
         assert len(list(wire.history.operations)) == count
     assert [kind for _, kind, _ in wire.lines()] == ["invoke", "fail"]
@@ -228,10 +228,10 @@ def test_a_late_answer_to_an_earlier_request_is_none_to_a_record_that_was_sent_a
 ) -> None:
     wire = Wire(BY_VALUE)
     request = ProduceRequest(-1, 0, {"t-0": batch_of("a")})
-    noted = wire.connection.request(request, 0)
+    operation = wire.connection.request(request, 0)
     wire.produce(batch_of("a"), (errors.NONE, 1))
     wire.produce(batch_of("a"))
-    wire.connection.answer(request, ProduceResponse({"t-0": answer}), noted)
+    wire.connection.answer(request, ProduceResponse({"t-0": answer}), operation)
     sent = ("send", "invoke", (("send", "t-0", "a"),))
     acked = ("send", "ok", (("send", "t-0", (1, "a")),))
     assert wire.lines() == [sent, acked, sent, ("send", "info", (("send", "t-0", "a"),))]
