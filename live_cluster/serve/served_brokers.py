@@ -1,11 +1,12 @@
 """Listens for real clients on a port for each broker of the model."""
 
+import errno
 import selectors
 import socket
 import sys
 import time
 from collections.abc import Callable, Iterable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from functools import partial
 from itertools import count
 from typing import Final, NamedTuple
@@ -19,7 +20,8 @@ from harrow.live_cluster.wire.codec import Address
 _BACKLOG: Final = 128
 CONNECTIONS_MAX: Final = 10_000
 _OTHER_FILES: Final = 100
-"""How many open files are for other things than connections."""
+"""How many open files are for other things than the sockets of brokers and their clients."""
+_NO_MORE_FILES: Final = (errno.EMFILE, errno.ENFILE)
 _BUFFERED_MAX: Final = 256 * 1024 * 1024
 """How many bytes of requests and responses may wait in all connections together. Beyond that, the
 connection with the most is closed (compare ``queued.max.request.bytes``)."""
@@ -61,7 +63,6 @@ class ServedBrokers:
         connections_max: int = CONNECTIONS_MAX,
         note_limit: Callable[[int], None] = lambda _: None,
     ) -> None:
-        self._connections_max = min(connections_max, _files_max() - _OTHER_FILES)
         # Called once, with the limit, when a connection exceeds it.
         self._note_limit: Callable[[int], None] | None = note_limit
         # The data of a client's socket is a `ClientSocket`, that of a listener its broker. That of
@@ -70,6 +71,8 @@ class ServedBrokers:
         self._listeners: dict[int, socket.socket] = {}
         # The sockets that keep the ports of brokers that do not listen. They refuse connections.
         self._ports: dict[int, socket.socket] = {}
+        # Gives its place to a client that would otherwise wait while no other file can be opened.
+        self._spare = socket.socket()
         self._sockets: dict[int, ClientSocket] = {}
         # Those whose state may have changed, so that a step does not look at all connections. A
         # broken socket stays until its connection has ended.
@@ -91,6 +94,9 @@ class ServedBrokers:
                 self._ports[broker] = bound_socket(host, port)
                 self.addresses[broker] = Address(host, self._ports[broker].getsockname()[1])
             opened.pop_all()
+        other_files = _OTHER_FILES + len(self.addresses)
+        files_max = _files_max(connections_max + other_files)
+        self._connections_max = min(connections_max, max(1, files_max - other_files))
 
     def attach(self, clients: ServedClients) -> None:
         self._clients = clients
@@ -109,7 +115,7 @@ class ServedBrokers:
         self._close_sockets()
 
     def _close_sockets(self) -> None:
-        for sock in (*self._listeners.values(), *self._ports.values()):
+        for sock in (*self._listeners.values(), *self._ports.values(), self._spare):
             sock.close()
         self.selector.close()
 
@@ -183,14 +189,16 @@ class ServedBrokers:
     def _accept(self, broker: int, inputs: list[Input]) -> None:
         try:
             sock, _ = self._listeners[broker].accept()
-        except OSError:
-            # The client has gone, or this process may not open another socket.
+        except OSError as error:
+            if error.errno in _NO_MORE_FILES:
+                self._spare.close()
+                with suppress(OSError):
+                    self._refuse(self._listeners[broker].accept()[0])
+                with suppress(OSError):
+                    self._spare = socket.socket()
             return
         if len(self._sockets) >= self._connections_max:
-            sock.close()
-            if self._note_limit is not None:
-                self._note_limit(self._connections_max)
-                self._note_limit = None
+            self._refuse(sock)
             return
         sock.setblocking(False)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -199,6 +207,13 @@ class ServedBrokers:
         self._note_change(client)
         note_change = partial(self._note_change, client)
         inputs.append(partial(self._clients.open, client.number, broker, client.send, note_change))
+
+    def _refuse(self, sock: socket.socket) -> None:
+        """Close the socket of a client beyond the limit, and name the limit the first time."""
+        sock.close()
+        if self._note_limit is not None:
+            self._note_limit(len(self._sockets))
+            self._note_limit = None
 
     # Sockets
 
@@ -272,11 +287,19 @@ class ServedBrokers:
         self._ports[broker] = bound_socket(*self.addresses[broker])
 
 
-def _files_max() -> int:
-    """Return how many files this process may open."""
+def _files_max(wanted: int) -> int:
+    """Return how many files this process may open; raise a limit below *wanted* if possible."""
     try:
         import resource  # noqa: PLC0415 - POSIX only
     except ImportError:
         return sys.maxsize
-    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return sys.maxsize if soft == resource.RLIM_INFINITY else soft
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY:
+        return sys.maxsize
+    raised = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    if soft < raised:
+        # macOS may have a lower limit than the hard one.
+        with suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (raised, hard))
+            return raised
+    return soft

@@ -1,8 +1,9 @@
 """The ports of served brokers wait for clients without work of their own."""
 
+import os
 import socket
-from collections.abc import Callable
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 
 import pytest
 from kafka.protocol.metadata import ApiVersionsRequest, FindCoordinatorRequest, MetadataRequest
@@ -58,7 +59,7 @@ def test_a_connection_beyond_the_limit_is_closed_at_once_and_the_limit_is_named_
 
 
 def test_connections_leave_room_in_the_limit_of_open_files(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(served_brokers, "_files_max", lambda: 101)
+    monkeypatch.setattr(served_brokers, "_files_max", lambda _: served_brokers._OTHER_FILES + 2)
     named: list[int] = []
     served, target = started(note_limit=named.append)
     with ExitStack() as stack:
@@ -66,6 +67,44 @@ def test_connections_leave_room_in_the_limit_of_open_files(monkeypatch: pytest.M
             stack.enter_context(socket.create_connection(served.addresses[0]))
         act_until(lambda: bool(named), lambda: serve(served, target))
     assert named == [1]
+    served.close()
+
+
+@contextmanager
+def at_most_open_files(count: int) -> Iterator[None]:
+    """Lower the limit of open files, and restore it."""
+    resource = pytest.importorskip("resource", reason="only POSIX limits open files")
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (count, limits[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+
+
+@pytest.mark.parametrize("soft", [256, 1_024])
+def test_a_low_limit_of_open_files_is_raised_for_connections(soft: int) -> None:
+    with at_most_open_files(soft):
+        served, _ = started()
+        assert served._connections_max == 500
+        served.close()
+
+
+def test_a_server_that_may_open_no_more_files_closes_new_connections() -> None:
+    named: list[int] = []
+    served, target = started(note_limit=named.append)
+    with ExitStack() as stack:
+        client = stack.enter_context(socket.create_connection(served.addresses[0]))
+        # All numbers below that of the last copy are in use, so that none is left for a new file.
+        copies = [os.dup(served._spare.fileno())]
+        while copies[-1] < served._spare.fileno():
+            copies.append(os.dup(served._spare.fileno()))
+        for copy in copies:
+            stack.callback(os.close, copy)
+        with at_most_open_files(copies[-1]):
+            act_until(lambda: bool(named), lambda: serve(served, target))
+        assert client.recv(1) == b""
+        assert not served._sockets
     served.close()
 
 
