@@ -17,7 +17,7 @@ from tests.live_cluster.serve.answers.test_described_cluster import alter as alt
 from tests.live_cluster.serve.test_administration_on_zookeeper import ON_ZOOKEEPER
 from tests.live_cluster.serve.test_partition_administration import connections
 from tests.live_cluster.serve.test_served_run import CALM, run_with
-from tests.patience import PATIENCE_S
+from tests.patience import PATIENCE_S, act_until
 
 SET, DELETE, APPEND = 0, 1, 2
 UNKNOWN_TOPIC, INVALID_TOPIC, INVALID_CONFIG, INVALID_REQUEST = 3, 17, 40, 42
@@ -132,8 +132,7 @@ def change_and_describe(connection: BrokerConnection) -> None:
         "",
     )
     assert alter(connection, "0", ("log.cleanup.policy", APPEND, "compact")) == (0, "")
-    while values(connection, BROKER_RESOURCE, "0", "log.cleanup.policy")[0][1] != OF_BROKER:
-        pass
+    act_until(lambda: values(connection, BROKER_RESOURCE, "0", "log.cleanup.policy")[0][1] == OF_BROKER)
     in_force = [("60000000", OF_BROKER), ("50000000", OF_ALL_BROKERS), ("168", DEFAULT)]
     assert values(connection, BROKER_RESOURCE, "0", RETENTION) == in_force
     assert values(connection, TOPIC_RESOURCE, "t", "retention.ms") == in_force
@@ -144,8 +143,7 @@ def change_and_describe(connection: BrokerConnection) -> None:
     policies = [("delete,compact", OF_BROKER), ("delete", DEFAULT)]
     assert values(connection, TOPIC_RESOURCE, "t", "cleanup.policy") == policies
     assert alter(connection, "0", (RETENTION, DELETE, None)) == (0, "")
-    while values(connection, BROKER_RESOURCE, "0", RETENTION) != in_force[1:]:
-        pass
+    act_until(lambda: values(connection, BROKER_RESOURCE, "0", RETENTION) == in_force[1:])
 
 
 def test_settings_of_brokers_are_changed_described_and_refused_as_on_real_brokers() -> None:
@@ -160,15 +158,18 @@ def test_topics_follow_changed_settings_of_brokers() -> None:
     def use(servers: str) -> None:
         outcomes: list[str] = []
         producer = Producer({"bootstrap.servers": servers, "linger.ms": 0})
-        with connections(servers) as brokers:
-            producer.produce("t", "v")
+
+        def send() -> None:
+            producer.produce(
+                "t", "v", on_delivery=lambda error, _: outcomes.append(error.name() if error else "")
+            )
             assert producer.flush(PATIENCE_S) == 0
+
+        with connections(servers) as brokers:
+            send()
             assert alter(brokers[0], "", ("log.cleanup.policy", SET, "compact")) == (0, "")
-            while outcomes[-1:] != ["INVALID_RECORD"]:  # A compacted topic refuses records without keys.
-                producer.produce(
-                    "t", "v", on_delivery=lambda error, _: outcomes.append(error.name() if error else "")
-                )
-                assert producer.flush(PATIENCE_S) == 0
+            # A compacted topic refuses records without keys.
+            act_until(lambda: outcomes[-1] == "INVALID_RECORD", send)
 
     result = run_with(CALM, use)
     assert (result.verdict.status, result.verdict.reasons) == (HELD, ())
@@ -190,11 +191,9 @@ def test_a_batch_may_be_as_large_as_its_topic_or_else_its_broker_permits() -> No
         with connections(servers) as brokers:
             assert send(2_000_000) == "MSG_SIZE_TOO_LARGE"
             assert alter(brokers[0], "", ("message.max.bytes", SET, "3000000")) == (0, "")
-            while send(2_000_000):
-                pass
+            act_until(lambda: not send(2_000_000))
             assert alter_topic(client, TOPIC, "t", max_message_bytes="500") == ""
-            while send(1_000) != "MSG_SIZE_TOO_LARGE":
-                pass
+            act_until(lambda: send(1_000) == "MSG_SIZE_TOO_LARGE")
             assert send(100) == ""
 
     run_with(CALM, use)

@@ -1,6 +1,7 @@
 """Compaction removes real records whose keys have later ones, and readers get the others."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, Final
 
 import pytest
@@ -14,7 +15,7 @@ from harrow.checks.finding import HELD
 from harrow.live_cluster.serve.contents.compacted_batches import keyed_records, with_records
 from harrow.live_cluster.wire.stored_batches import whole_batches
 from tests.live_cluster.serve.test_served_run import run_with
-from tests.patience import PATIENCE_S
+from tests.patience import PATIENCE_S, act_until
 
 COMPACTED: Final = """
 name: compacted
@@ -79,11 +80,17 @@ def test_a_reader_gets_the_latest_record_of_each_key(codec: str) -> None:
                 client.produce("t", f"{key}{number}", key)
             assert client.flush(PATIENCE_S) == 0
         written = 3 * rounds
-        while len(records := read(servers)) >= written:
-            # A later record makes the active segment roll, so that it can be compacted.
+        records = read(servers)
+
+        def roll() -> None:
+            """Write a later record: the active segment rolls, so that it can be compacted."""
+            nonlocal records, written
             client.produce("t", "-", "roll")
             assert client.flush(PATIENCE_S) == 0
             written += 1
+            records = read(servers)
+
+        act_until(lambda: len(records) < written, roll)
         latest = {key: value for _, key, value in records}
         assert {key: latest[key] for key in (b"a", b"b", b"c")} == {
             key.encode(): f"{key}{rounds - 1}".encode() for key in "abc"
@@ -123,14 +130,18 @@ def compact_topics(servers: str) -> dict[str, list[Record]]:
         send(topic, ("b", "1"), ("c", None), ("a", "2"))
     send("altered", (None, "without a key"))
     set_policy(admin, "altered", "compact")
-    left: dict[str, list[Record]] = {}
+    left: dict[str, list[Record]] = {topic: [] for topic in made}
+
+    def roll(topic: str) -> None:
+        """Write a later record: the active segment rolls, so that it can be compacted."""
+        send(topic, ("-", "roll"))
+        left[topic] = [record for record in read(servers, topic) if record[1] != b"-"]
+
+    def has_remaining(topic: str) -> bool:
+        return len(left[topic]) == len(REMAINING)
+
     for topic in made:
-        records: list[Record] = []
-        while len(records) != len(REMAINING):
-            # A later record makes the active segment roll, so that it can be compacted.
-            send(topic, ("-", "roll"))
-            records = [record for record in read(servers, topic) if record[1] != b"-"]
-        left[topic] = records
+        act_until(partial(has_remaining, topic), partial(roll, topic))
     return left
 
 
@@ -147,11 +158,15 @@ def test_a_topic_that_is_no_longer_compacted_keeps_its_records_and_takes_any() -
         admin, client = AdminClient({"bootstrap.servers": servers}), producer(servers)
         set_policy(admin, "made", "delete")
         outcomes: list[str] = []
-        while outcomes[-1:] != [""]:  # The brokers follow the change a moment later.
+
+        def send() -> None:
             client.produce(
                 "made", "v", on_delivery=lambda error, _: outcomes.append(error.name() if error else "")
             )
             assert client.flush(PATIENCE_S) == 0
+
+        # The brokers follow the change a moment later.
+        act_until(lambda: outcomes[-1:] == [""], send)
         records = [record for record in read(servers, "made") if record[1] != b"-"]
         assert [record[1:] for record in records] == [*(record[1:] for record in REMAINING), (None, b"v")]
 
