@@ -76,13 +76,9 @@ _NEITHER: Final = "Neither topic name nor id were specified."
 _BOTH: Final = "You may not specify both topic name and topic id."
 _KEY_TYPES: Final = (0, 1)
 """A group or a transactional id (``FindCoordinatorRequest.CoordinatorType``)."""
-_DISTINCT_TOPICS: Final = frozenset(
-    kind.API_KEY
-    for kind in (
-        *(DeleteTopicsRequest, CreatePartitionsRequest),
-        *(AlterConfigsRequest, IncrementalAlterConfigsRequest),
-    )
-)
+_SETTINGS_CHANGES: Final = frozenset({AlterConfigsRequest.API_KEY, IncrementalAlterConfigsRequest.API_KEY})
+"""The APIs that change settings of resources."""
+_DISTINCT_TOPICS: Final = _SETTINGS_CHANGES | {DeleteTopicsRequest.API_KEY, CreatePartitionsRequest.API_KEY}
 """The APIs that refuse topics that occur more than once in a request.
 
 See ``ControllerApis`` and ``ConfigAdminManager``. The model's controllers refuse duplicates in
@@ -210,7 +206,7 @@ class OwnAnswers:
 
     def _refused_topics(self, request: ClientRequest) -> Collection[Any]:
         """Return the ambiguous topics, and the resources whose settings cannot change."""
-        if not hasattr(request.body, "resources"):
+        if request.api_key not in _SETTINGS_CHANGES:
             return _ambiguous_topics(request)
         return [each for each in request.body.resources if self._refusal(each) is not None]
 
@@ -433,7 +429,7 @@ def _topics_attribute(request: ClientRequest) -> str:
     """Return the attribute of a request with the topics that it administers."""
     if request.api_key == DeleteTopicsRequest.API_KEY and request.version < _DELETION_BY_ID:
         return "topic_names"
-    return "resources" if hasattr(request.body, "resources") else "topics"
+    return "resources" if request.api_key in _SETTINGS_CHANGES else "topics"
 
 
 def _refused(wire: Any, resource: Any, error: str, message: str) -> Any:
