@@ -843,6 +843,7 @@ def findings(name: str, seed: int) -> dict[tuple[str, str, str | None], Finding]
     return {
         (name, rule, None if finding.value is None else str(finding.value)): finding
         for rule in (*RULES, *RULES_OF_LOGS)
+        if rule in rules
         for finding in rules[rule].findings
     }
 
