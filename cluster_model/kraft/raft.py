@@ -123,7 +123,7 @@ class QuorumDescription(NamedTuple):
 
 
 @dataclass(slots=True, eq=False)
-class ReplicaState:
+class ReplicaProgress:
     """A follower's progress in the leader's epoch (``LeaderState.ReplicaState``).
 
     ``caught_up_us`` is the last time at which the follower had all that the leader had then.
@@ -213,7 +213,7 @@ class RaftClient:
         # each voter the times at which it last showed that it lives, and of the last answer.
         self._epoch_start = 0
         self._elected_us = 0
-        self._replicas: dict[int, ReplicaState] = {}
+        self._replicas: dict[int, ReplicaProgress] = {}
         self._fetched_us: dict[int, int] = {}
         self._answered_us: dict[int, int] = {}
         self._repeats_begin_quorum_epoch = False
@@ -384,7 +384,7 @@ class RaftClient:
         self._transition(Role.LEADER, self.log.epoch, self.node)
         self._elections = 0
         self._epoch_start = self.log.end_offset
-        self._replicas = {voter: ReplicaState() for voter in self._voters}
+        self._replicas = {voter: ReplicaProgress() for voter in self._voters}
         self._elected_us = self._host.clock.now_us
         self._fetched_us = dict.fromkeys(self._voters, self._elected_us)
         self._answered_us = dict(self._fetched_us)
@@ -909,7 +909,7 @@ class RaftClient:
         replica, now_us = request.replica_id, self._host.clock.now_us
         state = self._replicas.get(replica)
         if state is None:
-            state = self._replicas[replica] = ReplicaState()
+            state = self._replicas[replica] = ReplicaProgress()
         is_new_end = state.end_offset != request.fetch_offset
         state.update(now_us, request.fetch_offset, self.log.end_offset)
         if replica in self._fetched_us:

@@ -13,12 +13,12 @@ class MalformedMessageError(ValueError):
     """A message breaks the protocol."""
 
 
-class _Fields(NamedTuple):
+class _StructFields(NamedTuple):
     """The fields of a struct that must not be null, and those that contain structs."""
 
     never_null: tuple[str, ...]
-    structs: tuple[tuple[str, "_Fields"], ...]
-    arrays: tuple[tuple[str, "_Fields"], ...]
+    structs: tuple[tuple[str, "_StructFields"], ...]
+    arrays: tuple[tuple[str, "_StructFields"], ...]
 
 
 def decoded(kind: Any, frame: bytes) -> Any:
@@ -36,7 +36,7 @@ def decoded(kind: Any, frame: bytes) -> Any:
     return message
 
 
-def _nulls(struct: Any, fields: _Fields) -> Iterator[str]:
+def _nulls(struct: Any, fields: _StructFields) -> Iterator[str]:
     """Yield the names of fields that are null and must not be."""
     yield from (name for name in fields.never_null if getattr(struct, name) is None)
     for name, inner in fields.structs:
@@ -48,11 +48,11 @@ def _nulls(struct: Any, fields: _Fields) -> Iterator[str]:
 
 
 @cache
-def _fields_of(kind: Any) -> _Fields:
+def _fields_of(kind: Any) -> _StructFields:
     return _fields(kind._struct.fields, kind._class_version)  # noqa: SLF001 - kafka-python has no public name
 
 
-def _fields(fields: Any, version: int) -> _Fields:
+def _fields(fields: Any, version: int) -> _StructFields:
     present = {name: field for name, field in fields.items() if field.for_version_q(version)}
     never_null = tuple(
         name
@@ -62,8 +62,8 @@ def _fields(fields: Any, version: int) -> _Fields:
     )
     structs = [(name, field) for name, field in present.items() if field.is_struct()]
     arrays = [(name, field) for name, field in present.items() if field.is_struct_array()]
-    return _Fields(never_null, _nested(structs, version), _nested(arrays, version))
+    return _StructFields(never_null, _nested(structs, version), _nested(arrays, version))
 
 
-def _nested(fields: Iterable[tuple[str, Any]], version: int) -> tuple[tuple[str, _Fields], ...]:
+def _nested(fields: Iterable[tuple[str, Any]], version: int) -> tuple[tuple[str, _StructFields], ...]:
     return tuple((name, _fields(field.fields, version)) for name, field in fields)

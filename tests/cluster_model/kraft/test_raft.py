@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from harrow.cluster_model.events import QuorumElectionUndecided
 from harrow.cluster_model.kraft.protocol import VoteRequest
-from harrow.cluster_model.kraft.raft import OBSERVER_SESSION_TIMEOUT_US, RaftClient, ReplicaState, Role
+from harrow.cluster_model.kraft.raft import OBSERVER_SESSION_TIMEOUT_US, RaftClient, ReplicaProgress, Role
 from harrow.cluster_model.release.kraft import AFTER_REFUSAL, CAPPED, JITTERED, WHILE_SILENT
 from harrow.cluster_model.release.profiles import behaviours_in
 from harrow.cluster_model.release.switch import ALWAYS, NEVER
@@ -258,7 +258,7 @@ def test_a_leader_forgets_an_observer_that_has_not_fetched_for_five_minutes() ->
 
 
 def test_a_follower_was_caught_up_at_its_last_fetch_if_it_now_has_what_the_leader_had_then() -> None:
-    state = ReplicaState()
+    state = ReplicaProgress()
     for now_us, fetch_offset, leader_end, caught_up_us in (
         (1, 0, 10, -1),
         (2, 10, 20, 1),
