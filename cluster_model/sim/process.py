@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from dataclasses import field
 
-from harrow.cluster_model.compiling import i64
 from harrow.cluster_model.lazy_dataclass import dataclass
 
 
@@ -23,7 +22,7 @@ class ScheduledEvent:
     process: "Process"
     incarnation: int
     at_us: int
-    rank: i64
+    rank: int
     following: "ScheduledEvent | None"
 
     def run(self) -> None:

@@ -68,8 +68,8 @@ class Simulator(Clock):
         event.process = process
         event.incarnation = process.incarnation
         event.at_us = at_us
-        rank: i64 = at_us
-        rank = event.rank = 2 * rank - precedence
+        # mypyc multiplies only small numbers at once, and adds all that fit into a machine word.
+        rank = event.rank = at_us + at_us - precedence
         later = self._later
         if later and later[-1].rank <= rank:
             self._insert_later(event)
@@ -94,8 +94,7 @@ class Simulator(Clock):
             previous.following = event
 
     def _insert_later(self, event: ScheduledEvent) -> None:
-        later = self._later
-        rank: i64 = event.rank
+        later, rank = self._later, event.rank
         low: i64 = 0
         high: i64 = len(later)
         while low < high:
