@@ -258,7 +258,7 @@ class SectionShape(Shape):
 
     @cached_property
     def _places(self) -> Mapping[str, int]:
-        """The places of the keys in their declared order, in which mistakes are reported."""
+        """Each key's number in the order of declaration. Mistakes are reported in this order."""
         return {name: place for place, name in enumerate(self.keys)}
 
     @cached_property
