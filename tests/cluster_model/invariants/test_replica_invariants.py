@@ -16,6 +16,17 @@ def watched() -> WatchedCluster:
     return WatchedCluster()
 
 
+def _lead_beside_a_compacted_log(watched: WatchedCluster) -> Leader:
+    """Commit three records with the ISR 0 and 2, and compact the first away on broker 1."""
+    leader = watched.lead(0, 1, (0, 2))
+    for value in ("a", "b", "c"):
+        watched.append(0, value, epoch=1)
+    watched.fetch(0, 1, 2)
+    watched.set_hw(3, 0, 2)
+    watched.compact(1, 0)
+    return leader
+
+
 class TestIsrHoldsCommitted:
     def test_a_member_without_a_committed_record_breaks_it(self, watched: WatchedCluster) -> None:
         watched.append(0, "a")
@@ -135,12 +146,7 @@ class TestIsrHoldsCommitted:
     def test_a_replica_may_compact_its_log_alone_and_join_the_isr_of_a_leader_that_does_not(
         self, watched: WatchedCluster
     ) -> None:
-        leader = watched.lead(0, 1, (0, 2))
-        for value in ("a", "b", "c"):
-            watched.append(0, value, epoch=1)
-        watched.fetch(0, 1, 2)
-        watched.set_hw(3, 0, 2)
-        watched.compact(1, 0)
+        leader = _lead_beside_a_compacted_log(watched)
         watched.restart(1)
         leader.isr = (0, 1, 2)
         watched.change_isr(leader)
@@ -150,12 +156,7 @@ class TestIsrHoldsCommitted:
     def test_a_compacted_log_must_reach_the_end_of_the_committed_records(
         self, watched: WatchedCluster
     ) -> None:
-        leader = watched.lead(0, 1, (0, 2))
-        for value in ("a", "b", "c"):
-            watched.append(0, value, epoch=1)
-        watched.fetch(0, 1, 2)
-        watched.set_hw(3, 0, 2)
-        watched.compact(1, 0)
+        leader = _lead_beside_a_compacted_log(watched)
         watched.truncate(1, 2)
         leader.isr = (0, 1, 2)
         watched.change_isr(leader)
