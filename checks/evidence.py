@@ -198,9 +198,9 @@ class PartitionService:
     broker of each of the ``recovery_sets`` has to be alive: the ISR, or the sets of KIP-966.
     ``leader_state`` says whether the leader's broker ``LEADS``, is ``UNAWARE`` that it should, or
     is ``PAUSED`` or ``DOWN``. ``high_watermark`` is that of its log. ``unread`` are the (offset,
-    value) pairs of records that the leader had when it was first observed to lead in this epoch,
-    but that a consumer did not get although it read from the beginning. ``isr_end`` is the smallest
-    LEO in the ISR, as far as the leader knew.
+    value) pairs, by rising offset, of records that the leader had when it was first observed to
+    lead in this epoch, but that a consumer did not get although it read from the beginning.
+    ``isr_end`` is the smallest LEO in the ISR, as far as the leader knew.
     """
 
     leader: int = NO_BROKER

@@ -47,7 +47,7 @@ class ReplicaView(Protocol):
 
     @property
     def records(self) -> Iterable[tuple[int, str]]:
-        """Return (offset, value) of its records, without deleted and compacted records."""
+        """Return (offset, value) of its records, without deleted and compacted ones, by offset."""
 
 
 class Observer(Protocol):

@@ -1,7 +1,7 @@
 """Defines the interface of all clients of a run, whatever their kind and target."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from harrow.checks.evidence import ApplicationSettings, ConsumerSettings, ProducerSettings
 from harrow.faults.action import RecordSender
@@ -91,8 +91,9 @@ class Client(ABC):
         """Count the records that it has accepted and whose outcome it has not reported."""
         return 0
 
-    def has_consumed(self, value: str) -> bool:
-        return False
+    def consumed(self) -> Collection[str]:
+        """Return the values of the records that it has read."""
+        return ()
 
     def producer_settings(self) -> Mapping[int, ProducerSettings]:
         """Return the settings of each of its producers, by the producer's history process.

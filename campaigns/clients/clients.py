@@ -152,7 +152,7 @@ class Clients:
         return readers
 
     def is_consumed(self, value: str) -> bool:
-        return any(client.has_consumed(value) for client in self._clients.values())
+        return any(value in client.consumed() for client in self._clients.values())
 
     def start_reader(self) -> Reader:
         """Stop the workload's readers, and start one that reads everything from the beginning.

@@ -4,7 +4,7 @@ Each process of a producer application is a session of its own: a restart starts
 """
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any, ClassVar, Final
 
 from harrow.campaigns.clients.client import Reader, Sender
@@ -513,7 +513,7 @@ class ConsumerClient(Reader):
         if self._process.skew_us:
             self.step_clock(-self._process.skew_us)
 
-    def has_consumed(self, value: str) -> bool:
+    def consumed(self) -> Collection[str]:
         # Few runs call this, so values are collected only when it is called; there may be millions.
         operations = self._cluster.history.operations
         if self._consumer is not None and len(operations) > self._operations_seen:
@@ -521,7 +521,7 @@ class ConsumerClient(Reader):
                 if operation.process == self._history_process:
                     self._consumed.update([consumed for _, _, consumed in operation.polls()])
             self._operations_seen = len(operations)
-        return value in self._consumed
+        return self._consumed
 
     def consumer_settings(self) -> dict[int, ConsumerSettings]:
         return dict.fromkeys(self._history_processes, consumer_promises(self.spec, self._config))

@@ -216,12 +216,8 @@ class CoreRecovery:
     def _unread(self, partition: str, leader: int, replica: ReplicaView) -> tuple[tuple[int, str], ...]:
         """Return the unread records, up to the LEO of the leader when it was first observed."""
         end = self._first_leo.setdefault((partition, leader, replica.leader_epoch), replica.leo)
-        reader = self._reader
-        return tuple(
-            (offset, value)
-            for offset, value in replica.records
-            if offset < end and (reader is None or not reader.has_consumed(value))
-        )
+        consumed = () if self._reader is None else self._reader.consumed()
+        return tuple([record for record in replica.records if record[0] < end and record[1] not in consumed])
 
     def _is_over(self, state: evidence.HealedCore) -> bool:
         """Return whether every partition is served, or as well as the rules demand.

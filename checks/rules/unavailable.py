@@ -194,7 +194,7 @@ def lack_of(service: evidence.PartitionService) -> str | None:
         return NO_LEADER
     if service.leader_state != evidence.LEADS:
         return LEADER_UNAWARE
-    if any(offset >= service.high_watermark for offset, _ in service.unread):
+    if service.unread and service.unread[-1][0] >= service.high_watermark:
         return HW_BEHIND
     return NOT_READABLE if service.unread else None
 

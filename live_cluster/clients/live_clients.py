@@ -1,6 +1,6 @@
 """Producers and consumers of a campaign on real brokers, and their processes."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import partial
 from typing import Any, Final
 
@@ -311,8 +311,8 @@ class LiveConsumer(LiveClient, Reader):
         settings = consumer_promises(self.spec, config)
         return {session.process: settings for session in self._sessions}
 
-    def has_consumed(self, value: str) -> bool:
-        return value in self._consumed
+    def consumed(self) -> Collection[str]:
+        return self._consumed
 
     def position(self, partition: str) -> int | None:
         return self._positions.get(partition)

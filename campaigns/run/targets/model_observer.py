@@ -1,6 +1,7 @@
 """Observes a simulated cluster for conditions and for the run."""
 
 from collections.abc import Iterator
+from itertools import chain
 
 from harrow.campaigns.clients.clients import Clients
 from harrow.campaigns.run.targets.trace_scan import TraceScan
@@ -66,9 +67,13 @@ class ModelReplica:
     @property
     def records(self) -> Iterator[tuple[int, str]]:
         begin = self._replica.log.log_start_offset
-        for batch in self._replica.log.batches:
-            if batch.next_offset > begin:
-                yield from ((offset, value) for offset, value in batch.records() if offset >= begin)
+        return chain.from_iterable(
+            batch.records()
+            if batch.base_offset >= begin
+            else ((offset, value) for offset, value in batch.records() if offset >= begin)
+            for batch in self._replica.log.batches
+            if batch.next_offset > begin
+        )
 
 
 class ClusterObserver:
