@@ -196,7 +196,9 @@ class Link:
     def operand(self, name: str) -> Any:
         if name == ACTOR:
             return self.actor
-        return self.operands.get(name, (getattr(self.kind.phrase, "__kwdefaults__", None) or {}).get(name))
+        if name in self.operands:
+            return self.operands[name]
+        return (getattr(self.kind.phrase, "__kwdefaults__", None) or {}).get(name)
 
     @property
     def event(self) -> str:
@@ -340,7 +342,7 @@ def fact_values(link: Link, conditions: Iterable[ChainCondition]) -> Iterator[Fa
     for fact, names, then, where, unless in conditions:
         if where is not None and link.operand(where[0]) != where[1]:
             continue
-        if any(link.operand(name) for name in unless):
+        if unless and any(link.operand(name) for name in unless):
             continue
         value: Any = then
         if isinstance(then, str):
@@ -349,9 +351,12 @@ def fact_values(link: Link, conditions: Iterable[ChainCondition]) -> Iterator[Fa
                 continue
             # The order of the members of an ISR does not matter.
             value = tuple(sorted(value)) if isinstance(value, tuple) else value
-        operands = [link.operand(name) for name in names]
-        choices = [operand if isinstance(operand, tuple) else (operand,) for operand in operands]
-        for subject in product(*choices):
+        operands = tuple([link.operand(name) for name in names])
+        if tuple not in map(type, operands):
+            subjects: Iterable[tuple[Any, ...]] = (operands,)
+        else:
+            subjects = product(*(each if isinstance(each, tuple) else (each,) for each in operands))
+        for subject in subjects:
             if None not in subject:
                 yield FactValue(fact, subject, value)
 

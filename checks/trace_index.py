@@ -130,7 +130,8 @@ class TraceIndex:
         """Return how many events precede an instant."""
         block = max(0, bisect_left(self._times_us, at_us) - 1)
         low, high = self._begins[block] - 1, self._begins[min(block + 1, len(self._times_us))] - 1
-        return bisect_left(self._trace, at_us, low, high, key=itemgetter(0))
+        begin, rows = block_of(self._trace, low)
+        return begin + bisect_left(rows, at_us, low - begin, high - begin, key=itemgetter(0))
 
     def blocks(self) -> Iterator[tuple[int, Sequence[TraceEvent]]]:
         """Yield the blocks of the trace, each after the line of its first event."""

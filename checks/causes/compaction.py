@@ -171,7 +171,8 @@ def _is_superseded(index: Index, partition: str, copies: Sequence[LogEntry]) -> 
     readable = index.readable(partition)
     of_key = index.copies_of_key(partition, compaction.copy.value)
     later = of_key[bisect_right(of_key, compaction.copy.offset, key=_offset_of) :]
-    if any(entry.value in readable for entry in later):
+    # The latest record of a key is the likeliest to be readable.
+    if any(entry.value in readable for entry in reversed(later)):
         return True
     return any(
         _was_removed_by_policy(index, partition, state.by_value[name])

@@ -1,6 +1,8 @@
 """Explains what producers and leaders sent each other: sends, answers, lost answers, retries."""
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Sequence
+from operator import itemgetter
 from typing import Any, Final, TypeVar
 
 from harrow.checks.causes import links
@@ -156,11 +158,9 @@ def tell_retry(story: Story, client: str, value: Value, begin: float, end: float
 def _attempts(
     story: Story, kind: type[_Attempt], client: str, value: Value, begin: float, end: float
 ) -> list[TraceLine[_Attempt]]:
-    return [
-        line
-        for line in story.events(kind)
-        if begin < line.number < end and line.event.client == client and value in line.event.values
-    ]
+    lines = story.events(kind)
+    first, after = bisect_right(lines, begin, key=itemgetter(0)), bisect_left(lines, end, key=itemgetter(0))
+    return [line for line in lines[first:after] if line.event.client == client and value in line.event.values]
 
 
 def tell_disturbance(story: Story, client: str, leader: int, begin: float, end: float) -> None:

@@ -61,8 +61,6 @@ def folded(*, count: Number) -> str:
 
 def _targets(strike_link: Link) -> dict[str, tuple[int, ...]]:
     """Return the operands of a fault that list its targets, each with the listed targets."""
-    if not strike_link.kind.is_fault:
-        return {}
     names = [name for made in strike_link.kind.makes for name in made.subject]
     return {
         name: strike_link.operands[name]
@@ -163,17 +161,22 @@ class Story:
         targets are added to the link. Without a link that *decides*, the finding would not exist. A
         link about a fault gets the fault's number (``strike``).
         """
+        struck: dict[str, tuple[int, ...]] = {}
         if chain_link.kind.is_fault:
             chain_link = replace(chain_link, strike=self.index.strike_at(number, chain_link.actor))
+            struck = _targets(chain_link)
         is_of_broker = chain_link.broker is not None and chain_link.at_us is not None
-        struck = _targets(chain_link)
         others = (item for item in chain_link.operands.items() if item[0] not in struck)
         subject = chain_link.broker if is_of_broker else (chain_link.actor, *others)
         key = (number, chain_link.event, subject, chain_link.offset)
         _, merged = self._links.get(key, (number, chain_link))
-        operands = dict(merged.operands)
-        for name, nodes in struck.items():
-            operands[name] = tuple(sorted({*merged.operands.get(name, ()), *nodes}))
+        operands = merged.operands
+        if struck:
+            known = {name: merged.operands.get(name, ()) for name in struck}
+            operands = {
+                **operands,
+                **{name: tuple(sorted({*known[name], *nodes})) for name, nodes in struck.items()},
+            }
         if key not in self._links or operands != merged.operands:
             self._fresh[key] = None
         if decides or operands != merged.operands:
@@ -262,10 +265,8 @@ class _ChainFacts:
         self._needs: list[tuple[_LinkPlace, Link, FactValue]] = []
 
     def add(self, place: _LinkPlace, chain_link: Link) -> None:
-        for made in fact_values(chain_link, chain_link.kind.makes):
-            insort(
-                self._made.setdefault((made.fact, made.subject), []), (place, made.value), key=itemgetter(0)
-            )
+        for fact, subject, value in fact_values(chain_link, chain_link.kind.makes):
+            insort(self._made.setdefault((fact, subject), []), (place, value), key=itemgetter(0))
         if not chain_link.kind.is_fault:
             self._needs += (
                 (place, chain_link, need) for need in fact_values(chain_link, chain_link.kind.needs)
