@@ -40,8 +40,8 @@ from benchmarks.speed.measurement import (
 )
 
 _CLUSTERS = (*TABLE, *CAMPAIGNS)
-_COUNTED_RUN_MAX_S = 1.5
-"""The CPU time of the longest run whose instructions are counted; valgrind takes 50 times it."""
+_COUNTED_MAX_S = 3
+"""The CPU time of the runs whose instructions are counted; valgrind takes 50 times it."""
 _PICTURE = WORK_TREE / "docs" / "pictures" / "speed.svg"
 
 
@@ -190,8 +190,12 @@ def _run_rounds(row: CostComparison, root: Path, rounds: int, *, compiled: bool)
             side.append(measure(checkout, row.cluster, row.limit_s, compiled=compiled))
         if row.is_over():
             return  # every further round would reach the same limit
-    if max(row.work_tree[0].cpu_s, row.commit[0].cpu_s) / row.cluster.seeds <= _COUNTED_RUN_MAX_S:
-        counts = [instructions(checkout, row.cluster, compiled=compiled) for checkout in (WORK_TREE, root)]
+    run_s = max(row.work_tree[0].cpu_s, row.commit[0].cpu_s) / row.cluster.seeds
+    runs = min(row.cluster.seeds, int(_COUNTED_MAX_S / run_s))
+    if runs:
+        counts = [
+            instructions(checkout, row.cluster, runs, compiled=compiled) for checkout in (WORK_TREE, root)
+        ]
         row.instructions.extend(count for count in counts if count is not None)
 
 

@@ -20,7 +20,6 @@ from harrow.compilation import PURE
 
 _RUN_ONCE: Final = Path(__file__).with_name("run_once.py")
 _VALGRIND: Final = ("valgrind", "--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null")
-_COUNTED_RUNS: Final = 2
 _COUNTING_LIMIT_S: Final = 3_600
 """Long, because valgrind makes a process fifty times slower."""
 _WARM_UP: Final = replace(TABLE[0], name="warm-up", duration_s=5)
@@ -103,15 +102,14 @@ def measure(root: Path, cluster: MeasuredCluster, limit_s: int, *, compiled: boo
     return Cost(**json.loads(_run_once(root, cluster, cluster.seeds, limit_s, compiled=compiled).stdout))
 
 
-def instructions(root: Path, cluster: MeasuredCluster, *, compiled: bool = False) -> float | None:
-    """Return the instructions of a run in millions, None without valgrind.
+def instructions(root: Path, cluster: MeasuredCluster, runs: int, *, compiled: bool = False) -> float | None:
+    """Return the instructions of a run in millions, on average, None without valgrind.
 
-    valgrind counts a process with some runs, and one without runs. The difference does not include
-    the start of Python and the warm-up.
+    valgrind counts a process with some *runs*, and one without. The difference does not include the
+    start of Python and the warm-up.
     """
     if shutil.which("valgrind") is None:
         return None
-    runs = min(cluster.seeds, _COUNTED_RUNS)
     counts = []
     for seeds in (0, runs):
         report = _run_once(
@@ -177,6 +175,7 @@ def _run_once(
         "campaign": cluster.text_for(root),
         "warm_up": _WARM_UP.text(),
         "former_names": FORMER_NAMES,
+        "warm_up_seeds": [*range(cluster.seeds, cluster.seeds + cluster.warm_up_seeds)],
         "seeds": seeds,
         "limit_s": limit_s,
     }

@@ -128,6 +128,8 @@ def main() -> None:
     runner.__dict__["judge"] = timed_judge
     runner.run_plan(load_text(warm_up, "warm-up.yaml").plans[0], 0)  # imports and caches
     plan = load_text(campaign, "benchmark.yaml").plans[0]
+    for seed in request["warm_up_seeds"]:
+        runner.run_plan(plan, seed)
     gc.collect()
     gc.freeze()  # As `harrow run` does: what was imported is not garbage.
     with suppress(ModuleNotFoundError):  # Early commits have no such module.

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -116,8 +117,24 @@ def test_instructions_are_counted_per_run_without_the_start_of_the_process(
 
     monkeypatch.setattr("shutil.which", lambda _name: "/usr/bin/valgrind")
     monkeypatch.setattr("benchmarks.speed.measurement._run_once", run_once)
-    assert instructions(WORK_TREE, replace(TINY, seeds=10)) == 500.0
-    assert instructions(WORK_TREE, TINY) == 500.0
+    assert [instructions(WORK_TREE, TINY, runs) for runs in (1, 10)] == [500.0, 500.0]
+
+
+def test_other_seeds_than_the_measured_ones_warm_a_process_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    requests: list[dict[str, Any]] = []
+
+    def run(*_: object, **options: Any) -> subprocess.CompletedProcess[str]:
+        requests.append(json.loads(options["input"]))
+        return subprocess.CompletedProcess([], 0, stdout="", stderr="I   refs:  1\n")
+
+    monkeypatch.setattr("shutil.which", lambda _name: "/usr/bin/valgrind")
+    monkeypatch.setattr("subprocess.run", run)
+    instructions(WORK_TREE, replace(TINY, seeds=3, warm_up_seeds=2), 3)
+    # A process without runs warms up in the same way, so the difference leaves it out.
+    assert [(request["seeds"], request["warm_up_seeds"]) for request in requests] == [
+        (0, [3, 4]),
+        (3, [3, 4]),
+    ]
 
 
 def test_the_table_compares_instructions_where_they_are_counted() -> None:
