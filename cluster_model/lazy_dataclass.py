@@ -10,10 +10,10 @@ start-up time, and describing all fields a twentieth.
 
 import dataclasses
 from abc import update_abstractmethods
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
 from reprlib import recursive_repr
-from types import GenericAlias, MemberDescriptorType, UnionType
+from types import CodeType, FunctionType, GenericAlias, MemberDescriptorType, UnionType
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 if TYPE_CHECKING:
@@ -94,11 +94,12 @@ def _check_bases(kind: type, *, is_frozen: bool) -> None:
 class _Fields:
     """The fields of a class. `dataclasses` describes them when they are first looked up."""
 
-    __slots__ = ("_attributes", "_is_keyword_only", "kind", "names")
+    __slots__ = ("_attributes", "_own", "kind", "names")
 
     def __init__(self, kind: Any, *, is_keyword_only: bool) -> None:
         self.kind = kind
-        self._is_keyword_only = is_keyword_only
+        self._own: dict[str, bool] = {}
+        """The class's own fields, and whether they are keyword-only unless they say otherwise."""
         self._attributes: dict[str, Any] = {}
         """The attributes that declare the defaults of the class's own fields."""
         self.names: dict[str, bool | None] = {}
@@ -115,6 +116,8 @@ class _Fields:
                 is_keyword_only = True
             elif type(annotation) in _PLAIN_ANNOTATIONS or _is_field(kind, name, annotation):
                 self._add(name, is_keyword_only=is_keyword_only)
+            else:
+                self.names.pop(name, None)
         for name, value in own.items():
             if type(value) is dataclasses.Field and name not in annotations:
                 raise TypeError(f"{name!r} is a field but has no type annotation")
@@ -135,6 +138,7 @@ class _Fields:
             raise ValueError(message)
         if name in _RESERVED_NAMES:
             raise _unsupported(self.kind, name)
+        self._own[name] = is_keyword_only
         self.names[name] = has_default if is_positional else None
 
     def set_defaults(self) -> None:
@@ -147,19 +151,31 @@ class _Fields:
                     setattr(self.kind, name, attribute.default)
 
     def described(self) -> dict[str, dataclasses.Field[Any]]:
-        """Return the fields and class variables by name, those of base classes first."""
+        """Return the fields by name, those of base classes first.
+
+        `dataclasses` describes the fields of a class only while it makes one, and to make another
+        class just for that takes several times as long.
+        """
         fields: dict[str, dataclasses.Field[Any]] = {}
         for base in reversed(self.kind.__mro__[1:]):
             fields |= getattr(base, _FIELDS, {})
-        # Only `dataclasses` can describe fields. It does so for a class with the same declarations.
-        content = {"__module__": self.kind.__module__, "__doc__": "The declarations of a class."}
-        content |= {"__annotations__": self.kind.__annotations__, **self._attributes}
-        describe = dataclasses.dataclass(init=False, repr=False, eq=False, kw_only=self._is_keyword_only)
-        fields |= vars(describe(type(self.kind.__name__, (), content)))[_FIELDS]
-        return fields
+        for name, is_keyword_only in self._own.items():
+            default = self._attributes.get(name, _MISSING)
+            field: Any = default if type(default) is dataclasses.Field else dataclasses.field(default=default)
+            field.name, field.type = name, self.kind.__annotations__[name]
+            if field.kw_only is _MISSING:
+                field.kw_only = is_keyword_only
+            field._field_type = _FIELD_TYPE  # noqa: SLF001 - `dataclasses` has no other way to mark a field
+            fields[name] = field
+        return {name: fields[name] for name in self.names}
 
 
 _MISSING: Final = dataclasses.MISSING
+_EXAMPLE: Final[Any] = dataclasses.dataclass(init=False, repr=False, eq=False)(
+    type("Example", (), {"__doc__": "A class with a field.", "__annotations__": {"field": int}})
+)
+_FIELD_TYPE: Final = vars(_EXAMPLE)[_FIELDS]["field"]._field_type  # noqa: SLF001
+"""The mark that `dataclasses.fields` looks for, which class variables lack."""
 
 
 def _names_in(fields: Any) -> Mapping[str, bool | None]:
@@ -254,26 +270,34 @@ def _method(kind: type, name: str, *, is_frozen: bool) -> Any:
     if name == "__init__":
         method = _initialiser(kind, fields, is_frozen=is_frozen)
     elif name == "__repr__":
-        text = ", ".join(f"{field.name}={{self.{field.name}!r}}" for field in fields if field.repr)
-        method = recursive_repr()(
-            _function("__repr__(self)", f"return f'{{self.__class__.__qualname__}}({text})'")
-        )
+        method = _representation([field.name for field in fields if field.repr])
     elif name == "__eq__":
-        compared = [field for field in fields if field.compare]
+        compared = [field.name for field in fields if field.compare]
         method = _function(
             "__eq__(self, other)",
             "if other.__class__ is not self.__class__: return NotImplemented",
             f"return {_values('self', compared)} == {_values('other', compared)}",
+            fields=compared,
         )
     else:
         hashed = [field for field in fields if (field.compare if field.hash is None else field.hash)]
-        method = _function("__hash__(self)", f"return hash({_values('self', hashed)})")
+        names = [field.name for field in hashed]
+        method = _function("__hash__(self)", f"return hash({_values('self', names)})", fields=names)
     method.__qualname__ = f"{kind.__qualname__}.{name}"
     return method
 
 
-def _values(object_name: str, fields: Iterable[dataclasses.Field[Any]]) -> str:
-    return f"({''.join(f'{object_name}.{field.name},' for field in fields)})"
+def _representation(names: Sequence[str]) -> Any:
+    @recursive_repr()
+    def __repr__(self: Any) -> str:  # noqa: N807 - its name in tracebacks
+        text = ", ".join([f"{name}={getattr(self, name)!r}" for name in names])
+        return f"{self.__class__.__qualname__}({text})"
+
+    return __repr__
+
+
+def _values(object_name: str, names: Sequence[str]) -> str:
+    return f"({''.join(f'{object_name}.f{index},' for index in range(len(names)))})"
 
 
 def _initialiser(kind: Any, fields: Iterable[dataclasses.Field[Any]], *, is_frozen: bool) -> Any:
@@ -281,45 +305,66 @@ def _initialiser(kind: Any, fields: Iterable[dataclasses.Field[Any]], *, is_froz
 
     Its defaults are set afterwards, because Python takes longer to compile than to set them.
     """
-    missing = dataclasses.MISSING
     positional, keyword_only, lines = ["self"], ["*"], []
+    fields_set: list[str] = []
     defaults: dict[str, Any] = {}
-    names: dict[str, Any] = {
+    known: dict[str, Any] = {
         "__name__": kind.__module__,
-        "DEFAULT": missing,
+        "DEFAULT": _MISSING,
         "set_field": object.__setattr__,
     }
     for field in fields:
-        name = value = field.name
-        has_factory, has_default = field.default_factory is not missing, field.default is not missing
+        has_factory, has_default = field.default_factory is not _MISSING, field.default is not _MISSING
+        name = value = f"f{len(fields_set)}"
         if field.init:
             (keyword_only if field.kw_only else positional).append(name)
             if has_factory or has_default:
                 defaults[name] = field.default
         elif not (has_factory or has_default):
             continue  # `__post_init__` sets this field.
+        fields_set.append(field.name)
         if has_factory:
-            names[f"factory_{name}"] = field.default_factory
+            known[f"factory_{name}"] = field.default_factory
             value = (
                 f"factory_{name}() if {name} is DEFAULT else {name}" if field.init else f"factory_{name}()"
             )
         elif not field.init:
-            names[name] = field.default
+            known[field.name] = field.default
         lines.append(f"set_field(self, {name!r}, {value})" if is_frozen else f"self.{name} = {value}")
     if hasattr(kind, "__post_init__"):
         lines.append("self.__post_init__()")
     parameters = ", ".join(positional + (keyword_only if len(keyword_only) > 1 else []))
-    method = _function(f"__init__({parameters})", *(lines or ["pass"]), **names)
+    method = _function(f"__init__({parameters})", *(lines or ["pass"]), fields=fields_set, **known)
     method.__defaults__ = tuple(defaults[name] for name in positional if name in defaults)
-    method.__kwdefaults__ = {name: defaults[name] for name in keyword_only if name in defaults}
+    method.__kwdefaults__ = {
+        fields_set[int(name[1:])]: defaults[name] for name in keyword_only if name in defaults
+    }
     method.__annotations__ = {field.name: field.type for field in fields if field.init} | {"return": None}
     return method
 
 
-def _function(head: str, *lines: str, **names: Any) -> Any:
-    """Compile a function from its *head* and the *lines* of its body, which may use *names*."""
-    exec(f"def {head}:\n" + "".join(f"    {line}\n" for line in lines), names)  # noqa: S102 - as `dataclasses` does
-    return names[head.partition("(")[0]]
+def _function(head: str, *lines: str, fields: Sequence[str], **known: Any) -> Any:
+    """Make a function from its *head* and the *lines* of its body.
+
+    They call the *fields* f0, f1, and so on, because Python takes far longer to compile a function
+    than to rename what it uses. *known* are the global names of the function.
+    """
+    code = _code(head, lines)
+    names = {f"f{index}": name for index, name in enumerate(fields)}
+    renamed = code.replace(
+        co_varnames=tuple([names.get(name, name) for name in code.co_varnames]),
+        co_names=tuple([names.get(name, name) for name in code.co_names]),
+        co_consts=tuple([names.get(constant, constant) for constant in code.co_consts]),
+    )
+    return FunctionType(renamed, known)
+
+
+@cache
+def _code(head: str, lines: tuple[str, ...]) -> CodeType:
+    """Compile a function. Many classes have the same number and kinds of fields, and share it."""
+    text = f"def {head}:\n" + "".join(f"    {line}\n" for line in lines)
+    module = compile(text, "<string>", "exec", dont_inherit=True)
+    return next(constant for constant in module.co_consts if type(constant) is CodeType)
 
 
 def _freezer(fields: _Fields) -> Callable[..., None]:

@@ -89,6 +89,53 @@ def test_a_class_behaves_as_if_dataclasses_had_made_it(options: dict[str, bool])
             assert outcome(partial(delattr, two, name)) == outcome(partial(delattr, another, name))
 
 
+@pytest.mark.parametrize("keyword_only", [False, True])
+def test_fields_are_described_as_dataclasses_describes_them(*, keyword_only: bool) -> None:
+    options = dict.fromkeys(("frozen", "eq", "repr", "slots", "unsafe_hash"), False)
+    lazy, eager = (
+        [
+            {name: getattr(field, name) for name in dataclasses.Field.__slots__}
+            for field in dataclasses.fields(parts(decorate, **options, kw_only=keyword_only))
+        ]
+        for decorate in (dataclass, dataclasses.dataclass)
+    )
+    assert lazy == eager
+
+
+def test_a_class_variable_is_no_field_even_if_a_base_class_has_a_field_of_that_name() -> None:
+    def parameters(decorate: Callable[..., Any]) -> list[str]:
+        @decorate()
+        class Base:
+            kind: str = "base"
+
+        @decorate()
+        class Part(Base):
+            kind: ClassVar[str] = "part"  # type: ignore[misc]
+            number: int = 1
+
+        return list(inspect.signature(Part).parameters)
+
+    assert parameters(dataclass) == parameters(dataclasses.dataclass)
+
+
+def test_classes_whose_fields_differ_only_in_names_share_compiled_code() -> None:
+    @dataclass()
+    class Point:
+        x: int
+        y: int = 0
+
+    @dataclass()
+    class Mark:
+        line: int
+        column: int = 1
+
+    assert Point(1, 2) == Point(1, 2)
+    compiled = lazy_dataclass._code.cache_info().misses
+    assert Mark(3) == Mark(3, 1)
+    assert (Mark(3).line, Mark(3).column) == (3, 1)
+    assert lazy_dataclass._code.cache_info().misses == compiled
+
+
 @dataclass(frozen=True, slots=True)
 class Place:
     broker: int
