@@ -1,5 +1,6 @@
 """The ``harrow`` command: it parses the command line, runs one command, and reports errors."""
 
+import gc
 import math
 import os
 import re
@@ -241,7 +242,10 @@ def main() -> None:
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
     sys.stdout, sys.stderr = guarded(sys.stdout), guarded(sys.stderr)
-    sys.exit(_flush_stdout(_exit_code()))
+    code = _flush_stdout(_exit_code())
+    # The interpreter collects garbage when it ends, although the system frees all its memory then.
+    gc.freeze()
+    sys.exit(code)
 
 
 def _exit_code() -> int:

@@ -8,7 +8,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass, replace
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Annotated, Any, ClassVar, Final, Literal
 
 from harrow.cluster_model import fields as markers
@@ -549,6 +549,11 @@ _TEXTS_FOR_READERS = frozenset(
 )
 
 
+@cache
+def _digest_fields(kind: type[Any]) -> tuple[str, ...]:
+    return tuple(item.name for item in fields(kind) if item.name not in _TEXTS_FOR_READERS)
+
+
 def _unset(value: Any) -> frozenset[str]:
     """Return the fields that a digest leaves out because they have their defaults.
 
@@ -564,13 +569,16 @@ def _unset(value: Any) -> frozenset[str]:
     return frozenset(name for name, default in counted.items() if getattr(value, name) == default)
 
 
+_ATOMS = frozenset({bool, float, int, str, type(None)})
+
+
 def _plain(value: Any) -> Any:
+    if type(value) in _ATOMS:
+        return value
     if is_dataclass(value) and not isinstance(value, type):
         unset = _unset(value)
         parts = {
-            item.name: _plain(getattr(value, item.name))
-            for item in fields(value)
-            if item.name not in _TEXTS_FOR_READERS and item.name not in unset
+            name: _plain(getattr(value, name)) for name in _digest_fields(type(value)) if name not in unset
         }
         return {"": getattr(value, "name", None) or type(value).__name__, **parts}
     if isinstance(value, Mapping):
