@@ -92,8 +92,10 @@ def _lines(value: Any, indent: int) -> list[str]:
             lines += _entry(f"{pad}{_scalar(key, in_flow=True)}:", item, indent)
         return lines
     for item in value:
-        if _is_short(f"{pad}-", item) or not _is_filled_collection(item) or _is_list_of_scalars(item):
+        if not _is_filled_collection(item) or _is_list_of_scalars(item):
             lines += _entry(f"{pad}-", item, indent)
+        elif (line := _short_line(f"{pad}-", item)) is not None:
+            lines.append(line)
         else:
             first, *rest = _lines(item, indent + _INDENT)
             lines += [f"{pad}- {first.lstrip(' ')}", *rest]
@@ -102,8 +104,9 @@ def _lines(value: Any, indent: int) -> list[str]:
 
 def _entry(head: str, value: Any, indent: int) -> list[str]:
     """Return the lines of a value that follows *head*, its key or a dash."""
-    if _is_short(head, value):
-        return [f"{head} {_on_one_line(value)}"]
+    line = _short_line(head, value)
+    if line is not None:
+        return [line]
     if isinstance(value, Prose):
         return _prose_lines(head, value, indent + _INDENT)
     if not _is_filled_collection(value):
@@ -129,8 +132,12 @@ def _is_list_of_scalars(value: Any) -> bool:
     )
 
 
-def _is_short(head: str, value: Any) -> bool:
-    return _may_be_one_line(value) and len(head) + 1 + len(_on_one_line(value)) <= WIDTH
+def _short_line(head: str, value: Any) -> str | None:
+    """Return *head* and a value as one line, or None if they need several."""
+    if not _may_be_one_line(value):
+        return None
+    line = f"{head} {_on_one_line(value)}"
+    return line if len(line) <= WIDTH else None
 
 
 def _may_be_one_line(value: Any) -> bool:
