@@ -70,7 +70,7 @@ __all__ = ["dataclass"]
 
 _FIELDS: Final = "__dataclass_fields__"
 _PARAMETERS: Final = "__dataclass_params__"
-_RESERVED_NAMES: Final = frozenset({"self", "DEFAULT", "set_field"})
+_RESERVED_NAMES: Final = frozenset({"self", "DEFAULT", "set_field", "set_fields"})
 """The names that `_initialiser` uses beside those of fields."""
 
 
@@ -307,6 +307,7 @@ def _initialiser(kind: Any, fields: Iterable[dataclasses.Field[Any]], *, is_froz
     """
     positional, keyword_only, lines = ["self"], ["*"], []
     fields_set: list[str] = []
+    values: list[str] = []
     defaults: dict[str, Any] = {}
     known: dict[str, Any] = {
         "__name__": kind.__module__,
@@ -330,7 +331,13 @@ def _initialiser(kind: Any, fields: Iterable[dataclasses.Field[Any]], *, is_froz
             )
         elif not field.init:
             known[field.name] = field.default
-        lines.append(f"set_field(self, {name!r}, {value})" if is_frozen else f"self.{name} = {value}")
+        values.append(value)
+    if is_frozen and len(values) > _FIELDS_ONE_BY_ONE:
+        known["set_fields"] = _setter(fields_set)
+        lines.append(f"set_fields(self, ({', '.join(values)}))")
+    else:
+        setting = "set_field(self, 'f{0}', {1})" if is_frozen else "self.f{0} = {1}"
+        lines += [setting.format(index, value) for index, value in enumerate(values)]
     if hasattr(kind, "__post_init__"):
         lines.append("self.__post_init__()")
     parameters = ", ".join(positional + (keyword_only if len(keyword_only) > 1 else []))
@@ -341,6 +348,25 @@ def _initialiser(kind: Any, fields: Iterable[dataclasses.Field[Any]], *, is_froz
     }
     method.__annotations__ = {field.name: field.type for field in fields if field.init} | {"return": None}
     return method
+
+
+_FIELDS_ONE_BY_ONE: Final = 12
+"""The most fields of a frozen class that ``__init__`` sets with a statement for each.
+
+A loop takes a little longer to run. But classes with more fields are settings and plans, of which
+there are few objects, and Python takes three times as long to compile so many statements.
+"""
+
+
+def _setter(names: Sequence[str]) -> Callable[[Any, Sequence[Any]], None]:
+    """Return a function that sets fields of a frozen object."""
+    set_field = object.__setattr__
+
+    def set_fields(self: Any, values: Sequence[Any]) -> None:
+        for name, value in zip(names, values, strict=True):
+            set_field(self, name, value)
+
+    return set_fields
 
 
 def _function(head: str, *lines: str, fields: Sequence[str], **known: Any) -> Any:

@@ -89,6 +89,23 @@ def test_a_class_behaves_as_if_dataclasses_had_made_it(options: dict[str, bool])
             assert outcome(partial(delattr, two, name)) == outcome(partial(delattr, another, name))
 
 
+@pytest.mark.parametrize("frozen", [False, True])
+@pytest.mark.parametrize("fields", [1, 12, 13, 40])
+def test_an_object_of_any_number_of_fields_has_the_values_that_its_caller_gives(
+    *, fields: int, frozen: bool
+) -> None:
+    def outcomes(decorate: Callable[..., Any]) -> list[Any]:
+        names = [f"field{index}" for index in range(fields)]
+        content: dict[str, Any] = {"__annotations__": dict.fromkeys([*names, "made", "last"], object)}
+        content |= {"made": dataclasses.field(default_factory=list), "last": 9}
+        kind = decorate(frozen=frozen)(type("Part", (), content))
+        values = [f"value of {name}" for name in names]
+        made = [outcome(partial(kind, *values, *more)) for more in ((), ([1],), ([1], 2), ([1], 2, 3))]
+        return [dataclasses.astuple(part) if isinstance(part, kind) else part[0] for part in made]
+
+    assert outcomes(dataclass) == outcomes(dataclasses.dataclass)
+
+
 @pytest.mark.parametrize("keyword_only", [False, True])
 def test_fields_are_described_as_dataclasses_describes_them(*, keyword_only: bool) -> None:
     options = dict.fromkeys(("frozen", "eq", "repr", "slots", "unsafe_hash"), False)
