@@ -416,6 +416,14 @@ class Disk:
             self.dir_by_partition[partition] = log_dir
         return log_dir
 
+    def move(self, partition: str, log_dir: int) -> None:
+        """Move a log to another directory, whose room it takes."""
+        if self.dir_of(partition) != log_dir:
+            size_bytes = self.log_file(partition).size_bytes
+            self.take_room(partition, -size_bytes)
+            self.dir_by_partition[partition] = log_dir
+            self.take_room(partition, size_bytes)
+
     def is_writable(self, partition: str) -> bool:
         """Return whether a partition's log can be appended to and flushed."""
         return not self.failed_dirs or self.dir_of(partition) not in self.failed_dirs

@@ -22,7 +22,7 @@ from harrow.cluster_model.sim.connection import ClientEndpoint, Connection, Repl
 from harrow.cluster_model.sim.host import Host
 from harrow.cluster_model.topology import is_internal, process_name
 from harrow.live_cluster.serve.answers.own_answers import OwnAnswers
-from harrow.live_cluster.serve.answers.plain_login import PlainLogin, Users, without_password
+from harrow.live_cluster.serve.answers.plain_login import PlainLogin, Users
 from harrow.live_cluster.serve.contents.client_batches import (
     ClientBatch,
     InternalTopicError,
@@ -32,6 +32,7 @@ from harrow.live_cluster.serve.contents.client_batches import (
 from harrow.live_cluster.serve.contents.record_times import EARLIEST_LOCAL_TIMESTAMP
 from harrow.live_cluster.serve.history.wire_history import ConnectionHistory, WireHistory
 from harrow.live_cluster.serve.recording.recorder import Recorder
+from harrow.live_cluster.serve.without_secrets import without_secrets
 from harrow.live_cluster.wire.client_requests import (
     BadRequestError,
     ClientRequest,
@@ -181,7 +182,7 @@ class ClientConnection:
     def receive(self, frame: bytes) -> None:
         """Take a request, or other bytes, which end the connection."""
         if not self._is_ending():
-            self._server.recorder.received(self.number, without_password(frame, self._login))
+            self._server.recorder.received(self.number, without_secrets(frame, self._login))
             self._take(frame)
 
     def _is_ending(self) -> bool:

@@ -1,24 +1,28 @@
-"""Describes a served cluster to clients: its brokers, its topics and their settings."""
+"""Describes a served cluster to clients, and changes what only they can see of it."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 from kafka.protocol.admin import (
+    AlterReplicaLogDirsRequest,
+    AlterUserScramCredentialsRequest,
     DescribeClusterRequest,
     DescribeConfigsRequest,
     DescribeLogDirsRequest,
     DescribeQuorumRequest,
     DescribeTopicPartitionsRequest,
+    DescribeUserScramCredentialsRequest,
     ListConfigResourcesRequest,
 )
 
 from harrow.cluster_model import errors
 from harrow.cluster_model.cluster import Cluster
 from harrow.cluster_model.topology import is_internal
-from harrow.live_cluster.serve.answers.described_log_dirs import described_log_dirs
+from harrow.live_cluster.serve.answers.described_log_dirs import altered_log_dirs, described_log_dirs
 from harrow.live_cluster.serve.answers.described_quorum import described_quorum
 from harrow.live_cluster.serve.answers.described_settings import DEFAULT, DescribedSetting, DescribedSettings
 from harrow.live_cluster.serve.answers.refused_acls import ACL_REQUESTS, refused_acls
+from harrow.live_cluster.serve.answers.scram_credentials import ScramCredentials
 from harrow.live_cluster.serve.answers.served_topics import ServedTopics
 from harrow.live_cluster.wire.client_requests import ClientRequest
 from harrow.live_cluster.wire.codec import BROKER_RESOURCE, TOPIC_RESOURCE, Address
@@ -48,18 +52,22 @@ class DescribedCluster:
         self._cluster = cluster
         self._topics = topics
         self._addresses = addresses
+        credentials = ScramCredentials()
         self._handlers = {
             DescribeClusterRequest.API_KEY: self._describe_cluster,
             DescribeConfigsRequest.API_KEY: self._describe_settings,
+            AlterReplicaLogDirsRequest.API_KEY: self._alter_log_dirs,
+            AlterUserScramCredentialsRequest.API_KEY: credentials.alter,
             DescribeLogDirsRequest.API_KEY: self._describe_log_dirs,
             DescribeQuorumRequest.API_KEY: self._describe_quorum,
             DescribeTopicPartitionsRequest.API_KEY: self._describe_topics,
+            DescribeUserScramCredentialsRequest.API_KEY: credentials.describe,
             ListConfigResourcesRequest.API_KEY: self._list_resources,
             **{kind.API_KEY: refused_acls for kind in ACL_REQUESTS},
         }
 
     def answer(self, request: ClientRequest, broker: int) -> Any:
-        """Return the answer of a broker to a request for a description; else None."""
+        """Return the answer of a broker to such a request; None to others."""
         handle = self._handlers.get(request.api_key)
         return None if handle is None else handle(request.body, broker)
 
@@ -101,6 +109,9 @@ class DescribedCluster:
     def _describe_log_dirs(self, request: Any, broker: int) -> Any:
         kind, disk = request.header.get_response_class(), self._cluster.disks[broker]
         return described_log_dirs(kind, request, broker, disk, self._topics.names)
+
+    def _alter_log_dirs(self, request: Any, broker: int) -> Any:
+        return altered_log_dirs(request, broker, self._cluster, self._topics.names)
 
     # Topics
 

@@ -14,7 +14,7 @@ from kafka.protocol.sasl import (
 )
 
 from harrow.campaigns.language.problem import FileError, Problem
-from harrow.live_cluster.wire.client_requests import FRAME_MIN, BadRequestError, ClientRequest, read_request
+from harrow.live_cluster.wire.client_requests import BadRequestError, ClientRequest
 from harrow.live_cluster.wire.errors import error_code
 
 Users = Mapping[str, str]
@@ -25,7 +25,6 @@ RECORDED_USERS: Final[Users] = {"user": "password"}
 """Stand for all users in a recording, which keeps no names and no passwords."""
 _ACCEPTED, _REFUSED = b"\0user\0password", b"\0\0"
 _FAILED: Final = "Authentication failed: Invalid username or password"
-_KEY: Final = SaslAuthenticateRequest.API_KEY.to_bytes(2)
 LOGIN_VERSIONS: Final = {SaslHandshakeRequest.API_KEY: (1, 1), SaslAuthenticateRequest.API_KEY: (0, 2)}
 """Version 0 of SaslHandshake is missing, after which clients send tokens without a header."""
 
@@ -114,22 +113,10 @@ class PlainLogin:
         return hmac.compare_digest(password, expected.encode())
 
 
-def without_password(frame: bytes, login: PlainLogin | None) -> bytes:
-    """Return a frame as a recording keeps it: a login has other words, which fare the same.
+def as_recorded(request: ClientRequest, login: PlainLogin | None) -> Any:
+    """Return the body of a SaslAuthenticate as a recording keeps it: with other words.
 
-    They do so if `RECORDED_USERS` are the users.
+    They fare the same if `RECORDED_USERS` are the users.
     """
-    if frame[:2] != _KEY:
-        return frame
-    try:
-        request = read_request(frame)
-    except BadRequestError:
-        request = None
-    if request is None or request.body is None:
-        # Its client loses the connection, as with every damaged request.
-        return frame[:FRAME_MIN]
     is_correct = login is not None and login.is_correct(request.body.auth_bytes or b"")
-    recorded = SaslAuthenticateRequest[request.version](auth_bytes=_ACCEPTED if is_correct else _REFUSED)
-    recorded.with_header(request.correlation_id, request.client_id)
-    data: bytes = recorded.encode(header=True, framed=False)
-    return data
+    return SaslAuthenticateRequest[request.version](auth_bytes=_ACCEPTED if is_correct else _REFUSED)

@@ -11,11 +11,14 @@ from importlib import resources
 from typing import Final
 
 from kafka.protocol.admin import (
+    AlterReplicaLogDirsRequest,
+    AlterUserScramCredentialsRequest,
     DescribeClusterRequest,
     DescribeConfigsRequest,
     DescribeLogDirsRequest,
     DescribeQuorumRequest,
     DescribeTopicPartitionsRequest,
+    DescribeUserScramCredentialsRequest,
     ListConfigResourcesRequest,
 )
 from kafka.protocol.metadata import ApiVersionsRequest
@@ -29,12 +32,15 @@ from harrow.live_cluster.wire.codec import CLIENT_VERSIONS
 Versions = tuple[int, int]
 """The lowest and the highest version of a request."""
 _OWN_VERSIONS: Final[Mapping[int, Versions]] = {
+    AlterReplicaLogDirsRequest.API_KEY: (1, 2),
+    AlterUserScramCredentialsRequest.API_KEY: (0, 0),
     ApiVersionsRequest.API_KEY: (0, 4),
     DescribeClusterRequest.API_KEY: (0, 2),
     DescribeConfigsRequest.API_KEY: (0, 4),
     DescribeLogDirsRequest.API_KEY: (0, 5),
     DescribeTopicPartitionsRequest.API_KEY: (0, 0),
     DescribeQuorumRequest.API_KEY: (0, 2),
+    DescribeUserScramCredentialsRequest.API_KEY: (0, 0),
     ListConfigResourcesRequest.API_KEY: (0, 1),
     **{kind.API_KEY: (0, 3) for kind in ACL_REQUESTS},
 }

@@ -8,6 +8,7 @@ from uuid import UUID
 
 import pytest
 from kafka.protocol.admin import (
+    AlterReplicaLogDirsRequest,
     CreateAclsRequest,
     DeleteAclsRequest,
     DescribeAclsRequest,
@@ -49,6 +50,7 @@ kafka: "{}"
 cluster: {{brokers: 1, topics: [{{name: t}}]}}
 workload: {{producers: [{{name: unused}}], duration: 10s}}
 """
+TWO_DIRS: Final = CLUSTER.replace("brokers: 1", "brokers: 1, disk: {{log_dirs: 2}}")
 _METADATA_WITH_IDS: Final = 10
 _SEVERAL_COORDINATORS: Final = 4
 _TWO_BROKERS: Final = "brokers: 2, topics: [{{name: t, replication_factor: 2}}]"
@@ -59,13 +61,17 @@ GROUP_PROTOCOL: Final = b"\x00\x00\x00\x00\x00\x01\x00\x01t\x00\x00\x00\x00"
 def use(release: str, client: Callable[[BrokerConnection], None]) -> None:
     """Run a client with a connection to the only broker of a served cluster."""
 
+    use_campaign(CLUSTER.format(release), client)
+
+
+def use_campaign(campaign: str, client: Callable[[BrokerConnection], None]) -> None:
     def connect(servers: str) -> None:
         host, _, port = servers.partition(":")
         with BrokerConnection((host, int(port))) as connection:
             client(connection)
 
     # A group waits for more members at first (group.initial.rebalance.delay.ms).
-    run_with(CLUSTER.format(release), connect, time_scale=10)
+    run_with(campaign, connect, time_scale=10)
 
 
 @pytest.mark.parametrize("release", RELEASES)
@@ -133,6 +139,45 @@ def test_the_logs_of_a_broker_are_described_in_every_version(release: str) -> No
                 assert (partition.partition_size, partition.offset_lag) == (0, 0)
 
     use(release, ask)
+
+
+def moved(connection: BrokerConnection, path: str, topic: str = "t", *, version: int = 2) -> str:
+    """Ask for a replica to move to a log directory, and return the error."""
+    kind = AlterReplicaLogDirsRequest.AlterReplicaLogDir
+    named = kind.AlterReplicaLogDirTopic(name=topic, partitions=[0])
+    request = AlterReplicaLogDirsRequest[version](dirs=[kind(path=path, topics=[named])])
+    (result,) = connection.ask(request).results
+    (partition,) = result.partitions
+    assert (result.topic_name, partition.partition_index) == (topic, 0)
+    return error_name(partition.error_code)
+
+
+def test_a_replica_moves_to_another_log_directory() -> None:
+    def ask(connection: BrokerConnection) -> None:
+        def place() -> str:
+            answer = connection.ask(DescribeLogDirsRequest[4](topics=None))
+            (log_dir,) = [each for each in answer.results if "t" in [topic.name for topic in each.topics]]
+            return str(log_dir.log_dir)
+
+        here = place()
+        (there,) = {"/broker-0/log-dir-0", "/broker-0/log-dir-1"} - {here}
+        for version, path in ((2, here), (1, there), (1, here), (2, there)):
+            assert moved(connection, path, version=version) == errors.NONE
+            assert place() == path
+        assert moved(connection, "/elsewhere") == "LOG_DIR_NOT_FOUND"
+        assert moved(connection, here, "unknown") == errors.UNKNOWN_TOPIC_OR_PARTITION
+        assert place() == there
+
+    use_campaign(TWO_DIRS.format("4.3"), ask)
+
+
+def test_no_replica_moves_to_a_failed_log_directory() -> None:
+    def ask(connection: BrokerConnection) -> None:
+        assert moved(connection, "/broker-0/log-dir-0") == errors.NONE
+        assert moved(connection, "/broker-0/log-dir-1") == errors.KAFKA_STORAGE_ERROR
+
+    failure = "faults: [{at: 1ms, do: {log_dir_failure: {broker: 0, log_dir: 1}}}]"
+    use_campaign(TWO_DIRS.format("4.3") + failure, ask)
 
 
 @pytest.mark.parametrize("release", ["0.11", "4.3"])

@@ -19,6 +19,7 @@ from harrow.campaigns.record.recorded_run import RecordedRun, RecordError, read_
 from harrow.campaigns.record.report import run_as_mapping
 from harrow.campaigns.record.results_folder import REQUESTS, write_run
 from harrow.checks.finding import HELD, PERMITTED, Finding, RuleResult
+from harrow.cluster_model.errors import NONE
 from harrow.live_cluster.serve.client_program import ClientProgram
 from harrow.live_cluster.serve.recording.request_recording import (
     ANSWER,
@@ -37,6 +38,8 @@ from harrow.live_cluster.serve.replay.served_replay import replay_served
 from harrow.live_cluster.serve.served_run import serve
 from harrow.live_cluster.wire.client_requests import FRAME_MIN, read_request
 from harrow.live_cluster.wire.codec import Address
+from harrow.live_cluster.wire.connection import BrokerConnection
+from tests.live_cluster.serve.answers.test_scram_credentials import SHA_256, alter, described, upsertion
 from tests.live_cluster.serve.test_run_control import Control, controlled
 from tests.live_cluster.serve.test_served_run import (
     CALM,
@@ -173,6 +176,22 @@ def test_a_recording_has_no_passwords_and_logins_fare_the_same(tmp_path: Path) -
     frames = b"".join(entry.data for entry in entries_of(run))
     for word in (b"s3cret-word", b"gu3ssed-word", b"ann", b"eve"):
         assert word not in frames
+
+
+def test_a_recording_has_no_salted_passwords_and_credentials_stay_the_same(tmp_path: Path) -> None:
+    def use(servers: str) -> None:
+        first, _, _ = servers.partition(",")
+        host, _, port = first.partition(":")
+        with BrokerConnection((host, int(port))) as connection:
+            assert alter(connection, upsertion("ann")) == {"ann": NONE}
+            assert described(connection) == {"ann": [(SHA_256, 4_096)]}
+
+    run = recorded(tmp_path, CALM, use)
+    check_same(run)
+    frames = b"".join(entry.data for entry in entries_of(run))
+    assert b"ann" in frames
+    assert b"salt" not in frames
+    assert b"password" not in frames
 
 
 @pytest.fixture(scope="module")
