@@ -11,12 +11,15 @@ UNDEFINED_EPOCH_OFFSET: Final = -1
 
 
 class LeaderEpochCache:
-    """Entries (leader epoch, start offset) in ascending order of both."""
+    """Entries (leader epoch, start offset) in ascending order of both.
+
+    If the cache gets a list of *entries*, it changes this list.
+    """
 
     __slots__ = ("entries",)
 
-    def __init__(self) -> None:
-        self.entries: list[tuple[int, int]] = []
+    def __init__(self, entries: list[tuple[int, int]] | None = None) -> None:
+        self.entries = [] if entries is None else entries
 
     def latest_epoch(self) -> int:
         """Return the highest epoch; `UNDEFINED_EPOCH` if there is none."""

@@ -1,6 +1,6 @@
 """Opens, flushes and checkpoints the logs of a broker (``LogManager.scala``)."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from heapq import heappop, heappush
 from operator import attrgetter
 from typing import Final
@@ -71,6 +71,9 @@ class LogManager:
         self._dirty: dict[str, None] = {}
         self._flushed_us: dict[str, int] = {}
         self._flusher = PeriodicTask(host, config.flush_scheduler_interval_us, self._flush_dirty)
+        # The checkpoint of high watermarks that this process last wrote. Each log knows its own
+        # entry. If a fault has replaced the checkpoint, all logs are compared with the new one.
+        self._written_high_watermarks: dict[str, int] | None = None
         self._rolled_logs: dict[str, None] = {}
         # For each log, the earliest time at which one of its segments may exceed ``retention.ms``.
         # The queue has the same times, earliest first.
@@ -221,8 +224,7 @@ class LogManager:
 
         Modelled on ``LogSegment.recover``, which adds no entry for epoch 0.
         """
-        cache = LeaderEpochCache()
-        cache.entries = self._disk.epoch_checkpoint(partition)
+        cache = LeaderEpochCache(self._disk.epoch_checkpoint(partition))
         for batch in self._disk.log_file(partition).batches:
             if batch.base_offset >= begin and batch.leader_epoch > max(0, cache.latest_epoch()):
                 cache.assign(batch.leader_epoch, batch.base_offset)
@@ -511,24 +513,38 @@ class LogManager:
         # broker notices that a directory has failed.
         for log_dir in self._disk.failed_dirs:
             self._take_dir_offline(log_dir)
-        self._checkpoint(REPLICATION_OFFSET_CHECKPOINT, _high_watermark)
+        file = self._disk.checkpoints.get(REPLICATION_OFFSET_CHECKPOINT)
+        is_own = file is self._written_high_watermarks
+        # Most logs have not moved, and a broker with many logs checks them every 5 s.
+        moved = [
+            log
+            for log in self._logs.values()
+            if not is_own or log.high_watermark != log.written_high_watermark
+        ]
+        self._checkpoint(REPLICATION_OFFSET_CHECKPOINT, _high_watermark, moved)
+        self._written_high_watermarks = self._disk.checkpoints.get(REPLICATION_OFFSET_CHECKPOINT)
+        for log in moved:
+            if self._disk.is_writable(log.name):
+                log.written_high_watermark = log.high_watermark
 
     def _checkpoint_recovery_points(self) -> None:
         follows_flush = self._behaviours.log.recovery_point_follows_flush
-        self._checkpoint(
-            RECOVERY_POINT_OFFSET_CHECKPOINT, _flushed_offset if follows_flush else _log_end_offset
-        )
+        offset_of = _flushed_offset if follows_flush else _log_end_offset
+        self._checkpoint(RECOVERY_POINT_OFFSET_CHECKPOINT, offset_of, self._logs.values())
 
-    def _checkpoint(self, name: str, offset_of: Callable[[UnifiedLog], int]) -> None:
+    def _checkpoint(
+        self, name: str, offset_of: Callable[[UnifiedLog], int], logs: Iterable[UnifiedLog]
+    ) -> None:
         # The file keeps the entries of partitions whose logs this process has not opened yet.
         before = self._disk.checkpoints.get(name, {})
         changed = [
-            (partition, offset)
-            for partition, log in self._logs.items()
-            if before.get(partition) != (offset := offset_of(log)) and self._disk.is_writable(partition)
+            (log.name, offset)
+            for log in logs
+            if before.get(log.name) != (offset := offset_of(log)) and self._disk.is_writable(log.name)
         ]
         if changed:
-            self._disk.write_checkpoint(name, {**before, **dict(changed)})
+            before.update(changed)
+            self._disk.write_checkpoint(name, before)
             self._host.emit(CheckpointWritten, self._broker, name, tuple(changed))
 
     def _every(self, period_us: int, task: Callable[[], None]) -> None:

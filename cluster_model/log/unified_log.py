@@ -82,6 +82,7 @@ class UnifiedLog:
         "log_start_offset",
         "name",
         "producers",
+        "written_high_watermark",
     )
 
     def __init__(self, partition: str, disk: Disk, behaviours: Behaviours) -> None:
@@ -104,15 +105,17 @@ class UnifiedLog:
         is_reverted = self.log_start_offset < self._file.log_start_offset
         self._file.log_start_offset = self.log_start_offset
         self.log_end_offset = self._file.log_end_offset
-        self.epochs = LeaderEpochCache()
-        self.epochs.entries = disk.epoch_checkpoint(partition)
+        self.epochs = LeaderEpochCache(disk.epoch_checkpoint(partition))
         if behaviours.log.epoch_cache_truncated_with_log:
             self.epochs.truncate_from_end(self.log_end_offset)
         self.epochs.truncate_from_start(self.log_start_offset)
         if is_reverted and behaviours.log.recovery_restores_earlier_epochs:
             self._recover_reverted_epochs()
         self.producers = ProducerStates(behaviours, self._file.aborted_transactions)
-        self.producers.rebuild(self._file.batches, self._file.producer_snapshots)
+        if self._file.batches or self._file.producer_snapshots:
+            self.producers.rebuild(self._file.batches, self._file.producer_snapshots)
+        # What this process last wrote into the checkpoint of high watermarks.
+        self.written_high_watermark = NO_OFFSET
         self.high_watermark = disk.checkpoint(REPLICATION_OFFSET_CHECKPOINT, partition)
         if behaviours.log.hw_limited_to_log_end:
             self.update_high_watermark(self.high_watermark)

@@ -451,6 +451,25 @@ def test_a_checkpoint_keeps_its_entries_of_unopened_partitions() -> None:
     assert disk.checkpoints[REPLICATION_OFFSET_CHECKPOINT] == {"t-1": 7, PARTITION: 0}
 
 
+def test_a_replaced_checkpoint_gets_the_high_watermarks_of_all_open_logs_again() -> None:
+    manager, host = manager_on(disk := disk_with(PARTITION, (0, "a")))
+    manager.open(PARTITION).high_watermark = 1
+    host.advance(5 * SECOND)
+    disk.write_checkpoint(REPLICATION_OFFSET_CHECKPOINT, {"t-1": 7})
+    host.advance(5 * SECOND)
+    assert disk.checkpoints[REPLICATION_OFFSET_CHECKPOINT] == {"t-1": 7, PARTITION: 1}
+
+
+def test_a_log_that_is_deleted_and_opened_again_is_in_the_next_checkpoint() -> None:
+    manager, host = manager_on(disk := disk_with(PARTITION, (0, "a")))
+    manager.open(PARTITION)
+    host.advance(5 * SECOND)
+    manager.delete(PARTITION)
+    manager.open(PARTITION)
+    host.advance(5 * SECOND)
+    assert disk.checkpoints[REPLICATION_OFFSET_CHECKPOINT] == {PARTITION: 0}
+
+
 def test_a_truncation_lowers_the_recovery_point_at_once() -> None:
     disk = disk_with(PARTITION, (0, "a"), (0, "b"), (1, "c"), flushed=3)
     manager, host = manager_on(disk)
