@@ -182,6 +182,7 @@ class History:
         self._operation_count += 1
         if len(self._newest) > self._unpacked_max:
             self.operations.pack()
+            self._unpacked_max = self.operations.unpacked_max
 
     def record_send(self, process: int, partition: str, value: str, time_us: int) -> None:
         """Record that an application sends a record."""

@@ -47,15 +47,18 @@ class PackedLog(Sequence[T]):
     Its items are rows, or objects that *kind* makes from the fields of a row. Callers append to the
     list ``newest``, which stays the same object, and regularly call `pack`. There is no method to
     append, because a run appends so often that it calls the list's own method. Nothing is packed
-    before there are more than *unpacked_max* rows, so a short run packs nothing. Rows are packed in
-    chunks of *chunk* rows. A look-up unpacks the chunk of its row, and an iteration unpacks one
-    chunk after another.
+    before there are more than *unpacked_max* rows, so a short run packs nothing. A log that is
+    packed once is a long one, and from then on has at most `UNPACKED_LATER_MAX` unpacked rows. Rows
+    are packed in chunks of *chunk* rows. A look-up unpacks the chunk of its row, and an iteration
+    unpacks one chunk after another.
     """
 
     __slots__ = ("_chunk_rows", "_chunks", "_kind", "_uncompressed", "_unpacked", "newest", "unpacked_max")
 
     CHUNK: ClassVar[int] = 4_096
-    UNPACKED_MAX: ClassVar[int] = 65_536
+    UNPACKED_MAX: ClassVar[int] = 262_144
+    """More rows than 10 000 partitions need. In a trace they take about 65 MB."""
+    UNPACKED_LATER_MAX: ClassVar[int] = 65_536
     UNCOMPRESSED_MAX: ClassVar[int] = 64 * 1024 * 1024
     """How many bytes of chunks stay uncompressed, because compression takes a tenth of a run."""
 
@@ -83,6 +86,7 @@ class PackedLog(Sequence[T]):
         """If ``newest`` has more than ``unpacked_max`` rows, pack all of its complete chunks."""
         newest, size = self.newest, self._chunk_rows
         if len(newest) > self.unpacked_max:
+            self.unpacked_max = min(self.unpacked_max, self.UNPACKED_LATER_MAX)
             end = len(newest) // size * size
             for begin in range(0, end, size):
                 rows = marshal.dumps(newest[begin : begin + size], _STORED_VERSION)

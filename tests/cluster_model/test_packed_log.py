@@ -144,6 +144,18 @@ def test_packed_rows_are_no_longer_objects_in_memory() -> None:
     assert sum(map(len, kept)) <= 20
 
 
+def test_a_log_that_was_packed_once_keeps_fewer_rows_unpacked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(PackedLog, "UNPACKED_LATER_MAX", 10)
+    log: PackedLog[Row] = PackedLog(chunk=5, unpacked_max=20)
+    unpacked = []
+    for number in range(40):
+        log.newest.append((number,))
+        log.pack()
+        unpacked.append(len(log.newest))
+    assert unpacked[:20] == [*range(1, 21)]
+    assert max(unpacked[20:]) == 10
+
+
 def test_operations_are_built_from_their_rows() -> None:
     history = History()
     history.record_send(3, "t-0", "x", 5)
