@@ -163,6 +163,8 @@ class PartitionSettings:
 
     def least_min_insync_replicas(self, leader: int, at_us: int) -> int:
         """Return the ``min.insync.replicas`` of a leader at a time."""
+        if not self.earlier:
+            return self.min_insync_replicas_of(leader)
         return min([settings.min_insync_replicas_of(leader) for settings in self.during(at_us)])
 
     def config_on(self, broker: int, at_us: int) -> TopicConfig | None:

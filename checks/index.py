@@ -91,7 +91,8 @@ class Index:
 
     ``history`` and ``orders`` come from the history alone. ``sessions`` has the sends by process
     and partition, ``acked`` the acknowledged sends by partition, and ``polled`` the (offset, value)
-    pairs that consumers read. ``logs`` has the final values of each replica by offset. A run has
+    pairs that consumers read. ``logs`` has the final values of each replica by offset, and
+    ``written`` the partitions in which any of these logs is not empty. A run has
     millions of events and sends, so only line and row numbers are stored, and objects are created
     on access. *on_block* is called with each block of the trace, because a long trace is packed and
     takes time to unpack.
@@ -131,6 +132,7 @@ class Index:
         self.polled = PolledPairs(history)
         self._last_logs = LastLogs(evidence, self._last_leaders())
         self.logs = self._last_logs.values
+        self.written = self._last_logs.written
         self.has_transactions = self._last_logs.has_transactions
         self.last_leader = self._last_logs.leader
         self.last_log = self._last_logs.values_of
@@ -338,9 +340,9 @@ class Index:
 
     def _last_leaders(self) -> Mapping[str, int]:
         latest: dict[str, tuple[int, int]] = {}
-        for _, event in self.events(events.BecameLeader):
-            led = event.leader_epoch, event.broker
-            latest[event.partition] = max(led, latest.get(event.partition, led))
+        for _, (_, _, broker, partition, leader_epoch, *_) in self.raw_events(events.BecameLeader):
+            led = leader_epoch, broker
+            latest[partition] = max(led, latest.get(partition, led))
         return {partition: broker for partition, (_, broker) in latest.items()}
 
     @cached_property

@@ -23,12 +23,12 @@ def _values_of_replicas(replicas: Mapping[int, FinalLog]) -> dict[int, list[str 
     same: list[str | None] = []
     for broker, log in replicas.items():
         # Most replicas have the same batches as their leader.
-        if (
+        if log is not previous and (
             previous is None
             or log.batches != previous.batches
             or (log.damaged, log.begins_at) != (previous.damaged, previous.begins_at)
         ):
-            same = log.values()
+            same = log.values() if log.batches else []
         values[broker] = same
         previous = log
     return values
@@ -37,8 +37,9 @@ def _values_of_replicas(replicas: Mapping[int, FinalLog]) -> dict[int, list[str 
 class LastLogs:
     """The final logs of the last leaders of partitions.
 
-    ``values`` has the final values of each replica by offset. ``leaders`` maps a partition to its
-    leader in its latest epoch. What a log says about transactions is read on first use.
+    ``values`` has the final values of each replica by offset, and ``written`` the partitions in
+    which any of these logs is not empty. ``leaders`` maps a partition to its leader in its latest
+    epoch. What a log says about transactions is read on first use.
     """
 
     def __init__(self, evidence: Evidence, leaders: Mapping[str, int]) -> None:
@@ -46,6 +47,9 @@ class LastLogs:
         self._leaders = leaders
         self.values: dict[str, dict[int, list[str | None]]] = {
             partition: _values_of_replicas(replicas) for partition, replicas in evidence.replicas.items()
+        }
+        self.written: dict[str, None] = {
+            partition: None for partition, logs in self.values.items() if any(logs.values())
         }
         self.has_transactions = any(producer.transactional_id for producer in evidence.producers.values())
         self._fates: dict[str, Mapping[int, TransactionFate]] = {}

@@ -165,9 +165,6 @@ class ProbeMemory:
         for key in lost:
             del self.opened[key]
 
-    def became_follower(self, event: events.BecameFollower) -> None:
-        self.truncated.discard((event.broker, event.partition))
-
     def isr_pending(self, event: events.IsrPending) -> None:
         isr = self.state.partition(event.partition).replica(event.broker).isr
         self.joining[event.partition] = tuple(member for member in event.isr if member not in isr)
@@ -205,6 +202,15 @@ class ProbeMemory:
 
     # Frequent events. Their handlers take the row of the trace, because to make an object for each
     # event would take too much time.
+
+    def log_opened(self, row: TraceEvent) -> None:
+        at_us, _, broker, partition, leo, hw = row
+        self.state.partition(partition).open_log(broker, leo, hw, self.state.number, at_us)
+
+    def became_follower(self, row: TraceEvent) -> None:
+        _, _, broker, partition, leader_epoch, leader = row
+        self.truncated.discard((broker, partition))
+        self.state.partition(partition).follow_leader(broker, leader_epoch, leader)
 
     def high_watermark_set(self, row: TraceEvent) -> None:
         broker: int = row[2]
@@ -246,6 +252,8 @@ class ProbeMemory:
 
 
 FREQUENT: Final[Mapping[str, Callable[[ProbeMemory, TraceEvent], None]]] = {
+    events.LogOpened.name: ProbeMemory.log_opened,
+    events.BecameFollower.name: ProbeMemory.became_follower,
     events.HighWatermarkSet.name: ProbeMemory.high_watermark_set,
     events.BatchAppended.name: ProbeMemory.batch_appended,
     events.RecordsServed.name: ProbeMemory.records_served,
@@ -260,7 +268,6 @@ _HANDLERS: Final[Mapping[str, Callable[..., None]]] = {
     events.ControllerElected.name: ProbeMemory.controller_elected,
     events.LeaderElected.name: ProbeMemory.leader_elected,
     events.BecameLeader.name: ProbeMemory.became_leader,
-    events.BecameFollower.name: ProbeMemory.became_follower,
     events.IsrPending.name: ProbeMemory.isr_pending,
     events.IsrRefused.name: ProbeMemory.isr_refused,
     events.IsrChanged.name: ProbeMemory.isr_changed,
@@ -280,8 +287,6 @@ _PARTITION_EVENTS: Final[set[type[Event]]] = {
     events.IsrWritten,
     events.IsrChanged,
     events.BecameLeader,
-    events.BecameFollower,
-    events.LogOpened,
     events.LogTruncated,
     events.UnflushedLost,
     events.LogLost,

@@ -381,9 +381,8 @@ def fast_leader_changes(run: ProbeMemory, event: events.BecameLeader) -> bool:
     then.
     """
     before, start_offset = run.last_leader.get(event.partition, (event.broker, 0))
-    return not run.leads(event.broker, event.partition) and (
-        before != event.broker and start_offset == event.start_offset
-    )
+    is_another = before != event.broker and not run.leads(event.broker, event.partition)
+    return is_another and start_offset == event.start_offset
 
 
 @probe()
@@ -717,14 +716,14 @@ def fetch_expired_in_purgatory() -> None:
 # Disks
 
 
-@probe()
-def hw_checkpoint_stale_at_restart(run: ProbeMemory, event: events.LogOpened) -> bool:
+@probe(events.LogOpened)
+def hw_checkpoint_stale_at_restart(run: ProbeMemory, broker: int, partition: str, hw: int) -> bool:
     """A replica started with a lower high watermark than it had when it stopped.
 
     The checkpoint of high watermarks is written only every 5 s. Before KIP-101 a follower truncated
     its log to that high watermark.
     """
-    return event.hw < run.state.partition(event.partition).replica(event.broker).high_watermark
+    return hw < run.state.partition(partition).replica(broker).high_watermark
 
 
 @at_each(events.UnflushedLost)
@@ -1121,13 +1120,13 @@ def coordinator_moved_with_pending_offsets(run: ProbeMemory, event: events.Becam
     The new coordinator has to find these offsets in the log, and apply them once the marker arrives
     (KIP-447).
     """
+    if not event.partition.startswith(_OFFSETS_PREFIX):
+        return False
     before, _ = run.last_leader.get(event.partition, (event.broker, 0))
     has_moved = before != event.broker and not run.leads(event.broker, event.partition)
     # A completed transaction has no partitions.
-    return (
-        has_moved
-        and event.partition.startswith(_OFFSETS_PREFIX)
-        and any(event.partition in transaction.partitions for transaction in run.transactions.values())
+    return has_moved and any(
+        event.partition in transaction.partitions for transaction in run.transactions.values()
     )
 
 

@@ -457,14 +457,16 @@ class Run:
         self._describe_wait = lambda: "healed: everything is read back"
         reader = target.clients.start_reader()
         deadline_us = target.now_us + READ_BACK_LIMIT_US + target.clients.transactions_us
-        while not self._is_read_back(reader) and target.now_us < deadline_us:
+        while not (is_complete := self._is_read_back(reader)) and target.now_us < deadline_us:
             self._advance(target.now_us + RECOVERY_CHECK_US)
         for partition in target.partition_names():
             position = reader.position(partition)
             if position is not None and reader.is_held_up(partition):
                 self._held_up[partition] = position
         self._read_back = frozenset(
-            p for p in target.partition_names() if self._has_reached_end(reader, p) or p in self._held_up
+            partition
+            for partition in target.partition_names()
+            if is_complete or partition in self._held_up or self._has_reached_end(reader, partition)
         )
 
     def _is_read_back(self, reader: Reader) -> bool:

@@ -589,11 +589,14 @@ class PartitionState:
         self.replica(event.broker).cut(event.from_offset, number, event.at_us, cause, reason)
 
     def open(self, number: int, event: events.LogOpened) -> None:
-        replica = self.replica(event.broker)
-        if event.leo < replica.leo:
-            replica.cut(event.leo, number, event.at_us, TRUNCATED, "not found again")
-        replica.leo = event.leo
-        replica.open(event.hw, number)
+        self.open_log(event.broker, event.leo, event.hw, number, event.at_us)
+
+    def open_log(self, broker: int, leo: int, hw: int, number: int, at_us: int) -> None:
+        replica = self.replica(broker)
+        if leo < replica.leo:
+            replica.cut(leo, number, at_us, TRUNCATED, "not found again")
+        replica.leo = leo
+        replica.open(hw, number)
 
     def flush(self, _: int, event: events.LogFlushed) -> None:
         self.replica(event.broker).flushed = event.offset
@@ -614,8 +617,11 @@ class PartitionState:
         replica.isr = event.isr
 
     def follow(self, _: int, event: events.BecameFollower) -> None:
-        replica = self.replica(event.broker)
-        replica.role, replica.leader, replica.leader_epoch = FOLLOWER, event.leader, event.leader_epoch
+        self.follow_leader(event.broker, event.leader_epoch, event.leader)
+
+    def follow_leader(self, broker: int, leader_epoch: int, leader: int) -> None:
+        replica = self.replica(broker)
+        replica.role, replica.leader, replica.leader_epoch = FOLLOWER, leader, leader_epoch
         replica.isr = ()
 
     def note_fetch(self, _: int, event: events.FollowerFetched) -> None:

@@ -129,12 +129,16 @@ def _changed(index: Index) -> Collection[str]:
 
 def _suspects(index: Index, changed: Collection[str]) -> dict[tuple[int, str], _Leader]:
     """Return the leaders whose ISR was ever too small, and those of *changed* partitions."""
-    isrs: Sequence[_Isr] = index.events(events.BecameLeader, events.IsrChanged)
-    return {
-        (event.broker, event.partition): _Leader()
-        for number, event in isrs
-        if event.partition in changed or len(event.isr) < _minimum(index, number, event)
-    }
+    leaders: dict[tuple[int, str], _Leader] = {}
+    for kind in (events.BecameLeader, events.IsrChanged):
+        isr_at = [*events.event_fields(kind.name)].index("isr") + 2
+        for number, raw in index.raw_events(kind):
+            broker: int = raw[2]
+            partition: str = raw[3]
+            isr: tuple[int, ...] = raw[isr_at]
+            if partition in changed or len(isr) < _minimum_of(index, number, partition, broker, raw[0]):
+                leaders[broker, partition] = _Leader()
+    return leaders
 
 
 def find(index: Index) -> Iterator[Finding]:
@@ -194,7 +198,9 @@ def _minimum_of(index: Index, number: int, partition: str, leader: int, at_us: i
     least = 0 if settings is None else settings.least_min_insync_replicas(leader, at_us)
     if settings is None or not index.behaviours.replication.min_isr_limited_to_replica_count:
         return least
-    reassigned = index.events(events.ReplicasAssigned, partition=partition)
+    reassigned: Sequence[TraceLine[events.ReplicasAssigned]] = ()
+    if index.has(events.ReplicasAssigned):
+        reassigned = index.events(events.ReplicasAssigned, partition=partition)
     if not reassigned:
         return min(least, len(settings.replicas))
     first = reassigned[0][1]

@@ -38,6 +38,8 @@ _Pair = tuple[LogEntry, LogEntry]
 def find(index: Index) -> Iterator[Finding]:
     """Find values that are twice in one final log, or were polled at two offsets."""
     for partition in dict.fromkeys((*index.logs, *index.polled)):
+        if partition not in index.written and partition not in index.history.partitions:
+            continue
         for value, offsets in _repeated(index, partition).items():
             yield _finding(index, partition, value, offsets)
 

@@ -58,6 +58,8 @@ class _Claim:
 def find(index: Index) -> Iterator[Finding]:
     """Find offsets for which acks, consumers and final logs name different values."""
     for partition in dict.fromkeys((*index.logs, *index.polled, *index.acked)):
+        if partition not in index.written and partition not in index.history.partitions:
+            continue
         for offset, claims in _conflicts(index, partition).items():
             yield _finding(index, partition, offset, claims)
 

@@ -32,8 +32,9 @@ def logs_differ(*, first: Offset, last: Offset, holders: _Holders) -> str:
 
 def find(index: Index) -> Iterator[Finding]:
     """Compare the final logs from the latest log start to the smallest high watermark or LEO."""
-    for partition, logs in index.evidence.replicas.items():
+    for partition in index.written:
         # A replica outside the ISR has not healed yet, which makes the run inconclusive.
+        logs = index.evidence.replicas[partition]
         replicas = {broker: log for broker, log in logs.items() if log.in_sync}
         # Replicas share the batches that a follower copied from its leader.
         stored = [log.batches for log in replicas.values()]

@@ -29,7 +29,7 @@ def find(index: Index) -> Iterator[Finding]:
         assert finding.value is not None, "a polled record has a value"
         chain = _chain(index, finding.partition, finding.value, dict(finding.details)["sent_to"])
         yield replace(finding, chain=chain)
-    for partition in index.logs:
+    for partition in index.written:
         partition_history = index.history.partitions.get(partition)
         values = {} if partition_history is None else partition_history.rows
         log = index.last_log(partition)

@@ -16,6 +16,7 @@ from harrow.cluster_model import events
 
 _RAISED: Final = events.HighWatermarkSet.name
 _SERVED: Final = events.RecordsServed.name
+_OPENED: Final = events.LogOpened.name
 
 
 @link("read", events.ClientPolled, events.RecordsServed, needs_nothing_because=FORBIDDEN)
@@ -54,6 +55,8 @@ def find(index: Index) -> Iterator[Finding]:
         partition: str = event[3]
         of_partition = high_watermarks.get(partition)
         if of_partition is None:
+            if name == _OPENED and not event[5]:
+                continue  # A replica has this high watermark without an entry, too.
             of_partition = high_watermarks[partition] = {}
         if name == _RAISED:
             of_partition[broker] = event[4]
@@ -62,7 +65,7 @@ def find(index: Index) -> Iterator[Finding]:
             end_offset: int = event[6]
             if end_offset > hw:
                 yield _finding(index, number, events.RecordsServed(event[0], *event[2:]), hw)
-        elif name == events.LogOpened.name:
+        elif name == _OPENED:
             of_partition[broker] = event[5]
         else:
             of_partition[broker] = min(of_partition.get(broker, 0), event[5])

@@ -1,13 +1,18 @@
 """Observes a simulated cluster for conditions and for the run."""
 
-from collections.abc import Iterator
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
 from itertools import chain
+from operator import attrgetter
+from typing import Any
 
 from harrow.campaigns.clients.clients import Clients
 from harrow.campaigns.run.targets.trace_scan import TraceScan
+from harrow.checks.evidence import FinalLog
 from harrow.cluster_model.broker.partition import Partition
 from harrow.cluster_model.cluster import Cluster
 from harrow.cluster_model.history import OK
+from harrow.cluster_model.log.disk import LogFile
 
 
 class ModelReplica:
@@ -97,15 +102,42 @@ class ClusterObserver:
         self.is_consumed = clients.is_consumed
 
     def replica(self, partition: str, broker: int) -> ModelReplica | None:
+        replica = self._live_replica(partition, broker)
+        return None if replica is None else ModelReplica(replica)
+
+    def _live_replica(self, partition: str, broker: int) -> Partition | None:
         running_broker = self._cluster.brokers.get(broker)
-        partition_replica = (
-            None if running_broker is None else running_broker.replicas.partitions.get(partition)
-        )
-        return (
-            None
-            if partition_replica is None or partition_replica.is_offline
-            else ModelReplica(partition_replica)
-        )
+        replica = None if running_broker is None else running_broker.replicas.partitions.get(partition)
+        return None if replica is None or replica.is_offline else replica
+
+    def final_logs(self, partitions: Iterable[str]) -> dict[str, dict[int, FinalLog]]:
+        """Return the logs of each partition's replicas, at the end of a run.
+
+        For a broker that is down, the log is read from its disk. Most replicas of a large cluster
+        have an empty log, and equal ones share an object.
+        """
+        cluster = self._cluster
+        empty: dict[tuple[Any, ...], FinalLog] = {}
+        logs: dict[str, dict[int, FinalLog]] = {}
+        for partition in partitions:
+            state = cluster.partition_state(partition)
+            isr = () if state is None else state.isr
+            of_partition = logs[partition] = {}
+            for broker in cluster.replicas_of(partition):
+                live, disk = self._live_replica(partition, broker), cluster.disks[broker]
+                file, epochs = disk.log_file(partition), tuple(disk.epoch_checkpoint(partition))
+                begin = file.segments[0].base_offset if live is None else live.log.log_start_offset
+                hw = 0 if live is None else live.log.high_watermark
+                in_sync = broker in isr
+                if file.batches or file.damaged:
+                    of_partition[broker] = _final_log(file, hw, epochs, begin, in_sync=in_sync)
+                    continue
+                key = file.log_end_offset, hw, file.flushed_offset, epochs, begin, in_sync
+                log = empty.get(key)
+                if log is None:
+                    log = empty[key] = _final_log(file, hw, epochs, begin, in_sync=in_sync)
+                of_partition[broker] = log
+        return logs
 
     def partition_state(self, partition: str) -> tuple[int, int, tuple[int, ...]] | None:
         state = self._cluster.partition_state(partition)
@@ -168,3 +200,18 @@ class ClusterObserver:
                 reported = self._acked if operation.type == OK else self._failed
                 reported.update((value, None) for _, _, value in operation.sends())
         self._operations_seen = len(operations)
+
+
+def _final_log(
+    file: LogFile, hw: int, epochs: tuple[tuple[int, int], ...], begin: int, *, in_sync: bool
+) -> FinalLog:
+    return FinalLog(
+        leo=file.log_end_offset,
+        hw=hw,
+        flushed=file.flushed_offset,
+        epochs=epochs,
+        batches=tuple(file.batches[bisect_right(file.batches, begin, key=attrgetter("next_offset")) :]),
+        damaged=frozenset(file.damaged),
+        begins_at=begin,
+        in_sync=in_sync,
+    )

@@ -1,10 +1,8 @@
 """Makes the model of a cluster a target, on which plans can run."""
 
-from bisect import bisect_right
 from collections.abc import Callable, Collection
 from dataclasses import replace
 from functools import partial
-from operator import attrgetter
 
 from harrow.campaigns.clients.clients import CORE_READER, MODEL, READER, Clients
 from harrow.campaigns.language.plan import Plan
@@ -12,7 +10,7 @@ from harrow.campaigns.run.targets.model_environment import ModelEnvironment
 from harrow.campaigns.run.targets.model_observer import ClusterObserver
 from harrow.campaigns.run.targets.partition_promises import partition_settings
 from harrow.campaigns.run.targets.target import Patience
-from harrow.checks.evidence import Evidence, FinalLog, PartitionSettings
+from harrow.checks.evidence import Evidence, PartitionSettings
 from harrow.cluster_model.cluster import Cluster
 from harrow.cluster_model.settings import LONG_MAX, TopicConfig
 from harrow.cluster_model.sim.choices import Choices
@@ -105,8 +103,8 @@ class ModelTarget:
             consumers=self.clients.consumer_settings(),
             applications=applications,
             partitions=self._settings_over_time((*partitions, *cluster.internal_partitions())),
-            replicas={partition: self._replica_logs(partition) for partition in partitions},
-            offset_replicas={name: self._replica_logs(name) for name in offset_partitions if in_transactions},
+            replicas=self.observer.final_logs(partitions),
+            offset_replicas=self.observer.final_logs(offset_partitions if in_transactions else ()),
             read_back=frozenset(),
         )
 
@@ -119,11 +117,12 @@ class ModelTarget:
         settings = self._settings_of(
             names, lambda topic, broker: cluster.topic_config_at(topic, broker, LONG_MAX)
         )
-        for name in names:
-            topic = name.rpartition("-")[0]
+        topics = dict.fromkeys(name.rpartition("-")[0] for name in names)
+        changed_us = {topic: cluster.topic_config_changed_us(topic) for topic in topics}
+        for name in names if any(changed_us.values()) else ():
             earlier = [
                 (until_us, self._settings_of((name,), partial(cluster.topic_config_at, at_us=until_us))[name])
-                for until_us in cluster.topic_config_changed_us(topic)
+                for until_us in changed_us[name.rpartition("-")[0]]
             ]
             if earlier:
                 settings[name] = replace(settings[name], earlier=tuple(earlier))
@@ -137,25 +136,3 @@ class ModelTarget:
             *(cluster.spec, names, cluster.replicas_of, config),
             allows_unclean_election=cluster.behaviours.allows_unclean_election(cluster.metadata),
         )
-
-    def _replica_logs(self, partition: str) -> dict[int, FinalLog]:
-        """Return the log of each replica; for a broker that is down, it is read from its disk."""
-        logs = {}
-        state = self.cluster.partition_state(partition)
-        for broker in self.cluster.replicas_of(partition):
-            live = self.observer.replica(partition, broker)
-            file = self.cluster.disks[broker].log_file(partition)
-            begin = file.segments[0].base_offset if live is None else live.log_start
-            logs[broker] = FinalLog(
-                leo=file.log_end_offset,
-                hw=0 if live is None else live.hw,
-                flushed=file.flushed_offset,
-                epochs=tuple(self.cluster.disks[broker].epoch_checkpoint(partition)),
-                batches=tuple(
-                    file.batches[bisect_right(file.batches, begin, key=attrgetter("next_offset")) :]
-                ),
-                damaged=frozenset(file.damaged),
-                begins_at=begin,
-                in_sync=state is not None and broker in state.isr,
-            )
-        return logs

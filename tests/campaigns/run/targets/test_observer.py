@@ -29,6 +29,12 @@ def test_every_send_of_a_transaction_is_acked_or_failed_with_it(
     assert not harness.target.observer.is_failed("read")
 
 
+def test_replicas_with_equal_empty_logs_have_one_object_as_their_final_log() -> None:
+    _, first, second = ClusterHarness().target.observer.final_logs(["t-0"])["t-0"].values()
+    assert not first.batches
+    assert first is second
+
+
 ZOOKEEPER = "kafka: 2.4\n"
 ENSEMBLE = "kafka: 2.4\ncluster: {zookeeper: {servers: 3}}\n"
 KRAFT = "kafka: 4.3\n"
