@@ -93,8 +93,13 @@ class ClientMetadata:
 
     def new_partitions(self, topics: Collection[str]) -> list[str]:
         """Return the partitions of *topics* that appeared in metadata since the last call."""
-        new, self._new_partitions = self._new_partitions, []
-        return sorted((name for name in new if name.rpartition("-")[0] in topics), key=_by_number)
+        new: list[tuple[str, int, str]] = []
+        for name in self._new_partitions:
+            topic, _, number = name.rpartition("-")
+            if topic in topics:
+                new.append((topic, int(number), name))
+        self._new_partitions = []
+        return [name for _, _, name in sorted(new)]
 
     def request_update(self) -> None:
         """Request metadata as soon as the backoff and the connections permit."""
@@ -188,8 +193,3 @@ class ClientMetadata:
         self._unchanged_answers = 0
         self.request_update()
         self._host.set_timer(self._config.metadata_max_age_us, self._expire)
-
-
-def _by_number(partition: str) -> tuple[str, int]:
-    topic, _, number = partition.rpartition("-")
-    return topic, int(number)

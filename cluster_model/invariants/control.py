@@ -8,6 +8,7 @@ from harrow.cluster_model.controller.control_plane import REASSIGNMENT, TOPIC_CR
 from harrow.cluster_model.invariants import catalogue
 from harrow.cluster_model.invariants.checks import Checks
 from harrow.cluster_model.protocol import LeaderAndIsr
+from harrow.cluster_model.trace import TraceEvent
 
 
 class ControllerEpochMonotonic:
@@ -39,10 +40,13 @@ class LeaderEpochMonotonic:
     def __init__(self, checks: Checks) -> None:
         self._report_broker_breach = checks.report_broker_breach
         self._leader_epochs: dict[int, dict[str, int]] = {}
-        checks.trace.subscribe(events.LeaderEpochTaken, self._on_leader_epoch)
+        checks.trace.follow(events.LeaderEpochTaken, self._on_leader_epoch)
         checks.trace.subscribe(events.BrokerStopped, self._on_broker_stopped)
 
-    def _on_leader_epoch(self, broker: int, partition: str, leader_epoch: int) -> None:
+    def _on_leader_epoch(self, row: TraceEvent) -> None:
+        broker: int = row[2]
+        partition: str = row[3]
+        leader_epoch: int = row[4]
         leader_epochs = self._leader_epochs.setdefault(broker, {})
         previous = leader_epochs.get(partition, leader_epoch)
         if leader_epoch < previous:

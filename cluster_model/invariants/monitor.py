@@ -53,14 +53,14 @@ class InvariantMonitor:
         """Subscribe to the events that the registered checks need."""
         checks = self._checks
         if checks.watch_replicas():
-            trace.subscribe(events.LogOpened, self._log_opened)
+            trace.follow(events.LogOpened, self._log_opened)
             trace.follow(events.HighWatermarkSet, self._on_high_watermark)
             trace.subscribe(events.LogTruncated, self._on_truncation)
-            trace.subscribe(events.BecameLeader, self._became_leader)
-            trace.subscribe(events.BecameFollower, self._became_follower)
+            trace.follow(events.BecameLeader, self._became_leader)
+            trace.follow(events.BecameFollower, self._became_follower)
             trace.subscribe(events.IsrChanged, self._isr_changed)
-            trace.subscribe(events.LeaderElected, self._isr_written)
-            trace.subscribe(events.IsrReduced, self._isr_written)
+            trace.follow(events.LeaderElected, self._isr_written)
+            trace.follow(events.IsrReduced, self._isr_written)
             trace.subscribe(events.BrokerStopped, self._on_broker_stop)
             trace.subscribe(events.LogDeleted, self._log_deleted)
             trace.subscribe(events.LogStartRaised, self._log_start_raised)
@@ -80,9 +80,9 @@ class InvariantMonitor:
 
     # Logs
 
-    def _log_opened(self, broker: int, partition: str, _leo: int, _hw: int) -> None:
-        replica = self._partition(partition).replica(broker)
-        log = replica.log = self._live.log(broker, partition)
+    def _log_opened(self, row: TraceEvent) -> None:
+        replica = self._opened_replica_in(row)
+        log = replica.log = self._live.log(replica.broker, replica.partition.name)
         replica.leader = None
         replica.hw = 0
         for check in self._checks.on_open:
@@ -106,6 +106,12 @@ class InvariantMonitor:
         broker: int = row[2]
         partition: str = row[3]
         return self._partitions[partition].replicas[broker]
+
+    def _opened_replica_in(self, row: TraceEvent) -> WatchedReplica:
+        """Return the replica of such an event, which may be the first one of the replica."""
+        broker: int = row[2]
+        partition: str = row[3]
+        return self._partition(partition).replica(broker)
 
     def _on_truncation(self, broker: int, partition: str, *_: Any) -> None:
         """Check a truncated log. The truncation may also have lowered the high watermark."""
@@ -149,37 +155,28 @@ class InvariantMonitor:
 
     # Leaders and ISRs
 
-    def _became_leader(self, broker: int, partition: str, *_: Any) -> None:
+    def _became_leader(self, row: TraceEvent) -> None:
         """Check a new leader, or the same leader in a new epoch."""
-        watched = self._partition(partition)
-        replica = watched.replica(broker)
-        leader = replica.leader = self._live.leader(broker, partition)
-        self._set_isr(watched, leader.leader_epoch, leader.isr)
+        replica = self._opened_replica_in(row)
+        leader = replica.leader = self._live.leader(replica.broker, replica.partition.name)
+        self._set_isr(replica.partition, leader.leader_epoch, leader.isr)
         for check in self._checks.on_leader:
             check(replica, leader)
 
-    def _became_follower(self, broker: int, partition: str, *_: int) -> None:
-        self._partition(partition).replica(broker).leader = None
+    def _became_follower(self, row: TraceEvent) -> None:
+        self._opened_replica_in(row).leader = None
 
     def _isr_changed(
         self, _broker: int, partition: str, leader_epoch: int, isr: tuple[int, ...], _change: str
     ) -> None:
         self._set_isr(self._partition(partition), leader_epoch, isr)
 
-    def _isr_written(
-        self,
-        _controller: int,
-        partition: str,
-        _leader: int,
-        leader_epoch: int,
-        isr: tuple[int, ...],
-        *_: Any,
-    ) -> None:
+    def _isr_written(self, row: TraceEvent) -> None:
         """Apply a leader epoch and its ISR once they are written.
 
         Leaders may learn of them late or never.
         """
-        self._set_isr(self._partition(partition), leader_epoch, isr)
+        self._set_isr(self._partition(row[3]), row[5], row[6])
 
     def _partition(self, name: str) -> WatchedPartition:
         partition = self._partitions.get(name)

@@ -154,8 +154,8 @@ class ZkControlPlane:
     def assignment(self, partition: str) -> ReplicaAssignment | None:
         """Return a partition's replicas from the znode of its topic."""
         topic, _, number = partition.rpartition("-")
-        assigned = self._zookeeper.tree.data(zk.topic_path(topic))
-        return assigned[int(number)] if isinstance(assigned, tuple) and int(number) < len(assigned) else None
+        assigned, place = self._zookeeper.tree.data(zk.topic_path(topic)), int(number)
+        return assigned[place] if isinstance(assigned, tuple) and place < len(assigned) else None
 
     def electable(self, partition: str) -> tuple[int, ...]:
         state = self.partition_state(partition)

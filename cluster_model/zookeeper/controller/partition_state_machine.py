@@ -115,7 +115,8 @@ class PartitionStateMachine:
         context = self._context
         initial: dict[str, LeaderAndIsr] = {}
         for partition in partitions:
-            live = tuple(b for b in context.assignments[partition] if b in context.can_lead(partition))
+            eligible = context.can_lead(partition)
+            live = tuple([broker for broker in context.assignments[partition] if broker in eligible])
             if live:
                 initial[partition] = LeaderAndIsr(live[0], 0, live, 0)
         creates = tuple(zk.Create(zk.state_path(p), self._znode(state)) for p, state in initial.items())

@@ -225,11 +225,11 @@ class DataTree:
 
     def _create(self, operation: zk.Create, session_id: int, listener: TreeListener) -> zk.ZooKeeperResult:
         path = operation.path
-        parent = zk.parent_of(path)
-        if operation.sequential and parent in self._nodes:
-            parent_node = self._nodes[parent]
-            path = f"{path}{parent_node.next_sequence:010d}"
-            parent_node.next_sequence += 1
+        if operation.sequential:
+            parent_node = self._nodes.get(zk.parent_of(path))
+            if parent_node is not None:
+                path = f"{path}{parent_node.next_sequence:010d}"
+                parent_node.next_sequence += 1
         if path in self._nodes:
             return self._node_exists(path)
         self._make_parents(path)
@@ -256,9 +256,9 @@ class DataTree:
         node = Znode(data, 0, self.zxid, owner, 0, self.zxid, self.zxid)
         self._nodes[path] = node
         self._children[path] = {}
-        parent = zk.parent_of(path)
-        self._nodes[parent].pzxid = self.zxid
-        self._children[parent][path.rsplit("/", 1)[1]] = None
+        parent, _, name = path.rpartition("/")
+        self._nodes[parent or "/"].pzxid = self.zxid
+        self._children[parent or "/"][name] = None
         return node
 
     def _delete(self, path: str, listener: TreeListener) -> None:
