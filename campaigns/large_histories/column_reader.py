@@ -32,6 +32,7 @@ from harrow.campaigns.large_histories.tables import (
     POLL_ENDED,
     POLL_INVOKED,
     POLLED,
+    POLLED_TOGETHER,
     SENT_NOTHING,
     UNSURE,
 )
@@ -70,8 +71,9 @@ class ColumnReader:
 
     Afterwards, ``partitions`` has their names, ``processes`` the clients, ``lines`` and
     ``passed_over`` count operations, and ``sends_nothing`` tells whether there is a send without
-    records. ``positions`` and ``rows`` are the positions and the lines of the operations of the
-    last block. If the history is *numbered*, its numbers are the positions.
+    records. ``polls_together`` is that of `HistoryIndex`. ``positions`` and ``rows`` are the
+    positions and the lines of the operations of the last block. If the history is *numbered*, its
+    numbers are the positions.
     """
 
     def __init__(self, *, numbered: bool = False) -> None:
@@ -82,6 +84,7 @@ class ColumnReader:
         self.lines = 0
         self.passed_over = 0
         self.sends_nothing = False
+        self.polls_together = False
         self._templates: list[LineTemplate] = []
         self._partition_numbering = Numbering()
         self._is_numbered = numbered
@@ -137,7 +140,8 @@ class ColumnReader:
             events_of(PROCESS_ROW, np.zeros(len(processes), np.int64), processes),
             events_of(LINES, one * self.lines, zero, place=one * self.passed_over),
         ]
-        return concatenated([*parts, *([events_of(SENT_NOTHING, zero, zero)] if self.sends_nothing else [])])
+        kinds = (SENT_NOTHING, self.sends_nothing), (POLLED_TOGETHER, self.polls_together)
+        return concatenated([*parts, *(events_of(kind, zero, zero) for kind, is_so in kinds if is_so)])
 
     def _matches(self, block: ByteBlock, is_left: Flags) -> Iterator[tuple[LineTemplate, Match]]:
         tried = np.zeros(len(is_left), np.bool_)
@@ -182,6 +186,7 @@ class ColumnReader:
         records = found.polled
         if records is None:
             return ended
+        self.polls_together = self.polls_together or bool(records.places.any())
         numbers = self._partition_numbers(block, records.partition_hashes, *records.partition_spans)
         polled = events_of(
             POLLED,
@@ -234,6 +239,7 @@ class ColumnReader:
         self.processes.update(process[kind == PROCESS_ROW].tolist())
         self.passed_over += int(place[kind == LINES].sum())
         self.sends_nothing |= bool((kind == SENT_NOTHING).any())
+        self.polls_together |= bool((kind == POLLED_TOGETHER).any())
         named = np.flatnonzero(names.is_valid().to_numpy(zero_copy_only=False))
         text, starts, ends = _texts(names)
         partition = np.full(len(batch), NONE, np.int64)

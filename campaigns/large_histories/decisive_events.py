@@ -27,8 +27,8 @@ def is_decisive(events: Events) -> Flags:
     """Return which events are decisive, between any two assignments.
 
     These are the first record of each partition and of each session, and some polls: the first and
-    the last one of each process, the first one with records of each partition that it reads, and
-    the last one without. A poll remains with one record of each of its partitions.
+    the last one of each process, the first and the last one with records of each partition that it
+    reads, and the last one without. A poll remains with one record of each of its partitions.
     """
     is_kept: Flags = (events.kind == ASSIGNMENT) | (events.kind == ASSIGNED_PARTITION)
     assignments = np.flatnonzero(events.kind == ASSIGNMENT).tolist()
@@ -84,7 +84,7 @@ def _decisive_polls(events: Events, polls: Ints, process: Ints, polled: Ints) ->
         order = np.lexsort((poll, partition, process[poll]))
         at = poll[order]
         first, last = _bounds_of(process[at], partition[order])
-        is_kept[at[first]] = True
+        is_kept[at[first]] = is_kept[at[last]] = True
         # Before a poll with records of the partition there may be one without.
         earlier = np.concatenate(([-1], at[:-1]))
         begin_of = np.zeros(int(process.max()) + 1, np.int64)

@@ -18,12 +18,14 @@ class DryPolls:
     """Counts the ok polls of each process. A poll after the last one with records was dry.
 
     A process reads the partitions of its assignment, or without one, all that it has read. An
-    assignment begins an epoch of its process.
+    assignment begins an epoch of its process. ``are_in_turn`` says whether a process read on where
+    an earlier poll had ended (`HistoryIndex.polls_in_turn`).
     """
 
     def __init__(self) -> None:
         self.epochs: Ints = np.zeros(0, np.int64)
         self.first_polls: list[int] = []
+        self.are_in_turn = False
         self._epoch_count = 0
         self._named: set[int] = set()
         self._unread: set[int] = set()
@@ -34,6 +36,7 @@ class DryPolls:
         self._readers = Numbering()
         self._reads: Ints = np.zeros(0, np.int64)
         self._is_dry_possible: Ints = np.zeros(0, np.int8)
+        self._has_position: Ints = np.zeros(0, np.int8)
         self._reader_process: Ints = np.zeros(0, np.int64)
         self._dry: Ints = np.zeros(0, np.int64)
         self._dry_invoked: Ints = np.zeros(0, np.int64)
@@ -62,9 +65,11 @@ class DryPolls:
         names = np.array(list(partitions), np.int64)
         if len(names):
             self._named.add(epoch)
+            positioned = self._partitions_of(mine[self._has_position[mine] != 0])
             readers = self._numbers(np.full(len(names), process), names)
             self._is_dry_possible[readers] = 1
             self._reads[readers] = self._count[process]
+            self._has_position[readers] = np.isin(names, positioned)
 
     def add(self, events: Events, process: Ints) -> None:
         """Add events between assignments, given the numbers of their processes."""
@@ -114,6 +119,9 @@ class DryPolls:
         reader = self._numbers(process[read], partition)
         order, begins, ends = in_groups(reader)
         reader, poll, partition = reader[order], poll[order], partition[order]
+        has_position, is_repeated = self._has_position[reader[begins]] != 0, poll[begins] != poll[ends - 1]
+        self.are_in_turn |= bool(np.any(has_position | is_repeated))
+        self._has_position[reader[begins]] = 1
         count = ordinal[poll]
         read_until = np.concatenate(([0], count[:-1] + 1))
         read_until[begins] = self._reads[reader[begins]]
@@ -129,6 +137,7 @@ class DryPolls:
             self._reads = grown(self._reads, size, _NEVER)
             self._reader_process = grown(self._reader_process, size, NONE)
             self._is_dry_possible = grown(self._is_dry_possible, size, 0)
+            self._has_position = grown(self._has_position, size, 0)
             new = readers[firsts]
             self._reader_process[new] = process[firsts]
             is_named = np.isin(self.epochs[process[firsts]], np.array(sorted(self._named), np.int64))
@@ -149,8 +158,12 @@ class DryPolls:
         who = self._reader_process[readers]
         reads = self._reads[readers]
         is_dry: Flags = (self._is_dry_possible[readers] != 0) & (reads != _NEVER) & (self._count[who] > reads)
-        partition = self._readers.keys()[readers[is_dry]] & ((1 << _PARTITION_BITS) - 1)
+        partition = self._partitions_of(readers[is_dry])
         self._note(partition, self._ended[who[is_dry]], self._ended_invoked[who[is_dry]])
+
+    def _partitions_of(self, readers: Ints) -> Ints:
+        partitions: Ints = self._readers.keys()[readers] & ((1 << _PARTITION_BITS) - 1)
+        return partitions
 
     def finish(self) -> dict[int, tuple[int, int]]:
         """Return where the last dry poll of each partition began and ended."""

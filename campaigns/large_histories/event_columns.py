@@ -1,6 +1,7 @@
 """Turns the operations of a history into the rows of the table `ROWS`."""
 
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, Final
 
 import pyarrow as pa
@@ -21,6 +22,7 @@ from harrow.campaigns.large_histories.tables import (
     POLL_INVOKED,
     POLLED,
     POLLED_IN_VAIN,
+    POLLED_TOGETHER,
     PROCESS,
     SENT_NOTHING,
     UNSURE,
@@ -33,6 +35,7 @@ from harrow.cluster_model.history import (
     INFO,
     INVOKE,
     OK,
+    POLL,
     READING_OR_WRITING,
     SEND,
     SUBSCRIBE,
@@ -73,6 +76,7 @@ class EventColumns:
         self._processes: set[int] = set()
         self._lines = 0
         self._passed_over = 0
+        self._polled_together = False
         self._flush = flush
         self._order = order
         self._rows: list[tuple[Any, ...]] = []
@@ -95,12 +99,14 @@ class EventColumns:
 
     def add(self, operations: OperationColumns) -> None:
         """Add the next operations."""
-        processes, types, fs, values, _, numbers, _ = operations
+        processes, types, fs, values, _, numbers, rebalances = operations
         positions = self._order.positions(numbers)
         self._processes.update(processes)
         self._lines += len(processes)
         rows = self._rows
-        for process, type_, f, value, position in zip(processes, types, fs, values, positions, strict=True):
+        for at, (process, type_, f, value, position) in enumerate(
+            zip(processes, types, fs, values, positions, strict=True)
+        ):
             if f in READING_OR_WRITING:
                 if f == SEND and len(value) == 1:
                     _, partition, written = value[0]
@@ -108,6 +114,8 @@ class EventColumns:
                     rows.append((partition, _text(sent), offset, position, 0, process, _KINDS[type_], 0))
                 else:
                     self._add_micros(process, type_, f, value, position)
+                    if not self._polled_together and type_ != INVOKE:
+                        self._note_polled_together(value, position, process, rebalances.get(at, ()))
             elif f in _ASSIGNING and type_ not in _CHANGES_NOTHING:
                 self._add_row(ASSIGNMENT, position, process)
                 for name in dict.fromkeys(value):
@@ -149,6 +157,18 @@ class EventColumns:
             self._add_row(POLL_INVOKED, position, process)
         elif type_ == OK and has_polled:
             self._add_row(POLL_ENDED, position, process)
+
+    def _note_polled_together(
+        self, value: Sequence[Any], position: int, process: int, rebalanced: Collection[str]
+    ) -> None:
+        """Note the first operation that polled several records of a partition."""
+        counts = Counter[str]()
+        for micro in value:
+            if micro[0] == POLL and len(micro) > 1:
+                counts.update({partition: len(pairs) for partition, pairs in micro[1].items()})
+        if any(count > 1 and partition not in rebalanced for partition, count in counts.items()):
+            self._polled_together = True
+            self._add_row(POLLED_TOGETHER, position, process)
 
     def _add_row(
         self, kind: int, position: int, process: int | None, *, place: int = 0, partition: str | None = None

@@ -50,6 +50,7 @@ class PlainReduction:
         self._parts = self._split()
         self._ranks: dict[str, dict[int, int]] = {}
         self._sent = self._acked = self._polled = 0
+        self._sends_in_turn = False
 
     def reduce(self, events: Iterable[Events], events_max: int) -> Reduction:
         """Return the reduction of the history with these *events*.
@@ -82,6 +83,9 @@ class PlainReduction:
             polled=self._polled,
             ranks=self._ranks,
             read_dry={reader.partitions[number]: polled for number, polled in read_dry.items()},
+            sends_in_turn=self._sends_in_turn,
+            polls_in_turn=self._outline.dry_polls.are_in_turn,
+            polls_together=reader.polls_together,
         )
         return Reduction(places, reader.passed_over, reader.sends_nothing, removed)
 
@@ -143,8 +147,15 @@ class PlainReduction:
         return np.concatenate((self._slots.value[part.slots[is_unsent]], part.suspects))
 
     def _find_unsent(self) -> None:
-        """Suspect records that may have been sent to another partition than that of the poll."""
+        """Suspect records that may have been sent to another partition than that of the poll.
+
+        A value that was sent to several partitions is a suspect, too.
+        """
         sent = [self._sent_values(part) for part in self._parts]
+        every = np.sort(np.concatenate([NO_INTS, *sent]))
+        repeated = every[1:][every[1:] == every[:-1]][:1]
+        for part, here in zip(self._parts, sent, strict=True):
+            part.suspect(here[is_among(here, repeated)])
         unsent = [
             values[~is_among(values, here)]
             for part, here in zip(self._parts, sent, strict=True)
@@ -152,14 +163,11 @@ class PlainReduction:
         ]
         if not any(map(len, unsent)):
             return
-        every = np.sort(np.concatenate(sent))
         misrouted = sorted_set(np.concatenate(unsent))
         misrouted = misrouted[is_among(misrouted, every)]
-        repeated = every[1:][every[1:] == every[:-1]][:1]
         for part, here in zip(self._parts, sent, strict=True):
             values = np.concatenate((self._slots.value[part.slots], here))
             part.suspect(values[is_among(values, misrouted)])
-            part.suspect(here[is_among(here, repeated)])
 
     def _find_unordered(self, part: _Partition) -> None:
         """Suspect consecutive sends of a session whose offsets do not rise.
@@ -179,7 +187,9 @@ class PlainReduction:
         order = np.argsort(session << POSITION_BITS | invoked, kind="stable")
         session, offsets, values = session[order], offsets[order], values[order]
         is_unordered = (offsets[1:] == NONE) | (offsets[:-1] == NONE) | (offsets[1:] <= offsets[:-1])
-        is_unordered &= session[1:] == session[:-1]
+        is_same = session[1:] == session[:-1]
+        self._sends_in_turn |= bool(np.any(is_same & ~is_unordered))
+        is_unordered &= is_same
         part.suspect(values[1:][is_unordered])
         part.suspect(values[:-1][is_unordered])
 

@@ -19,13 +19,14 @@ from harrow.campaigns.large_histories.joined_facts import Jumps, RangeFacts, Val
 from harrow.campaigns.large_histories.numbering import Numbering, is_among, sorted_set
 from harrow.campaigns.large_histories.reduction import (
     EVENTS_MAX,
+    SENDS_IN_TURN,
     Reduction,
     TooManySuspectsError,
     ranks_of,
 )
 from harrow.campaigns.large_histories.split_facts import EventQuery, FoundEvents, SplitSummary
 from harrow.campaigns.large_histories.suspects import find_suspects
-from harrow.campaigns.large_histories.tables import ACKED, POLLED, SUSPECTS, UNSURE, TableEngine
+from harrow.campaigns.large_histories.tables import ACKED, POLLED, SUSPECTS, UNSURE, TableEngine, exists
 from harrow.checks.history.removed_records import RemovedRecords
 from harrow.checks.history.witness import SKIPPED_SHOWN
 
@@ -96,6 +97,7 @@ class _RangeReduction:
         self._pivots: list[Ints] = []
         self._ranks: dict[str, dict[int, int]] = {}
         self._neighbours = _SessionNeighbours(summaries)
+        self._sends_in_turn = self._neighbours.are_in_turn
         self._outline = HistoryOutline()
         self._numbering = Numbering()
 
@@ -178,11 +180,10 @@ class _RangeReduction:
         self._suspects += [facts.suspects for facts in values]
         self._pivots += [facts.pivots for facts in values]
         misrouted = concatenation(facts.misrouted for facts in values)
-        if len(misrouted):
-            self._suspects.append(misrouted)
-            twice = [facts.sent_twice for facts in values if facts.sent_twice is not None]
-            if twice:
-                self._suspects.append(min(twice, key=lambda pair: pair[0])[1])
+        self._suspects.append(misrouted)
+        twice = [facts.sent_twice for facts in values if facts.sent_twice is not None]
+        if twice:
+            self._suspects.append(min(twice, key=lambda pair: pair[0])[1])
 
     def _search_tables(self) -> None:
         """Find suspects in partitions with transactions, if they are too large to remain whole."""
@@ -197,6 +198,7 @@ class _RangeReduction:
             for partition, value in tables.stream(f"select partition, value from {SUSPECTS}"):
                 self._suspects.append(key_of(hashes[partition], np.array([value], np.int64)))
             self._ranks.update(ranks_of(tables))
+            self._sends_in_turn |= exists(tables, SENDS_IN_TURN)
 
     def _events(self) -> list[FoundEvents]:
         """Return the events of all suspects, and of the sends beside those that have no order."""
@@ -239,6 +241,9 @@ class _RangeReduction:
             polled=sum(facts.polled for facts in values) - len(sorted_set(keys[kinds == POLLED])),
             ranks=self._ranks,
             read_dry={self._names[hashes[number]]: polled for number, polled in read_dry.items()},
+            sends_in_turn=self._sends_in_turn or any(summary.sends_in_turn for summary in summaries),
+            polls_in_turn=self._outline.dry_polls.are_in_turn,
+            polls_together=any(summary.polls_together for summary in summaries),
         )
         return Reduction(
             places,
@@ -284,6 +289,7 @@ class _SessionNeighbours:
         after = np.array([other for _, other in pairs], np.int64)
         here, there = last_offset[before], first_offset[after]
         is_unordered = (here == NONE) | (there == NONE) | (there <= here)
+        self.are_in_turn = not is_unordered.all()
         self._unordered = concatenation([self._last[before[is_unordered]], self._first[after[is_unordered]]])
 
     def unordered(self) -> Ints:

@@ -12,7 +12,7 @@ from operator import itemgetter
 from typing import Any, Final
 
 from harrow.campaigns.large_histories.operation_order import OperationOrder
-from harrow.campaigns.large_histories.suspects import find_suspects
+from harrow.campaigns.large_histories.suspects import READ_STEPS, find_suspects
 from harrow.campaigns.large_histories.tables import (
     ASSIGNED,
     ASSIGNMENTS,
@@ -24,6 +24,7 @@ from harrow.campaigns.large_histories.tables import (
     POLL_ENDED,
     POLL_INVOKED,
     POLLED,
+    POLLED_TOGETHER,
     POLLS,
     PROCESS,
     ROWS,
@@ -112,6 +113,9 @@ def reduce(tables: TableEngine, *, numbered: bool = False, events_max: int = EVE
         polled=polled or 0,
         ranks=ranks_of(tables),
         read_dry=_read_dry(tables),
+        sends_in_turn=exists(tables, SENDS_IN_TURN),
+        polls_in_turn=any(exists(tables, _polls_in_turn(reads)) for reads in (READ_STEPS, EVENTS)),
+        polls_together=exists(tables, f"{ROWS} where kind = {POLLED_TOGETHER}"),
     )
     return Reduction(places, passed_over or 0, named, removed)
 
@@ -136,6 +140,42 @@ _REMOVED: Final = f"""
 select count(*) filter (where invoked + completed > 0), sum(acked), count(*) filter (where polled > 0)
 from {STORIES} anti join {SUSPECTS} using (partition, value)
 """
+
+SENDS_IN_TURN: Final = f"""(
+    select sender from {STORIES}
+    where not irregular and invoked + completed > 0 and (acked > 0 or polled > 0)
+    group by sender, partition having min(operation) <> max(operation)
+) as in_turn"""
+"""The processes that sent several records at known offsets to a partition, in turn. A send whose
+offset is unknown or doubtful is a suspect, and so are its neighbours."""
+
+
+def _polls_in_turn(reads: str) -> str:
+    """Return the SQL of the processes that read on in a partition where they had ended before.
+
+    *reads* is a table of polled records. A process loses its position in a partition by an
+    assignment that does not name the partition, so that the number of such assignments is the same
+    before two polls of which one reads on.
+    """
+    return f"""(
+        select process from (
+            select process, partition, position, is_read, assignments
+                - sum(is_named) over (partition by process, partition order by position) as losses
+            from (
+                select *, sum(is_assignment) over (partition by process order by position) as assignments
+                from (
+                    select distinct process, partition, position, 1 as is_read, 0 as is_named, 0 as is_assignment
+                    from {reads} where kind = {POLLED}
+                    union all
+                    select process, partition, position, 0, 1, 0 from {ASSIGNED}
+                    union all
+                    select process, null, position, 0, 0, 1 from {ASSIGNMENTS}
+                ) as steps
+            ) as assigned
+        ) as named
+        where is_read = 1 group by process, partition, losses having min(position) <> max(position)
+    ) as in_turn"""
+
 
 _FIRST_POLLS: Final = f"""
 select position from (

@@ -82,7 +82,8 @@ class SplitSummary:
     ``partitions`` has the names, and ``sizes`` how many events each has. ``whole`` and
     ``with_sends`` are partitions. ``outline`` has the events for a `HistoryOutline`. ``readers``
     are processes, partitions, and the first and the last offset that they read. ``jumps`` are
-    partitions, and the offsets before and after each. ``suspects`` are keys.
+    partitions, and the offsets before and after each. ``suspects`` are keys. ``sends_in_turn`` and
+    ``polls_together`` are those of `RemovedRecords`.
     """
 
     split: int
@@ -101,6 +102,8 @@ class SplitSummary:
     jumps: tuple[Ints, Ints, Ints]
     edges: SessionEdges
     suspects: Ints
+    sends_in_turn: bool
+    polls_together: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,6 +208,7 @@ class _SplitFacts:
         ]
         self._irregular = concatenated(records.irregular_sends, in_order=True)
         self._loose = concatenated(records.loose_sends, in_order=True)
+        self._sends_in_turn = False
         self._suspects = self._first_suspects()
         self._suspects = sorted_set(concatenation([self._suspects, *self._place_loose_sends()]))
 
@@ -311,12 +315,16 @@ class _SplitFacts:
 
     def _note_unordered(self, session: Ints, key: Ints, offset: Ints) -> SessionEdges:
         is_unordered = (offset[1:] == NONE) | (offset[:-1] == NONE) | (offset[1:] <= offset[:-1])
-        is_unordered &= session[1:] == session[:-1]
+        is_same = session[1:] == session[:-1]
+        process, partition = self._records.sessions()
+        # Tables, or all of its events, show whether operations of a whole partition send in turn.
+        is_whole = np.isin(partition, np.array(sorted(self._records.whole), np.int64))
+        self._sends_in_turn |= bool(np.any(is_same & ~is_unordered & ~is_whole[session[1:]]))
+        is_unordered &= is_same
         self._suspects = sorted_set(
             concatenation([self._suspects, key[1:][is_unordered], key[:-1][is_unordered]])
         )
         begins, ends = bounds(session)
-        process, partition = self._records.sessions()
         which = session[begins]
         return SessionEdges(
             process=process[which],
@@ -358,6 +366,8 @@ class _SplitFacts:
             jumps=(self._hashes[jumps[0]], jumps[1], jumps[2]),
             edges=edges,
             suspects=self._suspects,
+            sends_in_turn=self._sends_in_turn,
+            polls_together=self._reader.polls_together,
         )
 
     def _placed(self) -> Iterator[FactRow]:

@@ -80,8 +80,12 @@ from {EVENTS} semi join {_IRREGULAR} using (partition, value) where kind <= {UNS
 """The sends whose records have a known offset, and all sends of irregular values, without one."""
 
 _READS: Final = f"""
-select process, partition, position, place, value, record_offset from {EVENTS} where kind = {POLLED}
+select process, partition, position, place, value, record_offset, kind from {EVENTS} where kind = {POLLED}
 """
+
+READ_STEPS: Final = "reads_steps"
+"""Some of the polled records: of each process in each partition at least the first and the last one
+in each bucket of positions."""
 
 _IS_UNORDERED: Final = "(record_offset is null or earlier_offset is null or record_offset <= earlier_offset)"
 _IS_GAP_INSIDE: Final = "(position = earlier_position and record_offset - 1 > earlier_offset)"
@@ -208,15 +212,14 @@ def find_suspects(tables: TableEngine) -> None:
         _FIRST_OF_PARTITIONS,
         _FIRST_OF_SESSIONS,
         _FIRST_FAILED,
+        _SENT_TWICE,
     ]
     if exists(tables, f"{ROWS} where kind = {KNOWN_SUSPECT}"):
         suspects.append(f"select partition, value from {ROWS} where kind = {KNOWN_SUSPECT}")
     if exists(tables, ASSIGNMENTS):
         suspects.append(_FIRST_OF_ASSIGNED)
     if exists(tables, f"({_POLLED_BUT_NOT_SENT}) as unsent"):
-        tables.define("misrouted", _MISROUTED)
-        if exists(tables, "misrouted"):
-            suspects += ["select partition, value from misrouted", _SENT_TWICE]
+        suspects.append(_MISROUTED)
     if has_transactions:
         suspects += transaction_suspects(tables)
     found = f"select distinct partition, value from ({' union all '.join(suspects)}) as suspected"

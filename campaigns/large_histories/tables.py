@@ -39,6 +39,10 @@ SENT_NOTHING: Final = 13
 KNOWN_SUSPECT: Final = 14
 """The kind of rows about records that are suspects for reasons outside the tables."""
 
+POLLED_TOGETHER: Final = 15
+"""The kind of rows that say that an operation polled several records of a partition that was not
+rebalanced."""
+
 NOT_PLAIN: Final = 99
 """The kind of rows about lines that are malformed, or that this reader does not understand."""
 

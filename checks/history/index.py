@@ -133,13 +133,15 @@ class HistoryIndex:
     Jepsen does. ``transactions`` are the transactions with sends, and ``transaction_of`` has them
     by the rows of their sends. ``passed_over`` counts the lines of processes that are not clients.
     ``removed`` describes the records of a reduced history that were left out, and is None for a
-    whole history. `finish` ends the history.
+    whole history. ``polls_in_turn`` says whether an operation polled a partition at the position
+    where an earlier operation of its process had left it, ``polls_together`` whether one operation
+    polled several records of a partition that was not rebalanced. `finish` ends the history.
     """
 
     __slots__ = (
         *("_clients", "_entries", "_unnamed", "_values_bytes", "_values_counted"),
         *("names_transactions_sends", "numbers", "partitions"),
-        *("passed_over", "processes", "records", "removed"),
+        *("passed_over", "polls_in_turn", "polls_together", "processes", "records", "removed"),
         *("sessions", "times_us", "transaction_of", "transactions"),
     )
 
@@ -157,6 +159,8 @@ class HistoryIndex:
         self.transaction_of: dict[int, Transaction] = {}
         self.passed_over = 0
         self.names_transactions_sends = False
+        self.polls_in_turn = removed is not None and removed.polls_in_turn
+        self.polls_together = removed is not None and removed.polls_together
         self._clients: dict[int, _Client] = {}
         self._unnamed = 0
         self._entries = 0
@@ -451,8 +455,11 @@ class HistoryIndex:
                     self._note_dry(client, partition)
             else:
                 following, last, last_operation = before
+                self.polls_in_turn |= last_operation != position
                 if client.polled > last_operation:
                     self._note_dry(client, partition)
+            has_several = len(pairs) > 1 or (before is not None and last_operation == position)
+            self.polls_together |= has_several and name not in rebalanced
             for pair in pairs:
                 offset: int = pair[0]
                 row = rows.get(pair[1])
@@ -460,6 +467,8 @@ class HistoryIndex:
                     row = self._row_at(partition, offset, pair[1])
                 if records.poll(row, position):
                     partition.polled.append(row)
+                else:
+                    partition.is_polled_again = True
                 if offset != following and not (last_operation == position and name in rebalanced):
                     partition.jumps.extend(
                         (last, row, last_operation, ~position if client.subscribed else position)
@@ -482,11 +491,14 @@ class HistoryIndex:
         for name, pairs in chain.from_iterable(polled.items() for polled in polls):
             if pairs:
                 partition = self._partition(name)
+                self.polls_in_turn |= name in client.positions
+                self.polls_together |= (len(pairs) > 1 or name in ends) and name not in rebalanced
                 place = ends.get(name) or client.positions.get(name) or (pairs[0][0], UNKNOWN, position)
                 for offset, value in pairs:
                     following, last, last_operation = place
                     row = self._row_at(partition, offset, value)
                     self._entries += 1
+                    partition.is_polled_again |= row in partition.polled_in_vain
                     partition.polled_in_vain[row] = position
                     if offset != following and not (last_operation == position and name in rebalanced):
                         partition.jumps.extend(

@@ -60,7 +60,7 @@ def judge_history(
             name,
             anomaly.find(orders),
             settings,
-            is_tried=name not in not_shown and anomaly.is_tried(history),
+            is_tried=name not in not_shown and anomaly.is_tried(orders),
             allowed=name in allowed,
             demanded=name in demanded,
             findings_max=findings_max,

@@ -5,7 +5,6 @@ expired batch for a batch of another partition while the request was still being
 cannot notice this, because the checksum of a batch does not cover its topic.
 """
 
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from functools import partial
@@ -47,6 +46,14 @@ def misrouted_records(orders: VersionOrders, *, is_complete: bool = False) -> It
         yield from _misrouted(history, name, rows, senders)
 
 
+def polls_beside_sends(orders: VersionOrders) -> bool:
+    """Return whether a poll read a partition with sends, and another one has sends, too."""
+    history = orders.history
+    with_sends = [partition for name, partition in history.partitions.items() if _has_sends(history, name)]
+    is_read = any(partition.polled or partition.polled_in_vain for partition in with_sends)
+    return is_read and len(with_sends) > 1 and not _values_repeat(history)
+
+
 def first_sends(history: HistoryIndex, values: AbstractSet[Value]) -> dict[Value, tuple[str, int]]:
     """Return the first partition to which each value was sent, and the row of that send.
 
@@ -79,13 +86,16 @@ def _polled_but_not_sent(history: HistoryIndex, name: str) -> list[int]:
 def _values_repeat(history: HistoryIndex) -> bool:
     """Return whether some value was sent to several partitions."""
     outcomes = history.records.outcomes
-    sent = Counter(
-        value
-        for partition in history.partitions.values()
-        for value, row in partition.rows.items()
-        if outcomes[row] != NEVER_SENT
-    )
-    return any(count > 1 for count in sent.values())
+    has_unsent = NEVER_SENT in outcomes
+    earlier: set[Value] = set()
+    for partition in history.partitions.values():
+        sent: AbstractSet[Value] = partition.rows.keys()
+        if has_unsent:
+            sent = {value for value in sent if outcomes[partition.rows[value]] != NEVER_SENT}
+        if not earlier.isdisjoint(sent):
+            return True
+        earlier |= sent
+    return False
 
 
 def _misrouted(

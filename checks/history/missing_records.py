@@ -5,7 +5,7 @@ from functools import partial
 
 from harrow.checks.finding import Finding
 from harrow.checks.history.index import HistoryIndex
-from harrow.checks.history.records import ACKED, UNKNOWN, Value
+from harrow.checks.history.records import ACKED, UNKNOWN, Transaction, Value
 from harrow.checks.history.sighting import Sighting
 from harrow.checks.history.version_order import VersionOrders
 from harrow.checks.history.witness import (
@@ -20,6 +20,7 @@ from harrow.checks.history.witness import (
 )
 from harrow.checks.link import NOTHING_HAPPENED, Link, RecordValue, cause
 from harrow.cluster_model.events import Flag, Offset
+from harrow.cluster_model.history import INFO
 
 
 @cause("never-polled", needs_nothing_because=NOTHING_HAPPENED)
@@ -50,6 +51,40 @@ def lost_writes(orders: VersionOrders) -> Iterator[Sighting]:
             last = _last_offset(orders, name, records.values[row])
             if last is not None and last <= records.polled_at[highest]:
                 yield Sighting(partial(_lost, history, name, row, last, highest))
+
+
+def polls_beyond_sends(orders: VersionOrders) -> bool:
+    """Return whether polls reached the offset of a committed record.
+
+    An acked record has committed. So would one that was sent together with a record of which it is
+    unknown whether it committed, if a poll had returned the latter.
+    """
+    history, records = orders.history, orders.history.records
+    if history.removed is not None and history.removed.acked:
+        return True  # a record that was acked and not polled is never removed
+    for name, partition in history.partitions.items():
+        highest = orders.highest(name)
+        if highest is not None:
+            for row in partition.acked:
+                if _is_below(history, _last_offset(orders, name, records.values[row]), highest):
+                    return True
+    return any(map(partial(_may_be_lost, orders), history.transactions))
+
+
+def _may_be_lost(orders: VersionOrders, transaction: Transaction) -> bool:
+    """Return whether a record of an operation with an unknown outcome could be known to be lost."""
+    if transaction.outcome != INFO or len(transaction.sends) < 2:
+        return False
+    history = orders.history
+    sends, records = transaction.sends, history.records
+    return any(
+        any(
+            _is_below(history, offset, orders.highest(name))
+            for offset in (records.offset(row), _last_offset(orders, name, records.values[row]))
+        )
+        and any(history.partitions[other].polled for other, _ in (*sends[:at], *sends[at + 1 :]))
+        for at, (name, row) in enumerate(sends)
+    )
 
 
 def unseen(orders: VersionOrders) -> Iterator[Sighting]:

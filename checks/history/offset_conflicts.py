@@ -3,14 +3,15 @@
 The former are the anomaly inconsistent-offsets, the latter duplicate.
 """
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 from harrow.checks.finding import Finding
 from harrow.checks.history.index import HistoryIndex
 from harrow.checks.history.records import PartitionHistory, Value
 from harrow.checks.history.sighting import Sighting
-from harrow.checks.history.version_order import VersionOrders
+from harrow.checks.history.version_order import VersionOrder, VersionOrders
 from harrow.checks.history.witness import claims
 from harrow.checks.promise import NOT_TRANSACTIONAL
 
@@ -45,6 +46,45 @@ def duplicates(orders: VersionOrders) -> Iterator[Sighting]:
                     partial(_duplicate, orders.history, partition, value, offsets, permitted_by),
                     permitted_by=permitted_by,
                 )
+
+
+def offsets_seen_again(orders: VersionOrders) -> bool:
+    """Return whether acks and polls named two offsets in a partition, which could be the same."""
+    return _is_seen_again(orders, lambda order: sum(1 for _ in order.acked_offsets()) > 1)
+
+
+def values_seen_again(orders: VersionOrders) -> bool:
+    """Return whether acks and polls named two offsets in a partition for what could be one value.
+
+    A poll could have returned any value. An ack is for the value that was sent, so two acks try the
+    rule only if that value was sent again.
+    """
+    return _is_seen_again(orders, _is_acked_again)
+
+
+def _is_seen_again(orders: VersionOrders, by_acks: Callable[[VersionOrder], bool]) -> bool:
+    """Return whether a partition was polled several times, or polled and acked, or *by_acks*.
+
+    A polled record remains in a reduced history from each partition that was polled, so a record
+    that was removed is another one.
+    """
+    history = orders.history
+    if history.removed is not None and history.removed.polled:
+        return True
+    for name, partition in history.partitions.items():
+        polled = len(partition.polled) + len(partition.polled_in_vain) + partition.is_polled_again
+        if polled > 1:
+            return True
+        order = orders.of(name)
+        if by_acks(order) if not polled else any(True for _ in order.acked_offsets()):
+            return True
+    return False
+
+
+def _is_acked_again(order: VersionOrder) -> bool:
+    sent_again = order.partition.sent_again
+    acked = Counter(value for value, _ in order.acked_offsets() if value in sent_again) if sent_again else {}
+    return any(count > 1 for count in acked.values())
 
 
 def _conflict(

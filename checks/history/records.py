@@ -264,6 +264,8 @@ class PartitionHistory:
     the records of ok polls, in the order in which they were first polled. ``polled_in_vain`` has,
     for a row, the position of the last poll in an operation that failed or has an unknown outcome.
 
+    ``is_polled_again`` says whether polls returned a record more than once.
+
     ``jumps`` has four numbers for each jump: the rows of two records that a process polled one
     after the other, and the positions of their operations; for a subscribed consumer, the second
     position is inverted (``~``). When a jump is stored, it is unknown whether there are records
@@ -287,6 +289,7 @@ class PartitionHistory:
     polled_in_vain: dict[int, int] = field(default_factory=dict)
     jumps: "array[int]" = field(default_factory=lambda: array("q"))
     aborted: dict[int, None] = field(default_factory=dict)
+    is_polled_again: bool = False
     read_dry: int = UNKNOWN
     read_dry_by: int = UNKNOWN
 

@@ -2,8 +2,8 @@
 
 Nearly all records of a large history are plain: sent once, acknowledged and polled at one offset.
 Without them, a history has the same findings, because offsets may have gaps of any size. Only
-sizes, distances between offsets, and polls that returned nothing would differ, so these are kept
-here.
+sizes, distances between offsets, polls that returned nothing, and the rules that the history tries
+would differ, so what shows these is kept here.
 """
 
 from collections.abc import Mapping
@@ -21,6 +21,9 @@ class RemovedRecords:
     the whole history are lower; it has all offsets whose distance a finding may state. A partition
     of which no record was removed needs no ranks. ``read_dry`` has, by partition, the positions at
     which the last poll that returned nothing of the partition was invoked and completed.
+
+    ``sends_in_turn`` says whether a process sent several of the removed records to a partition.
+    ``polls_in_turn`` and ``polls_together`` are those of the whole history (`HistoryIndex`).
     """
 
     lines: int = 0
@@ -28,5 +31,8 @@ class RemovedRecords:
     sent: int = 0
     acked: int = 0
     polled: int = 0
+    sends_in_turn: bool = False
+    polls_in_turn: bool = False
+    polls_together: bool = False
     ranks: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
     read_dry: Mapping[str, tuple[int, int]] = field(default_factory=dict)

@@ -6,7 +6,7 @@ from itertools import islice
 from operator import lt
 
 from harrow.checks.finding import Finding
-from harrow.checks.history.records import FAILED, UNKNOWN, ProducerSession
+from harrow.checks.history.records import FAILED, UNKNOWN, ProducerSession, Transaction
 from harrow.checks.history.sighting import Sighting
 from harrow.checks.history.version_order import VersionOrder, VersionOrders
 from harrow.checks.history.witness import AFTER_LOSS, SKIPPED_SHOWN, numbers, record_text, sent
@@ -78,6 +78,29 @@ def reordered_sends(orders: VersionOrders, *, internal: bool) -> Iterator[Sighti
                         is_after_loss=is_lost,
                     )
             before = (offset, row)
+
+
+def sends_in_turn(orders: VersionOrders) -> bool:
+    """Return whether a process sent several records with known offsets to a partition, in turn.
+
+    Two sends of one operation try other rules. An assignment between two sends does not count,
+    although the rule compares no sends across one that leaves out the partition: it would only
+    matter if a process got such an assignment before each of its sends.
+    """
+    history = orders.history
+    if history.removed is not None and history.removed.sends_in_turn:
+        return True
+    acked_at, transaction_of = history.records.acked_at, history.transaction_of
+    latest: dict[tuple[int, str], Transaction | None] = {}
+    for session in history.sessions:
+        of_session, order = (session.process, session.partition), orders.of(session.partition)
+        for row in session.rows:
+            if acked_at[row] != UNKNOWN or _place(orders, order, row) is not None:
+                operation = transaction_of.get(row)
+                if of_session in latest and (operation is None or operation is not latest[of_session]):
+                    return True
+                latest[of_session] = operation
+    return False
 
 
 def _sessions(orders: VersionOrders) -> Iterator[ProducerSession]:

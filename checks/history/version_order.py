@@ -286,6 +286,13 @@ class VersionOrder:
                 offsets.add(offset)
         return sorted(offsets - {UNKNOWN})
 
+    def acked_offsets(self) -> Iterator[tuple[Value, int]]:
+        """Yield the values of committed sends and the offsets that their completions named."""
+        for row in self.committed:
+            offset = self._records.offset(row)
+            if offset is not None:
+                yield self._records.values[row], offset
+
     def between(self, one: int, other: int) -> tuple[int, int]:
         """Return the indices of the known offsets between two offsets, as a half-open range."""
         return bisect_right(self.offsets, one), bisect_left(self.offsets, other)

@@ -431,7 +431,7 @@ def _rule(
         source=f"Jepsen's Kafka workload ({name}).",
         promise=promise,
         find=partial(_find, name, judge),
-        is_tried=lambda index: ANOMALIES[name].is_tried(index.history),
+        is_tried=lambda index: ANOMALIES[name].is_tried(index.orders),
         verb=verb,
     )
 

@@ -147,7 +147,7 @@ def test_the_document_lists_anomalies_rules_and_counts(harrow: Harrow, history: 
     assert (duplicate["value"], duplicate["offsets"]) == ("m0", [0, 3])
     lost_writes = {"status": "violated", "count": 1, "listed": 1, "promise": "acks=all"}
     assert document["rules"]["lost-write"] == lost_writes
-    assert document["rules"]["misrouted"]["status"] == "held"
+    assert document["rules"]["inconsistent-offsets"]["status"] == "held"
     assert document["rules"]["G1a"]["status"] == "skipped"
     assert document["history"] == {
         "file": "history.jsonl",

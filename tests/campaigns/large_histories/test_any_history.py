@@ -14,7 +14,9 @@ from hypothesis import strategies as st
 from harrow.campaigns.large_histories import range_reduction
 from harrow.campaigns.large_histories.reduced_reading import read_reduced
 from harrow.campaigns.record.history_file import read_history
+from harrow.checks.history.anomalies import ANOMALIES
 from harrow.checks.history.judge import judge_history
+from harrow.checks.history.version_order import VersionOrders
 from harrow.cluster_model.history import INVOKE
 from tests.campaigns.large_histories.test_range_reduction import FILES, at_random, reduced
 from tests.campaigns.large_histories.test_reductions import check_same, in_lines, numbered, opened
@@ -46,7 +48,16 @@ def operations(draw: st.DrawFn) -> dict[str, Any]:
         micro = {"send": sends(type_), "poll": polls(type_)}.get(f, st.one_of(sends(type_), polls(type_)))
         value = draw(st.lists(micro, min_size=1, max_size=3))
     process, time = draw(st.integers(0, 1)), draw(st.sampled_from([0, 0, 1_000]))
-    return {"process": process, "type": type_, "f": f, "value": value, "time": time}
+    rebalanced = draw(st.one_of(st.just([]), st.lists(PARTITIONS, max_size=2, unique=True)))
+    log = {"rebalance-log": [{"keys": rebalanced}]} if rebalanced else {}
+    return {"process": process, "type": type_, "f": f, "value": value, "time": time, **log}
+
+
+@given(history=st.lists(operations(), min_size=2, max_size=12))
+def test_a_history_that_breaks_a_rule_tries_it(history: list[dict[str, Any]]) -> None:
+    orders = VersionOrders(read_history(numbered(history), "whole"))
+    for name, anomaly in ANOMALIES.items():
+        assert not any(True for _ in anomaly.find(orders)) or anomaly.is_tried(orders), name
 
 
 @pytest.mark.soak(size=8, rounds_in_test=2, rounds_in_soak=200)
@@ -91,9 +102,9 @@ def plain(first: int) -> list[dict[str, Any]]:
     ]
 
 
-def polled(name: str, *offsets: int) -> list[dict[str, Any]]:
+def polled(name: str, *offsets: int, process: int = 1) -> list[dict[str, Any]]:
     records = [[offset, f"{name}{offset}"] for offset in offsets]
-    return [begun(1, "poll", ["poll"]), ended(1, "ok", "poll", ["poll", {name: records}])]
+    return [begun(process, "poll", ["poll"]), ended(process, "ok", "poll", ["poll", {name: records}])]
 
 
 X4, X5, Y4 = (["send", name, [offset, f"{name}{offset}"]] for name, offset in (("x", 4), ("x", 5), ("y", 4)))
@@ -156,12 +167,88 @@ def test_the_only_operation_that_tries_a_rule_remains_in_a_reduced_history(
     whole = read_history(content, "whole")
     rules = judge_history(whole).rules
     assert {rule for rule in ABOUT_TRANSACTIONS_AND_FAILURES if rules[rule].status != "skipped"} == tried
-    path = tmp_path / "history.jsonl"
-    reductions = [read_reduced([("one", opened(content))]), in_lines(path, content)]
+    check_all_reductions(content, tmp_path / "history.jsonl", monkeypatch)
+
+
+def check_all_reductions(content: list[bytes], path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = read_history(content, "whole")
+    check_same(whole, read_reduced([("one", opened(content))]))
+    check_same(whole, in_lines(path, content))
     for whole_max in (range_reduction.WHOLE_MAX, 0):
         monkeypatch.setattr(range_reduction, "WHOLE_MAX", whole_max)
-        found = reduced([path], 1 << 20)
-        assert found is not None
-        reductions.append(found)
-    for reduction in reductions:
-        check_same(whole, reduction)
+        for split_bytes in (1 << 20, 2_000):
+            found = reduced([path], split_bytes)
+            assert found is not None
+            check_same(whole, found)
+
+
+def apart(first: int) -> list[dict[str, Any]]:
+    """Return sends to offsets from *first* on, and polls, each by a process of its own."""
+    return [
+        operation
+        for offset in range(first, first + 10)
+        for operation in (
+            begun(100 + offset, "send", ["send", "x", f"x{offset}"]),
+            ended(100 + offset, "ok", "send", ["send", "x", [offset, f"x{offset}"]]),
+            *polled("x", offset, process=200 + offset),
+        )
+    ]
+
+
+def sent(name: str, offset: int, value: str) -> list[dict[str, Any]]:
+    return [
+        begun(0, "send", ["send", name, value]),
+        ended(0, "ok", "send", ["send", name, [offset, value]]),
+    ]
+
+
+def assigned(*names: str) -> list[dict[str, Any]]:
+    return [{"process": 1, "type": "ok", "f": "assign", "value": list(names), "time": 0}]
+
+
+def rebalanced(operations: list[dict[str, Any]], name: str) -> list[dict[str, Any]]:
+    return [*operations[:-1], operations[-1] | {"rebalance-log": [{"keys": [name]}]}]
+
+
+X9, X20 = sent("x", 9, "x9"), sent("x", 20, "x20")
+IN_TURN = {"poll-skip", "nonmonotonic-poll"}
+WITHIN = {"int-poll-skip", "int-nonmonotonic-poll"}
+IN_ORDER = {
+    "nothing": ([], [], set()),
+    "polls of one process": (polled("x", 2), polled("x", 12), IN_TURN),
+    "polls of two partitions": (polled("x", 2), polled("y", 0), set()),
+    "polls beside a kept position": (polled("x", 2), [*assigned("y", "x"), *polled("x", 12)], IN_TURN),
+    "polls without a position": (polled("x", 2), [*assigned("y"), *assigned("x"), *polled("x", 12)], set()),
+    "polls in a position kept in vain": (polled("x", 2), [*assigned("x"), *polled("y", 0)], set()),
+    "records of one poll": ([], polled("x", 2, 3), WITHIN),
+    "records of one poll of two partitions": (
+        [],
+        [begun(1, "txn", ["poll"]), ended(1, "ok", "txn", ["poll", {"x": [[2, "x2"]], "y": [[0, "y0"]]}])],
+        set(),
+    ),
+    "records of two polls of one operation": (
+        [],
+        [
+            begun(1, "poll", ["poll"], ["poll"]),
+            ended(1, "ok", "poll", ["poll", {"x": [[2, "x2"]]}], ["poll", {"x": [[3, "x3"]]}]),
+        ],
+        WITHIN,
+    ),
+    "records of a rebalanced partition": ([], rebalanced(polled("x", 2, 3), "x"), set()),
+    "records beside a rebalanced partition": ([], rebalanced(polled("x", 2, 3), "y"), WITHIN),
+    "sends of one process": (X9, X20, {"nonmonotonic-send"}),
+    "sends to two partitions": (X9, sent("y", 0, "y0"), {"misrouted"}),
+    "one value in two partitions": (X9, sent("y", 0, "x3"), set()),
+}
+ABOUT_ORDER = set[str]().union(*(rules for _, _, rules in IN_ORDER.values()))
+
+
+@pytest.mark.parametrize("name", IN_ORDER)
+def test_every_reduction_knows_which_rules_of_order_a_history_tries(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before, after, tried = IN_ORDER[name]
+    content = numbered([*before, *apart(0), *apart(10), *after])
+    rules = judge_history(read_history(content, "whole")).rules
+    assert {rule for rule in ABOUT_ORDER if rules[rule].status != "skipped"} == tried
+    check_all_reductions(content, tmp_path / "history.jsonl", monkeypatch)

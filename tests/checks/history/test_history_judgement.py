@@ -186,11 +186,17 @@ def test_a_finding_that_is_only_counted_is_not_built(monkeypatch: pytest.MonkeyP
 
 WITHOUT_POLLS = (ok(0, send("t", "a", 0)), ok(0, send("t", "b", 1)))
 WITHOUT_SENDS = (ok(1, poll("t", (0, "a"), (1, "b"))),)
-POLLING = {"poll-skip", "nonmonotonic-poll", "int-poll-skip", "int-nonmonotonic-poll"}
+POLLED_IN_TURN = {"poll-skip", "nonmonotonic-poll"}
+POLLED_TOGETHER = {"int-poll-skip", "int-nonmonotonic-poll"}
+POLLING = POLLED_IN_TURN | POLLED_TOGETHER
+CONFLICTS = {"duplicate", "inconsistent-offsets"}
 HELD = (*WITHOUT_POLLS, *WITHOUT_SENDS)
 SENDING_AND_POLLING = {"lost-write", "misrouted", "G1a"}
 READING = {"precommitted-read", "G1c"}
 TOGETHER = {"int-nonmonotonic-send", "int-send-skip", "torn-transaction", "G0"} | READING
+
+
+NOT_HELD = {"G1a", "misrouted"} | POLLED_IN_TURN | TOGETHER
 
 
 @pytest.mark.parametrize(
@@ -199,17 +205,24 @@ TOGETHER = {"int-nonmonotonic-send", "int-send-skip", "torn-transaction", "G0"} 
         ((), set(ANOMALIES)),
         ((fail(0, send("t", "a")),), set(ANOMALIES)),
         ((ok(0, send("t", "a")),), set(ANOMALIES) - {"unseen"}),
-        (WITHOUT_POLLS, POLLING | SENDING_AND_POLLING | TOGETHER),
-        (WITHOUT_SENDS, {"unseen", "nonmonotonic-send"} | SENDING_AND_POLLING | TOGETHER),
-        (HELD, {"G1a"} | TOGETHER),
-        ((*HELD, fail(2, send("t", "c"))), TOGETHER),
-        ((*HELD, fail(2, send("u", "c"))), {"G1a"} | TOGETHER),
-        ((*HELD, ok(2, send("u", "c", 0), send("u", "d", 1))), {"G1a", "torn-transaction"} | READING),
-        ((*HELD, ok(2, send("u", "c", 0), send("v", "d", 1))), {"G1a"} | TOGETHER - {"G0"}),
-        ((*HELD, info(2, send("u", "c"), send("v", "d"))), {"G1a"} | TOGETHER - {"G0", "torn-transaction"}),
-        ((*HELD, fail(2, send("t", "c"), send("t", "d"))), TOGETHER),
-        ((*HELD, ok(2, send("u", "c", 0), poll("t", (0, "a")))), {"G1a"} | TOGETHER - READING),
-        ((*HELD, ok(2, send("u", "c", 0), poll("t"))), {"G1a"} | TOGETHER),
+        (WITHOUT_POLLS, {"duplicate"} | POLLING | SENDING_AND_POLLING | TOGETHER),
+        (WITHOUT_SENDS, {"unseen", "nonmonotonic-send"} | POLLED_IN_TURN | SENDING_AND_POLLING | TOGETHER),
+        (HELD, NOT_HELD),
+        ((*HELD, fail(2, send("t", "c"))), NOT_HELD - {"G1a"}),
+        ((*HELD, fail(2, send("u", "c"))), NOT_HELD - {"misrouted"}),
+        ((*HELD, fail(2, send("u", "a"))), NOT_HELD),
+        (
+            (*HELD, ok(2, send("u", "c", 0), send("u", "d", 1))),
+            NOT_HELD - {"misrouted", "G0", "int-nonmonotonic-send", "int-send-skip"},
+        ),
+        ((*HELD, ok(2, send("u", "c", 0), send("v", "d", 1))), NOT_HELD - {"misrouted", "G0"}),
+        (
+            (*HELD, info(2, send("u", "c"), send("v", "d"))),
+            NOT_HELD - {"misrouted", "G0", "torn-transaction"},
+        ),
+        ((*HELD, fail(2, send("t", "c"), send("t", "d"))), NOT_HELD - {"G1a"}),
+        ((*HELD, ok(2, send("u", "c", 0), poll("t", (0, "a")))), NOT_HELD - {"misrouted"} - READING),
+        ((*HELD, ok(2, send("u", "c", 0), poll("t"))), NOT_HELD - {"misrouted"}),
     ],
 )
 def test_a_rule_is_skipped_in_a_history_that_cannot_break_it(
@@ -217,6 +230,72 @@ def test_a_rule_is_skipped_in_a_history_that_cannot_break_it(
 ) -> None:
     skipped = {name for name, result in judge(*history).rules.items() if result.status == "skipped"}
     assert skipped == not_tried
+
+
+A0, B1 = ok(0, send("t", "a", 0)), ok(0, send("t", "b", 1))
+POLL_A, POLL_B = ok(1, poll("t", (0, "a"))), ok(1, poll("t", (1, "b")))
+POLL_AB = poll("t", (0, "a"), (1, "b"))
+
+
+@pytest.mark.parametrize(
+    ("rules", "history", "is_tried"),
+    [
+        (POLLED_IN_TURN, (POLL_A, POLL_B), True),
+        (POLLED_IN_TURN, (POLL_A, ok(2, poll("t", (1, "b")))), False),
+        (POLLED_IN_TURN, (POLL_A, ok(1, poll("u", (1, "b")))), False),
+        (POLLED_IN_TURN, (ok(1, poll("t", (0, "a")), poll("t", (1, "b"))),), False),
+        (POLLED_IN_TURN, (POLL_A, fail(1, poll("t", (1, "b")))), True),
+        (POLLED_IN_TURN, (fail(1, poll("t", (0, "a"))), POLL_B), False),
+        (POLLED_IN_TURN, (POLL_A, assign(1, "u", "t"), POLL_B), True),
+        (POLLED_IN_TURN, (POLL_A, assign(1, "u"), assign(1, "t"), POLL_B), False),
+        (POLLED_TOGETHER, (POLL_A, POLL_B), False),
+        (POLLED_TOGETHER, (ok(1, POLL_AB),), True),
+        (POLLED_TOGETHER, (fail(1, POLL_AB),), True),
+        (POLLED_TOGETHER, (ok(1, poll("t", (0, "a")), poll("t", (1, "b"))),), True),
+        (POLLED_TOGETHER, (ok(1, poll("t", (0, "a")), poll("u", (1, "b"))),), False),
+        (POLLED_TOGETHER, (ok(1, POLL_AB, rebalanced=("t",)),), False),
+        (POLLED_TOGETHER, (ok(1, POLL_AB, rebalanced=("u",)),), True),
+        ({"nonmonotonic-send"}, (A0, B1), True),
+        ({"nonmonotonic-send"}, (A0, ok(2, send("t", "b", 1))), False),
+        ({"nonmonotonic-send"}, (A0, ok(0, send("u", "b", 1))), False),
+        ({"nonmonotonic-send"}, (A0, assign(0, "u"), B1), True),
+        ({"nonmonotonic-send"}, (A0, fail(0, send("t", "b"))), False),
+        ({"nonmonotonic-send"}, (A0, info(0, send("t", "b"))), False),
+        ({"nonmonotonic-send"}, (A0, info(0, send("t", "b")), POLL_B), True),
+        ({"nonmonotonic-send"}, (ok(0, send("t", "a", 0), send("t", "b", 1)),), False),
+        ({"misrouted"}, (A0, ok(0, send("u", "b", 0)), POLL_A), True),
+        ({"misrouted"}, (A0, ok(0, send("u", "b", 0)), ok(1, poll("v", (0, "c")))), False),
+        ({"misrouted"}, (A0, B1, POLL_A), False),
+        ({"misrouted"}, (A0, ok(0, send("u", "a", 0)), POLL_A), False),
+        (CONFLICTS, (A0,), False),
+        (CONFLICTS, (POLL_A,), False),
+        (CONFLICTS, (A0, ok(0, send("u", "b", 0))), False),
+        (CONFLICTS, (A0, POLL_A), True),
+        (CONFLICTS, (ok(0, send("t", "a")), POLL_A), False),
+        (CONFLICTS, (POLL_A, ok(2, poll("t", (0, "a")))), True),
+        (CONFLICTS, (POLL_A, fail(2, poll("t", (0, "a")))), True),
+        (CONFLICTS, (fail(1, poll("t", (0, "a"))), fail(2, poll("t", (0, "a")))), True),
+        (CONFLICTS, (A0, ok(2, send("t", "a", 1))), True),
+        ({"duplicate"}, (A0, B1), False),
+        ({"inconsistent-offsets"}, (A0, B1), True),
+        ({"lost-write"}, (A0, POLL_A), True),
+        ({"lost-write"}, (A0, POLL_B), True),
+        ({"lost-write"}, (B1, POLL_A), False),
+        ({"lost-write"}, (A0, ok(1, poll("u", (0, "a")))), False),
+        ({"lost-write"}, (A0, fail(1, poll("t", (0, "a")))), False),
+        ({"lost-write"}, (info(0, send("t", "a", 0), send("u", "b")), POLL_B), False),
+        (
+            {"lost-write"},
+            (info(0, send("t", "a", 0), send("u", "b")), POLL_B, ok(1, poll("u", (1, "c")))),
+            True,
+        ),
+    ],
+)
+def test_a_rule_is_tried_by_operations_that_could_have_broken_it(
+    rules: set[str], history: tuple[Operation, ...], *, is_tried: bool
+) -> None:
+    statuses = {rule: judge(*history).rules[rule].status for rule in rules}
+    assert all((status != "skipped") == is_tried for status in statuses.values()), statuses
 
 
 @pytest.mark.parametrize("demanded", ANOMALIES)
