@@ -182,16 +182,11 @@ def check_all_reductions(content: list[bytes], path: Path, monkeypatch: pytest.M
             check_same(whole, found)
 
 
-def apart(first: int) -> list[dict[str, Any]]:
-    """Return sends to offsets from *first* on, and polls, each by a process of its own."""
+def read_by_others(*names: str) -> list[dict[str, Any]]:
+    """Return a poll of each record, by a process of its own."""
+    numbered_names = enumerate(names, 100)
     return [
-        operation
-        for offset in range(first, first + 10)
-        for operation in (
-            begun(100 + offset, "send", ["send", "x", f"x{offset}"]),
-            ended(100 + offset, "ok", "send", ["send", "x", [offset, f"x{offset}"]]),
-            *polled("x", offset, process=200 + offset),
-        )
+        line for process, name in numbered_names for line in polled(name[0], int(name[1:]), process=process)
     ]
 
 
@@ -210,15 +205,15 @@ def rebalanced(operations: list[dict[str, Any]], name: str) -> list[dict[str, An
     return [*operations[:-1], operations[-1] | {"rebalance-log": [{"keys": [name]}]}]
 
 
-X9, X20 = sent("x", 9, "x9"), sent("x", 20, "x20")
+SENT_IN_X = [*sent("x", 5, "x5"), *sent("x", 12, "x12"), *sent("x", 15, "x15")]
 IN_TURN = {"poll-skip", "nonmonotonic-poll"}
 WITHIN = {"int-poll-skip", "int-nonmonotonic-poll"}
 IN_ORDER = {
     "nothing": ([], [], set()),
-    "polls of one process": (polled("x", 2), polled("x", 12), IN_TURN),
+    "polls of one process": (polled("x", 2), polled("x", 3), IN_TURN),
     "polls of two partitions": (polled("x", 2), polled("y", 0), set()),
-    "polls beside a kept position": (polled("x", 2), [*assigned("y", "x"), *polled("x", 12)], IN_TURN),
-    "polls without a position": (polled("x", 2), [*assigned("y"), *assigned("x"), *polled("x", 12)], set()),
+    "polls beside a kept position": (polled("x", 2), [*assigned("y", "x"), *polled("x", 3)], IN_TURN),
+    "polls without a position": (polled("x", 2), [*assigned("y"), *assigned("x"), *polled("x", 3)], set()),
     "polls in a position kept in vain": (polled("x", 2), [*assigned("x"), *polled("y", 0)], set()),
     "records of one poll": ([], polled("x", 2, 3), WITHIN),
     "records of one poll of two partitions": (
@@ -236,9 +231,21 @@ IN_ORDER = {
     ),
     "records of a rebalanced partition": ([], rebalanced(polled("x", 2, 3), "x"), set()),
     "records beside a rebalanced partition": ([], rebalanced(polled("x", 2, 3), "y"), WITHIN),
-    "sends of one process": (X9, X20, {"nonmonotonic-send"}),
-    "sends to two partitions": (X9, sent("y", 0, "y0"), {"misrouted"}),
-    "one value in two partitions": (X9, sent("y", 0, "x3"), set()),
+    "one send": ([], sent("x", 5, "x5"), set()),
+    "sends of one process": ([], SENT_IN_X, {"nonmonotonic-send"}),
+    "sends to two partitions": (
+        SENT_IN_X,
+        [*sent("y", 0, "y0"), *sent("y", 1, "y1"), *sent("y", 2, "y2"), *read_by_others("y0", "y1", "y2")],
+        {"nonmonotonic-send", "misrouted"},
+    ),
+    "one value in two partitions": (
+        SENT_IN_X,
+        [
+            *(*sent("y", 0, "y0"), *sent("y", 1, "x12"), *sent("y", 2, "y2"), *read_by_others("y0", "y2")),
+            *(begun(1, "poll", ["poll"]), ended(1, "ok", "poll", ["poll", {"y": [[1, "x12"]]}])),
+        ],
+        {"nonmonotonic-send"},
+    ),
 }
 ABOUT_ORDER = set[str]().union(*(rules for _, _, rules in IN_ORDER.values()))
 
@@ -248,7 +255,9 @@ def test_every_reduction_knows_which_rules_of_order_a_history_tries(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before, after, tried = IN_ORDER[name]
-    content = numbered([*before, *apart(0), *apart(10), *after])
+    # No rule needs any of these records itself, except for the first one and the last one.
+    others = read_by_others(*(f"x{offset}" for offset in range(30)))
+    content = numbered([*others[:20], *before, *others[20:40], *after, *others[40:]])
     rules = judge_history(read_history(content, "whole")).rules
     assert {rule for rule in ABOUT_ORDER if rules[rule].status != "skipped"} == tried
     check_all_reductions(content, tmp_path / "history.jsonl", monkeypatch)
