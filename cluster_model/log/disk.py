@@ -417,12 +417,17 @@ class Disk:
         return log_dir
 
     def move(self, partition: str, log_dir: int) -> None:
-        """Move a log to another directory, whose room it takes."""
-        if self.dir_of(partition) != log_dir:
-            size_bytes = self.log_file(partition).size_bytes
-            self.take_room(partition, -size_bytes)
+        """Move a log to another directory.
+
+        A directory that lacks the room fails, and the log stays where it is.
+        """
+        source, size_bytes = self.dir_of(partition), self.log_file(partition).size_bytes
+        if source == log_dir:
+            return
+        self._take_room(log_dir, size_bytes)
+        if log_dir not in self.failed_dirs:
             self.dir_by_partition[partition] = log_dir
-            self.take_room(partition, size_bytes)
+            self._take_room(source, -size_bytes)
 
     def is_writable(self, partition: str) -> bool:
         """Return whether a partition's log can be appended to and flushed."""
@@ -452,7 +457,9 @@ class Disk:
 
         If there is not enough room, the directory fails.
         """
-        log_dir = self.dir_of(partition)
+        self._take_room(self.dir_of(partition), size_bytes)
+
+    def _take_room(self, log_dir: int, size_bytes: int) -> None:
         limits = self.room_limits.get(log_dir, ())
         for limit in limits:
             limit.take(size_bytes)

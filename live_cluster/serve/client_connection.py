@@ -3,6 +3,7 @@
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
+from functools import partial
 from itertools import islice
 from typing import Any, Final, Protocol
 
@@ -107,7 +108,7 @@ class ClientServer(Protocol):
         """Return the machine of a client in the model."""
 
     def are_connected(self, client: str, broker: int) -> bool:
-        """Return whether packets pass between a client and a broker that is not paused."""
+        """Return whether packets pass between a client and a live broker that is not paused."""
 
     def is_compacted(self, partition: str, broker: int) -> bool:
         """Return whether a broker compacts the log of a partition."""
@@ -149,7 +150,7 @@ class ClientConnection:
         self._parts: Iterator[tuple[ClientRequest, bool]] | None = None
         self._waiting: list[bytes] = []
         self._by_number: dict[int, _UnansweredRequest] = {}
-        self._own_answers: list[tuple[_UnansweredRequest, Any]] = []
+        self._own_answers: list[tuple[_UnansweredRequest, Callable[[], Any]]] = []
         self._count = 0
         self._host: Host | None = None
         self._connection: Connection | None = None
@@ -203,9 +204,12 @@ class ClientConnection:
     def _handle(self, request: ClientRequest) -> None:
         if self._host is None:
             self._host = self._server.host_of(request.client_id)
-        own = None if self._login is None else self._login.answer(request)
-        if own is None:
-            own = self._server.own_answers.answer(request, self.broker)
+            # A crash of the broker ends it, whatever the client has sent.
+            self._connection = self._host.connect(
+                process_name(self.broker), CLIENT_LISTENER, _ModelEnd(self._receive, self.close)
+            )
+        login = None if self._login is None else self._login.answer(request)
+        own = self._server.own_answers.answer(request, self.broker) if login is None else lambda: login
         if own is not None:
             pending = _UnansweredRequest(request)
             self._pending.append(pending)
@@ -259,12 +263,9 @@ class ClientConnection:
         self._by_number[number] = pending
         if pending.is_answered:
             self._pending.append(pending)
-        if self._connection is None:
+        if self._history is None:
             self._history = self._server.history.connection(self._host.name, self._host.emit)
-            self._connection = self._host.connect(
-                process_name(self.broker), CLIENT_LISTENER, _ModelEnd(self._receive, self.close)
-            )
-        assert self._history is not None
+        assert self._connection is not None
         pending.operation = self._history.request(pending.model, self._host.clock.now_us)
         self._host.send_request(self._connection, number, pending.model)
 
@@ -333,7 +334,7 @@ class ClientConnection:
             pending.ends_connection = True
             self._send_ready()
         else:
-            self._own_answers.append((pending, self._wire_answer(pending, ProduceResponse({}))))
+            self._own_answers.append((pending, partial(self._wire_answer, pending, ProduceResponse({}))))
             self.send_own_answers()
 
     def _wire_answer(self, pending: _UnansweredRequest, answer: Any) -> Any:
@@ -350,8 +351,8 @@ class ClientConnection:
             self._server.blocked[self] = None
             return
         self._server.blocked.pop(self, None)
-        for pending, wire in self._own_answers:
-            pending.response = wire
+        for pending, answer in self._own_answers:
+            pending.response = answer()
         self._own_answers.clear()
         self._send_ready()
 

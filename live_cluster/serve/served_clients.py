@@ -176,9 +176,9 @@ class ServedClients:
         return self._cluster.host(process)
 
     def are_connected(self, client: str, broker: int) -> bool:
-        """Return whether packets pass between a client and a broker that is not paused."""
+        """Return whether packets pass between a client and a live broker that is not paused."""
         is_cut = self._cluster.network.is_cut(client, process_name(broker))
-        return not is_cut and not self._environment.is_paused(broker)
+        return broker in self._cluster.brokers and not is_cut and not self._environment.is_paused(broker)
 
     def model_us(self, client_ms: int) -> int:
         return self.clock.model_us(client_ms)

@@ -24,8 +24,7 @@ def without_secrets(frame: bytes, login: PlainLogin | None) -> bytes:
         return frame[:FRAME_MIN]
     recorded = replace(request, login)
     recorded.with_header(request.correlation_id, request.client_id)
-    data: bytes = recorded.encode(header=True, framed=False)
-    return data
+    return bytes(recorded.encode(header=True, framed=False))
 
 
 def _without_salted_passwords(request: ClientRequest, _: PlainLogin | None) -> Any:

@@ -1,6 +1,7 @@
-"""Describes a served cluster to clients, and changes what only they can see of it."""
+"""Describes a served cluster to clients, and changes what controllers of the model do not know."""
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import Any, Final
 
 from kafka.protocol.admin import (
@@ -18,9 +19,10 @@ from kafka.protocol.admin import (
 from harrow.cluster_model import errors
 from harrow.cluster_model.cluster import Cluster
 from harrow.cluster_model.topology import is_internal
-from harrow.live_cluster.serve.answers.described_log_dirs import altered_log_dirs, described_log_dirs
+from harrow.live_cluster.serve.answers.described_log_dirs import described_log_dirs
 from harrow.live_cluster.serve.answers.described_quorum import described_quorum
 from harrow.live_cluster.serve.answers.described_settings import DEFAULT, DescribedSetting, DescribedSettings
+from harrow.live_cluster.serve.answers.moved_replicas import move_replicas
 from harrow.live_cluster.serve.answers.refused_acls import ACL_REQUESTS, refused_acls
 from harrow.live_cluster.serve.answers.scram_credentials import ScramCredentials
 from harrow.live_cluster.serve.answers.served_topics import ServedTopics
@@ -56,7 +58,7 @@ class DescribedCluster:
         self._handlers = {
             DescribeClusterRequest.API_KEY: self._describe_cluster,
             DescribeConfigsRequest.API_KEY: self._describe_settings,
-            AlterReplicaLogDirsRequest.API_KEY: self._alter_log_dirs,
+            AlterReplicaLogDirsRequest.API_KEY: self._move_replicas,
             AlterUserScramCredentialsRequest.API_KEY: credentials.alter,
             DescribeLogDirsRequest.API_KEY: self._describe_log_dirs,
             DescribeQuorumRequest.API_KEY: self._describe_quorum,
@@ -66,10 +68,10 @@ class DescribedCluster:
             **{kind.API_KEY: refused_acls for kind in ACL_REQUESTS},
         }
 
-    def answer(self, request: ClientRequest, broker: int) -> Any:
-        """Return the answer of a broker to such a request; None to others."""
+    def answer(self, request: ClientRequest, broker: int) -> Callable[[], Any] | None:
+        """Return what answers such a request for a broker; None if the model does."""
         handle = self._handlers.get(request.api_key)
-        return None if handle is None else handle(request.body, broker)
+        return None if handle is None else partial(handle, request.body, broker)
 
     # Brokers
 
@@ -110,8 +112,8 @@ class DescribedCluster:
         kind, disk = request.header.get_response_class(), self._cluster.disks[broker]
         return described_log_dirs(kind, request, broker, disk, self._topics.names)
 
-    def _alter_log_dirs(self, request: Any, broker: int) -> Any:
-        return altered_log_dirs(request, broker, self._cluster, self._topics.names)
+    def _move_replicas(self, request: Any, broker: int) -> Any:
+        return move_replicas(request, broker, self._cluster, self._topics.names)
 
     # Topics
 

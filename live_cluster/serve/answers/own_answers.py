@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Collection
 from copy import copy
+from functools import partial
 from typing import Any, Final
 
 from kafka.protocol.admin import (
@@ -142,10 +143,13 @@ class OwnAnswers:
         low, high = self._versions.get(request.api_key, (0, -1))
         return low <= request.version <= high
 
-    def answer(self, request: ClientRequest, broker: int) -> Any:
-        """Return the answer to a request to *broker* that the model does not get; else None."""
+    def answer(self, request: ClientRequest, broker: int) -> Callable[[], Any] | None:
+        """Return what answers a request to *broker* that the model does not get; else None.
+
+        It has to be called when the broker would get the request, because it may change something.
+        """
         if request.api_key == ApiVersionsRequest.API_KEY:
-            return self._api_versions(request)
+            return partial(self._api_versions, request)
         if request.api_key == CreateTopicsRequest.API_KEY and request.body is not None:
             for topic in request.body.topics:
                 self._topics.prepare_creation(topic.name)
@@ -155,13 +159,12 @@ class OwnAnswers:
             return None
         batching = batching_of(request)
         if batching is not None and not getattr(request.body, batching.asked):
-            return request.body.header.get_response_class()(**{batching.answered: []})
+            return partial(request.body.header.get_response_class(), **{batching.answered: []})
         if request.api_key == FindCoordinatorRequest.API_KEY and request.body.key_type not in _KEY_TYPES:
-            return _without_coordinator(request)
+            return partial(_without_coordinator, request)
         if request.api_key == SyncGroupRequest.API_KEY and _lacks_protocol(request):
-            return request.body.header.get_response_class()(
-                error_code=error_code(INCONSISTENT_GROUP_PROTOCOL)
-            )
+            refused = request.body.header.get_response_class()
+            return partial(refused, error_code=error_code(INCONSISTENT_GROUP_PROTOCOL))
         self._commit_metadata.note(request)
         return self._described.answer(request, broker)
 

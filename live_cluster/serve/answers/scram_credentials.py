@@ -1,6 +1,6 @@
-"""Keeps the SCRAM credentials of users (KIP-554). Nobody logs in with them.
+"""Keeps the SCRAM credentials of users (KIP-554).
 
-So do brokers whose ``sasl.enabled.mechanisms`` names no SCRAM.
+Clients cannot log in with them, as on a broker that enables no SCRAM mechanism.
 """
 
 from collections import Counter
@@ -13,6 +13,9 @@ _MECHANISMS: Final = (1, 2)
 """SCRAM-SHA-256 and SCRAM-SHA-512 (``ScramMechanism``)."""
 _ITERATIONS_MIN: Final = 4_096
 _ITERATIONS_MAX: Final = 16_384
+_USERS_MAX: Final = 1_000
+_NAME_MAX: Final = 1_000
+"""The characters of a name. Kafka bounds neither."""
 _DUPLICATE: Final = "DUPLICATE_RESOURCE"
 _MISSING: Final = "RESOURCE_NOT_FOUND"
 _UNACCEPTABLE: Final = "UNACCEPTABLE_CREDENTIAL"
@@ -30,20 +33,24 @@ class ScramCredentials:
     def alter(self, request: Any, _: int) -> Any:
         """Change credentials, and return the answer (``ScramControlManager.alterCredentials``)."""
         kind = request.header.get_response_class()
-        counts = Counter(each.name for each in (*request.deletions, *request.upsertions))
-        twice: _Error = _DUPLICATE, "A user credential cannot be altered twice in the same request"
-        results = {name: twice for name, count in counts.items() if count > 1}
-        for deletion in request.deletions:
-            if deletion.name not in results:
-                error = results[deletion.name] = self._deletion_error(deletion)
-                if error[0] == NONE:
-                    self._delete(deletion.name, deletion.mechanism)
-        for upsertion in request.upsertions:
-            if upsertion.name not in results:
-                error = results[upsertion.name] = _upsertion_error(upsertion)
-                if error[0] == NONE:
-                    by_mechanism = self._iterations.setdefault(upsertion.name, {})
-                    by_mechanism[upsertion.mechanism] = upsertion.iterations
+        changes: dict[str, Any] = {}
+        refused: dict[str, _Error] = {}
+        for change in (*request.deletions, *request.upsertions):
+            if change.name in refused:
+                continue
+            error = self._error(change)
+            if changes.pop(change.name, None) is not None:
+                error = _DUPLICATE, "A user credential cannot be altered twice in the same request"
+            if error[0] == NONE:
+                changes[change.name] = change
+            else:
+                refused[change.name] = error
+        for change in changes.values():
+            if _is_upsertion(change):
+                self._iterations.setdefault(change.name, {})[change.mechanism] = change.iterations
+            else:
+                self._delete(change.name, change.mechanism)
+        results = dict.fromkeys(changes, (NONE, None)) | refused
         return kind(
             results=[
                 kind.AlterUserScramCredentialsResult(
@@ -90,25 +97,22 @@ class ScramCredentials:
         if not by_mechanism:
             del self._iterations[user]
 
-    def _deletion_error(self, deletion: Any) -> _Error:
-        error = _name_error(deletion)
-        if error[0] == NONE and deletion.mechanism not in self._iterations.get(deletion.name, ()):
-            return _MISSING, "Attempt to delete a user credential that does not exist"
-        return error
+    def _error(self, change: Any) -> _Error:
+        if not change.name:
+            return _UNACCEPTABLE, "Username must not be empty"
+        if change.mechanism not in _MECHANISMS:
+            return "UNSUPPORTED_SASL_MECHANISM", "Unknown SCRAM mechanism"
+        if not _is_upsertion(change):
+            if change.mechanism not in self._iterations.get(change.name, ()):
+                return _MISSING, "Attempt to delete a user credential that does not exist"
+        elif change.iterations < _ITERATIONS_MIN:
+            return _UNACCEPTABLE, "Too few iterations"
+        elif change.iterations > _ITERATIONS_MAX:
+            return _UNACCEPTABLE, "Too many iterations"
+        elif len(change.name) > _NAME_MAX or len(self._iterations) >= _USERS_MAX:
+            return "POLICY_VIOLATION", f"harrow keeps {_USERS_MAX} users with up to {_NAME_MAX} characters"
+        return NONE, None
 
 
-def _upsertion_error(upsertion: Any) -> _Error:
-    error = _name_error(upsertion)
-    if error[0] == NONE and upsertion.iterations < _ITERATIONS_MIN:
-        return _UNACCEPTABLE, "Too few iterations"
-    if error[0] == NONE and upsertion.iterations > _ITERATIONS_MAX:
-        return _UNACCEPTABLE, "Too many iterations"
-    return error
-
-
-def _name_error(change: Any) -> _Error:
-    if not change.name:
-        return _UNACCEPTABLE, "Username must not be empty"
-    if change.mechanism not in _MECHANISMS:
-        return "UNSUPPORTED_SASL_MECHANISM", "Unknown SCRAM mechanism"
-    return NONE, None
+def _is_upsertion(change: Any) -> bool:
+    return hasattr(change, "iterations")

@@ -80,6 +80,8 @@ def test_credentials_that_brokers_refuse_change_nothing() -> None:
         ):
             assert list(alter(connection, change).values()) == [error]
         assert alter(connection, deletion("ann"), upsertion("ann", SHA_512)) == {"ann": "DUPLICATE_RESOURCE"}
+        assert alter(connection, deletion("eve"), upsertion("eve")) == {"eve": "RESOURCE_NOT_FOUND"}
+        assert alter(connection, upsertion("x" * 1_001)) == {"x" * 1_001: "POLICY_VIOLATION"}
         assert described(connection, "ann", "ann") == {"ann": "DUPLICATE_RESOURCE"}
         assert described(connection) == before
 

@@ -1,6 +1,7 @@
 """A served cluster supports the versions of requests that brokers of its release support."""
 
 import struct
+import time
 from collections.abc import Callable
 from itertools import product
 from typing import Any, Final
@@ -43,6 +44,7 @@ from harrow.live_cluster.wire.connection import BrokerConnection, ConnectionLost
 from harrow.live_cluster.wire.errors import error_code, error_name
 from harrow.live_cluster.wire.stored_batches import encoded
 from tests.live_cluster.serve.test_served_run import run_with
+from tests.patience import PATIENCE_S
 
 CLUSTER: Final = """
 name: versions
@@ -141,14 +143,16 @@ def test_the_logs_of_a_broker_are_described_in_every_version(release: str) -> No
     use(release, ask)
 
 
-def moved(connection: BrokerConnection, path: str, topic: str = "t", *, version: int = 2) -> str:
+def moved(
+    connection: BrokerConnection, path: str, topic: str = "t", *, number: int = 0, version: int = 2
+) -> str:
     """Ask for a replica to move to a log directory, and return the error."""
     kind = AlterReplicaLogDirsRequest.AlterReplicaLogDir
-    named = kind.AlterReplicaLogDirTopic(name=topic, partitions=[0])
+    named = kind.AlterReplicaLogDirTopic(name=topic, partitions=[number])
     request = AlterReplicaLogDirsRequest[version](dirs=[kind(path=path, topics=[named])])
     (result,) = connection.ask(request).results
     (partition,) = result.partitions
-    assert (result.topic_name, partition.partition_index) == (topic, 0)
+    assert (result.topic_name, partition.partition_index) == (topic, number)
     return error_name(partition.error_code)
 
 
@@ -166,6 +170,7 @@ def test_a_replica_moves_to_another_log_directory() -> None:
             assert place() == path
         assert moved(connection, "/elsewhere") == "LOG_DIR_NOT_FOUND"
         assert moved(connection, here, "unknown") == errors.UNKNOWN_TOPIC_OR_PARTITION
+        assert moved(connection, here, number=-1) == errors.UNKNOWN_TOPIC_OR_PARTITION
         assert place() == there
 
     use_campaign(TWO_DIRS.format("4.3"), ask)
@@ -178,6 +183,21 @@ def test_no_replica_moves_to_a_failed_log_directory() -> None:
 
     failure = "faults: [{at: 1ms, do: {log_dir_failure: {broker: 0, log_dir: 1}}}]"
     use_campaign(TWO_DIRS.format("4.3") + failure, ask)
+
+
+def test_the_crash_of_a_broker_ends_connections_that_only_the_server_has_answered() -> None:
+    def ask(connection: BrokerConnection) -> None:
+        deadline = time.monotonic() + PATIENCE_S
+
+        def ask_again_and_again() -> None:
+            while time.monotonic() < deadline:
+                assert moved(connection, "/broker-0/log-dir-0") == errors.NONE
+
+        with pytest.raises(ConnectionLostError):
+            ask_again_and_again()
+
+    crash = "faults: [{at: 2s, do: {broker_crash: {broker: 0, restart_after: 60s}}}]"
+    use_campaign(TWO_DIRS.format("4.3") + crash, ask)
 
 
 @pytest.mark.parametrize("release", ["0.11", "4.3"])
