@@ -42,6 +42,8 @@ from benchmarks.speed.measurement import (
 _CLUSTERS = (*TABLE, *CAMPAIGNS)
 _COUNTED_MAX_S = 3
 """The CPU time of the runs whose instructions are counted; valgrind takes 50 times it."""
+_CLOCK_STEP_S = 0.001
+"""A run may take less CPU time than the clock can tell."""
 _PICTURE = WORK_TREE / "docs" / "pictures" / "speed.svg"
 
 
@@ -191,7 +193,7 @@ def _run_rounds(row: CostComparison, root: Path, rounds: int, *, compiled: bool)
         if row.is_over():
             return  # every further round would reach the same limit
     run_s = max(row.work_tree[0].cpu_s, row.commit[0].cpu_s) / row.cluster.seeds
-    runs = min(row.cluster.seeds, int(_COUNTED_MAX_S / run_s))
+    runs = min(row.cluster.seeds, int(_COUNTED_MAX_S / max(run_s, _CLOCK_STEP_S)))
     if runs:
         counts = [
             instructions(checkout, row.cluster, runs, compiled=compiled) for checkout in (WORK_TREE, root)

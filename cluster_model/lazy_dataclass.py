@@ -284,6 +284,7 @@ def _method(kind: type, name: str, *, is_frozen: bool) -> Any:
         names = [field.name for field in hashed]
         method = _function("__hash__(self)", f"return hash({_values('self', names)})", fields=names)
     method.__qualname__ = f"{kind.__qualname__}.{name}"
+    method.__module__ = kind.__module__
     return method
 
 

@@ -154,8 +154,11 @@ class ZkControlPlane:
     def assignment(self, partition: str) -> ReplicaAssignment | None:
         """Return a partition's replicas from the znode of its topic."""
         topic, _, number = partition.rpartition("-")
-        assigned, place = self._zookeeper.tree.data(zk.topic_path(topic)), int(number)
-        return assigned[place] if isinstance(assigned, tuple) and place < len(assigned) else None
+        assigned = self._zookeeper.tree.data(zk.topic_path(topic))
+        if not isinstance(assigned, tuple):
+            return None
+        place = int(number)
+        return assigned[place] if place < len(assigned) else None
 
     def electable(self, partition: str) -> tuple[int, ...]:
         state = self.partition_state(partition)
