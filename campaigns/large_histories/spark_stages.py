@@ -40,7 +40,7 @@ from harrow.campaigns.large_histories.split_reading import (
     table_of_split,
     value_facts_of_rows,
 )
-from harrow.campaigns.large_histories.splits import Split
+from harrow.campaigns.large_histories.splits import Split, in_tasks
 from harrow.campaigns.large_histories.tables import ROWS, VIEWS
 from harrow.campaigns.storage.location import storage_variables
 
@@ -65,20 +65,24 @@ def for_each(
 ) -> DataFrame:
     """Return what executors *read* of each part, given its keyword arguments.
 
+    One of these is its ``split``. Small parts share a task.
+
     Spark sends a nested function as code. A function of this module would go by name, and executors
     would import this module, with libraries that they need not have.
     """
-    shipped = [pickle.dumps((read, part)) for part in parts]
+    tasks = in_tasks([part["split"] for part in parts])
+    shipped = [pickle.dumps((read, [parts[number] for number in numbers])) for numbers in tasks]
     variables = storage_variables()
 
     def read_parts(batches: Iterable[pa.RecordBatch]) -> Batches:
         os.environ.update(variables)
         for batch in batches:
             for number in batch.column(0).to_pylist():
-                read, part = pickle.loads(shipped[number])  # noqa: S301 - the driver's own data
-                yield from read(**part)
+                read, parts = pickle.loads(shipped[number])  # noqa: S301 - the driver's own data
+                for part in parts:
+                    yield from read(**part)
 
-    return session.range(0, len(parts), 1, len(parts)).mapInArrow(read_parts, from_arrow_schema(schema))
+    return session.range(0, len(tasks), 1, len(tasks)).mapInArrow(read_parts, from_arrow_schema(schema))
 
 
 class SparkStages:
@@ -142,7 +146,7 @@ class SparkStages:
         return lines.repartition(len(edges) + 1, "range").sortWithinPartitions("range")
 
     def compare(self, jumps: Jumps, whole: Ints, with_sends: Ints) -> Iterable[RangeFacts | ValueFacts]:
-        parts = max(len(self._splits), 2)
+        parts = max(len(in_tasks(self._splits)), 2)
         by_offset = self._of(PLACED, LOOSE).repartition(parts, "partition", "range")
         values = _mapped(by_offset, range_facts_of_rows, jumps=jumps, whole=whole, parts=parts)
         facts = _mapped(values.repartition(parts, "range"), value_facts_of_rows, with_sends=with_sends)

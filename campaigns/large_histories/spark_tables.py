@@ -33,7 +33,7 @@ from harrow.campaigns.large_histories.split_reading import (
     kept_of_split,
     rows_of_split,
 )
-from harrow.campaigns.large_histories.splits import Split, lines_before
+from harrow.campaigns.large_histories.splits import Split, in_tasks, lines_before
 from harrow.campaigns.large_histories.tables import LINES, NOT_PLAIN, ROWS, VIEWS
 from harrow.campaigns.record.history_file import HistoryError
 from harrow.campaigns.sweep.engine import EngineError
@@ -61,8 +61,8 @@ def read_on_spark(
     """
     with ExitStack() as resources:
         ship_code(session, resources.enter_context(temporary_folder()))
-        # A table has about as many rows as the files have lines, so it gets as many parts.
-        session.conf.set("spark.sql.shuffle.partitions", str(max(len(splits), _PARTS_MIN)))
+        # A table has about as many rows as the files have lines, so it gets as many tasks.
+        session.conf.set("spark.sql.shuffle.partitions", str(max(len(in_tasks(splits)), _PARTS_MIN)))
         try:
             read = _by_columns(session, splits, limits, numbered=numbered)
             reduction, kept = read or _by_tables(session, splits, limits, resources, numbered=numbered)

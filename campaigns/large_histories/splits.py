@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from itertools import pairwise
 from typing import IO, Final, Protocol
 
 from harrow.campaigns.large_histories.byte_block import ByteBlock, blocks_of
@@ -13,7 +14,12 @@ from harrow.cluster_model.lazy_dataclass import dataclass
 SPLIT_BYTES: Final = 64 << 20
 """The size of a part. A compressed file, or an EDN file that is one vector, is one part."""
 
+_TASKS_MIN: Final = 32
+"""How many tasks small files share at least, so that the cores of a small cluster are busy."""
+
 _FIRST_BYTES: Final = 1 << 16
+_UNPACKED_PER_BYTE: Final = 10
+"""About how much longer a history is than its compressed file."""
 
 
 class HistoryPart(Protocol):
@@ -29,12 +35,13 @@ class HistoryPart(Protocol):
 class Split:
     """The lines of a file that begin at or after byte ``begin`` and before byte ``end``.
 
-    ``end`` is None for a file that is read as a whole.
+    ``end`` is None for a file that is read as a whole. The lines have about ``size_bytes``.
     """
 
     number: int
     name: str
     place: Location
+    size_bytes: int
     begin: int = 0
     end: int | None = None
 
@@ -129,11 +136,28 @@ def split_files(files: Sequence[tuple[str, Location]], *, split_bytes: int = SPL
             first = stream.read(_FIRST_BYTES)
         size = place.size()
         if first.startswith(GZIP_MAGIC) or begins_vector_of_maps(first.splitlines(keepends=True)):
-            splits.append(Split(len(splits), name, place))
+            unpacked = size * _UNPACKED_PER_BYTE if first.startswith(GZIP_MAGIC) else size
+            splits.append(Split(len(splits), name, place, unpacked))
             continue
         for begin in range(0, max(size, 1), split_bytes):
-            splits.append(Split(len(splits), name, place, begin, min(begin + split_bytes, size)))
+            end = min(begin + split_bytes, size)
+            splits.append(Split(len(splits), name, place, end - begin, begin, end))
     return splits
+
+
+def in_tasks(splits: Sequence[Split]) -> list[range]:
+    """Return which parts each task reads: consecutive ones of together `SPLIT_BYTES` at most.
+
+    A part for each task would take minutes if there were a thousand small files.
+    """
+    limit = min(SPLIT_BYTES, sum(split.size_bytes for split in splits) // _TASKS_MIN)
+    begins, taken = [0], 0
+    for number, split in enumerate(splits):
+        if number and taken + split.size_bytes > limit:
+            begins.append(number)
+            taken = 0
+        taken += split.size_bytes
+    return [range(*ends) for ends in pairwise((*begins, len(splits)))]
 
 
 def lines_before(split: Split) -> int:
