@@ -452,11 +452,15 @@ class TransactionCoordinator:
         )
         if current.producer_id != request.producer_id and not is_repeated:
             return errors.INVALID_PRODUCER_ID_MAPPING
+        is_changing = metadata.pending_state not in (None, PREPARE_EPOCH_FENCE)
+        if is_changing and is_v2:
+            # Otherwise an abort right after a commit would fence its own producer (KAFKA-18464).
+            return errors.CONCURRENT_TRANSACTIONS
         if self._is_end_fenced(
             metadata, epoch, is_from_client=is_from_client, is_repeated=is_repeated, is_v2=is_v2
         ):
             return self._fenced_error()
-        if metadata.pending_state not in (None, PREPARE_EPOCH_FENCE):
+        if is_changing:
             return errors.CONCURRENT_TRANSACTIONS
         return self._state_error(metadata, committed=request.committed, is_repeated=is_repeated, is_v2=is_v2)
 

@@ -803,6 +803,22 @@ def test_with_v2_an_empty_transaction_can_be_aborted_but_not_committed() -> None
     assert cluster.states() == ["Empty", "PrepareAbort", "CompleteAbort"]
 
 
+def test_with_v2_an_abort_right_after_a_commit_waits_for_the_commit_and_fences_nobody() -> None:
+    """See KAFKA-18464: a producer that writes nothing may abort before the markers are written."""
+    cluster = TransactionsCluster("4.3")
+    coordinator = cluster.coordinator()
+    partition = next(name for name in ("t-0", "t-1", "t-2") if cluster.leader(name) != coordinator)
+    producer = open_transaction(cluster, partition)
+    release = hold_markers(cluster, partition)
+    committed = cluster.end(producer)
+    following = committed.producer_id, committed.producer_epoch
+    assert cluster.end(following, committed=False).error == errors.CONCURRENT_TRANSACTIONS
+    release()
+    cluster.run(1)
+    assert cluster.end(following, committed=False).error == errors.NONE
+    assert cluster.committed(partition) == [f"{partition} one"]
+
+
 def test_with_v2_a_producer_with_exhausted_epochs_continues_with_another_id() -> None:
     cluster = TransactionsCluster("4.3")
     producer_id, _ = open_transaction(cluster, "t-0")
