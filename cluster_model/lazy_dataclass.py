@@ -174,7 +174,7 @@ _MISSING: Final = dataclasses.MISSING
 _EXAMPLE: Final[Any] = dataclasses.dataclass(init=False, repr=False, eq=False)(
     type("Example", (), {"__doc__": "A class with a field.", "__annotations__": {"field": int}})
 )
-_FIELD_TYPE: Final = vars(_EXAMPLE)[_FIELDS]["field"]._field_type  # noqa: SLF001
+_FIELD_TYPE: Final = vars(_EXAMPLE)[_FIELDS]["field"]._field_type  # noqa: SLF001 - it has no public name
 """The mark that `dataclasses.fields` looks for, which class variables lack."""
 
 

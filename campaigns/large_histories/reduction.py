@@ -153,9 +153,9 @@ offset is unknown or doubtful is a suspect, and so are its neighbours."""
 def _polls_in_turn(reads: str) -> str:
     """Return the SQL of the processes that read on in a partition where they had ended before.
 
-    *reads* is a table of polled records. A process loses its position in a partition by an
-    assignment that does not name the partition, so that the number of such assignments is the same
-    before two polls of which one reads on.
+    *reads* is a table of polled records. An assignment that does not name a partition makes a
+    process lose its position there. So if a poll reads on after another, no such assignment is
+    between the two.
     """
     return f"""(
         select process from (

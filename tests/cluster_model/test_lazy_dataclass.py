@@ -127,7 +127,7 @@ def test_a_class_variable_is_no_field_even_if_a_base_class_has_a_field_of_that_n
 
         @decorate()
         class Part(Base):
-            kind: ClassVar[str] = "part"  # type: ignore[misc]
+            kind: ClassVar[str] = "part"  # type: ignore[misc]  # the test is about this clash
             number: int = 1
 
         return list(inspect.signature(Part).parameters)

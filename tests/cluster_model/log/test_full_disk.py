@@ -69,6 +69,20 @@ def test_the_logs_of_a_directory_share_its_room() -> None:
     assert list(manager.offline_dirs) == [0]
 
 
+@pytest.mark.parametrize(("room", "place"), [(5, 0), (6, 1)])
+def test_a_log_moves_only_to_a_directory_with_room_and_makes_room_where_it_was(room: int, place: int) -> None:
+    disk = Disk(log_dirs=2)
+    manager, _ = manager_on(disk)
+    manager.open(P)
+    disk.limit_room(0, 10)
+    disk.limit_room(1, room)
+    assert append(manager, P, 6)
+    disk.move(P, 1)
+    assert disk.dir_of(P) == place
+    assert [*disk.failed_dirs] == [1] * (place == 0)
+    assert [limit.free_bytes for limit in disk.room_limits[0]] == [10 if place else 4]
+
+
 def test_a_truncation_makes_room() -> None:
     disk = Disk()
     manager, _ = manager_on(disk)
