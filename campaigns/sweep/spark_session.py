@@ -69,14 +69,21 @@ _STATED: Final = {
     "spark.executor.pyspark.memory": None,
 }
 """What a sweep says about its executors, with Spark's defaults."""
-# On this machine, Spark does little and ends soon. If Java optimised Spark's code, or collected its
+# A sweep leaves little work to Spark's own code. If Java optimised that code, or collected its
 # garbage in several threads, it would take cores away from the runs.
-_JAVA_OPTIONS: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+_FEW_OPTIMISATIONS: Final = "-XX:TieredStopAtLevel=1"
+_JAVA_OPTIONS: Final = f"{_FEW_OPTIMISATIONS} -XX:+UseSerialGC"
 _SETTINGS_HERE: Final = {
     "spark.driver.defaultJavaOptions": _JAVA_OPTIONS,
     "spark.executor.defaultJavaOptions": _JAVA_OPTIONS,
 }
 """Settings for Spark on this machine. On a cluster, those of its administrator apply."""
+_CLUSTER_SETTINGS_FOR_PYTHON: Final = {"spark.executor.defaultJavaOptions": _FEW_OPTIMISATIONS}
+"""Defaults on a cluster where executors mainly run Python.
+
+They name no garbage collector: Java does not start with two, and an administrator may have named
+another.
+"""
 _SETTINGS_HERE_FOR_SQL: Final = {
     "spark.driver.memory": "3g",
     "spark.driver.defaultJavaOptions": "-XX:+UseSerialGC",
@@ -178,9 +185,12 @@ def start_session(address: SparkAddress, *, log: Path | None = None, for_sql: bo
                 settings = _SESSION_SETTINGS
             else:
                 if not address.is_given:
+                    if not address.is_here and not for_sql:
+                        os.environ.setdefault("SPARK_SUBMIT_OPTS", _FEW_OPTIMISATIONS)
                     _start_java({**settings, "spark.master": master})
                     builder = builder.appName("harrow").master(master)
-                settings = {**_with_defaults(settings, address, SparkConf()), **_SESSION_SETTINGS}
+                settings = _with_defaults(settings, address, SparkConf(), for_sql=for_sql)
+                settings |= _SESSION_SETTINGS
             for name, value in settings.items():
                 builder = builder.config(name, value)
             session: SparkSession = builder.getOrCreate()
@@ -196,9 +206,13 @@ def start_session(address: SparkAddress, *, log: Path | None = None, for_sql: bo
     return session
 
 
-def _with_defaults(settings: Mapping[str, str], address: SparkAddress, conf: SparkConf) -> dict[str, str]:
+def _with_defaults(
+    settings: Mapping[str, str], address: SparkAddress, conf: SparkConf, *, for_sql: bool = False
+) -> dict[str, str]:
     """Return settings, and harrow's defaults for those that the user has not set."""
-    defaults = {} if address.is_here else dict(_CLUSTER_SETTINGS)
+    defaults: dict[str, str] = {}
+    if not address.is_here:
+        defaults = {**_CLUSTER_SETTINGS, **({} if for_sql else _CLUSTER_SETTINGS_FOR_PYTHON)}
     if address.url.startswith(_CONTAINER_MASTERS) and not any(map(conf.contains, _OVERHEADS)):
         cores = int(conf.get("spark.executor.cores") or 1)
         defaults["spark.executor.memoryOverhead"] = f"{_JAVA_OVERHEAD_MIB + _CORE_MIB * cores}m"

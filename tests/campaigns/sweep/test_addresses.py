@@ -74,12 +74,12 @@ def test_an_error_of_spark_is_summarised_in_one_line(text: str, short: str) -> N
     assert in_short(ValueError(text)).startswith(short)
 
 
-def defaults(master: str, **settings: str) -> dict[str, str]:
+def defaults(master: str, *, for_sql: bool = False, **settings: str) -> dict[str, str]:
     """Return what harrow adds to the settings of a user, whose dots are underscores here."""
     conf = SparkConf(loadDefaults=False)
     for name, value in settings.items():
         conf.set(name.replace("_", "."), value)
-    return _with_defaults({}, SparkAddress(master), conf)
+    return _with_defaults({}, SparkAddress(master), conf, for_sql=for_sql)
 
 
 OVERHEAD = "spark.executor.memoryOverhead"
@@ -98,3 +98,11 @@ def test_settings_of_a_user_stay_and_none_are_added_on_this_machine() -> None:
     assert "spark.speculation" not in defaults("spark://host:7077", spark_speculation="false")
     assert OVERHEAD not in defaults("yarn", spark_executor_pyspark_memory="2g")
     assert OVERHEAD not in defaults("yarn", spark_executor_memoryOverheadFactor="0.4")
+
+
+def test_java_optimises_little_on_a_cluster_unless_it_does_the_work() -> None:
+    options = "spark.executor.defaultJavaOptions"
+    for master in ("spark://host:7077", "yarn"):
+        assert defaults(master)[options] == "-XX:TieredStopAtLevel=1"
+        assert options not in defaults(master, for_sql=True)
+        assert options not in defaults(master, spark_executor_defaultJavaOptions="-Xss2m")
