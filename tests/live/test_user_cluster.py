@@ -164,7 +164,7 @@ def test_a_campaign_runs_on_a_users_cluster_only_with_permission(
     assert topics_of_harrow(by_hand) == []
     ended = harrow("run", file, "--target", by_hand.file, "--yes", "--format", "json")
     text, messages = ended.communicate()
-    assert ended.returncode == 0, messages
+    assert ended.returncode == 0, text + messages
     (run,) = json.loads(text)["runs"]
     assert run["target"]["kind"] == "cluster"
     # The settings permit a retry to store a record twice or out of order.
