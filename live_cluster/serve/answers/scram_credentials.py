@@ -38,7 +38,7 @@ class ScramCredentials:
         for change in (*request.deletions, *request.upsertions):
             if change.name in refused:
                 continue
-            error = self._error(change)
+            error = self._error(change, users=len(self._iterations.keys() | changes.keys()))
             if changes.pop(change.name, None) is not None:
                 error = _DUPLICATE, "A user credential cannot be altered twice in the same request"
             if error[0] == NONE:
@@ -97,7 +97,7 @@ class ScramCredentials:
         if not by_mechanism:
             del self._iterations[user]
 
-    def _error(self, change: Any) -> _Error:
+    def _error(self, change: Any, users: int) -> _Error:
         if not change.name:
             return _UNACCEPTABLE, "Username must not be empty"
         if change.mechanism not in _MECHANISMS:
@@ -109,7 +109,7 @@ class ScramCredentials:
             return _UNACCEPTABLE, "Too few iterations"
         elif change.iterations > _ITERATIONS_MAX:
             return _UNACCEPTABLE, "Too many iterations"
-        elif len(change.name) > _NAME_MAX or len(self._iterations) >= _USERS_MAX:
+        elif len(change.name) > _NAME_MAX or (change.name not in self._iterations and users >= _USERS_MAX):
             return "POLICY_VIOLATION", f"harrow keeps {_USERS_MAX} users with up to {_NAME_MAX} characters"
         return NONE, None
 

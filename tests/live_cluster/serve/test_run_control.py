@@ -22,6 +22,8 @@ from harrow.live_cluster.serve.run_control import handler_after
 from harrow.live_cluster.serve.served_run import serve
 from harrow.live_cluster.wire.client_requests import FRAME_MAX
 from harrow.live_cluster.wire.codec import Address
+from harrow.live_cluster.wire.connection import BrokerConnection
+from tests.live_cluster.serve.answers.test_scram_credentials import alteration, described, upsertion
 from tests.patience import PATIENCE_S, act_until
 
 CAMPAIGN: Final = """
@@ -134,6 +136,31 @@ def test_deleting_all_faults_ends_each_once() -> None:
 
     trace = controlled(use).evidence.trace
     assert [event[1] for event in trace].count("fault_ended") == 2
+
+
+@pytest.mark.parametrize("one_way", [True, False])
+def test_no_change_that_the_server_makes_itself_passes_a_cut_link(one_way: bool) -> None:
+    change = alteration(upsertion("ann"))
+
+    def use(control: Control) -> None:
+        cut, other = (connection_to(control, broker) for broker in (0, 1))
+        with cut, other:
+            assert described(cut) == described(other) == {}
+            control.strike(partition={"between": "app", "and": [0], "one_way": one_way})
+            cut.send(change)
+            for _ in range(10):  # For each request, harrow reads from every socket.
+                assert described(other) == {}
+            assert not cut.has_answered(0)
+            control.request("DELETE", "/faults")
+            cut.receive(change)
+            assert list(described(other)) == ["ann"]
+
+    controlled(use)
+
+
+def connection_to(control: Control, broker: int) -> BrokerConnection:
+    host, _, port = control.state()["brokers"][broker]["address"].partition(":")
+    return BrokerConnection((host, int(port)), client_id="app")
 
 
 def test_a_paused_broker_does_not_read_from_its_sockets() -> None:

@@ -23,14 +23,17 @@ def upsertion(user: str, mechanism: int = SHA_256, iterations: int = 4_096) -> A
     return _ALTER.ScramCredentialUpsertion(name=user, mechanism=mechanism, iterations=iterations, **secret)
 
 
+def alteration(*changes: Any) -> Any:
+    """Return a request."""
+    return _ALTER[0](
+        deletions=[each for each in changes if not hasattr(each, "iterations")],
+        upsertions=[each for each in changes if hasattr(each, "iterations")],
+    )
+
+
 def alter(connection: BrokerConnection, *changes: Any) -> dict[str, str]:
     """Return the error of each user."""
-    answer = connection.ask(
-        _ALTER[0](
-            deletions=[each for each in changes if not hasattr(each, "iterations")],
-            upsertions=[each for each in changes if hasattr(each, "iterations")],
-        )
-    )
+    answer = connection.ask(alteration(*changes))
     return {result.user: error_name(result.error_code) for result in answer.results}
 
 
@@ -84,5 +87,19 @@ def test_credentials_that_brokers_refuse_change_nothing() -> None:
         assert alter(connection, upsertion("x" * 1_001)) == {"x" * 1_001: "POLICY_VIOLATION"}
         assert described(connection, "ann", "ann") == {"ann": "DUPLICATE_RESOURCE"}
         assert described(connection) == before
+
+    use("4.3", ask)
+
+
+def test_users_have_credentials_up_to_a_number_that_bounds_memory() -> None:
+    def ask(connection: BrokerConnection) -> None:
+        errors = alter(connection, *(upsertion(f"user-{number}") for number in range(1_001)))
+        refused = {user: error for user, error in errors.items() if error != NONE}
+        assert refused == {"user-1000": "POLICY_VIOLATION"}
+        assert alter(connection, upsertion("eve")) == {"eve": "POLICY_VIOLATION"}
+        assert alter(connection, upsertion("user-0", SHA_512)) == {"user-0": NONE}
+        assert alter(connection, deletion("user-1")) == {"user-1": NONE}
+        assert alter(connection, upsertion("eve")) == {"eve": NONE}
+        assert len(described(connection)) == 1_000
 
     use("4.3", ask)
