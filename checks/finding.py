@@ -1,6 +1,6 @@
 """Defines what rules report: findings, the status of each rule, the verdict of a run."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
 from typing import Any, Final
 
@@ -39,7 +39,7 @@ class Finding:
     """
 
     partition: str
-    chain: tuple[Link, ...]
+    chain: Sequence[Link]
     offset: int | None = None
     value: str | int | None = None
     permitted_by: str | None = None
@@ -108,3 +108,9 @@ class Verdict:
     rules: Mapping[str, RuleResult]
     reasons: tuple[str, ...] = ()
     not_tried: tuple[str, ...] = ()
+
+    def build_chains(self) -> None:
+        """Build the chains of all findings, which otherwise are built when they are first read."""
+        for result in self.rules.values():
+            for finding in result.findings:
+                tuple(finding.chain)

@@ -1,6 +1,6 @@
 """Checks the two laws of chains (`harrow.checks.link`): no gaps, and no superfluous links."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from harrow.campaigns.record.phrases import because
@@ -17,7 +17,7 @@ def assert_lawful(finding: Finding, where: str = "") -> None:
     assert not idle, f"{where}: nothing follows from {idle} in {because(finding)}"
 
 
-def idle_links(chain: tuple[Link, ...]) -> Iterator[Link]:
+def idle_links(chain: Sequence[Link]) -> Iterator[Link]:
     """Yield superfluous links.
 
     A link is needed if it decides the outcome, if it is about a record or its producer, or if a
@@ -33,7 +33,7 @@ def idle_links(chain: tuple[Link, ...]) -> Iterator[Link]:
             yield link
 
 
-def _followed(chain: tuple[Link, ...]) -> Iterator[int]:
+def _followed(chain: Sequence[Link]) -> Iterator[int]:
     """Yield the places of links that were the last to make true what a later link needs."""
     established: dict[tuple[ChainFact, tuple[Any, ...]], tuple[int, Any]] = {}
     for place, link in enumerate(chain):

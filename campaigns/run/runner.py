@@ -95,24 +95,23 @@ def _result_alone(
     plan: Plan, seed: int, choices: Choices, check: Callable[[], None], *, measured: bool
 ) -> RunResult:
     """Run a plan on the model. When this returns, no variable refers to the cluster any more."""
-    run = Run(plan, seed, choices, check=check, measured=measured)
-    result = _with_own_records(run.result())
+    run = Run(plan, seed, choices, check=check, measured=measured, is_alone=True)
+    result = run.result()
     assert isinstance(run.target, ModelTarget)
     run.target.cluster.dismantle()
     return result
 
 
-def _with_own_records(result: RunResult) -> RunResult:
-    """Move the trace and the history from the cluster to the result.
+def _with_own_records(evidence: Evidence) -> Evidence:
+    """Move the trace and the history from the cluster to the evidence.
 
     They are most of the objects of a run. So they are freed together with the result, and the
     garbage collector does not have to find out that they are garbage like the cluster.
     """
-    evidence = result.evidence
     trace, operations = evidence.trace, evidence.operations
     assert isinstance(trace, PackedLog)
     assert isinstance(operations, PackedLog)
-    return replace(result, evidence=replace(evidence, trace=trace.moved(), operations=operations.moved()))
+    return replace(evidence, trace=trace.moved(), operations=operations.moved())
 
 
 class collector_off:  # noqa: N801 - callers use it like a function
@@ -153,7 +152,8 @@ class Run:
 
     `result` goes through all phases. A caller that steers the run itself calls `begin`, uses
     ``target`` and ``script``, and calls `end`. Without a *target* the run is on the model. From
-    time to time the run calls *tell* with a function that describes what the run waits for.
+    time to time the run calls *tell* with a function that describes what the run waits for. If the
+    run *is_alone*, nothing uses its target afterwards.
     """
 
     def __init__(
@@ -166,7 +166,9 @@ class Run:
         check: Callable[[], None] = lambda: None,
         tell: Callable[[Callable[[], str]], None] = lambda _: None,
         measured: bool = False,
+        is_alone: bool = False,
     ) -> None:
+        self._is_alone = is_alone
         self._check = check
         self._tell = tell
         self._describe_wait: Callable[[], str] = self._describe_workload
@@ -221,10 +223,13 @@ class Run:
         except (StepLimitExceeded, RunStopped) as limit:
             self._given_up = f"the run was given up after {limit}"
             self._unfinished.append(self._given_up)
-        evidence = self._evidence()
+        evidence = _with_own_records(self._evidence()) if self._is_alone else self._evidence()
         probe_counter = ProbeCounter(self._notice_counter.counts)
         index = Index(evidence, probe_counter.take)
         verdict = judge(evidence, index)
+        if not self._is_alone:
+            # The trace may grow, so chains must not be built from it later.
+            verdict.build_chains()
         missed = [*self.script.missed, *self._missed_at_end]
         missed += _missed_at_the_end(self._plan.expect, verdict, self._not_judged)
         probes = probe_counter.result()

@@ -6,7 +6,7 @@ from typing import Any, Final
 from harrow.checks.causes import facts, links
 from harrow.checks.causes.background import former_controller, is_shared_epoch, producer_epoch, tell_election
 from harrow.checks.causes.compaction import later_in_log
-from harrow.checks.causes.story import END, Story, source
+from harrow.checks.causes.story import END, Story, deferred, source
 from harrow.checks.history.records import Value
 from harrow.checks.link import Gap, Link, LinkKind
 from harrow.checks.replay.partition_state import (
@@ -42,6 +42,7 @@ def disk_link(event: events.Event) -> LinkKind[...] | None:
     return _DISK_LINKS.get(type(event))
 
 
+@deferred
 def tell_copies_and_leaders(story: Story, group: Sequence[LogEntry]) -> None:
     """Tell how the copies of a record came about, who led meanwhile, and how each was removed."""
     if not group:
@@ -63,6 +64,7 @@ def tell_copies_and_leaders(story: Story, group: Sequence[LogEntry]) -> None:
             _tell_copy_kept(story, copy, group)
 
 
+@deferred
 def tell_given_up(story: Story, begin: float, end: float, client: str | None = None) -> None:
     """Tell that a producer gave up on a batch that may be in the log, leaving a sequence gap."""
     for line in story.events(events.AppendedBatchGivenUp):
@@ -70,6 +72,7 @@ def tell_given_up(story: Story, begin: float, end: float, client: str | None = N
             story.tell_event(line, links.gave_up, decides=True)
 
 
+@deferred
 def tell_copies(story: Story, group: Sequence[LogEntry]) -> None:
     """Tell how the copies of one record came about, and how each was removed or damaged."""
     earlier: set[int] = set()
@@ -84,6 +87,7 @@ def tell_copies(story: Story, group: Sequence[LogEntry]) -> None:
             story.tell(copy.damaged, damage, decides=True)
 
 
+@deferred
 def tell_stored(story: Story, copy: LogEntry, *, again: bool = False, with_producer: bool = False) -> None:
     """Tell that a replica appended or copied a record."""
     value, offset = copy.value, copy.offset
@@ -206,6 +210,7 @@ def _truncation(story: Story, copy: LogEntry, removed: RemovedEntry) -> Link:
     )
 
 
+@deferred
 def tell_elections(story: Story, group: Sequence[LogEntry], begin: float, end: float) -> None:
     """Tell the elections between two lines, and whether each new leader had the record."""
     same_value = story.copies(group[0].value)
@@ -235,7 +240,7 @@ def tell_elections(story: Story, group: Sequence[LogEntry], begin: float, end: f
 
 def tell_misjudged_replicas(story: Story, group: Sequence[LogEntry], end: float) -> None:
     """Tell where a leader took a follower's log to equal its own, but only one had the record."""
-    begin, does = group[0].number, story.evidence.does().replication
+    begin, does = group[0].number, story.index.behaviours.replication
     if not does.isr_expansion_checks_epoch_start:
         for number, event in story.events(events.IsrChanged):
             if begin < number < end and event.change == _EXPAND and has_copy(group, event.broker, number):
@@ -388,6 +393,7 @@ def _tell_deposed_controller(story: Story, controller: int, end: int) -> int:
     return others[-1].event.broker
 
 
+@deferred
 def tell_stops(story: Story, group: Sequence[LogEntry], end: int = END) -> None:
     """Tell which brokers stopped before a line while they had the only copy of the record."""
     for number, event in story.events(events.BrokerStopped):
@@ -450,6 +456,7 @@ def _tell_copy_kept(story: Story, copy: LogEntry, group: Sequence[LogEntry]) -> 
     story.tell(number, not_truncated)
 
 
+@deferred
 def tell_place(story: Story, offset: int, value: Value, epoch: int | None = None) -> None:
     """Tell how a value got to an offset, for each log that had the value there.
 

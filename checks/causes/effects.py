@@ -283,7 +283,7 @@ def unfenced_commit() -> str:
 
 def lacks_group_metadata(index: Index, applications: Iterable[ApplicationSettings]) -> bool:
     """Return whether transactions commit offsets of a group without naming the member."""
-    return not index.evidence.does().transactions.transactional_commits_fenced or not all(
+    return not index.behaviours.transactions.transactional_commits_fenced or not all(
         application.group_metadata for application in applications
     )
 

@@ -15,7 +15,7 @@ from harrow.checks.causes.compaction import compaction_of, is_superseded, with_r
 from harrow.checks.causes.copies import newer_election, tell_copies, tell_copies_and_leaders
 from harrow.checks.causes.requests import tell_ack, tell_disturbance, tell_sent
 from harrow.checks.causes.retention import deletion_of
-from harrow.checks.causes.story import END, Story
+from harrow.checks.causes.story import END, Story, deferred
 from harrow.checks.finding import Finding
 from harrow.checks.history.records import SendRecord, Value
 from harrow.checks.index import Index
@@ -49,7 +49,7 @@ class Cause:
     trace does not show a cause.
     """
 
-    links: tuple[Link, ...]
+    links: Sequence[Link]
     permitted_by: str | None = None
     prevented_by: tuple[prevention.Prevention, ...] = ()
 
@@ -122,6 +122,7 @@ def tell_lost_send(story: Story, send: SendRecord) -> Cause:
     return _cause(story, group, send.value, alone=alone, since_us=send.completed_us)
 
 
+@deferred
 def tell_acknowledgement(story: Story, send: SendRecord) -> None:
     """Tell the ack that completed a send."""
     ack = _ack_of(story, send)

@@ -16,7 +16,7 @@ from harrow.checks.causes.background import (
     written_isr,
 )
 from harrow.checks.causes.copies import newer_election
-from harrow.checks.causes.story import AFTER, Story
+from harrow.checks.causes.story import AFTER, Story, deferred
 from harrow.checks.history.records import SendRecord, Value
 from harrow.checks.link import Link
 from harrow.checks.replay.partition_state import COMPACTION, RETENTION, Ack, LogEntry
@@ -28,6 +28,7 @@ _Attempt = TypeVar("_Attempt", events.SendFailed, events.SentAgain)
 _ACKS_ALL: Final = -1
 
 
+@deferred
 def tell_sent(story: Story, send: SendRecord, client: str, before: SendRecord | None = None) -> None:
     """Tell that a producer sent a record.
 
@@ -49,6 +50,7 @@ def tell_sent(story: Story, send: SendRecord, client: str, before: SendRecord | 
     )
 
 
+@deferred
 def tell_ack(story: Story, send: SendRecord, ack: Ack | None, group: Sequence[LogEntry]) -> None:
     """Tell which broker acked a record, and which members of the ISR had the record then."""
     if ack is None:
@@ -142,6 +144,7 @@ def _tell_shrink(story: Story, ack: Ack, isr: tuple[int, ...]) -> None:
         story.tell(*shrink)
 
 
+@deferred
 def tell_retry(story: Story, client: str, value: Value, begin: float, end: float) -> None:
     """Tell which request failed between two lines, why, and when the record was sent again."""
     for failure in _attempts(story, events.SendFailed, client, value, begin, end)[:1]:
@@ -163,6 +166,7 @@ def _attempts(
     return [line for line in lines[first:after] if line.event.client == client and value in line.event.values]
 
 
+@deferred
 def tell_disturbance(story: Story, client: str, leader: int, begin: float, end: float) -> None:
     """Tell what faults did, between two lines, to Produce requests to a leader and its answers."""
     server = f"broker-{leader}"
@@ -172,6 +176,7 @@ def tell_disturbance(story: Story, client: str, leader: int, begin: float, end: 
             tell_lost_message(story, number, event, leader, decides=True)
 
 
+@deferred
 def tell_client_stop(story: Story, client: str, begin: float, end: float) -> None:
     """Tell that a producer's application died, and what faults did to its requests in flight."""
     for stop in story.events(events.ClientStopped):

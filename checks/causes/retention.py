@@ -7,7 +7,7 @@ trust the reason that a broker states. Records that an administrator deleted (De
 lost either, up to the offset of the request.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from harrow.checks.causes.story import END
 from harrow.checks.history.records import Value
@@ -195,16 +195,26 @@ def leaders(index: Index, partition: str) -> Sequence[tuple[int, int]]:
     If the election was not observed, the line is that at which the broker began to lead. A broker
     that was elected but never led is excluded, because no log followed its own.
     """
+    return index.derived(_all_leaders).get(partition, ())
+
+
+def _all_leaders(index: Index) -> Mapping[str, Sequence[tuple[int, int]]]:
+    """Return the leaders of each partition."""
     lines: Sequence[TraceLine[events.LeaderElected | events.BecameLeader]]
-    lines = index.events(events.LeaderElected, events.BecameLeader, partition=partition)
-    chosen: dict[int, int] = {}
-    leaderships: dict[int, tuple[int, int]] = {}
+    lines = index.events(events.LeaderElected, events.BecameLeader)
+    chosen: dict[tuple[str, int], int] = {}
+    leaderships: dict[str, dict[int, tuple[int, int]]] = {}
     for number, event in lines:
+        place = event.partition, event.leader_epoch
         if isinstance(event, events.BecameLeader):
-            leaderships.setdefault(event.leader_epoch, (chosen.get(event.leader_epoch, number), event.broker))
+            by_epoch = leaderships.setdefault(event.partition, {})
+            by_epoch.setdefault(event.leader_epoch, (chosen.get(place, number), event.broker))
         elif event.leader != NO_LEADER:
-            chosen.setdefault(event.leader_epoch, number)
-    return [leaderships[epoch] for epoch in sorted(leaderships)]
+            chosen.setdefault(place, number)
+    return {
+        partition: [by_epoch[epoch] for epoch in sorted(by_epoch)]
+        for partition, by_epoch in leaderships.items()
+    }
 
 
 def end_of(copy: LogEntry) -> int:

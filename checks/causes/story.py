@@ -1,13 +1,16 @@
 """Builds the chain of a finding: links in the order of the trace, with what made them possible.
 
-To *tell* an event means to add a link about the event to a `Story`.
+To *tell* an event means to add a link about the event to a `Story`. A run can have hundreds of
+findings, and few of their chains are ever read. So functions that only tell are `deferred`, and a
+chain is built when it is first read.
 """
 
 from bisect import bisect_left, insort
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import wraps
 from operator import itemgetter
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Concatenate, Final, NamedTuple, ParamSpec, TypeVar, overload
 
 from harrow.checks.evidence import PartitionSettings
 from harrow.checks.history.records import Value
@@ -19,6 +22,7 @@ from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
 from harrow.cluster_model.trace import TraceLine
 
 E = TypeVar("E", bound=Event)
+P = ParamSpec("P")
 
 _ROUNDS_MAX: Final = 6
 """How many rounds of look-ups a story makes. Each round looks up what made the newest links
@@ -87,10 +91,33 @@ def source(fact: ChainFact) -> Callable[[Source], Source]:
     return declare
 
 
-class Story:
-    """The links about one partition, each at the line of its event in the trace, counted from 1."""
+Teller = Callable[Concatenate["Story", P], None]
+"""A function that adds links to a story, and does nothing else."""
 
-    __slots__ = ("_fresh", "_lines", "_links", "elections", "evidence", "index", "partition", "settings")
+
+def deferred(tell: Teller[P]) -> Teller[P]:
+    """Make calls of a function wait until the links of the story are needed.
+
+    The calls then run in their order. Nothing may change their arguments meanwhile.
+    """
+
+    @wraps(tell)
+    def defer(story: "Story", /, *args: P.args, **operands: P.kwargs) -> None:
+        story.pending.append((tell, args, operands))
+
+    return defer
+
+
+class Story:
+    """The links about one partition, each at the line of its event in the trace, counted from 1.
+
+    ``pending`` has the calls of `deferred` functions that add further links.
+    """
+
+    __slots__ = (
+        *("_fresh", "_own_lines", "_own_links"),
+        *("elections", "evidence", "index", "partition", "settings", "pending"),
+    )
 
     def __init__(self, index: Index, partition: str) -> None:
         self.index = index
@@ -98,8 +125,9 @@ class Story:
         self.partition = partition
         self.settings = index.evidence.partitions.get(partition, _UNKNOWN)
         self.elections: Sequence[TraceLine[LeaderElected]] = index.partition(partition).elections
-        self._links: dict[Hashable, tuple[float, Link]] = {}
-        self._lines: set[float] = set()
+        self.pending: list[tuple[Teller[...], tuple[Any, ...], Mapping[str, Any]]] = []
+        self._own_links: dict[Hashable, tuple[float, Link]] = {}
+        self._own_lines: set[float] = set()
         self._fresh: dict[Hashable, None] = {}
 
     # Looking up
@@ -140,8 +168,9 @@ class Story:
 
     # Telling
 
+    @deferred
     def tell_event(
-        self, line: TraceLine[Any], kind: LinkKind[...], *, decides: bool = False, **operands: Any
+        self, /, line: TraceLine[Any], kind: LinkKind[...], *, decides: bool = False, **operands: Any
     ) -> None:
         """Add a link about an event.
 
@@ -154,6 +183,7 @@ class Story:
         own = {name: getattr(event, name) for name in operand_kinds(kind.name) if name in fields}
         self.tell(line.number, kind(event.at_us, actor, **{**own, **operands}), decides=decides)
 
+    @deferred
     def tell(self, number: float, chain_link: Link, *, decides: bool = False) -> None:
         """Add a link at a line.
 
@@ -169,7 +199,7 @@ class Story:
         others = (item for item in chain_link.operands.items() if item[0] not in struck)
         subject = chain_link.broker if is_of_broker else (chain_link.actor, *others)
         key = (number, chain_link.event, subject, chain_link.offset)
-        _, merged = self._links.get(key, (number, chain_link))
+        _, merged = self._own_links.get(key, (number, chain_link))
         operands = merged.operands
         if struck:
             known = {name: merged.operands.get(name, ()) for name in struck}
@@ -177,16 +207,30 @@ class Story:
                 **operands,
                 **{name: tuple(sorted({*known[name], *nodes})) for name, nodes in struck.items()},
             }
-        if key not in self._links or operands != merged.operands:
+        if key not in self._own_links or operands != merged.operands:
             self._fresh[key] = None
         if decides or operands != merged.operands:
             merged = replace(merged, operands=operands, decides=decides or merged.decides)
-        self._links[key] = number, merged
-        self._lines.add(number)
+        self._own_links[key] = number, merged
+        self._own_lines.add(number)
+
+    def _tell_pending(self) -> None:
+        """Run the pending calls, each with the calls that it makes itself."""
+        while self.pending:
+            calls, self.pending = self.pending, []
+            for tell, args, operands in calls:
+                tell(self, *args, **operands)
+                self._tell_pending()
+
+    @property
+    def _links(self) -> Mapping[Hashable, tuple[float, Link]]:
+        self._tell_pending()
+        return self._own_links
 
     def has_link_at(self, number: float) -> bool:
         """Return whether the story has a link at a line."""
-        return number in self._lines
+        self._tell_pending()
+        return number in self._own_lines
 
     def links_of(self, kind: str) -> list[tuple[float, Link]]:
         return sorted((each for each in self._links.values() if each[1].kind.name == kind), key=itemgetter(0))
@@ -206,8 +250,15 @@ class Story:
             default=0,
         )
 
-    def chain(self, *conclusions: Link) -> tuple[Link, ...]:
+    def chain(self, *conclusions: Link) -> Sequence[Link]:
         """Return the story's links with those that made them possible, and then the *conclusions*.
+
+        The story must not change afterwards, because the chain is built when it is first read.
+        """
+        return _Chain(self, conclusions)
+
+    def build_chain(self, conclusions: tuple[Link, ...]) -> tuple[Link, ...]:
+        """Build the chain of the story.
 
         A need that no earlier link meets is looked up in the trace, and so are the needs of the
         links that this adds: from an election back to the expired session, and from the session
@@ -233,12 +284,57 @@ class Story:
 
         Return whether there were such links.
         """
+        links = self._links
         is_any = bool(self._fresh)
         for key in self._fresh:
-            line, chain_link = self._links[key]
+            line, chain_link = links[key]
             facts.add(_LinkPlace(line, orders.setdefault(key, len(orders))), chain_link)
         self._fresh.clear()
         return is_any
+
+
+class _Chain(Sequence[Link]):
+    """The chain of a finding, which is built when it is first read.
+
+    Until then, it keeps the index of the run.
+    """
+
+    __slots__ = ("_links", "_story")
+
+    def __init__(self, story: Story, conclusions: tuple[Link, ...]) -> None:
+        self._story: Story | None = story
+        self._links = conclusions
+
+    def _built(self) -> tuple[Link, ...]:
+        if self._story is not None:
+            self._links, self._story = self._story.build_chain(self._links), None
+        return self._links
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return tuple, (self._built(),)
+
+    def __repr__(self) -> str:
+        return repr(self._built())
+
+    def __eq__(self, other: object) -> bool:
+        return self._built() == (other._built() if isinstance(other, _Chain) else other)
+
+    __hash__ = None  # type: ignore[assignment] # like links, whose operands are a mapping
+
+    def __len__(self) -> int:
+        return len(self._built())
+
+    def __iter__(self) -> Iterator[Link]:
+        return iter(self._built())
+
+    @overload
+    def __getitem__(self, place: int) -> Link: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> tuple[Link, ...]: ...
+
+    def __getitem__(self, place: int | slice) -> Link | tuple[Link, ...]:
+        return self._built()[place]
 
 
 _AFTER_ALL: Final = 2**31

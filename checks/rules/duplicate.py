@@ -10,7 +10,7 @@ from harrow.checks.causes.copies import tell_elections, tell_given_up, tell_stop
 from harrow.checks.causes.links import seen
 from harrow.checks.causes.loss import Cause, explain_replaced, tell_replaced, unclean_election_without
 from harrow.checks.causes.requests import tell_client_stop, tell_retry, tell_sent
-from harrow.checks.causes.story import AFTER, END, Story
+from harrow.checks.causes.story import AFTER, END, Story, deferred
 from harrow.checks.finding import Finding
 from harrow.checks.history.records import Pair, SendRecord, Value
 from harrow.checks.index import Index
@@ -109,6 +109,7 @@ def _finding(index: Index, partition: str, value: Value, offsets: list[int]) -> 
     return cause.finding(story, offset=offsets[1], value=value, details=(("offsets", offsets),))
 
 
+@deferred
 def _tell_between(story: Story, sends: Sequence[SendRecord], earlier: LogEntry, later: LogEntry) -> None:
     """Tell what happened between two appends: copies, stops, elections, the producer's retries."""
     begin, end = earlier.number, later.number

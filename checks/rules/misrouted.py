@@ -1,6 +1,6 @@
 """misrouted: a record is in a partition that it was not sent to."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -52,7 +52,7 @@ def find(index: Index) -> Iterator[Finding]:
                 )
 
 
-def _chain(index: Index, partition: str, value: Value, sent_to: str) -> tuple[Link, ...]:
+def _chain(index: Index, partition: str, value: Value, sent_to: str) -> Sequence[Link]:
     """Tell who sent a record, and which leader appended it in the wrong partition."""
     story = Story(index, partition)
     for send in index.sends_of(sent_to, value)[:1]:

@@ -5,6 +5,7 @@ between them. An invariant that breaks has its own chain.
 """
 
 import json
+from collections.abc import Iterable
 from typing import Final
 
 from harrow.campaigns.record.phrases import because, preventions, timed_sentence
@@ -877,7 +878,7 @@ def held_by(finding: Finding) -> list[str]:
     return [text for way, trial in held_ways if trial is not None for text in (way, *trial.options)]
 
 
-def first_missing(expected: tuple[ExpectedLink, ...], chain: tuple[Link, ...]) -> ExpectedLink | None:
+def first_missing(expected: tuple[ExpectedLink, ...], chain: Iterable[Link]) -> ExpectedLink | None:
     """Return the first expected link that the chain lacks after the expected link before it."""
     links = iter(chain)
     for event, broker, text in expected:

@@ -11,12 +11,14 @@ from harrow.campaigns.language.loader import load_campaign, load_text
 from harrow.campaigns.run import runner
 from harrow.campaigns.run.collector import collect_rarely
 from harrow.campaigns.run.runner import run_plan
+from harrow.checks.causes.story import Story
 from harrow.checks.evidence import Evidence
 from harrow.checks.finding import Verdict
 from harrow.checks.history.records import PartitionHistory
 from harrow.checks.history.version_order import VersionOrder
 from harrow.checks.index import Index
 from harrow.checks.judge import judge
+from harrow.checks.replay.partition_state import PartitionState
 from harrow.cluster_model.broker.broker import Broker
 from harrow.cluster_model.broker.partition import Partition
 from harrow.cluster_model.cluster import Cluster
@@ -108,6 +110,18 @@ def test_an_index_is_freed_without_the_collector() -> None:
         alive = weakref.ref(index)
         del index
         assert alive() is None
+
+
+def test_chains_that_nobody_reads_are_freed_without_the_collector() -> None:
+    plan = load_campaign(resolve("swarm")[0]).plans[0]
+    kinds = (Story, PartitionHistory, PartitionState)
+    gc.collect()
+    before = [_count(kind) for kind in kinds]
+    with runner.collector_off():
+        result = run_plan(plan, 0)
+        assert _count(Story) > before[0]
+        del result
+        assert [_count(kind) for kind in kinds] == before
 
 
 def test_the_collector_stays_off_while_a_caller_keeps_it_off() -> None:
