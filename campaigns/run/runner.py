@@ -66,6 +66,7 @@ def run_plan(
     *,
     check: Callable[[], None] = lambda: None,
     measured: bool = False,
+    chains_later: bool = False,
 ) -> RunResult:
     """Run a plan with the choices of *seed*, or with the given *choices*.
 
@@ -73,6 +74,9 @@ def run_plan(
     If it raises `RunStopped`, the run ends there and is inconclusive. With *measured*, the result
     has service levels in numbers. To compute them here takes a few hundredths of the time of a run,
     because the judge has built an index; to compute them later would take more than a tenth.
+
+    With *chains_later*, the chain of a finding is built when it is first read. Until then it keeps
+    the index of the run in memory, so this suits callers that soon drop the result.
 
     The garbage collector is off during the run (`collector_off`). A run keeps nearly everything
     that it allocates, so collections would take an eighth of the time and free almost nothing.
@@ -87,16 +91,25 @@ def run_plan(
         raise CostlyPlan(problem)
     with collector_off():
         draw = draw_for_seed(plan, seed)
-        result = _result_alone(draw.plan, seed, choices or Choices.from_seed(seed), check, measured=measured)
+        choices = choices or Choices.from_seed(seed)
+        result = _result_alone(draw.plan, seed, choices, check, measured=measured, chains_later=chains_later)
         return result if draw.plan is plan else replace(result, open_plan=plan, drawn=draw.values)
 
 
 def _result_alone(
-    plan: Plan, seed: int, choices: Choices, check: Callable[[], None], *, measured: bool
+    plan: Plan,
+    seed: int,
+    choices: Choices,
+    check: Callable[[], None],
+    *,
+    measured: bool,
+    chains_later: bool,
 ) -> RunResult:
     """Run a plan on the model. When this returns, no variable refers to the cluster any more."""
     run = Run(plan, seed, choices, check=check, measured=measured, is_alone=True)
     result = run.result()
+    if not chains_later:
+        result.verdict.build_chains()
     assert isinstance(run.target, ModelTarget)
     run.target.cluster.dismantle()
     return result

@@ -69,7 +69,7 @@ def run_row(cell: Cell, seed: int) -> Row:
     begun_ns = time.perf_counter_ns()
     try:
         with collector_off():
-            row = _row(cell, run_plan(cell.plan, seed, measured=True))
+            row = _row(cell, run_plan(cell.plan, seed, measured=True, chains_later=True))
     except Exception as error:  # noqa: BLE001 - a bug in harrow costs one row, and does not end the sweep
         row = error_row(cell, seed, *_traceback(error))
     return {**row, "wall_us": (time.perf_counter_ns() - begun_ns) // 1_000}

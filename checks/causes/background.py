@@ -306,7 +306,7 @@ def _tell_cut(story: Story, line: float, gap: Gap) -> None:
     cuts, until_us = story.index.derived(_Cuts), gap.link.at_us or 0
     recent: TraceLine[Cut] | None = None
     endless: TraceLine[Cut] | None = None
-    for _, cut, end in lines_before(cuts.of(broker), line):
+    for _, cut, end in lines_before(cuts.of(story.index, broker), line):
         if cut.event.at_us >= until_us - _AT_ONCE_US or (end is not None and end.number >= line):
             _tell_cut_by(story, *cut, broker)
             return
@@ -335,16 +335,15 @@ class _Cuts:
         cuts: Sequence[TraceLine[Cut]] = index.events(
             events.BrokerStopped, events.BrokerPaused, events.FaultStruck, events.MessageRuleApplied
         )
-        self._index = index
         self._cuts = [each for each in cuts if not _brings_back(index, each.number)]
         self._by_broker: dict[int, Sequence[_EndedCut]] = {}
         self.of_control = [each for each in self._cuts if _strikes_control_only(each.event)]
 
-    def of(self, broker: int) -> Sequence[_EndedCut]:
-        """Return what can cut off a broker."""
+    def of(self, index: Index, broker: int) -> Sequence[_EndedCut]:
+        """Return what can cut off a broker. This object is in the *index*."""
         if broker not in self._by_broker:
             self._by_broker[broker] = [
-                _EndedCut(cut.number, cut, _end_of_cut(self._index, cut))
+                _EndedCut(cut.number, cut, _end_of_cut(index, cut))
                 for cut in self._cuts
                 if _cuts_off(cut.event, broker)
             ]

@@ -296,18 +296,26 @@ class Story:
 class _Chain(Sequence[Link]):
     """The chain of a finding, which is built when it is first read.
 
-    Until then, it keeps the index of the run.
+    Until then, it keeps the index of the run. An error ends a story half-way, so every later read
+    raises that error again.
     """
 
-    __slots__ = ("_links", "_story")
+    __slots__ = ("_error", "_links", "_story")
 
     def __init__(self, story: Story, conclusions: tuple[Link, ...]) -> None:
         self._story: Story | None = story
         self._links = conclusions
+        self._error: BaseException | None = None
 
     def _built(self) -> tuple[Link, ...]:
+        if self._error is not None:
+            raise self._error
         if self._story is not None:
-            self._links, self._story = self._story.build_chain(self._links), None
+            try:
+                self._links, self._story = self._story.build_chain(self._links), None
+            except BaseException as error:
+                self._error = error
+                raise
         return self._links
 
     def __reduce__(self) -> tuple[Any, ...]:

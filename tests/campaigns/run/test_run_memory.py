@@ -112,13 +112,25 @@ def test_an_index_is_freed_without_the_collector() -> None:
         assert alive() is None
 
 
+@pytest.mark.parametrize(("name", "variant"), [("swarm", None), ("isolated-from-controllers", "acks-1")])
+def test_a_result_keeps_no_index_if_its_chains_are_built(name: str, variant: str | None) -> None:
+    (plan, *_) = (each for each in load_campaign(resolve(name)[0]).plans if each.variant == variant)
+    kinds = (Index, Story, PartitionState)
+    gc.collect()
+    before = [_count(kind) for kind in kinds]
+    with runner.collector_off():
+        result = run_plan(plan, 0)
+        assert any(finding.chain for rule in result.verdict.rules.values() for finding in rule.findings)
+        assert [_count(kind) for kind in kinds] == before
+
+
 def test_chains_that_nobody_reads_are_freed_without_the_collector() -> None:
     plan = load_campaign(resolve("swarm")[0]).plans[0]
     kinds = (Story, PartitionHistory, PartitionState)
     gc.collect()
     before = [_count(kind) for kind in kinds]
     with runner.collector_off():
-        result = run_plan(plan, 0)
+        result = run_plan(plan, 0, chains_later=True)
         assert _count(Story) > before[0]
         del result
         assert [_count(kind) for kind in kinds] == before

@@ -9,14 +9,11 @@ import pytest
 
 from harrow.campaigns.language.library_index import resolve
 from harrow.campaigns.language.loader import load_campaign
-from harrow.campaigns.run import runner
 from harrow.campaigns.run.runner import run_plan
 from harrow.checks.causes import links
 from harrow.checks.causes.story import Story, deferred
-from harrow.checks.evidence import Evidence
 from harrow.checks.finding import Verdict
 from harrow.checks.index import Index
-from harrow.checks.judge import judge
 from harrow.checks.link import Link
 from tests.checks.evidence_builder import RunBuilder
 
@@ -66,6 +63,23 @@ def test_a_story_knows_the_links_of_pending_calls() -> None:
     assert [number for number, _ in story.links_of("paused")] == [3, 4]
 
 
+def test_a_chain_that_cannot_be_built_fails_whenever_it_is_read() -> None:
+    story, told = story_of_a_run(), list[int]()
+    tell_numbers(story, told, 1, 2)
+    tell_failure(story)
+    tell_numbers(story, told, 3)
+    chain = story.chain()
+    for _ in range(2):
+        with pytest.raises(ValueError, match="no such link"):
+            len(chain)
+    assert told == [1, 2]
+
+
+@deferred
+def tell_failure(_: Story) -> None:
+    raise ValueError("no such link")
+
+
 @pytest.mark.parametrize("copied", [copy.deepcopy, lambda chain: pickle.loads(pickle.dumps(chain))])
 def test_a_copied_chain_is_a_tuple_of_its_links(copied: Any) -> None:
     story = story_of_a_run()
@@ -79,17 +93,12 @@ def test_a_copied_chain_is_a_tuple_of_its_links(copied: Any) -> None:
 
 
 @pytest.mark.parametrize("name", ["swarm", "swarm-eos", "ack-lost"])
-def test_a_chain_does_not_depend_on_when_it_is_read(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_chain_does_not_depend_on_when_it_is_built(name: str) -> None:
     plan = load_campaign(resolve(name)[0]).plans[0]
-    late = [run_plan(plan, seed).verdict for seed in range(4)]
-
-    def judge_and_build(evidence: Evidence, index: Index) -> Verdict:
-        verdict = judge(evidence, index)
-        verdict.build_chains()
-        return verdict
-
-    monkeypatch.setattr(runner, "judge", judge_and_build)
-    assert chains_of(late) == chains_of([run_plan(plan, seed).verdict for seed in range(4)])
+    late, early = (
+        [run_plan(plan, seed, chains_later=later).verdict for seed in range(4)] for later in (True, False)
+    )
+    assert chains_of(late) == chains_of(early)
 
 
 def chains_of(verdicts: Sequence[Verdict]) -> list[tuple[Link, ...]]:
