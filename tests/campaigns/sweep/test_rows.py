@@ -116,7 +116,7 @@ def test_a_missed_expectation_is_a_failure_of_its_own_kind() -> None:
 
 
 def test_an_error_of_harrow_is_a_row_with_its_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(*_: Any, measured: bool) -> None:
+    def broken(*_: Any, **options: Any) -> None:
         raise ZeroDivisionError("not this time")
 
     monkeypatch.setattr(row_module, "run_plan", broken)

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -51,9 +52,9 @@ def test_the_rows_of_a_sweep_cost_one_run_each(monkeypatch: pytest.MonkeyPatch) 
     sweep = define([(campaign, "loss-by-hw-truncation")], range(1))
     runs: list[int] = []
 
-    def counted(plan: Plan, seed: int, *, measured: bool = False) -> RunResult:
+    def counted(plan: Plan, seed: int, **options: Any) -> RunResult:
         runs.append(seed)
-        return run_plan(plan, seed, measured=measured)
+        return run_plan(plan, seed, **options)
 
     for module in (row, trial):
         monkeypatch.setattr(module, "run_plan", counted)
