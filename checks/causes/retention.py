@@ -52,6 +52,8 @@ def deletion_of(
     replica do not matter to consumers. If the leader had lost the record before, it stays lost,
     even if other replicas later delete their copies by retention.
     """
+    if not any(copy.removed is not None and copy.removed.cause == RETENTION for copy in copies):
+        return None
     copy = _decision(copies, last_copy_of_leaders(index, partition, copies))
     if copy is None:
         copy = _decision_before_successor(index, partition, copies)

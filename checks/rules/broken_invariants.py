@@ -192,9 +192,10 @@ def _committed_records(story: Story, broken: _Broken) -> list[list[LogEntry]]:
 
 def _committer(story: Story, broken: _Broken) -> int:
     """Return the broker whose high watermark has just passed the offset, -1 for any other break."""
-    trace = story.evidence.trace
-    earlier = (decode(trace[place]) for place in range(broken.number - 1, -1, -1))
-    cause = next((event for event in earlier if not isinstance(event, events.InvariantBroken)), broken.event)
+    trace, place = story.evidence.trace, broken.number - 1
+    while place > 0 and trace[place][1] == events.InvariantBroken.name:
+        place -= 1
+    cause = decode(trace[place])
     is_commit = (
         isinstance(cause, events.HighWatermarkSet)
         and cause.partition == story.partition
